@@ -1,0 +1,35 @@
+//go:build depskeep
+
+package muster
+
+import (
+	_ "github.com/NVIDIA/go-nvml/pkg/nvml"
+	_ "github.com/cockroachdb/datadriven"
+	_ "github.com/coreos/go-systemd/v22/daemon"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/hashicorp/memberlist"
+	_ "github.com/hashicorp/serf/client"
+	_ "github.com/hashicorp/serf/cmd/serf/command/agent"
+	_ "github.com/hashicorp/serf/serf"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/shirou/gopsutil/v3/cpu"
+	_ "github.com/shirou/gopsutil/v3/host"
+	_ "github.com/shirou/gopsutil/v3/load"
+	_ "github.com/shirou/gopsutil/v3/mem"
+	_ "github.com/spf13/cobra"
+	_ "go.etcd.io/etcd/api/v3/etcdserverpb"
+	_ "go.etcd.io/etcd/client/v3"
+	_ "go.etcd.io/etcd/client/v3/concurrency"
+	_ "go.etcd.io/etcd/server/v3/embed"
+	_ "go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	_ "go.uber.org/goleak"
+	_ "go.uber.org/zap"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "google.golang.org/grpc"
+	_ "google.golang.org/grpc/test/bufconn"
+	_ "google.golang.org/protobuf/proto"
+	_ "pgregory.net/rapid"
+	_ "sigs.k8s.io/yaml"
+)

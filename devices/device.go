@@ -1,0 +1,75 @@
+// Package devices says what a GPU is: its identity, memory, place in the host,
+// links to its neighbours, MIG instances and health. It does not find GPUs
+// (devices/nvml and devices/fake do) and does not choose among them (fit does).
+package devices
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/resource"
+)
+
+// UnknownNode is the NUMA node of a device whose host does not tell it.
+const UnknownNode = -1
+
+// Device is one physical GPU.
+type Device struct {
+	Index    int    // position in the inventory, ascending by PCI address
+	UUID     string // "GPU-" and 36 characters
+	Model    string // the vendor's product name, e.g. "NVIDIA A100-SXM4-80GB"
+	Memory   resource.Bytes
+	PCIBusID string // "0000:07:00.0"
+	NUMANode int    // kernel node number, or UnknownNode
+	MIG      MIG
+	Health   Health
+}
+
+// MIG is the state of multi-instance GPU mode of one device.
+type MIG struct {
+	Enabled   bool
+	Instances []MIGInstance
+}
+
+// MIGInstance is one partition of a device in MIG mode.
+type MIGInstance struct {
+	UUID    string // "MIG-" and 36 characters
+	Profile string // e.g. "1g.10gb"
+	Memory  resource.Bytes
+}
+
+// Health is a device's state, orthogonal to who owns it.
+type Health uint8
+
+const (
+	// OK devices take new work.
+	OK Health = iota
+	// Suspect devices showed a fault once; they still take work.
+	Suspect
+	// Tainted devices take no new work.
+	Tainted
+	// Probation devices were tainted and are watched before they return.
+	Probation
+)
+
+var healthNames = [...]string{"ok", "suspect", "tainted", "probation"}
+
+// String returns the state's name.
+func (h Health) String() string {
+	if int(h) < len(healthNames) {
+		return healthNames[h]
+	}
+	return fmt.Sprintf("Health(%d)", uint8(h))
+}
+
+// ParseHealth reads a state's name.
+func ParseHealth(s string) (Health, error) {
+	for i, n := range healthNames {
+		if n == s {
+			return Health(i), nil
+		}
+	}
+	return 0, fmt.Errorf("health %q: want ok, suspect, tainted or probation", s)
+}
+
+// Allocatable reports whether a device in this state may be handed out.
+func (h Health) Allocatable() bool { return h == OK || h == Suspect }

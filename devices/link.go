@@ -1,0 +1,69 @@
+package devices
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Link is how two GPUs reach each other: the PCIe relation, or the number of
+// NVLinks that connect them. Greater is better, so links compare as numbers.
+type Link uint8
+
+// The PCIe relations in the words of `nvidia-smi topo -m`, worst first. NVLink
+// connections follow: NVLink(1) < NVLink(2) < …
+const (
+	LinkNone Link = iota // the device itself, or not known
+	LinkSYS              // across NUMA nodes' interconnect
+	LinkNODE             // across PCIe host bridges of one NUMA node
+	LinkPHB              // across one PCIe host bridge
+	LinkPXB              // across several PCIe switches
+	LinkPIX              // across at most one PCIe switch
+	nvlinkBase
+)
+
+// MaxNVLinks is the greatest number of NVLinks between two GPUs.
+const MaxNVLinks = 32
+
+// NVLink returns the class of n direct or switched NVLinks, 1 <= n <= MaxNVLinks.
+// Other n are the caller's broken invariant and panic.
+func NVLink(n int) Link {
+	if n < 1 || n > MaxNVLinks {
+		panic(fmt.Sprintf("devices: %d NVLinks outside 1..%d", n, MaxNVLinks))
+	}
+	return nvlinkBase + Link(n-1)
+}
+
+// NVLinks returns the number of NVLinks, 0 for a PCIe relation.
+func (l Link) NVLinks() int {
+	if l < nvlinkBase {
+		return 0
+	}
+	return int(l-nvlinkBase) + 1
+}
+
+var linkNames = [...]string{"X", "SYS", "NODE", "PHB", "PXB", "PIX"}
+
+// String returns the name `nvidia-smi topo -m` uses: "X", "SYS", "NODE",
+// "PHB", "PXB", "PIX", "NV12".
+func (l Link) String() string {
+	if n := l.NVLinks(); n > 0 {
+		return "NV" + strconv.Itoa(n)
+	}
+	return linkNames[l]
+}
+
+// ParseLink reads a name that String prints.
+func ParseLink(s string) (Link, error) {
+	for i, n := range linkNames {
+		if n == s {
+			return Link(i), nil
+		}
+	}
+	if digits, ok := strings.CutPrefix(s, "NV"); ok {
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= MaxNVLinks {
+			return NVLink(n), nil
+		}
+	}
+	return 0, fmt.Errorf("link %q: want SYS, NODE, PHB, PXB, PIX or NV1..NV%d", s, MaxNVLinks)
+}

@@ -1,0 +1,179 @@
+// Package numa describes a host's processors and memory: packages, cores, SMT
+// siblings, L3 groups, NUMA nodes, their memory and distances. It validates
+// and answers questions about a Topology; it does not read one from a host
+// (numa/sysfs does) and does not choose CPUs (fit does).
+package numa
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// Unknown marks a socket, core, L3 group or node that the host does not tell.
+const Unknown = -1
+
+// Topology is one host's processors and memory. It is immutable once built.
+//
+// Invariant: Nodes ascend by ID and CPUs by ID; every CPU's NUMA is Unknown or
+// the ID of a node; a node's CPUs are exactly the present CPUs whose NUMA is
+// that node; Distances is empty or a square over Nodes.
+type Topology struct {
+	Nodes []Node
+	CPUs  []CPU
+	// Distances holds ACPI SLIT distances, rows and columns in the order of
+	// Nodes (10 = local); nil where the host does not tell.
+	Distances [][]int
+}
+
+// Node is one NUMA node. A host without NUMA has one node 0 with everything.
+type Node struct {
+	ID     int
+	CPUs   bitset.Set // CPUs of this node that are present (online or not)
+	Memory resource.Bytes
+	// MemoryOnly nodes have memory but no CPU (CXL, HBM, GPU memory): never
+	// offered as ordinary memory.
+	MemoryOnly bool
+	// Hugepages counts pages by page size in kB, e.g. 2048 → 512.
+	Hugepages map[int]int64
+}
+
+// CPU is one logical CPU.
+type CPU struct {
+	ID     int
+	Socket int // physical package id, or Unknown
+	Core   int // core id within the socket, or Unknown
+	L3     int // L3 group id, unique on the host, or Unknown
+	NUMA   int // node ID, or Unknown
+	Online bool
+	// Isolated CPUs (isolcpus, or outside the agent's cgroup) are shown but
+	// never handed out.
+	Isolated bool
+	// Siblings are the hardware threads of this CPU's core, itself included.
+	Siblings bitset.Set
+}
+
+// Usable reports whether the CPU may be handed out.
+func (c CPU) Usable() bool { return c.Online && !c.Isolated }
+
+// Sockets counts distinct packages among online CPUs, at least 1 if there are
+// any.
+func (t *Topology) Sockets() int {
+	seen := map[int]bool{}
+	for _, c := range t.CPUs {
+		if c.Online {
+			seen[c.Socket] = true
+		}
+	}
+	return len(seen)
+}
+
+// Cores counts online physical cores: groups of SMT siblings.
+func (t *Topology) Cores() int {
+	n := 0
+	for _, c := range t.CPUs {
+		if c.Online && c.firstOnlineSibling(t) == c.ID {
+			n++
+		}
+	}
+	return n
+}
+
+// Threads counts online logical CPUs.
+func (t *Topology) Threads() int {
+	n := 0
+	for _, c := range t.CPUs {
+		if c.Online {
+			n++
+		}
+	}
+	return n
+}
+
+// firstOnlineSibling is the least online CPU of the same core.
+func (c CPU) firstOnlineSibling(t *Topology) int {
+	for id := range c.Siblings.All() {
+		if sibling, ok := t.CPU(id); ok && sibling.Online {
+			return id
+		}
+	}
+	return c.ID
+}
+
+// CPU returns the CPU with the given kernel number.
+func (t *Topology) CPU(id int) (CPU, bool) {
+	low, high := 0, len(t.CPUs)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if t.CPUs[mid].ID < id {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(t.CPUs) && t.CPUs[low].ID == id {
+		return t.CPUs[low], true
+	}
+	return CPU{}, false
+}
+
+// NodeIndex returns the position of the node with the given ID in Nodes, or
+// Unknown.
+func (t *Topology) NodeIndex(id int) int {
+	for i, n := range t.Nodes {
+		if n.ID == id {
+			return i
+		}
+	}
+	return Unknown
+}
+
+// Memory is the ordinary memory of the host: memory-only nodes do not count.
+func (t *Topology) Memory() resource.Bytes {
+	var sum resource.Bytes
+	for _, n := range t.Nodes {
+		if !n.MemoryOnly {
+			sum += n.Memory
+		}
+	}
+	return sum
+}
+
+// Validate checks the type's invariants and names the first that is broken.
+func (t *Topology) Validate() error {
+	for i, n := range t.Nodes {
+		if i > 0 && t.Nodes[i-1].ID >= n.ID {
+			return fmt.Errorf("numa: node %d listed after node %d", n.ID, t.Nodes[i-1].ID)
+		}
+		if n.Memory < 0 {
+			return fmt.Errorf("numa: node %d has %d bytes of memory", n.ID, n.Memory)
+		}
+	}
+	members := make(map[int]bitset.Set, len(t.Nodes))
+	for i, c := range t.CPUs {
+		if i > 0 && t.CPUs[i-1].ID >= c.ID {
+			return fmt.Errorf("numa: cpu %d listed after cpu %d", c.ID, t.CPUs[i-1].ID)
+		}
+		if c.NUMA != Unknown && t.NodeIndex(c.NUMA) == Unknown {
+			return fmt.Errorf("numa: cpu %d is on node %d, which does not exist", c.ID, c.NUMA)
+		}
+		if !c.Siblings.Has(c.ID) {
+			return fmt.Errorf("numa: cpu %d is not among its own siblings %q", c.ID, c.Siblings)
+		}
+		set := members[c.NUMA]
+		set.Add(c.ID)
+		members[c.NUMA] = set
+	}
+	for _, n := range t.Nodes {
+		if !n.CPUs.Equal(members[n.ID]) {
+			return fmt.Errorf("numa: node %d lists cpus %q but %q name it", n.ID, n.CPUs, members[n.ID])
+		}
+	}
+	for i, row := range t.Distances {
+		if len(t.Distances) != len(t.Nodes) || len(row) != len(t.Nodes) {
+			return fmt.Errorf("numa: distance row %d has %d columns for %d nodes", i, len(row), len(t.Nodes))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package resource
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// NodeID names one host; it is stable over restarts and unique in a cluster.
+type NodeID string
+
+// TenantID names who is charged. Every namespace belongs to one tenant.
+type TenantID string
+
+// UnitUID is the immutable identifier of a unit: the smallest all-or-nothing
+// set of members (PROTOCOL.md section 1).
+type UnitUID string
+
+// TxID names one attempt to place one unit. See NewTxID for its parts.
+type TxID string
+
+// Epoch is the create revision of the leader's election key in the store.
+// Greater is newer; 0 means "no leader seen yet".
+type Epoch int64
+
+// Revision is a store (etcd) revision.
+type Revision int64
+
+// Incarnation identifies one unbroken memory of an agent: the journal's
+// identifier and the kernel's boot identifier. Incarnations are compared for
+// equality only (PROTOCOL.md section 1).
+type Incarnation struct {
+	JournalID string `json:"journalID"`
+	BootID    string `json:"bootID"`
+}
+
+// String returns "journal/boot".
+func (i Incarnation) String() string { return i.JournalID + "/" + i.BootID }
+
+// IsZero reports whether the incarnation is unset.
+func (i Incarnation) IsZero() bool { return i.JournalID == "" && i.BootID == "" }
+
+// Nonce is the random part of a TxID. It is told only to a transaction's
+// members, so that nobody else can abort it in advance.
+type Nonce [16]byte
+
+// NewTxID builds the identifier of attempt (epoch, counter) at unit. Attempts
+// are never reused: the epoch is unique to a leader and the counter to an
+// attempt within it, so no write is needed to draw one.
+func NewTxID(unit UnitUID, epoch Epoch, counter uint64, nonce Nonce) TxID {
+	return TxID(fmt.Sprintf("%s.%x.%x.%s", unit, int64(epoch), counter, hex.EncodeToString(nonce[:])))
+}
+
+// Attempt returns the parts of a TxID that NewTxID made. It refuses anything
+// else with an error that names the identifier.
+func (t TxID) Attempt() (unit UnitUID, epoch Epoch, counter uint64, err error) {
+	parts := strings.Split(string(t), ".")
+	if len(parts) != 4 || parts[0] == "" || len(parts[3]) != 32 {
+		return "", 0, 0, fmt.Errorf("transaction id %q: want UNIT.EPOCH.COUNTER.NONCE", string(t))
+	}
+	e, err := strconv.ParseInt(parts[1], 16, 64)
+	if err != nil || e < 0 {
+		return "", 0, 0, fmt.Errorf("transaction id %q: epoch %q is not hexadecimal", string(t), parts[1])
+	}
+	n, err := strconv.ParseUint(parts[2], 16, 64)
+	if err != nil {
+		return "", 0, 0, fmt.Errorf("transaction id %q: counter %q is not hexadecimal", string(t), parts[2])
+	}
+	if _, err := hex.DecodeString(parts[3]); err != nil {
+		return "", 0, 0, fmt.Errorf("transaction id %q: nonce %q is not hexadecimal", string(t), parts[3])
+	}
+	return UnitUID(parts[0]), Epoch(e), n, nil
+}

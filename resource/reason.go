@@ -1,0 +1,54 @@
+package resource
+
+import "fmt"
+
+// Reason is one binding constraint behind a refusal, with its numbers in base
+// units. Refusals are values, not errors.
+type Reason struct {
+	// Code is one of the Reason… constants: stable, for programs.
+	Code string `json:"code"`
+	// Resource is what is short, where the code is about an amount.
+	Resource Name `json:"resource,omitempty"`
+	// Want and Have are in the resource's base unit; Short is Want-Have.
+	Want int64 `json:"want,omitempty"`
+	Have int64 `json:"have,omitempty"`
+	// Detail says the rest in plain words.
+	Detail string `json:"detail,omitempty"`
+}
+
+// The codes a Reason may carry.
+const (
+	ReasonInsufficient   = "Insufficient"   // Have < Want
+	ReasonNUMA           = "NUMAAlignment"  // enough in total, not under the NUMA policy
+	ReasonLink           = "GPULink"        // enough GPUs, not so connected
+	ReasonModel          = "GPUModel"       // no or too few GPUs of the model or memory asked for
+	ReasonFragmented     = "Fragmented"     // enough in total, not on one device
+	ReasonUnhealthy      = "Unhealthy"      // devices exist but are tainted
+	ReasonCordoned       = "Cordoned"       // the node takes no new work
+	ReasonUnregistered   = "Unregistered"   // the agent has not registered yet
+	ReasonStaleEpoch     = "StaleEpoch"     // the request is of an older leader
+	ReasonDecided        = "Decided"        // the transaction has ended here
+	ReasonDiskFull       = "DiskFull"       // no promise without its record
+	ReasonNodeSelector   = "NodeSelector"   // labels do not match
+	ReasonTaint          = "Taint"          // a taint is not tolerated
+	ReasonAntiAffinity   = "AntiAffinity"   // a member may not share the node
+	ReasonQuota          = "Quota"          // over the namespace's limit
+	ReasonUnreachable    = "Unreachable"    // no stream to the agent
+	ReasonAheadInQueue   = "AheadInQueue"   // others are in front
+	ReasonInvalidRequest = "InvalidRequest" // the request breaks its own rules
+)
+
+// Short is how much is missing, never negative.
+func (r Reason) Short() int64 { return max(0, r.Want-r.Have) }
+
+// String returns e.g. `Insufficient nvidia.com/gpu: want 8, have 3`.
+func (r Reason) String() string {
+	s := r.Code
+	if r.Resource != "" {
+		s += fmt.Sprintf(" %s: want %s, have %s", r.Resource, FormatAmount(r.Resource, r.Want), FormatAmount(r.Resource, r.Have))
+	}
+	if r.Detail != "" {
+		s += ": " + r.Detail
+	}
+	return s
+}
