@@ -367,12 +367,15 @@ func (x *LeaderHello) GetRegisteredRevision() int64 {
 
 // Reserve asks for all members of a transaction on this host, all or nothing.
 type Reserve struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tx            string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
-	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
-	Epoch         int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Members       []*MemberRequest       `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
-	TtlMillis     int64                  `protobuf:"varint,5,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tx        string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	Unit      string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	Epoch     int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Members   []*MemberRequest       `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
+	TtlMillis int64                  `protobuf:"varint,5,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
+	// Transactions to wait for (PROTOCOL.md section 6); those not known to the
+	// agent have ended.
+	After         []string `protobuf:"bytes,6,rep,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,6 +443,13 @@ func (x *Reserve) GetTtlMillis() int64 {
 		return x.TtlMillis
 	}
 	return 0
+}
+
+func (x *Reserve) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
 }
 
 type MemberRequest struct {
@@ -1514,14 +1524,15 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x04 \x01(\v2\x16.muster.v1.IncarnationR\n" +
 	"registered\x12/\n" +
-	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\x96\x01\n" +
+	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\xac\x01\n" +
 	"\aReserve\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x122\n" +
 	"\amembers\x18\x04 \x03(\v2\x18.muster.v1.MemberRequestR\amembers\x12\x1d\n" +
 	"\n" +
-	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\"v\n" +
+	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\x12\x14\n" +
+	"\x05after\x18\x06 \x03(\tR\x05after\"v\n" +
 	"\rMemberRequest\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12,\n" +
 	"\arequest\x18\x02 \x01(\v2\x12.muster.v1.RequestR\arequest\x12\x1f\n" +

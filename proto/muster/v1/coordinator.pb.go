@@ -316,9 +316,11 @@ type Record struct {
 	Epoch int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	State Record_State           `protobuf:"varint,4,opt,name=state,proto3,enum=muster.v1.Record_State" json:"state,omitempty"`
 	// The members on the asking node only.
-	Members       []*MemberAssignment `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
-	GraceMillis   int64               `protobuf:"varint,6,opt,name=grace_millis,json=graceMillis,proto3" json:"grace_millis,omitempty"`
-	Revision      int64               `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"`
+	Members     []*MemberAssignment `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
+	GraceMillis int64               `protobuf:"varint,6,opt,name=grace_millis,json=graceMillis,proto3" json:"grace_millis,omitempty"`
+	Revision    int64               `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The incarnation of the asking node's Yes.
+	Incarnation   *Incarnation `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -400,6 +402,13 @@ func (x *Record) GetRevision() int64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *Record) GetIncarnation() *Incarnation {
+	if x != nil {
+		return x.Incarnation
+	}
+	return nil
 }
 
 type ResolveRequest struct {
@@ -525,7 +534,7 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"[\n" +
 	"\x10ReadNodeResponse\x12+\n" +
 	"\arecords\x18\x01 \x03(\v2\x11.muster.v1.RecordR\arecords\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xda\x02\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\x94\x03\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -533,7 +542,8 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\x0e2\x17.muster.v1.Record.StateR\x05state\x125\n" +
 	"\amembers\x18\x05 \x03(\v2\x1b.muster.v1.MemberAssignmentR\amembers\x12!\n" +
 	"\fgrace_millis\x18\x06 \x01(\x03R\vgraceMillis\x12\x1a\n" +
-	"\brevision\x18\a \x01(\x03R\brevision\"q\n" +
+	"\brevision\x18\a \x01(\x03R\brevision\x128\n" +
+	"\vincarnation\x18\b \x01(\v2\x16.muster.v1.IncarnationR\vincarnation\"q\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
@@ -587,18 +597,19 @@ var file_muster_v1_coordinator_proto_depIdxs = []int32{
 	5,  // 2: muster.v1.ReadNodeResponse.records:type_name -> muster.v1.Record
 	0,  // 3: muster.v1.Record.state:type_name -> muster.v1.Record.State
 	10, // 4: muster.v1.Record.members:type_name -> muster.v1.MemberAssignment
-	5,  // 5: muster.v1.ResolveResponse.record:type_name -> muster.v1.Record
-	1,  // 6: muster.v1.Coordinator.Register:input_type -> muster.v1.RegisterRequest
-	3,  // 7: muster.v1.Coordinator.ReadNode:input_type -> muster.v1.ReadNodeRequest
-	6,  // 8: muster.v1.Coordinator.Resolve:input_type -> muster.v1.ResolveRequest
-	2,  // 9: muster.v1.Coordinator.Register:output_type -> muster.v1.RegisterResponse
-	4,  // 10: muster.v1.Coordinator.ReadNode:output_type -> muster.v1.ReadNodeResponse
-	7,  // 11: muster.v1.Coordinator.Resolve:output_type -> muster.v1.ResolveResponse
-	9,  // [9:12] is the sub-list for method output_type
-	6,  // [6:9] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	8,  // 5: muster.v1.Record.incarnation:type_name -> muster.v1.Incarnation
+	5,  // 6: muster.v1.ResolveResponse.record:type_name -> muster.v1.Record
+	1,  // 7: muster.v1.Coordinator.Register:input_type -> muster.v1.RegisterRequest
+	3,  // 8: muster.v1.Coordinator.ReadNode:input_type -> muster.v1.ReadNodeRequest
+	6,  // 9: muster.v1.Coordinator.Resolve:input_type -> muster.v1.ResolveRequest
+	2,  // 10: muster.v1.Coordinator.Register:output_type -> muster.v1.RegisterResponse
+	4,  // 11: muster.v1.Coordinator.ReadNode:output_type -> muster.v1.ReadNodeResponse
+	7,  // 12: muster.v1.Coordinator.Resolve:output_type -> muster.v1.ResolveResponse
+	10, // [10:13] is the sub-list for method output_type
+	7,  // [7:10] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_coordinator_proto_init() }

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/devices/nvml"
+	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/numa/sysfs"
+)
+
+// Discovered is what a host turned out to be. It is immutable.
+type Discovered struct {
+	Hostname string
+	// BootID is the running kernel's boot identifier, half of the incarnation.
+	BootID    string
+	Kernel    string
+	Topology  *numa.Topology
+	Inventory *devices.Inventory // empty on a host without GPUs
+	// NoDriver says why there are no GPUs where the driver is absent; "" where
+	// it answered.
+	NoDriver string
+	// Warnings are faults of the host that were worked around, in the order
+	// found.
+	Warnings []string
+}
+
+// DiscoverOptions say where to look; the zero value is the running host.
+type DiscoverOptions struct {
+	// SysfsRoot is a folder that holds sys/ and proc/; "" is "/".
+	SysfsRoot string
+	// NVMLLibrary is the library to open; "" is what the loader finds.
+	NVMLLibrary string
+}
+
+// Discover reads a host's processors, memory and GPUs. A host without the
+// driver is one without GPUs; a driver that answers with errors is refused,
+// since its devices would vanish from the cluster otherwise. It may block for
+// seconds while the driver wakes up.
+func Discover(o DiscoverOptions) (Discovered, error) {
+	root := o.SysfsRoot
+	if root == "" {
+		root = "/"
+	}
+	if info, err := os.Stat(filepath.Join(root, "sys")); err != nil || !info.IsDir() {
+		return Discovered{}, fmt.Errorf("discover: %s holds no folder sys", root)
+	}
+	tree := os.DirFS(root)
+	var d Discovered
+	topology, faults, err := sysfs.Read(tree)
+	if err != nil {
+		return Discovered{}, fmt.Errorf("discover %s: %w", root, err)
+	}
+	host, more := sysfs.ReadHost(tree)
+	faults = append(faults, more...)
+	live := host
+	if filepath.Clean(root) != "/" {
+		live, _ = sysfs.ReadHost(os.DirFS("/"))
+	} else if allowed, ok, more := sysfs.AllowedCPUs(tree); ok {
+		topology = sysfs.Restrict(topology, allowed)
+		faults = append(faults, more...)
+	}
+	for _, f := range faults {
+		d.Warnings = append(d.Warnings, f.String())
+	}
+	d.Hostname, d.Kernel, d.BootID, d.Topology = host.Hostname, host.Kernel, live.BootID, topology
+	if err := d.gpus(o.NVMLLibrary, func(busID string) (int, bool) { return sysfs.PCINode(tree, busID) }); err != nil {
+		return Discovered{}, err
+	}
+	return d, nil
+}
+
+// gpus asks the driver for the inventory.
+func (d *Discovered) gpus(library string, node func(busID string) (int, bool)) error {
+	d.Inventory = &devices.Inventory{}
+	source, err := nvml.Open(library, nvml.WithNUMANode(node))
+	switch {
+	case errors.Is(err, nvml.ErrNoDriver) && library == "":
+		d.NoDriver = err.Error()
+		return nil
+	case err != nil:
+		return fmt.Errorf("discover GPUs: %w", err)
+	}
+	inventory, warnings, err := source.Discover()
+	err = errors.Join(err, source.Close())
+	d.Warnings = append(d.Warnings, warnings...)
+	if errors.Is(err, nvml.ErrNoDriver) {
+		d.NoDriver = err.Error()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("discover GPUs: %w", err)
+	}
+	d.Inventory = inventory
+	return nil
+}

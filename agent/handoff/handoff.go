@@ -1,0 +1,215 @@
+// Package handoff writes what a committed transaction may use on this host to
+// files that a launcher reads: one JSON document per transaction and one
+// environment file per member. It decides nothing: the journal is the truth,
+// these files are derived from it, and Sync makes the folder agree with it
+// after a start.
+package handoff
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// schemaVersion is the version of the JSON document.
+const schemaVersion = 1
+
+// cdiVendor names NVIDIA's devices in the Container Device Interface.
+const cdiVendor = "nvidia.com/gpu="
+
+// Grant is what a transaction holds on this host.
+type Grant struct {
+	Tx      resource.TxID
+	Unit    resource.UnitUID
+	Node    resource.NodeID
+	Members []Member // ascending by Index
+}
+
+// Member is one member's part.
+type Member struct {
+	Index      int
+	Assignment resource.Assignment
+}
+
+// document is the JSON form of a Grant.
+type document struct {
+	Version     int              `json:"version"`
+	Transaction resource.TxID    `json:"transaction"`
+	Unit        resource.UnitUID `json:"unit"`
+	Node        resource.NodeID  `json:"node"`
+	Members     []member         `json:"members"`
+}
+
+type member struct {
+	Member      int                 `json:"member"`
+	Assignment  resource.Assignment `json:"assignment"`
+	Environment map[string]string   `json:"environment"`
+	CDIDevices  []string            `json:"cdiDevices,omitempty"`
+}
+
+// Environment is what a member's processes should see. Lists are in ascending
+// order; GPUs of a member that has none are hidden by an empty
+// CUDA_VISIBLE_DEVICES.
+func Environment(a resource.Assignment) map[string]string {
+	var uuids []string
+	var share resource.Milli
+	for _, g := range a.GPUs {
+		uuids = append(uuids, g.UUID)
+		if g.Milli < resource.WholeDevice {
+			share += g.Milli
+		}
+	}
+	var nodes bitset.Set
+	var memory resource.Bytes
+	for _, m := range a.Memory {
+		nodes.Add(m.Node)
+		memory += m.Bytes
+	}
+	env := map[string]string{
+		"CUDA_VISIBLE_DEVICES": strings.Join(uuids, ","),
+		"MUSTER_CPUS":          a.CPUSet().String(),
+		"MUSTER_NUMA_NODES":    nodes.String(),
+		"MUSTER_MEMORY_BYTES":  strconv.FormatInt(int64(memory), 10),
+		"MUSTER_CDI_DEVICES":   strings.Join(CDIDevices(a), ","),
+	}
+	if share > 0 {
+		env["MUSTER_GPU_MILLI"] = strconv.FormatInt(int64(share), 10)
+	}
+	return env
+}
+
+// CDIDevices returns the fully qualified names of the assignment's GPUs.
+func CDIDevices(a resource.Assignment) []string {
+	var names []string
+	for _, g := range a.GPUs {
+		names = append(names, cdiVendor+g.UUID)
+	}
+	return names
+}
+
+// Dir is a folder of assignment files. Its methods may block on the disk and
+// must not run at the same time.
+type Dir struct{ path string }
+
+// Open makes the folder if it is missing.
+func Open(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("assignment folder: %w", err)
+	}
+	return &Dir{path}, nil
+}
+
+// base is a file name without its ending. Dots that path elements could
+// misuse cannot stand alone, as every name has an ending.
+func base(tx resource.TxID) string { return url.PathEscape(string(tx)) }
+
+// JSONPath is where the document of a transaction is.
+func (d *Dir) JSONPath(tx resource.TxID) string { return filepath.Join(d.path, base(tx)+".json") }
+
+// EnvPath is where a member's environment is: TX.env where the transaction has
+// one member on this host, TX.MEMBER.env where it has several.
+func (d *Dir) EnvPath(g Grant, member int) string {
+	if len(g.Members) == 1 {
+		return filepath.Join(d.path, base(g.Tx)+".env")
+	}
+	return filepath.Join(d.path, fmt.Sprintf("%s.%d.env", base(g.Tx), member))
+}
+
+// Write puts the files of a grant, each whole or not at all, the JSON document
+// last. It may be repeated.
+func (d *Dir) Write(g Grant) error {
+	doc := document{Version: schemaVersion, Transaction: g.Tx, Unit: g.Unit, Node: g.Node}
+	for _, m := range g.Members {
+		env := Environment(m.Assignment)
+		doc.Members = append(doc.Members, member{m.Index, m.Assignment, env, CDIDevices(m.Assignment)})
+		if err := d.put(d.EnvPath(g, m.Index), envFile(env)); err != nil {
+			return err
+		}
+	}
+	data, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return fmt.Errorf("assignment of %s: %w", g.Tx, err)
+	}
+	return d.put(d.JSONPath(g.Tx), append(data, '\n'))
+}
+
+// envFile is in the format that systemd's EnvironmentFile and a shell read.
+func envFile(env map[string]string) []byte {
+	keys := make([]string, 0, len(env))
+	for k := range env {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var b []byte
+	for _, k := range keys {
+		b = append(b, k...)
+		b = append(b, '=')
+		b = append(b, env[k]...)
+		b = append(b, '\n')
+	}
+	return b
+}
+
+func (d *Dir) put(path string, data []byte) error {
+	temporary := path + ".tmp"
+	if err := os.WriteFile(temporary, data, 0o644); err != nil {
+		return fmt.Errorf("assignment file: %w", err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("assignment file: %w", err)
+	}
+	return nil
+}
+
+// Remove takes away the files of a grant; missing files are no error.
+func (d *Dir) Remove(g Grant) error {
+	var errs []error
+	paths := []string{d.JSONPath(g.Tx)}
+	for _, m := range g.Members {
+		paths = append(paths, d.EnvPath(g, m.Index))
+	}
+	for _, p := range paths {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("assignment file: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Sync makes the folder hold exactly the files of the given grants: it removes
+// what belongs to none of them and writes the rest anew.
+func (d *Dir) Sync(grants []Grant) error {
+	keep := map[string]bool{}
+	for _, g := range grants {
+		keep[d.JSONPath(g.Tx)] = true
+		for _, m := range g.Members {
+			keep[d.EnvPath(g, m.Index)] = true
+		}
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return fmt.Errorf("assignment folder: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(d.path, e.Name())
+		ours := slices.Contains([]string{".json", ".env", ".tmp"}, filepath.Ext(e.Name()))
+		if ours && !keep[path] && e.Type().IsRegular() {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	for _, g := range grants {
+		errs = append(errs, d.Write(g))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,241 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// Apply changes the ledger by one event, in the order in which Decide returned
+// them. It never fails on an event that Decide made of this state; an error
+// names an event that contradicts what came before it, and then the ledger is
+// of no use any more.
+func (l *Ledger) Apply(event Event) error {
+	switch e := event.(type) {
+	case Started:
+		l.applyStarted(e)
+	case Enrolled:
+		l.registered = e.Revision
+		for _, g := range l.grants {
+			g.Incarnation = l.incarnation
+		}
+	case EpochRaised:
+		l.epoch = max(l.epoch, e.Epoch)
+	case Granted:
+		return l.applyGranted(e.Grant)
+	case CordonSet:
+		l.cordoned = e.Cordoned
+	case HealthChanged:
+		l.applyHealth(e)
+	case Buried:
+		return l.applyBuried(e)
+	default:
+		return l.applyChange(event)
+	}
+	return nil
+}
+
+// Replay applies the payloads of a journal, each as AppendEvents made it.
+func (l *Ledger) Replay(payloads [][]byte) error {
+	for i, p := range payloads {
+		events, err := ParseEvents(p)
+		if err != nil {
+			return fmt.Errorf("journal corrupt at record %d of %d: %w", i+1, len(payloads), err)
+		}
+		for _, e := range events {
+			if err := l.Apply(e); err != nil {
+				return fmt.Errorf("journal corrupt at record %d of %d: %w", i+1, len(payloads), err)
+			}
+		}
+	}
+	return nil
+}
+
+// applyStarted takes up another incarnation. After a reboot the time line is a
+// new one, so every deadline starts anew.
+func (l *Ledger) applyStarted(e Started) {
+	if e.Incarnation.BootID != l.incarnation.BootID {
+		for _, g := range l.grants {
+			g.Since = e.At
+			switch g.State {
+			case Waiting, Reserved:
+				g.Deadline = e.At.Add(g.TTL)
+			case Evicting, Stopping:
+				g.Deadline = e.At.Add(g.Grace)
+			}
+		}
+	}
+	l.incarnation, l.startedAt, l.registered = e.Incarnation, e.At, 0
+}
+
+func (l *Ledger) applyHealth(e HealthChanged) {
+	at := slices.IndexFunc(l.host.Inventory().Devices, func(d devices.Device) bool { return d.UUID == e.UUID })
+	if at < 0 {
+		return
+	}
+	l.free.Unhealthy &^= 1 << at
+	if !e.Health.Allocatable() {
+		l.free.Unhealthy |= 1 << at
+	}
+	l.health(at, e.Health)
+}
+
+// applyGranted adds a grant and takes what it holds or blocks.
+func (l *Ledger) applyGranted(add Grant) error {
+	if old := l.grants[add.Tx]; old != nil {
+		return fmt.Errorf("grant %s as %s: it is %s already", add.Tx, add.State, old.State)
+	}
+	if add.Incarnation.IsZero() {
+		add.Incarnation = l.incarnation
+	}
+	g := &grant{Grant: add}
+	g.Members = l.reindexed(add.Members)
+	switch {
+	case add.State.Holds():
+		for i, m := range g.Members {
+			part, exact, err := l.take(l.free, m.Assignment)
+			if err != nil {
+				return fmt.Errorf("grant %s as %s, member %d: %w", add.Tx, add.State, m.Index, err)
+			}
+			if !exact && g.taken == nil {
+				g.taken = make([]resource.Assignment, len(g.Members))
+				for k := range i {
+					g.taken[k] = g.Members[k].Assignment
+				}
+			}
+			if g.taken != nil {
+				g.taken[i] = part
+			}
+		}
+	case add.State == Waiting:
+		for _, v := range add.Victims {
+			victim := l.grants[v]
+			if victim == nil || !victim.State.Holds() || victim.claimed != "" {
+				return fmt.Errorf("grant %s as WAITING: its victim %s does not hold, or is claimed by another", add.Tx, v)
+			}
+			victim.claimed = add.Tx
+		}
+		if err := l.block(g); err != nil {
+			return fmt.Errorf("grant %s as WAITING: %w", add.Tx, err)
+		}
+	}
+	if add.State != Tombstone {
+		g.hash = GrantHash(g.Tx, g.Members)
+		l.hash += g.hash
+	}
+	l.grants[add.Tx] = g
+	return nil
+}
+
+// applyBuried turns a grant into a tombstone, and hands what a Waiting grant
+// was waiting for to it.
+func (l *Ledger) applyBuried(e Buried) error {
+	g := l.grants[e.Tx]
+	if g == nil {
+		l.grants[e.Tx] = &grant{Grant: Grant{Tx: e.Tx, State: Tombstone, Incarnation: l.incarnation}}
+		return nil
+	}
+	if g.State == Tombstone {
+		return fmt.Errorf("bury %s: it is a tombstone already", e.Tx)
+	}
+	waiting := l.grants[g.claimed]
+	if waiting != nil {
+		l.give(waiting.blocked)
+		waiting.blocked = resource.Assignment{}
+		waiting.Victims = slices.DeleteFunc(slices.Clone(waiting.Victims), func(tx resource.TxID) bool { return tx == e.Tx })
+	}
+	l.vacate(g)
+	g.State, g.Members, g.taken, g.claimed = Tombstone, nil, nil, ""
+	if waiting == nil {
+		return nil
+	}
+	if err := l.block(waiting); err != nil {
+		return fmt.Errorf("bury %s for %s: %w", e.Tx, waiting.Tx, err)
+	}
+	return nil
+}
+
+// vacate gives back what a grant holds or blocks, and takes it out of the
+// hash.
+func (l *Ledger) vacate(g *grant) {
+	if g.State.Holds() {
+		for i := range g.Members {
+			l.give(g.part(i))
+		}
+	}
+	if g.State == Waiting {
+		l.give(g.blocked)
+		g.blocked = resource.Assignment{}
+		for _, v := range g.Victims {
+			l.grants[v].claimed = ""
+		}
+		g.Victims = nil
+	}
+	l.hash -= g.hash
+	g.hash = 0
+}
+
+// applyChange applies the events that change one grant in place.
+func (l *Ledger) applyChange(event Event) error {
+	switch e := event.(type) {
+	case Committed:
+		g, err := l.expect("commit", e.Tx, Reserved, Held)
+		if err != nil {
+			return err
+		}
+		g.State, g.Revision, g.WasWaiting = Held, e.Revision, false
+	case Renewed:
+		g, err := l.expect("renew", e.Tx, Waiting, Reserved)
+		if err != nil {
+			return err
+		}
+		g.Epoch, g.Deadline = e.Epoch, e.Deadline
+	case Promoted:
+		g, err := l.expect("promote", e.Tx, Waiting)
+		if err != nil {
+			return err
+		}
+		if len(g.Victims) > 0 {
+			return fmt.Errorf("promote %s: it still waits for %v", e.Tx, g.Victims)
+		}
+		l.promote(g)
+		g.Deadline = e.Deadline
+	case Noticed:
+		g, err := l.expect("evict", e.Tx, Reserved, Held, Evicting)
+		if err != nil {
+			return err
+		}
+		g.State, g.By, g.Since, g.Deadline, g.Grace, g.WasWaiting = Evicting, e.By, e.Since, e.Deadline, e.Grace, false
+	case StopBegun:
+		g, err := l.expect("stop", e.Tx, Held)
+		if err != nil {
+			return err
+		}
+		g.State, g.Since, g.Deadline, g.Grace, g.Reason = Stopping, e.Since, e.Deadline, e.Grace, e.Reason
+	case Dropped:
+		g, err := l.expect("drop", e.Tx, Waiting, Reserved, Tombstone)
+		if err != nil {
+			return err
+		}
+		l.unclaim(g)
+		l.vacate(g)
+		delete(l.grants, e.Tx)
+	default:
+		return fmt.Errorf("apply %T: no such event", event)
+	}
+	return nil
+}
+
+// expect returns the grant if it is in one of the states.
+func (l *Ledger) expect(what string, tx resource.TxID, states ...State) (*grant, error) {
+	g := l.grants[tx]
+	if g == nil {
+		return nil, fmt.Errorf("%s %s: there is no such grant", what, tx)
+	}
+	if !slices.Contains(states, g.State) {
+		return nil, fmt.Errorf("%s %s: it is %s, want one of %v", what, tx, g.State, states)
+	}
+	return g, nil
+}

@@ -1,0 +1,150 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// Limits of a command; what exceeds them is refused as InvalidRequest. They
+// keep the events of one decision well below a journal payload.
+const (
+	MaxMembers = 1024 // of one transaction on one host
+	MaxVictims = 1024
+	MaxText    = 256 // bytes of a transaction's, unit's or device's identifier, or of a reason
+)
+
+// Command is what the ledger decides. All commands may be repeated any number
+// of times; the answer for a known transaction is its present state.
+type Command interface{ command() }
+
+// Commands of the leader. They are refused until this incarnation has
+// registered, and those with an Epoch also when it is older than the highest
+// one seen.
+type (
+	// Reserve asks for all members of a transaction that go to this host, all
+	// or nothing.
+	Reserve struct {
+		Tx      resource.TxID
+		Unit    resource.UnitUID
+		Epoch   resource.Epoch
+		Members []MemberRequest // ascending by Index
+		TTL     time.Duration   // > 0
+		// After names grants to wait for; those not known here have ended.
+		After []resource.TxID
+	}
+	// Commit says that the record is COMMITTED at Revision.
+	Commit struct {
+		Tx       resource.TxID
+		Epoch    resource.Epoch
+		Revision resource.Revision
+	}
+	// Abort says that the record is ABORTED.
+	Abort struct {
+		Tx    resource.TxID
+		Epoch resource.Epoch
+	}
+	// Release says that the record is RELEASING.
+	Release struct {
+		Tx     resource.TxID
+		Epoch  resource.Epoch
+		Grace  time.Duration // >= 0
+		Reason string
+	}
+	// Evict says that the record is EVICTING.
+	Evict struct {
+		Tx    resource.TxID
+		Epoch resource.Epoch
+		Grace time.Duration // >= 0
+		By    resource.TxID
+	}
+	// Forget says that the record is terminal: a tombstone may go.
+	Forget struct{ Tx resource.TxID }
+)
+
+// Commands of the owner. Their replies may be sent on only while Registered.
+type (
+	// Start is the first command after a replay.
+	Start struct{ Incarnation resource.Incarnation }
+	// Registered says that this incarnation is registered at Revision, and
+	// what the store's index of this node listed after that.
+	Registered struct {
+		Revision resource.Revision
+		Records  []Record
+	}
+	// NewEpoch announces a leader.
+	NewEpoch struct{ Epoch resource.Epoch }
+	// Resolved is the record as a linearizable read saw it. RecordAbsent is
+	// an answer that did not fence: nothing follows from it.
+	Resolved struct {
+		Tx       resource.TxID
+		State    RecordState
+		Revision resource.Revision
+		Grace    time.Duration
+	}
+	// Stopped says that nothing of the transaction runs on its devices.
+	Stopped struct{ Tx resource.TxID }
+	// Cordon sets whether the host takes new work.
+	Cordon struct{ Cordoned bool }
+	// SetHealth sets a device's health; Device is its index.
+	SetHealth struct {
+		Device int
+		Health devices.Health
+	}
+	// Tick asks what is due. It changes nothing.
+	Tick struct{}
+)
+
+// MemberRequest is one member of a Reserve.
+type MemberRequest struct {
+	Index   int // in the unit, from 0
+	Request resource.Request
+	// PinnedGPUs are the devices that the plan needs, by index; empty leaves
+	// the choice to fit.
+	PinnedGPUs []int
+}
+
+func (Reserve) command()    {}
+func (Commit) command()     {}
+func (Abort) command()      {}
+func (Release) command()    {}
+func (Evict) command()      {}
+func (Forget) command()     {}
+func (Start) command()      {}
+func (Registered) command() {}
+func (NewEpoch) command()   {}
+func (Resolved) command()   {}
+func (Stopped) command()    {}
+func (Cordon) command()     {}
+func (SetHealth) command()  {}
+func (Tick) command()       {}
+
+// Reply is the answer to a command. Its slices are never changed.
+type Reply struct {
+	// Tx is the transaction, "" where the command names none.
+	Tx resource.TxID
+	// State is that of Tx after the events: Reserved and Held are the vote
+	// Yes, Tombstone is Freed.
+	State State
+	// Reasons are why the command was refused: the vote No. Empty means that
+	// it was not.
+	Reasons []resource.Reason
+	// Members are those of Tx, with their assignments.
+	Members []Member
+	// Incarnation and Registered vouch for the answer.
+	Incarnation resource.Incarnation
+	Registered  resource.Revision
+	// Resolve lists transactions whose record the owner is to resolve: with a
+	// fence where they are Waiting or Reserved here, by reading otherwise.
+	Resolve []resource.TxID
+	// Stop lists transactions whose grace is over: stop them by force.
+	Stop []resource.TxID
+	// Woken lists Waiting grants that became Reserved: they answer Yes now.
+	Woken []resource.TxID
+	// Alarms say what must not happen, in plain words, for an operator.
+	Alarms []string
+}
+
+// Refused reports whether the answer is No.
+func (r Reply) Refused() bool { return len(r.Reasons) > 0 }

@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// Event is a change of the ledger, and what the journal keeps.
+type Event interface{ event() }
+
+type (
+	// Started: an agent runs under another incarnation than before.
+	Started struct {
+		Incarnation resource.Incarnation
+		At          time.Time
+	}
+	// Enrolled: the present incarnation is registered, and what the store
+	// lists for this node has been applied.
+	Enrolled struct{ Revision resource.Revision }
+	// EpochRaised: requests of older epochs take no effect from now on.
+	EpochRaised struct{ Epoch resource.Epoch }
+	// Granted: a grant appears, in any state.
+	Granted struct{ Grant Grant }
+	// Committed: Reserved becomes Held, or a Held grant's record moved on.
+	Committed struct {
+		Tx       resource.TxID
+		Revision resource.Revision
+	}
+	// Renewed: a Waiting or Reserved grant is adopted by a leader, with a new
+	// deadline.
+	Renewed struct {
+		Tx       resource.TxID
+		Epoch    resource.Epoch
+		Deadline time.Time
+	}
+	// Promoted: Waiting becomes Reserved.
+	Promoted struct {
+		Tx       resource.TxID
+		Deadline time.Time
+	}
+	// Noticed: Reserved or Held becomes Evicting; of an Evicting grant the
+	// grace is extended.
+	Noticed struct {
+		Tx, By   resource.TxID
+		Since    time.Time
+		Deadline time.Time
+		Grace    time.Duration
+	}
+	// StopBegun: Held becomes Stopping.
+	StopBegun struct {
+		Tx       resource.TxID
+		Since    time.Time
+		Deadline time.Time
+		Grace    time.Duration
+		Reason   string
+	}
+	// Buried: the grant becomes a Tombstone and its devices free. Unknown
+	// transactions get one too.
+	Buried struct{ Tx resource.TxID }
+	// Dropped: a Waiting, Reserved or Tombstone grant disappears.
+	Dropped struct{ Tx resource.TxID }
+	// CordonSet: the host takes new work, or does not.
+	CordonSet struct{ Cordoned bool }
+	// HealthChanged: a device is in another state. Devices that are not in
+	// the inventory any more are passed over.
+	HealthChanged struct {
+		UUID   string
+		Health devices.Health
+	}
+)
+
+func (Started) event()       {}
+func (Enrolled) event()      {}
+func (EpochRaised) event()   {}
+func (Granted) event()       {}
+func (Committed) event()     {}
+func (Renewed) event()       {}
+func (Promoted) event()      {}
+func (Noticed) event()       {}
+func (StopBegun) event()     {}
+func (Buried) event()        {}
+func (Dropped) event()       {}
+func (CordonSet) event()     {}
+func (HealthChanged) event() {}

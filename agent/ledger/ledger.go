@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// Ledger is one host's grants. It has a single owner.
+//
+// Invariant (verified by Check): free is the host's capacity less what every
+// holding grant has taken and every Waiting grant blocks; hash is the sum of
+// the grants' hashes; every victim of a Waiting grant holds and is claimed by
+// it alone.
+type Ledger struct {
+	host  *fit.Host
+	empty *fit.Free // the host with nothing taken
+	free  *fit.Free
+
+	grants map[resource.TxID]*grant
+	hash   uint64
+
+	incarnation resource.Incarnation
+	startedAt   time.Time
+	registered  resource.Revision // 0 = not in this incarnation
+	epoch       resource.Epoch
+	cordoned    bool
+	diskFull    bool
+
+	scratch *fit.Free // of a Decide
+	events  []Event   // of the last Decide
+}
+
+// New returns the ledger of a host that holds nothing. Replay what the journal
+// has, then decide Start.
+func New(host *fit.Host) *Ledger {
+	return &Ledger{host: host, empty: host.NewFree(), free: host.NewFree(), scratch: host.NewFree(), grants: map[resource.TxID]*grant{}}
+}
+
+// SetDiskFull makes new reservations be refused, or not. The flag is of the
+// moment: it is not an event.
+func (l *Ledger) SetDiskFull(full bool) { l.diskFull = full }
+
+// Registration returns the store's revision of this incarnation's
+// registration; 0 means that nothing may be answered yet.
+func (l *Ledger) Registration() resource.Revision { return l.registered }
+
+// Incarnation returns the present one.
+func (l *Ledger) Incarnation() resource.Incarnation { return l.incarnation }
+
+// Epoch returns the highest epoch seen.
+func (l *Ledger) Epoch() resource.Epoch { return l.epoch }
+
+// Lookup returns the grant of a transaction.
+func (l *Ledger) Lookup(tx resource.TxID) (Grant, bool) {
+	g, ok := l.grants[tx]
+	if !ok {
+		return Grant{}, false
+	}
+	return g.Grant, true
+}
+
+// Len counts grants, tombstones included.
+func (l *Ledger) Len() int { return len(l.grants) }
+
+// Next returns the earliest deadline: when the owner should decide the next
+// Tick. ok is false where nothing is pending.
+func (l *Ledger) Next() (at time.Time, ok bool) {
+	for _, g := range l.grants {
+		if g.State == Held || g.State == Tombstone {
+			continue
+		}
+		if !ok || g.Deadline.Before(at) {
+			at, ok = g.Deadline, true
+		}
+	}
+	return at, ok
+}
+
+// sorted returns the transactions that pick accepts, in ascending order.
+func (l *Ledger) sorted(pick func(*grant) bool) []resource.TxID {
+	var list []resource.TxID
+	for tx, g := range l.grants {
+		if pick(g) {
+			list = append(list, tx)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Check recomputes what is free, the hash and the claims from the grants and
+// names the first difference. It is for tests and audits: its cost grows with
+// the host and the grants.
+func (l *Ledger) Check() error {
+	if err := l.host.Check(l.free); err != nil {
+		return err
+	}
+	free := l.host.NewFree()
+	free.Unhealthy = l.free.Unhealthy
+	var hash uint64
+	for _, tx := range l.sorted(func(*grant) bool { return true }) {
+		g := l.grants[tx]
+		hash += g.hash
+		if err := l.checkGrant(g, free); err != nil {
+			return fmt.Errorf("ledger: %s %s: %w", g.State, tx, err)
+		}
+	}
+	switch {
+	case hash != l.hash:
+		return fmt.Errorf("ledger: hash is %016x, the grants give %016x", l.hash, hash)
+	case !slices.Equal(free.GPU, l.free.GPU):
+		return fmt.Errorf("ledger: free GPUs are %v, the grants leave %v", l.free.GPU, free.GPU)
+	case !slices.Equal(free.CPU, l.free.CPU):
+		return fmt.Errorf("ledger: free CPUs are %v, the grants leave %v", l.free.CPU, free.CPU)
+	case !slices.Equal(free.Memory, l.free.Memory):
+		return fmt.Errorf("ledger: free memory is %v, the grants leave %v", l.free.Memory, free.Memory)
+	}
+	return nil
+}
+
+// checkGrant verifies one grant and takes what it has from free.
+func (l *Ledger) checkGrant(g *grant, free *fit.Free) error {
+	if (len(g.Members) == 0) != (g.State == Tombstone) {
+		return fmt.Errorf("it has %d members", len(g.Members))
+	}
+	if want := GrantHash(g.Tx, g.Members); g.State != Tombstone && g.hash != want || g.State == Tombstone && g.hash != 0 {
+		return fmt.Errorf("its hash is %016x, its members give %016x", g.hash, want)
+	}
+	if g.State.Holds() {
+		for i := range g.Members {
+			if err := l.host.Take(free, g.part(i)); err != nil {
+				return err
+			}
+		}
+	}
+	if g.State != Waiting {
+		if len(g.Victims) > 0 || !g.blocked.IsZero() {
+			return fmt.Errorf("it has victims %v and blocks %+v", g.Victims, g.blocked)
+		}
+		return nil
+	}
+	for _, v := range g.Victims {
+		if victim := l.grants[v]; victim == nil || !victim.State.Holds() || victim.claimed != g.Tx {
+			return fmt.Errorf("its victim %s does not hold, or is not claimed by it", v)
+		}
+	}
+	return l.host.Take(free, g.blocked)
+}

@@ -1,0 +1,65 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Errors that a call can end with; each is mapped to one status code.
+var (
+	// ErrWrongCluster: the leader leads another cluster.
+	ErrWrongCluster = errors.New("wrong cluster")
+	// ErrWrongNode: the call is for another node.
+	ErrWrongNode = errors.New("wrong node")
+	// ErrBadMessage: a message breaks its own rules.
+	ErrBadMessage = errors.New("bad message")
+	// ErrSlowLeader: the leader does not read its answers.
+	ErrSlowLeader = errors.New("leader too slow")
+	// ErrReplaced: a newer session of a leader took over.
+	ErrReplaced = errors.New("session replaced")
+	// ErrStopping: the agent is shutting down or has failed.
+	ErrStopping = errors.New("agent is stopping")
+)
+
+// StaleEpochError refuses a leader of an older epoch than the agent has seen.
+type StaleEpochError struct{ Got, Highest resource.Epoch }
+
+// Error names both epochs.
+func (e *StaleEpochError) Error() string {
+	return fmt.Sprintf("epoch %d is over: this agent has seen epoch %d", e.Got, e.Highest)
+}
+
+// statusOf is the one map from errors to status codes.
+func statusOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	var stale *StaleEpochError
+	code := codes.Internal
+	switch {
+	case errors.As(err, &stale), errors.Is(err, ErrWrongCluster):
+		code = codes.FailedPrecondition
+	case errors.Is(err, ErrWrongNode), errors.Is(err, ErrBadMessage):
+		code = codes.InvalidArgument
+	case errors.Is(err, ErrSlowLeader):
+		code = codes.ResourceExhausted
+	case errors.Is(err, ErrReplaced):
+		code = codes.Aborted
+	case errors.Is(err, ErrStopping):
+		code = codes.Unavailable
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	}
+	return status.Error(code, err.Error())
+}

@@ -1,0 +1,129 @@
+package rpc
+
+import (
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// Body is what one message to the leader says: a Reply, an Occupancy, an
+// Enrolled or a HealthChange.
+type Body interface{ fill(*musterv1.AgentMessage) }
+
+type (
+	// Reply is the answer to a command, or the news of one transaction.
+	Reply ledger.Reply
+	// Occupancy is everything the ledger holds, tombstones included.
+	Occupancy struct {
+		Grants             []ledger.Grant // in ascending order of Tx
+		Cordoned, DiskFull bool
+		Health             []DeviceHealth // ascending; devices that are ok are left out
+	}
+	// Enrolled says that this incarnation has registered.
+	Enrolled struct {
+		Incarnation resource.Incarnation
+		Revision    resource.Revision
+	}
+	// HealthChange tells the health of all devices that are not ok, and
+	// whether the host takes new work.
+	HealthChange struct {
+		Health             []DeviceHealth
+		Cordoned, DiskFull bool
+	}
+)
+
+// DeviceHealth is one device's health.
+type DeviceHealth struct {
+	Index  int
+	Health devices.Health
+}
+
+func (e Envelope) message() *musterv1.AgentMessage {
+	m := &musterv1.AgentMessage{LedgerHash: e.LedgerHash}
+	e.Body.fill(m)
+	return m
+}
+
+func (r Reply) fill(m *musterv1.AgentMessage) {
+	state := stateMessage(r.State)
+	if len(r.Reasons) > 0 {
+		state = musterv1.Reply_NO
+	}
+	m.Message = &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{
+		Tx: string(r.Tx), State: state, Incarnation: wire.ToIncarnation(r.Incarnation), RegisteredRevision: int64(r.Registered),
+		Members: membersMessage(r.Members), Reasons: wire.ToReasons(r.Reasons),
+	}}
+}
+
+func (o Occupancy) fill(m *musterv1.AgentMessage) {
+	m.Message = &musterv1.AgentMessage_Occupancy{Occupancy: o.message()}
+}
+
+func (o Occupancy) message() *musterv1.Occupancy {
+	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, Health: healthMessage(o.Health)}
+	for _, g := range o.Grants {
+		m.Grants = append(m.Grants, &musterv1.Grant{
+			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch),
+			State: stateMessage(g.State), Members: membersMessage(g.Members),
+		})
+	}
+	return m
+}
+
+func (e Enrolled) fill(m *musterv1.AgentMessage) {
+	m.Message = &musterv1.AgentMessage_Registered{Registered: &musterv1.Registered{
+		Incarnation: wire.ToIncarnation(e.Incarnation), Revision: int64(e.Revision),
+	}}
+}
+
+func (h HealthChange) fill(m *musterv1.AgentMessage) {
+	m.Message = &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
+		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull,
+	}}
+}
+
+func welcomeMessage(w Welcome) *musterv1.AgentMessage {
+	return &musterv1.AgentMessage{LedgerHash: w.LedgerHash, Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{
+		NodeId: string(w.Node), Incarnation: wire.ToIncarnation(w.Incarnation), RegisteredRevision: int64(w.Revision),
+		Host: wire.ToHost(w.Host), Occupancy: w.Occupancy.message(),
+	}}}
+}
+
+func membersMessage(members []ledger.Member) []*musterv1.MemberAssignment {
+	if len(members) == 0 {
+		return nil
+	}
+	ms := make([]*musterv1.MemberAssignment, len(members))
+	for i, m := range members {
+		ms[i] = wire.ToMember(m.Index, m.Assignment)
+	}
+	return ms
+}
+
+func healthMessage(health []DeviceHealth) []*musterv1.DeviceHealth {
+	var ms []*musterv1.DeviceHealth
+	for _, h := range health {
+		ms = append(ms, &musterv1.DeviceHealth{Index: int32(h.Index), Health: h.Health.String()})
+	}
+	return ms
+}
+
+func stateMessage(s ledger.State) musterv1.Reply_State {
+	switch s {
+	case ledger.Waiting:
+		return musterv1.Reply_WAITING
+	case ledger.Reserved:
+		return musterv1.Reply_RESERVED
+	case ledger.Held:
+		return musterv1.Reply_HELD
+	case ledger.Evicting:
+		return musterv1.Reply_EVICTING
+	case ledger.Stopping:
+		return musterv1.Reply_STOPPING
+	case ledger.Tombstone:
+		return musterv1.Reply_FREED
+	}
+	return musterv1.Reply_NONE
+}

@@ -1,0 +1,86 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/musterd/muster/rpcauth"
+)
+
+// Limits of one connection. A host's description of 4,096 CPUs takes less than
+// 1 MiB; a reservation of 1,024 members on one host less than that.
+const (
+	maxMessage       = 8 << 20
+	keepaliveTime    = 15 * time.Second
+	keepaliveTimeout = 10 * time.Second
+	keepaliveLeast   = 5 * time.Second
+	maxStreams       = 256
+	// windowSize is the flow-control window: small, since a process may hold
+	// many connections and no message of the protocol is large.
+	windowSize = 64 << 10
+)
+
+// Listen opens a TCP listener on a loopback address. field is the config field
+// that the address comes from; every error names both.
+func Listen(field, address string) (net.Listener, error) {
+	if err := rpcauth.CheckLoopback(field, address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: address %s is in use by another process; stop it or set %s to another port", field, address, field)
+	case err != nil:
+		return nil, fmt.Errorf("%s: listen on %s: %w", field, address, err)
+	}
+	return l, nil
+}
+
+// Dialer opens the connection beneath a client; nil dials TCP.
+type Dialer func(ctx context.Context, address string) (net.Conn, error)
+
+// Dial returns a client connection that carries the token on every call. It
+// does not block: the connection is made when the first call needs it. Without
+// a Dialer of its own it refuses addresses that are not loopback.
+func Dial(address string, token rpcauth.Token, dialer Dialer) (*grpc.ClientConn, error) {
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithPerRPCCredentials(rpcauth.Credentials(token)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.WithSharedWriteBuffer(true),
+		grpc.WithInitialWindowSize(windowSize), grpc.WithInitialConnWindowSize(windowSize),
+	}
+	if dialer == nil {
+		if err := rpcauth.CheckLoopback("dial", address); err != nil {
+			return nil, err
+		}
+	} else {
+		options = append(options, grpc.WithContextDialer(dialer))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, options...)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	return conn, nil
+}
+
+// serverOptions are the token check, the keepalive and the size limits.
+func serverOptions(token rpcauth.Token) []grpc.ServerOption {
+	return append(rpcauth.ServerOptions(token),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
+		grpc.SharedWriteBuffer(true),
+		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize),
+	)
+}

@@ -1,0 +1,150 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/resource"
+)
+
+// Snapshot is a host's resources and grants for people and tools.
+type Snapshot struct {
+	Node                             resource.NodeID
+	Capacity, Allocatable, Available resource.Vector
+	NUMA                             []NUMAFree
+	Devices                          []DeviceFree
+	Grants                           []GrantMember // in order of transaction and member
+}
+
+// NUMAFree is what is free on one NUMA node.
+type NUMAFree struct {
+	ID         int
+	CPU        resource.Millicores
+	Memory     resource.Bytes
+	WholeCores int
+}
+
+// DeviceFree is what is free of one device.
+type DeviceFree struct {
+	Index       int
+	UUID, Model string
+	Free        resource.Milli
+	Health      string
+}
+
+// GrantMember is one member of one transaction here.
+type GrantMember struct {
+	Tx         resource.TxID
+	Unit       resource.UnitUID
+	Member     int
+	State      string
+	Held       bool // committed: it may run
+	Assignment resource.Assignment
+}
+
+// Snapshots tells what a host has and holds; it may block until the owner of
+// the ledger answers. What it returns is immutable.
+type Snapshots interface {
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// nodeAgent serves the three calls of scheduler.v1.NodeAgent that agents
+// serve; Heartbeat is the coordinators'.
+type nodeAgent struct {
+	schedulerv1.UnimplementedNodeAgentServer
+	snapshots Snapshots
+}
+
+// Heartbeat is served by coordinators.
+func (n *nodeAgent) Heartbeat(schedulerv1.NodeAgent_HeartbeatServer) error {
+	return status.Error(codes.Unimplemented, "heartbeats go to a coordinator; this is an agent")
+}
+
+// BindAllocation confirms a grant that has been committed, found by
+// transaction or unit, and nothing else: it never creates one.
+func (n *nodeAgent) BindAllocation(ctx context.Context, r *schedulerv1.BindRequest) (*schedulerv1.BindResponse, error) {
+	s, err := n.snapshots.Snapshot(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	if r.GetAllocationId() == "" {
+		return nil, statusOf(fmt.Errorf("allocation_id: empty: %w", ErrBadMessage))
+	}
+	if id := r.GetNodeId(); id != "" && id != string(s.Node) {
+		return nil, statusOf(fmt.Errorf("node_id: %q, this is %q: %w", id, s.Node, ErrWrongNode))
+	}
+	state := ""
+	for _, g := range s.Grants {
+		if id := r.GetAllocationId(); string(g.Tx) != id && string(g.Unit) != id {
+			continue
+		}
+		if g.Held {
+			return &schedulerv1.BindResponse{Success: true}, nil
+		}
+		state = g.State
+	}
+	if state != "" {
+		return &schedulerv1.BindResponse{
+			FailureReason: "NotCommitted",
+			ErrorMessage:  fmt.Sprintf("allocation %s is %s on %s, not held", r.GetAllocationId(), state, s.Node),
+		}, nil
+	}
+	return &schedulerv1.BindResponse{
+		FailureReason: "NotFound",
+		ErrorMessage:  fmt.Sprintf("node %s holds nothing of allocation %s; submit it to a coordinator", s.Node, r.GetAllocationId()),
+	}, nil
+}
+
+// EvictAllocation is refused: evictions are decided in the store, which agents
+// do not reach.
+func (n *nodeAgent) EvictAllocation(_ context.Context, r *schedulerv1.EvictRequest) (*schedulerv1.EvictResponse, error) {
+	return nil, status.Errorf(codes.FailedPrecondition,
+		"an agent ends nothing on its own: end allocation %q through a coordinator with `muster delete`", r.GetAllocationId())
+}
+
+// GetResourceSnapshot tells what the host has, and who holds it.
+func (n *nodeAgent) GetResourceSnapshot(ctx context.Context, _ *schedulerv1.SnapshotRequest) (*schedulerv1.ResourceSnapshot, error) {
+	s, err := n.snapshots.Snapshot(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	m := &schedulerv1.ResourceSnapshot{
+		NodeId: string(s.Node), Capacity: quantities(s.Capacity),
+		Allocatable: quantities(s.Allocatable), Available: quantities(s.Available),
+	}
+	for _, n := range s.NUMA {
+		m.NumaNodes = append(m.NumaNodes, &schedulerv1.NUMASnapshot{
+			Id: int32(n.ID), FreeCpuMillicores: int64(n.CPU), FreeMemoryBytes: int64(n.Memory), FreeWholeCores: int32(n.WholeCores),
+		})
+	}
+	for _, d := range s.Devices {
+		m.Devices = append(m.Devices, &schedulerv1.DeviceSnapshot{
+			Index: int32(d.Index), Uuid: d.UUID, Model: d.Model, FreeMilli: int64(d.Free), Health: d.Health,
+		})
+	}
+	for _, g := range s.Grants {
+		a := &schedulerv1.AllocationSnapshot{
+			Transaction: string(g.Tx), Unit: string(g.Unit), Member: int32(g.Member), State: g.State, Cpus: g.Assignment.CPUSet().String(),
+		}
+		for _, d := range g.Assignment.GPUs {
+			a.GpuUuids = append(a.GpuUuids, d.UUID)
+		}
+		for _, b := range g.Assignment.Memory {
+			a.MemoryBytes += int64(b.Bytes)
+		}
+		m.Allocations = append(m.Allocations, a)
+	}
+	return m, nil
+}
+
+func quantities(v resource.Vector) map[string]string {
+	m := make(map[string]string, len(v))
+	for _, name := range v.Names() {
+		m[string(name)] = resource.FormatAmount(name, v[name])
+	}
+	return m
+}

@@ -1,0 +1,141 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	"github.com/musterd/muster/agent/ledger"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// Registration is what an agent tells of itself.
+type Registration struct {
+	Cluster     string
+	Node        resource.NodeID
+	Incarnation resource.Incarnation
+	Host        wire.Host
+	Address     string // where the leader reaches the agent
+	Version     string
+}
+
+// Register records the agent's incarnation and returns the store's revision of
+// it.
+func (c *Coordinators) Register(ctx context.Context, r Registration) (resource.Revision, error) {
+	request := &musterv1.RegisterRequest{
+		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
+		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
+	}
+	var revision resource.Revision
+	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {
+		response, err := client.Register(ctx, request)
+		if err != nil {
+			return err
+		}
+		if revision = resource.Revision(response.GetRevision()); revision < 1 {
+			return fmt.Errorf("revision %d is not positive: %w", revision, ErrBadMessage)
+		}
+		return nil
+	})
+	return revision, err
+}
+
+// ReadNode returns every transaction record that names the node.
+func (c *Coordinators) ReadNode(ctx context.Context, node resource.NodeID) ([]ledger.Record, error) {
+	var records []ledger.Record
+	err := c.call(ctx, "read node "+string(node), func(ctx context.Context, client musterv1.CoordinatorClient) error {
+		response, err := client.ReadNode(ctx, &musterv1.ReadNodeRequest{NodeId: string(node)})
+		if err != nil {
+			return err
+		}
+		records = nil
+		for i, m := range response.GetRecords() {
+			record, err := recordOf(m)
+			if err != nil {
+				return fmt.Errorf("records[%d]: %w: %w", i, err, ErrBadMessage)
+			}
+			records = append(records, record)
+		}
+		return nil
+	})
+	return records, err
+}
+
+// Resolve returns a transaction's record, read linearizably. With fence an
+// absent record is created as ABORTED first.
+func (c *Coordinators) Resolve(ctx context.Context, node resource.NodeID, tx resource.TxID, fence bool) (ledger.Record, error) {
+	var record ledger.Record
+	err := c.call(ctx, "resolve "+string(tx), func(ctx context.Context, client musterv1.CoordinatorClient) error {
+		response, err := client.Resolve(ctx, &musterv1.ResolveRequest{NodeId: string(node), Tx: string(tx), Fence: fence})
+		if err != nil {
+			return err
+		}
+		record, err = recordOf(response.GetRecord())
+		if err == nil && record.Tx != tx {
+			err = fmt.Errorf("the answer is about %q", record.Tx)
+		}
+		if err != nil {
+			return fmt.Errorf("record: %w: %w", err, ErrBadMessage)
+		}
+		return nil
+	})
+	return record, err
+}
+
+func (c *Coordinators) call(ctx context.Context, what string, call func(context.Context, musterv1.CoordinatorClient) error) error {
+	return c.each(ctx, what, func(ctx context.Context, conn *grpc.ClientConn) error {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return call(ctx, musterv1.NewCoordinatorClient(conn))
+	})
+}
+
+func recordOf(m *musterv1.Record) (ledger.Record, error) {
+	if err := needTx("record", m.GetTx()); err != nil {
+		return ledger.Record{}, err
+	}
+	grace, err := millis("grace_millis", m.GetGraceMillis())
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	incarnation, err := wire.FromIncarnation(m.GetIncarnation())
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	r := ledger.Record{
+		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()),
+		Grace: grace, Revision: resource.Revision(m.GetRevision()), Incarnation: incarnation,
+	}
+	switch m.GetState() {
+	case musterv1.Record_ABSENT:
+		r.State = ledger.RecordAbsent
+	case musterv1.Record_COMMITTED:
+		r.State = ledger.RecordCommitted
+	case musterv1.Record_EVICTING:
+		r.State = ledger.RecordEvicting
+	case musterv1.Record_RELEASING:
+		r.State = ledger.RecordReleasing
+	case musterv1.Record_RELEASED:
+		r.State = ledger.RecordReleased
+	case musterv1.Record_ABORTED:
+		r.State = ledger.RecordAborted
+	default:
+		return ledger.Record{}, fmt.Errorf("state: %s is unknown", m.GetState())
+	}
+	last := -1
+	for i, mm := range m.GetMembers() {
+		index, assignment, err := wire.FromMember(mm)
+		if err != nil {
+			return ledger.Record{}, fmt.Errorf("members[%d]: %w", i, err)
+		}
+		if index <= last {
+			return ledger.Record{}, fmt.Errorf("members[%d].member: %d follows %d, want ascending", i, index, last)
+		}
+		last = index
+		r.Members = append(r.Members, ledger.Member{Index: index, Assignment: assignment})
+	}
+	return r, nil
+}

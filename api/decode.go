@@ -1,0 +1,178 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/musterd/muster/api/internal/strict"
+)
+
+// MaxDocument is the largest document that is decoded, in bytes.
+const MaxDocument = 1 << 20
+
+// APIVersion may stand in every document and stands in every answer.
+const APIVersion = "muster/v1"
+
+// The kinds of documents.
+const (
+	KindAllocation = "Allocation"
+	KindJob        = "Job"
+	KindNode       = "Node"
+)
+
+var (
+	allocationDecoder    = strict.For[Allocation]()
+	jobDecoder           = strict.For[Job]()
+	deleteOptionsDecoder = strict.For[DeleteOptions]()
+	nodePatchDecoder     = strict.For[NodePatch]()
+)
+
+// decode turns what the strict decoder refuses into a Status: 400, or 422 for
+// numbers no field can hold.
+func decode[T any](d strict.Decoder[T], doc []byte) (*T, *Status) {
+	if len(doc) > MaxDocument {
+		return nil, Errorf(http.StatusRequestEntityTooLarge,
+			"the document has %d bytes, the limit is %d", len(doc), MaxDocument)
+	}
+	v, err := d.Decode(doc)
+	if err == nil {
+		return v, nil
+	}
+	if err.Problem == strict.OutOfRange {
+		return nil, Errorf(http.StatusUnprocessableEntity, "%s", err.Error())
+	}
+	return nil, Errorf(http.StatusBadRequest, "%s", err.Error())
+}
+
+// checkKind refuses documents of another kind or version.
+func checkKind(apiVersion, kind, want string) *Status {
+	if apiVersion != "" && apiVersion != APIVersion {
+		return Errorf(http.StatusBadRequest, "apiVersion: want %q or nothing, got %q", APIVersion, apiVersion)
+	}
+	if kind != "" && kind != want {
+		return Errorf(http.StatusBadRequest, "kind: want %q or nothing, got %q", want, kind)
+	}
+	return nil
+}
+
+// DecodeAllocation reads and validates a submission. Malformed documents are
+// refused with 400; well-formed ones that no cluster could ever satisfy, or
+// that contradict themselves, with 422. Both name the field and its value.
+// What belongs to the server (status, uid, timestamps) is dropped, so that the
+// output of a get may be submitted again.
+func DecodeAllocation(doc []byte) (*Allocation, *Status) {
+	a, status := decode(allocationDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := checkKind(a.APIVersion, a.Kind, KindAllocation); status != nil {
+		return nil, status
+	}
+	a.APIVersion, a.Kind = APIVersion, KindAllocation
+	a.Metadata.dropServerFields()
+	a.Status = AllocationStatus{}
+	if status := a.Validate(); status != nil {
+		return nil, status
+	}
+	return a, nil
+}
+
+// DecodeJob reads and validates a job as DecodeAllocation does an allocation.
+func DecodeJob(doc []byte) (*Job, *Status) {
+	j, status := decode(jobDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := checkKind(j.APIVersion, j.Kind, KindJob); status != nil {
+		return nil, status
+	}
+	j.APIVersion, j.Kind = APIVersion, KindJob
+	j.Metadata.dropServerFields()
+	j.Spec.Template.Metadata.dropServerFields()
+	j.Status = JobStatus{}
+	if status := j.Validate(); status != nil {
+		return nil, status
+	}
+	return j, nil
+}
+
+// dropServerFields clears what only the server may set.
+func (m *ObjectMeta) dropServerFields() {
+	m.UID, m.ResourceVersion, m.CreationTimestamp, m.DeletionTimestamp = "", "", "", ""
+	m.DeletionGracePeriodSeconds = nil
+}
+
+// MaxGracePeriodSeconds bounds the grace of a deletion: one day.
+const MaxGracePeriodSeconds = 24 * 60 * 60
+
+// DecodeDeleteOptions reads the body of a delete or cancel; an empty body asks
+// for the defaults.
+func DecodeDeleteOptions(doc []byte) (DeleteOptions, *Status) {
+	if len(doc) == 0 {
+		return DeleteOptions{}, nil
+	}
+	o, status := decode(deleteOptionsDecoder, doc)
+	if status != nil {
+		return DeleteOptions{}, status
+	}
+	if g := o.GracePeriodSeconds; g != nil && (*g < 0 || *g > MaxGracePeriodSeconds) {
+		return DeleteOptions{}, invalid("gracePeriodSeconds", "%d is outside 0..%d", *g, MaxGracePeriodSeconds)
+	}
+	switch o.PropagationPolicy {
+	case "", "Foreground", "Background":
+	default:
+		return DeleteOptions{}, invalid("propagationPolicy", "%q: want Foreground or Background", o.PropagationPolicy)
+	}
+	if len(o.Reason) > 1024 {
+		return DeleteOptions{}, invalid("reason", "%d bytes long, the limit is 1024", len(o.Reason))
+	}
+	return *o, nil
+}
+
+// NodePatch is the merge patch that a node takes: spec.unschedulable alone.
+type NodePatch struct {
+	Spec NodePatchSpec `json:"spec"`
+}
+
+// NodePatchSpec holds what of a node's spec may be patched.
+type NodePatchSpec struct {
+	Unschedulable *bool `json:"unschedulable,omitempty"`
+}
+
+// DecodeNodePatch reads a node's merge patch and returns the new value of
+// spec.unschedulable.
+func DecodeNodePatch(doc []byte) (bool, *Status) {
+	p, status := decode(nodePatchDecoder, doc)
+	if status != nil {
+		return false, status
+	}
+	if p.Spec.Unschedulable == nil {
+		return false, invalid("spec.unschedulable", "the patch changes nothing: set it to true or false")
+	}
+	return *p.Spec.Unschedulable, nil
+}
+
+// PeekKind names the kind of a document without judging the rest: its own
+// word, or Job where it has a spec.template and Allocation where it has not.
+func PeekKind(doc []byte) (string, *Status) {
+	var head struct {
+		Kind string `json:"kind"`
+		Spec struct {
+			Template json.RawMessage `json:"template"`
+		} `json:"spec"`
+	}
+	err := json.Unmarshal(doc, &head)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrongType):
+		return "", Errorf(http.StatusBadRequest, "%s: unexpected %s", wrongType.Field, wrongType.Value)
+	case err != nil:
+		return "", Errorf(http.StatusBadRequest, "the document is not JSON: %v", err)
+	case head.Kind != "":
+		return head.Kind, nil
+	case head.Spec.Template != nil:
+		return KindJob, nil
+	}
+	return KindAllocation, nil
+}

@@ -1,0 +1,405 @@
+package api
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/resource"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// badDocuments are refused; testdata/refusals.golden holds what is said.
+var badDocuments = map[string]string{
+	"allocation: 1,025 nested arrays for a name":         `{"metadata":{"name":` + strings.Repeat("[", 1025) + `}}`,
+	"allocation: a GPU and a half":                       allocation(`"resources":{"requests":{"nvidia.com/gpu":"1500m"}}`),
+	"allocation: a broken quantity":                      allocation(`"resources":{"requests":{"cpu":"8 cores"}}`),
+	"allocation: a class nobody knows":                   allocation(cpu + `,"priorityClass":"urgent"`),
+	"allocation: a duration without a unit":              allocation(cpu + `,"ttl":"7200"`),
+	"allocation: a fraction as a priority":               allocation(cpu + `,"priority":1.5`),
+	"allocation: a gang of four":                         allocation(cpu + `,"gangScheduling":{"minMembers":4}`),
+	"allocation: a gang of zero":                         allocation(cpu + `,"gangScheduling":{"minMembers":0}`),
+	"allocation: a gang in two places":                   allocation(cpu + `,"gangScheduling":{"minMembers":1},"scheduling":{"gangScheduling":{"minMembers":1}}`),
+	"allocation: a GPU model without a GPU":              allocation(cpu + `,"scheduling":{"gpu":{"model":"A100"}}`),
+	"allocation: a label value with a space":             `{"metadata":{"name":"a","labels":{"app":"my app"}},"spec":{` + cpu + `}}`,
+	"allocation: a label key with two slashes":           `{"metadata":{"name":"a","labels":{"a/b/c":"x"}},"spec":{` + cpu + `}}`,
+	"allocation: a name in capitals":                     `{"metadata":{"name":"Training"},"spec":{` + cpu + `}}`,
+	"allocation: a name of 254 characters":               `{"metadata":{"name":"` + strings.Repeat("a", 254) + `"},"spec":{` + cpu + `}}`,
+	"allocation: a namespace with a dot":                 `{"metadata":{"name":"a","namespace":"a.b"},"spec":{` + cpu + `}}`,
+	"allocation: a negative priority":                    allocation(cpu + `,"priority":-1`),
+	"allocation: a negative quantity":                    allocation(`"resources":{"requests":{"memory":"-1Gi"}}`),
+	"allocation: a pasted job":                           `{"kind":"Job","metadata":{"name":"a"},"spec":{` + cpu + `}}`,
+	"allocation: a preemption policy in lower case":      allocation(cpu + `,"preemptionPolicy":"never"`),
+	"allocation: a priority beyond int32":                allocation(cpu + `,"priority":2147483648`),
+	"allocation: a priority beyond the greatest":         allocation(cpu + `,"priority":1000000001`),
+	"allocation: a queue with a space":                   allocation(cpu + `,"queue":"gpu training"`),
+	"allocation: a repeated key":                         allocation(`"resources":{"requests":{"cpu":"1","cpu":"2"}}`),
+	"allocation: a request above its limit":              allocation(`"resources":{"requests":{"cpu":"2"},"limits":{"cpu":"1500m"}}`),
+	"allocation: a toleration of no key":                 allocation(cpu + `,"scheduling":{"tolerations":[{"operator":"Equal","value":"x"}]}`),
+	"allocation: a toleration's effect misspelt":         allocation(cpu + `,"scheduling":{"tolerations":[{"key":"k","operator":"Exists","effect":"NoRun"}]}`),
+	"allocation: a toleration's operator unknown":        allocation(cpu + `,"scheduling":{"tolerations":[{"key":"k","operator":"Like"}]}`),
+	"allocation: a toleration with a superfluous value":  allocation(cpu + `,"scheduling":{"tolerations":[{"key":"k","operator":"Exists","value":"v"}]}`),
+	"allocation: a truncated document":                   `{"metadata":{"name":"a"},"spec":{`,
+	"allocation: a version of another program":           `{"apiVersion":"batch/v1","metadata":{"name":"a"},"spec":{` + cpu + `}}`,
+	"allocation: a weight of 101":                        allocation(cpu + `,"scheduling":{"affinity":{"nodeAffinity":{"preferredDuringScheduling":[{"weight":101,"preference":{"matchExpressions":[{"key":"k","operator":"Exists"}]}}]}}}`),
+	"allocation: an amount beyond any host":              allocation(`"resources":{"requests":{"memory":"2Pi"}}`),
+	"allocation: an amount beyond 64 bits":               allocation(`"resources":{"requests":{"cpu":"9E"}}`),
+	"allocation: an array":                               `[]`,
+	"allocation: an expression comparing with a word":    allocation(required(`{"key":"gpu-memory","operator":"Gte","values":["much"]}`)),
+	"allocation: an expression comparing with two":       allocation(required(`{"key":"gpu-memory","operator":"Gt","values":["1","2"]}`)),
+	"allocation: an expression in nothing":               allocation(required(`{"key":"zone","operator":"In"}`)),
+	"allocation: an expression of existence with values": allocation(required(`{"key":"zone","operator":"Exists","values":["a"]}`)),
+	"allocation: an expression with a bad key":           allocation(required(`{"key":"-zone","operator":"Exists"}`)),
+	"allocation: an operator nobody knows":               allocation(required(`{"key":"zone","operator":"Matches","values":["a"]}`)),
+	"allocation: an unknown field":                       allocation(`"resource":{"requests":{"cpu":"1"}}`),
+	"allocation: an unknown NUMA policy":                 allocation(cpu + `,"scheduling":{"numaPolicy":"strict"}`),
+	"allocation: an unknown resource":                    allocation(`"resources":{"requests":{"amd.com/gpu":"1"}}`),
+	"allocation: anti-affinity":                          allocation(cpu + `,"scheduling":{"affinity":{"podAntiAffinity":{"requiredDuringScheduling":[]}}}`),
+	"allocation: no name":                                `{"metadata":{},"spec":{` + cpu + `}}`,
+	"allocation: nothing":                                ``,
+	"allocation: nothing asked for":                      allocation(`"resources":{}`),
+	"allocation: required affinity without terms":        allocation(cpu + `,"scheduling":{"affinity":{"nodeAffinity":{"requiredDuringScheduling":{"nodeSelectorTerms":[]}}}}`),
+	"allocation: topology spread":                        allocation(cpu + `,"scheduling":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack"}]}`),
+	"allocation: a term without expressions":             allocation(cpu + `,"scheduling":{"affinity":{"nodeAffinity":{"requiredDuringScheduling":{"nodeSelectorTerms":[{"matchExpressions":[]}]}}}}`),
+	"allocation: two documents":                          allocation(cpu) + allocation(cpu),
+	"delete: a grace of two days":                        `{"gracePeriodSeconds":172800}`,
+	"delete: a grace in words":                           `{"gracePeriodSeconds":"long"}`,
+	"delete: a negative grace":                           `{"gracePeriodSeconds":-1}`,
+	"delete: orphans":                                    `{"propagationPolicy":"Orphan"}`,
+	"job: a gang larger than the job":                    job(`"parallelism":4`, cpu+`,"scheduling":{"gangScheduling":{"minMembers":5}}`),
+	"job: a name without room for member numbers":        `{"metadata":{"name":"` + strings.Repeat("a", 249) + `"},"spec":{"template":{"spec":{` + cpu + `}}}}`,
+	"job: a priority in the template":                    job(`"parallelism":4`, cpu+`,"priority":5`),
+	"job: a template name":                               `{"metadata":{"name":"a"},"spec":{"template":{"metadata":{"name":"b"},"spec":{` + cpu + `}}}}`,
+	"job: a negative backoff limit":                      job(`"backoffLimit":-1`, cpu),
+	"job: an absurd gang":                                job(`"parallelism":1000000`, cpu),
+	"job: an absurd gang beyond int32":                   job(`"parallelism":99999999999`, cpu),
+	"job: a gang timeout of zero":                        job(`"parallelism":2`, cpu+`,"scheduling":{"gangScheduling":{"timeout":"0s"}}`),
+	"job: no deadline at all":                            job(`"activeDeadlineSeconds":0`, cpu),
+	"job: no member":                                     job(`"parallelism":0`, cpu),
+	"job: no template":                                   `{"metadata":{"name":"a"},"spec":{"parallelism":2}}`,
+	"job: zero completions":                              job(`"completions":0`, cpu),
+	"node: a patch of labels":                            `{"metadata":{"labels":{"a":"b"}}}`,
+	"node: a patch of nothing":                           `{"spec":{}}`,
+}
+
+const cpu = `"resources":{"requests":{"cpu":"1"}}`
+
+func allocation(spec string) string { return `{"metadata":{"name":"a"},"spec":{` + spec + `}}` }
+
+func required(expression string) string {
+	return cpu + `,"scheduling":{"affinity":{"nodeAffinity":{"requiredDuringScheduling":{"nodeSelectorTerms":[{"matchExpressions":[` +
+		expression + `]}]}}}}`
+}
+
+func job(fields, member string) string {
+	return `{"metadata":{"name":"a"},"spec":{` + fields + `,"template":{"spec":{` + member + `}}}}`
+}
+
+func decodeAs(kind, doc string) *Status {
+	var status *Status
+	switch kind {
+	case "allocation":
+		_, status = DecodeAllocation([]byte(doc))
+	case "job":
+		_, status = DecodeJob([]byte(doc))
+	case "delete":
+		_, status = DecodeDeleteOptions([]byte(doc))
+	case "node":
+		_, status = DecodeNodePatch([]byte(doc))
+	}
+	return status
+}
+
+func TestRefusals(t *testing.T) {
+	var got strings.Builder
+	for _, name := range sortedKeys(badDocuments) {
+		kind, _, _ := strings.Cut(name, ":")
+		if name == "allocation: nothing" {
+			kind = "allocation"
+		}
+		status := decodeAs(kind, badDocuments[name])
+		if status == nil {
+			t.Errorf("%s: accepted %s", name, badDocuments[name])
+			continue
+		}
+		fmt.Fprintf(&got, "%s\n\t%d %s\n", name, status.Code, status.Message)
+	}
+	path := filepath.Join("testdata", "refusals.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDocumentBeyondTheLimitIsRefusedUnread(t *testing.T) {
+	_, status := DecodeAllocation([]byte(strings.Repeat(" ", MaxDocument+1)))
+	if status == nil || status.Code != 413 {
+		t.Fatalf("got %+v, want 413", status)
+	}
+}
+
+func TestServerFieldsOfASubmissionAreDropped(t *testing.T) {
+	a, status := DecodeAllocation([]byte(`{"kind":"Allocation","metadata":{"name":"a","uid":"x","resourceVersion":"7",
+		"creationTimestamp":"2024-01-15T10:30:00Z","labels":{"a":"b"}},"spec":{` + cpu + `},"status":{"phase":"Running","nodeId":"n"}}`))
+	if status != nil {
+		t.Fatal(status)
+	}
+	want := &Allocation{
+		APIVersion: APIVersion, Kind: KindAllocation,
+		Metadata: ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}},
+		Spec:     AllocationSpec{Resources: Requirements{Requests: map[resource.Name]string{"cpu": "1"}}},
+	}
+	if diff := cmp.Diff(want, a); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMemberRequest(t *testing.T) {
+	cases := map[string]struct {
+		spec string
+		want resource.Request
+	}{
+		"cores, memory and whole devices": {
+			`"resources":{"requests":{"cpu":"8000m","memory":"32Gi","nvidia.com/gpu":"4"}}`,
+			resource.Request{CPU: 8000, Memory: 32 << 30, GPUs: 4},
+		},
+		"half a device in milli":             {`"resources":{"requests":{"nvidia.com/gpu":"500m"}}`, resource.Request{GPUShare: 500}},
+		"half a device as a fraction":        {`"resources":{"requests":{"nvidia.com/gpu":"0.5"}}`, resource.Request{GPUShare: 500}},
+		"a bare number":                      {`"resources":{"requests":{"cpu":0.25,"nvidia.com/gpu":2}}`, resource.Request{CPU: 250, GPUs: 2}},
+		"a whole device written in milli":    {`"resources":{"requests":{"nvidia.com/gpu":"1000m"}}`, resource.Request{GPUs: 1}},
+		"a limit alone is the request too":   {`"resources":{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"1"}}`, resource.Request{CPU: 1000, GPUs: 1}},
+		"a limit above the request":          {`"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}`, resource.Request{CPU: 1000}},
+		"a fraction of a byte is rounded up": {`"resources":{"requests":{"memory":"1500m"}}`, resource.Request{Memory: 2}},
+		"Muster's own constraints": {
+			`"resources":{"requests":{"nvidia.com/gpu":"2"}},"scheduling":{"numaPolicy":"single-numa-node","gpu":{"model":"NVIDIA A100","memory":"40Gi","link":"nvlink"}}`,
+			resource.Request{GPUs: 2, GPUModel: "NVIDIA A100", GPUMemory: 40 << 30, NUMA: resource.NUMASingleNode, Link: resource.LinkNVLink},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, status := DecodeAllocation([]byte(allocation(c.spec)))
+			if status != nil {
+				t.Fatal(status)
+			}
+			got, status := MemberRequest(a.Spec)
+			if status != nil {
+				t.Fatal(status)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLargestJobDoesNotOverflow(t *testing.T) {
+	largest := resource.Request{CPU: resource.MaxCPU, Memory: resource.MaxMemory, GPUs: resource.MaxGPUs}
+	for name, total := range largest.Vector().Scaled(MaxParallelism) {
+		if total == resource.Unlimited {
+			t.Errorf("%s: %d members overflow", name, MaxParallelism)
+		}
+	}
+}
+
+func TestPriorityOf(t *testing.T) {
+	number := func(n int32) *int32 { return &n }
+	cases := map[string]struct {
+		number *int32
+		class  string
+		want   int32
+	}{
+		"nothing said":                  {nil, "", 0},
+		"a class":                       {nil, "batch-high", 200},
+		"a number":                      {number(7), "", 7},
+		"a number wins over a class":    {number(100), "high-priority", 100},
+		"an explicit zero over a class": {number(0), "high-priority", 0},
+		"the greatest":                  {number(MaxPriority), "", MaxPriority},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, status := PriorityOf(c.number, c.class)
+			if status != nil || got != c.want {
+				t.Errorf("got %d, %v; want %d", got, status, c.want)
+			}
+		})
+	}
+	if !slices.IsSortedFunc(PriorityClasses(), func(a, b PriorityClass) int { return int(a.Value - b.Value) }) {
+		t.Error("priority classes are not ordered by value")
+	}
+}
+
+func TestJobUnits(t *testing.T) {
+	cases := map[string]struct {
+		doc           string
+		first, growth int
+		gang          bool
+	}{
+		"a gang of all":                {job(`"parallelism":8`, cpu+`,"scheduling":{"gangScheduling":{"minMembers":8}}`), 8, 0, true},
+		"a gang that may grow":         {job(`"parallelism":8`, cpu+`,"scheduling":{"gangScheduling":{"minMembers":5}}`), 5, 3, true},
+		"a gang without minMembers":    {job(`"parallelism":3`, cpu+`,"gangScheduling":{}`), 3, 0, true},
+		"no gang":                      {job(`"parallelism":3`, cpu), 1, 2, false},
+		"one member, nothing said":     {`{"metadata":{"name":"a"},"spec":{"template":{"spec":{` + cpu + `}}}}`, 1, 0, false},
+		"the largest gang that can be": {job(`"parallelism":4096`, cpu+`,"gangScheduling":{}`), 4096, 0, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			j, status := DecodeJob([]byte(c.doc))
+			if status != nil {
+				t.Fatal(status)
+			}
+			first, growth, gang := JobUnits(j)
+			if first != c.first || growth != c.growth || gang != c.gang {
+				t.Errorf("got %d, %d, %t; want %d, %d, %t", first, growth, gang, c.first, c.growth, c.gang)
+			}
+		})
+	}
+}
+
+func TestRecordedOnlyFieldsAreNamed(t *testing.T) {
+	j, status := DecodeJob([]byte(`{"metadata":{"name":"distributed-training-v2","namespace":"ml-team"},"spec":{
+		"parallelism":8,"completions":8,"backoffLimit":3,"activeDeadlineSeconds":86400,"template":{"spec":{
+		"resources":{"requests":{"cpu":"16000m","memory":"64Gi","nvidia.com/gpu":"8"},"limits":{"cpu":"32000m","memory":"128Gi","nvidia.com/gpu":"8"}},
+		"preemptionPolicy":"PreemptLowerPriority","ttl":"7200s",
+		"scheduling":{"gangScheduling":{"groupId":"g","minMembers":8,"timeout":"600s"},"nodeSelector":{"gpu-type":"nvidia-a100"}}}},
+		"priority":200,"priorityClass":"batch-high","queue":"gpu-training"}}`))
+	if status != nil {
+		t.Fatal(status)
+	}
+	want := []string{
+		"spec.completions", "spec.backoffLimit", "spec.activeDeadlineSeconds",
+		"spec.template.spec.resources.limits", "spec.template.spec.preemptionPolicy", "spec.template.spec.ttl",
+		"spec.template.spec.scheduling.gangScheduling.groupId", "spec.template.spec.scheduling.gangScheduling.timeout",
+	}
+	if diff := cmp.Diff(want, j.RecordedOnly()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a, status := DecodeAllocation([]byte(allocation(cpu + `,"preemptionPolicy":"Never"`)))
+	if status != nil || a.RecordedOnly() != nil {
+		t.Errorf("a plain allocation: got %v, %v; want nothing recorded only", a.RecordedOnly(), status)
+	}
+}
+
+func TestPeekKind(t *testing.T) {
+	cases := map[string]struct{ doc, want string }{
+		"named":                         {`{"kind":"Quota"}`, "Quota"},
+		"a template makes it a job":     {`{"spec":{"template":{}}}`, KindJob},
+		"otherwise it is an allocation": {`{"spec":{"resources":{}}}`, KindAllocation},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, status := PeekKind([]byte(c.doc))
+			if status != nil || got != c.want {
+				t.Errorf("got %q, %v; want %q", got, status, c.want)
+			}
+		})
+	}
+	for _, doc := range []string{``, `[]`, `{"kind":5}`, `{"spec":"x"}`} {
+		if kind, status := PeekKind([]byte(doc)); status == nil {
+			t.Errorf("%q: got kind %q, want a refusal", doc, kind)
+		}
+	}
+}
+
+func TestAmountsArePrintedAsPeopleWriteThem(t *testing.T) {
+	got := Amounts(resource.Request{CPU: 1500, Memory: 64 << 30, GPUs: 8}.Vector())
+	want := map[resource.Name]string{"cpu": "1500m", "memory": "64Gi", "nvidia.com/gpu": "8"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func FuzzDecodeAllocation(f *testing.F) {
+	for _, name := range sortedKeys(badDocuments) {
+		f.Add([]byte(badDocuments[name]))
+	}
+	f.Add([]byte(allocation(cpu + `,"priority":5,"scheduling":{"nodeSelector":{"zone":"a"}}`)))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		a, status := DecodeAllocation(doc)
+		if status != nil {
+			refusedWell(t, status)
+			return
+		}
+		if r, status := MemberRequest(a.Spec); status != nil || r.Validate() != nil {
+			t.Fatalf("%q: accepted, but its request is %+v, %v", doc, r, status)
+		}
+		again := reencode(t, a)
+		b, status := DecodeAllocation(again)
+		if status != nil {
+			t.Fatalf("%q: accepted, but its own encoding %s is not: %v", doc, again, status)
+		}
+		if string(reencode(t, b)) != string(again) {
+			t.Fatalf("%q: decoding and encoding again changed %s", doc, again)
+		}
+	})
+}
+
+func FuzzDecodeJob(f *testing.F) {
+	for _, name := range sortedKeys(badDocuments) {
+		f.Add([]byte(badDocuments[name]))
+	}
+	f.Add([]byte(job(`"parallelism":8,"queue":"q"`, cpu+`,"scheduling":{"gangScheduling":{"minMembers":5}}`)))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		j, status := DecodeJob(doc)
+		if status != nil {
+			refusedWell(t, status)
+			return
+		}
+		first, growth, _ := JobUnits(j)
+		if first < 1 || growth < 0 || first+growth != j.Members() || j.Members() > MaxParallelism {
+			t.Fatalf("%q: accepted with a first unit of %d and %d growth units", doc, first, growth)
+		}
+		if _, status := DecodeJob(reencode(t, j)); status != nil {
+			t.Fatalf("%q: accepted, but its own encoding is not: %v", doc, status)
+		}
+	})
+}
+
+func refusedWell(t *testing.T, s *Status) {
+	t.Helper()
+	if (s.Code != 400 && s.Code != 413 && s.Code != 422) || s.Message == "" || s.Kind != "Status" {
+		t.Fatalf("refused with %+v", s)
+	}
+}
+
+func reencode(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func BenchmarkDecodeAllocation(b *testing.B) {
+	doc := []byte(`{"metadata":{"name":"ml-training-job-42","labels":{"app":"model-training","team":"ml-platform"}},
+		"spec":{"resources":{"requests":{"cpu":"8000m","memory":"32Gi","nvidia.com/gpu":"4"}},"priority":100,
+		"scheduling":{"nodeSelector":{"gpu-type":"nvidia-a100","zone":"us-east-1a"}}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, status := DecodeAllocation(doc); status != nil {
+			b.Fatal(status)
+		}
+	}
+}
+
+func ExampleDecodeAllocation() {
+	_, status := DecodeAllocation([]byte(`{"metadata":{"name":"train"},"spec":{"resources":{"requests":{"cpu":"-1"}}}}`))
+	fmt.Println(status.Code, status)
+	// Output: 422 spec.resources.requests.cpu: quantity "-1": negative
+}

@@ -1,0 +1,247 @@
+package strict
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Decode reads one document. The error is nil or says what is wrong where; the
+// value is then incomplete and must not be used. JSON null counts as absent.
+func (dec Decoder[T]) Decode(doc []byte) (*T, *Error) {
+	d := &decoder{data: doc}
+	if !utf8.Valid(doc) {
+		return nil, d.fail("the document is not valid UTF-8")
+	}
+	v := new(T)
+	d.space()
+	if d.peek() != '{' {
+		return nil, d.syntax("an object {…}")
+	}
+	if err := d.value(reflect.ValueOf(v).Elem(), dec.plan, false); err != nil {
+		return nil, err
+	}
+	d.space()
+	if d.pos < len(d.data) {
+		return nil, d.syntax("the end of the document")
+	}
+	return v, nil
+}
+
+// decoder is one pass over one document.
+type decoder struct {
+	data []byte
+	pos  int
+	path []step
+}
+
+// step is a field or key, or an index where name is "".
+type step struct {
+	name  string
+	index int
+}
+
+// value decodes what follows into v. The nesting is bounded by the type.
+func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
+	d.space()
+	if d.peek() == 'n' {
+		if !d.word("null") {
+			return d.syntax("a value")
+		}
+		v.SetZero()
+		return nil
+	}
+	switch p.kind {
+	case reflect.Pointer:
+		target := reflect.New(p.elem.typ)
+		if err := d.value(target.Elem(), p.elem, numbers); err != nil {
+			return err
+		}
+		v.Set(target)
+		return nil
+	case reflect.Struct:
+		return d.object(v, p)
+	case reflect.Map:
+		return d.dictionary(v, p, numbers)
+	case reflect.Slice:
+		return d.array(v, p, numbers)
+	case reflect.Bool:
+		return d.boolean(v)
+	case reflect.String:
+		return d.text(v, numbers)
+	default:
+		return d.integer(v)
+	}
+}
+
+// members walks an object's members; one is called at each value.
+func (d *decoder) members(one func(key string) *Error) *Error {
+	if d.peek() != '{' {
+		return d.wrongType("an object {…}")
+	}
+	d.pos++
+	d.space()
+	if d.peek() == '}' {
+		d.pos++
+		return nil
+	}
+	for {
+		d.space()
+		if d.peek() != '"' {
+			return d.syntax("a field name in quotes")
+		}
+		key, err := d.quoted()
+		if err != nil {
+			return err
+		}
+		d.space()
+		if d.peek() != ':' {
+			return d.syntax("':' after a field name")
+		}
+		d.pos++
+		d.path = append(d.path, step{name: key})
+		if err := one(key); err != nil {
+			return err
+		}
+		d.path = d.path[:len(d.path)-1]
+		d.space()
+		switch d.peek() {
+		case ',':
+			d.pos++
+		case '}':
+			d.pos++
+			return nil
+		default:
+			return d.syntax("',' or '}'")
+		}
+	}
+}
+
+func (d *decoder) object(v reflect.Value, p *plan) *Error {
+	var seen uint64
+	return d.members(func(key string) *Error {
+		i := p.lookup(key)
+		if i < 0 {
+			if near := p.nearest(key); near != "" {
+				return d.fail(fmt.Sprintf("unknown field, did you mean %q?", near))
+			}
+			return d.fail("unknown field")
+		}
+		if seen&(1<<i) != 0 {
+			return d.fail("the field is given twice")
+		}
+		seen |= 1 << i
+		f := &p.fields[i]
+		return d.value(v.Field(f.index), f.plan, f.numbers)
+	})
+}
+
+func (d *decoder) dictionary(v reflect.Value, p *plan, numbers bool) *Error {
+	m := reflect.MakeMap(p.typ)
+	element := reflect.New(p.elem.typ).Elem()
+	if err := d.members(func(key string) *Error {
+		k := reflect.ValueOf(key).Convert(p.typ.Key())
+		if m.MapIndex(k).IsValid() {
+			return d.fail("the key is given twice")
+		}
+		element.SetZero()
+		if err := d.value(element, p.elem, numbers); err != nil {
+			return err
+		}
+		m.SetMapIndex(k, element)
+		return nil
+	}); err != nil {
+		return err
+	}
+	v.Set(m)
+	return nil
+}
+
+func (d *decoder) array(v reflect.Value, p *plan, numbers bool) *Error {
+	if d.peek() != '[' {
+		return d.wrongType("an array […]")
+	}
+	d.pos++
+	list := reflect.MakeSlice(p.typ, 0, 0)
+	d.space()
+	if d.peek() == ']' {
+		d.pos++
+		v.Set(list)
+		return nil
+	}
+	for i := 0; ; i++ {
+		d.path = append(d.path, step{index: i})
+		element := reflect.New(p.elem.typ).Elem()
+		if err := d.value(element, p.elem, numbers); err != nil {
+			return err
+		}
+		list = reflect.Append(list, element)
+		d.path = d.path[:len(d.path)-1]
+		d.space()
+		switch d.peek() {
+		case ',':
+			d.pos++
+		case ']':
+			d.pos++
+			v.Set(list)
+			return nil
+		default:
+			return d.syntax("',' or ']'")
+		}
+	}
+}
+
+func (d *decoder) boolean(v reflect.Value) *Error {
+	switch {
+	case d.peek() == 't' && d.word("true"):
+		v.SetBool(true)
+	case d.peek() == 'f' && d.word("false"):
+		v.SetBool(false)
+	default:
+		return d.wrongType("true or false")
+	}
+	return nil
+}
+
+func (d *decoder) text(v reflect.Value, numbers bool) *Error {
+	if numbers && isNumberStart(d.peek()) {
+		number, err := d.number()
+		if err != nil {
+			return err
+		}
+		v.SetString(number)
+		return nil
+	}
+	if d.peek() != '"' {
+		return d.wrongType("a string")
+	}
+	s, err := d.quoted()
+	if err != nil {
+		return err
+	}
+	v.SetString(s)
+	return nil
+}
+
+func (d *decoder) integer(v reflect.Value) *Error {
+	if !isNumberStart(d.peek()) {
+		return d.wrongType("a whole number")
+	}
+	number, err := d.number()
+	if err != nil {
+		return err
+	}
+	if strings.ContainsAny(number, ".eE") {
+		return d.fail(fmt.Sprintf("want a whole number, got %s", excerpt(number)))
+	}
+	n, parseErr := strconv.ParseInt(number, 10, v.Type().Bits())
+	if parseErr != nil {
+		e := d.fail(fmt.Sprintf("%s does not fit into %d bits", excerpt(number), v.Type().Bits()))
+		e.Problem = OutOfRange
+		return e
+	}
+	v.SetInt(n)
+	return nil
+}

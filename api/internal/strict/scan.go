@@ -1,0 +1,194 @@
+package strict
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// space skips insignificant white space.
+func (d *decoder) space() {
+	for d.pos < len(d.data) {
+		switch d.data[d.pos] {
+		case ' ', '\t', '\n', '\r':
+			d.pos++
+		default:
+			return
+		}
+	}
+}
+
+// peek is the next byte, or 0 at the end.
+func (d *decoder) peek() byte {
+	if d.pos < len(d.data) {
+		return d.data[d.pos]
+	}
+	return 0
+}
+
+// word consumes w if it comes next.
+func (d *decoder) word(w string) bool {
+	if d.pos+len(w) > len(d.data) || string(d.data[d.pos:d.pos+len(w)]) != w {
+		return false
+	}
+	d.pos += len(w)
+	return true
+}
+
+// quoted reads a string; peek is its opening quote.
+func (d *decoder) quoted() (string, *Error) {
+	start := d.pos
+	escaped := false
+	for i := start + 1; i < len(d.data); i++ {
+		switch c := d.data[i]; {
+		case c == '"':
+			d.pos = i + 1
+			if !escaped {
+				return string(d.data[start+1 : i]), nil
+			}
+			var s string
+			if err := json.Unmarshal(d.data[start:i+1], &s); err != nil {
+				d.pos = start
+				return "", d.syntax("a string with valid escapes")
+			}
+			return s, nil
+		case c == '\\':
+			escaped = true
+			i++
+		case c < ' ':
+			d.pos = i
+			return "", d.syntax("a string without control characters")
+		}
+	}
+	d.pos = len(d.data)
+	return "", d.syntax("the closing quote of a string")
+}
+
+func isNumberStart(c byte) bool { return c == '-' || (c >= '0' && c <= '9') }
+
+// number reads a number and returns its text.
+func (d *decoder) number() (string, *Error) {
+	start := d.pos
+	digits := func() int {
+		n := 0
+		for d.peek() >= '0' && d.peek() <= '9' {
+			d.pos++
+			n++
+		}
+		return n
+	}
+	if d.peek() == '-' {
+		d.pos++
+	}
+	first := d.peek()
+	if n := digits(); n == 0 || (first == '0' && n > 1) {
+		d.pos = start
+		return "", d.syntax("a number")
+	}
+	if d.peek() == '.' {
+		d.pos++
+		if digits() == 0 {
+			return "", d.syntax("digits after '.'")
+		}
+	}
+	if c := d.peek(); c == 'e' || c == 'E' {
+		d.pos++
+		if c := d.peek(); c == '+' || c == '-' {
+			d.pos++
+		}
+		if digits() == 0 {
+			return "", d.syntax("digits of an exponent")
+		}
+	}
+	return string(d.data[start:d.pos]), nil
+}
+
+// where prints the current path.
+func (d *decoder) where() string {
+	var b strings.Builder
+	for _, s := range d.path {
+		switch {
+		case s.name == "" && len(d.path) > 0 && b.Len() > 0:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		default:
+			b.WriteString(Join("", s.name, b.Len() > 0))
+		}
+	}
+	return b.String()
+}
+
+// Join appends a field name or a map's key to a path: ".name", or ["the key"]
+// where it is not a plain word.
+func Join(path, name string, inner bool) string {
+	plain := name != "" && len(name) <= 64
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			plain = false
+		}
+	}
+	switch {
+	case !plain:
+		return path + "[" + strconv.Quote(excerpt(name)) + "]"
+	case inner || path != "":
+		return path + "." + name
+	}
+	return name
+}
+
+func (d *decoder) fail(message string) *Error { return &Error{Path: d.where(), Message: message} }
+
+// syntax reports what was wanted at the current position.
+func (d *decoder) syntax(want string) *Error {
+	found := "the end of the document"
+	if d.pos < len(d.data) {
+		rest := []rune(string(d.data[d.pos:min(len(d.data), d.pos+4)]))
+		found = strconv.QuoteRune(rest[0])
+	}
+	before := d.data[:min(d.pos, len(d.data))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1) + 1
+	return d.fail(fmt.Sprintf("line %d, column %d: want %s, found %s", line, column, want, found))
+}
+
+// wrongType reports the kind of value found, or a syntax error where there is
+// none.
+func (d *decoder) wrongType(want string) *Error {
+	c := d.peek()
+	switch {
+	case c == '"':
+		s, err := d.quoted()
+		if err != nil {
+			return err
+		}
+		return d.fail(fmt.Sprintf("want %s, got the string %q", want, excerpt(s)))
+	case isNumberStart(c):
+		n, err := d.number()
+		if err != nil {
+			return err
+		}
+		hint := ""
+		if want == "a string" {
+			hint = " (put it in quotes)"
+		}
+		return d.fail(fmt.Sprintf("want %s, got the number %s%s", want, excerpt(n), hint))
+	case c == '{':
+		return d.fail(fmt.Sprintf("want %s, got an object", want))
+	case c == '[':
+		return d.fail(fmt.Sprintf("want %s, got an array", want))
+	case c == 't' && d.word("true"), c == 'f' && d.word("false"):
+		return d.fail(fmt.Sprintf("want %s, got %t", want, c == 't'))
+	}
+	return d.syntax("a value")
+}
+
+// excerpt shortens what a message quotes.
+func excerpt(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

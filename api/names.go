@@ -1,0 +1,173 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api/internal/strict"
+)
+
+// invalid is the refusal of a well-formed document: 422, path first.
+func invalid(path, format string, args ...any) *Status {
+	return Errorf(http.StatusUnprocessableEntity, "%s: "+format, append([]any{path}, args...)...)
+}
+
+// key appends a map's key to a path.
+func key(path, name string) string { return strict.Join(path, name, true) }
+
+func isLowerAlnum(c byte) bool { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') }
+
+func isAlnum(c byte) bool { return isLowerAlnum(c) || (c >= 'A' && c <= 'Z') }
+
+// IsLabel reports whether s is an RFC 1123 label: 1..63 of a-z, 0-9 and '-',
+// beginning and ending alphanumeric. Namespaces and queues are labels.
+func IsLabel(s string) bool {
+	if s == "" || len(s) > 63 || !isLowerAlnum(s[0]) || !isLowerAlnum(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if !isLowerAlnum(s[i]) && s[i] != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsSubdomain reports whether s is an RFC 1123 subdomain: labels joined by
+// dots, at most 253 characters, without the 63-character bound on a label (as
+// Kubernetes has it). Names of objects are subdomains.
+func IsSubdomain(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		if part == "" || !isLowerAlnum(part[0]) || !isLowerAlnum(part[len(part)-1]) {
+			return false
+		}
+		for i := range len(part) {
+			if !isLowerAlnum(part[i]) && part[i] != '-' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isLabelName reports whether s is the name part of a label's key, or a
+// label's non-empty value: 1..63 of letters, digits, '-', '_' and '.',
+// beginning and ending alphanumeric.
+func isLabelName(s string) bool {
+	if s == "" || len(s) > 63 || !isAlnum(s[0]) || !isAlnum(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if !isAlnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsLabelKey reports whether s may be a label's key: [subdomain/]name.
+func IsLabelKey(s string) bool {
+	prefix, name, qualified := strings.Cut(s, "/")
+	if !qualified {
+		return isLabelName(s)
+	}
+	return IsSubdomain(prefix) && isLabelName(name)
+}
+
+// IsLabelValue reports whether s may be a label's value; "" may.
+func IsLabelValue(s string) bool { return s == "" || isLabelName(s) }
+
+const (
+	labelKeyRule   = "want [DNS-PREFIX/]NAME, the name 1..63 letters, digits, '-', '_' or '.', alphanumeric at both ends"
+	labelValueRule = "want at most 63 letters, digits, '-', '_' or '.', alphanumeric at both ends"
+	labelRule      = "want 1..63 of a-z, 0-9 and '-', alphanumeric at both ends (RFC 1123 label)"
+	subdomainRule  = "want 1..%d of a-z, 0-9, '-' and '.', alphanumeric at both ends of each part (RFC 1123 subdomain)"
+)
+
+// checkLabels validates a set of labels, in order of their keys.
+func checkLabels(path string, labels map[string]string) *Status {
+	for _, k := range sortedKeys(labels) {
+		if !IsLabelKey(k) {
+			return invalid(key(path, k), "%q is not a label key: %s", clip(k), labelKeyRule)
+		}
+		if v := labels[k]; !IsLabelValue(v) {
+			return invalid(key(path, k), "%q is not a label value: %s", clip(v), labelValueRule)
+		}
+	}
+	return nil
+}
+
+// maxAnnotations bounds keys and values of all annotations together, in bytes.
+const maxAnnotations = 256 << 10
+
+// checkMeta validates metadata; a name is required unless nameLimit is 0.
+func checkMeta(path string, m ObjectMeta, nameLimit int) *Status {
+	switch {
+	case nameLimit == 0 && m.Name != "":
+		return invalid(path+".name", "%q: members are named after the job, leave it out", clip(m.Name))
+	case nameLimit > 0 && m.Name == "":
+		return invalid(path+".name", "required: "+subdomainRule, nameLimit)
+	case nameLimit > 0 && (!IsSubdomain(m.Name) || len(m.Name) > nameLimit):
+		return invalid(path+".name", "%q is not a name: "+subdomainRule, clip(m.Name), nameLimit)
+	case m.Namespace != "" && !IsLabel(m.Namespace):
+		return invalid(path+".namespace", "%q is not a namespace: %s", clip(m.Namespace), labelRule)
+	}
+	if status := checkLabels(path+".labels", m.Labels); status != nil {
+		return status
+	}
+	size := 0
+	for _, k := range sortedKeys(m.Annotations) {
+		if !IsLabelKey(k) {
+			return invalid(key(path+".annotations", k), "%q is not an annotation key: %s", clip(k), labelKeyRule)
+		}
+		size += len(k) + len(m.Annotations[k])
+	}
+	if size > maxAnnotations {
+		return invalid(path+".annotations", "%d bytes in all, the limit is %d", size, maxAnnotations)
+	}
+	return nil
+}
+
+// checkDuration validates a positive Go duration ("7200s", "1h30m"); "" is
+// absent.
+func checkDuration(path, text string) *Status {
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return invalid(path, "%q is not a duration: want e.g. 300s, 10m or 2h", clip(text))
+	}
+	if d <= 0 {
+		return invalid(path, "%q is not a positive duration", clip(text))
+	}
+	return nil
+}
+
+// sortedKeys makes walks over maps repeatable, so that the same document
+// always gets the same refusal.
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// clip shortens a value for a message.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Status is the answer to a request that was refused or failed. It is an
+// error, so that services return it and the REST layer writes it as it is.
+type Status struct {
+	Kind    string            `json:"kind"` // always "Status"
+	Code    int               `json:"code"` // the HTTP status code
+	Reason  string            `json:"reason"`
+	Message string            `json:"message"`
+	Details []resource.Reason `json:"details,omitempty"`
+}
+
+// Error returns the message.
+func (s *Status) Error() string { return s.Message }
+
+// reasonOf names the documented status codes.
+func reasonOf(code int) string {
+	switch code {
+	case http.StatusBadRequest:
+		return "BadRequest"
+	case http.StatusUnauthorized:
+		return "Unauthorized"
+	case http.StatusForbidden:
+		return "Forbidden"
+	case http.StatusNotFound:
+		return "NotFound"
+	case http.StatusMethodNotAllowed:
+		return "MethodNotAllowed"
+	case http.StatusConflict:
+		return "Conflict"
+	case http.StatusRequestEntityTooLarge:
+		return "RequestEntityTooLarge"
+	case http.StatusUnsupportedMediaType:
+		return "UnsupportedMediaType"
+	case http.StatusUnprocessableEntity:
+		return "Unprocessable"
+	case http.StatusTooManyRequests:
+		return "TooManyRequests"
+	case http.StatusServiceUnavailable:
+		return "ServiceUnavailable"
+	default:
+		return "InternalError"
+	}
+}
+
+// Errorf builds a Status with the reason that belongs to the code.
+func Errorf(code int, format string, args ...any) *Status {
+	return &Status{Kind: "Status", Code: code, Reason: reasonOf(code), Message: fmt.Sprintf(format, args...)}
+}

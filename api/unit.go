@@ -1,0 +1,96 @@
+package api
+
+import (
+	"github.com/musterd/muster/resource"
+)
+
+// Members is the job's parallelism, 1 where none is given.
+func (j *Job) Members() int {
+	if j.Spec.Parallelism == nil {
+		return 1
+	}
+	return int(*j.Spec.Parallelism)
+}
+
+// JobUnits splits a valid job into units, the smallest sets placed all or
+// nothing (PROTOCOL.md section 1). A gang's first unit has minMembers members
+// (all of them by default), and each member above that is a growth unit of its
+// own. Without a gang every member is its own unit: the first has one member,
+// the others are growth.
+func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
+	members := j.Members()
+	g := j.Spec.Template.Spec.Gang()
+	if g == nil {
+		return 1, members - 1, false
+	}
+	first := members
+	if g.MinMembers != nil {
+		first = int(*g.MinMembers)
+	}
+	return first, members - first, true
+}
+
+// RecordedOnly lists, in document order, the given fields that this version
+// keeps and echoes but does not act on yet:
+//
+//	spec.resources.limits, where they exceed the requests
+//	spec.preemptionPolicy, where it asks for preemption
+//	spec.ttl
+//	spec.gangScheduling, spec.scheduling.gangScheduling: groupId and timeout
+func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec", nil) }
+
+// RecordedOnly lists, in document order, what Allocation.RecordedOnly does of
+// the template, and before it:
+//
+//	spec.completions
+//	spec.backoffLimit
+//	spec.activeDeadlineSeconds
+func (j *Job) RecordedOnly() []string {
+	var fields []string
+	if j.Spec.Completions != nil {
+		fields = append(fields, "spec.completions")
+	}
+	if j.Spec.BackoffLimit != nil {
+		fields = append(fields, "spec.backoffLimit")
+	}
+	if j.Spec.ActiveDeadlineSeconds != nil {
+		fields = append(fields, "spec.activeDeadlineSeconds")
+	}
+	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", fields)
+}
+
+func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {
+	if s.limitsExceedRequests() {
+		fields = append(fields, path+".resources.limits")
+	}
+	if s.PreemptionPolicy == "PreemptLowerPriority" {
+		fields = append(fields, path+".preemptionPolicy")
+	}
+	if s.TTL != "" {
+		fields = append(fields, path+".ttl")
+	}
+	if g := s.Gang(); g != nil {
+		if g.GroupID != "" {
+			fields = append(fields, gangPath(path, s)+".groupId")
+		}
+		if g.Timeout != "" {
+			fields = append(fields, gangPath(path, s)+".timeout")
+		}
+	}
+	return fields
+}
+
+func (s *AllocationSpec) limitsExceedRequests() bool {
+	for name, limit := range s.Resources.Limits {
+		request, requested := s.Resources.Requests[name]
+		if !requested || request == limit {
+			continue
+		}
+		most, limitErr := resource.ParseAmount(name, limit)
+		least, requestErr := resource.ParseAmount(name, request)
+		if limitErr == nil && requestErr == nil && most > least {
+			return true
+		}
+	}
+	return false
+}

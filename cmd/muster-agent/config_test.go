@@ -1,0 +1,144 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/resource"
+)
+
+const testToken = "0123456789abcdef0123456789abcdef"
+
+// write puts a file with mode 0600 into a fresh folder.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func host() (string, error) { return "Gpu-17.Example", nil }
+
+func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
+	token := write(t, "token", testToken)
+	open := write(t, "open-token", testToken)
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		yaml string
+		want string
+	}{
+		"an unknown field":                 {"nodeId: a", `unknown field "nodeId"`},
+		"an unknown nested field":          {"gossip: {port: 1}", `unknown field "gossip.port"`},
+		"a field twice":                    {"cluster: a\ncluster: b", `key "cluster" already set`},
+		"a list where text belongs":        {"cluster: [a]", "cluster of type string"},
+		"no YAML at all":                   {"cluster: [", "yaml"},
+		"a bad cluster":                    {"cluster: Über", `cluster: "Über"`},
+		"a bad node id":                    {"nodeID: a/b", `nodeID: "a/b"`},
+		"a relative data folder":           {"dataDir: here", `dataDir: "here"`},
+		"an address without port":          {"listen: 127.0.0.1", `listen: "127.0.0.1"`},
+		"an address beyond the loopback":   {"listen: 0.0.0.0:8472", `listen: address "0.0.0.0:8472" is not on the loopback`},
+		"a port out of range":              {"metricsListen: 127.0.0.1:99999", `metricsListen: "127.0.0.1:99999": port "99999" is outside 0..65535`},
+		"a coordinator beyond loopback":    {"coordinators: ['10.0.0.1:8471']", `coordinators[0]: address "10.0.0.1:8471"`},
+		"a coordinator on port 0":          {"coordinators: ['127.0.0.1:0']", "coordinators[0]: \"127.0.0.1:0\": port 0"},
+		"a bad label":                      {"labels: {'a b': c}", `labels: "a b"="c"`},
+		"a bad CPU list":                   {"reserved: {cpus: 3-1}", `reserved.cpus: list element "3-1"`},
+		"a negative quantity":              {"reserved: {memory: -1Gi}", `reserved.memory: quantity "-1Gi": negative`},
+		"a quantity that overflows":        {"reserved: {memory: 99999Ei}", `reserved.memory: quantity "99999Ei": larger`},
+		"a quantity that is a list":        {"reserved: {memory: [1]}", `want a quantity`},
+		"a duration without unit":          {"heartbeat: '10'", `duration "10"`},
+		"a duration that is a number":      {"heartbeat: 10", "duration 10: want text"},
+		"a duration out of range":          {"heartbeat: 1ms", "heartbeat: 1ms is outside 100ms..5m"},
+		"a bad join address":               {"gossip: {enabled: true, join: ['x']}", `gossip.join[0]: "x"`},
+		"a bad serf address":               {"gossip: {serfBind: '8.8.8.8:1'}", `gossip.serfBind: address "8.8.8.8:1"`},
+		"a bad cell":                       {"gossip: {cell: 'A B'}", `gossip.cell: "A B"`},
+		"nobody to talk to":                {"gossip: {enabled: false}", "coordinators: none, and gossip is off"},
+		"a bad log level":                  {"log: {level: loud}", `log.level: "loud"`},
+		"a bad log format":                 {"log: {format: xml}", `log.format: "xml"`},
+		"no token file":                    {"tokenFile: ''", "tokenFile: not set"},
+		"a missing token file":             {"tokenFile: /nowhere/token", "tokenFile: token file: open /nowhere/token"},
+		"a token file that others can see": {"tokenFile: " + open, "chmod 0600"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := c.yaml
+			if !strings.Contains(text, "tokenFile") {
+				text += "\ntokenFile: " + token
+			}
+			path := write(t, "agent.yaml", text)
+			read, err := readConfig(path)
+			if err != nil {
+				if !strings.Contains(err.Error(), path) {
+					t.Errorf("%v does not name the file", err)
+				}
+			} else {
+				_, err = read.check(host)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
+	c := defaults()
+	c.Cluster, c.Listen = "", "x"
+	_, err := c.check(host)
+	for _, want := range []string{"cluster:", "listen:", "tokenFile:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestTheExampleConfigIsTheDefault(t *testing.T) {
+	read, err := readConfig(filepath.Join("..", "..", "systemd", "muster-agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read.TokenFile != "/etc/muster/token" {
+		t.Errorf("token file %q", read.TokenFile)
+	}
+	read.TokenFile = write(t, "token", testToken)
+	s, err := read.check(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	if s.Listen != want.Listen || s.Gossip.SerfBind != want.Gossip.SerfBind || s.Heartbeat != want.Heartbeat || !s.Gossip.Enabled {
+		t.Errorf("read %+v, want %+v", s.config, want)
+	}
+	if s.node != "gpu-17.example" {
+		t.Errorf("node id %q, want the host's name in lower case", s.node)
+	}
+}
+
+func TestAGoodConfigIsRead(t *testing.T) {
+	token := write(t, "token", testToken+"\n")
+	path := write(t, "agent.yaml", `
+nodeID: n1
+tokenFile: `+token+`
+reserved: {cpus: "0-1", memory: 4Gi}
+labels: {zone: a}
+heartbeat: 1s
+`)
+	c, err := readConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.check(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.node != "n1" || s.reservedCPUs.String() != "0-1" || s.reservedMemory != 4<<30 ||
+		time.Duration(s.Heartbeat) != time.Second || s.token.Secret() != testToken || s.Labels["zone"] != "a" {
+		t.Errorf("read %+v", s)
+	}
+	var _ resource.Bytes = s.reservedMemory
+}

@@ -1,0 +1,134 @@
+package agents
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/devices"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// decode turns a message of the node into an event. A message that breaks the
+// vocabulary's rules is an error; the stream is then closed.
+func decode(node resource.NodeID, m *musterv1.AgentMessage) (Event, error) {
+	hash := m.GetLedgerHash()
+	switch body := m.GetMessage().(type) {
+	case *musterv1.AgentMessage_Hello:
+		return decodeHello(node, body.Hello, hash)
+	case *musterv1.AgentMessage_Reply:
+		return decodeReply(node, body.Reply, hash)
+	case *musterv1.AgentMessage_Occupancy:
+		o, err := decodeOccupancy(body.Occupancy)
+		return Occupied{Node: node, Occupancy: o, LedgerHash: hash}, err
+	case *musterv1.AgentMessage_Registered:
+		i, err := wire.FromIncarnation(body.Registered.GetIncarnation())
+		return Registered{Node: node, Incarnation: i, Revision: resource.Revision(body.Registered.GetRevision())}, err
+	case *musterv1.AgentMessage_Health:
+		h, err := decodeHealth(body.Health.GetDevices())
+		return HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull()}, err
+	}
+	return nil, fmt.Errorf("message %T is unknown", m.GetMessage())
+}
+
+func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (Event, error) {
+	if got := resource.NodeID(h.GetNodeId()); got != node {
+		return nil, fmt.Errorf("hello.node_id: %q answers at the address of %q", got, node)
+	}
+	incarnation, err := wire.FromIncarnation(h.GetIncarnation())
+	if err != nil {
+		return nil, fmt.Errorf("hello.%w", err)
+	}
+	host, err := wire.FromHost(h.GetHost())
+	if err != nil {
+		return nil, fmt.Errorf("hello.%w", err)
+	}
+	o, err := decodeOccupancy(h.GetOccupancy())
+	if err != nil {
+		return nil, fmt.Errorf("hello.%w", err)
+	}
+	return Connected{
+		Node: node, Incarnation: incarnation, Revision: resource.Revision(h.GetRegisteredRevision()),
+		Host: host, Occupancy: o, LedgerHash: hash,
+	}, nil
+}
+
+func decodeReply(node resource.NodeID, r *musterv1.Reply, hash uint64) (Event, error) {
+	state, err := decodeState(r.GetState())
+	if err != nil {
+		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)
+	}
+	incarnation, err := wire.FromIncarnation(r.GetIncarnation())
+	if err != nil {
+		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)
+	}
+	members, err := decodeMembers(r.GetMembers())
+	if err != nil {
+		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)
+	}
+	reasons, err := wire.FromReasons(r.GetReasons())
+	if err != nil {
+		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)
+	}
+	return Replied{
+		Node: node, Tx: resource.TxID(r.GetTx()), State: state, Incarnation: incarnation,
+		Revision: resource.Revision(r.GetRegisteredRevision()), Members: members, Reasons: reasons, LedgerHash: hash,
+	}, nil
+}
+
+func decodeOccupancy(o *musterv1.Occupancy) (Occupancy, error) {
+	health, err := decodeHealth(o.GetHealth())
+	if err != nil {
+		return Occupancy{}, err
+	}
+	result := Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), Health: health}
+	for _, g := range o.GetGrants() {
+		state, err := decodeState(g.GetState())
+		if err != nil {
+			return Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
+		}
+		members, err := decodeMembers(g.GetMembers())
+		if err != nil {
+			return Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
+		}
+		result.Grants = append(result.Grants, Grant{
+			Tx: resource.TxID(g.GetTx()), Unit: resource.UnitUID(g.GetUnit()), Epoch: resource.Epoch(g.GetEpoch()),
+			State: state, Members: members,
+		})
+	}
+	return result, nil
+}
+
+func decodeState(s musterv1.Reply_State) (State, error) {
+	if s < musterv1.Reply_NONE || s > musterv1.Reply_STOPPING {
+		return 0, fmt.Errorf("state %d is unknown", s)
+	}
+	return State(s), nil
+}
+
+func decodeMembers(ms []*musterv1.MemberAssignment) ([]Member, error) {
+	var members []Member
+	for _, m := range ms {
+		index, a, err := wire.FromMember(m)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, Member{Index: index, Assignment: a})
+	}
+	return members, nil
+}
+
+func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]devices.Health, error) {
+	if len(ds) == 0 {
+		return nil, nil
+	}
+	health := make(map[int]devices.Health, len(ds))
+	for _, d := range ds {
+		h, err := devices.ParseHealth(d.GetHealth())
+		if err != nil {
+			return nil, fmt.Errorf("device %d: %w", d.GetIndex(), err)
+		}
+		health[int(d.GetIndex())] = h
+	}
+	return health, nil
+}

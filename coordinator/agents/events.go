@@ -1,0 +1,112 @@
+// Package agents is the leader's side of the Session streams: one long-lived
+// connection to each agent, commands one way, events the other (DESIGN.md
+// section 5). It decides only when to connect again; what to say and what an
+// answer means is the leader's business.
+package agents
+
+import (
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// State is what an agent says of a transaction.
+type State uint8
+
+// The states of muster.v1.Reply, by name.
+const (
+	StateNone State = iota + 1
+	StateNo
+	StateWaiting
+	StateReserved
+	StateHeld
+	StateEvicting
+	StateFreed
+	StateStopping
+)
+
+var stateNames = [...]string{"", "none", "no", "waiting", "reserved", "held", "evicting", "freed", "stopping"}
+
+// String returns the state's name.
+func (s State) String() string { return stateNames[s] }
+
+// Member is one member of a transaction and what it holds on the node.
+type Member struct {
+	Index      int
+	Assignment resource.Assignment
+}
+
+// Grant is one transaction in an agent's ledger.
+type Grant struct {
+	Tx      resource.TxID
+	Unit    resource.UnitUID
+	Epoch   resource.Epoch
+	State   State
+	Members []Member
+}
+
+// Occupancy is everything an agent's ledger holds.
+type Occupancy struct {
+	Grants   []Grant
+	Cordoned bool
+	DiskFull bool
+	Health   map[int]devices.Health // devices that are not as the inventory says
+}
+
+// Event is something an agent said, or that the stream to it did. Events of
+// one node come in order.
+type Event interface{ of() resource.NodeID }
+
+type (
+	// Connected opens a stream: the node's whole truth.
+	Connected struct {
+		Node        resource.NodeID
+		Incarnation resource.Incarnation
+		Revision    resource.Revision // of the registration; 0 = not registered yet
+		Host        wire.Host
+		Occupancy   Occupancy
+		LedgerHash  uint64
+	}
+	// Disconnected ends a stream; the pool is already trying again.
+	Disconnected struct {
+		Node resource.NodeID
+		Err  error
+	}
+	// Registered says that the agent promises from now on.
+	Registered struct {
+		Node        resource.NodeID
+		Incarnation resource.Incarnation
+		Revision    resource.Revision
+	}
+	// Replied is the state of one transaction.
+	Replied struct {
+		Node        resource.NodeID
+		Tx          resource.TxID
+		State       State
+		Incarnation resource.Incarnation
+		Revision    resource.Revision
+		Members     []Member
+		Reasons     []resource.Reason
+		LedgerHash  uint64
+	}
+	// Occupied answers Resync.
+	Occupied struct {
+		Node       resource.NodeID
+		Occupancy  Occupancy
+		LedgerHash uint64
+	}
+	// HealthChanged tells devices' health and the node's own conditions.
+	HealthChanged struct {
+		Node     resource.NodeID
+		Health   map[int]devices.Health
+		Cordoned bool
+		DiskFull bool
+	}
+)
+
+func (e Connected) of() resource.NodeID     { return e.Node }
+func (e Disconnected) of() resource.NodeID  { return e.Node }
+func (e Registered) of() resource.NodeID    { return e.Node }
+func (e Replied) of() resource.NodeID       { return e.Node }
+func (e Occupied) of() resource.NodeID      { return e.Node }
+func (e HealthChanged) of() resource.NodeID { return e.Node }

@@ -1,0 +1,257 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// Options configure a Pool. All fields are required but Dial.
+type Options struct {
+	Cluster  string
+	LeaderID string
+	Epoch    resource.Epoch
+	// Identity returns what the store has registered for a node; it is asked
+	// before each Hello and may block.
+	Identity func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error)
+	// Deliver takes events, from one goroutine per node; it may block.
+	Deliver func(Event)
+	// Dial holds credentials and, in tests, a dialer.
+	Dial   []grpc.DialOption
+	Logger *slog.Logger
+}
+
+// How often and how long.
+const (
+	firstRetry   = 50 * time.Millisecond
+	lastRetry    = 3 * time.Second
+	helloTimeout = 10 * time.Second
+	outboxSize   = 4096 // commands that wait for a slow agent before its stream is given up
+)
+
+// Pool keeps one session to each target open. Methods may be called by any
+// goroutine and do not block, Close aside.
+type Pool struct {
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[resource.NodeID]*session
+}
+
+// session is one target; its goroutine connects until the target is removed.
+type session struct {
+	node   resource.NodeID
+	addr   string
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	outbox chan *musterv1.LeaderMessage // nil while there is no stream
+}
+
+// NewPool returns an empty pool; ctx ends all its sessions.
+func NewPool(ctx context.Context, o Options) *Pool {
+	ctx, cancel := context.WithCancel(ctx)
+	return &Pool{o: o, ctx: ctx, cancel: cancel, sessions: map[resource.NodeID]*session{}}
+}
+
+// Close ends all sessions and waits for them.
+func (p *Pool) Close() {
+	p.cancel()
+	p.wg.Wait()
+}
+
+// SetTarget opens a session to a node at an address, or moves it there.
+func (p *Pool) SetTarget(node resource.NodeID, addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return
+	}
+	if s := p.sessions[node]; s != nil {
+		if s.addr == addr {
+			return
+		}
+		s.cancel()
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	s := &session{node: node, addr: addr, cancel: cancel}
+	p.sessions[node] = s
+	p.wg.Go(func() { p.run(ctx, s) })
+}
+
+// RemoveTarget closes the session to a node.
+func (p *Pool) RemoveTarget(node resource.NodeID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.sessions[node]; s != nil {
+		s.cancel()
+		delete(p.sessions, node)
+	}
+}
+
+// Send queues a command; false means that there is no stream to take it (the
+// next Connected event says when to repeat what matters).
+func (p *Pool) Send(node resource.NodeID, c Command) bool {
+	p.mu.Lock()
+	s := p.sessions[node]
+	p.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outbox == nil {
+		return false
+	}
+	select {
+	case s.outbox <- c.message:
+		return true
+	default:
+		s.outbox = nil // too slow: the sender notices and ends the stream
+		return false
+	}
+}
+
+// run connects again and again until ctx ends.
+func (p *Pool) run(ctx context.Context, s *session) {
+	wait := firstRetry
+	for ctx.Err() == nil {
+		started := time.Now()
+		err := p.connect(ctx, s)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > lastRetry {
+			wait = firstRetry
+		}
+		p.o.Logger.Debug("agent_session_ended", "node", s.node, "addr", s.addr, "error", err, "retry_in", wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait + rand.N(wait/4)):
+		}
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+// connect runs one stream to its end.
+func (p *Pool) connect(ctx context.Context, s *session) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	conn, err := grpc.NewClient("passthrough:///"+s.addr, append([]grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, MaxDelay: lastRetry}, MinConnectTimeout: time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 5 * time.Second}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
+	}, p.o.Dial...)...)
+	if err != nil {
+		return fmt.Errorf("agent %s at %s: %w", s.node, s.addr, err)
+	}
+	defer conn.Close()
+	incarnation, revision, err := p.o.Identity(ctx, s.node)
+	if err != nil {
+		return fmt.Errorf("identity of %s: %w", s.node, err)
+	}
+	stream, err := musterv1.NewAgentClient(conn).Session(ctx)
+	if err != nil {
+		return fmt.Errorf("agent %s at %s: %w", s.node, s.addr, err)
+	}
+	hello := &musterv1.LeaderHello{
+		Cluster: p.o.Cluster, LeaderId: p.o.LeaderID, Epoch: int64(p.o.Epoch),
+		Registered: wire.ToIncarnation(incarnation), RegisteredRevision: int64(revision),
+	}
+	if err := stream.Send(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Hello{Hello: hello}}); err != nil {
+		return fmt.Errorf("hello to %s: %w", s.node, err)
+	}
+	first, err := p.receiveHello(stream, cancel, s.node)
+	if err != nil {
+		return err
+	}
+	// The outbox opens before Connected is delivered, so that the leader can
+	// answer the event at once.
+	outbox := make(chan *musterv1.LeaderMessage, outboxSize)
+	s.mu.Lock()
+	s.outbox = outbox
+	s.mu.Unlock()
+	p.o.Deliver(first)
+	var sender sync.WaitGroup
+	sender.Go(func() { s.sendAll(ctx, cancel, stream, outbox) })
+	err = p.receiveAll(stream, s.node)
+	cancel()
+	s.mu.Lock()
+	s.outbox = nil
+	s.mu.Unlock()
+	sender.Wait()
+	p.o.Deliver(Disconnected{Node: s.node, Err: err})
+	return err
+}
+
+// receiveHello waits for the agent's Hello, at most helloTimeout.
+func (p *Pool) receiveHello(stream musterv1.Agent_SessionClient, cancel context.CancelFunc, node resource.NodeID) (Connected, error) {
+	timer := time.AfterFunc(helloTimeout, cancel)
+	defer timer.Stop()
+	m, err := stream.Recv()
+	if err != nil {
+		return Connected{}, fmt.Errorf("hello of %s: %w", node, err)
+	}
+	event, err := decode(node, m)
+	if err != nil {
+		return Connected{}, fmt.Errorf("hello of %s: %w", node, err)
+	}
+	hello, ok := event.(Connected)
+	if !ok {
+		return Connected{}, fmt.Errorf("hello of %s: first message is %T", node, event)
+	}
+	return hello, nil
+}
+
+func (p *Pool) receiveAll(stream musterv1.Agent_SessionClient, node resource.NodeID) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return fmt.Errorf("stream of %s: %w", node, err)
+		}
+		event, err := decode(node, m)
+		if err != nil {
+			return fmt.Errorf("stream of %s: %w", node, err)
+		}
+		if _, again := event.(Connected); again {
+			return fmt.Errorf("stream of %s: a second hello", node)
+		}
+		p.o.Deliver(event)
+	}
+}
+
+// sendAll writes the outbox to the stream until ctx ends, the stream fails or
+// the outbox overflowed.
+func (s *session) sendAll(ctx context.Context, cancel context.CancelFunc, stream musterv1.Agent_SessionClient, outbox chan *musterv1.LeaderMessage) {
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-outbox:
+			if err := stream.Send(m); err != nil {
+				return
+			}
+		}
+		s.mu.Lock()
+		overflowed := s.outbox == nil
+		s.mu.Unlock()
+		if overflowed {
+			return
+		}
+	}
+}

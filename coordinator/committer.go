@@ -1,0 +1,154 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// decision is a set of writes that must land together. done is called once,
+// from the committer's goroutines, with a definite answer or Unknown.
+//
+// Invariant: decisions that are under way at one time write disjoint keys.
+type decision struct {
+	compares []store.Compare
+	ops      []store.Op
+	// anyEpoch leaves out the compare of the leader's key: only a fence may.
+	anyEpoch bool
+	done     func(txn.Outcome, resource.Revision, error)
+}
+
+// committer sends decisions to the store. Those that wait while a Txn is under
+// way share the next one: one round trip and one fsync serve them all
+// (PROTOCOL.md section 4). A shared Txn whose compares fail is taken apart and
+// sent one by one, so that each gets its own answer.
+type committer struct {
+	store  store.KVStore
+	held   store.Compare // of the leader's key
+	maxOps int
+
+	mu      sync.Mutex
+	waiting []decision
+	wake    chan struct{} // capacity 1: something waits
+	wg      sync.WaitGroup
+}
+
+func newCommitter(s store.Store, held store.Compare) *committer {
+	return &committer{store: s, held: held, maxOps: s.MaxTxnOps(), wake: make(chan struct{}, 1)}
+}
+
+// start runs the committer until ctx ends; decisions that wait then are
+// answered Unknown. wait returns when it has ended.
+func (c *committer) start(ctx context.Context) {
+	c.wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				c.mu.Lock()
+				rest := c.waiting
+				c.waiting = nil
+				c.mu.Unlock()
+				for _, d := range rest {
+					d.done(txn.Unknown, 0, ctx.Err())
+				}
+				return
+			case <-c.wake:
+			}
+			for batch := c.next(); len(batch) > 0; batch = c.next() {
+				c.commit(ctx, batch)
+			}
+		}
+	})
+}
+
+func (c *committer) wait() { c.wg.Wait() }
+
+// submit queues a decision; it does not block.
+func (c *committer) submit(d decision) {
+	c.mu.Lock()
+	c.waiting = append(c.waiting, d)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the longest prefix of the waiting decisions that one Txn holds.
+func (c *committer) next() []decision {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	compares, ops := 1, 0
+	for i, d := range c.waiting {
+		compares += len(d.compares)
+		ops += len(d.ops)
+		if i > 0 && (max(compares, ops) > c.maxOps || d.anyEpoch || c.waiting[0].anyEpoch) {
+			batch := c.waiting[:i:i]
+			c.waiting = c.waiting[i:]
+			return batch
+		}
+	}
+	batch := c.waiting
+	c.waiting = nil
+	return batch
+}
+
+// commit sends a batch and answers each of its decisions.
+func (c *committer) commit(ctx context.Context, batch []decision) {
+	result, err := c.store.Txn(ctx, c.build(batch))
+	switch {
+	case err != nil:
+		outcome := txn.Conflict // definite: nothing was and will be written
+		if errors.Is(err, store.ErrUnknownOutcome) || ctx.Err() != nil {
+			outcome = txn.Unknown
+		} else if len(batch) > 1 {
+			c.commitEach(ctx, batch)
+			return
+		}
+		for _, d := range batch {
+			d.done(outcome, 0, err)
+		}
+	case result.Succeeded:
+		for _, d := range batch {
+			d.done(txn.Landed, result.Revision, nil)
+		}
+	case len(batch) > 1:
+		c.commitEach(ctx, batch)
+	default:
+		batch[0].done(txn.Conflict, result.Revision, nil)
+	}
+}
+
+func (c *committer) commitEach(ctx context.Context, batch []decision) {
+	for i := range batch {
+		c.commit(ctx, batch[i:i+1])
+	}
+}
+
+// build joins a batch; equal compares are sent once.
+func (c *committer) build(batch []decision) store.Txn {
+	var t store.Txn
+	if !batch[0].anyEpoch {
+		t.If = append(t.If, c.held)
+	}
+	if len(batch) == 1 {
+		t.If = append(t.If, batch[0].compares...)
+		t.Then = batch[0].ops
+		return t
+	}
+	seen := make(map[store.Compare]bool, 2*len(batch))
+	for _, d := range batch {
+		for _, compare := range d.compares {
+			if !seen[compare] {
+				seen[compare] = true
+				t.If = append(t.If, compare)
+			}
+		}
+		t.Then = append(t.Then, d.ops...)
+	}
+	return t
+}

@@ -1,0 +1,78 @@
+package coordinator
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// Config is what a coordinator is told. The zero value of an optional field
+// means its default.
+type Config struct {
+	ID      string // unique among the coordinators of a cluster
+	Cluster string
+	// Address is what followers and agents are told about this coordinator.
+	Address store.LeaderAddress
+	// Namespaces by name. Namespaces that are not listed are open: their tenant
+	// has the namespace's name and there is no limit.
+	Namespaces map[string]Namespace
+	// LeaseTTL is how long a dead leader blocks the next one; default 5 s.
+	LeaseTTL time.Duration
+	// VoteBudget is how long votes are collected before an attempt is fenced;
+	// default 2 s.
+	VoteBudget time.Duration
+	// ReservationTTL is how long an agent keeps a promise before it asks for
+	// the outcome; default 10 s.
+	ReservationTTL time.Duration
+	// RecordRetention is how long terminal records are kept; default 10 min.
+	RecordRetention time.Duration
+	// DialAgents holds the credentials for agents.
+	DialAgents []grpc.DialOption
+	Logger     *slog.Logger
+}
+
+// Namespace maps a namespace to its tenant and its limit.
+type Namespace struct {
+	Tenant resource.TenantID
+	// Hard is the limit per resource in base units; nil = unlimited.
+	Hard resource.Vector
+	// QueueAllocations: an allocation over the limit waits instead of being
+	// refused with 403. Jobs always wait.
+	QueueAllocations bool
+}
+
+// withDefaults fills what is not set and names what is missing.
+func (c Config) withDefaults() (Config, error) {
+	if c.ID == "" || c.Cluster == "" {
+		return c, fmt.Errorf("coordinator: ID %q and Cluster %q must be set", c.ID, c.Cluster)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.LeaseTTL, 5 * time.Second}, {&c.VoteBudget, 2 * time.Second},
+		{&c.ReservationTTL, 10 * time.Second}, {&c.RecordRetention, 10 * time.Minute},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return c, nil
+}
+
+// namespace returns the settings of a namespace, configured or not.
+func (c *Config) namespace(name string) Namespace {
+	n := c.Namespaces[name]
+	if n.Tenant == "" {
+		n.Tenant = resource.TenantID(name)
+	}
+	return n
+}

@@ -1,0 +1,261 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// DefaultQueue is where units wait that name no queue.
+const DefaultQueue = "default"
+
+// submission is a validated document, turned into units outside the loop.
+type submission struct {
+	create rest.Create
+	hash   string
+	job    *job
+	units  []*unit
+}
+
+func uid(prefix string) string {
+	var b [16]byte
+	rand.Read(b[:]) //nolint:errcheck // never fails (Go 1.24)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newUnit builds a unit from a member's specification.
+func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec) (*unit, error) {
+	request, status := api.MemberRequest(spec)
+	if status != nil {
+		return nil, status
+	}
+	if record.Queue == "" {
+		record.Queue = DefaultQueue
+	}
+	record.Tenant = ns.Tenant
+	u := &unit{record: record, path: record.Path().String(), changed: make(chan struct{})}
+	u.demand = place.Unit{Members: record.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	u.shape = shapeOf(u.demand)
+	u.charge = quota.Charge{Group: record.Namespace, Request: request.Vector().Scaled(int64(record.Members))}
+	return u, nil
+}
+
+func hashOf(document []byte) string {
+	sum := sha256.Sum256(document)
+	return hex.EncodeToString(sum[:16])
+}
+
+func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*submission, error) {
+	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
+	if status != nil {
+		return nil, status
+	}
+	u, err := newUnit(l.config.namespace(c.Namespace), store.UnitRecord{
+		UID: resource.UnitUID(uid("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: now(),
+	}, a.Spec)
+	if err != nil {
+		return nil, err
+	}
+	u.allocation = a
+	return &submission{create: c, hash: hashOf(c.Document), units: []*unit{u}}, nil
+}
+
+func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, error) {
+	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
+	if status != nil {
+		return nil, status
+	}
+	j := &job{doc: doc, changed: make(chan struct{}), record: store.JobRecord{
+		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
+		Phase: string(api.Queued), Document: c.Document, Created: now(),
+	}}
+	first, growth, _ := api.JobUnits(doc)
+	s := &submission{create: c, hash: hashOf(c.Document), job: j}
+	member := 0
+	for n := range 1 + growth {
+		members := 1
+		if n == 0 {
+			members = first
+		}
+		record := store.UnitRecord{
+			UID: resource.UnitUID(uid("unit")), Kind: store.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
+		}
+		if n > 0 {
+			record.Parent = s.units[0].record.UID
+		}
+		u, err := newUnit(l.config.namespace(c.Namespace), record, doc.Spec.Template.Spec)
+		if err != nil {
+			return nil, err
+		}
+		u.job = j
+		member += members
+		s.units = append(s.units, u)
+		j.record.Units = append(j.record.Units, record.Path())
+	}
+	j.units = s.units
+	return s, nil
+}
+
+// accept takes a submission into the loop's state, or refuses it. It returns
+// the unit to watch: an earlier one where the request id is known.
+func (l *leader) accept(s *submission) (*unit, *api.Status) {
+	first := s.units[0]
+	ns := first.record.Namespace
+	tenant := string(first.record.Tenant)
+	if s.create.RequestID != "" {
+		if known, ok := l.requests[tenant+"/"+s.create.RequestID]; ok && !known.unit.gone {
+			if known.hash != s.hash {
+				return nil, api.Errorf(409, "Idempotency-Key %q was used for another document", s.create.RequestID)
+			}
+			return known.unit, nil
+		}
+	}
+	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
+		return nil, api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
+	}
+	for _, u := range s.units {
+		for i := range u.record.Members {
+			name := u.memberName(i)
+			if m := l.members[ns+"/"+name]; m != nil {
+				if s.job == nil && m.unit.job == nil {
+					return nil, api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
+				}
+				return nil, api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
+			}
+		}
+	}
+	if s.job == nil && !l.config.namespace(ns).QueueAllocations {
+		if short := l.quota.Admit(first.charge.Group, first.charge.Request); len(short) > 0 {
+			status := api.Errorf(403, "%s", short[0].Detail)
+			status.Details = short
+			return nil, status
+		}
+	}
+	if ops := l.opsOf(s); ops > l.commit.maxOps {
+		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
+			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
+	}
+	return first, l.admit(s)
+}
+
+// opsOf is how many operations the largest Txn of a submission takes.
+func (l *leader) opsOf(s *submission) int {
+	enqueue := 2*len(s.units) + 2
+	commit := min(s.units[0].record.Members, max(1, len(l.order))) + 6
+	return max(enqueue, commit)
+}
+
+// admit numbers the units and lets them be tried, or stores them first where
+// there are several.
+func (l *leader) admit(s *submission) *api.Status {
+	create := &creation{started: time.Now()}
+	first := s.units[0]
+	if s.job != nil {
+		key := store.JobKey(s.job.record.Namespace, s.job.record.Name)
+		create.compares = append(create.compares, store.Absent(key))
+		create.ops = append(create.ops, store.Put(key, store.MustEncode(s.job.record)))
+		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
+	}
+	if id := s.create.RequestID; id != "" {
+		key := store.RequestKey(first.record.Tenant, id)
+		object := first.record.Path().Key()
+		uid := string(first.record.UID)
+		if s.job != nil {
+			object, uid = store.JobKey(s.job.record.Namespace, s.job.record.Name), s.job.record.UID
+		}
+		value := store.MustEncode(store.RequestRecord{Object: object, UID: uid, DocumentHash: s.hash})
+		create.ops = append(create.ops, store.PutLeased(key, value, l.requestLease))
+		l.requests[string(first.record.Tenant)+"/"+id] = request{unit: first, hash: s.hash, when: time.Now()}
+	}
+	for _, u := range s.units {
+		l.counter++
+		u.record.Sequence = store.Sequence{Epoch: l.epoch, Counter: l.counter}
+		u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
+	}
+	first.create = create
+	if len(s.units) == 1 {
+		l.add(first)
+		return nil
+	}
+	l.addTogether(s, create)
+	return nil
+}
+
+// addTogether stores a job of several units in one Txn before any is tried.
+func (l *leader) addTogether(s *submission, create *creation) {
+	d := decision{compares: create.compares, ops: create.ops}
+	for _, u := range s.units {
+		l.add(u)
+		u.writing = true
+		key := u.record.Path().Key()
+		d.compares = append(d.compares, store.Absent(key))
+		d.ops = append(d.ops, store.Put(key, store.MustEncode(u.record)),
+			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		l.post(func() {
+			for _, u := range s.units {
+				l.enqueued(u, o, rev, err)
+			}
+		})
+	}
+	l.commit.submit(d)
+}
+
+// await follows a unit until the store holds it and, for at most wait, until it
+// runs or has ended.
+func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
+	var timeout <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	expired := wait <= 0
+	for {
+		var changed <-chan struct{}
+		var status *api.Status
+		settled := false
+		if err := l.do(ctx, func() {
+			changed, status = u.changed, u.err
+			stored := u.create == nil
+			settled = stored && (expired || u.gone || !l.unitWaiting(u))
+		}); err != nil {
+			return err
+		}
+		if status != nil {
+			return status
+		}
+		if settled {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			expired, timeout = true, nil
+		case <-l.ended:
+			return errDeposed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// unitWaiting reports whether a unit, or any unit of its job's first gang, is
+// still to be placed.
+func (l *leader) unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }

@@ -1,0 +1,150 @@
+package coordinator
+
+import (
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// agentEvent takes what an agent said.
+func (l *leader) agentEvent(e agents.Event) {
+	switch e := e.(type) {
+	case agents.Connected:
+		l.connected(e)
+	case agents.Disconnected:
+		l.disconnected(e)
+	case agents.Registered:
+		n := l.node(e.Node)
+		n.incarnation, n.revision = e.Incarnation, e.Revision
+		n.setReady()
+		l.log.Info("node_registered", "node", e.Node, "incarnation", e.Incarnation.String(), "revision", int64(e.Revision))
+		l.wake()
+	case agents.Replied:
+		l.replied(e)
+	case agents.Occupied:
+		n := l.node(e.Node)
+		l.occupy(n, e.Occupancy)
+		l.wake()
+	case agents.HealthChanged:
+		n := l.node(e.Node)
+		n.health, n.diskFull = e.Health, e.DiskFull
+		n.applyHealth()
+		n.view.Refresh()
+		n.setReady()
+		l.wake()
+	}
+}
+
+func (l *leader) connected(e agents.Connected) {
+	n := l.node(e.Node)
+	if err := n.setHost(e.Host, l.lastHost); err != nil {
+		l.log.Error("node_refused", "node", e.Node, "error", err)
+		return
+	}
+	l.lastHost = n.view.Host
+	n.connected = true
+	n.incarnation, n.revision = e.Incarnation, e.Revision
+	n.view.Labels = l.labelsOf(n)
+	l.occupy(n, e.Occupancy)
+	n.setReady()
+	l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+	if n.spec.Unschedulable {
+		l.pool.Send(e.Node, agents.Cordon(true))
+	}
+	for _, tx := range l.attemptsOn(e.Node) {
+		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+	}
+	l.wake()
+}
+
+// occupy replaces what the view believes of a node by the agent's own word.
+// What this leader has planned there and the agent has not seen yet stays.
+func (l *leader) occupy(n *node, o agents.Occupancy) {
+	n.health, n.diskFull = o.Health, o.DiskFull
+	present := map[resource.TxID]bool{}
+	for _, g := range o.Grants {
+		if g.State == agents.StateFreed {
+			l.tombstone(n, g.Tx)
+			continue
+		}
+		present[g.Tx] = true
+		h := n.held[g.Tx]
+		if h == nil {
+			h = &hold{}
+			n.held[g.Tx] = h
+		}
+		h.members, h.confirmed = g.Members, true
+	}
+	for tx, h := range n.held {
+		if present[tx] {
+			continue
+		}
+		if l.attempts[tx] == nil {
+			delete(n.held, tx)
+			continue
+		}
+		h.confirmed = false
+	}
+	n.rebuild(l.log)
+	n.setReady()
+}
+
+// tombstone handles a transaction that the agent has freed for good: it counts
+// as Freed where that is waited for, and is forgotten where nothing is.
+func (l *leader) tombstone(n *node, tx resource.TxID) {
+	if a := l.attempts[tx]; a != nil {
+		l.step(a, txn.Freed{Node: n.view.ID})
+		return
+	}
+	l.pool.Send(n.view.ID, agents.Forget(tx))
+}
+
+func (l *leader) disconnected(e agents.Disconnected) {
+	n := l.node(e.Node)
+	n.connected = false
+	n.setReady()
+	l.log.Warn("node_disconnected", "node", e.Node, "error", e.Err)
+}
+
+// replied is an agent's answer on one transaction.
+func (l *leader) replied(e agents.Replied) {
+	n := l.node(e.Node)
+	a := l.attempts[e.Tx]
+	switch e.State {
+	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
+		n.confirm(e.Tx, e.Members, l.log)
+	case agents.StateNo, agents.StateNone, agents.StateFreed:
+		if n.held[e.Tx] != nil {
+			n.drop(e.Tx)
+			l.wake()
+		}
+	}
+	if a == nil {
+		if e.State == agents.StateFreed {
+			l.pool.Send(e.Node, agents.Forget(e.Tx))
+		}
+		return
+	}
+	switch e.State {
+	case agents.StateReserved:
+		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
+	case agents.StateHeld:
+		if l.attempts[e.Tx] != nil {
+			l.ready(a, e.Node)
+		}
+	case agents.StateNo:
+		l.pool.Send(e.Node, agents.Resync()) // its ledger is not what the view says
+		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
+	case agents.StateFreed:
+		l.step(a, txn.Freed{Node: e.Node})
+	case agents.StateNone, agents.StateWaiting, agents.StateEvicting, agents.StateStopping:
+	}
+}
+
+func vote(e agents.Replied) txn.Vote {
+	v := txn.Vote{Incarnation: e.Incarnation, Revision: e.Revision, Members: make([]txn.Member, len(e.Members))}
+	for i, m := range e.Members {
+		v.Members[i] = txn.Member{Index: m.Index, Assignment: m.Assignment}
+	}
+	return v
+}

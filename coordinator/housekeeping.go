@@ -1,0 +1,117 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// requestLeaseTTL: request ids are idempotent for 24 h; those of one hour share
+// a lease.
+const requestLeaseTTL = 25 * time.Hour
+
+// collectAtOnce bounds one Txn of the collection.
+const collectAtOnce = 64
+
+// prepare writes what a new term needs before it serves: the configured
+// limits, and the lease for this hour's request ids.
+func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
+	lease, err := l.store.Grant(ctx, requestLeaseTTL)
+	if err != nil {
+		return fmt.Errorf("grant the request lease: %w", err)
+	}
+	l.requestLease = lease.ID
+	t := store.Txn{If: []store.Compare{term.Held()}}
+	for _, name := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
+		ns := l.config.namespace(name)
+		if ns.Hard == nil {
+			continue
+		}
+		limit := store.QuotaLimit{Namespace: name, Tenant: ns.Tenant, Hard: ns.Hard}
+		t.Then = append(t.Then, store.Put(store.QuotaLimitKey(name), store.MustEncode(limit)))
+		l.quota.SetLimit(name, ns.Hard)
+	}
+	if len(t.Then) == 0 {
+		return nil
+	}
+	result, err := l.store.Txn(ctx, t)
+	if err != nil {
+		return fmt.Errorf("write the limits of %d namespaces: %w", len(t.Then), err)
+	}
+	if !result.Succeeded {
+		return fmt.Errorf("write the limits: another leader was elected")
+	}
+	return nil
+}
+
+// housekeep runs every second: gauges, expired requests, terminal records.
+func (l *leader) housekeep(ctx context.Context) {
+	ready := 0
+	for _, n := range l.order {
+		if n.Ready && !n.Unschedulable {
+			ready++
+		}
+	}
+	l.metrics.nodes.Set(float64(ready))
+	l.metrics.queued.Set(float64(l.queue.Len()))
+	l.metrics.running.Set(float64(len(l.attempts)))
+	for key, r := range l.requests {
+		if time.Since(r.when) > requestLeaseTTL {
+			delete(l.requests, key)
+		}
+	}
+	if time.Since(l.leasedAt) > time.Hour {
+		l.leasedAt = time.Now()
+		go func() {
+			if lease, err := l.store.Grant(ctx, requestLeaseTTL); err == nil {
+				l.post(func() { l.requestLease = lease.ID })
+			}
+		}()
+	}
+	l.collect()
+}
+
+// collect deletes terminal records that are old enough: every member has
+// acknowledged a RELEASED one, and no commit of an ABORTED one is in doubt.
+func (l *leader) collect() {
+	var d decision
+	n := 0
+	for n < min(len(l.terminal), collectAtOnce) && time.Since(l.terminal[n].when) > l.config.RecordRetention {
+		d.ops = append(d.ops, store.Delete(store.TxKey(l.terminal[n].tx)))
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	rest := slices.Clone(l.terminal[:n])
+	l.terminal = slices.Delete(l.terminal, 0, n)
+	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		if o == txn.Landed {
+			return
+		}
+		l.post(func() { // once more later
+			l.terminal = append(rest, l.terminal...)
+			slices.SortStableFunc(l.terminal, func(a, b terminalRecord) int { return cmp.Compare(a.when.UnixNano(), b.when.UnixNano()) })
+		})
+	}
+	l.commit.submit(d)
+}
+
+// attemptsOn lists the transactions with a part on a node, in order.
+func (l *leader) attemptsOn(node resource.NodeID) []resource.TxID {
+	var txs []resource.TxID
+	for tx, a := range l.attempts {
+		if slices.Contains(a.machine.Nodes(), node) {
+			txs = append(txs, tx)
+		}
+	}
+	slices.Sort(txs)
+	return txs
+}

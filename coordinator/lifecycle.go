@@ -1,0 +1,209 @@
+package coordinator
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// add makes a unit known and queues it; it is tried in this scheduling pass.
+func (l *leader) add(u *unit) {
+	l.units[u.path] = u
+	for i := range u.record.Members {
+		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	}
+	l.queue.Push(u.key)
+}
+
+// forget removes a unit from memory.
+func (l *leader) forget(u *unit) {
+	u.gone = true
+	l.queue.Remove(u.key)
+	delete(l.units, u.path)
+	for i := range u.record.Members {
+		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
+	}
+	u.notify()
+}
+
+// enqueue stores a new unit that has to wait: the unit, its place in the order
+// and all else that its creation writes. Then it is acknowledged.
+func (l *leader) enqueue(u *unit) {
+	u.writing = true
+	key := u.record.Path().Key()
+	l.commit.submit(decision{
+		compares: append([]store.Compare{store.Absent(key)}, u.create.compares...),
+		ops: append([]store.Op{
+			store.Put(key, store.MustEncode(u.record)),
+			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})),
+		}, u.create.ops...),
+		done: func(o txn.Outcome, rev resource.Revision, err error) { l.post(func() { l.enqueued(u, o, rev, err) }) },
+	})
+}
+
+func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {
+	u.writing = false
+	if o != txn.Landed {
+		l.rejected(u, o, err)
+		return
+	}
+	u.stored, u.queued = rev, true
+	l.created(u, rev)
+	if u.ending != nil {
+		l.endQueued(u)
+		return
+	}
+	if u.failed != l.generation { // something was freed while it was written
+		l.queue.Push(u.key)
+	}
+	u.notify()
+}
+
+// created acknowledges a unit that the store now holds.
+func (l *leader) created(u *unit, rev resource.Revision) {
+	u.create = nil
+	if u.job != nil && u.job.stored == 0 {
+		u.job.stored = rev
+	}
+}
+
+// rejected ends a unit whose creation did not land, or may not have: the
+// client is told, and a repetition with the same request id finds out.
+func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
+	switch {
+	case o == txn.Conflict && err == nil:
+		u.err = api.Errorf(409, "%s was created elsewhere at the same time", u.path)
+	case errors.As(err, new(*store.TooManyOpsError)):
+		u.err = api.Errorf(422, "%s: %v", u.path, err)
+	default:
+		u.err = api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err)
+	}
+	if u.job != nil {
+		delete(l.jobs, u.record.Namespace+"/"+u.record.Name)
+	}
+	l.forget(u)
+}
+
+// end asks for a unit's release, however far it is.
+func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
+	if u.ending != nil {
+		return
+	}
+	u.ending = &asked
+	switch {
+	case u.attempt != nil:
+		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
+	case u.phase().Ended():
+		l.finish(u)
+	case !u.writing:
+		l.endQueued(u)
+	}
+}
+
+// endQueued ends a unit that holds nothing: its place in the order goes.
+func (l *leader) endQueued(u *unit) {
+	l.queue.Remove(u.key)
+	if u.stored == 0 { // never written: nothing to undo
+		u.create = nil
+		u.err = api.Errorf(409, "%s was deleted before it was stored", u.path)
+		if u.job != nil {
+			l.forgetJob(u.job)
+		} else {
+			l.forget(u)
+		}
+		return
+	}
+	u.writing = true
+	key := u.record.Path().Key()
+	d := decision{compares: []store.Compare{store.ModRevIs(key, u.stored)}}
+	if u.queued {
+		d.ops = append(d.ops, store.Delete(u.record.Order().Key()))
+	}
+	unit := u.record
+	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, now()
+	if u.job == nil {
+		d.ops = append(d.ops, store.Delete(key))
+	} else {
+		d.ops = append(d.ops, store.Put(key, store.MustEncode(unit)))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		l.post(func() {
+			u.writing = false
+			if o != txn.Landed {
+				l.log.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+				u.ending = nil // the client asks again
+				u.notify()
+				return
+			}
+			u.record, u.stored, u.queued = unit, rev, false
+			l.finish(u)
+		})
+	}
+	l.commit.submit(d)
+}
+
+// finish follows a unit's end: a deleted allocation is gone; a job ends with
+// its last unit.
+func (l *leader) finish(u *unit) {
+	u.notify()
+	if u.job == nil {
+		l.forget(u)
+		return
+	}
+	l.finishJob(u.job)
+}
+
+// finishJob records a job's end, or removes it if it was deleted, once all its
+// units have ended.
+func (l *leader) finishJob(j *job) {
+	if j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.writing }) {
+		return
+	}
+	remove := j.record.Cancelled.Remove
+	if !remove && api.Phase(j.record.Phase).Ended() {
+		return
+	}
+	j.writing = true
+	key := store.JobKey(j.record.Namespace, j.record.Name)
+	record := j.record
+	record.Phase, record.Ended = string(api.Cancelled), now()
+	d := decision{compares: []store.Compare{store.ModRevIs(key, j.stored)}}
+	if remove {
+		d.ops = append(d.ops, store.Delete(key))
+		for _, u := range j.units {
+			d.ops = append(d.ops, store.Delete(u.record.Path().Key()))
+		}
+	} else {
+		d.ops = append(d.ops, store.Put(key, store.MustEncode(record)))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		l.post(func() {
+			j.writing = false
+			if o != txn.Landed {
+				l.log.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
+				return
+			}
+			if remove {
+				l.forgetJob(j)
+				return
+			}
+			j.record, j.stored = record, rev
+			j.notify()
+			l.finishJob(j) // it may have been deleted meanwhile
+		})
+	}
+	l.commit.submit(d)
+}
+
+func (l *leader) forgetJob(j *job) {
+	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
+	for _, u := range j.units {
+		l.forget(u)
+	}
+	j.gone = true
+	j.notify()
+}

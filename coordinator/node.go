@@ -1,0 +1,177 @@
+package coordinator
+
+import (
+	"cmp"
+	"github.com/musterd/muster/api"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// node is the leader's view of one host.
+//
+// Invariant: view.Free is what the host has, less every hold that is taken.
+type node struct {
+	view place.Node
+	// spec is what the store holds; specRev its mod revision.
+	spec    store.NodeSpec
+	specRev resource.Revision
+
+	connected   bool
+	incarnation resource.Incarnation
+	revision    resource.Revision // of the registration; 0 = not registered
+	host        wire.Host
+	held        map[resource.TxID]*hold
+	health      map[int]devices.Health
+	diskFull    bool
+	usage       resource.Vector // measured on the host; nil = not heard yet
+}
+
+// hold is what a transaction has on a node: planned, or confirmed by the agent.
+type hold struct {
+	members   []agents.Member
+	confirmed bool
+	taken     bool // subtracted from view.Free
+}
+
+func newNode(id resource.NodeID) *node {
+	return &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}}
+}
+
+// setHost takes over the host's hardware and rebuilds what is free.
+func (n *node) setHost(h wire.Host, like *fit.Host) error {
+	host, err := fit.NewHostLike(like, h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err != nil {
+		return err
+	}
+	n.host, n.view.Host = h, host
+	return nil
+}
+
+// rebuild computes Free anew from the holds: confirmed ones first, then planned
+// ones in order; a planned hold that no longer fits stays untaken until the
+// agent has answered.
+func (n *node) rebuild(log *slog.Logger) {
+	if n.view.Host == nil {
+		return
+	}
+	n.view.Free = n.view.Host.NewFree()
+	n.applyHealth()
+	for _, confirmed := range []bool{true, false} {
+		for _, tx := range slices.SortedFunc(maps.Keys(n.held), cmp.Compare[resource.TxID]) {
+			h := n.held[tx]
+			if h.confirmed != confirmed {
+				continue
+			}
+			h.taken = n.take(h.members)
+			if !h.taken && confirmed {
+				log.Error("view_conflict", "node", n.view.ID, "tx", tx)
+			}
+		}
+	}
+	n.view.Refresh()
+}
+
+// take subtracts all members or none.
+func (n *node) take(members []agents.Member) bool {
+	for i, m := range members {
+		if err := n.view.Host.Take(n.view.Free, m.Assignment); err != nil {
+			n.give(members[:i])
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) give(members []agents.Member) {
+	for _, m := range members {
+		if err := n.view.Host.Give(n.view.Free, m.Assignment); err != nil {
+			panic("coordinator: " + string(n.view.ID) + ": " + err.Error())
+		}
+	}
+}
+
+// drop ends a hold.
+func (n *node) drop(tx resource.TxID) {
+	h := n.held[tx]
+	if h == nil {
+		return
+	}
+	delete(n.held, tx)
+	if h.taken && n.view.Free != nil {
+		n.give(h.members)
+		n.view.Refresh()
+	}
+}
+
+// confirm replaces what was planned for a transaction by what the agent says.
+func (n *node) confirm(tx resource.TxID, members []agents.Member, log *slog.Logger) {
+	h := n.held[tx]
+	if h == nil {
+		h = &hold{}
+		n.held[tx] = h
+	}
+	same := h.taken && slices.EqualFunc(h.members, members, equalMember)
+	h.confirmed = true
+	if same {
+		return
+	}
+	if h.taken && n.view.Free != nil {
+		n.give(h.members)
+		h.taken = false
+	}
+	h.members = members
+	if n.view.Free == nil {
+		return
+	}
+	if h.taken = n.take(members); !h.taken {
+		n.rebuild(log)
+		return
+	}
+	n.view.Refresh()
+}
+
+func equalMember(a, b agents.Member) bool {
+	return a.Index == b.Index && slices.Equal(a.Assignment.CPUs, b.Assignment.CPUs) &&
+		slices.Equal(a.Assignment.Memory, b.Assignment.Memory) && slices.Equal(a.Assignment.GPUs, b.Assignment.GPUs)
+}
+
+// applyHealth marks the devices that take no new work.
+func (n *node) applyHealth() {
+	if n.view.Free == nil {
+		return
+	}
+	var mask uint64
+	for i, d := range n.host.Inventory.Devices {
+		health := d.Health
+		if h, ok := n.health[i]; ok {
+			health = h
+		}
+		if !health.Allocatable() {
+			mask |= 1 << i
+		}
+	}
+	n.view.Free.Unhealthy = mask
+}
+
+// setReady recomputes whether the node takes new work.
+func (n *node) setReady() {
+	n.view.Ready = n.connected && n.revision != 0 && n.view.Host != nil && !n.diskFull
+	n.view.Unschedulable = n.spec.Unschedulable
+}
+
+// setTaints takes over the taints that operators set.
+func (n *node) setTaints() {
+	n.view.Taints = nil
+	for _, t := range n.spec.Taints {
+		n.view.Taints = append(n.view.Taints, api.Taint(t))
+	}
+}

@@ -1,0 +1,90 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// Explanation says how far a unit is from fitting.
+type Explanation struct {
+	Fit int // members that would fit at once
+	// Shortages are over all nodes that are ready and allowed: what all members
+	// want against what is free. Empty when only fragmentation, NUMA or links
+	// are in the way; the nodes' reasons then say so.
+	Shortages []resource.Reason
+	Nodes     []api.NodeExplanation
+}
+
+// Explain tells for each node, in the given order, how many members fit and
+// why no more do. It leaves the views as they were.
+func Explain(nodes []*Node, u Unit) Explanation {
+	var e Explanation
+	var freeCPU, freeMemory, freeGPU, largest int64
+	var placed []Member
+	for _, n := range nodes {
+		reasons := n.closed()
+		if reasons == nil {
+			if r := u.Constraints.refuses(n); r != nil {
+				reasons = []resource.Reason{*r}
+			}
+		}
+		if reasons != nil {
+			e.Nodes = append(e.Nodes, api.NodeExplanation{Node: n.ID, Reasons: reasons})
+			continue
+		}
+		freeCPU += int64(n.FreeCPU)
+		freeMemory += int64(n.FreeMemory)
+		if u.Request.GPUs > 0 {
+			freeGPU += int64(n.WholeGPUs) * int64(resource.WholeDevice)
+		} else {
+			freeGPU += int64(n.FreeGPU)
+		}
+		largest = max(largest, int64(n.LargestGPU))
+		here := 0
+		for e.Fit+here < u.Members {
+			var refused map[*Node]bool
+			m, ok := placeOne([]*Node{n}, &u, &refused)
+			if !ok {
+				break
+			}
+			placed = append(placed, m)
+			here++
+		}
+		e.Fit += here
+		// The reasons are those of one more member than fits.
+		e.Nodes = append(e.Nodes, api.NodeExplanation{Node: n.ID, Fit: here, Reasons: n.Host.Explain(n.Free, u.Request)})
+	}
+	Undo(placed)
+	total := u.Request.Vector().Scaled(int64(u.Members))
+	for _, name := range total.Names() {
+		have := map[resource.Name]int64{resource.CPU: freeCPU, resource.Memory: freeMemory, resource.GPU: freeGPU}[name]
+		if total[name] > have {
+			e.Shortages = append(e.Shortages, resource.Reason{Code: resource.ReasonInsufficient, Resource: name, Want: total[name], Have: have})
+		}
+	}
+	slices.SortStableFunc(e.Shortages, func(a, b resource.Reason) int {
+		return shortFraction(b) - shortFraction(a)
+	})
+	return e
+}
+
+// shortFraction is how much of the want is missing, in thousandths.
+func shortFraction(r resource.Reason) int {
+	if r.Want == 0 {
+		return 0
+	}
+	return int(r.Short() / max(1, r.Want/1000))
+}
+
+// closed returns why the node takes no work at all, or nil.
+func (n *Node) closed() []resource.Reason {
+	switch {
+	case !n.Ready:
+		return []resource.Reason{{Code: resource.ReasonUnreachable, Detail: "no stream to a registered agent"}}
+	case n.Unschedulable:
+		return []resource.Reason{{Code: resource.ReasonCordoned, Detail: "cordoned"}}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package coordinator
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// allocation shows one member of a unit. The result shares nothing that the
+// loop changes.
+func (l *leader) allocation(u *unit, index int) *api.Allocation {
+	a := &api.Allocation{APIVersion: "v1", Kind: "Allocation"}
+	if u.job == nil {
+		a.Metadata, a.Spec = u.allocation.Metadata, u.allocation.Spec
+		a.Metadata.UID = string(u.record.UID)
+	} else {
+		t := &u.job.doc.Spec.Template
+		a.Metadata, a.Spec = t.Metadata, t.Spec
+		if a.Metadata.Labels == nil {
+			a.Metadata.Labels = u.job.doc.Metadata.Labels
+		}
+		a.Metadata.UID = fmt.Sprintf("%s-%d", u.record.UID, index)
+		a.Status.Job, a.Status.Member = u.record.Name, u.record.FirstMember+index
+		if a.Spec.Priority == nil {
+			a.Spec.Priority = u.job.doc.Spec.Priority
+		}
+		if a.Spec.Queue == "" {
+			a.Spec.Queue = u.job.doc.Spec.Queue
+		}
+	}
+	a.Metadata.Name, a.Metadata.Namespace = u.memberName(index), u.record.Namespace
+	a.Metadata.CreationTimestamp = u.record.Created
+	a.Metadata.ResourceVersion = strconv.FormatInt(int64(u.stored), 10)
+	a.Status.Phase = u.phase()
+	a.Status.Transaction = u.record.TxID
+	switch {
+	case u.attempt != nil && a.Status.Phase != api.Pending:
+		l.showPlace(&a.Status, u, index)
+	case u.waiting():
+		l.showWaiting(&a.Status, u)
+	default:
+		a.Status.Message = u.record.Reason
+	}
+	return a
+}
+
+// showPlace adds where a placed member is and what it has there.
+func (l *leader) showPlace(s *api.AllocationStatus, u *unit, index int) {
+	s.StartTime = u.record.Started
+	scheduled := api.Condition{Type: "Scheduled", Status: "True", LastTransitionTime: u.record.Started}
+	ready := api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent"}
+	if len(u.attempt.held) == len(u.attempt.machine.Nodes()) {
+		ready = api.Condition{Type: "Ready", Status: "True", LastTransitionTime: u.record.Started}
+	}
+	s.Conditions = []api.Condition{scheduled, ready}
+	for _, node := range u.attempt.machine.Nodes() {
+		v, _ := u.attempt.machine.Vote(node)
+		for _, m := range v.Members {
+			if m.Index != index {
+				continue
+			}
+			n := l.nodes[node]
+			s.NodeID, s.NodeName = node, n.spec.Hostname
+			if s.NodeName == "" {
+				s.NodeName = string(node)
+			}
+			s.AllocatedResources = api.Amounts(m.Assignment.Vector())
+			s.Assignment = n.assignmentStatus(m.Assignment)
+			return
+		}
+	}
+}
+
+// showWaiting adds the place in the queue and, in one line, why it waits.
+func (l *leader) showWaiting(s *api.AllocationStatus, u *unit) {
+	s.QueuePosition = l.queue.Position(u.key)
+	reason, message := "Unscheduled", "waiting for the scheduler"
+	switch {
+	case len(u.quotaShort) > 0:
+		reason, message = "QuotaExceeded", u.quotaShort[0].Detail
+	case u.failed > 0:
+		reason, message = "WaitingForResources", "no place now; `muster why "+u.record.Name+"` tells what is short"
+	}
+	s.Message = message
+	s.Conditions = []api.Condition{{Type: "Scheduled", Status: "False", Reason: reason, Message: message}}
+}
+
+// assignmentStatus shows an assignment in the node's own numbers.
+func (n *node) assignmentStatus(a resource.Assignment) *api.AssignmentStatus {
+	cpus := a.CPUSet()
+	s := &api.AssignmentStatus{CPUs: cpus.String()}
+	var touched bitset.Set
+	if t := n.host.Topology; t != nil {
+		for id := range cpus.All() {
+			if c, ok := t.CPU(id); ok && c.NUMA >= 0 {
+				touched.Add(c.NUMA)
+			}
+		}
+	}
+	for _, m := range a.Memory {
+		s.Memory = append(s.Memory, api.MemoryStatus{Node: m.Node, Bytes: resource.FormatBytes(m.Bytes)})
+		touched.Add(m.Node)
+	}
+	for _, g := range a.GPUs {
+		status := api.GPUStatus{Index: g.Index, UUID: g.UUID, Milli: g.Milli}
+		if inv := n.host.Inventory; inv != nil && g.Index < len(inv.Devices) {
+			status.Model = inv.Devices[g.Index].Model
+		}
+		s.GPUs = append(s.GPUs, status)
+	}
+	s.NUMANodes = touched.Members()
+	return s
+}
+
+// jobObject shows a job; like allocation, an independent copy.
+func (l *leader) jobObject(j *job) *api.Job {
+	o := &api.Job{APIVersion: "v1", Kind: "Job", Metadata: j.doc.Metadata, Spec: j.doc.Spec}
+	o.Metadata.Name, o.Metadata.Namespace = j.record.Name, j.record.Namespace
+	o.Metadata.UID, o.Metadata.CreationTimestamp = j.record.UID, j.record.Created
+	revision := j.stored
+	s := &o.Status
+	for _, u := range j.units {
+		revision = max(revision, u.stored)
+		for i := range u.record.Members {
+			m := api.JobMember{Name: u.memberName(i), Phase: u.phase()}
+			switch m.Phase {
+			case api.Running:
+				s.Active++
+			case api.Succeeded:
+				s.Succeeded++
+			case api.Failed:
+				s.Failed++
+			}
+			if u.attempt != nil && m.Phase != api.Pending {
+				m.Node = string(nodeOf(u.attempt, i))
+			}
+			s.Allocations = append(s.Allocations, m)
+		}
+		if u.record.Started != "" && (s.StartTime == "" || u.record.Started < s.StartTime) {
+			s.StartTime = u.record.Started
+		}
+		if u.waiting() && s.QueuePosition == 0 {
+			s.QueuePosition = l.queue.Position(u.key)
+		}
+	}
+	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
+	l.showJobPhase(j, s)
+	return o
+}
+
+// showJobPhase derives the phase: Running as soon as the first unit runs.
+func (l *leader) showJobPhase(j *job, s *api.JobStatus) {
+	switch {
+	case api.Phase(j.record.Phase).Ended():
+		s.Phase = api.Phase(j.record.Phase)
+		s.Message = j.record.Cancelled.Reason
+	case j.record.Cancelled != nil:
+		s.Phase = api.Cancelling
+		s.Message = fmt.Sprintf("Graceful cancellation initiated, %ds grace period", j.record.Cancelled.GraceSeconds)
+	case s.Active > 0:
+		s.Phase = api.Running
+		s.Conditions = []api.Condition{{Type: "Running", Status: "True", LastTransitionTime: s.StartTime}}
+	default:
+		s.Phase = api.Queued
+		condition := api.Condition{Type: "Queued", Status: "True", Reason: "WaitingForResources"}
+		if short := j.units[0].quotaShort; len(short) > 0 {
+			condition.Reason, condition.Message = "QuotaExceeded", short[0].Detail
+		}
+		s.Conditions = []api.Condition{condition}
+	}
+}
+
+func nodeOf(a *attempt, index int) resource.NodeID {
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
+		if slices.ContainsFunc(v.Members, func(m txn.Member) bool { return m.Index == index }) {
+			return node
+		}
+	}
+	return ""
+}
+
+// labelsOf joins what the agent says of its host with what Muster knows and
+// with what operators set; the last wins.
+func (l *leader) labelsOf(n *node) map[string]string {
+	labels := map[string]string{"kubernetes.io/hostname": n.host.Hostname, "muster.dev/node": string(n.view.ID)}
+	if inv := n.host.Inventory; inv != nil && len(inv.Devices) > 0 {
+		labels["nvidia.com/gpu.product"] = inv.Devices[0].Model
+		labels["nvidia.com/gpu.count"] = strconv.Itoa(len(inv.Devices))
+		labels["gpu-memory"] = strconv.FormatInt(int64(inv.Devices[0].Memory>>30), 10)
+	}
+	maps.Copy(labels, n.host.Labels)
+	maps.Copy(labels, n.spec.Labels)
+	return labels
+}

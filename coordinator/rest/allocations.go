@@ -1,0 +1,119 @@
+package rest
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/musterd/muster/api"
+)
+
+// submission reads what every create has in common; meta is the decoded
+// document's.
+func (c *call) submission(doc []byte, meta *api.ObjectMeta, repeated *bool) (Create, *api.Status) {
+	if meta.Namespace != "" && meta.Namespace != c.namespace {
+		return Create{}, api.Errorf(http.StatusBadRequest, "metadata.namespace: %q does not match the namespace %q of the URL",
+			meta.Namespace, c.namespace)
+	}
+	meta.Namespace = c.namespace
+	id, status := c.idempotencyKey()
+	if status != nil {
+		return Create{}, status
+	}
+	c.waiting()
+	return Create{Namespace: c.namespace, Document: doc, RequestID: id, Repeated: repeated, Wait: c.query.wait}, nil
+}
+
+// created is 201, or 200 for the repetition of an earlier request.
+func created(body any, repeated bool, recordedOnly []string) answer {
+	a := answer{code: http.StatusCreated, body: body, warning: recordedOnly}
+	if repeated {
+		a.code = http.StatusOK
+	}
+	return a
+}
+
+func (h *handler) createAllocation(c *call) (answer, error) {
+	if status := c.parameters("wait"); status != nil {
+		return answer{}, status
+	}
+	doc, status := h.document(c)
+	if status != nil {
+		return answer{}, status
+	}
+	a, status := api.DecodeAllocation(doc)
+	if status != nil {
+		return answer{}, status
+	}
+	repeated := false
+	create, status := c.submission(doc, &a.Metadata, &repeated)
+	if status != nil {
+		return answer{}, status
+	}
+	recordedOnly := a.RecordedOnly()
+	got, err := h.Service.CreateAllocation(c.ctx(), create, a)
+	if err != nil {
+		return answer{}, err
+	}
+	return created(typedAllocation(got), repeated, recordedOnly), nil
+}
+
+func (h *handler) getAllocation(c *call) (answer, error) {
+	if status := c.parameters("wait"); status != nil {
+		return answer{}, status
+	}
+	c.waiting()
+	got, err := h.Service.GetAllocation(c.ctx(), c.namespace, c.name, c.query.wait)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedAllocation(got)), nil
+}
+
+func (h *handler) listAllocations(c *call) (answer, error) {
+	if status := c.parameters(listParameters...); status != nil {
+		return answer{}, status
+	}
+	if status := listedAllocations.check(c.query.fields); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ListAllocations(c.ctx(), c.namespace)
+	if err != nil {
+		return answer{}, err
+	}
+	got.Kind = api.KindAllocation + "List"
+	got.Items, got.Metadata.Continue = listedAllocations.page(got.Items, &c.query)
+	return ok(got), nil
+}
+
+func (h *handler) deleteAllocation(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	options, status := h.options(c)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.DeleteAllocation(c.ctx(), c.namespace, c.name, options)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedAllocation(got)), nil
+}
+
+func (h *handler) explainAllocation(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ExplainAllocation(c.ctx(), c.namespace, c.name)
+	if err != nil {
+		return answer{}, err
+	}
+	got.Kind = "Explanation"
+	return ok(got), nil
+}
+
+// typedAllocation names version and kind, which a service may leave out.
+func typedAllocation(a *api.Allocation) *api.Allocation {
+	a.APIVersion, a.Kind = cmp.Or(a.APIVersion, api.APIVersion), cmp.Or(a.Kind, api.KindAllocation)
+	return a
+}

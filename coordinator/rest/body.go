@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/musterd/muster/api"
+)
+
+const (
+	typeJSON       = "application/json"
+	typeYAML       = "application/yaml"
+	typeMergePatch = "application/merge-patch+json"
+)
+
+// document reads the body of a create as JSON, converting YAML.
+func (h *handler) document(c *call) ([]byte, *api.Status) {
+	kind, status := contentType(c.r, typeJSON, typeYAML)
+	if status != nil {
+		return nil, status
+	}
+	body, status := h.body(c)
+	if status != nil || kind == typeJSON {
+		return body, status
+	}
+	doc, err := yaml.YAMLToJSONStrict(body)
+	if err != nil {
+		return nil, api.Errorf(http.StatusBadRequest, "the body is not YAML: %v", err)
+	}
+	return doc, nil
+}
+
+// options reads the optional body of a delete or cancel.
+func (h *handler) options(c *call) (api.DeleteOptions, *api.Status) {
+	if c.r.ContentLength == 0 {
+		return api.DeleteOptions{}, nil
+	}
+	body, status := h.body(c)
+	if status != nil || len(body) == 0 {
+		return api.DeleteOptions{}, status
+	}
+	if _, status := contentType(c.r, typeJSON); status != nil {
+		return api.DeleteOptions{}, status
+	}
+	return api.DecodeDeleteOptions(body)
+}
+
+// contentType returns which of the accepted types the body has, or 415.
+func contentType(r *http.Request, accepted ...string) (string, *api.Status) {
+	given := r.Header.Get("Content-Type")
+	media := given
+	if given != typeJSON {
+		if parsed, _, err := mime.ParseMediaType(given); err == nil {
+			media = parsed
+		}
+	}
+	for _, a := range accepted {
+		if media == a {
+			return a, nil
+		}
+	}
+	if given == "" {
+		return "", api.Errorf(http.StatusUnsupportedMediaType, "no Content-Type: send %s", accepted[0])
+	}
+	return "", api.Errorf(http.StatusUnsupportedMediaType, "Content-Type %q: send %s", clip(given), accepted[0])
+}
+
+// body reads the whole body, at most api.MaxDocument. A longer one is refused
+// without reading it where its length is announced.
+func (h *handler) body(c *call) ([]byte, *api.Status) {
+	tooLarge := func() *api.Status {
+		c.w.Header().Set("Connection", "close")
+		return api.Errorf(http.StatusRequestEntityTooLarge, "the body is larger than the limit of %d bytes", api.MaxDocument)
+	}
+	if c.r.ContentLength > api.MaxDocument {
+		return nil, tooLarge()
+	}
+	// The deadline is for the body alone: one that stayed would also end a
+	// long wait. Test recorders have none, hence the ignored errors.
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(h.BodyTimeout))
+	body, err := readAll(http.MaxBytesReader(c.w, c.r.Body, api.MaxDocument), c.r.ContentLength)
+	_ = control.SetReadDeadline(time.Time{})
+	var tooLong *http.MaxBytesError
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.As(err, &tooLong):
+		return nil, tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		return nil, api.Errorf(http.StatusBadRequest, "the body did not arrive within %s", h.BodyTimeout)
+	}
+	return nil, api.Errorf(http.StatusBadRequest, "the body could not be read: %v", err)
+}
+
+// readAll reads a body into one buffer where its length is announced (-1 = it
+// is not).
+func readAll(r io.Reader, announced int64) ([]byte, error) {
+	var b bytes.Buffer
+	if announced > 0 {
+		b.Grow(int(announced) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}

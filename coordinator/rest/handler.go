@@ -1,0 +1,264 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterd/muster/api"
+)
+
+// Config is what a handler needs.
+type Config struct {
+	Service       Service
+	Authenticator Authenticator
+	// Logger takes one line per refused server error and per panic, and one
+	// per request at level debug. nil discards.
+	Logger *slog.Logger
+	// Metrics, where not nil, gets the counters and latencies of requests.
+	Metrics prometheus.Registerer
+	// Ready says why the program cannot serve yet; nil = always ready. It must
+	// not block.
+	Ready func(context.Context) error
+	// Version is the program's version.
+	Version string
+	// BodyTimeout bounds how long a request's body may take to arrive; 0 = 10 s.
+	BodyTimeout time.Duration
+}
+
+// handler is the routing table with what the endpoints share. It is immutable.
+type handler struct {
+	Config
+	mux     *http.ServeMux
+	metrics *metrics
+}
+
+// NewHandler builds the API. It serves /api/v1/… with authentication and
+// /healthz, /readyz and /version without; everything else is a 404 Status. It
+// panics if Service or Authenticator is missing.
+func NewHandler(c Config) http.Handler {
+	if c.Service == nil || c.Authenticator == nil {
+		panic("rest: NewHandler needs a Service and an Authenticator")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.BodyTimeout == 0 {
+		c.BodyTimeout = 10 * time.Second
+	}
+	h := &handler{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics)}
+	const v1 = "/api/v1"
+	h.route("POST "+v1+"/namespaces/{namespace}/allocations", tenant, h.createAllocation)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations", tenant, h.listAllocations)
+	h.route("GET "+v1+"/allocations", admin, h.listAllocations)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.getAllocation)
+	h.route("DELETE "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.deleteAllocation)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/explain", tenant, h.explainAllocation)
+
+	h.route("POST "+v1+"/namespaces/{namespace}/jobs", tenant, h.createJob)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs", tenant, h.listJobs)
+	h.route("GET "+v1+"/jobs", admin, h.listJobs)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.getJob)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/status", tenant, h.getJobStatus)
+	h.route("POST "+v1+"/namespaces/{namespace}/jobs/{name}/cancel", tenant, h.cancelJob)
+	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.deleteJob)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", tenant, h.explainJob)
+
+	h.route("GET "+v1+"/nodes", tenant, h.listNodes)
+	h.route("GET "+v1+"/nodes/{name}", tenant, h.getNode)
+	h.route("PATCH "+v1+"/nodes/{name}", admin, h.patchNode)
+
+	h.route("GET /healthz", anyone, func(*call) (answer, error) { return ok("ok"), nil })
+	h.route("GET /readyz", anyone, h.ready)
+	h.route("GET /version", anyone, func(*call) (answer, error) {
+		return ok(api.Version{Version: c.Version, GoVersion: runtime.Version(), APIVersion: api.APIVersion}), nil
+	})
+	h.route("/", anyone, h.nothingHere)
+	return h
+}
+
+// access says who may call an endpoint.
+type access uint8
+
+const (
+	anyone access = iota // no token needed
+	tenant               // any valid token, within its namespaces
+	admin                // an admin's token
+)
+
+// call is one request on its way to an endpoint.
+type call struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	namespace string // "" outside a namespace
+	name      string // "" for collections
+	query     query
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// answer is what an endpoint returns.
+type answer struct {
+	code    int
+	body    any
+	warning []string // fields that were recorded only
+}
+
+func ok(body any) answer { return answer{code: http.StatusOK, body: body} }
+
+// endpoint serves one pattern. An error that is no *api.Status is answered
+// with 500 and logged.
+type endpoint func(*call) (answer, error)
+
+// ServeHTTP routes one request.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// route registers an endpoint with what surrounds every one of them.
+func (h *handler) route(pattern string, who access, serve endpoint) {
+	observe := h.metrics.observer(pattern)
+	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		code := h.serve(w, r, who, serve)
+		took := time.Since(start)
+		observe(code, took)
+		if h.Logger.Enabled(r.Context(), slog.LevelDebug) {
+			h.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "code", code, "took", took)
+		}
+	})
+}
+
+// serve runs one endpoint and writes its answer; it returns the status code.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serve endpoint) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			h.Logger.Error("panic while serving a request",
+				"method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			code = h.refuse(w, api.Errorf(http.StatusInternalServerError,
+				"%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path))
+		}
+	}()
+	c, status := h.admit(w, r, who)
+	if status != nil {
+		return h.refuse(w, status)
+	}
+	a, err := serve(c)
+	if err != nil {
+		return h.refuse(w, h.statusOf(r, err))
+	}
+	return h.write(w, a)
+}
+
+// admit authenticates, authorises and reads what the URL says.
+func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*call, *api.Status) {
+	c := &call{w: w, r: r, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	if who != anyone {
+		p, status := authenticate(h.Authenticator, r)
+		if status != nil {
+			return nil, status
+		}
+		if who == admin && !p.Admin {
+			return nil, api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", r.Method, r.URL.Path, p.Name)
+		}
+		if c.namespace != "" && !p.mayUse(c.namespace) {
+			return nil, api.Errorf(http.StatusForbidden, "%q may not use namespace %q", p.Name, c.namespace)
+		}
+		c.r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+	}
+	if c.namespace != "" && !api.IsLabel(c.namespace) {
+		return nil, api.Errorf(http.StatusBadRequest, "namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.namespace))
+	}
+	if c.name != "" && !api.IsSubdomain(c.name) {
+		return nil, api.Errorf(http.StatusBadRequest, "name %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(c.name))
+	}
+	return c, nil
+}
+
+// statusOf turns a service's error into what is answered.
+func (h *handler) statusOf(r *http.Request, err error) *api.Status {
+	var status *api.Status
+	switch {
+	case errors.As(err, &status):
+		return status
+	case r.Context().Err() != nil:
+		return api.Errorf(http.StatusServiceUnavailable, "%s %s: the client went away", r.Method, r.URL.Path)
+	}
+	h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return api.Errorf(http.StatusInternalServerError, "%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path)
+}
+
+func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
+	if s.Code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
+	}
+	return h.write(w, answer{code: s.Code, body: s})
+}
+
+// write encodes the answer once and sends it.
+func (h *handler) write(w http.ResponseWriter, a answer) int {
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		panic(err) // the answers' types can always be encoded
+	}
+	body = append(body, '\n')
+	header := w.Header()
+	header["Content-Type"] = jsonContentType
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if len(a.warning) > 0 {
+		header.Set("Warning", `299 muster "recorded but not acted on by this version: `+strings.Join(a.warning, ", ")+`"`)
+	}
+	w.WriteHeader(a.code)
+	if _, err := w.Write(body); err != nil {
+		h.Logger.Debug("the client went away before its answer", "error", err)
+	}
+	return a.code
+}
+
+var jsonContentType = []string{"application/json"}
+
+func (h *handler) ready(c *call) (answer, error) {
+	if h.Ready != nil {
+		if err := h.Ready(c.ctx()); err != nil {
+			return answer{}, api.Errorf(http.StatusServiceUnavailable, "not ready: %v", err)
+		}
+	}
+	return ok("ok"), nil
+}
+
+// nothingHere answers what no other pattern takes: 405 where the path is
+// served with another method, else 404.
+func (h *handler) nothingHere(c *call) (answer, error) {
+	var allowed []string
+	for _, method := range []string{"DELETE", "GET", "PATCH", "POST"} {
+		probe := &http.Request{Method: method, URL: c.r.URL, Host: c.r.Host}
+		if _, pattern := h.mux.Handler(probe); pattern != "" && pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		list := strings.Join(allowed, ", ")
+		c.w.Header().Set("Allow", list)
+		return answer{}, api.Errorf(http.StatusMethodNotAllowed, "%s takes %s, not %s", clip(c.r.URL.Path), list, clip(c.r.Method))
+	}
+	return answer{}, api.Errorf(http.StatusNotFound, "there is no %s in this version's API", clip(c.r.URL.Path))
+}
+
+// clip shortens a value for a message.
+func clip(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,126 @@
+package rest
+
+import (
+	"cmp"
+
+	"github.com/musterd/muster/api"
+)
+
+// jobStatus is the answer of …/status and …/cancel.
+type jobStatus struct {
+	Status api.JobStatus `json:"status"`
+}
+
+func (h *handler) createJob(c *call) (answer, error) {
+	if status := c.parameters("wait"); status != nil {
+		return answer{}, status
+	}
+	doc, status := h.document(c)
+	if status != nil {
+		return answer{}, status
+	}
+	j, status := api.DecodeJob(doc)
+	if status != nil {
+		return answer{}, status
+	}
+	repeated := false
+	create, status := c.submission(doc, &j.Metadata, &repeated)
+	if status != nil {
+		return answer{}, status
+	}
+	recordedOnly := j.RecordedOnly()
+	got, err := h.Service.CreateJob(c.ctx(), create, j)
+	if err != nil {
+		return answer{}, err
+	}
+	return created(typedJob(got), repeated, recordedOnly), nil
+}
+
+// job gets the job that the URL names, waiting where asked to.
+func (h *handler) job(c *call) (*api.Job, error) {
+	if status := c.parameters("wait"); status != nil {
+		return nil, status
+	}
+	c.waiting()
+	return h.Service.GetJob(c.ctx(), c.namespace, c.name, c.query.wait)
+}
+
+func (h *handler) getJob(c *call) (answer, error) {
+	got, err := h.job(c)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedJob(got)), nil
+}
+
+func (h *handler) getJobStatus(c *call) (answer, error) {
+	got, err := h.job(c)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(jobStatus{Status: got.Status}), nil
+}
+
+func (h *handler) listJobs(c *call) (answer, error) {
+	if status := c.parameters(listParameters...); status != nil {
+		return answer{}, status
+	}
+	if status := listedJobs.check(c.query.fields); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ListJobs(c.ctx(), c.namespace)
+	if err != nil {
+		return answer{}, err
+	}
+	got.Kind = api.KindJob + "List"
+	got.Items, got.Metadata.Continue = listedJobs.page(got.Items, &c.query)
+	return ok(got), nil
+}
+
+func (h *handler) cancelJob(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	options, status := h.options(c)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.CancelJob(c.ctx(), c.namespace, c.name, options)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(jobStatus{Status: got.Status}), nil
+}
+
+func (h *handler) deleteJob(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	options, status := h.options(c)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.DeleteJob(c.ctx(), c.namespace, c.name, options)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedJob(got)), nil
+}
+
+func (h *handler) explainJob(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ExplainJob(c.ctx(), c.namespace, c.name)
+	if err != nil {
+		return answer{}, err
+	}
+	got.Kind = "Explanation"
+	return ok(got), nil
+}
+
+// typedJob names version and kind, which a service may leave out.
+func typedJob(j *api.Job) *api.Job {
+	j.APIVersion, j.Kind = cmp.Or(j.APIVersion, api.APIVersion), cmp.Or(j.Kind, api.KindJob)
+	return j
+}

@@ -1,0 +1,63 @@
+package rest
+
+import (
+	"cmp"
+
+	"github.com/musterd/muster/api"
+)
+
+func (h *handler) listNodes(c *call) (answer, error) {
+	if status := c.parameters(listParameters...); status != nil {
+		return answer{}, status
+	}
+	if status := listedNodes.check(c.query.fields); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ListNodes(c.ctx())
+	if err != nil {
+		return answer{}, err
+	}
+	got.Kind = api.KindNode + "List"
+	got.Items, got.Metadata.Continue = listedNodes.page(got.Items, &c.query)
+	return ok(got), nil
+}
+
+func (h *handler) getNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.GetNode(c.ctx(), c.name)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedNode(got)), nil
+}
+
+// patchNode takes the merge patch {"spec":{"unschedulable":…}} and no other.
+func (h *handler) patchNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	if _, status := contentType(c.r, typeMergePatch); status != nil {
+		return answer{}, status
+	}
+	body, status := h.body(c)
+	if status != nil {
+		return answer{}, status
+	}
+	unschedulable, status := api.DecodeNodePatch(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.SetUnschedulable(c.ctx(), c.name, unschedulable)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedNode(got)), nil
+}
+
+// typedNode names version and kind, which a service may leave out.
+func typedNode(n *api.Node) *api.Node {
+	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, api.APIVersion), cmp.Or(n.Kind, api.KindNode)
+	return n
+}

@@ -1,0 +1,149 @@
+package rest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// MaxWait bounds ?wait=.
+const MaxWait = 10 * time.Minute
+
+// query holds the parameters an endpoint was given, after checking.
+type query struct {
+	wait      time.Duration
+	labels    labelSelector
+	fields    fieldSelector
+	limit     int // 0 = no limit
+	after     string
+	continues bool
+}
+
+var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
+
+// parameters reads the query string; names not in known are refused.
+func (c *call) parameters(known ...string) *api.Status {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return api.Errorf(http.StatusBadRequest, "query %q: %v", clip(c.r.URL.RawQuery), err)
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return api.Errorf(http.StatusBadRequest, "unknown query parameter %q: %s %s takes %s",
+				clip(name), c.r.Method, clip(c.r.URL.Path), list(known))
+		}
+		if len(values[name]) > 1 {
+			return api.Errorf(http.StatusBadRequest, "query parameter %q is given %d times", name, len(values[name]))
+		}
+		if status := c.query.set(name, values[name][0]); status != nil {
+			return status
+		}
+	}
+	return nil
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// set checks one parameter.
+func (q *query) set(name, value string) *api.Status {
+	var err error
+	switch name {
+	case "wait":
+		q.wait, err = parseWait(value)
+	case "labelSelector":
+		q.labels, err = parseLabelSelector(value)
+	case "fieldSelector":
+		q.fields, err = parseFieldSelector(value)
+	case "limit":
+		q.limit, err = strconv.Atoi(value)
+		if err != nil || q.limit < 0 {
+			err = fmt.Errorf("want a whole number, 0 for no limit")
+		}
+	case "continue":
+		if value != "" {
+			q.after, err = decodeContinue(value)
+			q.continues = err == nil
+		}
+	case "watch":
+		if on, parseErr := strconv.ParseBool(value); parseErr != nil {
+			err = fmt.Errorf("want true or false")
+		} else if on {
+			return api.Errorf(http.StatusUnprocessableEntity, "watch is not supported by this version: get again, or wait with ?wait=")
+		}
+	case "resourceVersion":
+		if value != "" && value != "0" {
+			err = fmt.Errorf("lists answer the newest state only, leave it out")
+		}
+	}
+	if err != nil {
+		return api.Errorf(http.StatusBadRequest, "query parameter %s=%q: %v", name, clip(value), err)
+	}
+	return nil
+}
+
+func parseWait(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > MaxWait {
+		return 0, fmt.Errorf("want a duration in 0s..%s, e.g. 10s", MaxWait)
+	}
+	return d, nil
+}
+
+// waiting prepares the connection for a wait: the server's write timeout would
+// end it otherwise.
+func (c *call) waiting() {
+	if c.query.wait > 0 {
+		// A test recorder has no deadline to set, hence the ignored error.
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.query.wait + writeTimeout))
+	}
+}
+
+// position is where an object stands in a list: namespace, then name.
+func position(m *api.ObjectMeta) string { return m.Namespace + "/" + m.Name }
+
+func encodeContinue(position string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("1:" + position))
+}
+
+func decodeContinue(token string) (string, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	after, versioned := strings.CutPrefix(string(raw), "1:")
+	if err != nil || !versioned || strings.Count(after, "/") != 1 {
+		return "", fmt.Errorf("not a token that a list returned")
+	}
+	return after, nil
+}
+
+// idempotencyKey reads the header of that name.
+func (c *call) idempotencyKey() (string, *api.Status) {
+	id := c.r.Header.Get("Idempotency-Key")
+	if len(id) > 128 {
+		return "", api.Errorf(http.StatusBadRequest, "Idempotency-Key has %d characters, the limit is 128", len(id))
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return "", api.Errorf(http.StatusBadRequest, "Idempotency-Key %q: want printable ASCII without spaces", id)
+		}
+	}
+	return id, nil
+}

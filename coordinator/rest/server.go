@@ -1,0 +1,32 @@
+package rest
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// writeTimeout bounds an answer; a wait extends it by its own length.
+const writeTimeout = 30 * time.Second
+
+// NewServer wraps a handler in an HTTP/1.1 server with limits on what a slow
+// or hostile client can hold: 5 s for headers of at most 64 KiB, 30 s for an
+// answer beyond its wait, 2 min for an idle connection. There is no read
+// timeout on the whole request, since it would also end waits; bodies have
+// Config.BodyTimeout. The caller listens, serves and shuts down.
+func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	server := &http.Server{
+		Handler:           handler,
+		Protocols:         protocols,
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	if logger != nil {
+		server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	}
+	return server
+}

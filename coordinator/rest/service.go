@@ -1,0 +1,64 @@
+// Package rest is the public REST API: routing, authentication, decoding,
+// waiting and the error format. It decides who may call what and whether a
+// document is well formed; everything else is the Service's.
+package rest
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// Service is what the API serves: the three kinds and the explanation. All
+// methods may block; they return an *api.Status as error for every refusal.
+// What they return is the caller's own copy.
+type Service interface {
+	Allocations
+	Jobs
+	Nodes
+}
+
+// Create is a validated submission.
+type Create struct {
+	Namespace string
+	// Document is the body exactly as submitted, kept and echoed; a YAML body
+	// comes as the JSON it was converted to.
+	Document []byte
+	// RequestID makes the create idempotent for 24 h; "" = not.
+	RequestID string
+	// Repeated, where not nil, is set to true by the service when RequestID was
+	// seen before: the answer then is the object that the first request made.
+	Repeated *bool
+	// Wait bounds how long to wait for the object to run; 0 = answer at once.
+	Wait time.Duration
+}
+
+// Allocations are single members. Namespace "" in List means all.
+type Allocations interface {
+	CreateAllocation(ctx context.Context, c Create, a *api.Allocation) (*api.Allocation, error)
+	// GetAllocation waits up to wait for the allocation to run or end.
+	GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error)
+	ListAllocations(ctx context.Context, namespace string) (*api.AllocationList, error)
+	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
+	ExplainAllocation(ctx context.Context, namespace, name string) (*api.Explanation, error)
+}
+
+// Jobs are sets of members.
+type Jobs interface {
+	CreateJob(ctx context.Context, c Create, j *api.Job) (*api.Job, error)
+	GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error)
+	ListJobs(ctx context.Context, namespace string) (*api.JobList, error)
+	// CancelJob ends a job and keeps its object; DeleteJob ends it and removes
+	// the object.
+	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
+	DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
+	ExplainJob(ctx context.Context, namespace, name string) (*api.Explanation, error)
+}
+
+// Nodes are hosts.
+type Nodes interface {
+	ListNodes(ctx context.Context) (*api.NodeList, error)
+	GetNode(ctx context.Context, name string) (*api.Node, error)
+	SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error)
+}

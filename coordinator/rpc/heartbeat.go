@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/musterd/muster/coordinator/store"
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/resource"
+)
+
+// NodeLeaseTTL is how long a node counts as heard after its last heartbeat.
+const NodeLeaseTTL = 40 * time.Second
+
+// Heartbeats implements the Heartbeat of scheduler.v1.NodeAgent, the part of
+// that service which coordinators serve; agents serve the rest.
+type Heartbeats struct {
+	schedulerv1.UnimplementedNodeAgentServer
+	CoordinatorID string
+	Store         interface {
+		store.KVStore
+		store.Leaser
+	}
+	Logger *slog.Logger
+	// Heard, if set, is told of each heartbeat.
+	Heard func(node resource.NodeID, usage resource.Vector)
+}
+
+// Heartbeat keeps the node's lease alive for as long as the stream is heard.
+func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]) error {
+	ctx := stream.Context()
+	var node resource.NodeID
+	var lease store.LeaseID
+	for {
+		beat, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if node == "" {
+			node = resource.NodeID(beat.GetNodeId())
+		}
+		if beat.GetNodeId() == "" || resource.NodeID(beat.GetNodeId()) != node {
+			return status.Errorf(codes.InvalidArgument, "node_id %q: the stream is %q's", beat.GetNodeId(), node)
+		}
+		if h.Heard != nil {
+			h.Heard(node, usageOf(beat.GetCurrentUsage()))
+		}
+		response := &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: int64(NodeLeaseTTL / time.Second)}
+		if lease, err = h.keep(ctx, node, lease); err != nil {
+			h.Logger.Warn("node_lease_failed", "node", node, "error", err)
+		}
+		if lease == 0 && err == nil {
+			response.Directives = []*schedulerv1.SchedulingDirective{{Type: "register", Message: fmt.Sprintf("node %s is not registered", node)}}
+		}
+		if err := stream.Send(response); err != nil {
+			return err
+		}
+	}
+}
+
+func usageOf(u *schedulerv1.ResourceUsage) resource.Vector {
+	if u == nil {
+		return nil
+	}
+	return resource.Vector{resource.CPU: max(0, u.GetCpuMillicores()), resource.Memory: max(0, u.GetMemoryBytes())}
+}
+
+// keep renews the node's lease, or makes one for a node that is registered.
+func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store.LeaseID) (store.LeaseID, error) {
+	if lease != 0 {
+		err := h.Store.KeepAlive(ctx, lease)
+		if !errors.Is(err, store.ErrLeaseGone) {
+			return lease, err
+		}
+	}
+	identity, found, _, err := h.Store.Get(ctx, store.NodeIdentityKey(node))
+	if err != nil || !found {
+		return 0, err
+	}
+	granted, err := h.Store.Grant(ctx, NodeLeaseTTL)
+	if err != nil {
+		return 0, err
+	}
+	value := store.MustEncode(store.NodeLease{Coordinator: h.CoordinatorID})
+	_, err = h.Store.Txn(ctx, store.Txn{
+		If:   []store.Compare{store.ModRevIs(identity.Key, identity.ModRev)},
+		Then: []store.Op{store.PutLeased(store.NodeLeaseKey(node), value, granted.ID)},
+	})
+	return granted.ID, err
+}

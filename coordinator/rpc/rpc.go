@@ -1,0 +1,250 @@
+// Package rpc serves what agents ask of any coordinator: Register, ReadNode and
+// Resolve of muster.v1.Coordinator, and the Heartbeat of
+// scheduler.v1.NodeAgent. All of it works on the store alone, linearizably, so
+// that any coordinator can answer, leader or not; the only record it can
+// create is ABORTED.
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/fit"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// Server implements muster.v1.Coordinator.
+type Server struct {
+	musterv1.UnimplementedCoordinatorServer
+	Cluster string
+	Store   store.KVStore
+	Logger  *slog.Logger
+	// Registered, if set, is told of each registration after it is durable.
+	Registered func(node resource.NodeID, spec store.NodeSpec, specRev resource.Revision)
+}
+
+// attempts bounds how often a Txn is repeated whose compares lost a race.
+const attempts = 8
+
+// Register records an agent's incarnation and what its host has. The same
+// incarnation again keeps its registration, and its revision: promises made
+// under it stay valid. Operators' settings on the node are kept.
+func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*musterv1.RegisterResponse, error) {
+	if r.GetCluster() != s.Cluster {
+		return nil, status.Errorf(codes.FailedPrecondition, "cluster %q: this coordinator serves %q", r.GetCluster(), s.Cluster)
+	}
+	node := resource.NodeID(r.GetNodeId())
+	if node == "" || len(node) > 63 {
+		return nil, status.Errorf(codes.InvalidArgument, "node_id %q: want 1 to 63 characters", r.GetNodeId())
+	}
+	incarnation, err := wire.FromIncarnation(r.GetIncarnation())
+	if err != nil || incarnation.IsZero() {
+		return nil, status.Errorf(codes.InvalidArgument, "incarnation of %s: %v", node, errors.Join(err, errIfZero(incarnation)))
+	}
+	host, err := wire.FromHost(r.GetHost())
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
+	}
+	fresh, err := specOf(host, r)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
+	}
+	for range attempts {
+		revision, done, err := s.register(ctx, node, incarnation, fresh)
+		if err != nil {
+			return nil, storeStatus(err, "register "+string(node))
+		}
+		if done {
+			s.Logger.Info("node_registers", "node", node, "incarnation", incarnation.String(), "revision", int64(revision))
+			return &musterv1.RegisterResponse{Revision: int64(revision)}, nil
+		}
+	}
+	return nil, status.Errorf(codes.Aborted, "register %s: its keys kept changing; try again", node)
+}
+
+func errIfZero(i resource.Incarnation) error {
+	if i.IsZero() {
+		return errors.New("missing")
+	}
+	return nil
+}
+
+// register tries once; done is false when another writer was faster.
+func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation resource.Incarnation, fresh store.NodeSpec) (resource.Revision, bool, error) {
+	identityKey, specKey := store.NodeIdentityKey(node), store.NodeSpecKey(node)
+	identity, _, _, err := s.Store.Get(ctx, identityKey)
+	if err != nil {
+		return 0, false, err
+	}
+	spec, known, _, err := s.Store.Get(ctx, specKey)
+	if err != nil {
+		return 0, false, err
+	}
+	if known {
+		old, err := store.Decode[store.NodeSpec](specKey, spec.Value)
+		if err != nil {
+			return 0, false, err
+		}
+		fresh.Taints, fresh.Unschedulable = old.Taints, old.Unschedulable
+	}
+	t := store.Txn{
+		If:   []store.Compare{store.ModRevIs(identityKey, identity.ModRev), store.ModRevIs(specKey, spec.ModRev)},
+		Then: []store.Op{store.Put(specKey, store.MustEncode(fresh))},
+	}
+	same := false
+	if identity.ModRev != 0 {
+		old, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
+		if err != nil {
+			return 0, false, err
+		}
+		same = old.Incarnation == incarnation && !old.Fenced
+	}
+	if !same {
+		t.Then = append(t.Then, store.Put(identityKey, store.MustEncode(store.NodeIdentity{Incarnation: incarnation})))
+	}
+	result, err := s.Store.Txn(ctx, t)
+	if err != nil || !result.Succeeded {
+		return 0, false, err
+	}
+	if s.Registered != nil {
+		s.Registered(node, fresh, result.Revision)
+	}
+	if same {
+		return identity.ModRev, true, nil
+	}
+	return result.Revision, true, nil
+}
+
+// specOf is what the store keeps of a host; the rest comes over the stream.
+func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
+	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err != nil {
+		return store.NodeSpec{}, err
+	}
+	whole, err := fit.NewHostLike(host, h.Topology, h.Inventory, fit.Reserved{})
+	if err != nil {
+		return store.NodeSpec{}, err
+	}
+	var models []string
+	for _, d := range h.Inventory.Devices {
+		if !slices.Contains(models, d.Model) {
+			models = append(models, d.Model)
+		}
+	}
+	slices.Sort(models)
+	return store.NodeSpec{
+		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels,
+		Capacity: whole.Allocatable(), Allocatable: host.Allocatable(),
+		Topology: store.TopologySummary{
+			Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
+			GPUs: len(h.Inventory.Devices), GPUModels: models,
+		},
+	}, nil
+}
+
+// ReadNode returns every record that names the node in its index, with the
+// node's own members. The agent has registered before: whatever commits from
+// now on counts on its new incarnation.
+func (s *Server) ReadNode(ctx context.Context, r *musterv1.ReadNodeRequest) (*musterv1.ReadNodeResponse, error) {
+	node := resource.NodeID(r.GetNodeId())
+	index, revision, err := s.Store.Range(ctx, store.NodeTxIn(node), store.RangeOptions{})
+	if err != nil {
+		return nil, storeStatus(err, "read the index of "+string(node))
+	}
+	response := &musterv1.ReadNodeResponse{Revision: int64(revision)}
+	for _, kv := range index {
+		key, err := store.ParseNodeKey(kv.Key)
+		if err != nil {
+			return nil, status.Errorf(codes.DataLoss, "%v", err)
+		}
+		record, err := s.record(ctx, node, key.Tx)
+		if err != nil {
+			return nil, err
+		}
+		if record.GetState() != musterv1.Record_ABSENT {
+			response.Records = append(response.Records, record)
+		}
+	}
+	return response, nil
+}
+
+// record reads one transaction's record as the node is to see it.
+func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.TxID) (*musterv1.Record, error) {
+	key := store.TxKey(tx)
+	kv, found, revision, err := s.Store.Get(ctx, key)
+	if err != nil {
+		return nil, storeStatus(err, "read "+key)
+	}
+	m := &musterv1.Record{Tx: string(tx), State: musterv1.Record_ABSENT, Revision: int64(revision)}
+	if !found {
+		return m, nil
+	}
+	record, err := store.Decode[store.TxRecord](key, kv.Value)
+	if err != nil {
+		return nil, status.Errorf(codes.DataLoss, "%v", err)
+	}
+	m.Unit, m.Epoch, m.Revision = string(record.UnitUID), int64(record.Epoch), int64(kv.ModRev)
+	m.GraceMillis = record.GraceSeconds * 1000
+	m.State = recordStates[record.State]
+	for _, member := range record.Members {
+		if member.Node == node {
+			m.Members = append(m.Members, wire.ToMember(member.Member, member.Assignment))
+		}
+	}
+	return m, nil
+}
+
+var recordStates = map[store.TxState]musterv1.Record_State{
+	store.TxCommitted: musterv1.Record_COMMITTED, store.TxEvicting: musterv1.Record_EVICTING, store.TxReleasing: musterv1.Record_RELEASING,
+	store.TxReleased: musterv1.Record_RELEASED, store.TxAborted: musterv1.Record_ABORTED,
+}
+
+// Resolve tells a transaction's state. With fence an absent record becomes
+// ABORTED first: whichever Txn creates the record decides.
+func (s *Server) Resolve(ctx context.Context, r *musterv1.ResolveRequest) (*musterv1.ResolveResponse, error) {
+	tx, node := resource.TxID(r.GetTx()), resource.NodeID(r.GetNodeId())
+	unit, epoch, _, err := tx.Attempt()
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	record, err := s.record(ctx, node, tx)
+	if err != nil {
+		return nil, err
+	}
+	if record.GetState() == musterv1.Record_ABSENT && r.GetFence() {
+		key := store.TxKey(tx)
+		aborted := store.TxRecord{
+			State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: fmt.Sprintf("fenced for %s", node),
+			Ended: time.Now().UTC().Format(time.RFC3339),
+		}
+		if _, err := s.Store.Txn(ctx, store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.Put(key, store.MustEncode(aborted))}}); err != nil {
+			return nil, storeStatus(err, "fence "+key)
+		}
+		if record, err = s.record(ctx, node, tx); err != nil {
+			return nil, err
+		}
+	}
+	return &musterv1.ResolveResponse{Record: record}, nil
+}
+
+// storeStatus is the one map from a store's errors to gRPC codes.
+func storeStatus(err error, what string) error {
+	code := codes.Unavailable
+	switch {
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	}
+	return status.Errorf(code, "%s: %v", what, err)
+}

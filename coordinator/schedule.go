@@ -1,0 +1,114 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// Backoff between the attempts of a unit that agents refused.
+const (
+	firstBackoff = 20 * time.Millisecond
+	lastBackoff  = 2 * time.Second
+)
+
+// schedule tries every active unit once, in the total order. A unit that
+// cannot be placed is parked until something is freed or added, and those
+// behind it are still tried: a large gang at the head does not idle the
+// cluster.
+func (l *leader) schedule() {
+	for _, key := range l.queue.Active() {
+		u := l.units[key.Path]
+		if u == nil || u.writing || u.attempt != nil {
+			l.queue.Park(key) // the answer under way wakes it
+			continue
+		}
+		l.try(u)
+	}
+}
+
+// try starts an attempt for a unit, or parks it.
+func (l *leader) try(u *unit) {
+	u.attempts++
+	u.lastAttempt = time.Now()
+	u.quotaShort = l.quota.Admit(u.charge.Group, u.charge.Request)
+	if len(u.quotaShort) > 0 || !l.fits(u) {
+		l.queue.Park(u.key)
+		u.failed = l.generation
+		if u.create != nil {
+			l.enqueue(u) // it waits: that must survive this leader
+		}
+		return
+	}
+}
+
+// fits places a unit and starts its transaction, or reports that there is no
+// place now. Equal demands that failed since anything was freed are not
+// searched again.
+func (l *leader) fits(u *unit) bool {
+	shape := u.shape
+	if l.hopeless[shape] == l.generation && l.generation != 0 {
+		return false
+	}
+	plan, ok := place.Place(l.order, u.demand)
+	if !ok {
+		l.hopeless[shape] = l.generation
+		return false
+	}
+	l.begin(u, plan)
+	return true
+}
+
+// begin starts the transaction of a placed unit. From here on its charge
+// counts and its devices are taken in the view.
+func (l *leader) begin(u *unit, plan []place.Member) {
+	l.queue.Remove(u.key)
+	tx := l.nextTx(u.record.UID)
+	requests := map[resource.NodeID][]agents.MemberRequest{}
+	var nodes []resource.NodeID
+	for _, m := range plan {
+		id := m.Node.ID
+		n := l.nodes[id]
+		h := n.held[tx]
+		if h == nil {
+			h = &hold{taken: true}
+			n.held[tx] = h
+			nodes = append(nodes, id)
+		}
+		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
+		requests[id] = append(requests[id], agents.MemberRequest{Index: m.Index, Request: u.demand.Request})
+	}
+	a := &attempt{unit: u, requests: requests, held: map[resource.NodeID]bool{}}
+	var effects []txn.Effect
+	a.machine, effects = txn.New(tx, nodes)
+	u.attempt = a
+	l.attempts[tx] = a
+	l.quota.Charge(tx, u.charge)
+	a.budget = time.AfterFunc(l.config.VoteBudget, func() { l.post(func() { l.step(a, txn.BudgetSpent{}) }) })
+	l.perform(a, effects)
+}
+
+// retry queues a unit again after an attempt that came to nothing.
+func (l *leader) retry(u *unit) {
+	u.refusals++
+	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
+	l.queue.Push(u.key)
+	l.queue.Park(u.key)
+	time.AfterFunc(wait, func() {
+		l.post(func() {
+			if u.waiting() && u.attempt == nil && !u.gone {
+				l.queue.Push(u.key)
+				delete(l.hopeless, u.shape)
+			}
+		})
+	})
+}
+
+// shapeOf is equal for demands that fit or fail together.
+func shapeOf(d place.Unit) string {
+	return fmt.Sprintf("%d %+v %+v", d.Members, d.Request, d.Constraints)
+}

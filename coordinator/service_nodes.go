@@ -1,0 +1,187 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// ListNodes implements rest.Nodes.
+func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	list := &api.NodeList{Kind: "NodeList", Items: []api.Node{}}
+	err = l.do(ctx, func() {
+		for _, v := range l.order {
+			list.Items = append(list.Items, *l.nodeObject(l.nodes[v.ID]))
+		}
+		list.Metadata.ResourceVersion = l.newest()
+	})
+	return list, failure(err)
+}
+
+// GetNode implements rest.Nodes.
+func (c *Coordinator) GetNode(ctx context.Context, name string) (*api.Node, error) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	var result *api.Node
+	err = l.do(ctx, func() {
+		if n := l.nodes[resource.NodeID(name)]; n != nil {
+			result = l.nodeObject(n)
+		}
+	})
+	if err != nil {
+		return nil, failure(err)
+	}
+	if result == nil {
+		return nil, api.Errorf(404, "node %s not found", name)
+	}
+	return result, nil
+}
+
+// SetUnschedulable implements rest.Nodes: cordon and uncordon.
+func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	answered := make(chan struct{})
+	var status *api.Status
+	var result *api.Node
+	err = l.do(ctx, func() {
+		n := l.nodes[resource.NodeID(name)]
+		if n == nil || n.specRev == 0 {
+			status = api.Errorf(404, "node %s not found", name)
+			close(answered)
+			return
+		}
+		spec := n.spec
+		spec.Unschedulable = unschedulable
+		key := store.NodeSpecKey(n.view.ID)
+		l.commit.submit(decision{
+			compares: []store.Compare{store.ModRevIs(key, n.specRev)},
+			ops:      []store.Op{store.Put(key, store.MustEncode(spec))},
+			done: func(o txn.Outcome, rev resource.Revision, err error) {
+				l.post(func() {
+					defer close(answered)
+					if o != txn.Landed {
+						status = api.Errorf(409, "node %s changed at the same time (%v); ask again", name, err)
+						return
+					}
+					n.spec, n.specRev = spec, rev
+					n.setReady()
+					l.pool.Send(n.view.ID, agents.Cordon(unschedulable))
+					l.wake()
+					result = l.nodeObject(n)
+				})
+			},
+		})
+	})
+	if err != nil {
+		return nil, failure(err)
+	}
+	select {
+	case <-answered:
+	case <-l.ended:
+		return nil, failure(errDeposed)
+	case <-ctx.Done():
+		return nil, failure(ctx.Err())
+	}
+	if status != nil {
+		return nil, status
+	}
+	return result, nil
+}
+
+// nodeObject shows a node; an independent copy.
+func (l *leader) nodeObject(n *node) *api.Node {
+	o := &api.Node{APIVersion: "v1", Kind: "Node"}
+	o.Metadata = api.ObjectMeta{
+		Name: string(n.view.ID), UID: "node-" + string(n.view.ID), Labels: n.view.Labels,
+		ResourceVersion: strconv.FormatInt(int64(n.specRev), 10),
+	}
+	o.Spec = api.NodeSpec{
+		Capacity: api.Amounts(n.spec.Capacity), Allocatable: api.Amounts(n.spec.Allocatable), Unschedulable: n.spec.Unschedulable,
+	}
+	for _, t := range n.spec.Taints {
+		o.Spec.Taints = append(o.Spec.Taints, api.Taint(t))
+	}
+	s := &o.Status
+	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentReady"}
+	s.Phase = "Ready"
+	switch {
+	case !n.connected:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "AgentUnreachable", "no stream to the agent"
+	case n.revision == 0:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
+	case n.diskFull:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal cannot grow; releases still work"
+	}
+	s.Conditions = []api.Condition{ready}
+	if n.spec.Hostname != "" {
+		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.spec.Hostname})
+	}
+	if n.spec.AgentAddr != "" {
+		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Agent", Address: n.spec.AgentAddr})
+	}
+	if !n.incarnation.IsZero() {
+		i := n.incarnation
+		s.Incarnation = &i
+	}
+	if n.usage != nil {
+		s.Usage = api.Amounts(n.usage)
+	}
+	l.showHost(n, s)
+	for tx := range n.held {
+		if a := l.attempts[tx]; a != nil {
+			for _, m := range n.held[tx].members {
+				s.Allocations = append(s.Allocations, a.unit.record.Namespace+"/"+a.unit.memberName(m.Index))
+			}
+		}
+	}
+	slices.Sort(s.Allocations)
+	return o
+}
+
+// showHost adds the hardware and how much of it is free.
+func (l *leader) showHost(n *node, s *api.NodeStatus) {
+	if n.view.Free == nil {
+		return
+	}
+	s.Available = api.Amounts(n.view.Host.FreeVector(n.view.Free))
+	for i, node := range n.host.Topology.Nodes {
+		if node.MemoryOnly {
+			continue
+		}
+		var free resource.Millicores
+		for j, c := range n.host.Topology.CPUs {
+			if c.NUMA == node.ID {
+				free += n.view.Free.CPU[j]
+			}
+		}
+		s.NUMANodes = append(s.NUMANodes, api.NUMAStatus{
+			ID: node.ID, CPUs: node.CPUs.String(), FreeCPU: resource.FormatAmount(resource.CPU, int64(free)),
+			Memory: resource.FormatBytes(node.Memory), FreeMemory: resource.FormatBytes(n.view.Free.Memory[i]),
+		})
+	}
+	for i, d := range n.host.Inventory.Devices {
+		health := d.Health
+		if h, ok := n.health[i]; ok {
+			health = h
+		}
+		s.Devices = append(s.Devices, api.DeviceStatus{
+			Index: i, UUID: d.UUID, Model: d.Model, Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
+			Health: health.String(), Free: n.view.Free.GPU[i],
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/musterd/muster/resource"
+)
+
+// SchemaVersion is the "v" of every value that this package writes.
+const SchemaVersion = 1
+
+// Record is any value kept under Root.
+type Record interface {
+	TxRecord | UnitRecord | JobRecord | OrderRecord | RequestRecord |
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaLimit | LeaderAddress
+	check() error
+}
+
+// versionPrefix is how every encoded value begins.
+const versionPrefix = `{"v":1`
+
+// Encode writes a record as JSON with its schema version first. It refuses a
+// record that Decode would refuse.
+func Encode[R Record](r R) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", r, err)
+	}
+	var b bytes.Buffer
+	b.WriteString(versionPrefix)
+	mark := b.Len()
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // documents are kept as they were written
+	if err := e.Encode(r); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", r, err)
+	}
+	out := b.Bytes()[:b.Len()-1] // without the encoder's line feed
+	if len(out) == mark+len("{}") {
+		return append(out[:mark], '}'), nil
+	}
+	out[mark] = ','
+	return out, nil
+}
+
+// MustEncode is Encode for a record that its caller has made whole; an invalid
+// one is a broken invariant.
+func MustEncode[R Record](r R) []byte {
+	b, err := Encode(r)
+	if err != nil {
+		panic(err.Error())
+	}
+	return b
+}
+
+// Decode reads what Encode wrote. An unknown version, an unknown field, a
+// wrong type or a broken rule is an error that names the key.
+func Decode[R Record](key string, value []byte) (R, error) {
+	var r, zero R
+	body, err := stripVersion(value)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		if err = d.Decode(&r); err == nil {
+			if _, more := d.Token(); more != io.EOF {
+				err = errors.New("data follows the value")
+			} else {
+				err = r.check()
+			}
+		}
+	}
+	if err != nil {
+		return zero, fmt.Errorf("decode %s as %T: %w", key, zero, err)
+	}
+	return r, nil
+}
+
+// stripVersion checks the schema version and returns the value without it.
+func stripVersion(value []byte) ([]byte, error) {
+	if rest, ok := bytes.CutPrefix(value, []byte(versionPrefix)); ok && len(rest) > 0 {
+		switch rest[0] {
+		case '}':
+			return append([]byte{'{'}, rest...), nil
+		case ',':
+			body := bytes.Clone(value[len(versionPrefix):])
+			body[0] = '{'
+			if next := bytes.TrimLeft(body[1:], " \t\r\n"); len(next) > 0 && next[0] == '}' {
+				return nil, errors.New("a field must follow the comma after v")
+			}
+			return body, nil
+		}
+	}
+	// Written by hand or by another version: find "v" wherever it is.
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(value, &fields); err != nil {
+		return nil, err
+	}
+	raw, ok := fields["v"]
+	if !ok {
+		return nil, fmt.Errorf(`it has no schema version "v"; this program reads version %d`, SchemaVersion)
+	}
+	if string(bytes.TrimSpace(raw)) != fmt.Sprint(SchemaVersion) {
+		return nil, fmt.Errorf("schema version %s is not known; this program reads version %d", raw, SchemaVersion)
+	}
+	delete(fields, "v")
+	return json.Marshal(fields)
+}
+
+func (r TxRecord) check() error {
+	switch r.State {
+	case TxAborted:
+		return nil
+	case TxCommitted, TxEvicting, TxReleasing, TxReleased:
+	default:
+		return fmt.Errorf("state %q is not COMMITTED, EVICTING, RELEASING, RELEASED or ABORTED", r.State)
+	}
+	if r.Epoch <= 0 {
+		return fmt.Errorf("epoch %d of a %s record: want a revision", r.Epoch, r.State)
+	}
+	if r.Unit == (UnitPath{}) || r.UnitUID == "" {
+		return fmt.Errorf("unit %q with UID %q of a %s record: want both", r.Unit, r.UnitUID, r.State)
+	}
+	if len(r.Members) == 0 {
+		return fmt.Errorf("members of a %s record: want at least one", r.State)
+	}
+	for i, m := range r.Members {
+		if m.Member < 0 || m.Node == "" {
+			return fmt.Errorf("members[%d]: index %d on node %q", i, m.Member, m.Node)
+		}
+	}
+	if r.GraceSeconds < 0 {
+		return fmt.Errorf("graceSeconds %d is negative", r.GraceSeconds)
+	}
+	for i, c := range r.Charges {
+		if err := nonNegative(fmt.Sprintf("charges[%d].request", i), c.Request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r UnitRecord) check() error {
+	switch {
+	case r.Kind != AllocUnit && r.Kind != JobUnit:
+		return fmt.Errorf("kind %q is not alloc or job", r.Kind)
+	case r.UID == "":
+		return errors.New("uid is empty")
+	case r.Name == "" || r.Namespace == "":
+		return fmt.Errorf("namespace %q and name %q: want both", r.Namespace, r.Name)
+	case r.N < 0:
+		return fmt.Errorf("n %d is negative", r.N)
+	case r.Members < 1:
+		return fmt.Errorf("members %d: want at least 1", r.Members)
+	}
+	return nil
+}
+
+func (r JobRecord) check() error {
+	switch {
+	case r.UID == "":
+		return errors.New("uid is empty")
+	case r.Name == "" || r.Namespace == "":
+		return fmt.Errorf("namespace %q and name %q: want both", r.Namespace, r.Name)
+	case len(r.Document) == 0:
+		return errors.New("document is empty")
+	}
+	return nil
+}
+
+func (r OrderRecord) check() error {
+	if r.UnitUID == "" {
+		return errors.New("unitUID is empty")
+	}
+	return nil
+}
+
+func (r RequestRecord) check() error {
+	if r.Object == "" {
+		return errors.New("object is empty")
+	}
+	return nil
+}
+
+func (r NodeIdentity) check() error {
+	if r.Incarnation.JournalID == "" || r.Incarnation.BootID == "" {
+		return fmt.Errorf("incarnation %q: want a journal and a boot id", r.Incarnation)
+	}
+	return nil
+}
+
+func (r NodeSpec) check() error {
+	return errors.Join(nonNegative("capacity", r.Capacity), nonNegative("allocatable", r.Allocatable))
+}
+
+func (r NodeStatus) check() error { return nil }
+
+func (r NodeLease) check() error { return nil }
+
+func (r NodeTx) check() error {
+	for i, m := range r.Members {
+		if m < 0 {
+			return fmt.Errorf("members[%d] %d is negative", i, m)
+		}
+	}
+	return nil
+}
+
+func (r QuotaLimit) check() error {
+	if r.Namespace == "" {
+		return errors.New("namespace is empty")
+	}
+	return nonNegative("hard", r.Hard)
+}
+
+func (r LeaderAddress) check() error {
+	if r.ID == "" {
+		return errors.New("id is empty")
+	}
+	return nil
+}
+
+func nonNegative(field string, v resource.Vector) error {
+	for _, name := range v.Names() {
+		if v[name] < 0 {
+			return fmt.Errorf("%s: %s %d is negative", field, name, v[name])
+		}
+	}
+	return nil
+}

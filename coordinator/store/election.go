@@ -1,0 +1,251 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/resource"
+)
+
+// LeaderAddress is the value of a leader's key: who it is and where it serves.
+type LeaderAddress struct {
+	ID   string `json:"id"`
+	GRPC string `json:"grpc,omitempty"` // host:port
+	REST string `json:"rest,omitempty"` // host:port
+}
+
+// Leader is the present leader, as the store sees it.
+type Leader struct {
+	Address LeaderAddress
+	Epoch   resource.Epoch
+	Key     string
+}
+
+// CurrentLeader reads who leads; found is false while nobody does. To follow
+// changes, watch LeaderPrefix and read again.
+func CurrentLeader(ctx context.Context, s KVStore) (l Leader, found bool, err error) {
+	candidates, _, err := s.Range(ctx, LeaderPrefix, RangeOptions{})
+	if err != nil {
+		return Leader{}, false, fmt.Errorf("read leader: %w", err)
+	}
+	if len(candidates) == 0 {
+		return Leader{}, false, nil
+	}
+	first := candidates[0]
+	for _, kv := range candidates[1:] {
+		if kv.CreateRev < first.CreateRev {
+			first = kv
+		}
+	}
+	address, err := Decode[LeaderAddress](first.Key, first.Value)
+	if err != nil {
+		return Leader{}, false, err
+	}
+	return Leader{Address: address, Epoch: resource.Epoch(first.CreateRev), Key: first.Key}, true, nil
+}
+
+// Leadership is one term of office. It ends by Resign or by being lost; either
+// closes Done. One goroutine renews it until then.
+type Leadership struct {
+	// Epoch is the create revision of Key: greater than that of any leader
+	// before.
+	Epoch resource.Epoch
+	Key   string
+
+	store Store
+	lease Lease
+	stop  context.CancelFunc
+	done  chan struct{}
+
+	mu  sync.Mutex
+	err error // why it ended; set before done closes
+}
+
+// Campaign waits until this candidate leads, or ctx ends. Candidates lead in
+// the order in which they came. The lease behind the candidacy is renewed by
+// this process alone; the term counts as lost once half of it has passed, by
+// this process's monotonic clock, since the last renewal was sent.
+func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Duration) (*Leadership, error) {
+	value, err := Encode(address)
+	if err != nil {
+		return nil, err
+	}
+	granted := time.Now()
+	lease, err := s.Grant(ctx, ttl)
+	if err != nil {
+		return nil, fmt.Errorf("campaign for leadership: grant a lease of %v: %w", ttl, err)
+	}
+	l := &Leadership{store: s, lease: lease, Key: LeaderKey(lease.ID), done: make(chan struct{})}
+	result, err := s.Txn(ctx, Txn{If: []Compare{Absent(l.Key)}, Then: []Op{PutLeased(l.Key, value, lease.ID)}})
+	if err == nil && !result.Succeeded {
+		err = errors.New("its key exists already")
+	}
+	if err != nil {
+		l.revoke(ctx)
+		return nil, fmt.Errorf("campaign for leadership: write %s: %w", l.Key, err)
+	}
+	l.Epoch = resource.Epoch(result.Revision)
+	var keep context.Context
+	keep, l.stop = context.WithCancel(context.Background())
+	go l.keep(keep, granted)
+	if err := l.await(ctx); err != nil {
+		l.stop()
+		<-l.done
+		l.revoke(ctx)
+		return nil, fmt.Errorf("campaign for leadership as %s: %w", l.Key, err)
+	}
+	return l, nil
+}
+
+// Held is the compare that every Txn of this leader carries: it fails from the
+// moment on at which another leader can be elected (PROTOCOL.md, I12).
+func (l *Leadership) Held() Compare { return CreateRevIs(l.Key, resource.Revision(l.Epoch)) }
+
+// Done closes when the term has ended. Stop acting then.
+func (l *Leadership) Done() <-chan struct{} { return l.done }
+
+// Err says why the term ended; nil before it has, or after Resign.
+func (l *Leadership) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Resign ends the term, so that the next candidate leads at once. Should the
+// store be out of reach, the lease ends it.
+func (l *Leadership) Resign(ctx context.Context) error {
+	l.stop()
+	<-l.done
+	err := l.store.Revoke(ctx, l.lease.ID)
+	if err != nil && !errors.Is(err, ErrLeaseGone) {
+		return fmt.Errorf("resign leadership %s: %w", l.Key, err)
+	}
+	return nil
+}
+
+// await returns once no candidate that came earlier is left.
+func (l *Leadership) await(ctx context.Context) error {
+	for {
+		candidates, rev, err := l.store.Range(ctx, LeaderPrefix, RangeOptions{})
+		if err != nil {
+			return err
+		}
+		// The nearest one ahead: watching it alone avoids a herd at each change.
+		var ahead KV
+		own := false
+		for _, kv := range candidates {
+			own = own || kv.Key == l.Key
+			if kv.CreateRev < resource.Revision(l.Epoch) && kv.CreateRev > ahead.CreateRev {
+				ahead = kv
+			}
+		}
+		if !own {
+			return errors.New("its key was deleted while waiting")
+		}
+		if ahead.Key == "" {
+			return nil
+		}
+		if err := l.awaitDelete(ctx, ahead.Key, rev+1); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *Leadership) awaitDelete(ctx context.Context, key string, from resource.Revision) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := l.store.Watch(ctx, key, WatchOptions{From: from})
+	for {
+		select {
+		case b, open := <-events:
+			if !open && ctx.Err() == nil {
+				return ErrClosed
+			}
+			if !open {
+				return ctx.Err()
+			}
+			var compacted *CompactedError
+			if errors.As(b.Err, &compacted) {
+				return nil // the caller reads anew
+			}
+			if b.Err != nil {
+				return b.Err
+			}
+			if deleted(b, key) {
+				return nil
+			}
+		case <-l.done:
+			return l.Err()
+		}
+	}
+}
+
+func deleted(b Batch, key string) bool {
+	for i := range b.Events {
+		if b.Events[i].Type == EventDelete && b.Events[i].KV.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// keep renews the lease until ctx ends, half the lease has passed without an
+// answer, or the key is gone.
+func (l *Leadership) keep(ctx context.Context, renewed time.Time) {
+	defer close(l.done)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	half := l.lease.TTL / 2
+	gone := l.store.Watch(ctx, l.Key, WatchOptions{From: resource.Revision(l.Epoch) + 1})
+	timer := time.NewTimer(half / 4)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case b, open := <-gone:
+			if !open || b.Err != nil {
+				gone = nil // the lease alone decides from here on
+				continue
+			}
+			if deleted(b, l.Key) {
+				l.lost(fmt.Errorf("leadership %s lost: its key was deleted at revision %d", l.Key, b.Revision))
+				return
+			}
+		case <-timer.C:
+			deadline := renewed.Add(half)
+			sent := time.Now()
+			attempt, release := context.WithDeadline(ctx, deadline)
+			err := l.store.KeepAlive(attempt, l.lease.ID)
+			release()
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil:
+				renewed = sent
+			case errors.Is(err, ErrLeaseGone), errors.Is(err, ErrClosed), !time.Now().Before(deadline):
+				l.lost(fmt.Errorf("leadership %s lost: lease of %v not renewed for %v: %w",
+					l.Key, l.lease.TTL, time.Since(renewed).Round(time.Millisecond), err))
+				return
+			}
+			timer.Reset(min(half/4, max(0, time.Until(renewed.Add(half)))))
+		}
+	}
+}
+
+func (l *Leadership) lost(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+// revoke gives the lease back after a failed campaign, even if the campaign's
+// ctx has ended; should that fail too, the lease ends by itself.
+func (l *Leadership) revoke(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.lease.TTL)
+	defer cancel()
+	_ = l.store.Revoke(ctx, l.lease.ID)
+}

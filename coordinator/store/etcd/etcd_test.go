@@ -1,0 +1,199 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/etcd"
+	"github.com/musterd/muster/coordinator/store/storetest"
+)
+
+// patience bounds every start; only a broken server uses it up.
+const patience = 20 * time.Second
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func openEmbedded(t testing.TB, dir string, unsafeNoFsync bool) *etcd.Store {
+	t.Helper()
+	s, err := etcd.Embed(within(t), etcd.EmbedConfig{Dir: dir, UnsafeNoFsync: unsafeNoFsync})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func connect(t testing.TB, c etcd.Config, wantLimit int) *etcd.Store {
+	t.Helper()
+	s, err := etcd.Connect(within(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.MaxTxnOps() != wantLimit {
+		t.Errorf("found a limit of %d operations, want %d", s.MaxTxnOps(), wantLimit)
+	}
+	return s
+}
+
+func TestContractEmbedded(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) store.Store { return openEmbedded(t, t.TempDir(), true) })
+}
+
+func TestContractExternal(t *testing.T) {
+	t.Parallel()
+	endpoint := serve(t, func(c *embed.Config) { c.MaxTxnOps = 777 })
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return connect(t, etcd.Config{Endpoints: []string{endpoint}}, 777)
+	})
+}
+
+func TestContractDebianServer(t *testing.T) {
+	t.Parallel()
+	endpoint := runDebian(t)
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return connect(t, etcd.Config{Endpoints: []string{endpoint}}, 128)
+	})
+}
+
+// serve runs a server with a client listener on a free loopback port.
+func serve(t testing.TB, change func(*embed.Config)) (endpoint string) {
+	t.Helper()
+	c := embed.NewConfig()
+	c.Name = "external"
+	c.Dir = t.TempDir()
+	c.ListenPeerUrls = nil
+	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.TickMs, c.ElectionMs = 20, 100
+	c.UnsafeNoFsync = true
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	change(c)
+	server, err := embed.StartEtcd(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	select {
+	case <-server.Server.ReadyNotify():
+	case <-within(t).Done():
+		t.Fatal("the server does not become ready")
+	}
+	return c.ListenClientUrls[0].Scheme + "://" + server.Clients[0].Addr().String()
+}
+
+// runDebian starts the distribution's etcd-server, an older peer.
+func runDebian(t *testing.T) (endpoint string) {
+	path, err := exec.LookPath("etcd")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no etcd in PATH: install Debian's etcd-server")
+		}
+		t.Skip("no etcd in PATH: install Debian's etcd-server to run the contract against an older server")
+	}
+	client, peer := freeAddress(t), freeAddress(t)
+	cmd := exec.Command(path, "--name", "debian", "--data-dir", filepath.Join(t.TempDir(), "data"),
+		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
+		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
+		"--initial-cluster", "debian=http://"+peer, "--heartbeat-interval", "20", "--election-timeout", "100")
+	var log strings.Builder
+	cmd.Stderr, cmd.Stdout = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	return "http://" + client
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func TestConnectRefusals(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	endpoint := freeAddress(t)
+	_, err := etcd.Connect(ctx, etcd.Config{Endpoints: []string{endpoint}})
+	if err == nil || !strings.Contains(err.Error(), endpoint) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := etcd.Connect(ctx, etcd.Config{}); err == nil {
+		t.Error("no endpoints: no error")
+	}
+}
+
+// TestOutcomeUnknown: a server that goes away in the middle leaves the outcome
+// unknown, and a watch waits for it to come back.
+func TestOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	endpoint := serve(t, func(*embed.Config) {})
+	proxy := newProxy(t, strings.TrimPrefix(endpoint, "http://"))
+	s := connect(t, etcd.Config{Endpoints: []string{proxy.addr}}, 128)
+	defer func() { _ = s.Close() }()
+	ctx := within(t)
+	put := func(ctx context.Context, value string) error {
+		_, err := s.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/registry/a", []byte(value))}})
+		return err
+	}
+	if err := put(ctx, "1"); err != nil {
+		t.Fatal(err)
+	}
+	watched := s.Watch(ctx, "/registry/a", store.WatchOptions{From: 1})
+	if b := <-watched; string(b.Events[0].KV.Value) != "1" {
+		t.Fatalf("watched %+v", b)
+	}
+	proxy.mute(true)
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := put(short, "2"); !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("answer cut off: %v", err)
+	}
+	proxy.mute(false)
+	for n := 0; ; n++ { // connections were dropped: refused or unknown until there is a new one
+		err := put(ctx, fmt.Sprint("again ", n))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, store.ErrUnknownOutcome) {
+			t.Fatalf("while reconnecting: %v", err)
+		}
+	}
+	for b := range watched {
+		if b.Err != nil {
+			t.Fatal(b.Err)
+		}
+		if len(b.Events) > 0 && strings.HasPrefix(string(b.Events[0].KV.Value), "again") {
+			return
+		}
+	}
+	t.Error("the watch ended")
+}

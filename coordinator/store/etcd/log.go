@@ -1,0 +1,74 @@
+package etcd
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// zapTo makes a zap logger that hands warnings and worse to a slog logger. A
+// fatal message panics after it was logged instead of ending the process, so
+// that Embed can return it as an error.
+func zapTo(l *slog.Logger) *zap.Logger {
+	if l == nil {
+		l = slog.New(slog.DiscardHandler)
+	}
+	return zap.New(slogCore{log: l.With("component", "etcd")}, zap.WithFatalHook(zapcore.WriteThenPanic))
+}
+
+// slogCore is a zapcore.Core over slog.
+type slogCore struct {
+	log *slog.Logger
+}
+
+// harmless reports whether a warning only says what Embed does on purpose: no
+// client listener, no users.
+func harmless(message string) bool {
+	return strings.HasPrefix(message, "Running http and grpc server on single port") ||
+		strings.HasPrefix(message, "simple token is not cryptographically signed")
+}
+
+// Enabled passes warnings and worse.
+func (c slogCore) Enabled(level zapcore.Level) bool { return level >= zapcore.WarnLevel }
+
+// With returns a core that adds the fields to every record.
+func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
+	return slogCore{log: slog.New(c.log.Handler().WithAttrs(attrs(fields)))}
+}
+
+// Check adds the core to what Write is called on.
+func (c slogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if !c.Enabled(e.Level) || harmless(e.Message) {
+		return ce
+	}
+	return ce.AddCore(e, c)
+}
+
+// Write hands one record over.
+func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	level := slog.LevelWarn
+	if e.Level >= zapcore.ErrorLevel {
+		level = slog.LevelError
+	}
+	c.log.LogAttrs(context.Background(), level, e.Message, attrs(fields)...)
+	return nil
+}
+
+// Sync has nothing to flush.
+func (c slogCore) Sync() error { return nil }
+
+// attrs translates fields in their order, with snake_case keys.
+func attrs(fields []zapcore.Field) []slog.Attr {
+	out := make([]slog.Attr, 0, len(fields))
+	for _, f := range fields {
+		m := zapcore.NewMapObjectEncoder()
+		f.AddTo(m)
+		if v, ok := m.Fields[f.Key]; ok {
+			out = append(out, slog.Any(strings.ReplaceAll(f.Key, "-", "_"), v))
+		}
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterd/muster/resource"
+)
+
+// The roots of the key space (PROTOCOL.md section 1). Each ends in '/', so that
+// a Range over one never meets its neighbour.
+const (
+	Root           = "/registry/"
+	LeaderPrefix   = Root + "leader/"
+	JobsPrefix     = Root + "jobs/"
+	UnitsPrefix    = Root + "units/"
+	OrderPrefix    = Root + "order/"
+	RequestsPrefix = Root + "requests/"
+	TxPrefix       = Root + "tx/"
+	NodesPrefix    = Root + "nodes/"
+	QuotaPrefix    = Root + "quota/"
+)
+
+// JobKey is the key of a job's record.
+func JobKey(namespace, name string) string { return join(JobsPrefix, namespace, name) }
+
+// JobsIn is the prefix of all jobs of a namespace.
+func JobsIn(namespace string) string { return join(JobsPrefix, namespace) + "/" }
+
+// ParseJobKey is the inverse of JobKey.
+func ParseJobKey(key string) (namespace, name string, err error) {
+	err = split("job", key, JobsPrefix, &namespace, &name)
+	return namespace, name, err
+}
+
+// RequestKey is the key that remembers a client's request id, so that a
+// repeated submit finds what the first one made.
+func RequestKey(tenant resource.TenantID, id string) string {
+	return join(RequestsPrefix, string(tenant), id)
+}
+
+// ParseRequestKey is the inverse of RequestKey.
+func ParseRequestKey(key string) (tenant resource.TenantID, id string, err error) {
+	var t string
+	err = split("request", key, RequestsPrefix, &t, &id)
+	return resource.TenantID(t), id, err
+}
+
+// TxKey is the key of a transaction's record: the commit point.
+func TxKey(tx resource.TxID) string { return join(TxPrefix, string(tx)) }
+
+// ParseTxKey is the inverse of TxKey.
+func ParseTxKey(key string) (resource.TxID, error) {
+	var tx string
+	err := split("transaction", key, TxPrefix, &tx)
+	return resource.TxID(tx), err
+}
+
+// NodePart says which of a node's keys a key is.
+type NodePart uint8
+
+// The parts of a node.
+const (
+	NodeIdentityPart NodePart = iota // NodeIdentity
+	NodeSpecPart                     // NodeSpec
+	NodeStatusPart                   // NodeStatus
+	NodeLeasePart                    // NodeLease
+	NodeTxPart                       // NodeTx, one key per transaction
+)
+
+// nodePartNames are the segments that NodePart stands for.
+var nodePartNames = [...]string{"identity", "spec", "status", "lease", "tx"}
+
+// String returns the part's path segment.
+func (p NodePart) String() string {
+	if int(p) < len(nodePartNames) {
+		return nodePartNames[p]
+	}
+	return fmt.Sprintf("NodePart(%d)", uint8(p))
+}
+
+// NodeIdentityKey is the key of a node's incarnation and fence.
+func NodeIdentityKey(id resource.NodeID) string { return nodeKey(id, NodeIdentityPart) }
+
+// NodeSpecKey is the key of what a node has.
+func NodeSpecKey(id resource.NodeID) string { return nodeKey(id, NodeSpecPart) }
+
+// NodeStatusKey is the key of a node's conditions and availability.
+func NodeStatusKey(id resource.NodeID) string { return nodeKey(id, NodeStatusPart) }
+
+// NodeLeaseKey is the key that lives as long as a node's agent is heard.
+func NodeLeaseKey(id resource.NodeID) string { return nodeKey(id, NodeLeasePart) }
+
+// NodeTxKey is the per-node index entry of a transaction.
+func NodeTxKey(id resource.NodeID, tx resource.TxID) string {
+	return string(appendSegment([]byte(NodeTxIn(id)), string(tx)))
+}
+
+// NodeTxIn is the prefix of a node's index of transactions.
+func NodeTxIn(id resource.NodeID) string { return nodeKey(id, NodeTxPart) + "/" }
+
+func nodeKey(id resource.NodeID, part NodePart) string {
+	b := make([]byte, 0, len(NodesPrefix)+len(id)+16)
+	b = appendSegment(append(b, NodesPrefix...), string(id))
+	return string(append(append(b, '/'), nodePartNames[part]...))
+}
+
+// NodeKey is a parsed key below NodesPrefix. Tx is set for NodeTxPart only.
+type NodeKey struct {
+	ID   resource.NodeID
+	Part NodePart
+	Tx   resource.TxID
+}
+
+// ParseNodeKey reads any key below NodesPrefix.
+func ParseNodeKey(key string) (NodeKey, error) {
+	var id, part, tx string
+	if err := split("node", key, NodesPrefix, &id, &part); err == nil {
+		for p := NodeIdentityPart; p < NodeTxPart; p++ {
+			if part == nodePartNames[p] {
+				return NodeKey{ID: resource.NodeID(id), Part: p}, nil
+			}
+		}
+	} else if err := split("node", key, NodesPrefix, &id, &part, &tx); err != nil {
+		return NodeKey{}, err
+	} else if part == nodePartNames[NodeTxPart] {
+		return NodeKey{ID: resource.NodeID(id), Part: NodeTxPart, Tx: resource.TxID(tx)}, nil
+	}
+	return NodeKey{}, fmt.Errorf("node key %q: %q is not identity, spec, status, lease or tx/<tx>", key, part)
+}
+
+// QuotaKind says what a key below QuotaPrefix holds.
+type QuotaKind string
+
+// The kinds, which are also their path segments.
+const (
+	QuotaLimits     QuotaKind = "limits"     // QuotaLimit of a namespace
+	QuotaTrees      QuotaKind = "trees"      // a tree by its name
+	QuotaForests    QuotaKind = "forests"    // a forest by its name
+	QuotaNamespaces QuotaKind = "namespaces" // the group a namespace belongs to
+)
+
+// QuotaKey is the key of the named quota object.
+func QuotaKey(kind QuotaKind, name string) string { return join(QuotaPrefix, string(kind), name) }
+
+// QuotaLimitKey is the key of a namespace's limit.
+func QuotaLimitKey(namespace string) string { return QuotaKey(QuotaLimits, namespace) }
+
+// ParseQuotaKey is the inverse of QuotaKey.
+func ParseQuotaKey(key string) (kind QuotaKind, name string, err error) {
+	var k string
+	if err := split("quota", key, QuotaPrefix, &k, &name); err != nil {
+		return "", "", err
+	}
+	switch kind = QuotaKind(k); kind {
+	case QuotaLimits, QuotaTrees, QuotaForests, QuotaNamespaces:
+		return kind, name, nil
+	}
+	return "", "", fmt.Errorf("quota key %q: %q is not limits, trees, forests or namespaces", key, k)
+}
+
+// LeaderKey is the key of a candidate, whose lease it is named after.
+func LeaderKey(lease LeaseID) string { return fmt.Sprintf("%s%016x", LeaderPrefix, uint64(lease)) }
+
+// ParseLeaderKey is the inverse of LeaderKey.
+func ParseLeaderKey(key string) (LeaseID, error) {
+	rest, ok := strings.CutPrefix(key, LeaderPrefix)
+	if !ok {
+		return 0, fmt.Errorf("leader key %q: does not begin with %q", key, LeaderPrefix)
+	}
+	v, err := parseHex(rest, 16)
+	if err != nil {
+		return 0, fmt.Errorf("leader key %q: lease: %w", key, err)
+	}
+	return LeaseID(v), nil
+}

@@ -1,0 +1,343 @@
+// Package mem is a store in memory with the semantics of etcd: one revision
+// per change, history until compaction, leases, watches from the past. It is
+// for tests, which can also make it fail or forget answers at chosen points;
+// it keeps nothing and decides nothing.
+//
+// All times are taken by time.AfterFunc and time.Now, so that inside a
+// testing/synctest bubble leases run on the bubble's clock.
+package mem
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// The limits of the embedded etcd, which a Store has unless told otherwise.
+const (
+	DefaultMaxTxnOps = 2048
+	maxTxnBytes      = 16 << 20
+)
+
+// Options of a store. The hooks run in the caller's goroutine without any lock,
+// so they may block, read the store or run further transactions.
+type Options struct {
+	// MaxTxnOps is the limit of one Txn; 0 is DefaultMaxTxnOps.
+	MaxTxnOps int
+	// BeforeCommit sees every Txn. An error is returned in place of a commit:
+	// with store.ErrUnknownOutcome, a Txn that was lost on its way.
+	BeforeCommit func(store.Txn) error
+	// AfterCommit sees every definite outcome. An error is returned in its
+	// place: with store.ErrUnknownOutcome, an answer that was lost.
+	AfterCommit func(store.Txn, store.TxnResult) error
+}
+
+// version is a key as of one revision until the key's next version.
+type version struct {
+	kv      store.KV
+	deleted bool
+}
+
+// change is all that one revision did.
+type change struct {
+	rev    resource.Revision
+	events []store.Event // with Prev
+}
+
+type lease struct {
+	ttl   time.Duration
+	ends  time.Time
+	timer *time.Timer
+	keys  map[string]struct{}
+}
+
+// Store is a store.Store.
+type Store struct {
+	o Options
+
+	mu sync.Mutex
+	// Invariant: names holds exactly the keys of keys, ascending; the versions
+	// of a key ascend by ModRev; changes has one entry for each revision of
+	// [floor, rev] that changed something, and revisions are consecutive.
+	rev     resource.Revision
+	floor   resource.Revision
+	keys    map[string][]version
+	names   []string
+	changes []change
+	leases  map[store.LeaseID]*lease
+	lastID  store.LeaseID
+	waiting chan struct{} // closed at the next change; nil if nobody waits
+	closed  chan struct{}
+}
+
+// Open makes an empty store at revision 1.
+func Open(o Options) *Store {
+	if o.MaxTxnOps == 0 {
+		o.MaxTxnOps = DefaultMaxTxnOps
+	}
+	return &Store{
+		o:      o,
+		rev:    1,
+		keys:   make(map[string][]version),
+		leases: make(map[store.LeaseID]*lease),
+		closed: make(chan struct{}),
+	}
+}
+
+// MaxTxnOps is the limit set at Open.
+func (s *Store) MaxTxnOps() int { return s.o.MaxTxnOps }
+
+// Close ends all watches and leases.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isClosed() {
+		return nil
+	}
+	close(s.closed)
+	for _, l := range s.leases {
+		l.timer.Stop()
+	}
+	return nil
+}
+
+func (s *Store) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// usable is called with mu held at the start of every operation.
+func (s *Store) usable(ctx context.Context) error {
+	if s.isClosed() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Txn commits t.
+func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+	if err := t.Check(s.o.MaxTxnOps); err != nil {
+		return store.TxnResult{}, err
+	}
+	if n := t.Size(); n > maxTxnBytes {
+		return store.TxnResult{}, &store.TooLargeError{Bytes: n}
+	}
+	if duplicateKey(t.Then) {
+		return store.TxnResult{}, store.ErrDuplicateKey
+	}
+	if s.o.BeforeCommit != nil {
+		if err := s.o.BeforeCommit(t); err != nil {
+			return store.TxnResult{}, err
+		}
+	}
+	result, err := s.commit(ctx, t)
+	if err == nil && s.o.AfterCommit != nil {
+		if err := s.o.AfterCommit(t, result); err != nil {
+			return store.TxnResult{}, err
+		}
+	}
+	return result, err
+}
+
+func duplicateKey(ops []store.Op) bool {
+	if len(ops) <= 8 {
+		for i := range ops {
+			for j := range i {
+				if ops[i].Key == ops[j].Key {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	seen := make(map[string]struct{}, len(ops))
+	for i := range ops {
+		seen[ops[i].Key] = struct{}{}
+	}
+	return len(seen) != len(ops)
+}
+
+func (s *Store) commit(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return store.TxnResult{}, err
+	}
+	for i := range t.If {
+		c := &t.If[i]
+		kv := s.live(c.Key)
+		have := kv.CreateRev
+		if c.Target == store.CompareModRev {
+			have = kv.ModRev
+		}
+		if have != c.Rev {
+			return store.TxnResult{Revision: s.rev}, nil
+		}
+	}
+	for i := range t.Then {
+		if id := t.Then[i].Lease; id != 0 && s.leases[id] == nil {
+			return store.TxnResult{}, store.ErrLeaseGone
+		}
+	}
+	s.apply(t.Then)
+	return store.TxnResult{Succeeded: true, Revision: s.rev}, nil
+}
+
+// live returns the key's present version; its revisions are 0 if there is none.
+func (s *Store) live(key string) store.KV {
+	vs := s.keys[key]
+	if len(vs) == 0 || vs[len(vs)-1].deleted {
+		return store.KV{}
+	}
+	return vs[len(vs)-1].kv
+}
+
+// apply does the operations in one new revision, or none if nothing changes.
+func (s *Store) apply(ops []store.Op) {
+	rev := s.rev + 1
+	events := make([]store.Event, 0, len(ops))
+	for i := range ops {
+		o := &ops[i]
+		before := s.live(o.Key)
+		if o.Delete && before.ModRev == 0 {
+			continue
+		}
+		e := store.Event{KV: store.KV{Key: o.Key, ModRev: rev}}
+		if before.ModRev != 0 {
+			prev := before
+			e.Prev = &prev
+			if l := s.leases[before.Lease]; l != nil {
+				delete(l.keys, o.Key)
+			}
+		}
+		if o.Delete {
+			e.Type = store.EventDelete
+		} else {
+			e.KV.Value = append([]byte{}, o.Value...)
+			e.KV.CreateRev = before.CreateRev
+			if before.ModRev == 0 {
+				e.KV.CreateRev = rev
+			}
+			e.KV.Lease = o.Lease
+			if l := s.leases[o.Lease]; l != nil {
+				l.keys[o.Key] = struct{}{}
+			}
+		}
+		versions, known := s.keys[o.Key]
+		if !known {
+			at, _ := slices.BinarySearch(s.names, o.Key)
+			s.names = slices.Insert(s.names, at, o.Key)
+		}
+		s.keys[o.Key] = append(versions, version{kv: e.KV, deleted: o.Delete})
+		events = append(events, e)
+	}
+	if len(events) == 0 {
+		return
+	}
+	s.rev = rev
+	s.changes = append(s.changes, change{rev: rev, events: events})
+	if s.waiting != nil {
+		close(s.waiting)
+		s.waiting = nil
+	}
+}
+
+// Get reads one key.
+func (s *Store) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return store.KV{}, false, 0, err
+	}
+	kv := s.live(key)
+	return kv, kv.ModRev != 0, s.rev, nil
+}
+
+// Range reads all keys that begin with prefix.
+func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, 0, err
+	}
+	at := o.AtRevision
+	switch {
+	case at == 0:
+		at = s.rev
+	case at > s.rev:
+		return nil, 0, store.ErrFutureRevision
+	case at < s.floor:
+		return nil, 0, &store.CompactedError{Asked: at, Floor: s.floor}
+	}
+	var kvs []store.KV
+	first := sort.SearchStrings(s.names, max(prefix, o.StartAfter))
+	for _, name := range s.names[first:] {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if o.StartAfter != "" && name <= o.StartAfter {
+			continue
+		}
+		if o.Limit > 0 && len(kvs) == o.Limit {
+			break
+		}
+		if v, ok := versionAt(s.keys[name], at); ok && !v.deleted {
+			kvs = append(kvs, v.kv)
+		}
+	}
+	return kvs, at, nil
+}
+
+// versionAt returns the newest version not newer than rev.
+func versionAt(vs []version, rev resource.Revision) (version, bool) {
+	i := sort.Search(len(vs), func(i int) bool { return vs[i].kv.ModRev > rev })
+	if i == 0 {
+		return version{}, false
+	}
+	return vs[i-1], true
+}
+
+// Compact forgets what is older than rev.
+func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if rev <= s.floor {
+		return &store.CompactedError{Asked: rev, Floor: s.floor}
+	}
+	if rev > s.rev {
+		return store.ErrFutureRevision
+	}
+	s.floor = rev
+	kept := s.names[:0]
+	for _, name := range s.names {
+		vs := s.keys[name]
+		first := sort.Search(len(vs), func(i int) bool { return vs[i].kv.ModRev > rev })
+		if first > 0 && !vs[first-1].deleted {
+			first-- // still visible at rev
+		}
+		if first == len(vs) {
+			delete(s.keys, name)
+			continue
+		}
+		s.keys[name] = slices.Clone(vs[first:])
+		kept = append(kept, name)
+	}
+	clear(s.names[len(kept):])
+	s.names = kept
+	first := sort.Search(len(s.changes), func(i int) bool { return s.changes[i].rev >= rev })
+	s.changes = slices.Clone(s.changes[first:])
+	return nil
+}

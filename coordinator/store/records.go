@@ -1,0 +1,221 @@
+package store
+
+import (
+	"encoding/json"
+
+	"github.com/musterd/muster/resource"
+)
+
+// TxState is the state of a transaction's record. The only edges are
+//
+//	absent → COMMITTED → (EVICTING →) RELEASING → RELEASED
+//	absent → ABORTED
+//
+// and EVICTING → RELEASED in the Txn of PROTOCOL.md 6.5.
+type TxState string
+
+// The states. An absent record is undecided, not aborted.
+const (
+	TxCommitted TxState = "COMMITTED"
+	TxEvicting  TxState = "EVICTING"
+	TxReleasing TxState = "RELEASING"
+	TxReleased  TxState = "RELEASED"
+	TxAborted   TxState = "ABORTED"
+)
+
+// Charged reports whether a record in this state counts against quota.
+func (s TxState) Charged() bool { return s == TxCommitted || s == TxEvicting || s == TxReleasing }
+
+// Terminal reports whether no edge leaves the state.
+func (s TxState) Terminal() bool { return s == TxReleased || s == TxAborted }
+
+// TxRecord is a transaction's outcome (TxKey), the only place where one is
+// decided. An ABORTED record may consist of state, unit UID and reason alone.
+type TxRecord struct {
+	State   TxState          `json:"state"`
+	Epoch   resource.Epoch   `json:"epoch,omitempty"` // of the leader that committed
+	Unit    UnitPath         `json:"unit,omitzero"`
+	UnitUID resource.UnitUID `json:"unitUID,omitempty"`
+	// Charges count while State.Charged, once per transaction.
+	Charges []Charge `json:"charges,omitempty"`
+	Members []Member `json:"members,omitempty"`
+	// By is the preemptor of an EVICTING record, or what ended the unit.
+	By     resource.TxID `json:"by,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+	// GraceSeconds is what was promised between notice and forced stop.
+	GraceSeconds int64 `json:"graceSeconds,omitempty"`
+	// Times are RFC 3339 in UTC, for people: nothing is decided by them.
+	Created   string `json:"created,omitempty"`
+	Committed string `json:"committed,omitempty"`
+	Ended     string `json:"ended,omitempty"`
+}
+
+// Charge is an amount counted against one group of one quota tree.
+type Charge struct {
+	Tree    string          `json:"tree"`
+	Group   string          `json:"group"`
+	Request resource.Vector `json:"request"`
+}
+
+// Member is what one member of a unit holds, in which memory of which agent.
+type Member struct {
+	Member      int                  `json:"member"` // index in the unit, from 0
+	Node        resource.NodeID      `json:"node"`
+	Incarnation resource.Incarnation `json:"incarnation"`
+	Assignment  resource.Assignment  `json:"assignment"`
+}
+
+// UnitRecord is the smallest all-or-nothing set of members (UnitPath.Key).
+type UnitRecord struct {
+	UID       resource.UnitUID  `json:"uid"`
+	Kind      UnitKind          `json:"kind"`
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	N         int               `json:"n"`
+	Tenant    resource.TenantID `json:"tenant"`
+	Queue     string            `json:"queue,omitempty"`
+	Priority  int32             `json:"priority"`
+	Phase     string            `json:"phase"`
+	// Sequence is the place in the order of arrival; a boost keeps it.
+	Sequence Sequence `json:"sequence"`
+	// TxID is the transaction that holds the members, if any.
+	TxID resource.TxID `json:"txID,omitempty"`
+	// Members is how many the unit has, at least 1.
+	Members int `json:"members"`
+	// FirstMember is the index in the job of the unit's member 0.
+	FirstMember int `json:"firstMember,omitempty"`
+	// Document is an allocation's submitted document: all its values as they
+	// were written, without insignificant white space.
+	Document json.RawMessage `json:"document,omitempty"`
+	// Parent is the unit that this one grows or mends, if any.
+	Parent  resource.UnitUID `json:"parent,omitempty"`
+	Created string           `json:"created,omitempty"` // RFC 3339
+	Started string           `json:"started,omitempty"` // RFC 3339
+	Ended   string           `json:"ended,omitempty"`   // RFC 3339
+	Reason  string           `json:"reason,omitempty"`
+	Message string           `json:"message,omitempty"`
+}
+
+// Path is the unit's name.
+func (u UnitRecord) Path() UnitPath {
+	return UnitPath{Namespace: u.Namespace, Kind: u.Kind, Name: u.Name, N: u.N}
+}
+
+// Order is the unit's place in its queue.
+func (u UnitRecord) Order() OrderKey {
+	return OrderKey{Queue: u.Queue, Priority: u.Priority, Sequence: u.Sequence, Unit: u.Path()}
+}
+
+// JobRecord is a job (JobKey): its document and its units.
+type JobRecord struct {
+	UID       string            `json:"uid"`
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Tenant    resource.TenantID `json:"tenant"`
+	Phase     string            `json:"phase"`
+	// Document is the submitted document, as in UnitRecord.
+	Document  json.RawMessage `json:"document"`
+	Units     []UnitPath      `json:"units,omitempty"`
+	Cancelled *Cancellation   `json:"cancelled,omitempty"`
+	Created   string          `json:"created,omitempty"` // RFC 3339
+	Ended     string          `json:"ended,omitempty"`   // RFC 3339
+	Reason    string          `json:"reason,omitempty"`
+	Message   string          `json:"message,omitempty"`
+}
+
+// Cancellation is a wish to end a job.
+type Cancellation struct {
+	Reason       string `json:"reason,omitempty"`
+	GraceSeconds int64  `json:"graceSeconds"`
+	// Remove: the job's keys go once all its units have ended.
+	Remove bool `json:"remove,omitempty"`
+}
+
+// OrderRecord is the value of an OrderKey.
+type OrderRecord struct {
+	UnitUID resource.UnitUID `json:"unitUID"`
+}
+
+// RequestRecord is what a request id stands for (RequestKey).
+type RequestRecord struct {
+	// Object is the key of what the request made: a UnitPath.Key or a JobKey.
+	Object string `json:"object"`
+	UID    string `json:"uid"`
+	// DocumentHash tells a repeated request from another one with its id.
+	DocumentHash string `json:"documentHash"`
+}
+
+// NodeIdentity is the memory of an agent that may promise (NodeIdentityKey).
+// The revision of its last write orders registrations.
+type NodeIdentity struct {
+	Incarnation resource.Incarnation `json:"incarnation"`
+	// Fenced: no transaction may count on this incarnation any more.
+	Fenced bool `json:"fenced,omitempty"`
+}
+
+// NodeSpec is what a node has and who may use it (NodeSpecKey).
+type NodeSpec struct {
+	Hostname      string            `json:"hostname,omitempty"`
+	AgentAddr     string            `json:"agentAddr,omitempty"` // host:port
+	Capacity      resource.Vector   `json:"capacity,omitempty"`
+	Allocatable   resource.Vector   `json:"allocatable,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Taints        []Taint           `json:"taints,omitempty"`
+	Unschedulable bool              `json:"unschedulable,omitempty"`
+	Topology      TopologySummary   `json:"topology,omitzero"`
+	Version       string            `json:"version,omitempty"` // of the agent
+}
+
+// Taint keeps allocations without a matching toleration away.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// TopologySummary is a host in numbers; the full topology comes over the
+// agent's stream.
+type TopologySummary struct {
+	Sockets   int      `json:"sockets,omitempty"`
+	NUMANodes int      `json:"numaNodes,omitempty"`
+	Cores     int      `json:"cores,omitempty"`
+	CPUs      int      `json:"cpus,omitempty"`
+	GPUs      int      `json:"gpus,omitempty"`
+	GPUModels []string `json:"gpuModels,omitempty"` // distinct, ascending
+}
+
+// NodeStatus is what is known of a node (NodeStatusKey): a projection for
+// readers, never an input to a decision.
+type NodeStatus struct {
+	Conditions []Condition     `json:"conditions,omitempty"`
+	Available  resource.Vector `json:"available,omitempty"`
+}
+
+// Condition is one aspect of a node's state.
+type Condition struct {
+	Type           string `json:"type"`
+	Status         string `json:"status"` // True | False | Unknown
+	Reason         string `json:"reason,omitempty"`
+	Message        string `json:"message,omitempty"`
+	LastTransition string `json:"lastTransition,omitempty"` // RFC 3339
+}
+
+// NodeLease says who hears the node's agent (NodeLeaseKey).
+type NodeLease struct {
+	Coordinator string `json:"coordinator"`
+}
+
+// NodeTx is the per-node index entry of a transaction (NodeTxKey): written and
+// deleted in the same Txn as the record.
+type NodeTx struct {
+	Members []int `json:"members"` // indices of the members on this node
+}
+
+// QuotaLimit is a namespace's hard limit (QuotaLimitKey).
+type QuotaLimit struct {
+	Namespace string            `json:"namespace"`
+	Tenant    resource.TenantID `json:"tenant"`
+	// Hard bounds the sum of charges per resource, in base units; a resource
+	// that is not named has no limit.
+	Hard resource.Vector `json:"hard,omitempty"`
+}

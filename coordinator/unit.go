@@ -1,0 +1,116 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// unit is the smallest all-or-nothing set of members, as the leader knows it.
+//
+// Invariant: key is in the queue exactly while phase is Pending and no attempt
+// runs; stored is 0 exactly while the unit's key is not in the store.
+type unit struct {
+	path   string // "namespace/alloc|job/name/n"
+	record store.UnitRecord
+	stored resource.Revision // mod revision of the unit's key
+	// queued says that the order key is in the store.
+	queued bool
+	key    queue.Key
+
+	demand place.Unit
+	shape  string // of the demand; see shapeOf
+	charge quota.Charge
+	// exactly one of these is set: the object that the unit belongs to.
+	allocation *api.Allocation
+	job        *job
+
+	// create is what else the Txn that first stores the unit writes; nil once
+	// it is stored.
+	create *creation
+
+	attempt *attempt // in flight or live; nil while only queued
+	// writing: a Txn about this unit that is not an attempt's is under way.
+	writing bool
+	// ending is set once a release was asked for.
+	ending *txn.ReleaseAsked
+	// failed is the view's generation at which placing was tried in vain.
+	failed uint64
+	// refusals in a row, for the backoff between attempts.
+	refusals    int
+	attempts    int
+	lastAttempt time.Time
+	quotaShort  []resource.Reason // why quota holds it back, if it does
+
+	// changed is closed and replaced whenever what clients see changes.
+	changed chan struct{}
+	// err is why the unit came to nothing before it was stored.
+	err *api.Status
+	// gone: the object was removed.
+	gone bool
+}
+
+// creation is what a unit's first Txn writes besides the unit itself.
+type creation struct {
+	ops      []store.Op
+	compares []store.Compare
+	started  time.Time
+}
+
+// attempt is one transaction for a unit.
+type attempt struct {
+	machine *txn.Machine
+	unit    *unit
+	// requests per node, for Reserve and its repetition.
+	requests map[resource.NodeID][]agents.MemberRequest
+	budget   *time.Timer
+	// held are the nodes whose agents hold their members.
+	held map[resource.NodeID]bool
+}
+
+// job is a set of units under one name.
+type job struct {
+	record store.JobRecord
+	stored resource.Revision
+	doc    *api.Job
+	units  []*unit
+	// writing: a Txn about the job's own key is under way.
+	writing bool
+	gone    bool // the object was removed
+	changed chan struct{}
+}
+
+func (u *unit) notify() {
+	close(u.changed)
+	u.changed = make(chan struct{})
+	if u.job != nil {
+		u.job.notify()
+	}
+}
+
+func (j *job) notify() {
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+// memberName is how a member appears among allocations.
+func (u *unit) memberName(index int) string {
+	if u.job == nil {
+		return u.record.Name
+	}
+	return fmt.Sprintf("%s-%d", u.record.Name, u.record.FirstMember+index)
+}
+
+// phase is what a client sees of the unit's members.
+func (u *unit) phase() api.Phase { return api.Phase(u.record.Phase) }
+
+// waiting reports whether the unit still waits for its place.
+func (u *unit) waiting() bool { return u.phase() == api.Pending }

@@ -1,0 +1,132 @@
+package coordinator
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// writeCommit asks for the commit point: record, unit and per-node index, if
+// this epoch still leads, the record is absent, the unit is what it was, and
+// every member's agent still is the incarnation that said Yes.
+func (l *leader) writeCommit(a *attempt) {
+	u, tx := a.unit, a.machine.ID()
+	record := store.TxRecord{
+		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
+		Charges: []store.Charge{{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}}, Committed: now(),
+	}
+	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx)), store.ModRevIs(u.record.Path().Key(), u.stored)}}
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
+		d.compares = append(d.compares, store.ModRevIs(store.NodeIdentityKey(node), v.Revision))
+		index := store.NodeTx{}
+		for _, m := range v.Members {
+			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			index.Members = append(index.Members, m.Index)
+		}
+		d.ops = append(d.ops, store.Put(store.NodeTxKey(node, tx), store.MustEncode(index)))
+	}
+	unit := u.record
+	unit.Phase, unit.TxID = string(api.Running), tx
+	if unit.Started == "" {
+		unit.Started = now()
+	}
+	d.ops = append(d.ops, store.Put(store.TxKey(tx), store.MustEncode(record)), store.Put(unit.Path().Key(), store.MustEncode(unit)))
+	if u.queued {
+		d.ops = append(d.ops, store.Delete(unit.Order().Key()))
+	}
+	if u.create != nil {
+		d.compares = append(d.compares, u.create.compares...)
+		d.ops = append(d.ops, u.create.ops...)
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		l.post(func() {
+			if err != nil {
+				l.log.Warn("commit_failed", "tx", tx, "outcome", o, "error", err)
+			}
+			l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
+		})
+	}
+	l.commit.submit(d)
+}
+
+// writeAborted fences: whichever Txn creates the record first decides.
+func (l *leader) writeAborted(a *attempt) {
+	tx := a.machine.ID()
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: now()}
+	l.commit.submit(decision{
+		anyEpoch: true,
+		compares: []store.Compare{store.Absent(store.TxKey(tx))},
+		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
+		done: func(o txn.Outcome, _ resource.Revision, _ error) {
+			l.post(func() { l.step(a, txn.FenceAnswered{Outcome: o}) })
+		},
+	})
+}
+
+// recordOf rebuilds the record of a committed transaction from its votes.
+func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
+	u := a.unit
+	record := store.TxRecord{
+		State: state, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
+		Charges: []store.Charge{{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}}, Committed: u.record.Started,
+	}
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
+		for _, m := range v.Members {
+			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+		}
+	}
+	if u.ending != nil {
+		record.Reason, record.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+	}
+	return record
+}
+
+// writeReleasing asks for COMMITTED → RELEASING.
+func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
+	u, tx := a.unit, a.machine.ID()
+	if u.ending == nil {
+		u.ending = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}
+	}
+	unit := u.record
+	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
+	l.commit.submit(decision{
+		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
+		ops: []store.Op{
+			store.Put(store.TxKey(tx), store.MustEncode(l.recordOf(a, store.TxReleasing))),
+			store.Put(unit.Path().Key(), store.MustEncode(unit)),
+		},
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			l.post(func() { l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev}) })
+		},
+	})
+}
+
+// writeReleased asks for RELEASING → RELEASED, which ends the charge. The
+// index entries and, for an allocation that was deleted, the unit go with it.
+func (l *leader) writeReleased(a *attempt) {
+	u, tx := a.unit, a.machine.ID()
+	record := l.recordOf(a, store.TxReleased)
+	record.Ended = now()
+	d := decision{
+		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
+		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			l.post(func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) })
+		},
+	}
+	for _, node := range a.machine.Nodes() {
+		d.ops = append(d.ops, store.Delete(store.NodeTxKey(node, tx)))
+	}
+	if u.job == nil {
+		d.ops = append(d.ops, store.Delete(u.record.Path().Key()))
+	} else {
+		unit := u.record
+		unit.Phase, unit.Ended, unit.TxID = string(api.Cancelled), now(), ""
+		d.ops = append(d.ops, store.Put(unit.Path().Key(), store.MustEncode(unit)))
+	}
+	l.commit.submit(d)
+}

@@ -1,0 +1,110 @@
+package fake
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// maxProfileBytes bounds what ParseProfile reads.
+const maxProfileBytes = 1 << 20
+
+// machine is a profile as its JSON says it; see profiles/ for examples.
+type machine struct {
+	Name           string  `json:"name"`
+	Driver         string  `json:"driver"`
+	ThreadsPerCore int     `json:"threadsPerCore"`
+	CoresPerL3     int     `json:"coresPerL3"` // 0: one L3 group per node
+	Nodes          []node  `json:"nodes"`      // numbered from 0
+	Distances      [][]int `json:"distances"`  // empty: not told
+	GPUs           []gpu   `json:"gpus"`       // ascending by PCI address
+	NVLinks        nvlinks `json:"nvlinks"`
+}
+
+// node is one NUMA node; without cores it is a memory-only node.
+type node struct {
+	Socket int      `json:"socket"`
+	Cores  int      `json:"cores"`
+	Memory quantity `json:"memory"`
+}
+
+// gpu is one card. Path leads from its host bridge through PCIe switches to
+// the one that it hangs on ("rc0/sw0/sw1"); "rc0" hangs on the bridge itself.
+type gpu struct {
+	Model    string   `json:"model"`
+	Memory   quantity `json:"memory"`
+	PCIBusID string   `json:"pciBusID"`
+	NUMANode int      `json:"numaNode"`
+	Path     string   `json:"path"`
+	MIG      *mig     `json:"mig"` // nil: a card that cannot be partitioned
+}
+
+type mig struct {
+	Enabled   bool       `json:"enabled"`
+	Instances []instance `json:"instances"`
+}
+
+type instance struct {
+	Profile string   `json:"profile"`
+	Memory  quantity `json:"memory"`
+}
+
+// nvlinks says how many links each GPU has to the NVSwitches, or which GPUs
+// are wired to each other.
+type nvlinks struct {
+	Switched int    `json:"switched"`
+	Pairs    []pair `json:"pairs"`
+}
+
+type pair struct {
+	A     int `json:"a"`
+	B     int `json:"b"`
+	Links int `json:"links"`
+}
+
+// quantity is an amount of memory written as a quantity, "256Gi".
+type quantity resource.Bytes
+
+// UnmarshalJSON reads a quantity in quotes.
+func (b *quantity) UnmarshalJSON(text []byte) error {
+	var amount string
+	if err := json.Unmarshal(text, &amount); err != nil {
+		return fmt.Errorf("memory %s: want a quantity in quotes such as \"256Gi\"", text)
+	}
+	n, err := resource.ParseQuantity(amount, 1)
+	if err != nil {
+		return fmt.Errorf("memory %q: %w", amount, err)
+	}
+	*b = quantity(n)
+	return nil
+}
+
+// ParseProfile reads a profile from JSON, at most 1 MiB of it. An unknown
+// field, a value out of range or a contradiction is an error that names the
+// field and the value.
+func ParseProfile(text []byte) (Profile, error) {
+	if len(text) > maxProfileBytes {
+		return Profile{}, fmt.Errorf("profile of %d bytes: at most %d are read", len(text), maxProfileBytes)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var m machine
+	if err := decoder.Decode(&m); err != nil {
+		return Profile{}, fmt.Errorf("profile: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Profile{}, fmt.Errorf("profile: text after the closing brace at byte %d", decoder.InputOffset())
+	}
+	if err := m.validate(); err != nil {
+		return Profile{}, fmt.Errorf("profile %q: %w", m.Name, err)
+	}
+	for i := range m.GPUs {
+		m.GPUs[i].PCIBusID, _ = devices.NormalizePCIBusID(m.GPUs[i].PCIBusID)
+	}
+	return Profile{description: m, relations: m.relate(), nvlinks: m.countNVLinks()}, nil
+}

@@ -1,0 +1,63 @@
+// Package fake describes hosts that do not exist: named or written machines
+// (a Profile) from which come a numa.Topology, a devices.Inventory and the
+// script of the fake NVML library, all of one and the same host. Development
+// mode and tests run on them. It discovers nothing and decides nothing.
+package fake
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed profiles/*.json
+var builtin embed.FS
+
+// Profile is one valid machine. It is immutable; Lookup and ParseProfile make
+// it. The zero value is a machine with nothing in it.
+type Profile struct {
+	description machine
+	// relations[i][j] is the PCIe relation of GPUs i and j, LinkNone on the
+	// diagonal; nvlinks[i][j] counts the NVLinks that connect them.
+	relations [][]relation
+	nvlinks   [][]int
+}
+
+// Names lists the built-in profiles in alphabetical order.
+func Names() []string {
+	entries, err := builtin.ReadDir("profiles")
+	if err != nil {
+		panic(fmt.Sprintf("fake: embedded profiles: %v", err))
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup returns a built-in profile. An unknown name is an error that lists
+// the known ones.
+//
+// The machines: dgx-a100 (8 A100 behind NVSwitch, EPYC in NPS4; the node of
+// each GPU as in https://github.com/NVIDIA/nccl/issues/1505), dgx-h100 (8 H100
+// behind NVSwitch, 2 nodes), pcie-8x2 (8 cards in pairs below PCIe switches, 2
+// sockets), gpu2 (2 cards on one host bridge), mig-a100 (one card partitioned,
+// one not), asym-3131 (3, 1, 3 and 1 GPUs on four nodes, as in
+// https://github.com/sgl-project/sglang/issues/13973).
+func Lookup(name string) (Profile, error) {
+	if !slices.Contains(Names(), name) {
+		return Profile{}, fmt.Errorf("no profile %q: the built-in ones are %s; others can be given as a JSON file",
+			name, strings.Join(Names(), ", "))
+	}
+	text, err := builtin.ReadFile("profiles/" + name + ".json")
+	if err != nil {
+		return Profile{}, fmt.Errorf("read built-in profile %q: %w", name, err)
+	}
+	return ParseProfile(text)
+}
+
+// Name returns the profile's own name.
+func (p Profile) Name() string { return p.description.Name }

@@ -1,0 +1,54 @@
+package fake
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// NVMLScript returns the machine's GPUs as the host nodeName has them, in the
+// language of the fake NVML library (test/nvml/README.md). Discovery through
+// that library finds what Inventory returns.
+func (p Profile) NVMLScript(nodeName string) []byte {
+	var out bytes.Buffer
+	m := p.description
+	fmt.Fprintf(&out, "# profile %s\ndriver %s\n", m.Name, m.Driver)
+	for i, g := range m.GPUs {
+		fmt.Fprintf(&out, "gpu %s\n  uuid %s\n  name %s\n  memory %d\n  numa %d\n",
+			g.PCIBusID, gpuUUID(nodeName, i), g.Model, g.Memory, g.NUMANode)
+		if m.NVLinks.Switched > 0 {
+			fmt.Fprintf(&out, "  nvlink switch %d\n", m.NVLinks.Switched)
+		} else {
+			for j, n := range p.nvlinks[i] {
+				if n > 0 {
+					fmt.Fprintf(&out, "  nvlink %s %d\n", m.GPUs[j].PCIBusID, n)
+				}
+			}
+		}
+		g.scriptMIG(&out, nodeName, i)
+	}
+	for i := range m.GPUs {
+		for j := range i {
+			fmt.Fprintf(&out, "ancestor %s %s %d\n", m.GPUs[j].PCIBusID, m.GPUs[i].PCIBusID, p.relations[i][j])
+		}
+	}
+	return out.Bytes()
+}
+
+func (g gpu) scriptMIG(out *bytes.Buffer, nodeName string, index int) {
+	switch {
+	case g.MIG == nil:
+		return
+	case !g.MIG.Enabled:
+		fmt.Fprintf(out, "  mig off\n")
+		return
+	}
+	fmt.Fprintf(out, "  mig on\n")
+	for i, instance := range g.MIG.Instances {
+		gpuSlices, computeSlices, err := migSlices(instance.Profile)
+		if err != nil {
+			panic(fmt.Sprintf("fake: a validated profile holds %v", err))
+		}
+		fmt.Fprintf(out, "  instance %s %s %d %d %d\n",
+			migUUID(nodeName, index, i), instance.Profile, instance.Memory/mebibyte, gpuSlices, computeSlices)
+	}
+}

@@ -1,0 +1,173 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/NVIDIA/go-nvml/pkg/dl"
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/musterd/muster/devices"
+)
+
+const defaultLibrary = "libnvidia-ml.so.1"
+
+// Source is an open NVML library. Between discoveries the library is shut
+// down, so that the driver can be reloaded and each discovery sees the cards
+// of its time.
+type Source struct {
+	path     string
+	numaNode func(busID string) (int, bool)
+
+	mu      sync.Mutex         // held over every call into the library
+	handle  *dl.DynamicLibrary // nil once closed
+	library nvml.Interface
+}
+
+// Open loads the library at libraryPath, "" for the one that the dynamic
+// linker finds, and asks it once whether the driver answers. It waits for the
+// driver, seconds on a host without persistence mode.
+//
+// A missing library or driver is ErrNoDriver. Other errors: the file is no
+// NVML library, the library and the kernel driver do not match, or this
+// process holds another NVML library.
+func Open(libraryPath string, opts ...Option) (*Source, error) {
+	if libraryPath == "" {
+		libraryPath = defaultLibrary
+	}
+	var o options
+	for _, apply := range opts {
+		apply(&o)
+	}
+	if err := refuseSecond(libraryPath); err != nil {
+		return nil, err
+	}
+	handle := dl.New(libraryPath, dl.RTLD_LAZY)
+	if err := handle.Open(); err != nil {
+		return nil, loadError(libraryPath, err)
+	}
+	s := &Source{
+		path: libraryPath, numaNode: o.numaNode,
+		handle: handle, library: nvml.New(nvml.WithLibraryPath(libraryPath)),
+	}
+	err := s.requireSymbols()
+	if err == nil {
+		err = s.start()
+	}
+	if err == nil {
+		err = s.stop()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// loadError tells a library that is not there from one that cannot be used.
+// A bare name is searched for by the linker, whose only answer is no.
+func loadError(path string, err error) error {
+	if strings.Contains(path, "/") {
+		if _, statErr := os.Stat(path); !errors.Is(statErr, fs.ErrNotExist) {
+			return fmt.Errorf("load NVML library %s: %w", path, err)
+		}
+	}
+	return fmt.Errorf("%w: load NVML library %s: %w", ErrNoDriver, path, err)
+}
+
+// requireSymbols checks the functions without which nothing can be told; all
+// drivers that Muster can use have them.
+func (s *Source) requireSymbols() error {
+	var missing []string
+	for _, name := range []string{
+		"nvmlInit_v2", "nvmlShutdown", "nvmlErrorString", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount_v2",
+		"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo",
+	} {
+		if !s.has(name) {
+			missing = append(missing, name)
+		}
+	}
+	if !s.has("nvmlDeviceGetPciInfo_v3") && !s.has("nvmlDeviceGetPciInfo_v2") {
+		missing = append(missing, "nvmlDeviceGetPciInfo_v3")
+	}
+	if missing != nil {
+		return fmt.Errorf("load NVML library %s: it is no NVML library, or older than Muster can use: it lacks %s",
+			s.path, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// has reports whether the library has a function of this name.
+func (s *Source) has(symbol string) bool { return s.handle.Lookup(symbol) == nil }
+
+// start has the library take up contact with the driver.
+func (s *Source) start() error {
+	ret := s.library.Init()
+	switch ret {
+	case nvml.SUCCESS:
+		return nil
+	case nvml.ERROR_LIBRARY_NOT_FOUND, nvml.ERROR_DRIVER_NOT_LOADED:
+		return fmt.Errorf("%w: NVML library %s: %w", ErrNoDriver, s.path, ret)
+	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		return fmt.Errorf("start NVML library %s: %w: the driver was upgraded under a running kernel module: reload the module or reboot", s.path, ret)
+	default:
+		return fmt.Errorf("start NVML library %s: %w", s.path, ret)
+	}
+}
+
+// stop ends what start began.
+func (s *Source) stop() error {
+	if ret := s.library.Shutdown(); ret != nvml.SUCCESS {
+		return fmt.Errorf("shut down NVML library %s: %w", s.path, ret)
+	}
+	return nil
+}
+
+// Discover asks the driver for all GPUs and returns those that can be used,
+// in an Inventory that passes Validate, and one warning for each fault: a card
+// that is lost, without a UUID or with another card's UUID is left out; what
+// the driver does not tell about a card is unknown. It waits for the driver.
+//
+// ErrNoDriver means that the driver has gone since Open; a later Discover
+// finds it again.
+func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handle == nil {
+		return nil, nil, fmt.Errorf("discover GPUs through %s: the source is closed", s.path)
+	}
+	if err := s.start(); err != nil {
+		return nil, nil, fmt.Errorf("discover GPUs: %w", err)
+	}
+	defer func() {
+		if stopErr := s.stop(); stopErr != nil {
+			inv, warnings, err = nil, nil, errors.Join(err, fmt.Errorf("discover GPUs: %w", stopErr))
+		}
+	}()
+	d := discovery{library: s.library, has: s.has, numaNode: s.numaNode}
+	inv, err = d.run()
+	if err != nil {
+		return nil, nil, fmt.Errorf("discover GPUs through %s: %w", s.path, err)
+	}
+	return inv, d.warnings, nil
+}
+
+// Close lets go of the library. It may be called more than once.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handle == nil {
+		return nil
+	}
+	handle := s.handle
+	s.handle = nil
+	if err := handle.Close(); err != nil {
+		return fmt.Errorf("close NVML library %s: %w", s.path, err)
+	}
+	return nil
+}

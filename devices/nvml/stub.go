@@ -1,0 +1,26 @@
+//go:build !cgo || !linux
+
+package nvml
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/musterd/muster/devices"
+)
+
+// Source would be an open NVML library. Programs built without cgo, or not for
+// Linux, cannot load one, so none is ever returned.
+type Source struct{}
+
+// Open returns ErrNoDriver, wrapped: this program was built without NVML.
+func Open(string, ...Option) (*Source, error) {
+	return nil, fmt.Errorf("%w: this program was built for %s without cgo, so it cannot load NVML: build it on Linux with CGO_ENABLED=1",
+		ErrNoDriver, runtime.GOOS)
+}
+
+// Discover returns ErrNoDriver.
+func (s *Source) Discover() (*devices.Inventory, []string, error) { return nil, nil, ErrNoDriver }
+
+// Close does nothing.
+func (s *Source) Close() error { return nil }

@@ -1,0 +1,54 @@
+// Package fit decides whether a request fits what is free on one host, and on
+// exactly which GPUs, CPUs and memory. The agent runs it for the verdict and
+// the coordinator for advice: on equal inputs the two cannot disagree.
+//
+// It does not decide whether the request may run (coordinator/quota does),
+// which host to prefer (coordinator/place does) or who owns what (the agent's
+// ledger does). It has no clock, goroutine, log or I/O, and no result depends
+// on map order or on floats.
+//
+// # GPUs
+//
+// Among all sets of the asked number of free devices that satisfy model,
+// memory, link requirement and NUMA policy, the best is chosen by, in order:
+//
+//  1. the best weakest link between two members, then the greatest sum of the
+//     links between all pairs (devices.Link compares as a number);
+//  2. the fewest NUMA nodes that hold the devices and have the CPU and memory
+//     asked for (not looked at under the policy none);
+//  3. the least harm: the greatest sum of the links that remain among the free
+//     devices, so that islands already broken are consumed first. A share goes
+//     to a partly used device before a fresh one, and there to the tightest;
+//  4. the lowest indices, compared as ascending lists.
+//
+// On hosts of up to 16 devices this choice is exact. On larger hosts (up to
+// 64) a set is grown greedily from every free device as seed, always by the
+// device with the best weakest link to the set, and the best of these sets is
+// taken by the same order; where a NUMA policy limits the nodes, this is
+// repeated within each allowed set of nodes. That is exact where links form
+// nested islands, as on all known large hosts.
+//
+// A device whose NUMA node is not known, or is no ordinary node of the
+// topology, counts as aligned with every node. Devices in MIG mode are not
+// handed out whole or in shares.
+//
+// # CPUs and memory
+//
+// The NUMA nodes are the fewest that include the devices' nodes and have the
+// CPU and memory; among equally few, those with enough whole CPUs, then the
+// nearest to each other, then (for requests without devices) those with the
+// fewest free devices, then the tightest, then the lowest. The devices' nodes
+// give their CPUs before the others; memory is on one node where one has it
+// all, else on those with the most free.
+//
+// A request of c millicores takes c/1000 whole CPUs: whole physical cores
+// first, together in the tightest L3 group that holds them, odd ones on cores
+// already split. The remainder goes to the tightest partly used CPU, else to a
+// fresh one; it is spread over several only where no single CPU can take it.
+// So no request is refused for CPU while the millicores free on the allowed
+// nodes suffice.
+//
+// Up to 16 ordinary NUMA nodes the choice of nodes is exact; beyond, sets of
+// more than two nodes are found greedily and the policy restricted refuses
+// nothing that needs more than two nodes.
+package fit

@@ -1,0 +1,107 @@
+package fit
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/musterd/muster/devices"
+)
+
+// maxExact is the most devices for which every subset is scored.
+const maxExact = 16
+
+// linkTable scores every set of up to maxExact devices by its links. It is
+// immutable and depends on the links alone, so hosts of one kind may share it.
+type linkTable struct {
+	links [][]devices.Link
+	// sum is the sum of the links between all pairs of a set, by its mask.
+	sum []uint16
+	// sets lists the masks of each size: best weakest link first, then the
+	// greatest sum, then the lowest indices. runs cuts each list into runs of
+	// equal weakest link and sum.
+	sets [maxExact + 1][]uint16
+	runs [maxExact + 1][]linkRun
+}
+
+// linkRun is a run of equally connected sets, ending before position end.
+type linkRun struct {
+	end     int32
+	weakest devices.Link
+}
+
+// noLink is the weakest link of a set without pairs: every requirement holds.
+const noLink = ^devices.Link(0)
+
+// newLinkTable scores all subsets of at most maxExact devices.
+func newLinkTable(links [][]devices.Link) *linkTable {
+	n := len(links)
+	t := &linkTable{links: links, sum: make([]uint16, 1<<n)}
+	weakest := make([]devices.Link, 1<<n)
+	weakest[0] = noLink
+	// keys sort by size, weakest link, sum and indices, each in its own bits.
+	keys := make([]uint64, 0, 1<<n)
+	for mask := range 1 << n {
+		size := bits.OnesCount(uint(mask))
+		if mask != 0 {
+			low := bits.TrailingZeros(uint(mask))
+			others := mask & (mask - 1)
+			sum, least := t.sum[others], weakest[others]
+			for rest := others; rest != 0; rest &= rest - 1 {
+				l := links[low][bits.TrailingZeros(uint(rest))]
+				sum += uint16(l)
+				least = min(least, l)
+			}
+			t.sum[mask], weakest[mask] = sum, least
+		}
+		keys = append(keys, uint64(size)<<40|uint64(noLink-weakest[mask])<<32|
+			uint64(^t.sum[mask])<<16|uint64(^bits.Reverse16(uint16(mask))))
+	}
+	slices.Sort(keys)
+	sets := make([]uint16, len(keys))
+	start := 0
+	for i, key := range keys {
+		sets[i] = bits.Reverse16(^uint16(key))
+		size := int(key >> 40)
+		if i+1 < len(keys) && keys[i+1]>>16 == key>>16 {
+			continue
+		}
+		t.runs[size] = append(t.runs[size], linkRun{end: int32(i + 1 - start), weakest: weakest[sets[i]]})
+		if i+1 == len(keys) || int(keys[i+1]>>40) != size {
+			t.sets[size] = sets[start : i+1]
+			start = i + 1
+		}
+	}
+	return t
+}
+
+// sameLinks reports whether the table was made for these links.
+func (t *linkTable) sameLinks(links [][]devices.Link) bool {
+	return t != nil && slices.EqualFunc(t.links, links, slices.Equal[[]devices.Link])
+}
+
+// connected reports whether among is a superset of some set of the given size
+// whose weakest link is at least required.
+func (t *linkTable) connected(size int, among uint16, required devices.Link) bool {
+	if size > len(t.links) {
+		return false
+	}
+	from := int32(0)
+	for _, run := range t.runs[size] {
+		if run.weakest < required {
+			return false
+		}
+		for _, set := range t.sets[size][from:run.end] {
+			if set&^among == 0 {
+				return true
+			}
+		}
+		from = run.end
+	}
+	return false
+}
+
+// lower reports whether the ascending indices of a come before those of b.
+func lower(a, b uint64) bool {
+	differ := a ^ b
+	return a&(differ&-differ) != 0
+}

@@ -1,0 +1,147 @@
+package fit_test
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is fit's naive twin: it tries everything and shares no code with
+// the package. Hosts have at most 8 devices and 4 nodes.
+
+// choice is a set of devices and its scores, in the order they count.
+type choice struct {
+	gpus    []int
+	weakest devices.Link // more is better
+	linkSum int          // more is better
+	nodes   int          // less is better
+	shared  resource.Milli
+	left    int // more is better
+}
+
+func (a choice) compare(b choice) int {
+	return cmp.Or(cmp.Compare(b.weakest, a.weakest), cmp.Compare(b.linkSum, a.linkSum), cmp.Compare(a.nodes, b.nodes),
+		cmp.Compare(a.shared, b.shared), cmp.Compare(b.left, a.left), slices.Compare(a.gpus, b.gpus))
+}
+
+// naive answers which devices Assign must choose; ok is whether it may.
+func naive(h *fit.Host, f *fit.Free, req resource.Request) (best choice, ok bool) {
+	limit := len(h.Topology().Nodes) + 1
+	switch req.NUMA {
+	case resource.NUMASingleNode:
+		limit = 1
+	case resource.NUMARestricted:
+		empty := h.NewFree()
+		empty.Unhealthy = 0
+		limit = -1
+		for _, c := range choices(h, empty, req) {
+			if limit < 0 || c.nodes < limit {
+				limit = c.nodes
+			}
+		}
+	}
+	for _, c := range choices(h, f, req) {
+		if c.nodes > limit {
+			continue
+		}
+		if req.NUMA == resource.NUMANone {
+			c.nodes = 0
+		}
+		if !ok || c.compare(best) < 0 {
+			best, ok = c, true
+		}
+	}
+	return best, ok
+}
+
+// choices lists every set of devices that could serve, under no NUMA policy.
+func choices(h *fit.Host, f *fit.Free, req resource.Request) []choice {
+	inv := h.Inventory()
+	want := req.GPUs
+	if req.GPUShare > 0 {
+		want = 1
+	}
+	var all []choice
+	for mask := range 1 << len(inv.Devices) {
+		if bits.OnesCount(uint(mask)) != want {
+			continue
+		}
+		c := choice{weakest: 255}
+		good := true
+		nodes := map[int]bool{}
+		for i, d := range inv.Devices {
+			if mask&(1<<i) == 0 {
+				continue
+			}
+			c.gpus = append(c.gpus, i)
+			good = good && f.Unhealthy&(1<<i) == 0 && !d.MIG.Enabled && d.Memory >= req.GPUMemory &&
+				(req.GPUModel == "" || req.GPUModel == d.Model)
+			if req.GPUShare > 0 {
+				good = good && f.GPU[i] >= req.GPUShare
+				c.shared = f.GPU[i]
+			} else {
+				good = good && f.GPU[i] == resource.WholeDevice
+			}
+			if d.NUMANode >= 0 {
+				nodes[d.NUMANode] = true
+			}
+			for _, j := range c.gpus[:len(c.gpus)-1] {
+				c.weakest = min(c.weakest, inv.Links[i][j])
+				c.linkSum += int(inv.Links[i][j])
+			}
+		}
+		good = good && (req.Link != resource.LinkSwitch || c.weakest >= devices.LinkPIX)
+		good = good && (req.Link != resource.LinkNVLink || c.weakest.NVLinks() > 0)
+		if !good {
+			continue
+		}
+		// What remains idle, by pairs.
+		for i := range inv.Devices {
+			for j := range i {
+				if idle(f, i) && idle(f, j) && mask&(1<<i) == 0 && mask&(1<<j) == 0 {
+					c.left += int(inv.Links[i][j])
+				}
+			}
+		}
+		if c.nodes = fewestNodes(h, f, req, nodes); c.nodes >= 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func idle(f *fit.Free, i int) bool {
+	return f.GPU[i] == resource.WholeDevice && f.Unhealthy&(1<<i) == 0
+}
+
+// fewestNodes is the least number of nodes that include must and have the CPU
+// and memory, or -1.
+func fewestNodes(h *fit.Host, f *fit.Free, req resource.Request, must map[int]bool) int {
+	t := h.Topology()
+	best := -1
+	for mask := range 1 << len(t.Nodes) {
+		var cpu resource.Millicores
+		var memory resource.Bytes
+		good := true
+		for n, node := range t.Nodes {
+			if mask&(1<<n) == 0 {
+				good = good && !must[node.ID]
+				continue
+			}
+			memory += f.Memory[n]
+			for i, c := range t.CPUs {
+				if c.NUMA == node.ID {
+					cpu += f.CPU[i]
+				}
+			}
+		}
+		if n := bits.OnesCount(uint(mask)); good && cpu >= req.CPU && memory >= req.Memory && (best < 0 || n < best) {
+			best = n
+		}
+	}
+	return best
+}

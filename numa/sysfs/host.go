@@ -1,0 +1,73 @@
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode"
+)
+
+// Host is a host's identity. A field is "" where the tree does not tell it.
+type Host struct {
+	Hostname string
+	BootID   string // the kernel's random UUID of this boot, in lower case
+	Kernel   string // its release, e.g. "6.1.0-28-amd64"
+}
+
+// ReadHost reads the host's identity from proc/sys/kernel, with a Warning for
+// each field that is absent or malformed. It blocks on the file system alone.
+func ReadHost(fsys fs.FS) (Host, []Warning) {
+	r := newReader(fsys)
+	h := Host{
+		Hostname: r.word("proc/sys/kernel/hostname"),
+		BootID:   r.word("proc/sys/kernel/random/boot_id"),
+		Kernel:   r.word("proc/sys/kernel/osrelease"),
+	}
+	if h.BootID != "" && !isUUID(h.BootID) {
+		r.warn("proc/sys/kernel/random/boot_id", "%.40q is not a UUID; unknown", h.BootID)
+		h.BootID = ""
+	}
+	return h, r.faults()
+}
+
+// word reads one short printable word, "" with a warning where there is none.
+func (r *reader) word(path string) string {
+	text, err := r.text(path)
+	if err == nil {
+		err = checkWord(text)
+	}
+	if err != nil {
+		r.warn(path, "%v; unknown", err)
+		return ""
+	}
+	return text
+}
+
+// checkWord refuses what could not stand in a name or on a terminal.
+func checkWord(text string) error {
+	const most = 255 // more than the 64 of struct utsname
+	switch {
+	case text == "":
+		return errors.New("empty")
+	case len(text) > most:
+		return fmt.Errorf("%d bytes are more than %d", len(text), most)
+	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) || unicode.IsSpace(c) }):
+		return fmt.Errorf("%.40q holds spaces or characters that cannot be printed", text)
+	}
+	return nil
+}
+
+// isUUID reports whether text is 8-4-4-4-12 hexadecimal digits in lower case.
+func isUUID(text string) bool {
+	parts := strings.Split(text, "-")
+	if len(parts) != 5 {
+		return false
+	}
+	for i, want := range [...]int{8, 4, 4, 4, 12} {
+		if len(parts[i]) != want || !hexadecimal(parts[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,205 @@
+package sysfs
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+const nodeDir = "sys/devices/system/node"
+
+// nodeLayout is which nodes there are.
+//
+// Invariant: columns ascend; nodes are the columns that have a folder.
+type nodeLayout struct {
+	columns []int // the kernel's online nodes, in the order of a distance row
+	nodes   []int // those that can be read
+}
+
+func nodePath(id int, rest string) string { return nodeDir + "/node" + strconv.Itoa(id) + rest }
+
+// nodeLayout finds the nodes; ok is false on a host without NUMA.
+func (r *reader) nodeLayout() (layout nodeLayout, ok bool) {
+	folders, err := r.folders(nodeDir, "node", maxNode)
+	if absent(err) {
+		return nodeLayout{}, false
+	}
+	if err != nil {
+		r.warn(nodeDir, "%v; taken as a host without NUMA", err)
+		return nodeLayout{}, false
+	}
+	online, err := r.list(nodeDir+"/online", maxNode)
+	if err != nil {
+		r.warn(nodeDir+"/online", "%v; the nodes that have a folder are taken instead: %q", err, brief(folders))
+		online = folders
+	}
+	if missing := online.Minus(folders); !missing.IsEmpty() {
+		r.warn(nodeDir+"/online", "nodes %s have no folder; they are left out", brief(missing))
+	}
+	if excess := folders.Minus(online); !excess.IsEmpty() {
+		r.warn(nodeDir+"/online", "nodes %s have a folder but are not online; they are left out", brief(excess))
+	}
+	nodes := online.Intersect(folders)
+	if nodes.IsEmpty() {
+		r.warn(nodeDir, "shows no node; taken as a host without NUMA")
+		return nodeLayout{}, false
+	}
+	return nodeLayout{columns: online.Members(), nodes: nodes.Members()}, true
+}
+
+// onlyNode is the one node of a host without NUMA.
+func (r *reader) onlyNode(sets cpuSets) []numa.Node {
+	const dir = "sys/kernel/mm/hugepages"
+	memory, _ := r.memory("proc/meminfo")
+	return []numa.Node{{ID: 0, CPUs: sets.present.Clone(), Memory: memory, Hugepages: r.hugepages(dir)}}
+}
+
+// homes is where CPUs belong.
+type homes struct {
+	of     map[int]int // the node of a CPU
+	unread bitset.Set  // nodes whose CPUs could not be read
+}
+
+// homes finds the node of each present CPU: from the nodes' CPU lists, which
+// leave out offline CPUs, then from the link in the CPU's own folder, which
+// stays. A CPU that two nodes claim gets none.
+func (r *reader) homes(layout nodeLayout, sets cpuSets) homes {
+	h := homes{of: make(map[int]int, sets.present.Len())}
+	var contested, homeless bitset.Set
+	for _, node := range layout.nodes {
+		listed, path, ok := r.nodeCPUs(node)
+		if !ok {
+			h.unread.Add(node)
+			continue
+		}
+		if excess := listed.Minus(sets.present); !excess.IsEmpty() {
+			r.warn(path, "cpus %s are not present; they are left out", brief(excess))
+		}
+		for id := range listed.Intersect(sets.present).All() {
+			if _, taken := h.of[id]; taken {
+				contested.Add(id)
+			}
+			h.of[id] = node
+		}
+	}
+	for id := range sets.present.All() {
+		if contested.Has(id) {
+			delete(h.of, id)
+			continue
+		}
+		if _, known := h.of[id]; known {
+			continue
+		}
+		if node, ok := r.linkedNode(id, sets); ok && slices.Contains(layout.nodes, node) {
+			h.of[id] = node
+		} else if sets.online.Has(id) {
+			homeless.Add(id)
+		}
+	}
+	if !contested.IsEmpty() {
+		r.warn(nodeDir, "several nodes list cpus %s; their node is unknown", brief(contested))
+	}
+	if !homeless.IsEmpty() {
+		r.warn(nodeDir, "no node lists cpus %s; their node is unknown", brief(homeless))
+	}
+	return h
+}
+
+// nodeCPUs reads a node's CPUs and says from which file.
+func (r *reader) nodeCPUs(node int) (cpus bitset.Set, path string, ok bool) {
+	path = nodePath(node, "/cpulist")
+	cpus, err := r.list(path, maxCPU)
+	if err == nil {
+		return cpus, path, true
+	}
+	mapPath := nodePath(node, "/cpumap")
+	cpus, mapErr := r.mask(mapPath, maxCPU)
+	if !absent(err) || mapErr != nil {
+		r.warn(path, "%v", err)
+	}
+	if mapErr == nil {
+		return cpus, mapPath, true
+	}
+	r.warn(mapPath, "%v; the CPUs of node %d are unknown", mapErr, node)
+	return bitset.Set{}, path, false
+}
+
+// linkedNode is the one node that a CPU's folder links to.
+func (r *reader) linkedNode(id int, sets cpuSets) (node int, ok bool) {
+	if !sets.folders.Has(id) {
+		return numa.Unknown, false
+	}
+	links, err := r.folders(cpuPath(id, ""), "node", maxNode)
+	if err != nil {
+		r.warn(cpuPath(id, ""), "%v; its node is unknown", err)
+		return numa.Unknown, false
+	}
+	if links.Len() > 1 {
+		r.warn(cpuPath(id, ""), "links to nodes %s; its node is unknown", brief(links))
+		return numa.Unknown, false
+	}
+	return links.Min(), links.Len() == 1
+}
+
+// nodes reads memory and hugepages of each node and compares the kernel's
+// summaries with what the nodes themselves tell.
+func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node {
+	hasCPU, hasCPUErr := r.list(nodeDir+"/has_cpu", maxNode)
+	hasMemory, hasMemoryErr := r.list(nodeDir+"/has_memory", maxNode)
+	members := make(map[int]bitset.Set, len(layout.nodes))
+	var withOnline bitset.Set
+	unplaced := sets.present.Minus(sets.online)
+	for id, node := range homes.of {
+		set := members[node]
+		set.Add(id)
+		members[node] = set
+		unplaced.Remove(id)
+		if sets.online.Has(id) {
+			withOnline.Add(node)
+		}
+	}
+	var cpuOdd, memoryOdd bitset.Set
+	var ordinary, special bool // whether any memory is
+	nodes := make([]numa.Node, 0, len(layout.nodes))
+	for _, id := range layout.nodes {
+		n := numa.Node{ID: id, CPUs: members[id], Hugepages: r.hugepages(nodePath(id, "/hugepages"))}
+		memory, known := r.memory(nodePath(id, "/meminfo"))
+		n.Memory = memory
+		hasSome := memory > 0 || !known && hasMemory.Has(id)
+		if known && hasMemoryErr == nil && hasMemory.Has(id) != hasSome {
+			memoryOdd.Add(id)
+		}
+		if !homes.unread.Has(id) && hasCPUErr == nil && hasCPU.Has(id) != withOnline.Has(id) {
+			cpuOdd.Add(id)
+		}
+		// has_cpu decides only where the node's own list cannot be read.
+		cpuless := n.CPUs.IsEmpty() && !(homes.unread.Has(id) && hasCPU.Has(id))
+		n.MemoryOnly = cpuless && hasSome
+		ordinary = ordinary || hasSome && !n.MemoryOnly
+		special = special || n.MemoryOnly
+		if n.MemoryOnly && !unplaced.IsEmpty() {
+			r.warn(nodePath(id, ""), "has memory and no CPU, while the node of the offline cpus %s is unknown; taken as memory only", brief(unplaced))
+		}
+		nodes = append(nodes, n)
+	}
+	if !ordinary && special {
+		r.warn(nodeDir, "no node that has CPUs has memory, so none of the host's memory is ordinary and none can be offered")
+	}
+	r.summary("has_cpu", hasCPUErr, cpuOdd)
+	r.summary("has_memory", hasMemoryErr, memoryOdd)
+	return nodes
+}
+
+// summary warns where one of the kernel's summary files is broken or disagrees
+// with odd nodes. Kernels before 3.8 lack has_memory, some captures both.
+func (r *reader) summary(name string, err error, odd bitset.Set) {
+	path := nodeDir + "/" + name
+	switch {
+	case err != nil && !absent(err):
+		r.warn(path, "%v; not needed", err)
+	case !odd.IsEmpty():
+		r.warn(path, "disagrees with the files of nodes %s, which are believed", brief(odd))
+	}
+}

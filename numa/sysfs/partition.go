@@ -1,0 +1,157 @@
+package sysfs
+
+import (
+	"crypto/sha256"
+
+	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// A groupFile is one of the files by which kernels of several ages tell the
+// same group of CPUs.
+type groupFile struct {
+	name   string
+	isMask bool
+}
+
+var (
+	siblingFiles = []groupFile{{"core_cpus_list", false}, {"thread_siblings_list", false}, {"core_cpus", true}, {"thread_siblings", true}}
+	l3Files      = []groupFile{{"shared_cpu_list", false}, {"shared_cpu_map", true}}
+)
+
+// partition gathers what each CPU says about the group (core, L3) it belongs
+// to. Where all is well the distinct answers are disjoint; two answers that
+// overlap contradict each other, and then neither is believed.
+//
+// Invariant: claims[cpu] and owner[cpu] index groups; every group holds
+// present CPUs only.
+type partition struct {
+	files    []groupFile
+	first    int // the file that answered last
+	present  bitset.Set
+	groups   []bitset.Set
+	paths    []string // where each group was first read
+	byText   map[string]int
+	bySet    map[[sha256.Size]byte]int
+	claims   map[int]int
+	owner    map[int]int // after settle: the undisputed group of a CPU
+	disputed []bool
+	number   []int // after settle: undisputed groups counted by least CPU
+}
+
+func newPartition(files []groupFile, present bitset.Set) *partition {
+	return &partition{
+		files: files, present: present,
+		byText: map[string]int{}, bySet: map[[sha256.Size]byte]int{}, claims: map[int]int{},
+	}
+}
+
+// claim reads the group of one CPU from the first good file in dir, and
+// reports whether there was one.
+func (r *reader) claim(p *partition, id int, dir string) bool {
+	for i := range p.files {
+		which := (p.first + i) % len(p.files)
+		file := p.files[which]
+		path := dir + file.name
+		text, err := r.text(path)
+		if absent(err) {
+			continue
+		}
+		var group int
+		if err == nil {
+			group, err = r.intern(p, text, path, file.isMask)
+		}
+		if err != nil {
+			r.warn(path, "%v", err)
+			continue
+		}
+		if !p.groups[group].Has(id) {
+			r.warn(path, "names cpus %s, but not cpu %d itself", brief(p.groups[group]), id)
+			continue
+		}
+		p.first = which
+		p.claims[id] = group
+		return true
+	}
+	return false
+}
+
+// intern returns the group that text describes; equal groups are one.
+func (r *reader) intern(p *partition, text, path string, isMask bool) (int, error) {
+	key := text
+	if isMask {
+		key = "mask " + text
+	}
+	if group, ok := p.byText[key]; ok {
+		return group, nil
+	}
+	parse := parseList
+	if isMask {
+		parse = parseMask
+	}
+	set, err := r.bounded(path, maxCPU)(parse(text, maxCPU))
+	if err != nil {
+		return 0, err
+	}
+	set = set.Intersect(p.present)
+	sum := sha256.Sum256([]byte(set.String()))
+	group, ok := p.bySet[sum]
+	if !ok {
+		group = len(p.groups)
+		p.groups = append(p.groups, set)
+		p.paths = append(p.paths, path)
+		p.bySet[sum] = group
+	}
+	p.byText[key] = group
+	return group, nil
+}
+
+// settle finds the groups that nothing contradicts and numbers them. what ends
+// the warning about the others.
+func (r *reader) settle(p *partition, what string) {
+	p.owner = map[int]int{}
+	p.disputed = make([]bool, len(p.groups))
+	// A group that nobody claims any more (its reader was not in it) counts
+	// for nothing.
+	claimed := make([]bool, len(p.groups))
+	for _, group := range p.claims {
+		claimed[group] = true
+	}
+	for group, set := range p.groups {
+		if !claimed[group] {
+			continue
+		}
+		for id := range set.All() {
+			rival, taken := p.owner[id]
+			if !taken {
+				p.owner[id] = group
+				continue
+			}
+			if !p.disputed[group] {
+				r.warn(p.paths[group], "cpus %s contradict %s, which names cpus %s as %s", brief(set), p.paths[rival], brief(p.groups[rival]), what)
+			}
+			p.disputed[group], p.disputed[rival] = true, true
+		}
+	}
+	p.number = make([]int, len(p.groups))
+	for group := range p.number {
+		p.number[group] = numa.Unknown
+	}
+	next := 0
+	for id := range p.present.All() {
+		if group, ok := p.owner[id]; ok && !p.disputed[group] && p.number[group] == numa.Unknown {
+			p.number[group] = next
+			next++
+		}
+	}
+}
+
+// group returns a CPU's undisputed group and its number. A CPU that said
+// nothing belongs to the group that names it.
+func (p *partition) group(id int) (number int, members bitset.Set, ok bool) {
+	group, ok := p.owner[id]
+	if !ok || p.disputed[group] {
+		return numa.Unknown, bitset.Set{}, false
+	}
+	return p.number[group], p.groups[group], true
+}

@@ -1,0 +1,464 @@
+//go:build ignore
+
+/*
+ * A fake libnvidia-ml.so.1: GPUs that a script describes, behind the part of
+ * NVML's binary interface that devices/nvml calls. README.md beside this file
+ * holds the script's language. Build:
+ *
+ *   gcc -shared -fPIC -pthread -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so.1 fakenvml.c
+ *
+ * With -DOLD_DRIVER it lacks the functions that came after the R418 drivers,
+ * so that a caller that does not look symbols up first dies as it would there.
+ *
+ * As with the real library, nvmlInit fixes which GPUs there are until the last
+ * nvmlShutdown; what becomes of those shows at once. A GPU that leaves the
+ * script while the library is up is lost, one that enters it waits for the
+ * next nvmlInit. Every function takes one lock and looks at the script's
+ * modification time, so calls may come from any thread.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fakescript.h"
+
+/* NVML's binary interface: layouts of nvml.h, version 13. */
+enum { TOPOLOGY_SYSTEM = 50 };
+
+typedef struct {
+    char busIdLegacy[16];
+    unsigned int domain, bus, device, pciDeviceId, pciSubSystemId;
+    char busId[32];
+} nvmlPciInfo_t;
+_Static_assert(sizeof(nvmlPciInfo_t) == 68, "nvmlPciInfo_t");
+_Static_assert(offsetof(nvmlPciInfo_t, busId) == 36, "nvmlPciInfo_t.busId");
+
+typedef struct {
+    unsigned long long total, free, used;
+} nvmlMemory_t;
+_Static_assert(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
+
+typedef struct {
+    unsigned int multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount,
+        sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
+    unsigned long long memorySizeMB;
+} nvmlDeviceAttributes_t;
+_Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "nvmlDeviceAttributes_t");
+
+/* A handle names a GPU that was there at nvmlInit, or one of its instances. */
+struct handle { int gpu, instance; };
+typedef struct handle *nvmlDevice_t;
+enum { WHOLE = -1 };
+
+/* mu guards everything below it. */
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static struct script script, incoming;
+static nvmlReturn_t script_state = DRIVER_NOT_LOADED;
+static struct stat script_stat;
+static int references, attached_len;
+static struct address attached[MAX_GPUS];
+static struct handle handles[MAX_GPUS][MAX_INSTANCES + 1];
+
+static nvmlReturn_t parse_file(const char *path, FILE *file)
+{
+    char line[512], shown[512];
+    memset(&incoming, 0, sizeof incoming);
+    for (int number = 1; fgets(line, sizeof line, file) != NULL; number++) {
+        strcpy(shown, line);
+        if (!parse_line(&incoming, line)) {
+            shown[strcspn(shown, "\n")] = '\0';
+            fprintf(stderr, "fake NVML: %s:%d: cannot read \"%s\"\n", path, number, shown);
+            return UNKNOWN;
+        }
+    }
+    script = incoming;
+    return OK;
+}
+
+/* refresh reads the script again where it changed. No script, no driver. */
+static void refresh(void)
+{
+    struct stat now;
+    const char *path = getenv("MUSTER_FAKE_NVML");
+    if (path == NULL || stat(path, &now) != 0) {
+        script_state = DRIVER_NOT_LOADED;
+        memset(&script_stat, 0, sizeof script_stat);
+        return;
+    }
+    if (now.st_ino == script_stat.st_ino && now.st_size == script_stat.st_size &&
+        now.st_mtim.tv_sec == script_stat.st_mtim.tv_sec && now.st_mtim.tv_nsec == script_stat.st_mtim.tv_nsec)
+        return;
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        script_state = DRIVER_NOT_LOADED;
+        return;
+    }
+    script_state = parse_file(path, file);
+    script_stat = now;
+    fclose(file);
+}
+
+static nvmlReturn_t up(void)
+{
+    refresh();
+    return references > 0 ? script_state : UNINITIALIZED;
+}
+
+/* find resolves a handle to the script's GPU, and to an instance for a MIG
+ * handle (*instance is NULL for a whole GPU). */
+static nvmlReturn_t find(nvmlDevice_t device, enum call call, struct gpu **gpu, struct instance **instance)
+{
+    nvmlReturn_t ret = up();
+    if (ret != OK)
+        return ret;
+    struct handle *first = &handles[0][0];
+    if (device < first || device >= first + MAX_GPUS * (MAX_INSTANCES + 1) || device->gpu >= attached_len)
+        return INVALID_ARGUMENT;
+    *gpu = NULL;
+    for (int i = 0; i < script.gpus_len; i++) {
+        if (same_address(script.gpus[i].pci, attached[device->gpu]))
+            *gpu = &script.gpus[i];
+    }
+    if (*gpu == NULL)
+        return GPU_IS_LOST;
+    if ((*gpu)->fail[call] != OK)
+        return (*gpu)->fail[call];
+    if (device->instance != WHOLE && device->instance >= (*gpu)->instances_len)
+        return NOT_FOUND;
+    *instance = device->instance == WHOLE ? NULL : &(*gpu)->instances[device->instance];
+    return OK;
+}
+
+static nvmlReturn_t answer(char *to, unsigned int length, const char *format, ...)
+{
+    va_list arguments;
+    if (to == NULL)
+        return INVALID_ARGUMENT;
+    va_start(arguments, format);
+    int written = vsnprintf(to, length, format, arguments);
+    va_end(arguments);
+    return written >= (int)length ? INSUFFICIENT_SIZE : OK;
+}
+
+static nvmlReturn_t unlock(nvmlReturn_t ret)
+{
+    pthread_mutex_unlock(&mu);
+    return ret;
+}
+
+/* NVML's functions. */
+static nvmlReturn_t start(void)
+{
+    refresh();
+    if (references == 0) {
+        if (script_state != OK)
+            return script_state;
+        if (script.init != OK)
+            return script.init;
+        attached_len = script.gpus_len;
+        for (int i = 0; i < attached_len; i++) {
+            attached[i] = script.gpus[i].pci;
+            for (int j = 0; j <= MAX_INSTANCES; j++)
+                handles[i][j] = (struct handle){i, j - 1};
+        }
+    }
+    references++;
+    return OK;
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+    pthread_mutex_lock(&mu);
+    return unlock(start());
+}
+
+nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+    (void)flags;
+    return nvmlInit_v2();
+}
+
+nvmlReturn_t nvmlShutdown(void)
+{
+    pthread_mutex_lock(&mu);
+    if (references == 0)
+        return unlock(UNINITIALIZED);
+    references--;
+    return unlock(OK);
+}
+
+const char *nvmlErrorString(nvmlReturn_t code)
+{
+    switch (code) {
+    case OK: return "The operation was successful";
+    case UNINITIALIZED: return "Uninitialized";
+    case INVALID_ARGUMENT: return "Invalid Argument";
+    case NOT_SUPPORTED: return "Not Supported";
+    case NOT_FOUND: return "Not Found";
+    case INSUFFICIENT_SIZE: return "Insufficient Size";
+    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
+    case GPU_IS_LOST: return "GPU is lost";
+    case 18: return "Driver/library version mismatch";
+    default: return "Unknown Error";
+    }
+}
+
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = up();
+    return unlock(ret != OK ? ret : answer(version, length, "%s", script.driver));
+}
+
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
+{
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = up();
+    return unlock(ret != OK ? ret : answer(version, length, "13.%s", script.driver));
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = up();
+    *count = ret == OK ? (unsigned int)attached_len : 0;
+    return unlock(ret);
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    if (index >= (unsigned int)attached_len)
+        return unlock(references > 0 ? INVALID_ARGUMENT : UNINITIALIZED);
+    *device = &handles[index][0];
+    return unlock(find(*device, CALL_HANDLE, &gpu, &instance));
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_UUID, &gpu, &instance);
+    return unlock(ret != OK ? ret : answer(uuid, length, "%s", instance == NULL ? gpu->uuid : instance->uuid));
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_NAME, &gpu, &instance);
+    if (ret != OK)
+        return unlock(ret);
+    if (instance == NULL)
+        return unlock(answer(name, length, "%s", gpu->name));
+    if (strcmp(instance->profile, "-") == 0) /* as drivers before R470 */
+        return unlock(answer(name, length, "%s", gpu->name));
+    return unlock(answer(name, length, "%s MIG %s", gpu->name, instance->profile));
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_MEMORY, &gpu, &instance);
+    if (ret != OK)
+        return unlock(ret);
+    unsigned long long total = instance == NULL ? gpu->memory : instance->mebibytes << 20;
+    *memory = (nvmlMemory_t){total, total, 0};
+    return unlock(OK);
+}
+
+static nvmlReturn_t pci_info(nvmlDevice_t device, nvmlPciInfo_t *pci, size_t size)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    nvmlPciInfo_t out = {0};
+    nvmlReturn_t ret = find(device, CALL_PCI, &gpu, &instance);
+    if (ret != OK)
+        return ret;
+    struct address a = gpu->pci;
+    out.domain = a.domain;
+    out.bus = a.bus;
+    out.device = a.device;
+    answer(out.busIdLegacy, sizeof out.busIdLegacy, "%04X:%02X:%02X.%X", a.domain & 0xffff, a.bus & 0xff, a.device & 0x1f, a.function & 7);
+    answer(out.busId, sizeof out.busId, "%08X:%02X:%02X.%X", a.domain, a.bus, a.device, a.function);
+    memcpy(pci, &out, size);
+    return OK;
+}
+
+#ifdef OLD_DRIVER
+/* Version 2 ends before busId. */
+nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+    pthread_mutex_lock(&mu);
+    return unlock(pci_info(device, pci, offsetof(nvmlPciInfo_t, busId)));
+}
+#else
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+    pthread_mutex_lock(&mu);
+    return unlock(pci_info(device, pci, sizeof *pci));
+}
+#endif
+
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, int *level)
+{
+    struct gpu *gpu_a, *gpu_b;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(a, CALL_ANCESTOR, &gpu_a, &instance);
+    if (ret == OK)
+        ret = find(b, CALL_ANCESTOR, &gpu_b, &instance);
+    if (ret != OK)
+        return unlock(ret);
+    *level = gpu_a == gpu_b ? 0 : TOPOLOGY_SYSTEM;
+    for (int i = 0; i < script.ancestors_len; i++) {
+        struct ancestor *x = &script.ancestors[i];
+        if ((same_address(x->a, gpu_a->pci) && same_address(x->b, gpu_b->pci)) ||
+            (same_address(x->a, gpu_b->pci) && same_address(x->b, gpu_a->pci)))
+            *level = x->level;
+    }
+    return unlock(OK);
+}
+
+static nvmlReturn_t find_link(nvmlDevice_t device, unsigned int index, struct link **link)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    nvmlReturn_t ret = find(device, CALL_NVLINK, &gpu, &instance);
+    if (ret != OK)
+        return ret;
+    if (gpu->links_len == 0)
+        return NOT_SUPPORTED;
+    if (index >= (unsigned int)gpu->links_len)
+        return INVALID_ARGUMENT;
+    *link = &gpu->links[index];
+    return OK;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int index, int *active)
+{
+    struct link *link;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find_link(device, index, &link);
+    if (ret == OK)
+        *active = link->active;
+    return unlock(ret);
+}
+
+#ifdef OLD_DRIVER
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int index, nvmlPciInfo_t *pci)
+#else
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int index, nvmlPciInfo_t *pci)
+#endif
+{
+    struct link *link;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find_link(device, index, &link);
+    if (ret != OK || !link->active)
+        return unlock(ret != OK ? ret : NOT_SUPPORTED);
+    struct address a = link->peer;
+    if (link->remote == REMOTE_SWITCH)
+        a = (struct address){0xfffe, index % 6, 0, 0}; /* no GPU is there */
+    memset(pci, 0, offsetof(nvmlPciInfo_t, busId));
+    pci->domain = a.domain;
+    pci->bus = a.bus;
+    pci->device = a.device;
+#ifndef OLD_DRIVER
+    answer(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.%X", a.domain, a.bus, a.device, a.function);
+#endif
+    return unlock(OK);
+}
+
+#ifndef OLD_DRIVER
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int index, int *type)
+{
+    struct link *link;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find_link(device, index, &link);
+    if (ret == OK)
+        *type = link->remote;
+    return unlock(ret);
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes, unsigned int scope)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    (void)scope;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_NUMA, &gpu, &instance);
+    if (ret != OK || gpu->numa == NUMA_UNKNOWN)
+        return unlock(ret != OK ? ret : NOT_SUPPORTED);
+    memset(nodes, 0, words * sizeof *nodes);
+    unsigned int bits = 8 * sizeof *nodes;
+    if (gpu->numa == NUMA_ANY)
+        nodes[0] = 3;
+    else if ((unsigned int)gpu->numa / bits < words)
+        nodes[gpu->numa / bits] = 1UL << (gpu->numa % bits);
+    return unlock(OK);
+}
+
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
+    if (ret != OK || gpu->mig == MIG_ABSENT)
+        return unlock(ret != OK ? ret : NOT_SUPPORTED);
+    *current = *pending = gpu->mig == MIG_ON;
+    return unlock(OK);
+}
+
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
+    if (ret == OK)
+        *count = gpu->mig == MIG_ON ? MAX_INSTANCES : 0;
+    return unlock(ret);
+}
+
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *out)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
+    if (ret != OK)
+        return unlock(ret);
+    if (instance != NULL || index >= MAX_INSTANCES)
+        return unlock(INVALID_ARGUMENT);
+    if (index >= (unsigned int)gpu->instances_len)
+        return unlock(NOT_FOUND);
+    *out = &handles[device->gpu][index + 1];
+    return unlock(OK);
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    pthread_mutex_lock(&mu);
+    nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
+    if (ret != OK || instance == NULL)
+        return unlock(ret != OK ? ret : NOT_SUPPORTED);
+    memset(attributes, 0, sizeof *attributes);
+    attributes->gpuInstanceSliceCount = instance->gpu_slices;
+    attributes->computeInstanceSliceCount = instance->compute_slices;
+    attributes->memorySizeMB = instance->mebibytes;
+    return unlock(OK);
+}
+#endif

@@ -1,0 +1,225 @@
+//go:build ignore
+
+/*
+ * The language of the fake library's scripts: what a script can say (struct
+ * script) and how one line of it is read (parse_line). README.md beside this
+ * file describes it for people. fakenvml.c includes this file once.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_GPUS = 64,
+    MAX_LINKS = 36,
+    MAX_INSTANCES = 16,
+    MAX_ANCESTORS = MAX_GPUS * (MAX_GPUS - 1) / 2,
+    MAX_TEXT = 96,
+};
+
+/* Numbers of nvml.h, version 13. */
+typedef int nvmlReturn_t;
+enum {
+    OK = 0,
+    UNINITIALIZED = 1,
+    INVALID_ARGUMENT = 2,
+    NOT_SUPPORTED = 3,
+    NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7,
+    DRIVER_NOT_LOADED = 9,
+    GPU_IS_LOST = 15,
+    UNKNOWN = 999,
+};
+enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
+
+/* What a script says. */
+enum call { CALL_HANDLE, CALL_PCI, CALL_UUID, CALL_NAME, CALL_MEMORY, CALL_NUMA, CALL_NVLINK, CALL_ANCESTOR, CALL_MIG, CALLS };
+static const char *const call_names[CALLS] = {"handle", "pci", "uuid", "name", "memory", "numa", "nvlink", "ancestor", "mig"};
+
+enum { NUMA_UNKNOWN = -1, NUMA_ANY = -2 };
+enum { MIG_ABSENT, MIG_OFF, MIG_ON };
+
+struct address { unsigned int domain, bus, device, function; };
+
+struct link {
+    int active, remote;
+    struct address peer;
+};
+
+struct instance {
+    char uuid[MAX_TEXT], profile[MAX_TEXT];
+    unsigned long long mebibytes;
+    unsigned int gpu_slices, compute_slices;
+};
+
+struct gpu {
+    struct address pci;
+    char uuid[MAX_TEXT], name[MAX_TEXT];
+    unsigned long long memory;
+    int numa, mig, links_len, instances_len;
+    nvmlReturn_t fail[CALLS];
+    struct link links[MAX_LINKS];
+    struct instance instances[MAX_INSTANCES];
+};
+
+struct ancestor {
+    struct address a, b;
+    int level;
+};
+
+struct script {
+    char driver[MAX_TEXT];
+    nvmlReturn_t init;
+    int gpus_len, ancestors_len;
+    struct gpu gpus[MAX_GPUS];
+    struct ancestor ancestors[MAX_ANCESTORS];
+};
+
+static int same_address(struct address a, struct address b)
+{
+    return a.domain == b.domain && a.bus == b.bus && a.device == b.device && a.function == b.function;
+}
+
+static int parse_address(const char *text, struct address *out)
+{
+    int end = 0;
+    return sscanf(text, "%x:%x:%x.%x%n", &out->domain, &out->bus, &out->device, &out->function, &end) == 4 && text[end] == '\0';
+}
+
+static int copy(char *to, size_t size, const char *from)
+{
+    if (strlen(from) >= size)
+        return 0;
+    strcpy(to, from);
+    return 1;
+}
+
+/* Lines within a GPU's section. They return 0 on a line they cannot read. */
+static int parse_nvlink(struct gpu *g, const char *rest)
+{
+    char peer[MAX_TEXT];
+    int count;
+    struct link link = {1, REMOTE_GPU, {0}};
+    if (sscanf(rest, "%95s %d", peer, &count) != 2 || count < 0 || g->links_len + count > MAX_LINKS)
+        return 0;
+    if (strcmp(peer, "down") == 0)
+        link.active = 0;
+    else if (strcmp(peer, "switch") == 0)
+        link.remote = REMOTE_SWITCH;
+    else if (!parse_address(peer, &link.peer))
+        return 0;
+    while (count-- > 0)
+        g->links[g->links_len++] = link;
+    return 1;
+}
+
+static int parse_mig(struct gpu *g, const char *rest)
+{
+    g->mig = strcmp(rest, "on") == 0 ? MIG_ON : MIG_OFF;
+    return g->mig == MIG_ON || strcmp(rest, "off") == 0;
+}
+
+static int parse_instance(struct gpu *g, const char *rest)
+{
+    struct instance *m = &g->instances[g->instances_len];
+    if (g->mig != MIG_ON || g->instances_len == MAX_INSTANCES)
+        return 0;
+    g->instances_len++;
+    return sscanf(rest, "%95s %95s %llu %u %u", m->uuid, m->profile, &m->mebibytes, &m->gpu_slices, &m->compute_slices) == 5;
+}
+
+static int parse_fail(struct gpu *g, const char *rest)
+{
+    char call[MAX_TEXT];
+    int code;
+    if (sscanf(rest, "%95s %d", call, &code) != 2)
+        return 0;
+    for (int i = 0; i < CALLS; i++) {
+        if (strcmp(call, call_names[i]) == 0) {
+            g->fail[i] = code;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int parse_lost(struct gpu *g)
+{
+    for (int i = CALL_UUID; i < CALLS; i++)
+        g->fail[i] = GPU_IS_LOST;
+    return 1;
+}
+
+static int parse_numa(struct gpu *g, const char *rest)
+{
+    if (strcmp(rest, "any") == 0) {
+        g->numa = NUMA_ANY;
+        return 1;
+    }
+    return sscanf(rest, "%d", &g->numa) == 1 && g->numa >= NUMA_UNKNOWN;
+}
+
+static int parse_gpu_line(struct gpu *g, const char *word, const char *rest)
+{
+    if (strcmp(word, "uuid") == 0)
+        return copy(g->uuid, sizeof g->uuid, rest);
+    if (strcmp(word, "name") == 0)
+        return copy(g->name, sizeof g->name, rest);
+    if (strcmp(word, "memory") == 0)
+        return sscanf(rest, "%llu", &g->memory) == 1;
+    if (strcmp(word, "numa") == 0)
+        return parse_numa(g, rest);
+    if (strcmp(word, "nvlink") == 0)
+        return parse_nvlink(g, rest);
+    if (strcmp(word, "mig") == 0)
+        return parse_mig(g, rest);
+    if (strcmp(word, "instance") == 0)
+        return parse_instance(g, rest);
+    if (strcmp(word, "fail") == 0)
+        return parse_fail(g, rest);
+    if (strcmp(word, "lost") == 0)
+        return parse_lost(g);
+    return 0;
+}
+
+static int parse_gpu(struct script *s, const char *rest)
+{
+    if (s->gpus_len == MAX_GPUS)
+        return 0;
+    struct gpu *g = &s->gpus[s->gpus_len++];
+    g->numa = NUMA_UNKNOWN;
+    return parse_address(rest, &g->pci);
+}
+
+static int parse_ancestor(struct script *s, const char *rest)
+{
+    char a[MAX_TEXT], b[MAX_TEXT];
+    if (s->ancestors_len == MAX_ANCESTORS)
+        return 0;
+    struct ancestor *out = &s->ancestors[s->ancestors_len++];
+    return sscanf(rest, "%95s %95s %d", a, b, &out->level) == 3 && parse_address(a, &out->a) && parse_address(b, &out->b);
+}
+
+static int parse_line(struct script *s, char *line)
+{
+    char *word = line + strspn(line, " \t");
+    char *end = word + strlen(word);
+    while (end > word && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    if (*word == '\0' || *word == '#')
+        return 1;
+    char *rest = word + strcspn(word, " \t");
+    if (*rest != '\0') {
+        *rest++ = '\0';
+        rest += strspn(rest, " \t");
+    }
+    if (strcmp(word, "driver") == 0)
+        return copy(s->driver, sizeof s->driver, rest);
+    if (strcmp(word, "init") == 0)
+        return sscanf(rest, "%d", &s->init) == 1;
+    if (strcmp(word, "gpu") == 0)
+        return parse_gpu(s, rest);
+    if (strcmp(word, "ancestor") == 0)
+        return parse_ancestor(s, rest);
+    return s->gpus_len > 0 && parse_gpu_line(&s->gpus[s->gpus_len - 1], word, rest);
+}

@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/numa"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// Limits of one host's description, above any machine; more is refused before
+// anything is allocated for it.
+const (
+	maxNodes   = 1 << 10
+	maxDevices = 1 << 10
+	maxLabels  = 1 << 10
+)
+
+// Host is the whole truth about a host's hardware, as an agent tells it.
+type Host struct {
+	Hostname  string
+	Topology  *numa.Topology     // never nil after FromHost
+	Inventory *devices.Inventory // never nil after FromHost
+	// ReservedCPUs and ReservedMemory are what the system keeps for itself.
+	ReservedCPUs   bitset.Set
+	ReservedMemory resource.Bytes
+	Labels         map[string]string
+}
+
+// ToHost builds the message.
+func ToHost(h Host) *musterv1.Host {
+	return &musterv1.Host{
+		Hostname: h.Hostname, Topology: ToTopology(h.Topology), Inventory: ToInventory(h.Inventory),
+		ReservedCpus: h.ReservedCPUs.String(), ReservedMemory: int64(h.ReservedMemory), Labels: maps.Clone(h.Labels),
+	}
+}
+
+// FromHost reads the message and validates its topology and inventory.
+func FromHost(m *musterv1.Host) (Host, error) {
+	if m == nil {
+		return Host{}, fmt.Errorf("host: missing")
+	}
+	topology, err := FromTopology(m.GetTopology())
+	if err != nil {
+		return Host{}, fmt.Errorf("host.%w", err)
+	}
+	inventory, err := FromInventory(m.GetInventory())
+	if err != nil {
+		return Host{}, fmt.Errorf("host.%w", err)
+	}
+	reserved, err := bitset.Parse(m.GetReservedCpus())
+	if err != nil {
+		return Host{}, fmt.Errorf("host.reserved_cpus: %w", err)
+	}
+	if m.GetReservedMemory() < 0 {
+		return Host{}, fmt.Errorf("host.reserved_memory: %d bytes is negative", m.GetReservedMemory())
+	}
+	if len(m.GetLabels()) > maxLabels {
+		return Host{}, fmt.Errorf("host.labels: %d, more than %d", len(m.GetLabels()), maxLabels)
+	}
+	h := Host{
+		Hostname: m.GetHostname(), Topology: topology, Inventory: inventory,
+		ReservedCPUs: reserved, ReservedMemory: resource.Bytes(m.GetReservedMemory()),
+	}
+	if len(m.GetLabels()) > 0 {
+		h.Labels = maps.Clone(m.GetLabels())
+	}
+	return h, nil
+}
+
+// ToTopology builds the message; nil becomes an empty one.
+func ToTopology(t *numa.Topology) *musterv1.Topology {
+	m := &musterv1.Topology{}
+	if t == nil {
+		return m
+	}
+	for _, n := range t.Nodes {
+		node := &musterv1.NUMANode{Id: int32(n.ID), Cpus: n.CPUs.String(), Memory: int64(n.Memory), MemoryOnly: n.MemoryOnly}
+		for size, count := range n.Hugepages {
+			if node.Hugepages == nil {
+				node.Hugepages = make(map[int32]int64, len(n.Hugepages))
+			}
+			node.Hugepages[int32(size)] = count
+		}
+		m.Nodes = append(m.Nodes, node)
+	}
+	for _, c := range t.CPUs {
+		m.Cpus = append(m.Cpus, &musterv1.CPU{
+			Id: int32(c.ID), Socket: int32(c.Socket), Core: int32(c.Core), L3: int32(c.L3), Numa: int32(c.NUMA),
+			Online: c.Online, Isolated: c.Isolated, Siblings: c.Siblings.String(),
+		})
+	}
+	for _, row := range t.Distances {
+		for _, d := range row {
+			m.Distances = append(m.Distances, int32(d))
+		}
+	}
+	return m
+}
+
+// FromTopology reads the message and applies numa.Topology.Validate.
+func FromTopology(m *musterv1.Topology) (*numa.Topology, error) {
+	if len(m.GetNodes()) > maxNodes {
+		return nil, fmt.Errorf("topology.nodes: %d, more than %d", len(m.GetNodes()), maxNodes)
+	}
+	if len(m.GetCpus()) > bitset.MaxMember {
+		return nil, fmt.Errorf("topology.cpus: %d, more than %d", len(m.GetCpus()), bitset.MaxMember)
+	}
+	t := &numa.Topology{}
+	for i, n := range m.GetNodes() {
+		node, err := fromNode(n)
+		if err != nil {
+			return nil, fmt.Errorf("topology.nodes[%d].%w", i, err)
+		}
+		t.Nodes = append(t.Nodes, node)
+	}
+	for i, c := range m.GetCpus() {
+		cpu, err := fromCPU(c)
+		if err != nil {
+			return nil, fmt.Errorf("topology.cpus[%d].%w", i, err)
+		}
+		t.CPUs = append(t.CPUs, cpu)
+	}
+	if d := m.GetDistances(); len(d) > 0 {
+		n := len(t.Nodes)
+		if len(d) != n*n {
+			return nil, fmt.Errorf("topology.distances: %d entries for %d nodes, want %d", len(d), n, n*n)
+		}
+		for row := range n {
+			line := make([]int, n)
+			for col := range line {
+				if line[col] = int(d[row*n+col]); line[col] < 0 {
+					return nil, fmt.Errorf("topology.distances[%d]: %d is negative", row*n+col, line[col])
+				}
+			}
+			t.Distances = append(t.Distances, line)
+		}
+	}
+	if err := t.Validate(); err != nil {
+		return nil, fmt.Errorf("topology: %w", err)
+	}
+	return t, nil
+}
+
+func fromNode(m *musterv1.NUMANode) (numa.Node, error) {
+	cpus, err := bitset.Parse(m.GetCpus())
+	if err != nil {
+		return numa.Node{}, fmt.Errorf("cpus: %w", err)
+	}
+	if m.GetId() < 0 || m.GetId() > bitset.MaxMember {
+		return numa.Node{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), bitset.MaxMember)
+	}
+	n := numa.Node{ID: int(m.GetId()), CPUs: cpus, Memory: resource.Bytes(m.GetMemory()), MemoryOnly: m.GetMemoryOnly()}
+	for size, count := range m.GetHugepages() {
+		if size <= 0 || count < 0 {
+			return numa.Node{}, fmt.Errorf("hugepages[%d]: %d pages; want a positive size and no negative count", size, count)
+		}
+		if n.Hugepages == nil {
+			n.Hugepages = make(map[int]int64, len(m.GetHugepages()))
+		}
+		n.Hugepages[int(size)] = count
+	}
+	return n, nil
+}
+
+func fromCPU(m *musterv1.CPU) (numa.CPU, error) {
+	if m.GetId() < 0 || m.GetId() > bitset.MaxMember {
+		return numa.CPU{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), bitset.MaxMember)
+	}
+	for _, f := range [...]struct {
+		name  string
+		value int32
+	}{{"socket", m.GetSocket()}, {"core", m.GetCore()}, {"l3", m.GetL3()}, {"numa", m.GetNuma()}} {
+		if f.value < numa.Unknown {
+			return numa.CPU{}, fmt.Errorf("%s: %d; want -1 (unknown) or greater", f.name, f.value)
+		}
+	}
+	siblings, err := bitset.Parse(m.GetSiblings())
+	if err != nil {
+		return numa.CPU{}, fmt.Errorf("siblings: %w", err)
+	}
+	return numa.CPU{
+		ID: int(m.GetId()), Socket: int(m.GetSocket()), Core: int(m.GetCore()), L3: int(m.GetL3()), NUMA: int(m.GetNuma()),
+		Online: m.GetOnline(), Isolated: m.GetIsolated(), Siblings: siblings,
+	}, nil
+}
+
+// ToInventory builds the message; nil becomes an empty one.
+func ToInventory(inv *devices.Inventory) *musterv1.Inventory {
+	m := &musterv1.Inventory{}
+	if inv == nil {
+		return m
+	}
+	m.Driver = inv.Driver
+	for _, d := range inv.Devices {
+		device := &musterv1.Device{
+			Uuid: d.UUID, Model: d.Model, Memory: int64(d.Memory), PciBusId: d.PCIBusID,
+			NumaNode: int32(d.NUMANode), MigEnabled: d.MIG.Enabled, Health: d.Health.String(),
+		}
+		for _, g := range d.MIG.Instances {
+			device.MigInstances = append(device.MigInstances, &musterv1.MIGInstance{Uuid: g.UUID, Profile: g.Profile, Memory: int64(g.Memory)})
+		}
+		m.Devices = append(m.Devices, device)
+	}
+	for _, row := range inv.Links {
+		for _, l := range row {
+			m.Links = append(m.Links, byte(l))
+		}
+	}
+	return m
+}
+
+// FromInventory reads the message and applies devices.Inventory.Validate.
+func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
+	n := len(m.GetDevices())
+	if n > maxDevices {
+		return nil, fmt.Errorf("inventory.devices: %d, more than %d", n, maxDevices)
+	}
+	if len(m.GetLinks()) != n*n {
+		return nil, fmt.Errorf("inventory.links: %d entries for %d devices, want %d", len(m.GetLinks()), n, n*n)
+	}
+	inv := &devices.Inventory{Driver: m.GetDriver()}
+	for i, d := range m.GetDevices() {
+		health, err := devices.ParseHealth(d.GetHealth())
+		if err != nil {
+			return nil, fmt.Errorf("inventory.devices[%d].health: %w", i, err)
+		}
+		if d.GetNumaNode() < devices.UnknownNode {
+			return nil, fmt.Errorf("inventory.devices[%d].numa_node: %d; want -1 (unknown) or greater", i, d.GetNumaNode())
+		}
+		device := devices.Device{
+			Index: i, UUID: d.GetUuid(), Model: d.GetModel(), Memory: resource.Bytes(d.GetMemory()),
+			PCIBusID: d.GetPciBusId(), NUMANode: int(d.GetNumaNode()), Health: health,
+			MIG: devices.MIG{Enabled: d.GetMigEnabled()},
+		}
+		for _, g := range d.GetMigInstances() {
+			device.MIG.Instances = append(device.MIG.Instances, devices.MIGInstance{
+				UUID: g.GetUuid(), Profile: g.GetProfile(), Memory: resource.Bytes(g.GetMemory()),
+			})
+		}
+		inv.Devices = append(inv.Devices, device)
+	}
+	for row := range n {
+		line := make([]devices.Link, n)
+		for col := range line {
+			line[col] = devices.Link(m.GetLinks()[row*n+col])
+			if line[col] > devices.NVLink(devices.MaxNVLinks) {
+				return nil, fmt.Errorf("inventory.links[%d]: %d is no link class", row*n+col, line[col])
+			}
+		}
+		inv.Links = append(inv.Links, line)
+	}
+	if err := inv.Validate(); err != nil {
+		return nil, fmt.Errorf("inventory: %w", err)
+	}
+	return inv, nil
+}
