@@ -14,7 +14,7 @@ const unlimited = maxDomains + 1
 type search struct {
 	h   *Host
 	f   *Free
-	req *resource.Request
+	req resource.Request
 	amounts
 	usable   uint64 // devices that may be chosen for req
 	idle     uint64 // healthy devices that are wholly free
@@ -114,7 +114,7 @@ func (s *search) start(h *Host, f *Free, req *resource.Request) bool {
 	if req.Validate() != nil {
 		return false
 	}
-	s.h, s.f, s.req = h, f, req
+	s.h, s.f, s.req = h, f, *req
 	var cpu resource.Millicores
 	var memory resource.Bytes
 	for i := range h.domains {
@@ -160,7 +160,7 @@ func (s *search) gatherGPUs() {
 	}
 	s.idle &^= s.f.Unhealthy
 	s.usable &^= s.f.Unhealthy
-	s.usable &= s.h.matching(s.req)
+	s.usable &= s.h.matching(&s.req)
 }
 
 // matching returns the devices of the model and memory asked for, whatever is

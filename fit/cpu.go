@@ -145,9 +145,7 @@ func (p *picker) pickWhole(d int8, n int32) {
 			break
 		}
 	}
-	for n > 0 {
-		n -= p.pickFromCore(p.bestCore(d, home), n)
-	}
+	p.pickThreads(d, home, n)
 }
 
 // bestGroups returns the tightest group that can hold n CPUs without breaking
@@ -190,29 +188,40 @@ func (p *picker) pickIntact(g, n int32) int32 {
 	return n - need
 }
 
-// bestCore returns the core to take single CPUs from: a split one before an
-// intact one, of the home group before others, with the fewest left. The
-// domain must have wholly free CPUs left.
-func (p *picker) bestCore(d int8, home int32) int32 {
-	best := int32(-1)
-	var bestKey int32
+// pickThreads picks n single CPUs, which the domain must have: of split cores
+// before intact ones, of the home group before others, of cores with the
+// fewest left, lowest first.
+func (p *picker) pickThreads(d int8, home, n int32) {
 	cores := p.h.domains[d].cores
-	for c := cores.from; c < cores.to; c++ {
-		key, intact := p.left(c)
-		if key == 0 {
-			continue
+	for n > 0 {
+		best := int32(0)
+		for c := cores.from; c < cores.to; c++ {
+			if rank := p.rank(c, home); rank > 0 && (best == 0 || rank < best) {
+				best = rank
+			}
 		}
-		if p.h.cores[c].group != home {
-			key += 1 << 20
-		}
-		if intact {
-			key += 1 << 21
-		}
-		if best < 0 || key < bestKey {
-			best, bestKey = c, key
+		for c := cores.from; c < cores.to && n > 0; c++ {
+			if p.rank(c, home) == best {
+				n -= p.pickFromCore(c, n)
+			}
 		}
 	}
-	return best
+}
+
+// rank orders the cores to take single CPUs from, best first; 0 is a core with
+// none left.
+func (p *picker) rank(c, home int32) int32 {
+	rank, intact := p.left(c)
+	if rank == 0 {
+		return 0
+	}
+	if p.h.cores[c].group != home {
+		rank += 1 << 20
+	}
+	if intact {
+		rank += 1 << 21
+	}
+	return rank
 }
 
 // pickFromCore picks up to n wholly free CPUs of a core, lowest first, and

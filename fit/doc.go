@@ -17,7 +17,8 @@
 //  2. the fewest NUMA nodes that hold the devices and have the CPU and memory
 //     asked for (not looked at under the policy none);
 //  3. the least harm: the greatest sum of the links that remain among the free
-//     devices, so that islands already broken are consumed first. A share goes
+//     devices, then the most pairs of them on one NUMA node, so that islands
+//     and nodes already broken are consumed first. A share goes
 //     to a partly used device before a fresh one, and there to the tightest;
 //  4. the lowest indices, compared as ascending lists.
 //

@@ -75,7 +75,7 @@ func (h *Host) explain(f *Free, req *resource.Request, pinned string) []resource
 func (h *Host) explainGPUs(f *Free, req *resource.Request, pinned string) []resource.Reason {
 	want := wanted(req)
 	var s search
-	s.h, s.f, s.req, s.required = h, f, req, requiredLink(req.Link)
+	s.h, s.f, s.req, s.required = h, f, *req, requiredLink(req.Link)
 	s.gatherGPUs()
 	usable := bits.OnesCount64(s.usable)
 	if usable >= want {
@@ -138,7 +138,7 @@ func (s *search) idleIfHealthy() uint64 {
 
 // bestLinked is the most usable devices that are connected as required.
 func (h *Host) bestLinked(s *search) int {
-	smaller := *s.req
+	smaller := s.req
 	for smaller.GPUs = s.req.GPUs - 1; smaller.GPUs > 0; smaller.GPUs-- {
 		if h.linked(&smaller, s.required, s.usable) {
 			return smaller.GPUs

@@ -15,7 +15,7 @@ func (s *search) chooseExact() (uint64, bool) {
 	usable, idle := uint16(s.usable), uint16(s.idle)
 	aligned := s.req.NUMA != resource.NUMANone
 	var best uint16
-	var bestSum uint16
+	var bestLeft bond
 	bestSpan := s.limit + 1
 	from := int32(0)
 	for _, run := range t.runs[size] {
@@ -29,14 +29,18 @@ func (s *search) chooseExact() (uint64, bool) {
 			}
 			span := 0
 			if aligned {
-				if span = s.spanOf(set); span > bestSpan {
+				slots := s.h.slotsOf[0][set&0xff] | s.h.slotsOf[1][set>>8]
+				if bits.OnesCount16(uint16(slots)) > bestSpan {
+					continue
+				}
+				if span = s.spanOf(slots); span > bestSpan {
 					continue
 				}
 			}
 			// Of equal scores the first stays: it has the lowest indices.
-			left := t.sum[idle&^set]
-			if span < bestSpan || (found && left > bestSum) {
-				best, bestSpan, bestSum, found = set, span, left, true
+			left := t.worth[idle&^set]
+			if span < bestSpan || (found && left > bestLeft) {
+				best, bestSpan, bestLeft, found = set, span, left, true
 			}
 		}
 		if found {
@@ -59,7 +63,7 @@ func (s *search) chooseShared() (uint64, bool) {
 			}
 		}
 		if score.free == resource.WholeDevice {
-			score.harm = s.linksTo(i, s.idle)
+			score.harm = s.bondsTo(i, s.idle)
 		}
 		if !found || score.compare(best) < 0 {
 			best, found = score, true
@@ -72,7 +76,7 @@ func (s *search) chooseShared() (uint64, bool) {
 type sharedScore struct {
 	span  int
 	free  resource.Milli // so partly used devices come before fresh ones
-	harm  int            // links to idle devices that a fresh one would break
+	harm  bond           // bonds to idle devices that a fresh one would break
 	index int
 }
 
@@ -80,12 +84,12 @@ func (a sharedScore) compare(b sharedScore) int {
 	return cmp.Or(cmp.Compare(a.span, b.span), cmp.Compare(a.free, b.free), cmp.Compare(a.harm, b.harm), cmp.Compare(a.index, b.index))
 }
 
-// linksTo sums the links of one device to the others of a set.
-func (s *search) linksTo(gpu int, set uint64) int {
-	sum := 0
-	row := s.h.inventory.Links[gpu]
+// bondsTo sums the bonds of one device to the others of a set.
+func (s *search) bondsTo(gpu int, set uint64) bond {
+	var sum bond
+	row := s.h.bonds[gpu]
 	for rest := set &^ (1 << gpu); rest != 0; rest &= rest - 1 {
-		sum += int(row[bits.TrailingZeros64(rest)])
+		sum += row[bits.TrailingZeros64(rest)]
 	}
 	return sum
 }
@@ -96,7 +100,7 @@ type wideScore struct {
 	weakest devices.Link
 	sum     int
 	span    int
-	broken  int // links to idle devices outside the set
+	broken  bond // bonds to idle devices outside the set
 	set     uint64
 }
 
@@ -158,7 +162,7 @@ func (s *search) grown(among uint64) (wideScore, bool) {
 			}
 		}
 		for in := score.set; in != 0; in &= in - 1 {
-			score.broken += s.linksTo(bits.TrailingZeros64(in), s.idle&^score.set)
+			score.broken += s.bondsTo(bits.TrailingZeros64(in), s.idle&^score.set)
 		}
 		if !found || score.compare(best) < 0 {
 			best, found = score, true

@@ -35,6 +35,7 @@ type Host struct {
 	fullMemory []resource.Bytes      // by position in Topology.Nodes
 	everywhere uint64                // all domains
 
+	bonds      [][]bond   // by device
 	links      *linkTable // nil on hosts of more than maxExact devices
 	whole      uint64     // devices not in MIG mode
 	gpuDomain  [MaxGPUs]int8
@@ -56,8 +57,8 @@ func NewHost(t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host
 }
 
 // NewHostLike is NewHost for a host that may be of the same kind as another:
-// where the links between the devices are equal, the score tables (up to 300
-// kB) are shared. like may be nil.
+// where the links and NUMA nodes of the devices compare alike, the score
+// tables (up to 400 kB) are shared. like may be nil.
 func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host, error) {
 	if t == nil || inv == nil {
 		return nil, errors.New("fit: a host needs a topology and an inventory, one is nil")
@@ -88,10 +89,10 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 	h.placeGPUs()
 	switch {
 	case len(inv.Devices) > maxExact:
-	case like != nil && like.links.sameLinks(inv.Links):
+	case like != nil && like.links.serves(h.bonds):
 		h.links = like.links
 	default:
-		h.links = newLinkTable(inv.Links)
+		h.links = newLinkTable(h.bonds)
 	}
 	return h, nil
 }
@@ -128,7 +129,8 @@ func memoryAfter(t *numa.Topology, reserved resource.Bytes) ([]resource.Bytes, e
 	return free, nil
 }
 
-// placeGPUs notes which devices are handed out and which domain each is in.
+// placeGPUs notes which devices are handed out, which domain each is in and
+// what bonds them.
 func (h *Host) placeGPUs() {
 	h.domainGPUs = make([]uint64, len(h.domains))
 	for i, d := range h.inventory.Devices {
@@ -144,6 +146,16 @@ func (h *Host) placeGPUs() {
 			continue
 		}
 		h.domainGPUs[h.gpuDomain[i]] |= 1 << i
+	}
+	for i, links := range h.inventory.Links {
+		row := make([]bond, len(links))
+		for j, l := range links {
+			row[j] = bond(l) << bondLink
+			if i != j && h.gpuDomain[i] >= 0 && h.gpuDomain[i] == h.gpuDomain[j] {
+				row[j]++
+			}
+		}
+		h.bonds = append(h.bonds, row)
 	}
 	for d, gpus := range h.domainGPUs {
 		if gpus == 0 {

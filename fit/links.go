@@ -10,12 +10,20 @@ import (
 // maxExact is the most devices for which every subset is scored.
 const maxExact = 16
 
+// bond is what keeps two devices together: their link, and below it whether
+// they are on one NUMA node. Sums of bonds compare by the links first.
+type bond uint32
+
+// bondLink is the number of bits below the link: enough for a count of all
+// pairs of MaxGPUs devices.
+const bondLink = 12
+
 // linkTable scores every set of up to maxExact devices by its links. It is
-// immutable and depends on the links alone, so hosts of one kind may share it.
+// immutable and depends on the bonds alone, so hosts of one kind may share it.
 type linkTable struct {
-	links [][]devices.Link
-	// sum is the sum of the links between all pairs of a set, by its mask.
-	sum []uint16
+	bonds [][]bond
+	// worth is the sum of the bonds between all pairs of a set, by its mask.
+	worth []bond
 	// sets lists the masks of each size: best weakest link first, then the
 	// greatest sum, then the lowest indices. runs cuts each list into runs of
 	// equal weakest link and sum.
@@ -33,9 +41,9 @@ type linkRun struct {
 const noLink = ^devices.Link(0)
 
 // newLinkTable scores all subsets of at most maxExact devices.
-func newLinkTable(links [][]devices.Link) *linkTable {
-	n := len(links)
-	t := &linkTable{links: links, sum: make([]uint16, 1<<n)}
+func newLinkTable(bonds [][]bond) *linkTable {
+	n := len(bonds)
+	t := &linkTable{bonds: bonds, worth: make([]bond, 1<<n)}
 	weakest := make([]devices.Link, 1<<n)
 	weakest[0] = noLink
 	// keys sort by size, weakest link, sum and indices, each in its own bits.
@@ -45,16 +53,16 @@ func newLinkTable(links [][]devices.Link) *linkTable {
 		if mask != 0 {
 			low := bits.TrailingZeros(uint(mask))
 			others := mask & (mask - 1)
-			sum, least := t.sum[others], weakest[others]
+			worth, least := t.worth[others], weakest[others]
 			for rest := others; rest != 0; rest &= rest - 1 {
-				l := links[low][bits.TrailingZeros(uint(rest))]
-				sum += uint16(l)
-				least = min(least, l)
+				b := bonds[low][bits.TrailingZeros(uint(rest))]
+				worth += b
+				least = min(least, devices.Link(b>>bondLink))
 			}
-			t.sum[mask], weakest[mask] = sum, least
+			t.worth[mask], weakest[mask] = worth, least
 		}
 		keys = append(keys, uint64(size)<<40|uint64(noLink-weakest[mask])<<32|
-			uint64(^t.sum[mask])<<16|uint64(^bits.Reverse16(uint16(mask))))
+			uint64(^uint16(t.worth[mask]>>bondLink))<<16|uint64(^bits.Reverse16(uint16(mask))))
 	}
 	slices.Sort(keys)
 	sets := make([]uint16, len(keys))
@@ -74,15 +82,15 @@ func newLinkTable(links [][]devices.Link) *linkTable {
 	return t
 }
 
-// sameLinks reports whether the table was made for these links.
-func (t *linkTable) sameLinks(links [][]devices.Link) bool {
-	return t != nil && slices.EqualFunc(t.links, links, slices.Equal[[]devices.Link])
+// serves reports whether the table was made for these bonds.
+func (t *linkTable) serves(bonds [][]bond) bool {
+	return t != nil && slices.EqualFunc(t.bonds, bonds, slices.Equal[[]bond])
 }
 
 // connected reports whether among is a superset of some set of the given size
 // whose weakest link is at least required.
 func (t *linkTable) connected(size int, among uint16, required devices.Link) bool {
-	if size > len(t.links) {
+	if size > len(t.bonds) {
 		return false
 	}
 	from := int32(0)

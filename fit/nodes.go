@@ -3,7 +3,6 @@ package fit
 import (
 	"cmp"
 	"math/bits"
-	"slices"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
@@ -94,10 +93,9 @@ type spanMemo struct {
 	span int8 // plus one
 }
 
-// spanOf is span for the domains of a set of at most maxExact devices. Answers
-// are kept in a direct-mapped table, for thousands of sets share a few.
-func (s *search) spanOf(gpus uint16) int {
-	set := s.h.slotsOf[0][gpus&0xff] | s.h.slotsOf[1][gpus>>8]
+// spanOf is span for a set of slots. Answers are kept in a direct-mapped
+// table, for thousands of sets of devices share a few.
+func (s *search) spanOf(set slot) int {
 	memo := &s.spans[uint8(set^set>>8)]
 	if memo.span == 0 || memo.set != set {
 		var must uint64
@@ -190,7 +188,7 @@ func (s *search) scoreNodes(set uint64) nodeScore {
 		if s.req.Memory > 0 {
 			score.memory += s.memory[d]
 		}
-		if wanted(s.req) == 0 {
+		if wanted(&s.req) == 0 {
 			score.gpus += bits.OnesCount64(s.idle & s.h.domainGPUs[d])
 		}
 		for others := rest & (rest - 1); others != 0; others &= others - 1 {
@@ -215,15 +213,21 @@ func (s *search) orderNodes(set, gpus uint64, list []int8) (order []int8, near i
 	if near = bits.OnesCount64(must); near == 0 {
 		near = len(list)
 	}
-	if len(list) < 2 {
-		return list, near
+	// By insertion: the lists are short, and slices.SortFunc would move them to
+	// the heap.
+	for i := range list {
+		for ; i > 0 && s.before(list[i], list[i-1], must, gpus); i-- {
+			list[i-1], list[i] = list[i], list[i-1]
+		}
 	}
-	slices.SortFunc(list, func(a, b int8) int {
-		return cmp.Or(int(must>>b&1)-int(must>>a&1), s.shortOf(a)-s.shortOf(b),
-			bits.OnesCount64(gpus&s.h.domainGPUs[b])-bits.OnesCount64(gpus&s.h.domainGPUs[a]),
-			cmp.Compare(s.cpu[b], s.cpu[a]), cmp.Compare(a, b))
-	})
 	return list, near
+}
+
+// before is the order of orderNodes; must is the domains of gpus.
+func (s *search) before(a, b int8, must, gpus uint64) bool {
+	return cmp.Or(int(must>>b&1)-int(must>>a&1), s.shortOf(a)-s.shortOf(b),
+		bits.OnesCount64(gpus&s.h.domainGPUs[b])-bits.OnesCount64(gpus&s.h.domainGPUs[a]),
+		cmp.Compare(s.cpu[b], s.cpu[a]), cmp.Compare(a, b)) < 0
 }
 
 // shortOf is 0 where the domain alone holds the request, else 1.
@@ -245,7 +249,7 @@ func (s *search) spanWhenEmpty() int {
 			full.memory[i] = s.h.fullMemory[d.node]
 		}
 	}
-	matching := s.h.matching(s.req)
+	matching := s.h.matching(&s.req)
 	for size := range len(s.h.domains) + 1 {
 		if size > 2 && len(s.h.domains) > maxExactDomains {
 			return unlimited
@@ -255,7 +259,7 @@ func (s *search) spanWhenEmpty() int {
 			if !more {
 				break
 			}
-			if full.holds(set, s.req.CPU, s.req.Memory) && s.h.linked(s.req, s.required, matching&s.h.gpusOf(set)) {
+			if full.holds(set, s.req.CPU, s.req.Memory) && s.h.linked(&s.req, s.required, matching&s.h.gpusOf(set)) {
 				return size
 			}
 		}

@@ -20,12 +20,13 @@ type choice struct {
 	linkSum int          // more is better
 	nodes   int          // less is better
 	shared  resource.Milli
-	left    int // more is better
+	left    int // links that remain; more is better
+	onNode  int // pairs on one node that remain; more is better
 }
 
 func (a choice) compare(b choice) int {
 	return cmp.Or(cmp.Compare(b.weakest, a.weakest), cmp.Compare(b.linkSum, a.linkSum), cmp.Compare(a.nodes, b.nodes),
-		cmp.Compare(a.shared, b.shared), cmp.Compare(b.left, a.left), slices.Compare(a.gpus, b.gpus))
+		cmp.Compare(a.shared, b.shared), cmp.Compare(b.left, a.left), cmp.Compare(b.onNode, a.onNode), slices.Compare(a.gpus, b.gpus))
 }
 
 // naive answers which devices Assign must choose; ok is whether it may.
@@ -104,6 +105,9 @@ func choices(h *fit.Host, f *fit.Free, req resource.Request) []choice {
 			for j := range i {
 				if idle(f, i) && idle(f, j) && mask&(1<<i) == 0 && mask&(1<<j) == 0 {
 					c.left += int(inv.Links[i][j])
+					if n := inv.Devices[i].NUMANode; n >= 0 && n == inv.Devices[j].NUMANode {
+						c.onNode++
+					}
 				}
 			}
 		}

@@ -79,7 +79,7 @@ func (l *Ledger) applyHealth(e HealthChanged) {
 	if !e.Health.Allocatable() {
 		l.free.Unhealthy |= 1 << at
 	}
-	l.health(at, e.Health)
+	l.health[at] = e.Health
 }
 
 // applyGranted adds a grant and takes what it holds or blocks.
@@ -140,19 +140,27 @@ func (l *Ledger) applyBuried(e Buried) error {
 	if g.State == Tombstone {
 		return fmt.Errorf("bury %s: it is a tombstone already", e.Tx)
 	}
+	err := l.leave(g)
+	g.State, g.Members, g.taken, g.WasWaiting = Tombstone, nil, nil, false
+	return err
+}
+
+// leave ends a grant's hold; what a Waiting grant awaits of it is blocked for
+// that one in the same step.
+func (l *Ledger) leave(g *grant) error {
 	waiting := l.grants[g.claimed]
+	g.claimed = ""
 	if waiting != nil {
 		l.give(waiting.blocked)
 		waiting.blocked = resource.Assignment{}
-		waiting.Victims = slices.DeleteFunc(slices.Clone(waiting.Victims), func(tx resource.TxID) bool { return tx == e.Tx })
+		waiting.Victims = slices.DeleteFunc(slices.Clone(waiting.Victims), func(tx resource.TxID) bool { return tx == g.Tx })
 	}
 	l.vacate(g)
-	g.State, g.Members, g.taken, g.claimed = Tombstone, nil, nil, ""
 	if waiting == nil {
 		return nil
 	}
 	if err := l.block(waiting); err != nil {
-		return fmt.Errorf("bury %s for %s: %w", e.Tx, waiting.Tx, err)
+		return fmt.Errorf("end %s for %s: %w", g.Tx, waiting.Tx, err)
 	}
 	return nil
 }
@@ -219,9 +227,8 @@ func (l *Ledger) applyChange(event Event) error {
 		if err != nil {
 			return err
 		}
-		l.unclaim(g)
-		l.vacate(g)
 		delete(l.grants, e.Tx)
+		return l.leave(g)
 	default:
 		return fmt.Errorf("apply %T: no such event", event)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
@@ -20,6 +21,8 @@ type Ledger struct {
 	empty *fit.Free // the host with nothing taken
 	free  *fit.Free
 
+	health []devices.Health // by device index
+
 	grants map[resource.TxID]*grant
 	hash   uint64
 
@@ -30,14 +33,19 @@ type Ledger struct {
 	cordoned    bool
 	diskFull    bool
 
-	scratch *fit.Free // of a Decide
-	events  []Event   // of the last Decide
+	scratch    *fit.Free           // of a Decide
+	assignment resource.Assignment // of a Decide
+	events     []Event             // of the last Decide
 }
 
 // New returns the ledger of a host that holds nothing. Replay what the journal
 // has, then decide Start.
 func New(host *fit.Host) *Ledger {
-	return &Ledger{host: host, empty: host.NewFree(), free: host.NewFree(), scratch: host.NewFree(), grants: map[resource.TxID]*grant{}}
+	l := &Ledger{host: host, empty: host.NewFree(), free: host.NewFree(), scratch: host.NewFree(), grants: map[resource.TxID]*grant{}}
+	for _, d := range host.Inventory().Devices {
+		l.health = append(l.health, d.Health)
+	}
+	return l
 }
 
 // SetDiskFull makes new reservations be refused, or not. The flag is of the

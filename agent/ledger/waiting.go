@@ -94,17 +94,6 @@ func (l *Ledger) promote(g *grant) {
 	g.State, g.WasWaiting, g.Victims = Reserved, true, nil
 }
 
-// unclaim makes the Waiting grant that claims g wait for it no more: g goes
-// without having been freed by a tombstone.
-func (l *Ledger) unclaim(g *grant) {
-	waiting := l.grants[g.claimed]
-	if waiting == nil {
-		return
-	}
-	g.claimed = ""
-	waiting.Victims = slices.DeleteFunc(slices.Clone(waiting.Victims), func(tx resource.TxID) bool { return tx == g.Tx })
-}
-
 // claimants returns the victims of a Reserve that hold something here, sorted;
 // ok is false where one is claimed by another Waiting grant.
 func (l *Ledger) claimants(after []resource.TxID) (live []resource.TxID, claimed resource.TxID) {

@@ -96,3 +96,6 @@ func (q *Queue) Position(k Key) int {
 	}
 	return i + 1
 }
+
+// Head returns the first n units in order, fewer if there are fewer.
+func (q *Queue) Head(n int) []Key { return slices.Clone(q.keys[:min(n, len(q.keys))]) }

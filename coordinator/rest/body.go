@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -32,7 +33,7 @@ func (h *handler) document(c *call) ([]byte, *api.Status) {
 	}
 	doc, err := yaml.YAMLToJSONStrict(body)
 	if err != nil {
-		return nil, api.Errorf(http.StatusBadRequest, "the body is not YAML: %v", err)
+		return nil, api.Errorf(http.StatusBadRequest, "the body is not YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return doc, nil
 }

@@ -42,6 +42,11 @@ func (c *call) parameters(known ...string) *api.Status {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	if slices.Contains(known, "watch") && values.Has("watch") {
+		if status := c.query.set("watch", values.Get("watch")); status != nil {
+			return status
+		}
+	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return api.Errorf(http.StatusBadRequest, "unknown query parameter %q: %s %s takes %s",

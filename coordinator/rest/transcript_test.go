@@ -83,4 +83,3 @@ func show(t *testing.T, recorder *httptest.ResponseRecorder) string {
 	}
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
-

@@ -52,7 +52,9 @@ type (
 	FenceAnswered struct{ Outcome Outcome }
 	// RecordRead: the record, read linearizably.
 	RecordRead struct {
-		State    RecordState
+		State RecordState
+		// Revision is that of the record's latest write, or of the store at the
+		// read if the record is absent.
 		Revision resource.Revision
 	}
 	// ReleaseAsked: the owner of the allocation wants it ended.

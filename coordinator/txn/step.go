@@ -35,10 +35,11 @@ func (m *Machine) Step(in Input) []Effect {
 }
 
 // voted counts a Yes. A later Yes of the same node replaces the earlier one:
-// it is of a newer incarnation, or the same.
+// it is of a newer incarnation, or the same. One without a registration is no
+// promise: the commit could compare nothing with it.
 func (m *Machine) voted(in Voted) []Effect {
 	p := m.part(in.Node)
-	if p == nil || m.state != Reserving {
+	if p == nil || m.state != Reserving || in.Vote.Revision <= 0 {
 		return nil
 	}
 	p.voted, p.vote = true, in.Vote
@@ -117,8 +118,9 @@ func (m *Machine) aborted() []Effect {
 
 // recordRead obeys the record. What an absent one means depends on which write
 // is in doubt: before a commit it is fenced, after a release it is collected.
+// A read from before the latest known write is of an earlier question.
 func (m *Machine) recordRead(in RecordRead) []Effect {
-	if m.state != Reading {
+	if m.state != Reading || in.Revision < m.revision {
 		return nil
 	}
 	wasCommitted := m.revision != 0
@@ -129,10 +131,12 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 		}
 		return m.fence()
 	case RecordAborted:
-		m.commitInDoubt = false
+		// A commit Txn without an answer stays in doubt: it could still land if
+		// this record were collected.
 		return m.aborted()
 	case RecordCommitted:
 		if wasCommitted && m.release != nil {
+			m.revision = in.Revision // another may have written it since
 			return m.end()
 		}
 		return m.committed(in.Revision)

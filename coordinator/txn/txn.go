@@ -117,8 +117,9 @@ func (m *Machine) State() State { return m.state }
 // Revision is the store's revision of the record's latest known write.
 func (m *Machine) Revision() resource.Revision { return m.revision }
 
-// CommitInDoubt reports whether a commit Txn was sent whose outcome no read
-// has settled: its ABORTED record must not be collected in this epoch.
+// CommitInDoubt reports whether a commit Txn was sent that may still land: it
+// had no definite answer and the record was not read COMMITTED. An ABORTED
+// record must then not be collected in this epoch.
 func (m *Machine) CommitInDoubt() bool { return m.commitInDoubt }
 
 // Nodes returns the nodes in ascending order.

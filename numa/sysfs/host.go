@@ -71,3 +71,5 @@ func isUUID(text string) bool {
 	}
 	return true
 }
+
+func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

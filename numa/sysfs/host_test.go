@@ -70,7 +70,7 @@ func TestPCINode(t *testing.T) {
 		"a node out of all bounds":        {"0000:50:00.0", answer{numa.Unknown, false}},
 		"an absent device":                {"0000:99:00.0", answer{numa.Unknown, false}},
 		"a path in place of an address":   {"../../../x:07:00.0", answer{numa.Unknown, false}},
-		"an address without a domain":     {"07:00.0", answer{numa.Unknown, false}},
+		"an address without a domain":     {"07:00.0", answer{1, true}},
 		"nothing":                         {"", answer{numa.Unknown, false}},
 	}
 	for name, test := range tests {

@@ -23,8 +23,8 @@ var (
 // to. Where all is well the distinct answers are disjoint; two answers that
 // overlap contradict each other, and then neither is believed.
 //
-// Invariant: claims[cpu] and owner[cpu] index groups; every group holds
-// present CPUs only.
+// Invariant: claims[cpu] indexes groups, and so does owner[cpu] unless it is
+// Unknown; every group holds present CPUs only.
 type partition struct {
 	files    []groupFile
 	first    int // the file that answered last
@@ -34,7 +34,7 @@ type partition struct {
 	byText   map[string]int
 	bySet    map[[sha256.Size]byte]int
 	claims   map[int]int
-	owner    map[int]int // after settle: the undisputed group of a CPU
+	owner    []int // after settle: the first claimed group that names a CPU, or Unknown
 	disputed []bool
 	number   []int // after settle: undisputed groups counted by least CPU
 }
@@ -109,7 +109,10 @@ func (r *reader) intern(p *partition, text, path string, isMask bool) (int, erro
 // settle finds the groups that nothing contradicts and numbers them. what ends
 // the warning about the others.
 func (r *reader) settle(p *partition, what string) {
-	p.owner = map[int]int{}
+	p.owner = make([]int, maxCPU+1)
+	for id := range p.owner {
+		p.owner[id] = numa.Unknown
+	}
 	p.disputed = make([]bool, len(p.groups))
 	// A group that nobody claims any more (its reader was not in it) counts
 	// for nothing.
@@ -122,8 +125,8 @@ func (r *reader) settle(p *partition, what string) {
 			continue
 		}
 		for id := range set.All() {
-			rival, taken := p.owner[id]
-			if !taken {
+			rival := p.owner[id]
+			if rival == numa.Unknown {
 				p.owner[id] = group
 				continue
 			}
@@ -139,7 +142,7 @@ func (r *reader) settle(p *partition, what string) {
 	}
 	next := 0
 	for id := range p.present.All() {
-		if group, ok := p.owner[id]; ok && !p.disputed[group] && p.number[group] == numa.Unknown {
+		if group := p.owner[id]; group != numa.Unknown && !p.disputed[group] && p.number[group] == numa.Unknown {
 			p.number[group] = next
 			next++
 		}
@@ -149,8 +152,8 @@ func (r *reader) settle(p *partition, what string) {
 // group returns a CPU's undisputed group and its number. A CPU that said
 // nothing belongs to the group that names it.
 func (p *partition) group(id int) (number int, members bitset.Set, ok bool) {
-	group, ok := p.owner[id]
-	if !ok || p.disputed[group] {
+	group := p.owner[id]
+	if group == numa.Unknown || p.disputed[group] {
 		return numa.Unknown, bitset.Set{}, false
 	}
 	return p.number[group], p.groups[group], true

@@ -23,8 +23,9 @@ import (
 const (
 	// embeddedTxnOps bounds a unit at about 2,000 members.
 	embeddedTxnOps = 2048
-	// embeddedRequestBytes: a record of 2,000 members, each with its CPUs.
-	embeddedRequestBytes = 16 << 20
+	// embeddedRequestBytes is the most that etcd's makers recommend: a record
+	// of 2,000 members, each with 150 CPUs.
+	embeddedRequestBytes = 10 << 20
 	embeddedQuotaBytes   = 4 << 30
 	// embeddedRetention is how much history stays readable; etcd compacts as
 	// often.

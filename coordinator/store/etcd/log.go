@@ -24,11 +24,18 @@ type slogCore struct {
 	log *slog.Logger
 }
 
-// harmless reports whether a warning only says what Embed does on purpose: no
-// client listener, no users.
+// harmless reports whether a warning only says what Embed does on purpose (no
+// client listener, no users), or that the member's notes on its own version,
+// which it repeats, came before its first entry or after its stop.
 func harmless(message string) bool {
-	return strings.HasPrefix(message, "Running http and grpc server on single port") ||
-		strings.HasPrefix(message, "simple token is not cryptographically signed")
+	switch message {
+	case "simple token is not cryptographically signed",
+		"Failed to detect schema version",
+		"failed to update storage version",
+		"failed to update cluster version":
+		return true
+	}
+	return strings.HasPrefix(message, "Running http and grpc server on single port")
 }
 
 // Enabled passes warnings and worse.

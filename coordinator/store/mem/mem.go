@@ -22,7 +22,7 @@ import (
 // The limits of the embedded etcd, which a Store has unless told otherwise.
 const (
 	DefaultMaxTxnOps = 2048
-	maxTxnBytes      = 16 << 20
+	maxTxnBytes      = 10 << 20
 )
 
 // Options of a store. The hooks run in the caller's goroutine without any lock,
@@ -63,17 +63,17 @@ type Store struct {
 
 	mu sync.Mutex
 	// Invariant: names holds exactly the keys of keys, ascending; the versions
-	// of a key ascend by ModRev; changes has one entry for each revision of
-	// [floor, rev] that changed something, and revisions are consecutive.
-	rev     resource.Revision
-	floor   resource.Revision
-	keys    map[string][]version
-	names   []string
-	changes []change
-	leases  map[store.LeaseID]*lease
-	lastID  store.LeaseID
-	waiting chan struct{} // closed at the next change; nil if nobody waits
-	closed  chan struct{}
+	// of a key ascend by ModRev; changes holds the revisions of
+	// [floor, rev] in order, each of which changed something.
+	rev      resource.Revision
+	floor    resource.Revision
+	keys     map[string][]version
+	names    []string
+	changes  []change
+	leases   map[store.LeaseID]*lease
+	lastID   store.LeaseID
+	watchers map[*watcher]struct{}
+	closed   chan struct{}
 }
 
 // Open makes an empty store at revision 1.
@@ -82,11 +82,12 @@ func Open(o Options) *Store {
 		o.MaxTxnOps = DefaultMaxTxnOps
 	}
 	return &Store{
-		o:      o,
-		rev:    1,
-		keys:   make(map[string][]version),
-		leases: make(map[store.LeaseID]*lease),
-		closed: make(chan struct{}),
+		o:        o,
+		rev:      1,
+		keys:     make(map[string][]version),
+		leases:   make(map[store.LeaseID]*lease),
+		watchers: make(map[*watcher]struct{}),
+		closed:   make(chan struct{}),
 	}
 }
 
@@ -245,10 +246,10 @@ func (s *Store) apply(ops []store.Op) {
 		return
 	}
 	s.rev = rev
-	s.changes = append(s.changes, change{rev: rev, events: events})
-	if s.waiting != nil {
-		close(s.waiting)
-		s.waiting = nil
+	done := change{rev: rev, events: events}
+	s.changes = append(s.changes, done)
+	for w := range s.watchers {
+		w.see(done)
 	}
 }
 

@@ -9,75 +9,99 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// watcher is one Watch. As in etcd, what happens is queued for it at once and
+// without bound, so a slow receiver does not fall behind the floor.
+type watcher struct {
+	prefix  string
+	from    resource.Revision
+	prev    bool
+	pending []store.Batch // under Store.mu
+	wake    chan struct{} // capacity 1: something is pending
+}
+
 // Watch delivers every revision that touches the prefix.
 func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
 	out := make(chan store.Batch)
-	go func() {
-		defer close(out)
-		next := o.From
-		for {
-			batch, seen, more := s.next(prefix, next, o.Prev)
-			if more == nil {
-				select {
-				case out <- batch:
-				case <-s.closed:
-					return
-				case <-ctx.Done():
-					return
-				}
-				if batch.Err != nil {
-					return
-				}
-				next = batch.Revision + 1
-				continue
+	w := &watcher{prefix: prefix, from: o.From, prev: o.Prev, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isClosed() {
+		close(out)
+		return out
+	}
+	switch {
+	case prefix == "" || o.From < 1:
+		w.push(store.Batch{Err: fmt.Errorf("watch %q from revision %d: want a prefix and at least 1", prefix, o.From)})
+	case o.From < s.floor:
+		w.push(store.Batch{Err: &store.CompactedError{Asked: o.From, Floor: s.floor}})
+	default:
+		for _, c := range s.changes {
+			w.see(c)
+		}
+	}
+	s.watchers[w] = struct{}{}
+	go s.deliver(ctx, w, out)
+	return out
+}
+
+// see queues what a revision did below the prefix.
+func (w *watcher) see(c change) {
+	if c.rev < w.from {
+		return
+	}
+	var events []store.Event
+	for _, e := range c.events {
+		if strings.HasPrefix(e.KV.Key, w.prefix) {
+			if !w.prev {
+				e.Prev = nil
 			}
-			next = max(next, seen+1)
+			events = append(events, e)
+		}
+	}
+	if len(events) > 0 {
+		w.push(store.Batch{Revision: c.rev, Events: events})
+	}
+}
+
+func (w *watcher) push(b store.Batch) {
+	w.pending = append(w.pending, b)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// deliver hands over what is pending until the watch ends.
+func (s *Store) deliver(ctx context.Context, w *watcher, out chan<- store.Batch) {
+	defer close(out)
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, w)
+	}()
+	for {
+		select {
+		case <-w.wake:
+		case <-s.closed:
+			return
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		pending := w.pending
+		w.pending = nil
+		s.mu.Unlock()
+		for _, b := range pending {
 			select {
-			case <-more:
+			case out <- b:
 			case <-s.closed:
 				return
 			case <-ctx.Done():
 				return
 			}
-		}
-	}()
-	return out
-}
-
-// next finds the first revision from `from` on that touches the prefix. If none
-// does, it returns the last revision it has seen and a channel that closes at
-// the next change.
-func (s *Store) next(prefix string, from resource.Revision, prev bool) (b store.Batch, seen resource.Revision, more <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case from < 1:
-		return store.Batch{Err: fmt.Errorf("watch %s from revision %d: want at least 1", prefix, from)}, 0, nil
-	case from < s.floor:
-		return store.Batch{Err: &store.CompactedError{Asked: from, Floor: s.floor}}, 0, nil
-	}
-	if len(s.changes) > 0 {
-		for _, c := range s.changes[min(max(0, int(from-s.changes[0].rev)), len(s.changes)):] {
-			if events := selectEvents(c.events, prefix, prev); len(events) > 0 {
-				return store.Batch{Revision: c.rev, Events: events}, c.rev, nil
+			if b.Err != nil {
+				return
 			}
 		}
 	}
-	if s.waiting == nil {
-		s.waiting = make(chan struct{})
-	}
-	return store.Batch{}, s.rev, s.waiting
-}
-
-func selectEvents(events []store.Event, prefix string, prev bool) []store.Event {
-	var out []store.Event
-	for _, e := range events {
-		if strings.HasPrefix(e.KV.Key, prefix) {
-			if !prev {
-				e.Prev = nil
-			}
-			out = append(out, e)
-		}
-	}
-	return out
 }

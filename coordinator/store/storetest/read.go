@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/resource"
 )
 
 func testRange(t *testing.T, f *fixture) {
@@ -135,16 +134,16 @@ func testWatchEnds(t *testing.T, f *fixture) {
 
 func testCompaction(t *testing.T, f *fixture) {
 	old := f.put(t, "a", "1")
-	f.put(t, "b", "1")
+	created := f.put(t, "b", "1")
+	f.put(t, "idle", "early")
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	idle := f.s.Watch(ctx, f.key("idle"), store.WatchOptions{From: old})
+	f.next(t, idle)
 	f.put(t, "gone", "1")
 	f.must(t, store.Delete(f.key("gone")))
 	floor := f.put(t, "a", "2")
 	last := f.put(t, "a", "3")
-	ctx, cancel := context.WithCancel(f.ctx)
-	defer cancel()
-	idle := f.s.Watch(ctx, f.key("idle"), store.WatchOptions{From: old})
-	live := f.s.Watch(ctx, f.key("a"), store.WatchOptions{From: last})
-	f.next(t, live)
 	if err := f.s.Compact(f.ctx, floor); err != nil {
 		t.Fatalf("compact: %v", err)
 	}
@@ -162,10 +161,11 @@ func testCompaction(t *testing.T, f *fixture) {
 	if err := f.s.Compact(f.ctx, last+1_000_000); !errors.Is(err, store.ErrFutureRevision) {
 		t.Errorf("compact the future: %v", err)
 	}
-	diff(t, "keys at the floor", []string{"a", "b"}, f.names(t, "", store.RangeOptions{AtRevision: floor}))
+	diff(t, "keys at the floor", []string{"a", "b", "idle"}, f.names(t, "", store.RangeOptions{AtRevision: floor}))
 	diff(t, "watch from the floor", last,
 		f.next(t, f.s.Watch(ctx, f.root, store.WatchOptions{From: floor + 1})).Revision)
-	diff(t, "untouched key", resource.Revision(old+1), func() resource.Revision { kv, _ := f.get(t, "b"); return kv.ModRev }())
+	kv, _ := f.get(t, "b")
+	diff(t, "a key that is older than the floor", created, kv.ModRev)
 	// A watch that had nothing to deliver is not behind.
 	f.put(t, "idle", "now")
 	if b := f.next(t, idle); b.Err != nil || string(b.Events[0].KV.Value) != "now" {

@@ -1,0 +1,51 @@
+# Muster's build. `make run` and `make test` do all their own set-up.
+GO      ?= go
+BUILD   := $(CURDIR)/.build
+# go-nvml's generated bindings use calls that NVIDIA has deprecated.
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
+export PATH := $(BUILD)/bin:$(PATH)
+PACKAGES ?= ./...
+FUZZTIME ?= 5s
+BENCHTIME ?= 1s
+
+.PHONY: help build run test race vet fuzz-smoke bench lint proto clean prerequisites
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+build: ## build bin/muster, bin/muster-agent and bin/muster-coordinator
+	@mkdir -p bin
+	$(GO) build -o bin/ ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
+
+run: build ## build, then run a one-machine cluster on this host
+	@bin/muster dev $(ARGS)
+
+prerequisites: ## fetch what the tests need beyond Go, gcc, make and git
+	@test/prerequisites.sh $(BUILD)
+
+test: prerequisites vet ## vet, format, layers and all tests; what CI runs
+	$(GO) test -json -timeout 15m $(PACKAGES) | $(GO) run ./test/report
+
+race: prerequisites ## all tests under the race detector
+	$(GO) test -race -json -timeout 25m $(PACKAGES) | $(GO) run ./test/report
+
+vet: ## gofmt and go vet
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
+	$(GO) vet $(PACKAGES)
+
+fuzz-smoke: ## every fuzz target for FUZZTIME each
+	@test/fuzz-smoke.sh $(FUZZTIME)
+
+bench: ## the benchmarks behind docs/benchmarks.md
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
+
+lint: ## golangci-lint and gofumpt, pinned in tools/go.mod (the first build is slow)
+	cd tools && $(GO) build -o $(BUILD)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint mvdan.cc/gofumpt
+	gofumpt -l -w $$(git ls-files '*.go' | grep -v '\.pb\.go$$')
+	golangci-lint run
+
+proto: ## regenerate proto/**/*.pb.go (needs protoc)
+	proto/generate.sh
+
+clean: ## remove what the build made
+	rm -rf bin $(BUILD)

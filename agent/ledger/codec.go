@@ -1,0 +1,189 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// Encoding of an event: the version, the kind, then the fields in the order of
+// the type. Numbers are varints (signed ones zigzag), texts have their length
+// before them, times are nanoseconds of the owner's time line and 0 for the
+// zero time. There is one encoding of each event, and the parser takes no
+// other.
+
+// CodecVersion is the first byte of an encoded event.
+const CodecVersion = 1
+
+// The kinds of events; their numbers are for ever.
+const (
+	kindStarted       = 1
+	kindEnrolled      = 2
+	kindEpochRaised   = 3
+	kindGranted       = 4
+	kindCommitted     = 5
+	kindRenewed       = 6
+	kindPromoted      = 7
+	kindNoticed       = 8
+	kindStopBegun     = 9
+	kindBuried        = 10
+	kindDropped       = 11
+	kindCordonSet     = 12
+	kindHealthChanged = 13
+)
+
+// AppendEvent appends the encoding of an event and returns the longer slice;
+// where dst has room nothing is allocated.
+func AppendEvent(dst []byte, event Event) []byte {
+	switch e := event.(type) {
+	case Started:
+		dst = append(dst, CodecVersion, kindStarted)
+		return appendTime(appendIncarnation(dst, e.Incarnation), e.At)
+	case Enrolled:
+		return appendInt(append(dst, CodecVersion, kindEnrolled), int64(e.Revision))
+	case EpochRaised:
+		return appendInt(append(dst, CodecVersion, kindEpochRaised), int64(e.Epoch))
+	case Granted:
+		return appendGrant(append(dst, CodecVersion, kindGranted), &e.Grant)
+	case Committed:
+		dst = appendText(append(dst, CodecVersion, kindCommitted), string(e.Tx))
+		return appendInt(dst, int64(e.Revision))
+	case Renewed:
+		dst = appendText(append(dst, CodecVersion, kindRenewed), string(e.Tx))
+		return appendTime(appendInt(dst, int64(e.Epoch)), e.Deadline)
+	case Promoted:
+		dst = appendText(append(dst, CodecVersion, kindPromoted), string(e.Tx))
+		return appendTime(dst, e.Deadline)
+	case Noticed:
+		dst = appendText(append(dst, CodecVersion, kindNoticed), string(e.Tx))
+		dst = appendTime(appendTime(appendText(dst, string(e.By)), e.Since), e.Deadline)
+		return appendInt(dst, int64(e.Grace))
+	case StopBegun:
+		dst = appendText(append(dst, CodecVersion, kindStopBegun), string(e.Tx))
+		dst = appendInt(appendTime(appendTime(dst, e.Since), e.Deadline), int64(e.Grace))
+		return appendText(dst, e.Reason)
+	case Buried:
+		return appendText(append(dst, CodecVersion, kindBuried), string(e.Tx))
+	case Dropped:
+		return appendText(append(dst, CodecVersion, kindDropped), string(e.Tx))
+	case CordonSet:
+		return appendBool(append(dst, CodecVersion, kindCordonSet), e.Cordoned)
+	case HealthChanged:
+		return append(appendText(append(dst, CodecVersion, kindHealthChanged), e.UUID), byte(e.Health))
+	}
+	panic(fmt.Sprintf("ledger: encode %T: no such event", event))
+}
+
+// ParseEvent reads exactly one event; bytes that AppendEvent would not write
+// are an error that names the offset.
+func ParseEvent(b []byte) (Event, error) {
+	r := reader{b: b}
+	if v := r.byte(); r.err == nil && v != CodecVersion {
+		return nil, fmt.Errorf("event of version %d, this program reads version %d", v, CodecVersion)
+	}
+	event := r.event(r.byte())
+	if r.err == nil && r.at != len(b) {
+		r.fail("%d bytes follow the event", len(b)-r.at)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("event of %d bytes, at offset %d: %w", len(b), r.at, r.err)
+	}
+	return event, nil
+}
+
+func (r *reader) event(kind byte) Event {
+	switch kind {
+	case kindStarted:
+		return Started{r.incarnation(), r.time()}
+	case kindEnrolled:
+		return Enrolled{resource.Revision(r.int())}
+	case kindEpochRaised:
+		return EpochRaised{resource.Epoch(r.int())}
+	case kindGranted:
+		return Granted{r.grant()}
+	case kindCommitted:
+		return Committed{resource.TxID(r.text()), resource.Revision(r.int())}
+	case kindRenewed:
+		return Renewed{resource.TxID(r.text()), resource.Epoch(r.int()), r.time()}
+	case kindPromoted:
+		return Promoted{resource.TxID(r.text()), r.time()}
+	case kindNoticed:
+		return Noticed{resource.TxID(r.text()), resource.TxID(r.text()), r.time(), r.time(), time.Duration(r.int())}
+	case kindStopBegun:
+		return StopBegun{resource.TxID(r.text()), r.time(), r.time(), time.Duration(r.int()), r.text()}
+	case kindBuried:
+		return Buried{resource.TxID(r.text())}
+	case kindDropped:
+		return Dropped{resource.TxID(r.text())}
+	case kindCordonSet:
+		return CordonSet{r.bool()}
+	case kindHealthChanged:
+		e := HealthChanged{r.text(), devices.Health(r.byte())}
+		if e.Health > devices.Probation {
+			r.fail("health %d is unknown", e.Health)
+		}
+		return e
+	}
+	r.fail("event kind %d is unknown", kind)
+	return nil
+}
+
+// AppendEvents appends the events of one decision as one journal payload: each
+// with its length, 4 bytes little endian, before it.
+func AppendEvents(dst []byte, events []Event) []byte {
+	for _, e := range events {
+		at := len(dst)
+		dst = AppendEvent(append(dst, 0, 0, 0, 0), e)
+		binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	}
+	return dst
+}
+
+// ParseEvents reads a payload that AppendEvents made.
+func ParseEvents(b []byte) ([]Event, error) {
+	var events []Event
+	for len(b) > 0 {
+		if len(b) < 4 {
+			return nil, errors.New("payload ends within an event's length")
+		}
+		n := binary.LittleEndian.Uint32(b)
+		if uint64(n) > uint64(len(b)-4) {
+			return nil, fmt.Errorf("event %d has %d bytes, %d are left in the payload", len(events), n, len(b)-4)
+		}
+		e, err := ParseEvent(b[4 : 4+n])
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+		b = b[4+n:]
+	}
+	return events, nil
+}
+
+func appendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) }
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+func appendTime(dst []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(dst, 0)
+	}
+	return appendInt(dst, t.UnixNano())
+}
+
+func appendIncarnation(dst []byte, i resource.Incarnation) []byte {
+	return appendText(appendText(dst, i.JournalID), i.BootID)
+}

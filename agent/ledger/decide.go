@@ -1,0 +1,221 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// decision is one Decide in the making.
+type decision struct {
+	l      *Ledger
+	now    time.Time
+	reply  Reply
+	events []Event
+	// ended are the grants that events of this decision end.
+	ended []resource.TxID
+	// state is what Tx will be once the events are applied, where they change
+	// it.
+	state   State
+	members []Member
+	changed bool
+}
+
+// Decide answers a command and returns the events that the answer rests on,
+// which Apply takes in order. It changes nothing itself. now is a point on the
+// owner's time line (see the package comment). The events' slice is valid
+// until the next Decide.
+func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
+	d := decision{l: l, now: now, events: l.events[:0]}
+	d.reply.Incarnation, d.reply.Registered = l.incarnation, l.registered
+	switch c := cmd.(type) {
+	case Reserve:
+		d.reserve(&c)
+	case Commit:
+		d.commit(c)
+	case Abort:
+		d.abort(c)
+	case Release:
+		d.release(c)
+	case Evict:
+		d.evict(c)
+	case Forget:
+		d.forget(c)
+	case Stopped:
+		d.stopped(c)
+	case Resolved:
+		d.resolved(c)
+	case Start:
+		d.start(c)
+	case Registered:
+		d.register(c)
+	case NewEpoch:
+		d.raise(c.Epoch)
+	case Cordon:
+		if c.Cordoned != l.cordoned {
+			d.emit(CordonSet(c))
+		}
+	case SetHealth:
+		d.setHealth(c)
+	case Tick:
+		d.tick()
+	default:
+		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
+	}
+	d.present()
+	l.events = d.events
+	return d.reply, d.events
+}
+
+// present completes the reply with the state of its transaction.
+func (d *decision) present() {
+	if d.reply.Tx == "" {
+		return
+	}
+	if d.changed {
+		d.reply.State, d.reply.Members = d.state, d.members
+		return
+	}
+	if g := d.l.grants[d.reply.Tx]; g != nil {
+		d.reply.State, d.reply.Members = g.State, g.Members
+	}
+}
+
+func (d *decision) emit(e Event) { d.events = append(d.events, e) }
+
+// become notes what the reply's transaction will be.
+func (d *decision) become(s State, members []Member) {
+	d.state, d.members, d.changed = s, members, true
+}
+
+func (d *decision) refuse(r resource.Reason) { d.reply.Reasons = append(d.reply.Reasons, r) }
+
+func (d *decision) alarm(format string, args ...any) {
+	d.reply.Alarms = append(d.reply.Alarms, fmt.Sprintf(format, args...))
+}
+
+// admit begins the answer to a leader's command: nothing before registration,
+// nothing for an older epoch. A higher epoch is taken up.
+func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*grant, bool) {
+	d.reply.Tx = tx
+	if !d.enrolled() {
+		return nil, false
+	}
+	if epoch < d.l.epoch {
+		d.refuse(resource.Reason{
+			Code: resource.ReasonStaleEpoch, Want: int64(d.l.epoch), Have: int64(epoch),
+			Detail: fmt.Sprintf("the request is of epoch %d, epoch %d was seen here", epoch, d.l.epoch),
+		})
+		return nil, false
+	}
+	d.raise(epoch)
+	return d.l.grants[tx], true
+}
+
+// enrolled refuses where this incarnation has not registered.
+func (d *decision) enrolled() bool {
+	if d.l.registered == 0 {
+		d.refuse(resource.Reason{Code: resource.ReasonUnregistered, Detail: "the agent has not registered this incarnation yet"})
+		return false
+	}
+	return true
+}
+
+// raise takes up an epoch; reservations of older ones are to be resolved.
+func (d *decision) raise(epoch resource.Epoch) {
+	if epoch <= d.l.epoch {
+		return
+	}
+	d.emit(EpochRaised{epoch})
+	if d.l.registered > 0 {
+		d.resolve(d.l.sorted(func(g *grant) bool { return g.State == Reserved && !g.WasWaiting && g.Epoch < epoch })...)
+	}
+}
+
+func (d *decision) resolve(txs ...resource.TxID) {
+	d.reply.Resolve = append(d.reply.Resolve, txs...)
+}
+
+// end emits the event that ends a grant's hold, and with its last victim gone
+// the promotion of a Waiting one.
+func (d *decision) end(g *grant, e Event) {
+	d.emit(e)
+	d.ended = append(d.ended, g.Tx)
+	waiting := d.l.grants[g.claimed]
+	if waiting == nil || slices.Contains(d.ended, waiting.Tx) {
+		return
+	}
+	for _, v := range waiting.Victims {
+		if !slices.Contains(d.ended, v) {
+			return
+		}
+	}
+	d.emit(Promoted{waiting.Tx, d.now.Add(waiting.TTL)})
+	d.reply.Woken = append(d.reply.Woken, waiting.Tx)
+}
+
+// bury makes the reply's transaction a tombstone.
+func (d *decision) bury(tx resource.TxID, g *grant) {
+	if g == nil {
+		d.emit(Buried{tx})
+	} else {
+		d.end(g, Buried{tx})
+	}
+	d.become(Tombstone, nil)
+}
+
+func (d *decision) drop(g *grant) {
+	d.end(g, Dropped{g.Tx})
+	d.become(None, nil)
+}
+
+// notice begins an eviction, or extends its grace: it never shrinks, and the
+// same notice twice extends nothing.
+func (d *decision) notice(g *grant, by resource.TxID, grace time.Duration) {
+	since, grace := d.now, max(grace, 0)
+	if g.State == Evicting {
+		if grace <= g.Grace {
+			return
+		}
+		since, by = g.Since, cmp.Or(g.By, by)
+	}
+	d.emit(Noticed{Tx: g.Tx, By: by, Since: since, Deadline: since.Add(grace), Grace: grace})
+	d.become(Evicting, g.Members)
+}
+
+func (d *decision) stop(g *grant, grace time.Duration, reason string) {
+	grace = max(grace, 0)
+	d.emit(StopBegun{Tx: g.Tx, Since: d.now, Deadline: d.now.Add(grace), Grace: grace, Reason: reason})
+	d.become(Stopping, g.Members)
+}
+
+func (d *decision) setHealth(c SetHealth) {
+	if c.Device < 0 || c.Device >= len(d.l.health) {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf("device %d: this host has %d GPUs", c.Device, len(d.l.health))})
+		return
+	}
+	if c.Health > devices.Probation {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf("device %d: health %d is unknown", c.Device, c.Health)})
+		return
+	}
+	if d.l.health[c.Device] != c.Health {
+		d.emit(HealthChanged{d.l.host.Inventory().Devices[c.Device].UUID, c.Health})
+	}
+}
+
+// tick lists what is due. A due transaction is listed until it is dealt with.
+func (d *decision) tick() {
+	if d.l.registered > 0 {
+		d.resolve(d.l.sorted(func(g *grant) bool {
+			due := !d.now.Before(g.Deadline)
+			return g.State == Reserved && (due || !g.WasWaiting && g.Epoch < d.l.epoch) || g.State == Waiting && due
+		})...)
+	}
+	d.reply.Stop = d.l.sorted(func(g *grant) bool {
+		return (g.State == Evicting || g.State == Stopping) && !d.now.Before(g.Deadline)
+	})
+}

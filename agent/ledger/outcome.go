@@ -1,0 +1,154 @@
+package ledger
+
+import "github.com/musterd/muster/resource"
+
+// This file answers what becomes of a transaction: one function per column of
+// the table in PROTOCOL.md section 4.
+
+func (d *decision) commit(c Commit) {
+	g, ok := d.admit(c.Tx, c.Epoch)
+	if !ok {
+		return
+	}
+	switch {
+	case g == nil || g.State == Tombstone:
+		// An old message, or a lost promise: only the record can tell.
+		d.resolve(c.Tx)
+	case g.State == Waiting:
+		d.alarm("transaction %s is COMMITTED although this host only answered Waiting", c.Tx)
+	case g.State == Reserved:
+		d.emit(Committed{c.Tx, c.Revision})
+		d.become(Held, g.Members)
+	}
+}
+
+func (d *decision) abort(c Abort) {
+	g, ok := d.admit(c.Tx, c.Epoch)
+	if !ok || g == nil {
+		return
+	}
+	switch g.State {
+	case Waiting, Reserved:
+		d.drop(g)
+	case Held, Evicting, Stopping:
+		d.alarm("transaction %s is %s here and ABORTED for the leader: it stays as it is", c.Tx, g.State)
+	}
+}
+
+func (d *decision) release(c Release) {
+	g, ok := d.admit(c.Tx, c.Epoch)
+	if !ok || d.tooLong("reason", c.Reason) || d.tooLong("tx", string(c.Tx)) {
+		return
+	}
+	switch {
+	case g == nil || g.State == Waiting || g.State == Reserved:
+		// No workload starts before COMMITTED was seen here.
+		d.bury(c.Tx, g)
+	case g.State == Held:
+		d.stop(g, c.Grace, c.Reason)
+	}
+}
+
+func (d *decision) evict(c Evict) {
+	g, ok := d.admit(c.Tx, c.Epoch)
+	if !ok || d.tooLong("by", string(c.By)) {
+		return
+	}
+	switch {
+	case g == nil:
+		d.resolve(c.Tx)
+	case g.State == Reserved || g.State == Held || g.State == Evicting:
+		d.notice(g, c.By, c.Grace)
+	}
+}
+
+// tooLong refuses a text that no journal record should hold.
+func (d *decision) tooLong(field, text string) bool {
+	if len(text) <= MaxText {
+		return false
+	}
+	d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Want: int64(len(text)), Have: MaxText, Detail: field + " is too long, in bytes"})
+	return true
+}
+
+func (d *decision) forget(c Forget) {
+	d.reply.Tx = c.Tx
+	if !d.enrolled() {
+		return
+	}
+	if g := d.l.grants[c.Tx]; g != nil && g.State == Tombstone {
+		d.drop(g)
+	}
+}
+
+func (d *decision) stopped(c Stopped) {
+	d.reply.Tx = c.Tx
+	if g := d.l.grants[c.Tx]; g != nil && (g.State == Evicting || g.State == Stopping) {
+		d.bury(c.Tx, g)
+	}
+}
+
+// resolved follows the record, whatever was missed on the way.
+func (d *decision) resolved(c Resolved) {
+	d.reply.Tx = c.Tx
+	g := d.l.grants[c.Tx]
+	state := None
+	if g != nil {
+		state = g.State
+	}
+	switch c.State {
+	case RecordCommitted:
+		d.sawCommitted(c, g, state)
+	case RecordAborted:
+		switch state {
+		case Waiting, Reserved, Tombstone:
+			d.drop(g)
+		case Held, Evicting, Stopping:
+			d.alarm("transaction %s is %s here and its record is ABORTED: it stays as it is", c.Tx, state)
+		}
+	case RecordEvicting:
+		switch state {
+		case None:
+			d.bury(c.Tx, nil)
+		case Reserved, Held:
+			d.notice(g, "", c.Grace)
+		}
+	case RecordReleasing:
+		switch state {
+		case None, Waiting, Reserved:
+			d.bury(c.Tx, g)
+		case Held:
+			d.stop(g, c.Grace, "")
+		}
+	case RecordReleased:
+		switch state {
+		case Waiting, Reserved, Tombstone:
+			d.drop(g)
+		case Held:
+			d.stop(g, c.Grace, "its record is RELEASED")
+		}
+	case RecordAbsent:
+		switch state {
+		case Tombstone:
+			d.drop(g) // it was terminal and is deleted
+		case Held, Evicting, Stopping:
+			d.alarm("transaction %s is %s here and has no record: an operator adopts or releases it", c.Tx, state)
+		}
+	}
+}
+
+func (d *decision) sawCommitted(c Resolved, g *grant, state State) {
+	switch state {
+	case None, Tombstone:
+		d.alarm("transaction %s is COMMITTED at revision %d and %s here: its devices are not protected", c.Tx, c.Revision, state)
+	case Waiting:
+		d.alarm("transaction %s is COMMITTED although this host only answered Waiting", c.Tx)
+	case Reserved:
+		d.emit(Committed{c.Tx, c.Revision})
+		d.become(Held, g.Members)
+	case Held:
+		if c.Revision > g.Revision {
+			d.emit(Committed{c.Tx, c.Revision})
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// reserve answers Reserve: the present state of a known transaction, else Yes
+// or Waiting if all members fit at once, else No with reasons.
+func (d *decision) reserve(c *Reserve) {
+	g, ok := d.admit(c.Tx, c.Epoch)
+	if !ok {
+		return
+	}
+	if g != nil {
+		d.reserveAgain(g, c)
+		return
+	}
+	if err := c.validate(); err != nil {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: err.Error()})
+		return
+	}
+	if d.l.cordoned {
+		d.refuse(resource.Reason{Code: resource.ReasonCordoned, Detail: "the host takes no new work"})
+	}
+	if d.l.diskFull {
+		d.refuse(resource.Reason{Code: resource.ReasonDiskFull, Detail: "the agent's disk is full: no promise without its record"})
+	}
+	if d.reply.Refused() {
+		return
+	}
+	var victims []resource.TxID
+	if len(c.After) > 0 {
+		live, other := d.l.claimants(c.After)
+		if other != "" {
+			d.refuse(resource.Reason{Code: resource.ReasonInsufficient, Detail: "a victim is claimed by " + string(other) + " already"})
+			return
+		}
+		victims = live
+	}
+	members, reasons := d.l.fitAll(c.Members, victims)
+	if len(reasons) > 0 {
+		d.reply.Reasons = reasons
+		return
+	}
+	state := Reserved
+	if len(victims) > 0 {
+		state = Waiting
+	}
+	d.emit(Granted{Grant{
+		Tx: c.Tx, Unit: c.Unit, Epoch: c.Epoch, Origin: OriginTxn, State: state, Members: members, Victims: victims,
+		Since: d.now, TTL: c.TTL, Deadline: d.now.Add(c.TTL),
+	}})
+	d.become(state, members)
+}
+
+// reserveAgain answers a repeated Reserve. It renews a Waiting grant's
+// patience, and lets a newer leader adopt what waits or waited.
+func (d *decision) reserveAgain(g *grant, c *Reserve) {
+	switch {
+	case g.State == Tombstone:
+		d.refuse(resource.Reason{Code: resource.ReasonDecided, Detail: "the transaction has ended here"})
+	case c.TTL <= 0:
+	case g.State == Waiting || g.State == Reserved && g.WasWaiting && c.Epoch > g.Epoch:
+		if deadline := d.now.Add(c.TTL); c.Epoch > g.Epoch || deadline.After(g.Deadline) {
+			d.emit(Renewed{g.Tx, max(c.Epoch, g.Epoch), deadline})
+		}
+	}
+}
+
+// validate names the first broken rule of a Reserve.
+func (c *Reserve) validate() error {
+	switch {
+	case c.Tx == "" || len(c.Tx) > MaxText:
+		return fmt.Errorf("tx: %d bytes are outside 1..%d", len(c.Tx), MaxText)
+	case len(c.Unit) > MaxText:
+		return fmt.Errorf("unit: %d bytes are more than %d", len(c.Unit), MaxText)
+	case c.TTL <= 0:
+		return fmt.Errorf("ttl: %s is not positive", c.TTL)
+	case len(c.Members) == 0 || len(c.Members) > MaxMembers:
+		return fmt.Errorf("members: %d are outside 1..%d", len(c.Members), MaxMembers)
+	case len(c.After) > MaxVictims:
+		return fmt.Errorf("after: %d victims are more than %d", len(c.After), MaxVictims)
+	}
+	last := -1
+	for i, m := range c.Members {
+		if m.Index <= last {
+			return fmt.Errorf("members[%d].member: %d is less than %d (members ascend from 0)", i, m.Index, last+1)
+		}
+		last = m.Index
+		if err := m.Request.Validate(); err != nil {
+			return fmt.Errorf("members[%d].request.%w", i, err)
+		}
+	}
+	return nil
+}
+
+// fitAll finds room for all members as if the victims were gone, or says why
+// there is none.
+func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Member, []resource.Reason) {
+	free := l.free
+	if len(requests) > 1 || len(victims) > 0 {
+		free = l.scratch
+		free.CopyFrom(l.free)
+	}
+	for _, v := range victims {
+		g := l.grants[v]
+		for i := range g.Members {
+			if err := l.host.Give(free, g.part(i)); err != nil {
+				panic(fmt.Sprintf("ledger: without victim %s: %v", v, err))
+			}
+		}
+	}
+	members := make([]Member, len(requests))
+	for i := range requests {
+		r := &requests[i]
+		if !l.fitOne(free, r) {
+			return nil, l.explain(free, r, i, len(requests))
+		}
+		members[i] = Member{r.Index, r.Request, l.assignment.Clone()}
+		if i+1 == len(requests) {
+			break
+		}
+		if err := l.host.Take(free, l.assignment); err != nil {
+			panic(fmt.Sprintf("ledger: fit chose for member %d what is not free: %v", r.Index, err))
+		}
+	}
+	return members, nil
+}
+
+// fitOne leaves its choice in l.assignment.
+func (l *Ledger) fitOne(free *fit.Free, r *MemberRequest) bool {
+	if len(r.PinnedGPUs) > 0 {
+		return l.host.Pinned(free, r.Request, r.PinnedGPUs, &l.assignment)
+	}
+	return l.host.Assign(free, r.Request, &l.assignment)
+}
+
+// explain says why member i of n does not fit after those before it.
+func (l *Ledger) explain(free *fit.Free, r *MemberRequest, i, n int) []resource.Reason {
+	var reasons []resource.Reason
+	if len(r.PinnedGPUs) > 0 {
+		reasons = l.host.ExplainPinned(free, r.Request, r.PinnedGPUs)
+	} else {
+		reasons = l.host.Explain(free, r.Request)
+	}
+	if len(reasons) == 0 {
+		panic(fmt.Sprintf("ledger: fit refuses %+v and gives no reason", r.Request))
+	}
+	if i > 0 {
+		for k := range reasons {
+			reasons[k].Detail = joinDetail(reasons[k].Detail, fmt.Sprintf("member %d, with %d of %d members of this host placed", r.Index, i, n))
+		}
+	}
+	return reasons
+}
+
+func joinDetail(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// View is the ledger at one moment, for status, digests and the leader. It is
+// immutable and may be read by any goroutine.
+type View struct {
+	Incarnation resource.Incarnation
+	Registered  resource.Revision // 0 = not yet
+	Epoch       resource.Epoch    // highest seen
+	Cordoned    bool
+	DiskFull    bool
+	Hash        uint64 // see Ledger.Hash
+	// Free is what may be handed out; read it, never Take from it.
+	Free *fit.Free
+	// Nodes are the NUMA nodes with ordinary memory, in ascending order.
+	Nodes []NodeFree
+	GPUs  []GPUFree // by index
+	// Grants are all, tombstones included, in ascending order of Tx.
+	Grants []Grant
+}
+
+// NodeFree is what is free of one NUMA node.
+type NodeFree struct {
+	ID         int
+	CPU        resource.Millicores
+	WholeCores int // physical cores all of whose threads are free
+	Memory     resource.Bytes
+}
+
+// GPUFree is what is free of one GPU, whatever its health.
+type GPUFree struct {
+	Index  int
+	UUID   string
+	Milli  resource.Milli
+	Health devices.Health
+}
+
+// Snapshot returns the present view. Its cost grows with the host and the
+// number of grants.
+func (l *Ledger) Snapshot() *View {
+	v := &View{
+		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch,
+		Cordoned: l.cordoned, DiskFull: l.diskFull, Hash: l.hash, Free: l.free.Clone(),
+	}
+	for i, n := range l.host.Topology().Nodes {
+		if !n.MemoryOnly {
+			v.Nodes = append(v.Nodes, NodeFree{n.ID, l.host.FreeCPU(l.free, i), l.host.WholeFreeCores(l.free, i), l.free.Memory[i]})
+		}
+	}
+	for i, d := range l.host.Inventory().Devices {
+		v.GPUs = append(v.GPUs, GPUFree{i, d.UUID, l.free.GPU[i], l.health[i]})
+	}
+	for _, tx := range l.sorted(func(*grant) bool { return true }) {
+		v.Grants = append(v.Grants, l.grants[tx].Grant)
+	}
+	return v
+}
+
+// SnapshotEvents returns events that make an empty ledger of this host equal
+// to this one: what a compacted journal holds. Victims come before those that
+// wait for them.
+func (l *Ledger) SnapshotEvents() []Event {
+	events := []Event{Started{l.incarnation, l.startedAt}}
+	if l.epoch > 0 {
+		events = append(events, EpochRaised{l.epoch})
+	}
+	if l.cordoned {
+		events = append(events, CordonSet{true})
+	}
+	for i, d := range l.host.Inventory().Devices {
+		if l.health[i] != d.Health {
+			events = append(events, HealthChanged{d.UUID, l.health[i]})
+		}
+	}
+	txs := l.sorted(func(g *grant) bool { return g.State != Waiting })
+	txs = append(txs, l.sorted(func(g *grant) bool { return g.State == Waiting })...)
+	for _, tx := range txs {
+		g := l.grants[tx].Grant
+		if g.Incarnation == l.incarnation {
+			g.Incarnation = resource.Incarnation{}
+		}
+		g.Victims = slices.Clone(g.Victims)
+		events = append(events, Granted{g})
+	}
+	if l.registered > 0 {
+		events = append(events, Enrolled{l.registered})
+	}
+	return events
+}

@@ -1,0 +1,140 @@
+// Package configfile reads the daemons' configuration files: strict YAML, with
+// errors that name the file, the field and the value. It holds what both
+// daemons' files have in common and decides nothing about what they mean.
+package configfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/musterd/muster/rpcauth"
+)
+
+// maxSize bounds a config file, in bytes.
+const maxSize = 1 << 20
+
+// Read reads a file over the defaults that into points to. Unknown fields,
+// wrong types and a file of more than 1 MiB are errors that name the file.
+func Read(path string, into any) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if info.Size() > maxSize {
+		return fmt.Errorf("config %s: %d bytes, more than %d", path, info.Size(), maxSize)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(data, into); err != nil {
+		return fmt.Errorf("config %s: %w", path, plain(err))
+	}
+	return nil
+}
+
+// plain drops the library's prefixes, which say nothing about the file.
+func plain(err error) error {
+	text := err.Error()
+	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return errors.New(text)
+}
+
+// Duration reads "10s" and the like.
+type Duration time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("duration %s: want text such as \"10s\"", data)
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("duration %q: want a number and a unit, such as \"10s\" or \"1m30s\"", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// Scalar reads text or a number as text: a quantity, say.
+type Scalar string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Scalar) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*s = Scalar(text)
+		return nil
+	}
+	if _, err := strconv.ParseFloat(string(data), 64); err != nil {
+		return fmt.Errorf("%s: want a quantity such as \"4Gi\"", data)
+	}
+	*s = Scalar(data)
+	return nil
+}
+
+// name are names that work in file names, store keys and gossip tags alike.
+var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+// CheckName checks the name of a node, a coordinator or a cluster.
+func CheckName(field, value string) error {
+	if !name.MatchString(value) {
+		return fmt.Errorf("%s: %q: want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends", field, value)
+	}
+	return nil
+}
+
+// CheckListen checks an address to bind: loopback, port 0 to 65535.
+func CheckListen(field, address string) error {
+	if _, err := port(field, address); err != nil {
+		return err
+	}
+	return rpcauth.CheckLoopback(field, address)
+}
+
+// CheckRemote checks an address to reach: loopback, port 1 to 65535.
+func CheckRemote(field, address string) error {
+	p, err := port(field, address)
+	if err != nil {
+		return err
+	}
+	if p == 0 {
+		return fmt.Errorf("%s: %q: port 0 cannot be reached", field, address)
+	}
+	return rpcauth.CheckLoopback(field, address)
+}
+
+func port(field, address string) (uint64, error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %q: want HOST:PORT", field, address)
+	}
+	p, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %q: port %q is outside 0..65535", field, address, text)
+	}
+	return p, nil
+}
+
+// HostPort splits an address that CheckListen accepted.
+func HostPort(address string) (string, int) {
+	host, text, _ := net.SplitHostPort(address)
+	p, _ := strconv.Atoi(text)
+	if host == "localhost" {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1}).String()
+	}
+	return host, p
+}

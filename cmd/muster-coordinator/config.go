@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/configfile"
+	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
+)
+
+// config is the config file; systemd/muster-coordinator.yaml documents every
+// key.
+type config struct {
+	Cluster        string                     `json:"cluster"`
+	ID             string                     `json:"id"`
+	DataDir        string                     `json:"dataDir"`
+	TokenFile      string                     `json:"tokenFile"`
+	AdminTokenFile string                     `json:"adminTokenFile"`
+	RESTListen     string                     `json:"restListen"`
+	GRPCListen     string                     `json:"grpcListen"`
+	EtcdEndpoints  []string                   `json:"etcdEndpoints"`
+	LeaseTTL       configfile.Duration        `json:"leaseTTL"`
+	Gossip         gossipConfig               `json:"gossip"`
+	Namespaces     map[string]namespaceConfig `json:"namespaces"`
+	Log            logConfig                  `json:"log"`
+}
+
+type gossipConfig struct {
+	Join         []string `json:"join"`
+	SerfBind     string   `json:"serfBind"`
+	CapacityBind string   `json:"capacityBind"`
+}
+
+type namespaceConfig struct {
+	Tenant    string                              `json:"tenant"`
+	Quota     map[resource.Name]configfile.Scalar `json:"quota"`
+	Admission string                              `json:"admission"`
+}
+
+type logConfig struct {
+	Level  string `json:"level"`
+	Format string `json:"format"`
+}
+
+// defaults is the configuration without a file or flags.
+func defaults() config {
+	return config{
+		Cluster: "muster", DataDir: "/var/lib/muster-coordinator",
+		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.Duration(5 * time.Second),
+		Gossip: gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
+		Log:    logConfig{Level: "info", Format: "text"},
+	}
+}
+
+// check validates a configuration, reads the token files and returns what the
+// daemon runs with. The error joins one entry per wrong field, each with the
+// field and its value.
+func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Level, error) {
+	var errs []error
+	keep := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if c.ID == "" {
+		name, err := hostname()
+		keep(err)
+		c.ID = name
+	}
+	keep(configfile.CheckName("id", c.ID))
+	keep(configfile.CheckName("cluster", c.Cluster))
+	if !filepath.IsAbs(c.DataDir) && len(c.EtcdEndpoints) == 0 {
+		keep(fmt.Errorf("dataDir: %q: want an absolute path", c.DataDir))
+	}
+	keep(configfile.CheckListen("restListen", c.RESTListen))
+	keep(configfile.CheckListen("grpcListen", c.GRPCListen))
+	keep(configfile.CheckListen("gossip.serfBind", c.Gossip.SerfBind))
+	keep(configfile.CheckListen("gossip.capacityBind", c.Gossip.CapacityBind))
+	for i, a := range c.Gossip.Join {
+		keep(configfile.CheckRemote(fmt.Sprintf("gossip.join[%d]", i), a))
+	}
+	for i, e := range c.EtcdEndpoints {
+		if e == "" {
+			keep(fmt.Errorf("etcdEndpoints[%d]: empty", i))
+		}
+	}
+	if ttl := time.Duration(c.LeaseTTL); ttl < time.Second || ttl > time.Minute {
+		keep(fmt.Errorf("leaseTTL: %s is outside 1s..1m", ttl))
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		keep(fmt.Errorf("log.level: %q: want debug, info, warn or error", c.Log.Level))
+	}
+	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
+		keep(fmt.Errorf("log.format: %q: want text or json", c.Log.Format))
+	}
+	namespaces, err := checkNamespaces(c.Namespaces)
+	keep(err)
+	cluster, err := token("tokenFile", c.TokenFile, "agents and coordinators")
+	keep(err)
+	admin, err := token("adminTokenFile", c.AdminTokenFile, "operators and tenants")
+	keep(err)
+	return daemon.Config{
+		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, EtcdEndpoints: c.EtcdEndpoints, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
+		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
+		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, LeaseTTL: time.Duration(c.LeaseTTL),
+	}, level, errors.Join(errs...)
+}
+
+func token(field, path, whose string) (rpcauth.Token, error) {
+	if path == "" {
+		return rpcauth.Token{}, fmt.Errorf("%s: not set; it holds the token of %s", field, whose)
+	}
+	t, err := rpcauth.ReadFile(path)
+	if err != nil {
+		return rpcauth.Token{}, fmt.Errorf("%s: %w", field, err)
+	}
+	return t, nil
+}
+
+// checkNamespaces turns the limits into base units.
+func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Namespace, error) {
+	out := make(map[string]coordinator.Namespace, len(in))
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		field := "namespaces." + name
+		if !api.IsLabel(name) {
+			errs = append(errs, fmt.Errorf("%s: want 1 to 63 of a-z, 0-9 and '-', with a letter or digit at both ends", field))
+		}
+		n := in[name]
+		ns := coordinator.Namespace{Tenant: resource.TenantID(n.Tenant)}
+		switch n.Admission {
+		case "", "reject":
+		case "queue":
+			ns.QueueAllocations = true
+		default:
+			errs = append(errs, fmt.Errorf("%s.admission: %q: want reject or queue", field, n.Admission))
+		}
+		for _, r := range slices.Sorted(maps.Keys(n.Quota)) {
+			if r != resource.CPU && r != resource.Memory && r != resource.GPU {
+				errs = append(errs, fmt.Errorf("%s.quota: resource %q is unknown: want cpu, memory or nvidia.com/gpu", field, r))
+				continue
+			}
+			amount, err := resource.ParseAmount(r, string(n.Quota[r]))
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s.quota: %w", field, err))
+				continue
+			}
+			if ns.Hard == nil {
+				ns.Hard = resource.Vector{}
+			}
+			ns.Hard[r] = amount
+		}
+		out[name] = ns
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	sdnotify "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/cmd/buildinfo"
+	"github.com/musterd/muster/cmd/configfile"
+	"github.com/musterd/muster/coordinator/daemon"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// program is the command with everything it touches, so that tests run the
+// real one.
+type program struct {
+	args           []string
+	stdout, stderr io.Writer
+	hostname       func() (string, error)
+	// started, if set, is told of the daemon once it serves.
+	started func(*daemon.Daemon)
+}
+
+// errFailed marks an error that is not one of usage.
+type errFailed struct{ error }
+
+// run returns the exit code.
+func (p program) run(ctx context.Context) int {
+	root := p.command()
+	root.SetArgs(p.args)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(ctx)
+	var failed errFailed
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &failed):
+		fmt.Fprintf(p.stderr, "muster-coordinator: %v\n", failed.error)
+		return exitFailed
+	default:
+		fmt.Fprintf(p.stderr, "muster-coordinator: %v\nSee muster-coordinator --help.\n", err)
+		return exitUsage
+	}
+}
+
+func (p program) command() *cobra.Command {
+	var file string
+	c := defaults()
+	cmd := &cobra.Command{
+		Use:   "muster-coordinator",
+		Short: "Keep a cluster's quota and order, and place work on its agents",
+		Long: "muster-coordinator keeps quota and the global order in etcd (embedded, or external by\n" +
+			"--etcd-endpoints), is elected, and places work on agents by reserve and commit.\n" +
+			"It has no durable state of its own beyond the embedded etcd's folder.",
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Version: buildinfo.Version(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.serve(cmd, file) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "config file (YAML; see systemd/muster-coordinator.yaml)")
+	f.String("cluster", c.Cluster, "cluster's name")
+	f.String("id", "", "this coordinator's id (default: the host's name)")
+	f.String("data-dir", c.DataDir, "folder of the embedded etcd")
+	f.String("token-file", "", "file with the cluster's token, mode 0600")
+	f.String("admin-token-file", "", "file with the operators' token, mode 0600")
+	f.String("rest-listen", c.RESTListen, "address of REST and metrics")
+	f.String("grpc-listen", c.GRPCListen, "address of gRPC, for agents")
+	f.StringSlice("etcd-endpoints", nil, "external etcd; none means the embedded one")
+	f.StringSlice("join", nil, "serf addresses of other members")
+	f.String("serf-bind", c.Gossip.SerfBind, "address in the serf ring")
+	f.String("capacity-bind", c.Gossip.CapacityBind, "address in the capacity ring")
+	f.String("log-level", c.Log.Level, "debug, info, warn or error")
+	return cmd
+}
+
+// configure reads the file and puts the flags that were given on top.
+func configure(cmd *cobra.Command, file string) (config, error) {
+	c := defaults()
+	if file != "" {
+		if err := configfile.Read(file, &c); err != nil {
+			return config{}, err
+		}
+	}
+	f := cmd.Flags()
+	for name, target := range map[string]*string{
+		"cluster": &c.Cluster, "id": &c.ID, "data-dir": &c.DataDir, "token-file": &c.TokenFile, "admin-token-file": &c.AdminTokenFile,
+		"rest-listen": &c.RESTListen, "grpc-listen": &c.GRPCListen, "serf-bind": &c.Gossip.SerfBind,
+		"capacity-bind": &c.Gossip.CapacityBind, "log-level": &c.Log.Level,
+	} {
+		if f.Changed(name) {
+			*target, _ = f.GetString(name)
+		}
+	}
+	for name, target := range map[string]*[]string{"etcd-endpoints": &c.EtcdEndpoints, "join": &c.Gossip.Join} {
+		if f.Changed(name) {
+			*target, _ = f.GetStringSlice(name)
+		}
+	}
+	return c, nil
+}
+
+// serve runs the daemon until the context ends.
+func (p program) serve(cmd *cobra.Command, file string) error {
+	ctx := cmd.Context()
+	c, err := configure(cmd, file)
+	if err != nil {
+		return errFailed{err}
+	}
+	dc, level, err := c.check(p.hostname)
+	if err != nil {
+		if file != "" {
+			err = fmt.Errorf("config %s: %w", file, err)
+		}
+		return errFailed{err}
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(p.stderr, options)
+	if c.Log.Format == "json" {
+		handler = slog.NewJSONHandler(p.stderr, options)
+	}
+	dc.Logger, dc.Version = slog.New(handler), buildinfo.Version()
+	d, err := daemon.New(ctx, dc)
+	if err != nil {
+		return errFailed{err}
+	}
+	dc.Logger.Info("serving", "rest", d.RESTAddr(), "grpc", d.GRPCAddr(), "serf", d.SerfAddr(), "capacity", d.CapacityAddr(), "version", dc.Version)
+	if p.started != nil {
+		p.started(d)
+	}
+	notify(dc.Logger, sdnotify.SdNotifyReady)
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	go watchdog(watch, dc.Logger)
+	err = d.Run(ctx)
+	notify(dc.Logger, sdnotify.SdNotifyStopping)
+	if err != nil {
+		return errFailed{err}
+	}
+	return nil
+}
+
+// notify tells systemd, where it listens.
+func notify(log *slog.Logger, state string) {
+	if _, err := sdnotify.SdNotify(false, state); err != nil {
+		log.Warn("sd_notify_failed", "state", state, "error", err)
+	}
+}
+
+// watchdog tells systemd twice per interval that this process is alive.
+func watchdog(ctx context.Context, log *slog.Logger) {
+	interval, err := sdnotify.SdWatchdogEnabled(false)
+	if err != nil || interval == 0 {
+		return
+	}
+	tick := time.NewTicker(interval / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			notify(log, sdnotify.SdNotifyWatchdog)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package rest_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/resttest"
+)
+
+const small = `{"metadata":{"name":"%s"},"spec":{"resources":{"requests":{"cpu":"2","memory":"1Gi"}}}}`
+
+// serve starts a real server on a loopback port.
+func serve(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = rest.NewServer(h, slog.New(slog.DiscardHandler))
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func request(t *testing.T, s *httptest.Server, method, path, body string) (int, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	got, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, got
+}
+
+func TestAnnouncedLargeBodyIsRefusedUnread(t *testing.T) {
+	s := serve(t, newHandler(t))
+	connection, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	// Ten megabytes are announced and none is sent: the answer must come anyway.
+	fmt.Fprintf(connection, "POST /api/v1/namespaces/a/allocations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 10000000\r\n\r\n", token)
+	answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var status api.Status
+	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
+		t.Fatal(err)
+	}
+	want := "the body is larger than the limit of 1048576 bytes"
+	if answer.StatusCode != 413 || status.Message != want || !answer.Close {
+		t.Errorf("got %d %q, close %t; want 413 %q and a closed connection", answer.StatusCode, status.Message, answer.Close, want)
+	}
+}
+
+func TestUnannouncedLargeBodyIsCutOff(t *testing.T) {
+	r := httptest.NewRequest("POST", "/api/v1/namespaces/a/allocations", io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<20))))
+	r.ContentLength = -1
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	newHandler(t).ServeHTTP(recorder, r)
+	if recorder.Code != 413 {
+		t.Errorf("got %d %s, want 413", recorder.Code, recorder.Body)
+	}
+}
+
+func TestBodyThatNeverArrivesIsRefused(t *testing.T) {
+	s := serve(t, rest.NewHandler(rest.Config{
+		Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), BodyTimeout: 20 * time.Millisecond,
+	}))
+	connection, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	fmt.Fprintf(connection, "POST /api/v1/namespaces/a/allocations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{", token)
+	answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != 400 {
+		t.Errorf("got %d, want 400", answer.StatusCode)
+	}
+}
+
+func TestWaitEndsWhenTheAllocationRuns(t *testing.T) {
+	s := serve(t, rest.NewHandler(rest.Config{
+		Service:       resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 2, Memory: 4 << 30}),
+		Authenticator: rest.StaticToken(token),
+	}))
+	const path = "/api/v1/namespaces/a/allocations"
+	if code, body := request(t, s, "POST", path, fmt.Sprintf(small, "first")); code != 201 {
+		t.Fatalf("%d %s", code, body)
+	}
+	if code, body := request(t, s, "POST", path, fmt.Sprintf(small, "second")); code != 201 || !bytes.Contains(body, []byte(`"Pending"`)) {
+		t.Fatalf("%d %s", code, body)
+	}
+	phase := make(chan api.Phase, 1) // one answer
+	go func() {
+		_, body := request(t, s, "GET", path+"/second?wait=10m", "")
+		var a api.Allocation
+		_ = json.Unmarshal(body, &a)
+		phase <- a.Status.Phase
+	}()
+	if code, body := request(t, s, "DELETE", path+"/first", ""); code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	if got := <-phase; got != api.Running {
+		t.Errorf("the waiting get answered phase %q, want Running", got)
+	}
+}
+
+// broken is a service whose gets fail in the ways a service should not.
+type broken struct{ *resttest.Cluster }
+
+func (broken) GetAllocation(_ context.Context, _, name string, _ time.Duration) (*api.Allocation, error) {
+	switch name {
+	case "panic":
+		panic("the shelf fell down")
+	case "wrapped":
+		return nil, fmt.Errorf("asking the store: %w", api.Errorf(503, "the store does not answer"))
+	}
+	return nil, errors.New("secret detail")
+}
+
+func TestFaultsOfTheServiceAreAnsweredAndLogged(t *testing.T) {
+	var log bytes.Buffer
+	h := rest.NewHandler(rest.Config{
+		Service: broken{resttest.New(time.Now)}, Authenticator: rest.StaticToken(token), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	cases := map[string]struct {
+		code    int
+		message string
+		logged  string
+	}{
+		"panic":   {500, "GET /api/v1/namespaces/a/allocations/panic failed inside the coordinator; its log says why", "the shelf fell down"},
+		"error":   {500, "GET /api/v1/namespaces/a/allocations/error failed inside the coordinator; its log says why", "secret detail"},
+		"wrapped": {503, "the store does not answer", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			log.Reset()
+			r := httptest.NewRequest("GET", "/api/v1/namespaces/a/allocations/"+name, nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			recorder := httptest.NewRecorder()
+			h.ServeHTTP(recorder, r)
+			var status api.Status
+			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil {
+				t.Fatal(err)
+			}
+			if recorder.Code != c.code || status.Code != c.code || status.Message != c.message {
+				t.Errorf("got %d %+v, want %d %q", recorder.Code, status, c.code, c.message)
+			}
+			if !strings.Contains(log.String(), c.logged) {
+				t.Errorf("log %q does not say %q", &log, c.logged)
+			}
+		})
+	}
+}
+
+// tenants lets the bearer of a token T in as tenant T.
+type tenants struct{}
+
+func (tenants) Authenticate(_ context.Context, token string) (rest.Principal, error) {
+	return rest.Principal{Name: token, Tenant: "ml-team"}, nil
+}
+
+func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
+	h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: tenants{}})
+	cases := map[string]struct {
+		method, path string
+		want         int
+	}{
+		"own namespace":            {"GET", "/api/v1/namespaces/ml-team/allocations", 200},
+		"another's namespace":      {"GET", "/api/v1/namespaces/other/allocations", 403},
+		"all namespaces":           {"GET", "/api/v1/allocations", 403},
+		"nodes may be seen":        {"GET", "/api/v1/nodes", 200},
+		"nodes may not be changed": {"PATCH", "/api/v1/nodes/n", 403},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(c.method, c.path, nil)
+			r.Header.Set("Authorization", "Bearer someone")
+			recorder := httptest.NewRecorder()
+			h.ServeHTTP(recorder, r)
+			if recorder.Code != c.want {
+				t.Errorf("got %d %s, want %d", recorder.Code, recorder.Body, c.want)
+			}
+		})
+	}
+}
+
+func TestEmptyTokenLetsNobodyIn(t *testing.T) {
+	for _, given := range []string{"", "x"} {
+		if _, err := rest.StaticToken("").Authenticate(t.Context(), given); err == nil {
+			t.Errorf("token %q was let in", given)
+		}
+	}
+}
+
+func TestNotReadyIs503AndVersionIsTold(t *testing.T) {
+	h := rest.NewHandler(rest.Config{
+		Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), Version: "v1.2.3",
+		Ready: func(context.Context) error { return errors.New("no leader yet") },
+	})
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, httptest.NewRequest("GET", "/readyz", nil))
+	if recorder.Code != 503 || !strings.Contains(recorder.Body.String(), "not ready: no leader yet") {
+		t.Errorf("got %d %s", recorder.Code, recorder.Body)
+	}
+	recorder = httptest.NewRecorder()
+	h.ServeHTTP(recorder, httptest.NewRequest("GET", "/version", nil))
+	if recorder.Code != 200 || !strings.Contains(recorder.Body.String(), `"version":"v1.2.3"`) {
+		t.Errorf("got %d %s", recorder.Code, recorder.Body)
+	}
+}
+
+func TestRequestsAreCountedByRoute(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), Metrics: registry})
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/namespaces/secret-team/jobs", nil))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, f := range families {
+		text.WriteString(f.String())
+	}
+	if !strings.Contains(text.String(), `value:"401"`) || strings.Contains(text.String(), "secret-team") {
+		t.Errorf("want a count of 401 and no namespace:\n%s", &text)
+	}
+}
+
+// instant is a service whose creates cost nothing, so that the benchmark
+// measures the edge alone.
+type instant struct {
+	*resttest.Cluster
+	answer api.Allocation
+}
+
+func (i *instant) CreateAllocation(_ context.Context, _ rest.Create, a *api.Allocation) (*api.Allocation, error) {
+	a.Metadata.UID, a.Metadata.ResourceVersion, a.Status = "alloc-1", "1", i.answer.Status
+	return a, nil
+}
+
+// BenchmarkPost measures the CPU of one POST within the handler: routing,
+// authentication, reading, decoding, validating and encoding.
+func BenchmarkPost(b *testing.B) {
+	service := &instant{Cluster: resttest.New(time.Now)}
+	service.answer.Status = api.AllocationStatus{
+		Phase: api.Running, NodeID: "node-1", NodeName: "node-1", StartTime: "2024-01-15T10:30:05Z",
+		Conditions: []api.Condition{{Type: "Scheduled", Status: "True"}, {Type: "Ready", Status: "True"}},
+		Assignment: &api.AssignmentStatus{CPUs: "0-7", NUMANodes: []int{0}, GPUs: []api.GPUStatus{{UUID: "GPU-1", Milli: 1000}}},
+	}
+	h := rest.NewHandler(rest.Config{Service: service, Authenticator: rest.StaticToken(token), Metrics: prometheus.NewRegistry()})
+	body := []byte(`{"metadata":{"name":"train","labels":{"app":"x"}},"spec":{"resources":{"requests":{"cpu":"8","memory":"32Gi","nvidia.com/gpu":"4"}},"priority":100}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/allocations?wait=10s", bytes.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, r)
+		if recorder.Code != 201 {
+			b.Fatal(recorder.Code, recorder.Body)
+		}
+	}
+}

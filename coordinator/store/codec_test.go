@@ -1,0 +1,226 @@
+package store_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+func trainUnit() store.UnitPath {
+	return store.UnitPath{Namespace: "ml", Kind: store.JobUnit, Name: "train/1", N: 2}
+}
+
+func txRecord() store.TxRecord {
+	return store.TxRecord{
+		State:   store.TxEvicting,
+		Epoch:   7,
+		Unit:    trainUnit(),
+		UnitUID: "u-1",
+		Charges: []store.Charge{{Tree: "default", Group: "ml", Request: resource.Vector{resource.GPU: 8000, resource.CPU: 16000}}},
+		Members: []store.Member{{
+			Member:      3,
+			Node:        "gpu-01",
+			Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"},
+			Assignment: resource.Assignment{
+				CPUs:   []resource.CPUGrant{{ID: 4, Milli: 1000}},
+				Memory: []resource.MemoryGrant{{Node: 0, Bytes: 1 << 30}},
+				GPUs:   []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}},
+			},
+		}},
+		By:           "u-2.7.9.00",
+		Reason:       "Preempted",
+		GraceSeconds: 30,
+		Created:      "2026-01-02T03:04:05Z",
+		Committed:    "2026-01-02T03:04:06Z",
+	}
+}
+
+// roundTrip compares the encoding with a golden file and reads it back.
+func roundTrip[R store.Record](t *testing.T, name string, r R) {
+	t.Run(name, func(t *testing.T) {
+		got, err := store.Encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", name+".json")
+		if os.Getenv("UPDATE_GOLDEN") != "" {
+			if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(strings.TrimSuffix(string(want), "\n"), string(got)); d != "" {
+			t.Errorf("encoding (-want +got), a change needs a new version and a reader of the old one:\n%s", d)
+		}
+		back, err := store.Decode[R]("/registry/x", got)
+		if d := cmp.Diff(r, back); err != nil || d != "" {
+			t.Errorf("read back: %v\n%s", err, d)
+		}
+	})
+}
+
+func TestGoldenRecords(t *testing.T) {
+	document := json.RawMessage(`{"kind":"Allocation","spec":{"resources":{"requests":{"cpu":"8000m"}}},"x":"a<b"}`)
+	roundTrip(t, "tx-evicting", txRecord())
+	roundTrip(t, "tx-aborted", store.TxRecord{State: store.TxAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
+	roundTrip(t, "unit-alloc", store.UnitRecord{
+		UID: "u-1", Kind: store.AllocUnit, Namespace: "ml", Name: "one", Tenant: "t", Queue: "default", Priority: -5,
+		Phase: "Running", Sequence: store.Sequence{Epoch: 7, Counter: 1<<64 - 1}, TxID: "u-1.7.1.00", Members: 1,
+		Document: document, Created: "2026-01-02T03:04:05Z", Started: "2026-01-02T03:04:06Z",
+	})
+	roundTrip(t, "unit-job", store.UnitRecord{
+		UID: "u-2", Kind: store.JobUnit, Namespace: "ml", Name: "train", N: 1, Tenant: "t", Phase: "Queued",
+		Members: 2, FirstMember: 4, Parent: "u-1", Reason: "Insufficient", Message: "want 8, have 3",
+	})
+	roundTrip(t, "job", store.JobRecord{
+		UID: "j-1", Namespace: "ml", Name: "train", Tenant: "t", Phase: "Cancelling", Document: document,
+		Units: []store.UnitPath{trainUnit()}, Cancelled: &store.Cancellation{Reason: "asked", GraceSeconds: 10}, Created: "2026-01-02T03:04:05Z",
+	})
+	roundTrip(t, "order", store.OrderRecord{UnitUID: "u-1"})
+	roundTrip(t, "request", store.RequestRecord{Object: trainUnit().Key(), UID: "u-1", DocumentHash: "sha256:00"})
+	roundTrip(t, "node-identity", store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Fenced: true})
+	roundTrip(t, "node-spec", store.NodeSpec{
+		Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Capacity: resource.Vector{resource.GPU: 8000}, Allocatable: resource.Vector{resource.GPU: 8000},
+		Labels: map[string]string{"zone": "a"}, Taints: []store.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}}, Unschedulable: true,
+		Topology: store.TopologySummary{Sockets: 2, NUMANodes: 2, Cores: 64, CPUs: 128, GPUs: 8, GPUModels: []string{"A100"}},
+	})
+	roundTrip(t, "node-status", store.NodeStatus{
+		Conditions: []store.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
+		Available:  resource.Vector{resource.CPU: 63500},
+	})
+	roundTrip(t, "node-lease", store.NodeLease{Coordinator: "c1"})
+	roundTrip(t, "node-tx", store.NodeTx{Members: []int{0, 3}})
+	roundTrip(t, "quota-limit", store.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
+	roundTrip(t, "leader", store.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
+	roundTrip(t, "nothing-but-version", store.NodeStatus{})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	cases := map[string]struct{ value, want string }{
+		"a newer version":          {`{"v":2,"unitUID":"u"}`, "schema version 2"},
+		"a version that starts 1":  {`{"v":10,"unitUID":"u"}`, "schema version 10"},
+		"a version in words":       {`{"v":"1","unitUID":"u"}`, `schema version "1"`},
+		"no version":               {`{"unitUID":"u"}`, "no schema version"},
+		"an unknown field":         {`{"v":1,"unitUID":"u","colour":"red"}`, "colour"},
+		"the version twice":        {`{"v":1,"unitUID":"u","v":1}`, `"v"`},
+		"a wrong type":             {`{"v":1,"unitUID":3}`, "unitUID"},
+		"a broken rule":            {`{"v":1,"unitUID":""}`, "unitUID is empty"},
+		"a trailing comma":         {`{"v":1,}`, "comma"},
+		"data behind the value":    {`{"v":1,"unitUID":"u"}{}`, "data follows"},
+		"a value that is cut off":  {`{"v":1,"unitUID":"u"`, "unexpected EOF"},
+		"nothing":                  {``, "unexpected end"},
+		"something other than one": {`[1]`, "cannot unmarshal"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Decode[store.OrderRecord]("/registry/order/k", []byte(c.value))
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/registry/order/k") {
+				t.Errorf("got %v, want an error with %q and the key", err, c.want)
+			}
+		})
+	}
+}
+
+func TestDecodeTakesWhatAPersonWrote(t *testing.T) {
+	for _, value := range []string{"{ \"unitUID\": \"u\", \"v\": 1 }\n", `{"v":1 ,"unitUID":"u"}`, "{\"v\":1,\n  \"unitUID\": \"u\"}"} {
+		r, err := store.Decode[store.OrderRecord]("k", []byte(value))
+		if err != nil || r.UnitUID != "u" {
+			t.Errorf("%q: %+v, %v", value, r, err)
+		}
+	}
+}
+
+func TestRecordsKeepTheirRules(t *testing.T) {
+	cases := map[string]struct {
+		change func(*store.TxRecord)
+		want   string
+	}{
+		"an unknown state":            {func(r *store.TxRecord) { r.State = "DONE" }, `"DONE"`},
+		"committed without epoch":     {func(r *store.TxRecord) { r.Epoch = 0 }, "epoch 0"},
+		"committed without unit":      {func(r *store.TxRecord) { r.Unit = store.UnitPath{} }, "unit"},
+		"committed without members":   {func(r *store.TxRecord) { r.Members = nil }, "at least one"},
+		"a member without node":       {func(r *store.TxRecord) { r.Members[0].Node = "" }, "members[0]"},
+		"a negative charge":           {func(r *store.TxRecord) { r.Charges[0].Request[resource.CPU] = -1 }, "charges[0].request: cpu -1"},
+		"a negative grace":            {func(r *store.TxRecord) { r.GraceSeconds = -1 }, "graceSeconds -1"},
+		"a negative index of members": {func(r *store.TxRecord) { r.Members[0].Member = -1 }, "index -1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := txRecord()
+			c.change(&r)
+			if _, err := store.Encode(r); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("encode: %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.json")
+	for _, path := range files {
+		value, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(value)
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		again[store.TxRecord](t, value)
+		again[store.UnitRecord](t, value)
+		again[store.JobRecord](t, value)
+		again[store.RequestRecord](t, value)
+		again[store.NodeIdentity](t, value)
+		again[store.NodeSpec](t, value)
+		again[store.NodeStatus](t, value)
+		again[store.NodeTx](t, value)
+		again[store.QuotaLimit](t, value)
+	})
+}
+
+// again: what is read can be written, and reads the same.
+func again[R store.Record](t *testing.T, value []byte) {
+	r, err := store.Decode[R]("k", value)
+	if err != nil {
+		return
+	}
+	first, err := store.Encode(r)
+	if err != nil {
+		t.Fatalf("%q was read as %+v but not written: %v", value, r, err)
+	}
+	back, err := store.Decode[R]("k", first)
+	if err != nil {
+		t.Fatalf("%q was written but not read: %v", first, err)
+	}
+	if second, err := store.Encode(back); err != nil || string(second) != string(first) {
+		t.Fatalf("%q was read and written as %q, %v", first, second, err)
+	}
+}
+
+func BenchmarkTxRecord(b *testing.B) {
+	r := txRecord()
+	value := store.MustEncode(r)
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = store.MustEncode(r)
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := store.Decode[store.TxRecord]("k", value); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

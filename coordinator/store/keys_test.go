@@ -1,0 +1,251 @@
+package store_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+func Example() {
+	unit := store.UnitPath{Namespace: "ml/research", Kind: store.JobUnit, Name: "train", N: 0}
+	fmt.Println(unit.Key())
+	for _, priority := range []int32{100, 0, -1} {
+		fmt.Println(store.OrderKey{Queue: "default", Priority: priority, Sequence: store.Sequence{Epoch: 7, Counter: 12}, Unit: unit}.Key())
+	}
+	fmt.Println(store.NodeTxKey("gpu-01", resource.NewTxID("u1", 7, 3, resource.Nonce{})))
+	// Output:
+	// /registry/units/ml%2Fresearch/job/train/0
+	// /registry/order/default/7fffff9b/0000000000000007.000000000000000c/ml%2Fresearch/job/train/0
+	// /registry/order/default/7fffffff/0000000000000007.000000000000000c/ml%2Fresearch/job/train/0
+	// /registry/order/default/80000000/0000000000000007.000000000000000c/ml%2Fresearch/job/train/0
+	// /registry/nodes/gpu-01/tx/u1.7.3.00000000000000000000000000000000
+}
+
+func TestKeys(t *testing.T) {
+	cases := map[string]struct{ got, want string }{
+		"a job":                 {store.JobKey("team a", "train"), "/registry/jobs/team%20a/train"},
+		"a namespace's jobs":    {store.JobsIn("a"), "/registry/jobs/a/"},
+		"a unit":                {store.UnitPath{Namespace: "a", Kind: store.AllocUnit, Name: "x", N: 12}.Key(), "/registry/units/a/alloc/x/12"},
+		"an object's units":     {store.UnitsOf("a", store.JobUnit, "x"), "/registry/units/a/job/x/"},
+		"a namespace's units":   {store.UnitsIn("a", store.JobUnit), "/registry/units/a/job/"},
+		"a request":             {store.RequestKey("t", "id/ü"), "/registry/requests/t/id%2F%C3%BC"},
+		"a transaction":         {store.TxKey("u.1.2.ff"), "/registry/tx/u.1.2.ff"},
+		"a node's identity":     {store.NodeIdentityKey("n"), "/registry/nodes/n/identity"},
+		"a node's spec":         {store.NodeSpecKey("n"), "/registry/nodes/n/spec"},
+		"a node's status":       {store.NodeStatusKey("n"), "/registry/nodes/n/status"},
+		"a node's lease":        {store.NodeLeaseKey("n"), "/registry/nodes/n/lease"},
+		"a node's transactions": {store.NodeTxIn("n"), "/registry/nodes/n/tx/"},
+		"a namespace's limit":   {store.QuotaLimitKey("a"), "/registry/quota/limits/a"},
+		"a quota tree":          {store.QuotaKey(store.QuotaTrees, "a"), "/registry/quota/trees/a"},
+		"a queue":               {store.OrderIn("a"), "/registry/order/a/"},
+		"a leader":              {store.LeaderKey(255), "/registry/leader/00000000000000ff"},
+		"an empty segment":      {store.JobKey("", "x"), "/registry/jobs/%/x"},
+		"the unreserved bytes":  {store.TxKey("azAZ09-_.~"), "/registry/tx/azAZ09-_.~"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("got %q, want %q", c.got, c.want)
+			}
+		})
+	}
+}
+
+// name draws segments, often with bytes that need escaping or sort oddly.
+func name(t *rapid.T, label string) string {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{"", "a", "a-b", "a.b", "a/b", "a b", "%", "%41", "tx", "ä", "~", "\x00", "\xff"}),
+		rapid.String(),
+	).Draw(t, label)
+}
+
+func unitPath(t *rapid.T) store.UnitPath {
+	return store.UnitPath{
+		Namespace: name(t, "namespace"),
+		Kind:      rapid.SampledFrom([]store.UnitKind{store.AllocUnit, store.JobUnit}).Draw(t, "kind"),
+		Name:      name(t, "name"),
+		N:         rapid.IntRange(0, 1<<20).Draw(t, "n"),
+	}
+}
+
+func orderKey(t *rapid.T) store.OrderKey {
+	small := rapid.Uint64Range(0, 3)
+	return store.OrderKey{
+		Queue:    name(t, "queue"),
+		Priority: rapid.OneOf(rapid.Int32Range(-2, 2), rapid.Int32()).Draw(t, "priority"),
+		Sequence: store.Sequence{
+			Epoch:   resource.Epoch(rapid.OneOf(small, rapid.Uint64Range(0, 1<<63-1)).Draw(t, "epoch")),
+			Counter: rapid.OneOf(small, rapid.Uint64()).Draw(t, "counter"),
+		},
+		Unit: unitPath(t),
+	}
+}
+
+func TestParsersInvertBuilders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := name(t, "a"), name(t, "b")
+		unit, order := unitPath(t), orderKey(t)
+		same := func(what string, err error, ok bool) {
+			if err != nil || !ok {
+				t.Fatalf("%s of %q, %q: %v, %v", what, a, b, ok, err)
+			}
+		}
+		ns, n, err := store.ParseJobKey(store.JobKey(a, b))
+		same("job", err, ns == a && n == b)
+		tenant, id, err := store.ParseRequestKey(store.RequestKey(resource.TenantID(a), b))
+		same("request", err, string(tenant) == a && id == b)
+		tx, err := store.ParseTxKey(store.TxKey(resource.TxID(a)))
+		same("tx", err, string(tx) == a)
+		node := resource.NodeID(a)
+		for key, want := range map[string]store.NodeKey{
+			store.NodeIdentityKey(node):             {ID: node, Part: store.NodeIdentityPart},
+			store.NodeSpecKey(node):                 {ID: node, Part: store.NodeSpecPart},
+			store.NodeStatusKey(node):               {ID: node, Part: store.NodeStatusPart},
+			store.NodeLeaseKey(node):                {ID: node, Part: store.NodeLeasePart},
+			store.NodeTxKey(node, resource.TxID(b)): {ID: node, Part: store.NodeTxPart, Tx: resource.TxID(b)},
+			store.NodeTxIn(node) + "tx":             {ID: node, Part: store.NodeTxPart, Tx: "tx"},
+		} {
+			got, err := store.ParseNodeKey(key)
+			same("node key "+key, err, got == want)
+		}
+		for _, kind := range []store.QuotaKind{store.QuotaLimits, store.QuotaTrees, store.QuotaForests, store.QuotaNamespaces} {
+			gotKind, gotName, err := store.ParseQuotaKey(store.QuotaKey(kind, a))
+			same("quota", err, gotKind == kind && gotName == a)
+		}
+		gotUnit, err := store.ParseUnitKey(unit.Key())
+		same("unit", err, gotUnit == unit)
+		gotOrder, err := store.ParseOrderKey(order.Key())
+		same("order", err, gotOrder == order)
+		lease := store.LeaseID(rapid.Int64().Draw(t, "lease"))
+		gotLease, err := store.ParseLeaderKey(store.LeaderKey(lease))
+		same("leader", err, gotLease == lease)
+	})
+}
+
+// TestOrderKeysSortByTheOrder compares the bytes of keys with the tuple
+// (priority descending, epoch, counter, unit path).
+func TestOrderKeysSortByTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := orderKey(t), orderKey(t)
+		if rapid.Bool().Draw(t, "same queue") {
+			b.Queue = a.Queue
+		}
+		if rapid.Bool().Draw(t, "same priority") {
+			b.Priority = a.Priority
+		}
+		if rapid.Bool().Draw(t, "same sequence") {
+			b.Sequence = a.Sequence
+		}
+		if got, want := cmp.Compare(a.Key(), b.Key()), a.Compare(b); got != want {
+			t.Fatalf("keys %q and %q compare %d, the order says %d", a.Key(), b.Key(), got, want)
+		}
+		if a.Queue != b.Queue {
+			return
+		}
+		want := cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Sequence.Epoch, b.Sequence.Epoch),
+			cmp.Compare(a.Sequence.Counter, b.Sequence.Counter), cmp.Compare(a.Unit.String(), b.Unit.String()))
+		if got := a.Compare(b); got != want {
+			t.Fatalf("%+v and %+v compare %d, want %d", a, b, got, want)
+		}
+	})
+}
+
+func TestOrderOfAQueue(t *testing.T) {
+	unit := store.UnitPath{Namespace: "a", Kind: store.AllocUnit, Name: "x"}
+	at := func(priority int32, epoch resource.Epoch, counter uint64) string {
+		return store.OrderKey{Queue: "q", Priority: priority, Sequence: store.Sequence{Epoch: epoch, Counter: counter}, Unit: unit}.Key()
+	}
+	want := []string{
+		at(1<<31-1, 9, 9), at(1, 1, 0), at(0, 1, 5), at(0, 2, 1), at(0, 2, 2), at(0, 16, 0),
+		at(-1, 1, 0), at(-1<<31, 1, 0),
+	}
+	got := slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestParsersRefuse(t *testing.T) {
+	one := func(_ any, err error) error { return err }
+	two := func(_, _ any, err error) error { return err }
+	job := func(k string) error { a, b, err := store.ParseJobKey(k); return two(a, b, err) }
+	unit := func(k string) error { a, err := store.ParseUnitKey(k); return one(a, err) }
+	order := func(k string) error { a, err := store.ParseOrderKey(k); return one(a, err) }
+	node := func(k string) error { a, err := store.ParseNodeKey(k); return one(a, err) }
+	quota := func(k string) error { a, b, err := store.ParseQuotaKey(k); return two(a, b, err) }
+	leader := func(k string) error { a, err := store.ParseLeaderKey(k); return one(a, err) }
+	cases := map[string]struct {
+		parse func(string) error
+		key   string
+	}{
+		"a foreign prefix":               {job, "/elsewhere/jobs/a/b"},
+		"too few segments":               {job, "/registry/jobs/a"},
+		"too many segments":              {job, "/registry/jobs/a/b/c"},
+		"an empty segment":               {job, "/registry/jobs//b"},
+		"a raw reserved byte":            {job, "/registry/jobs/a b/c"},
+		"a raw byte beside an escape":    {job, "/registry/jobs/%20 b/c"},
+		"a lower-case escape":            {job, "/registry/jobs/%2f/c"},
+		"an escape that is not needed":   {job, "/registry/jobs/%41/c"},
+		"an escape that is cut off":      {job, "/registry/jobs/%2/c"},
+		"a unit of another kind":         {unit, "/registry/units/a/pod/x/0"},
+		"a unit number with zeros":       {unit, "/registry/units/a/job/x/01"},
+		"a negative unit number":         {unit, "/registry/units/a/job/x/-1"},
+		"a unit number that overflows":   {unit, "/registry/units/a/job/x/99999999999"},
+		"an order key without unit":      {order, "/registry/order/q/7fffffff/0000000000000001.0000000000000001"},
+		"a short priority":               {order, "/registry/order/q/7ffffff/0000000000000001.0000000000000001/a/job/x/0"},
+		"an upper-case priority":         {order, "/registry/order/q/7FFFFFFF/0000000000000001.0000000000000001/a/job/x/0"},
+		"an epoch out of range":          {order, "/registry/order/q/7fffffff/ffffffffffffffff.0000000000000001/a/job/x/0"},
+		"a sequence without counter":     {order, "/registry/order/q/7fffffff/0000000000000001/a/job/x/0"},
+		"an unknown part of a node":      {node, "/registry/nodes/n/secret"},
+		"a node's index without tx":      {node, "/registry/nodes/n/tx"},
+		"an unknown part with a segment": {node, "/registry/nodes/n/spec/x"},
+		"an unknown kind of quota":       {quota, "/registry/quota/usage/a"},
+		"a leader key that is no lease":  {leader, "/registry/leader/me"},
+		"a leader key elsewhere":         {leader, "/registry/leaders/00000000000000ff"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if err := c.parse(c.key); err == nil || !strings.Contains(err.Error(), c.key) {
+				t.Errorf("%s: %v, want an error that names the key", c.key, err)
+			}
+		})
+	}
+}
+
+func FuzzParseKeys(f *testing.F) {
+	f.Add("/registry/order/q/7fffffff/0000000000000001.0000000000000001/a/job/x/0")
+	f.Add("/registry/nodes/n%20/tx/u.1.2.ff")
+	f.Add("/registry/units/%/alloc/x/0")
+	f.Fuzz(func(t *testing.T, key string) {
+		if k, err := store.ParseOrderKey(key); err == nil && k.Key() != key {
+			t.Errorf("order key %q is written as %q", key, k.Key())
+		}
+		if p, err := store.ParseUnitKey(key); err == nil && p.Key() != key {
+			t.Errorf("unit key %q is written as %q", key, p.Key())
+		}
+		if k, err := store.ParseNodeKey(key); err == nil && k.Part == store.NodeTxPart && store.NodeTxKey(k.ID, k.Tx) != key {
+			t.Errorf("node key %q is written as %q", key, store.NodeTxKey(k.ID, k.Tx))
+		}
+		if ns, n, err := store.ParseJobKey(key); err == nil && store.JobKey(ns, n) != key {
+			t.Errorf("job key %q is written as %q", key, store.JobKey(ns, n))
+		}
+	})
+}
+
+func BenchmarkOrderKey(b *testing.B) {
+	k := store.OrderKey{Queue: "default", Priority: 5, Sequence: store.Sequence{Epoch: 7, Counter: 9},
+		Unit: store.UnitPath{Namespace: "research", Kind: store.AllocUnit, Name: "train-1"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := store.ParseOrderKey(k.Key()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/serf/serf"
+)
+
+// Profile chooses the rings' timings. All members of a cluster should use one.
+type Profile uint8
+
+const (
+	// LAN suits hosts of one data centre: a dead host is noticed within about
+	// five to ten seconds.
+	LAN Profile = iota
+	// Local suits many members in one process or on one machine: slower probes,
+	// patient with a busy processor, and cheap.
+	Local
+)
+
+const (
+	// leavePhase bounds each of the three waits of a graceful leave: serf's
+	// intent, memberlist's message, and its spreading.
+	leavePhase = 400 * time.Millisecond
+	// answerLimit is the most bytes of a query's answer, envelope its encoding
+	// around it: the answering member's name and a few numbers.
+	answerLimit = 1024
+	envelope    = 256
+	// queryMult makes serf's default timeout of a query half of its own.
+	queryMult = 8
+)
+
+// memberlist returns the ring's timings; name, addresses, label, keyring and
+// delegates are the caller's.
+func (p Profile) memberlist() *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.EnableCompression = false
+	// A name whose owner failed may return at another address after this long;
+	// one that left may at once.
+	c.DeadNodeReclaimTime = 2 * time.Second
+	if p == Local {
+		c.TCPTimeout = time.Second
+		c.RetransmitMult = 3
+		c.PushPullInterval = 20 * time.Second
+		c.ProbeInterval = 2 * time.Second
+		c.ProbeTimeout = time.Second
+		c.SuspicionMaxTimeoutMult = 3
+		c.DeadNodeReclaimTime = time.Second
+	}
+	return c
+}
+
+// serf returns serf's own settings around m.
+func (p Profile) serf(m *memberlist.Config) *serf.Config {
+	c := serf.DefaultConfig()
+	c.MemberlistConfig = m
+	c.ProtocolVersion = serf.ProtocolVersionMax
+	c.BroadcastTimeout = leavePhase
+	c.LeavePropagateDelay = leavePhase / 2
+	c.QueryTimeoutMult = queryMult
+	c.QueryResponseSizeLimit = answerLimit + envelope
+	// Off: after a crash and a restart at another address the vote would end the
+	// member that is alive, because the others still remember the dead one.
+	c.EnableNameConflictResolution = false
+	c.DisableCoordinates = p == Local
+	return c
+}

@@ -1,0 +1,184 @@
+package gossip_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	serfclient "github.com/hashicorp/serf/client"
+
+	"github.com/musterd/muster/gossip"
+)
+
+const token = "operator-token"
+
+// rpcRing starts n agents whose first has an RPC port.
+func rpcRing(t *testing.T, n int, edit func(i int, cfg *gossip.Config)) []*gossip.Rings {
+	t.Helper()
+	return ring(t, n, func(i int, cfg *gossip.Config) {
+		if i == 0 {
+			cfg.RPC = gossip.RPC{Addr: "127.0.0.1:0", Token: token}
+		}
+		if edit != nil {
+			edit(i, cfg)
+		}
+	})
+}
+
+func dial(t *testing.T, addr, key string) *serfclient.RPCClient {
+	t.Helper()
+	c, err := serfclient.ClientFromConfig(&serfclient.Config{Addr: addr, AuthKey: key, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestTheStockClientListsMembers(t *testing.T) {
+	t.Parallel()
+	all := rpcRing(t, 3, nil)
+	members, err := dial(t, all[0].Serf.RPCAddr(), token).Members()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Name+" "+m.Status+" "+m.Tags["role"])
+	}
+	slices.Sort(names)
+	if want := []string{"node-1 alive agent", "node-2 alive agent", "node-3 alive agent"}; !slices.Equal(names, want) {
+		t.Errorf("members %q, want %q", names, want)
+	}
+}
+
+func TestTheStockClientQueriesEveryAgent(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", 2000)
+	all := rpcRing(t, 3, func(i int, cfg *gossip.Config) {
+		id := cfg.Tags.ID
+		cfg.Queries = map[string]gossip.QueryHandler{
+			"capacity": func(payload []byte) []byte { return []byte(id + " has 8 GPUs free " + string(payload)) },
+			"devices":  func([]byte) []byte { return []byte(long) },
+			"health":   func([]byte) []byte { return nil },
+		}
+	})
+	client := dial(t, all[0].Serf.RPCAddr(), token)
+	query := func(name string) map[string]string {
+		t.Helper()
+		responses := make(chan serfclient.NodeResponse, 16)
+		err := client.Query(&serfclient.QueryParam{Name: name, Payload: []byte("now"), Timeout: time.Second, RespCh: responses})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := make(map[string]string)
+		for r := range responses {
+			answers[r.From] = string(r.Payload)
+		}
+		return answers
+	}
+	capacity := query("capacity")
+	for _, id := range []string{"node-1", "node-2", "node-3"} {
+		if want := id + " has 8 GPUs free now"; capacity[id] != want {
+			t.Errorf("%s answers %q, want %q", id, capacity[id], want)
+		}
+	}
+	for id, answer := range query("devices") {
+		if len(answer) > 1024 || !strings.HasSuffix(answer, "ü\n…cut at 1024 bytes") {
+			t.Errorf("the long answer of %s has %d bytes and ends with %q", id, len(answer), answer[len(answer)-40:])
+		}
+	}
+	if silent := query("health"); len(silent) != 0 {
+		t.Errorf("nil is answered with %q", silent)
+	}
+}
+
+func TestAWrongTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	all := rpcRing(t, 1, nil)
+	_, err := serfclient.ClientFromConfig(&serfclient.Config{Addr: all[0].Serf.RPCAddr(), AuthKey: "guess", Timeout: patience})
+	if err == nil || !strings.Contains(err.Error(), "Invalid authentication token") {
+		t.Errorf("a wrong token: %v", err)
+	}
+	if _, err := dial(t, all[0].Serf.RPCAddr(), "").Members(); err == nil || !strings.Contains(err.Error(), "Authentication required") {
+		t.Errorf("no token: %v", err)
+	}
+}
+
+func TestTheStockClientMonitorsAndStreams(t *testing.T) {
+	t.Parallel()
+	all := rpcRing(t, 2, nil)
+	client := dial(t, all[0].Serf.RPCAddr(), token)
+	lines := make(chan string, 256)
+	if _, err := client.Monitor("INFO", lines); err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan map[string]any, 64)
+	if _, err := client.Stream("user:drill", events); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.UserEvent("drill", []byte("x"), false); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case e := <-events:
+		if e["Name"] != "drill" {
+			t.Errorf("streamed %v", e)
+		}
+	case <-time.After(patience):
+		t.Fatal("the event is not streamed")
+	}
+	select {
+	case line := <-lines:
+		if !strings.Contains(line, "serf") && !strings.Contains(line, "agent") {
+			t.Errorf("monitored %q", line)
+		}
+	case <-time.After(patience):
+		t.Fatal("no log line is monitored")
+	}
+}
+
+func TestRotatingKeysThroughSerfRotatesBothRings(t *testing.T) {
+	t.Parallel()
+	const second = "MTIzNDU2Nzg5MDEyMzQ1Ng==" // 16 bytes
+	var keyrings []*memberlist.Keyring
+	all := rpcRing(t, 2, func(_ int, cfg *gossip.Config) {
+		keyring, err := memberlist.NewKeyring(nil, []byte("0123456789abcdef"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyrings = append(keyrings, keyring)
+		cfg.Keyring = keyring
+	})
+	client := dial(t, all[0].Serf.RPCAddr(), token)
+	if messages, err := client.InstallKey(second); err != nil {
+		t.Fatalf("install key: %v %v", err, messages)
+	}
+	if messages, err := client.UseKey(second); err != nil {
+		t.Fatalf("use key: %v %v", err, messages)
+	}
+	for i, k := range keyrings {
+		if string(k.GetPrimaryKey()) != "1234567890123456" {
+			t.Errorf("member %d still encrypts with %q", i+1, k.GetPrimaryKey())
+		}
+	}
+	if err := all[1].Capacity.Publish(free("node-2", 1, 1, 0x3c)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "digests travel under the new key", func() bool { return mask(all[0], "node-2") == 0x3c })
+}
+
+func TestLeavingThroughRPCIsNoticed(t *testing.T) {
+	t.Parallel()
+	all := rpcRing(t, 2, nil)
+	if err := dial(t, all[0].Serf.RPCAddr(), token).Leave(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the serf ring of node-1 stops", all[0].Serf.Stopped())
+	eventually(t, "node-2 sees it leave", func() bool { return alive(all[1]) == 1 })
+	if err := all[0].Close(); err != nil {
+		t.Errorf("close after leaving through RPC: %v", err)
+	}
+}

@@ -1,0 +1,289 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/memberlist"
+	serfagent "github.com/hashicorp/serf/cmd/serf/command/agent"
+	"github.com/hashicorp/serf/serf"
+)
+
+// SerfConfig is what a member of the serf ring needs. See Config for the
+// fields' meaning.
+type SerfConfig struct {
+	Cluster  string
+	Tags     Tags
+	Bind     string
+	Join     []string
+	RPC      RPC
+	Keyring  *memberlist.Keyring
+	Profile  Profile
+	Queries  map[string]QueryHandler
+	OnMember func(Member)
+	OnHint   func(Hint)
+	Logger   *slog.Logger
+}
+
+// Status is a member's state in the serf ring.
+type Status string
+
+const (
+	Alive   Status = "alive"
+	Leaving Status = "leaving"
+	Left    Status = "left"   // said goodbye
+	Failed  Status = "failed" // does not answer; may return
+	Reaped  Status = "reaped" // gone for so long that the ring forgot it
+)
+
+// Member is one member of the serf ring in its newest state. A callback that
+// takes it is called once per change; changes of one member that wait are
+// folded into the newest.
+type Member struct {
+	Name   string
+	Addr   string // "host:port" in the serf ring
+	Tags   Tags
+	Status Status
+}
+
+// Hint is a user event: "look again", nothing more. Hints may be lost, repeated
+// and reordered; those that wait behind 64 others are dropped.
+type Hint struct {
+	Name    string
+	Payload []byte
+}
+
+// Serf is a member of the serf ring. Close ends it.
+type Serf struct {
+	log     *slog.Logger
+	agent   *serfagent.Agent
+	ipc     *serfagent.AgentIPC // nil without RPC
+	rpcAddr string
+	name    string
+	addr    string
+	port    atomic.Uint32 // own port, 0 until known
+	inbox   *inbox
+	joiner  *joiner
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+	err    error
+}
+
+// StartSerf binds, starts the member and returns; joining goes on in the
+// background (see Joined). Errors name the field or the address.
+func StartSerf(cfg SerfConfig) (*Serf, error) {
+	bind, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	join, err := joinAddresses(cfg.Join)
+	if err != nil {
+		return nil, err
+	}
+	log := loggerOr(cfg.Logger).With("ring", "serf")
+	s := &Serf{log: log, name: cfg.Tags.ID, joiner: newJoiner(log)}
+	s.inbox = newInbox(cfg, s.joiner.nudge)
+
+	mc := cfg.Profile.memberlist()
+	mc.Label = cfg.Cluster + "/serf"
+	mc.BindAddr, mc.BindPort = bind.Addr().String(), int(bind.Port())
+	mc.AdvertisePort = mc.BindPort
+	mc.Keyring = cfg.Keyring
+	sc := cfg.Profile.serf(mc)
+	sc.NodeName = cfg.Tags.ID
+	sc.Tags = cfg.Tags.encode()
+	sc.Merge = mergeWatch{s}
+
+	lines := serfagent.NewLogWriter(256)
+	var out io.Writer = &logWriter{logger: loggerOr(cfg.Logger), ring: "serf"}
+	if cfg.RPC.Addr != "" {
+		out = io.MultiWriter(lines, out)
+	}
+	agentConfig := serfagent.DefaultConfig()
+	agentConfig.EnableCompression = false
+	if s.agent, err = serfagent.Create(agentConfig, sc, out); err != nil {
+		return nil, fmt.Errorf("serf ring: %w", err)
+	}
+	s.agent.RegisterEventHandler(s.inbox)
+
+	var listener net.Listener
+	if cfg.RPC.Addr != "" {
+		if listener, err = net.Listen("tcp", strings.Replace(cfg.RPC.Addr, "localhost:", "127.0.0.1:", 1)); err != nil {
+			return nil, fmt.Errorf("serf RPC address %q: %w", cfg.RPC.Addr, err)
+		}
+		s.rpcAddr = listener.Addr().String()
+	}
+	if err := s.agent.Start(); err != nil {
+		if listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
+		return nil, fmt.Errorf("serf ring at %s: %w", bind, err)
+	}
+	if listener != nil {
+		s.ipc = serfagent.NewAgentIPC(s.agent, cfg.RPC.Token, listener, out, lines, false)
+	}
+	s.run(join)
+	return s, nil
+}
+
+func (cfg SerfConfig) validate() (bind netip.AddrPort, err error) {
+	if err := validCluster(cfg.Cluster); err != nil {
+		return bind, err
+	}
+	if err := cfg.Tags.Validate(); err != nil {
+		return bind, err
+	}
+	for name, handler := range cfg.Queries {
+		if name == "" || handler == nil || strings.HasPrefix(name, serf.InternalQueryPrefix) {
+			return bind, fmt.Errorf("query handler %q: want a name without the prefix %q and a function", name, serf.InternalQueryPrefix)
+		}
+	}
+	if err := cfg.RPC.validate(); err != nil {
+		return bind, err
+	}
+	return loopback("serf bind address", cfg.Bind)
+}
+
+// run starts what goes on in the background.
+func (s *Serf) run(join []string) {
+	local := s.agent.Serf().LocalMember()
+	s.addr = net.JoinHostPort(local.Addr.String(), strconv.Itoa(int(local.Port)))
+	s.port.Store(uint32(local.Port))
+	s.joiner.own = s.addr
+	s.joiner.sources = func() ([]string, bool) { return join, true }
+	s.joiner.known = s.others
+	s.joiner.join = func(addresses []string) (int, error) { return s.agent.Join(addresses, false) }
+
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.wg.Go(func() { s.joiner.run(ctx) })
+	s.wg.Go(func() { s.inbox.deliverMembers(ctx) })
+	s.wg.Go(func() { s.inbox.serve(ctx) })
+	s.wg.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-s.Stopped():
+			if ctx.Err() != nil {
+				return
+			}
+			s.log.Warn("the serf ring was left through its RPC port; restart this program to join again")
+		}
+	})
+}
+
+// Addr is the address this member is bound to in the serf ring.
+func (s *Serf) Addr() string { return s.addr }
+
+// RPCAddr is where the serf CLI reaches this member, "" without RPC.
+func (s *Serf) RPCAddr() string { return s.rpcAddr }
+
+// Joined is closed once this member sees another one, or at once when it was
+// given no address but its own.
+func (s *Serf) Joined() <-chan struct{} { return s.joiner.joined }
+
+// JoinError is why the newest attempt to join failed, nil after a success.
+func (s *Serf) JoinError() error { return s.joiner.lastError() }
+
+// Stopped is closed when the ring member has ended: by Close, or because an
+// operator ran `serf leave` against the RPC port. The process goes on without
+// this ring.
+func (s *Serf) Stopped() <-chan struct{} { return s.agent.ShutdownCh() }
+
+// Members returns every member that the ring remembers, by name.
+func (s *Serf) Members() []Member {
+	raw := s.agent.Serf().Members()
+	members := make([]Member, 0, len(raw))
+	for _, m := range raw {
+		members = append(members, memberOf(m, Status(m.Status.String())))
+	}
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return members
+}
+
+// SendHint spreads a user event of at most 512 bytes, name and payload
+// together. It does not wait for anyone.
+func (s *Serf) SendHint(h Hint) error {
+	if err := s.agent.Serf().UserEvent(h.Name, h.Payload, false); err != nil {
+		return fmt.Errorf("send hint %q with %d bytes: %w", h.Name, len(h.Payload), err)
+	}
+	return nil
+}
+
+// Dropped counts queries and hints that were not served because 64 others
+// waited.
+func (s *Serf) Dropped() uint64 { return s.inbox.dropped.Load() }
+
+// Close leaves the ring and ends the member. It takes about a second, more only
+// while a callback or a dial blocks. Calling it again returns the same result.
+func (s *Serf) Close() error { return s.end(true) }
+
+// Abandon ends the member without a word: the others find out by probing, as
+// after a crash. It is for processes that end together with the ring.
+func (s *Serf) Abandon() error { return s.end(false) }
+
+func (s *Serf) end(leave bool) error {
+	s.once.Do(func() {
+		s.cancel()
+		if s.ipc != nil {
+			s.ipc.Shutdown()
+		}
+		var left error
+		if leave {
+			select {
+			case <-s.Stopped():
+			default:
+				left = s.agent.Leave()
+			}
+		}
+		s.err = errors.Join(left, s.agent.Shutdown())
+		s.wg.Wait()
+	})
+	return s.err
+}
+
+func (s *Serf) others() map[string]bool {
+	known := make(map[string]bool)
+	for _, m := range s.agent.Serf().Members() {
+		if m.Status == serf.StatusAlive && m.Name != s.name {
+			known[memberOf(m, Alive).Addr] = true
+		}
+	}
+	return known
+}
+
+func memberOf(m serf.Member, status Status) Member {
+	return Member{
+		Name:   m.Name,
+		Addr:   net.JoinHostPort(m.Addr.String(), strconv.Itoa(int(m.Port))),
+		Tags:   decodeTags(m.Tags),
+		Status: status,
+	}
+}
+
+// mergeWatch notices when the ring holds this member's name at another port,
+// which is what remains of an earlier life until the others see that it died.
+// It is called under the ring's locks and must not call back.
+type mergeWatch struct{ s *Serf }
+
+// NotifyMerge never refuses anyone.
+func (w mergeWatch) NotifyMerge(members []*serf.Member) error {
+	own := w.s.port.Load()
+	for _, m := range members {
+		if m.Name == w.s.name && own != 0 && uint32(m.Port) != own && m.Status != serf.StatusLeft {
+			w.s.joiner.conflict.Store(true)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/musterd/muster/gossip/digest"
+	"github.com/musterd/muster/resource"
+)
+
+// DigestEvent says that a node's digest was replaced, or with Gone that the
+// node left the ring or failed; then only Digest.NodeID is set. Events of one
+// node that wait are folded into the newest.
+type DigestEvent struct {
+	Digest digest.Digest
+	Gone   bool
+}
+
+// Counters say what became of the digests that arrived from the ring.
+type Counters struct {
+	Accepted  uint64 // newer than what was known
+	Stale     uint64 // not newer
+	Malformed uint64 // not readable, or of another cell
+	Early     uint64 // of a node that is not a member (yet), set aside
+	Outranked uint64 // about this very node and newer than what it published
+}
+
+// maxEarly bounds the digests set aside for nodes that are not members yet.
+const maxEarly = 256
+
+// stateVersion is the first byte of the table as push/pull exchanges it. After
+// it come entries of a u16 length, big-endian, and a digest.
+const stateVersion = 1
+
+// table is what this member knows of every member's capacity.
+//
+// Invariant: every key of entries is a member; no key of early is.
+type table struct {
+	self resource.NodeID
+	cell string
+	// changed hears of every change, in order, under mu: it must not block.
+	changed func(DigestEvent)
+
+	mu      sync.RWMutex
+	members map[resource.NodeID]bool
+	entries map[resource.NodeID]entry
+	early   map[resource.NodeID]entry
+	counts  Counters
+}
+
+type entry struct {
+	digest digest.Digest
+	raw    []byte
+}
+
+func newTable(self resource.NodeID, cell string, changed func(DigestEvent)) *table {
+	return &table{
+		self: self, cell: cell, changed: changed,
+		members: make(map[resource.NodeID]bool), entries: make(map[resource.NodeID]entry), early: make(map[resource.NodeID]entry),
+	}
+}
+
+// publish records this node's own digest and returns its encoding.
+func (t *table) publish(d digest.Digest) []byte {
+	e := entry{digest: d.Folded(), raw: d.Append(make([]byte, 0, d.Size()))}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.members[t.self] = true
+	t.entries[t.self] = e
+	t.changed(DigestEvent{Digest: e.digest})
+	return e.raw
+}
+
+// offer takes one encoded digest from the ring. It returns a copy to pass on
+// and the node it is about when the digest was news, nil otherwise. It keeps no
+// part of raw.
+func (t *table) offer(raw []byte) (node resource.NodeID, news []byte) {
+	d, err := digest.Parse(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil || d.Cell != t.cell {
+		t.counts.Malformed++
+		return "", nil
+	}
+	if d.NodeID == t.self {
+		if own, published := t.entries[t.self]; !published || digest.Newer(d, own.digest) {
+			t.counts.Outranked++
+		}
+		return "", nil
+	}
+	if !t.members[d.NodeID] {
+		t.counts.Early++
+		t.setAside(d, raw)
+		return "", nil
+	}
+	if old, ok := t.entries[d.NodeID]; ok && !digest.Newer(d, old.digest) {
+		t.counts.Stale++
+		return "", nil
+	}
+	t.counts.Accepted++
+	e := entry{digest: d, raw: slices.Clone(raw)}
+	t.entries[d.NodeID] = e
+	t.changed(DigestEvent{Digest: d})
+	return d.NodeID, e.raw
+}
+
+// setAside keeps the digest of a node whose join may still be on its way. When
+// there are too many it forgets them all: the next exchange brings them back.
+func (t *table) setAside(d digest.Digest, raw []byte) {
+	old, ok := t.early[d.NodeID]
+	if ok && !digest.Newer(d, old.digest) {
+		return
+	}
+	if !ok && len(t.early) >= maxEarly {
+		clear(t.early)
+	}
+	t.early[d.NodeID] = entry{digest: d, raw: slices.Clone(raw)}
+}
+
+// join admits a member, with the digest that came before it if any.
+func (t *table) join(node resource.NodeID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.members[node] = true
+	if e, ok := t.early[node]; ok {
+		delete(t.early, node)
+		t.entries[node] = e
+		t.changed(DigestEvent{Digest: e.digest})
+	}
+}
+
+// leave drops a member and what was known of it.
+func (t *table) leave(node resource.NodeID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.members, node)
+	delete(t.early, node)
+	if _, ok := t.entries[node]; ok {
+		delete(t.entries, node)
+		t.changed(DigestEvent{Digest: digest.Digest{NodeID: node}, Gone: true})
+	}
+}
+
+func (t *table) size() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.members)
+}
+
+func (t *table) counters() Counters {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.counts
+}
+
+// digests returns every member's digest by node id. The caller must not change
+// what their slices hold.
+func (t *table) digests() []digest.Digest {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make([]digest.Digest, 0, len(t.entries))
+	for _, e := range t.entries {
+		all = append(all, e.digest)
+	}
+	slices.SortFunc(all, func(a, b digest.Digest) int { return strings.Compare(string(a.NodeID), string(b.NodeID)) })
+	return all
+}
+
+// state encodes the table for a push/pull.
+func (t *table) state() []byte {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := []byte{stateVersion}
+	for _, e := range t.entries {
+		out = binary.BigEndian.AppendUint16(out, uint16(len(e.raw)))
+		out = append(out, e.raw...)
+	}
+	return out
+}
+
+// merge takes another member's table. What cannot be read ends it with a count:
+// the entries before stay.
+func (t *table) merge(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if b[0] != stateVersion {
+		t.malformed()
+		return
+	}
+	for b = b[1:]; len(b) > 0; {
+		if len(b) < 2 || len(b)-2 < int(binary.BigEndian.Uint16(b)) {
+			t.malformed()
+			return
+		}
+		n := int(binary.BigEndian.Uint16(b))
+		t.offer(b[2 : 2+n])
+		b = b[2+n:]
+	}
+}
+
+func (t *table) malformed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts.Malformed++
+}

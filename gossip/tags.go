@@ -1,0 +1,114 @@
+package gossip
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/musterd/muster/gossip/digest"
+	"github.com/musterd/muster/resource"
+)
+
+// Role is what a member of the serf ring does.
+type Role string
+
+const (
+	RoleAgent       Role = "agent"
+	RoleCoordinator Role = "coordinator"
+)
+
+// MaxTags bounds the encoded tags: every tag costs its bytes on every join.
+const MaxTags = 300
+
+// Tags are what a member tells about itself, seldom changing and never
+// believed: whoever dials Addr checks who answers.
+type Tags struct {
+	Role Role
+	ID   string // the member's name: an agent's node id, a coordinator's own
+	Addr string // "host:port" of its gRPC service
+	// Where the host stands, and what GPUs it has; empty where not told.
+	Zone, Rack, Block, Model string
+	// API is the newest version of muster's API that the member speaks.
+	API string
+	// Cell and Capacity are the member's capacity ring and its address there.
+	Cell     string
+	Capacity string
+}
+
+// fields lists every tag with its key, in the order of the struct.
+func (t *Tags) fields() []tagField {
+	return []tagField{
+		{"role", (*string)(&t.Role)}, {"id", &t.ID}, {"addr", &t.Addr}, {"zone", &t.Zone}, {"rack", &t.Rack},
+		{"block", &t.Block}, {"model", &t.Model}, {"api", &t.API}, {"cell", &t.Cell}, {"cap", &t.Capacity},
+	}
+}
+
+type tagField struct {
+	key   string
+	value *string
+}
+
+// Validate reports the first rule that t breaks, naming the tag, its value and
+// the size where that is the matter.
+func (t Tags) Validate() error {
+	if t.Role != RoleAgent && t.Role != RoleCoordinator {
+		return fmt.Errorf("tag role %q: want %q or %q", t.Role, RoleAgent, RoleCoordinator)
+	}
+	if err := digest.ValidNodeID(resource.NodeID(t.ID)); err != nil {
+		return fmt.Errorf("tag id: %w", err)
+	}
+	if _, err := netip.ParseAddrPort(t.Addr); err != nil {
+		return fmt.Errorf("tag addr %q: want an IP address and a port", t.Addr)
+	}
+	for _, f := range t.fields() {
+		for i := range len(*f.value) {
+			if c := (*f.value)[i]; c < ' ' || c == 0x7f {
+				return fmt.Errorf("tag %s %q: control character at %d", f.key, *f.value, i)
+			}
+		}
+	}
+	if n := t.size(); n >= MaxTags {
+		return fmt.Errorf("tags of %s: %d bytes encoded, want less than %d; shorten %s", t.ID, n, MaxTags, t.longest())
+	}
+	return nil
+}
+
+// size bounds serf's encoding from above: a marker, a map header, and at most
+// three bytes before each string.
+func (t Tags) size() int {
+	n := 1 + 3
+	for key, value := range t.encode() {
+		n += 3 + len(key) + 3 + len(value)
+	}
+	return n
+}
+
+func (t Tags) longest() string {
+	longest := tagField{"id", &t.ID}
+	for _, f := range t.fields() {
+		if len(*f.value) > len(*longest.value) {
+			longest = f
+		}
+	}
+	return fmt.Sprintf("%s (%d bytes)", longest.key, len(*longest.value))
+}
+
+// encode returns serf's form, without tags that are empty.
+func (t Tags) encode() map[string]string {
+	m := make(map[string]string)
+	for _, f := range t.fields() {
+		if *f.value != "" {
+			m[f.key] = *f.value
+		}
+	}
+	return m
+}
+
+// decodeTags reads serf's form and ignores keys it does not know. A member that
+// is not of muster has the zero Role.
+func decodeTags(m map[string]string) Tags {
+	var t Tags
+	for _, f := range t.fields() {
+		*f.value = m[f.key]
+	}
+	return t
+}

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Brings what the tests need beyond Go, gcc, make and git into the given
+# folder, without installing a service: Debian's etcd (the contract suite runs
+# against an older peer). Stock clients are built from tools/go.mod. Where
+# something cannot be had it is named, and the tests that need it skip; with
+# CI=true that is a failure.
+set -u
+build=$1
+mkdir -p "$build/bin"
+missing=0
+
+lack() {
+	echo "prerequisites: $1" >&2
+	missing=1
+}
+
+fetch_etcd() {
+	command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || return 1
+	work=$(mktemp -d) || return 1
+	(
+		cd "$work" || exit 1
+		apt-get download etcd-server >/dev/null 2>&1 || {
+			[ "$(id -u)" = 0 ] || exit 1
+			apt-get update >/dev/null 2>&1
+			apt-get download etcd-server >/dev/null 2>&1 || exit 1
+		}
+		dpkg -x etcd-server_*.deb out && cp out/usr/bin/etcd "$build/bin/etcd"
+	)
+	code=$?
+	rm -rf "$work"
+	return $code
+}
+
+command -v gcc >/dev/null 2>&1 || lack "gcc is missing: the fake NVML library cannot be built (apt-get install gcc)"
+if ! command -v etcd >/dev/null 2>&1; then
+	echo "prerequisites: fetching Debian's etcd-server"
+	fetch_etcd || lack "etcd is missing and could not be fetched (apt-get install etcd-server)"
+fi
+if [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; then
+	echo "prerequisites: building the stock serf CLI"
+	(cd tools && go build -o "$build/bin/serf" github.com/hashicorp/serf/cmd/serf) || lack "the serf CLI could not be built from tools/go.mod"
+fi
+if [ "$missing" = 1 ] && [ "${CI:-}" = true ]; then
+	exit 1
+fi
+exit 0

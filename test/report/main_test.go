@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReport(t *testing.T) {
+	const pass = `{"Action":"pass","Package":"p","Test":"A"}` + "\n"
+	const skip = `{"Action":"output","Package":"p","Test":"B","Output":"    b_test.go:3: no etcd\n"}` + "\n" + `{"Action":"skip","Package":"p","Test":"B"}` + "\n"
+	cases := map[string]struct {
+		input    string
+		strict   bool
+		wantCode int
+		wantText string
+	}{
+		"all passed":                      {input: pass, wantText: "1 passed, 0 failed, 0 skipped"},
+		"a failure prints its output":     {input: `{"Action":"output","Package":"p","Test":"F","Output":"boom\n"}` + "\n" + `{"Action":"fail","Package":"p","Test":"F"}`, wantCode: 1, wantText: "boom"},
+		"a build error is a failure":      {input: pass + `{"Action":"build-fail","ImportPath":"p"}`, wantCode: 1, wantText: "1 failed"},
+		"no test at all is a failure":     {input: ``, wantCode: 1, wantText: "0 passed"},
+		"a skip is named with its reason": {input: pass + skip, wantText: "skipped p B: b_test.go:3: no etcd"},
+		"a skip fails under CI":           {input: pass + skip, strict: true, wantCode: 1, wantText: "CI=true"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if code := run(strings.NewReader(c.input), &out, c.strict); code != c.wantCode {
+				t.Errorf("exit code %d, want %d", code, c.wantCode)
+			}
+			if !strings.Contains(out.String(), c.wantText) {
+				t.Errorf("output %q does not contain %q", out.String(), c.wantText)
+			}
+		})
+	}
+}
