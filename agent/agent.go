@@ -326,7 +326,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	tasks.Wait()
 	if errors.Is(err, journal.ErrPoisoned) {
-		a.condemn(ctx)
+		a.condemn()
 	}
 	return err
 }
@@ -346,7 +346,7 @@ func (a *Agent) stopServer() {
 // condemn marks a failed journal as doubtful, so that the next start takes a
 // new incarnation. It tries for a while: a disk that cannot take even that
 // cannot be opened by the next start either.
-func (a *Agent) condemn(context.Context) {
+func (a *Agent) condemn() {
 	for attempt := range 10 {
 		err := a.journal.Condemn()
 		if err == nil {

@@ -111,7 +111,7 @@ func newCapacity(cfg CapacityConfig) (*Capacity, error) {
 func (c *Capacity) run(onDigest func(DigestEvent), sources func() ([]string, bool)) {
 	c.joiner.own = c.addr
 	c.joiner.sources = sources
-	c.joiner.known = c.others
+	c.joiner.known = c.table.others
 	c.joiner.join = c.list.Join
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -160,7 +160,7 @@ func (c *Capacity) Publish(d digest.Digest) error {
 func (c *Capacity) Digests() []digest.Digest { return c.table.digests() }
 
 // Members counts the ring's living members, this one included.
-func (c *Capacity) Members() int { return c.list.NumMembers() }
+func (c *Capacity) Members() int { return c.table.size() }
 
 // Counters says what became of the digests that arrived.
 func (c *Capacity) Counters() Counters { return c.table.counters() }
@@ -186,16 +186,6 @@ func (c *Capacity) end(leave bool) error {
 		c.wg.Wait()
 	})
 	return c.err
-}
-
-func (c *Capacity) others() map[string]bool {
-	known := make(map[string]bool)
-	for _, n := range c.list.Members() {
-		if n.Name != string(c.self) {
-			known[n.Address()] = true
-		}
-	}
-	return known
 }
 
 func (c *Capacity) broadcast(node resource.NodeID, raw []byte) {
@@ -228,7 +218,9 @@ func (d delegate) LocalState(bool) []byte { return d.c.table.state() }
 func (d delegate) MergeRemoteState(b []byte, _ bool) { d.c.table.merge(b) }
 
 // NotifyJoin admits a member.
-func (d delegate) NotifyJoin(n *memberlist.Node) { d.c.table.join(resource.NodeID(n.Name)) }
+func (d delegate) NotifyJoin(n *memberlist.Node) {
+	d.c.table.join(resource.NodeID(n.Name), n.Address())
+}
 
 // NotifyLeave drops a member that left or failed.
 func (d delegate) NotifyLeave(n *memberlist.Node) { d.c.table.leave(resource.NodeID(n.Name)) }

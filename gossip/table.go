@@ -36,7 +36,7 @@ const stateVersion = 1
 
 // table is what this member knows of every member's capacity.
 //
-// Invariant: every key of entries is a member; no key of early is.
+// Invariant: every key of entries is a member or self; no key of early is.
 type table struct {
 	self resource.NodeID
 	cell string
@@ -44,7 +44,7 @@ type table struct {
 	changed func(DigestEvent)
 
 	mu      sync.RWMutex
-	members map[resource.NodeID]bool
+	members map[resource.NodeID]string // its address in the ring
 	entries map[resource.NodeID]entry
 	early   map[resource.NodeID]entry
 	counts  Counters
@@ -58,7 +58,7 @@ type entry struct {
 func newTable(self resource.NodeID, cell string, changed func(DigestEvent)) *table {
 	return &table{
 		self: self, cell: cell, changed: changed,
-		members: make(map[resource.NodeID]bool), entries: make(map[resource.NodeID]entry), early: make(map[resource.NodeID]entry),
+		members: make(map[resource.NodeID]string), entries: make(map[resource.NodeID]entry), early: make(map[resource.NodeID]entry),
 	}
 }
 
@@ -67,7 +67,6 @@ func (t *table) publish(d digest.Digest) []byte {
 	e := entry{digest: d.Folded(), raw: d.Append(make([]byte, 0, d.Size()))}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.members[t.self] = true
 	t.entries[t.self] = e
 	t.changed(DigestEvent{Digest: e.digest})
 	return e.raw
@@ -90,7 +89,7 @@ func (t *table) offer(raw []byte) (node resource.NodeID, news []byte) {
 		}
 		return "", nil
 	}
-	if !t.members[d.NodeID] {
+	if _, member := t.members[d.NodeID]; !member {
 		t.counts.Early++
 		t.setAside(d, raw)
 		return "", nil
@@ -120,10 +119,10 @@ func (t *table) setAside(d digest.Digest, raw []byte) {
 }
 
 // join admits a member, with the digest that came before it if any.
-func (t *table) join(node resource.NodeID) {
+func (t *table) join(node resource.NodeID, addr string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.members[node] = true
+	t.members[node] = addr
 	if e, ok := t.early[node]; ok {
 		delete(t.early, node)
 		t.entries[node] = e
@@ -147,6 +146,19 @@ func (t *table) size() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.members)
+}
+
+// others returns the addresses of the other members.
+func (t *table) others() map[string]bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	known := make(map[string]bool, len(t.members))
+	for node, addr := range t.members {
+		if node != t.self {
+			known[addr] = true
+		}
+	}
+	return known
 }
 
 func (t *table) counters() Counters {

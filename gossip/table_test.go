@@ -39,7 +39,7 @@ func TestTableOffers(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			tab := quietTable()
-			tab.join("a")
+			tab.join("a", "127.0.0.1:1")
 			for _, raw := range c.offers {
 				tab.offer(raw)
 			}
@@ -62,7 +62,7 @@ func TestTableOffers(t *testing.T) {
 
 func TestTableKeepsNothingOfTheMessage(t *testing.T) {
 	tab := quietTable()
-	tab.join("a")
+	tab.join("a", "127.0.0.1:1")
 	raw := encoded("a", 1, 1)
 	_, news := tab.offer(raw)
 	want := slices.Clone(news)
@@ -80,7 +80,7 @@ func TestADigestThatComesBeforeItsNodeJoins(t *testing.T) {
 	if len(tab.digests()) != 0 || len(heard) != 0 {
 		t.Fatal("a digest of a node that is no member shows")
 	}
-	tab.join("a")
+	tab.join("a", "127.0.0.1:1")
 	tab.leave("a")
 	tab.offer(encoded("a", 1, 3)) // late gossip about a node that left
 	var got []string
@@ -113,8 +113,8 @@ func TestMergeTakesWhatItCanRead(t *testing.T) {
 	state = frame(state, encoded("b", 1, 1))
 	state = append(state, 0xff, 0xff, 1)
 	tab := quietTable()
-	tab.join("a")
-	tab.join("b")
+	tab.join("a", "127.0.0.1:1")
+	tab.join("b", "127.0.0.1:2")
 	tab.merge(state)
 	tab.merge([]byte{stateVersion + 1})
 	tab.merge(nil)
@@ -131,8 +131,8 @@ func TestTablesConverge(t *testing.T) {
 		newest := make(map[resource.NodeID]digest.Digest)
 		for i := range 4 {
 			id := resource.NodeID(fmt.Sprintf("n%d", i))
-			left.join(id)
-			right.join(id)
+			left.join(id, "127.0.0.1:4")
+			right.join(id, "127.0.0.1:4")
 		}
 		for range rapid.IntRange(0, 40).Draw(t, "digests") {
 			d := digest.Digest{
@@ -166,17 +166,17 @@ func TestTablesConverge(t *testing.T) {
 
 func FuzzMerge(f *testing.F) {
 	source := quietTable()
-	source.join("a")
+	source.join("a", "127.0.0.1:1")
 	source.offer(encoded("a", 1, 1))
 	f.Add(source.state())
 	f.Add([]byte{stateVersion, 0, 0})
 	f.Add([]byte{stateVersion, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		tab := quietTable()
-		tab.join("a")
+		tab.join("a", "127.0.0.1:1")
 		tab.merge(in)
 		again := quietTable()
-		again.join("a")
+		again.join("a", "127.0.0.1:1")
 		again.merge(tab.state())
 		if diff := cmp.Diff(tab.digests(), again.digests()); diff != "" {
 			t.Fatalf("the table after a second exchange (-first +second):\n%s", diff)
@@ -187,7 +187,7 @@ func FuzzMerge(f *testing.F) {
 // BenchmarkOffer is what each digest costs each member of the ring.
 func BenchmarkOffer(b *testing.B) {
 	tab := quietTable()
-	tab.join("node-3")
+	tab.join("node-3", "127.0.0.1:3")
 	d := digest.Digest{NodeID: "node-3", Cell: "0", GPUs: make([]digest.GPU, 8), NUMA: []digest.NUMANode{{ID: 0}, {ID: 1}}}
 	buf := make([]byte, 0, digest.MaxSize)
 	b.ReportAllocs()

@@ -66,6 +66,9 @@ func (t *Topology) Sockets() int {
 			seen[c.Socket] = true
 		}
 	}
+	if len(seen) > 1 {
+		delete(seen, Unknown) // CPUs that do not tell add no package
+	}
 	return len(seen)
 }
 

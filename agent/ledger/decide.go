@@ -30,7 +30,7 @@ type decision struct {
 // owner's time line (see the package comment). The events' slice is valid
 // until the next Decide.
 func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
-	d := decision{l: l, now: now, events: l.events[:0]}
+	d := decision{l: l, now: now.Round(0), events: l.events[:0]}
 	d.reply.Incarnation, d.reply.Registered = l.incarnation, l.registered
 	switch c := cmd.(type) {
 	case Reserve:
@@ -103,6 +103,10 @@ func (d *decision) alarm(format string, args ...any) {
 func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*grant, bool) {
 	d.reply.Tx = tx
 	if !d.enrolled() {
+		return nil, false
+	}
+	if tx == "" {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: "tx: empty"})
 		return nil, false
 	}
 	if epoch < d.l.epoch {

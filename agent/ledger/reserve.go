@@ -119,7 +119,7 @@ func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Me
 		if !l.fitOne(free, r) {
 			return nil, l.explain(free, r, i, len(requests))
 		}
-		members[i] = Member{r.Index, r.Request, l.assignment.Clone()}
+		members[i] = Member{r.Index, r.Request, compact(l.assignment)}
 		if i+1 == len(requests) {
 			break
 		}
@@ -128,6 +128,16 @@ func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Me
 		}
 	}
 	return members, nil
+}
+
+// compact copies the scratch assignment; empty lists become nil, as they are
+// when read back from the journal.
+func compact(a resource.Assignment) resource.Assignment {
+	var c resource.Assignment
+	c.CPUs = append(c.CPUs, a.CPUs...)
+	c.Memory = append(c.Memory, a.Memory...)
+	c.GPUs = append(c.GPUs, a.GPUs...)
+	return c
 }
 
 // fitOne leaves its choice in l.assignment.

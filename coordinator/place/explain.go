@@ -21,7 +21,7 @@ type Explanation struct {
 // why no more do. It leaves the views as they were.
 func Explain(nodes []*Node, u Unit) Explanation {
 	var e Explanation
-	var freeCPU, freeMemory, freeGPU, largest int64
+	var freeCPU, freeMemory, freeGPU int64
 	var placed []Member
 	for _, n := range nodes {
 		reasons := n.closed()
@@ -41,7 +41,6 @@ func Explain(nodes []*Node, u Unit) Explanation {
 		} else {
 			freeGPU += int64(n.FreeGPU)
 		}
-		largest = max(largest, int64(n.LargestGPU))
 		here := 0
 		for e.Fit+here < u.Members {
 			var refused map[*Node]bool

@@ -40,10 +40,8 @@ func (n *Node) Refresh() {
 	if n.Free == nil {
 		return
 	}
-	for _, c := range n.Free.CPU {
-		n.FreeCPU += c
-	}
-	for _, m := range n.Free.Memory {
+	for i, m := range n.Free.Memory {
+		n.FreeCPU += n.Host.FreeCPU(n.Free, i) // Memory has one entry per NUMA node
 		n.FreeMemory += m
 	}
 	for i, g := range n.Free.GPU {

@@ -19,7 +19,7 @@ import (
 // "releasing". All other commands are inputs. An input that changes nothing
 // shows no effect.
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		var m *txn.Machine
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var effects []txn.Effect

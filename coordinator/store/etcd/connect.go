@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"time"
 
@@ -49,9 +48,7 @@ func Connect(ctx context.Context, c Config) (*Store, error) {
 		Logger:               zapTo(c.Logger),
 		DialKeepAliveTime:    keepAliveTime,
 		DialKeepAliveTimeout: keepAliveTimeout,
-		// The server's limit on a request decides, and only it.
-		MaxCallSendMsgSize: math.MaxInt32,
-		DialOptions:        []grpc.DialOption{grpc.WithUserAgent("muster")},
+		DialOptions:          []grpc.DialOption{grpc.WithUserAgent("muster")},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %s: %w", where, err)
@@ -60,7 +57,7 @@ func Connect(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to etcd at %s: %w: check --etcd-endpoints and TLS", where, err), client.Close())
 	}
-	return newStore(client, limit, nil), nil
+	return newStore(client, clientv3.RetryKVClient(client), limit, nil), nil
 }
 
 // probeMaxTxnOps finds the greatest number of compares that the server takes

@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"golang.org/x/sys/unix"
 
 	"github.com/musterd/muster/coordinator/store"
@@ -70,7 +72,8 @@ func Embed(ctx context.Context, c EmbedConfig) (s *Store, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start embedded etcd in %s: %w", c.Dir, err), lock.Close())
 	}
-	s = newStore(v3client.New(server.Server), embeddedTxnOps, func() error {
+	kv := adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(server.Server))
+	s = newStore(v3client.New(server.Server), kv, embeddedTxnOps, func() error {
 		server.Close()
 		return lock.Close()
 	})

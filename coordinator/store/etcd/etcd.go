@@ -14,10 +14,9 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -29,6 +28,7 @@ const pageSize = 1000
 // Store is a store.Store over an etcd client.
 type Store struct {
 	client    *clientv3.Client
+	kv        pb.KVClient // of the same connection, for transactions
 	maxTxnOps int
 	stop      func() error // stops the embedded server; nil for an external one
 
@@ -41,8 +41,8 @@ type Store struct {
 	wg     sync.WaitGroup
 }
 
-func newStore(client *clientv3.Client, maxTxnOps int, stop func() error) *Store {
-	s := &Store{client: client, maxTxnOps: maxTxnOps, stop: stop}
+func newStore(client *clientv3.Client, kv pb.KVClient, maxTxnOps int, stop func() error) *Store {
+	s := &Store{client: client, kv: kv, maxTxnOps: maxTxnOps, stop: stop}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -72,82 +72,6 @@ func (s *Store) Close() error {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
-}
-
-// Txn commits t in one round trip.
-func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
-	if s.ctx.Err() != nil {
-		return store.TxnResult{}, store.ErrClosed
-	}
-	if err := t.Check(s.maxTxnOps); err != nil {
-		return store.TxnResult{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return store.TxnResult{}, err // nothing was sent
-	}
-	cmps := make([]clientv3.Cmp, len(t.If))
-	for i, c := range t.If {
-		if c.Target == store.CompareModRev {
-			cmps[i] = clientv3.Compare(clientv3.ModRevision(c.Key), "=", int64(c.Rev))
-		} else {
-			cmps[i] = clientv3.Compare(clientv3.CreateRevision(c.Key), "=", int64(c.Rev))
-		}
-	}
-	ops := make([]clientv3.Op, len(t.Then))
-	for i := range t.Then {
-		o := &t.Then[i]
-		switch {
-		case o.Delete:
-			ops[i] = clientv3.OpDelete(o.Key)
-		case o.Lease != 0:
-			ops[i] = clientv3.OpPut(o.Key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease)))
-		default:
-			ops[i] = clientv3.OpPut(o.Key, string(o.Value))
-		}
-	}
-	answer, err := s.client.Txn(ctx).If(cmps...).Then(ops...).Commit()
-	if err != nil {
-		return store.TxnResult{}, txnError(t, s.maxTxnOps, err)
-	}
-	return store.TxnResult{Succeeded: answer.Succeeded, Revision: resource.Revision(answer.Header.Revision)}, nil
-}
-
-// txnError tells a definite refusal, which etcd makes before or instead of
-// applying the transaction, from everything else.
-func txnError(t store.Txn, limit int, err error) error {
-	switch {
-	case errors.Is(err, rpctypes.ErrTooManyOps):
-		return &store.TooManyOpsError{Ops: t.Ops(), Limit: limit}
-	case errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return &store.TooLargeError{Bytes: t.Size()}
-	case errors.Is(err, rpctypes.ErrDuplicateKey):
-		return store.ErrDuplicateKey
-	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		return store.ErrLeaseGone
-	case errors.Is(err, rpctypes.ErrNoSpace):
-		return store.ErrNoSpace
-	}
-	switch code(err) {
-	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
-		return fmt.Errorf("etcd refused the transaction: %w", err)
-	case codes.ResourceExhausted:
-		var refusal rpctypes.EtcdError
-		if errors.As(err, &refusal) {
-			return fmt.Errorf("etcd refused the transaction: %w", err)
-		}
-		// gRPC's own limit on a message. The client's limits are off, so it
-		// was the server that did not read the request.
-		return &store.TooLargeError{Bytes: t.Size()}
-	}
-	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
-}
-
-func code(err error) codes.Code {
-	var e rpctypes.EtcdError
-	if errors.As(err, &e) {
-		return e.Code()
-	}
-	return status.Code(err)
 }
 
 // Get reads one key.

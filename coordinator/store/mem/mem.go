@@ -62,13 +62,15 @@ type Store struct {
 	o Options
 
 	mu sync.Mutex
-	// Invariant: names holds exactly the keys of keys, ascending; the versions
+	// Invariant: names and fresh together hold exactly the keys of keys, names
+	// ascending, fresh as they came; the versions
 	// of a key ascend by ModRev; changes holds the revisions of
 	// [floor, rev] in order, each of which changed something.
 	rev      resource.Revision
 	floor    resource.Revision
 	keys     map[string][]version
 	names    []string
+	fresh    []string
 	changes  []change
 	leases   map[store.LeaseID]*lease
 	lastID   store.LeaseID
@@ -236,8 +238,7 @@ func (s *Store) apply(ops []store.Op) {
 		}
 		versions, known := s.keys[o.Key]
 		if !known {
-			at, _ := slices.BinarySearch(s.names, o.Key)
-			s.names = slices.Insert(s.names, at, o.Key)
+			s.fresh = append(s.fresh, o.Key)
 		}
 		s.keys[o.Key] = append(versions, version{kv: e.KV, deleted: o.Delete})
 		events = append(events, e)
@@ -280,6 +281,7 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 	case at < s.floor:
 		return nil, 0, &store.CompactedError{Asked: at, Floor: s.floor}
 	}
+	s.sortNames()
 	var kvs []store.KV
 	first := sort.SearchStrings(s.names, max(prefix, o.StartAfter))
 	for _, name := range s.names[first:] {
@@ -297,6 +299,22 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 		}
 	}
 	return kvs, at, nil
+}
+
+// sortNames puts the keys that came since the last range in their places.
+func (s *Store) sortNames() {
+	if len(s.fresh) == 0 {
+		return
+	}
+	slices.Sort(s.fresh)
+	old := s.names
+	s.names = make([]string, 0, len(old)+len(s.fresh))
+	for _, name := range s.fresh {
+		n, _ := slices.BinarySearch(old, name)
+		s.names = append(append(s.names, old[:n]...), name)
+		old = old[n:]
+	}
+	s.names, s.fresh = append(s.names, old...), nil
 }
 
 // versionAt returns the newest version not newer than rev.
@@ -322,6 +340,7 @@ func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
 		return store.ErrFutureRevision
 	}
 	s.floor = rev
+	s.sortNames()
 	kept := s.names[:0]
 	for _, name := range s.names {
 		vs := s.keys[name]

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/agent/handoff"
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/resource"
+)
+
+// send hands an item to the owner, waiting while it is busy.
+func (o *owner) send(ctx context.Context, it item) error {
+	select {
+	case <-o.ended:
+		return rpc.ErrStopping
+	default:
+	}
+	select {
+	case o.inbox <- it:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-o.ended:
+		return rpc.ErrStopping
+	}
+}
+
+// do decides a command and returns its reply once it is on disk.
+func (o *owner) do(ctx context.Context, c ledger.Command) (ledger.Reply, error) {
+	replies := make(chan ledger.Reply, 1) // the owner never waits for the asker
+	if err := o.send(ctx, item{command: c, done: func(r ledger.Reply) { replies <- r }}); err != nil {
+		return ledger.Reply{}, err
+	}
+	select {
+	case r := <-replies:
+		return r, nil
+	case <-ctx.Done():
+		return ledger.Reply{}, ctx.Err()
+	case <-o.ended:
+		return ledger.Reply{}, rpc.ErrStopping
+	}
+}
+
+// ask runs f on the owner's goroutine and waits for it.
+func (o *owner) ask(ctx context.Context, f func(*owner)) error {
+	asked := make(chan struct{})
+	if err := o.send(ctx, item{query: func(o *owner) { f(o); close(asked) }}); err != nil {
+		return err
+	}
+	select {
+	case <-asked:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-o.ended:
+		return rpc.ErrStopping
+	}
+}
+
+// rearm sets the timer for the earliest deadline. What is overdue is tried
+// again after a while, never at once, for it stays overdue until it is done.
+func (o *owner) rearm(group []item) {
+	if o.timer == nil {
+		return // before run, whose timer fires at once
+	}
+	ticked := false
+	for i := range group {
+		if _, ok := group[i].command.(ledger.Tick); ok {
+			ticked = true
+		}
+	}
+	if ticked {
+		o.retry()
+	}
+	if !ticked && !o.changed && len(o.unresolved)+len(o.unwritten) == 0 {
+		return
+	}
+	now := o.agent.deps.Now()
+	at, ok := o.ledger.Next()
+	retry := now.Add(retryAfter)
+	overdue := ok && !at.After(now.Add(time.Millisecond))
+	if overdue && (ticked || !o.wakeAt.IsZero()) {
+		at = retry
+	}
+	if len(o.unresolved)+len(o.unwritten) > 0 && (!ok || retry.Before(at)) {
+		at, ok = retry, true
+	}
+	if !ok || !o.wakeAt.IsZero() && !at.Before(o.wakeAt) {
+		return
+	}
+	o.wakeAt = at
+	o.timer.Reset(at.Sub(now))
+}
+
+// retry does once more what could not be done before.
+func (o *owner) retry() {
+	for tx := range o.unresolved {
+		o.agent.resolver.want(tx, o.fences(tx))
+	}
+	for tx := range o.unwritten {
+		o.handOver(tx)
+	}
+}
+
+// resolve asks for a transaction's record, again and again until it is known.
+func (o *owner) resolve(tx resource.TxID) {
+	o.unresolved[tx] = true
+	if o.agent.resolver != nil {
+		o.agent.resolver.want(tx, o.fences(tx))
+	}
+}
+
+// fences reports whether an undecided transaction may be aborted: its promise
+// is only a promise.
+func (o *owner) fences(tx resource.TxID) bool {
+	g, ok := o.ledger.Lookup(tx)
+	return ok && (g.State == ledger.Waiting || g.State == ledger.Reserved)
+}
+
+// handOver writes the files of a grant that may run. A failure is tried again:
+// the journal is the truth, and the grant stands.
+func (o *owner) handOver(tx resource.TxID) {
+	g, ok := o.ledger.Lookup(tx)
+	if _, done := o.written[tx]; done || !ok || len(g.Members) == 0 || !g.State.Holds() || g.State == ledger.Reserved {
+		delete(o.unwritten, tx)
+		return
+	}
+	files := o.grantFiles(g)
+	if err := o.files.Write(files); err != nil {
+		if !o.unwritten[tx] {
+			o.log.Error("assignment file not written; trying again", "tx", string(tx), "error", err)
+		}
+		o.unwritten[tx] = true
+		return
+	}
+	delete(o.unwritten, tx)
+	o.written[tx] = files
+}
+
+func (o *owner) takeBack(tx resource.TxID) {
+	delete(o.unwritten, tx)
+	files, ok := o.written[tx]
+	if !ok {
+		return
+	}
+	delete(o.written, tx)
+	if err := o.files.Remove(files); err != nil {
+		o.log.Error("assignment file not removed", "tx", string(tx), "error", err)
+	}
+}
+
+func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
+	f := handoff.Grant{Tx: g.Tx, Unit: g.Unit, Node: o.agent.config.Node}
+	for _, m := range g.Members {
+		f.Members = append(f.Members, handoff.Member{Index: m.Index, Assignment: m.Assignment})
+	}
+	return f
+}
+
+// syncFiles makes the folder agree with the replayed ledger.
+func (o *owner) syncFiles() error {
+	var live []handoff.Grant
+	for _, g := range o.ledger.Snapshot().Grants {
+		if g.State.Holds() && g.State != ledger.Reserved {
+			f := o.grantFiles(g)
+			live = append(live, f)
+			o.written[g.Tx] = f
+		}
+	}
+	return o.files.Sync(live)
+}

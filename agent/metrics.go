@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+// scrapeTimeout bounds how long a scrape waits for the owner.
+const scrapeTimeout = time.Second
+
+// metrics counts what the owner does; gauges are read from the ledger when
+// they are scraped.
+type metrics struct {
+	registerer prometheus.Registerer // nil without metrics
+	collectors []prometheus.Collector
+
+	decisions *prometheus.CounterVec
+	latency   prometheus.Observer
+	appends   prometheus.Counter
+	syncs     prometheus.Counter
+	alarms    prometheus.Counter
+}
+
+func newMetrics(a *Agent) (*metrics, error) {
+	labels := prometheus.Labels{"node": string(a.config.Node)}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
+	}
+	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "muster_agent_decide_seconds", Help: "Time to decide and apply one command, without the journal.", ConstLabels: labels,
+		Buckets: prometheus.ExponentialBuckets(1e-6, 4, 9),
+	})
+	m := &metrics{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_agent_decisions_total", Help: "Commands decided, by kind and outcome.", ConstLabels: labels,
+		}, []string{"command", "outcome"}),
+		latency: latency,
+		appends: counter("muster_agent_journal_records_total", "Records appended to the journal."),
+		syncs:   counter("muster_agent_journal_syncs_total", "Times the journal was made durable."),
+		alarms:  counter("muster_agent_alarms_total", "Things that must not happen; the log says which."),
+	}
+	if a.deps.Metrics == nil {
+		return m, nil
+	}
+	m.registerer = a.deps.Metrics
+	for _, c := range []prometheus.Collector{m.decisions, latency, m.appends, m.syncs, m.alarms, newGauges(a, labels)} {
+		if err := m.registerer.Register(c); err != nil {
+			m.unregister()
+			return nil, fmt.Errorf("agent %s: metrics: %w", a.config.Node, err)
+		}
+		m.collectors = append(m.collectors, c)
+	}
+	return m, nil
+}
+
+func (m *metrics) unregister() {
+	for _, c := range m.collectors {
+		m.registerer.Unregister(c)
+	}
+	m.collectors = nil
+}
+
+func (m *metrics) decided(c ledger.Command, r ledger.Reply, took time.Duration) {
+	outcome := "accepted"
+	if r.Refused() {
+		outcome = r.Reasons[0].Code
+	}
+	m.decisions.WithLabelValues(kindOf(c), outcome).Inc()
+	m.latency.Observe(took.Seconds())
+}
+
+// kindOf names a command without allocating.
+func kindOf(c ledger.Command) string {
+	switch c.(type) {
+	case ledger.Reserve:
+		return "reserve"
+	case ledger.Commit:
+		return "commit"
+	case ledger.Abort:
+		return "abort"
+	case ledger.Release:
+		return "release"
+	case ledger.Evict:
+		return "evict"
+	case ledger.Forget:
+		return "forget"
+	case ledger.Resolved:
+		return "resolved"
+	case ledger.Registered:
+		return "registered"
+	case ledger.Cordon:
+		return "cordon"
+	case ledger.SetHealth:
+		return "set_health"
+	case ledger.Start:
+		return "start"
+	case ledger.Tick:
+		return "tick"
+	}
+	return "other"
+}
+
+// gauges reads the ledger at each scrape.
+type gauges struct {
+	agent                                *Agent
+	total, free, grants, registered, bad *prometheus.Desc
+	journal                              *prometheus.Desc
+}
+
+func newGauges(a *Agent, labels prometheus.Labels) *gauges {
+	desc := func(name, help string, variable ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, variable, labels)
+	}
+	return &gauges{
+		agent:      a,
+		total:      desc("muster_agent_allocatable", "What the host can hand out, in base units.", "resource"),
+		free:       desc("muster_agent_free", "What the host has free, in base units.", "resource"),
+		grants:     desc("muster_agent_grants", "Transactions by state.", "state"),
+		registered: desc("muster_agent_registered", "1 once this incarnation has registered."),
+		bad:        desc("muster_agent_unhealthy_devices", "Devices that take no new work."),
+		journal:    desc("muster_agent_journal_bytes", "Size of the journal's records."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(c chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal} {
+		c <- d
+	}
+}
+
+// Collect implements prometheus.Collector. An agent that has ended, or is too
+// busy to answer in time, has no gauges.
+func (g *gauges) Collect(c chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	var size int64
+	view, err := g.agent.view(ctx, func(o *owner) { size = o.journal.Size() })
+	if err != nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	total, free := g.agent.host.Allocatable(), g.agent.host.FreeVector(view.Free)
+	for _, name := range []resource.Name{resource.CPU, resource.Memory, resource.GPU} {
+		gauge(g.total, float64(total[name]), string(name))
+		gauge(g.free, float64(free[name]), string(name))
+	}
+	states := map[ledger.State]int{}
+	for _, grant := range view.Grants {
+		states[grant.State]++
+	}
+	for s := ledger.Waiting; s <= ledger.Tombstone; s++ {
+		gauge(g.grants, float64(states[s]), s.String())
+	}
+	bad, registered := 0, 0.0
+	for _, d := range view.GPUs {
+		if !d.Health.Allocatable() {
+			bad++
+		}
+	}
+	if view.Registered > 0 {
+		registered = 1
+	}
+	gauge(g.bad, float64(bad))
+	gauge(g.registered, registered)
+	gauge(g.journal, float64(size))
+}
+
+// handler serves /metrics and /healthz.
+func (a *Agent) handler() http.Handler {
+	mux := http.NewServeMux()
+	if g, ok := a.deps.Metrics.(prometheus.Gatherer); ok {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), scrapeTimeout)
+		defer cancel()
+		if err := a.Alive(ctx); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	return mux
+}
+
+// errBusy means that the owner did not answer in time.
+var errBusy = errors.New("the agent's owner loop does not answer")
+
+// Alive waits until the owner has answered once, or ctx ends: a watchdog's
+// question.
+func (a *Agent) Alive(ctx context.Context) error {
+	err := a.owner.ask(ctx, func(*owner) {})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errBusy
+	}
+	return err
+}

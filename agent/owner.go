@@ -1,0 +1,398 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/musterd/muster/agent/handoff"
+	"github.com/musterd/muster/agent/journal"
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/resource"
+)
+
+const (
+	// inboxSize lets a leader's burst wait while a group is being journaled,
+	// so that it becomes the next group.
+	inboxSize = 1024
+	// maxGroup bounds the commands of one group, and with it the time until
+	// the first of them is answered.
+	maxGroup = 256
+	// retryAfter is the time between attempts at what is overdue.
+	retryAfter = time.Second
+	// compactAt is the journal's size, in bytes, from which it is rewritten
+	// once it is also twice as large as what must stay.
+	compactAt = 4 << 20
+)
+
+// item is one thing for the owner to do. Exactly one of command, resync,
+// refused, open and query is set.
+type item struct {
+	command ledger.Command
+	resync  bool
+	refused *rpc.Reply
+	open    *opening
+	// query runs on the owner's goroutine once its group is in the journal, so
+	// that what it sees may be told; it must be short.
+	query func(*owner)
+
+	out *rpc.Outbox // where answers go; nil sends none
+	// done, where not nil, is called with the reply once it is on disk.
+	done func(ledger.Reply)
+}
+
+// answer is what leaves once the group is in the journal.
+type answer struct {
+	out  *rpc.Outbox
+	body rpc.Body
+	hash uint64
+	done func(ledger.Reply)
+	// reply is for done.
+	reply ledger.Reply
+}
+
+// owner is the one goroutine (run) that owns the ledger, the journal and the
+// assignment files. Memory runs ahead of the disk only within process: if the
+// journal fails, nothing of the group is answered and the agent ends.
+type owner struct {
+	agent   *Agent
+	log     *slog.Logger
+	ledger  *ledger.Ledger
+	journal *journal.Journal
+	files   *handoff.Dir
+
+	incarnation resource.Incarnation
+	inbox       chan item
+	ended       chan struct{} // closed when run returns
+
+	// Of the group in progress.
+	answers  []answer
+	buffer   []byte
+	payloads [][]byte
+	urgent   bool // holds a tombstone: fsync before answering
+	held     bool // holds a HELD: fsync soon
+	changed  bool // holds a change of ownership
+
+	session    *rpc.Outbox // the leader's, nil without one
+	written    map[resource.TxID]handoff.Grant
+	unwritten  map[resource.TxID]bool // whose assignment files failed
+	unresolved map[resource.TxID]bool // whose record is wanted
+	full       bool
+	sequence   uint64
+	syncing    chan struct{} // capacity 1: a HELD waits for its fsync
+	syncFailed chan error    // capacity 1: the syncer ends after one
+	wakeAt     time.Time     // when timer fires, zero when it does not
+	timer      *time.Timer
+	keep       int64 // bytes that the last compaction left
+}
+
+func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
+	return &owner{
+		agent: a, log: a.log, ledger: l, journal: a.journal, files: files,
+		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
+		written: map[resource.TxID]handoff.Grant{}, unwritten: map[resource.TxID]bool{}, unresolved: map[resource.TxID]bool{},
+		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
+	}
+}
+
+// start takes up the incarnation and makes it durable, before run.
+func (o *owner) start(i resource.Incarnation) error {
+	o.incarnation = i
+	if err := o.process([]item{{command: ledger.Start{Incarnation: i}}}); err != nil {
+		return err
+	}
+	if err := o.journal.Sync(); err != nil {
+		return err
+	}
+	return o.syncFiles()
+}
+
+// run decides until ctx ends (nil) or the journal fails (an error).
+func (o *owner) run(ctx context.Context) error {
+	defer close(o.ended)
+	o.timer = time.NewTimer(0)
+	defer o.timer.Stop()
+	syncCtx, cancel := context.WithCancel(ctx)
+	synced := make(chan struct{})
+	go func() { defer close(synced); o.syncer(syncCtx) }()
+	defer func() { cancel(); <-synced }()
+	group := make([]item, 0, maxGroup)
+	for {
+		group = group[:0]
+		select {
+		case first := <-o.inbox:
+			group = append(group, first)
+		case <-o.timer.C:
+			o.wakeAt = time.Time{}
+			group = append(group, item{command: ledger.Tick{}})
+		case err := <-o.syncFailed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	drain:
+		for len(group) < maxGroup {
+			select {
+			case next := <-o.inbox:
+				group = append(group, next)
+			default:
+				break drain
+			}
+		}
+		if err := o.process(group); err != nil {
+			return err
+		}
+	}
+}
+
+// process decides a group, journals it as one write, then lets the answers go.
+func (o *owner) process(group []item) error {
+	o.answers, o.buffer, o.payloads = o.answers[:0], o.buffer[:0], o.payloads[:0]
+	o.urgent, o.held, o.changed = false, false, false
+	if err := o.checkRoom(group); err != nil {
+		return err
+	}
+	for i := range group {
+		o.handle(&group[i])
+	}
+	if err := o.record(); err != nil {
+		return err
+	}
+	for i := range o.answers {
+		o.answers[i].send()
+		o.answers[i] = answer{}
+	}
+	for i := range group {
+		if group[i].query != nil {
+			group[i].query(o)
+		}
+	}
+	if o.changed {
+		wake(o.agent.dirty)
+	}
+	o.rearm(group)
+	return o.compact()
+}
+
+func (a *answer) send() {
+	if a.done != nil {
+		a.done(a.reply)
+	}
+	if a.out != nil && a.body != nil {
+		a.out.Put(rpc.Envelope{Body: a.body, LedgerHash: a.hash})
+	}
+}
+
+// checkRoom makes sure, before a promise, that the journal can hold it: a full
+// disk refuses new reservations and nothing else.
+func (o *owner) checkRoom(group []item) error {
+	promises := o.full
+	for i := range group {
+		if _, ok := group[i].command.(ledger.Reserve); ok {
+			promises = true
+		}
+	}
+	if !promises {
+		return nil
+	}
+	err := o.journal.Reserve()
+	full := errors.Is(err, journal.ErrDiskFull)
+	if err != nil && !full {
+		return err
+	}
+	if full == o.full {
+		return nil
+	}
+	o.full = full
+	o.ledger.SetDiskFull(full)
+	o.log.Warn("disk full state changed", "disk_full", full, "path", o.journal.Path())
+	o.tell(o.health())
+	return nil
+}
+
+func (o *owner) handle(it *item) {
+	switch {
+	case it.refused != nil:
+		r := *it.refused
+		r.Incarnation, r.Registered = o.incarnation, o.ledger.Registration()
+		o.answers = append(o.answers, answer{out: it.out, body: r, hash: o.hash()})
+	case it.resync:
+		o.answers = append(o.answers, answer{out: it.out, body: o.occupancy(), hash: o.hash()})
+	case it.open != nil:
+		o.admit(it.open)
+	case it.command != nil:
+		o.command(it)
+	}
+}
+
+// command decides one command and queues its answer, and what follows from it.
+func (o *owner) command(it *item) {
+	began := time.Now()
+	reply := o.decide(it.command)
+	o.agent.metrics.decided(it.command, reply, time.Since(began))
+	out, body := it.out, rpc.Body(rpc.Reply(reply))
+	switch c := it.command.(type) {
+	case ledger.Cordon:
+		body = o.health()
+	case ledger.Resolved:
+		delete(o.unresolved, c.Tx)
+		out = o.listener() // the leader learns of it without having asked
+		o.log.Info("record resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
+	case ledger.Registered:
+		o.log.Info("agent registered", "revision", int64(c.Revision), "records", len(c.Records))
+		o.tell(rpc.Enrolled{Incarnation: o.incarnation, Revision: c.Revision})
+		o.tell(o.occupancy())
+	}
+	if out == nil {
+		body = nil
+	}
+	o.answers = append(o.answers, answer{out: out, body: body, hash: o.hash(), done: it.done, reply: reply})
+}
+
+// decide decides and applies a command, and the stops that follow from it at
+// once: Muster has started nothing, so nothing is left to stop. The reply is
+// what is true after all of it.
+func (o *owner) decide(c ledger.Command) ledger.Reply {
+	reply, stopping := o.apply(c)
+	for _, tx := range append(stopping, reply.Stop...) {
+		after, _ := o.apply(ledger.Stopped{Tx: tx})
+		if tx == reply.Tx {
+			reply.State, reply.Members = after.State, after.Members
+		} else {
+			o.tell(rpc.Reply(after))
+		}
+	}
+	return reply
+}
+
+// apply decides one command, applies its events and keeps them for the
+// journal. It returns the transactions that are now being stopped.
+func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource.TxID) {
+	reply, events := o.ledger.Decide(o.agent.deps.Now(), c)
+	for _, e := range events {
+		if err := o.ledger.Apply(e); err != nil {
+			panic(fmt.Sprintf("agent: ledger refuses its own event %T of %T: %v", e, c, err))
+		}
+		if tx, ok := o.note(e); ok {
+			stopping = append(stopping, tx)
+		}
+	}
+	if len(events) > 0 {
+		from := len(o.buffer)
+		o.buffer = ledger.AppendEvents(o.buffer, events)
+		o.payloads = append(o.payloads, o.buffer[from:len(o.buffer):len(o.buffer)])
+	}
+	for _, alarm := range reply.Alarms {
+		o.log.Error("protocol alarm", "alarm", alarm)
+		o.agent.metrics.alarms.Inc()
+	}
+	for _, tx := range reply.Resolve {
+		o.resolve(tx)
+	}
+	for _, tx := range reply.Woken {
+		if g, ok := o.ledger.Lookup(tx); ok {
+			o.tell(rpc.Reply{
+				Tx: tx, State: g.State, Members: g.Members, Incarnation: o.incarnation, Registered: o.ledger.Registration(),
+			})
+		}
+	}
+	return reply, stopping
+}
+
+// note remembers what an event asks of the rest of the agent. It reports a
+// transaction that is now Stopping.
+func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
+	o.changed = true
+	switch e := e.(type) {
+	case ledger.Granted:
+		switch e.Grant.State {
+		case ledger.Tombstone:
+			o.urgent = true
+		case ledger.Held, ledger.Evicting:
+			o.held = true
+			o.handOver(e.Grant.Tx)
+		}
+		return e.Grant.Tx, e.Grant.State == ledger.Stopping
+	case ledger.Committed:
+		o.held = true
+		o.handOver(e.Tx)
+	case ledger.StopBegun:
+		return e.Tx, true
+	case ledger.Buried:
+		o.urgent = true
+		o.takeBack(e.Tx)
+	case ledger.Dropped:
+		o.takeBack(e.Tx)
+	}
+	return "", false
+}
+
+// record writes the group to the journal. Tombstones are made durable before
+// anyone hears of them; HELD soon after.
+func (o *owner) record() error {
+	if len(o.payloads) == 0 {
+		return nil
+	}
+	// The room for promises was made sure of before they were decided, so
+	// everything here may use what is left.
+	if err := o.journal.AppendEssential(o.payloads...); err != nil {
+		return fmt.Errorf("agent: journal a group of %d decisions: %w", len(o.payloads), err)
+	}
+	o.agent.metrics.appends.Add(float64(len(o.payloads)))
+	switch {
+	case o.urgent:
+		o.agent.metrics.syncs.Inc()
+		if err := o.journal.Sync(); err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+	case o.held:
+		wake(o.syncing)
+	}
+	return nil
+}
+
+// syncer makes HELD durable within Config.HeldSync, many at once, without
+// keeping the owner from its work.
+func (o *owner) syncer(ctx context.Context) {
+	for {
+		select {
+		case <-o.syncing:
+		case <-ctx.Done():
+			return
+		}
+		if !pause(ctx, o.agent.config.HeldSync/2) {
+			return
+		}
+		o.agent.metrics.syncs.Inc()
+		if err := o.journal.Sync(); err != nil {
+			o.syncFailed <- fmt.Errorf("agent: %w", err)
+			return
+		}
+	}
+}
+
+// compact rewrites a journal that is mostly history.
+func (o *owner) compact() error {
+	if o.journal.Size() < max(compactAt, 2*o.keep) {
+		return nil
+	}
+	events := o.ledger.SnapshotEvents()
+	payloads := make([][]byte, len(events))
+	for i := range events {
+		payloads[i] = ledger.AppendEvents(nil, events[i:i+1])
+	}
+	before := o.journal.Size()
+	if err := o.journal.Rewrite(payloads); err != nil {
+		if errors.Is(err, journal.ErrDiskFull) {
+			o.keep = before // try again when it has doubled
+			return nil
+		}
+		return fmt.Errorf("agent: compact: %w", err)
+	}
+	o.keep = o.journal.Size()
+	o.log.Info("journal compacted", "before_bytes", before, "after_bytes", o.keep)
+	return nil
+}

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/devices"
+)
+
+// opening is a leader at the door.
+type opening struct {
+	hello rpc.Hello
+	out   *rpc.Outbox
+	done  chan welcome // capacity 1: the owner never waits
+}
+
+type welcome struct {
+	rpc.Welcome
+	err error
+}
+
+// Open implements rpc.Owner.
+func (o *owner) Open(ctx context.Context, hello rpc.Hello, out *rpc.Outbox) (rpc.Welcome, error) {
+	op := &opening{hello, out, make(chan welcome, 1)}
+	if err := o.send(ctx, item{open: op}); err != nil {
+		return rpc.Welcome{}, err
+	}
+	select {
+	case w := <-op.done:
+		return w.Welcome, w.err
+	case <-ctx.Done():
+		return rpc.Welcome{}, ctx.Err()
+	case <-o.ended:
+		return rpc.Welcome{}, rpc.ErrStopping
+	}
+}
+
+// Submit implements rpc.Owner.
+func (o *owner) Submit(ctx context.Context, order rpc.Order, out *rpc.Outbox) error {
+	return o.send(ctx, item{command: order.Command, resync: order.Resync, refused: order.Refused, out: out})
+}
+
+// Close implements rpc.Owner. Its wish is dropped where the owner has ended:
+// then there is no session any more.
+func (o *owner) Close(out *rpc.Outbox) {
+	_ = o.send(context.Background(), item{query: func(o *owner) {
+		if o.session == out {
+			o.session = nil
+			o.log.Info("leader's session ended", "reason", out.Reason())
+		}
+	}})
+}
+
+// endSession ends the leader's session once run has returned.
+func (o *owner) endSession(reason error) {
+	<-o.ended
+	if o.session != nil {
+		o.session.End(reason)
+	}
+}
+
+// admit lets a leader in: its epoch is taken up, the session before it ends,
+// and its welcome leaves once the epoch is in the journal.
+func (o *owner) admit(op *opening) {
+	if highest := o.ledger.Epoch(); op.hello.Epoch < highest {
+		op.done <- welcome{err: &rpc.StaleEpochError{Got: op.hello.Epoch, Highest: highest}}
+		return
+	}
+	o.decide(ledger.NewEpoch{Epoch: op.hello.Epoch})
+	if o.session != nil {
+		o.session.End(rpc.ErrReplaced)
+	}
+	o.session = op.out
+	o.log.Info("leader's session opened", "leader", op.hello.LeaderID, "epoch", int64(op.hello.Epoch))
+	registered := o.ledger.Registration()
+	if op.hello.Registered != o.incarnation || op.hello.Revision > registered {
+		wake(o.agent.register)
+	}
+	w := welcome{Welcome: rpc.Welcome{
+		Node: o.agent.config.Node, Incarnation: o.incarnation, Revision: registered,
+		Host: o.agent.wire, Occupancy: o.occupancy(), LedgerHash: o.hash(),
+	}}
+	o.answers = append(o.answers, answer{done: func(ledger.Reply) { op.done <- w }})
+}
+
+// tell queues news for the leader, once this incarnation may answer at all.
+func (o *owner) tell(body rpc.Body) {
+	if o.session != nil && o.ledger.Registration() > 0 {
+		o.answers = append(o.answers, answer{out: o.session, body: body, hash: o.hash()})
+	}
+}
+
+// hash is the ledger's, and that of an empty one before the registration, when
+// nothing is told of the grants.
+func (o *owner) hash() uint64 {
+	if o.ledger.Registration() == 0 {
+		return 0
+	}
+	return o.ledger.Hash()
+}
+
+// occupancy is everything the ledger holds. Before the registration it is
+// empty: nothing may be answered, not even that something is free.
+func (o *owner) occupancy() rpc.Occupancy {
+	v := o.ledger.Snapshot()
+	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, Health: unhealthy(v)}
+	if v.Registered > 0 {
+		occupancy.Grants = v.Grants
+	}
+	return occupancy
+}
+
+func (o *owner) health() rpc.HealthChange {
+	v := o.ledger.Snapshot()
+	return rpc.HealthChange{Health: unhealthy(v), Cordoned: v.Cordoned, DiskFull: v.DiskFull}
+}
+
+func unhealthy(v *ledger.View) []rpc.DeviceHealth {
+	var list []rpc.DeviceHealth
+	for _, g := range v.GPUs {
+		if g.Health != devices.OK {
+			list = append(list, rpc.DeviceHealth{Index: g.Index, Health: g.Health})
+		}
+	}
+	return list
+}

@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/resource"
+)
+
+const (
+	// queryLimit is what serf carries in an answer, in bytes.
+	queryLimit   = 1024
+	queryTimeout = time.Second
+	// apiVersion is the newest version of Muster's API that agents speak.
+	apiVersion = "v1"
+)
+
+// heartbeats reports usage, conditions and grants to a coordinator until ctx
+// ends, and finds another one when the stream breaks.
+func (a *Agent) heartbeats(ctx context.Context) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		began := time.Now()
+		err := a.calls.Heartbeats(ctx, a.config.Node, a.config.Heartbeat, a.heartbeat, a.obey)
+		if err == nil {
+			return
+		}
+		if time.Since(began) > a.config.Heartbeat {
+			attempt = 0 // it worked for a while
+		}
+		wait := backoff(attempt, 200*time.Millisecond, a.config.Heartbeat)
+		a.log.Debug("heartbeats interrupted", "retry_in", wait.String(), "error", err)
+		if !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
+	h := rpc.Heartbeat{Time: time.Now()}
+	u, err := a.usage(ctx)
+	if err != nil {
+		a.log.Debug("usage not fully measured", "error", err)
+	}
+	h.Usage = u
+	v, err := a.view(ctx, nil)
+	if err != nil {
+		return h
+	}
+	h.Conditions = a.conditions(v)
+	for _, g := range v.Grants {
+		if phase := phaseOf(g.State); phase != "" && v.Registered > 0 {
+			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
+		}
+	}
+	return h
+}
+
+// phaseOf is a grant's state in the API's words, "" where it has ended.
+func phaseOf(s ledger.State) string {
+	switch s {
+	case ledger.Waiting, ledger.Reserved:
+		return "Pending"
+	case ledger.Held:
+		return "Running"
+	case ledger.Evicting, ledger.Stopping:
+		return "Terminating"
+	}
+	return ""
+}
+
+func (a *Agent) obey(d rpc.Directive) {
+	if d.Type == rpc.DirectiveRegister {
+		a.log.Info("a coordinator asks to register anew", "message", d.Message)
+		wake(a.register)
+		return
+	}
+	a.log.Warn("unknown directive", "type", d.Type, "message", d.Message)
+}
+
+// joinRings becomes a member of both rings.
+func (a *Agent) joinRings() error {
+	g := a.config.Gossip
+	if g == nil {
+		return nil
+	}
+	model := ""
+	if d := a.host.Inventory().Devices; len(d) > 0 {
+		model = d[0].Model
+	}
+	rings, err := gossip.Start(gossip.Config{
+		Cluster: a.config.Cluster, Cell: g.Cell, SerfBind: g.SerfBind, CapacityBind: g.CapacityBind,
+		Join: g.Join, CapacityJoin: g.CapacityJoin, RPC: g.RPC, Profile: g.Profile, Logger: a.log,
+		Tags: gossip.Tags{
+			Role: gossip.RoleAgent, ID: string(a.config.Node), Addr: a.address, API: apiVersion, Model: model,
+			Zone: a.config.Labels["zone"], Rack: a.config.Labels["rack"], Block: a.config.Labels["block"],
+		},
+		Queries: a.queries(),
+	})
+	if err != nil {
+		return fmt.Errorf("agent: join the rings: %w", err)
+	}
+	a.mu.Lock()
+	a.rings = rings
+	a.mu.Unlock()
+	return nil
+}
+
+// publisher spreads the digest whenever the ledger has changed, until ctx
+// ends. The ring paces it.
+func (a *Agent) publisher(ctx context.Context) {
+	rings := a.Rings()
+	if rings == nil {
+		return
+	}
+	cell := a.config.Gossip.Cell
+	if cell == "" {
+		cell = gossip.DefaultCell
+	}
+	wake(a.dirty)
+	for {
+		select {
+		case <-a.dirty:
+		case <-ctx.Done():
+			return
+		}
+		v, err := a.view(ctx, nil)
+		if err != nil {
+			return // only when the agent ends
+		}
+		if err := rings.Capacity.Publish(a.digestOf(v, cell, uint64(a.deps.Now().UnixNano()))); err != nil {
+			a.log.Error("digest not published", "error", err)
+		}
+		// What changed meanwhile goes into the next one: at most ten a second.
+		if !pause(ctx, 100*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// queries answers operators in compact JSON of at most queryLimit bytes.
+func (a *Agent) queries() map[string]gossip.QueryHandler {
+	answer := func(of func(*ledger.View) []byte) gossip.QueryHandler {
+		return func([]byte) []byte {
+			ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+			defer cancel()
+			v, err := a.view(ctx, nil)
+			if err != nil {
+				return list("error", []any{err.Error()})
+			}
+			return of(v)
+		}
+	}
+	return map[string]gossip.QueryHandler{
+		"version": func([]byte) []byte {
+			return list("version", []any{map[string]string{"version": a.config.Version, "api": apiVersion}})
+		},
+		"capacity":    answer(a.capacityAnswer),
+		"devices":     answer(a.devicesAnswer),
+		"health":      answer(a.healthAnswer),
+		"allocations": answer(a.allocationsAnswer),
+	}
+}
+
+func (a *Agent) capacityAnswer(v *ledger.View) []byte {
+	total, free := a.host.Allocatable(), a.host.FreeVector(v.Free)
+	var rows []any
+	for _, name := range total.Names() {
+		rows = append(rows, map[string]string{
+			"resource": string(name), "free": resource.FormatAmount(name, free[name]), "total": resource.FormatAmount(name, total[name]),
+		})
+	}
+	return list("capacity", rows)
+}
+
+func (a *Agent) devicesAnswer(v *ledger.View) []byte {
+	var rows []any
+	for _, g := range v.GPUs {
+		rows = append(rows, map[string]any{"i": g.Index, "uuid": g.UUID, "free": g.Milli})
+	}
+	return list("devices", rows)
+}
+
+func (a *Agent) healthAnswer(v *ledger.View) []byte {
+	var rows []any
+	for _, c := range a.conditions(v) {
+		rows = append(rows, map[string]any{"type": c.Type, "status": c.True, "reason": c.Reason})
+	}
+	for _, d := range unhealthy(v) {
+		rows = append(rows, map[string]any{"device": d.Index, "health": d.Health.String()})
+	}
+	return list("health", rows)
+}
+
+func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
+	var rows []any
+	for _, g := range v.Grants {
+		if g.State == ledger.Tombstone {
+			continue
+		}
+		gpus := []int{}
+		cpus := 0
+		for _, m := range g.Members {
+			cpus += len(m.Assignment.CPUs)
+			for _, d := range m.Assignment.GPUs {
+				gpus = append(gpus, d.Index)
+			}
+		}
+		rows = append(rows, map[string]any{"unit": string(g.Unit), "state": g.State.String(), "cpus": cpus, "gpus": gpus})
+	}
+	return list("allocations", rows)
+}
+
+// list is {"key":[rows…]}; rows that do not fit are counted in "more".
+func list(key string, rows []any) []byte {
+	body := []byte(`{"` + key + `":[`)
+	const tail = len(`],"more":1000000}`)
+	for i, row := range rows {
+		text, err := json.Marshal(row)
+		if err != nil {
+			panic(fmt.Sprintf("agent: answer %s, row %d: %v", key, i, err))
+		}
+		if len(body)+1+len(text)+tail > queryLimit {
+			return fmt.Appendf(body, `],"more":%d}`, len(rows)-i)
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, text...)
+	}
+	return append(body, "]}"...)
+}

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/gossip/digest"
+	"github.com/musterd/muster/resource"
+)
+
+// view is the ledger at one moment that is on disk. more, if not nil, runs on
+// the owner's goroutine at the same moment.
+func (a *Agent) view(ctx context.Context, more func(*owner)) (*ledger.View, error) {
+	views := make(chan *ledger.View, 1)
+	err := a.owner.ask(ctx, func(o *owner) {
+		if more != nil {
+			more(o)
+		}
+		views <- o.ledger.Snapshot()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return <-views, nil
+}
+
+// Snapshot implements rpc.Snapshots.
+func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
+	v, err := a.view(ctx, nil)
+	if err != nil {
+		return rpc.Snapshot{}, err
+	}
+	s := rpc.Snapshot{
+		Node: a.config.Node, Capacity: a.capacity(), Allocatable: a.host.Allocatable(), Available: a.host.FreeVector(v.Free),
+	}
+	for _, n := range v.Nodes {
+		s.NUMA = append(s.NUMA, rpc.NUMAFree{ID: n.ID, CPU: n.CPU, Memory: n.Memory, WholeCores: n.WholeCores})
+	}
+	for _, g := range v.GPUs {
+		s.Devices = append(s.Devices, rpc.DeviceFree{
+			Index: g.Index, UUID: g.UUID, Model: a.host.Inventory().Devices[g.Index].Model, Free: g.Milli, Health: g.Health.String(),
+		})
+	}
+	for _, g := range v.Grants {
+		for _, m := range g.Members {
+			s.Grants = append(s.Grants, rpc.GrantMember{
+				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: g.State.String(), Held: g.State == ledger.Held, Assignment: m.Assignment,
+			})
+		}
+	}
+	return s, nil
+}
+
+// capacity is all there is: what the system keeps for itself included.
+func (a *Agent) capacity() resource.Vector {
+	t, inv := a.host.Topology(), a.host.Inventory()
+	v := resource.Vector{
+		resource.CPU: int64(t.Threads()) * int64(resource.WholeCPU), resource.Memory: int64(t.Memory()),
+	}
+	if n := len(inv.Devices); n > 0 {
+		v[resource.GPU] = int64(n) * int64(resource.WholeDevice)
+	}
+	return v
+}
+
+// digestOf sums up a view for the capacity ring. sequence rises with every
+// digest of one registration, over restarts too: it is the owner's time.
+func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Digest {
+	d := digest.Digest{
+		NodeID: a.config.Node, Cell: cell, Revision: v.Registered, Sequence: sequence, LedgerHash: v.Hash,
+	}
+	if v.Cordoned || v.DiskFull {
+		d.Flags |= digest.Cordoned
+	}
+	if v.Registered == 0 {
+		d.Flags |= digest.Unregistered
+	}
+	for _, g := range v.GPUs {
+		if g.Milli == resource.WholeDevice {
+			d.FreeGPUs |= 1 << g.Index
+		}
+		if !g.Health.Allocatable() {
+			d.UnhealthyGPUs |= 1 << g.Index
+		}
+		d.GPUs = append(d.GPUs, digest.GPU{FreeMilli: uint16(g.Milli)})
+	}
+	for _, n := range v.Nodes {
+		d.NUMA = append(d.NUMA, digest.NUMANode{
+			ID: uint16(n.ID), FreeMillicores: uint32(n.CPU), FreeCores: uint16(n.WholeCores), FreeMemory: n.Memory,
+		})
+	}
+	return d
+}
+
+// conditions are the node's, in a fixed order.
+func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
+	ready := rpc.Condition{Type: "Ready", True: v.Registered > 0, Reason: "Registered"}
+	if !ready.True {
+		ready.Reason, ready.Message = "Unregistered", "this incarnation has not registered yet"
+	}
+	disk := rpc.Condition{Type: "DiskPressure", True: v.DiskFull, Reason: "JournalHasRoom"}
+	if v.DiskFull {
+		disk.Reason, disk.Message = "JournalFull", "the journal's disk is full: no new reservations"
+	}
+	list := []rpc.Condition{ready, disk}
+	if len(v.GPUs) == 0 {
+		return list
+	}
+	gpus := rpc.Condition{Type: "GPUHealthy", True: true, Reason: "AllHealthy"}
+	for _, g := range v.GPUs {
+		if g.Health != devices.OK {
+			gpus.True, gpus.Reason = false, "Unhealthy"
+			gpus.Message += g.UUID + " is " + g.Health.String() + "; "
+		}
+	}
+	return append(list, gpus)
+}

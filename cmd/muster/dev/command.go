@@ -1,0 +1,137 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// maxNodes bounds a dev cluster: each node is a full member of two gossip
+// rings in this process.
+const maxNodes = 500
+
+// Options connect the command to the CLI around it.
+type Options struct {
+	Version string
+	// SaveContext keeps address and token where the CLI's other verbs look, and
+	// returns the file's name.
+	SaveContext func(addr, token string) (string, error)
+	// Usage marks an error as one of usage (exit code 2).
+	Usage func(error) error
+}
+
+// Command returns `muster dev`.
+func Command(o Options) *cobra.Command {
+	c := Config{Version: o.Version}
+	verbose := false
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a whole cluster on this machine: coordinator, etcd and agents in one process",
+		Long: "dev runs a coordinator with its embedded etcd and one agent on this host's own CPUs, memory\n" +
+			"and GPUs, or, with --profile, N agents on the hardware of a profile (dgx-a100, dgx-h100, …,\n" +
+			"or a FILE.json). It prints the address and a token, writes the CLI's context, and stops on\n" +
+			"Ctrl-C. Everything listens on loopback.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := check(&c); err != nil {
+				return o.Usage(err)
+			}
+			return run(cmd.Context(), c, o, cmd.OutOrStdout(), cmd.ErrOrStderr(), verbose)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&c.Nodes, "nodes", 1, "number of agents; more than one needs a --profile")
+	f.StringVar(&c.Profile, "profile", "host", "hardware of each node: host, a built-in profile, or FILE.json")
+	f.StringVar(&c.DataDir, "data-dir", "", "keep all state here (default: a temporary folder, removed at exit)")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:8470", "address of REST and metrics")
+	f.BoolVarP(&verbose, "verbose", "v", false, "log what coordinator and agents do")
+	return cmd
+}
+
+func check(c *Config) error {
+	switch {
+	case c.Nodes < 1 || c.Nodes > maxNodes:
+		return fmt.Errorf("--nodes %d: want 1 to %d", c.Nodes, maxNodes)
+	case c.Nodes > 1 && c.Profile == "host":
+		return fmt.Errorf("--nodes %d: %d agents cannot hand out the same host; add --profile dgx-a100 or another", c.Nodes, c.Nodes)
+	case c.Profile == "":
+		return errors.New("--profile: empty; want host, a built-in profile, or FILE.json")
+	}
+	return nil
+}
+
+// run starts the cluster, says what is there, and waits.
+func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, verbose bool) (err error) {
+	level := slog.LevelError
+	if verbose {
+		level = slog.LevelInfo
+	}
+	c.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	temporary := c.DataDir == ""
+	if temporary {
+		if c.DataDir, err = os.MkdirTemp("", "muster-dev-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(c.DataDir)) }()
+	} else if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return err
+	}
+	started := time.Now()
+	c.Progress = func(ready, nodes int) {
+		if time.Since(started) > time.Second {
+			fmt.Fprintf(stderr, "%d of %d nodes ready\n", ready, nodes)
+		}
+	}
+	cluster, err := Start(ctx, c)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it was up
+		}
+		return err
+	}
+	file, err := o.SaveContext(cluster.Addresses.REST, cluster.Token)
+	if err != nil {
+		return errors.Join(err, cluster.Stop())
+	}
+	cluster.announce(stdout, file, temporary, time.Since(started))
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(stdout, "stopping")
+	case err = <-cluster.Failed():
+	}
+	return errors.Join(err, cluster.Stop())
+}
+
+// announce prints what was found, where it listens, the token, and three
+// commands to try next.
+func (d *Cluster) announce(w io.Writer, contextFile string, temporary bool, took time.Duration) {
+	where := "this host"
+	if d.config.Profile != "host" {
+		where = fmt.Sprintf("%d node(s), each a simulated %s", d.config.Nodes, profileLabel(d.config.Profile))
+	}
+	fmt.Fprintf(w, "Muster %s on %s, ready in %.1f s\n\n", d.config.Version, where, took.Seconds())
+	for _, line := range describe(d.Discovered) {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+	kept := d.config.DataDir
+	if temporary {
+		kept += " (removed at exit; keep it with --data-dir)"
+	}
+	fmt.Fprintf(w, "\nAPI      %s\ntoken    %s\ncontext  %s\ndata     %s\n", d.Addresses.REST, d.Token, contextFile, kept)
+	example := "examples/cpu.yaml"
+	if len(d.Discovered.Inventory.Devices) >= 8 && d.config.Nodes >= 4 {
+		example = "examples/gang.yaml"
+	}
+	program := os.Args[0]
+	fmt.Fprintf(w, "\nTry in another terminal:\n  %s\n\nCtrl-C stops it.\n", strings.Join([]string{
+		program + " get nodes", program + " submit -f " + example + " --wait", program + " get allocations",
+	}, "\n  "))
+}

@@ -1,0 +1,58 @@
+package dev
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterd/muster/rpcauth"
+)
+
+// tokenIn reads the token of that name in the data folder, or makes it.
+func tokenIn(dir, name string) (rpcauth.Token, string, error) {
+	path := filepath.Join(dir, name)
+	t, err := rpcauth.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return t, path, err
+	}
+	t = rpcauth.Generate()
+	return t, path, rpcauth.WriteFile(path, t)
+}
+
+// writeAddresses replaces dev.json at once.
+func writeAddresses(path string, a Addresses) error {
+	data, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.Rename(temporary, path)
+}
+
+// nodeIDOf turns a host's name into a node id: lower case, other characters
+// become '-'.
+func nodeIDOf(hostname string) string {
+	id := strings.Map(func(r rune) rune {
+		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(hostname))
+	id = strings.Trim(id, "-.")
+	if id == "" {
+		return "localhost"
+	}
+	return id[:min(len(id), 63)]
+}
+
+// profileLabel is the profile's name without its path.
+func profileLabel(profile string) string {
+	return strings.TrimSuffix(filepath.Base(profile), ".json")
+}

@@ -1,0 +1,203 @@
+// Package sdk is the Go client of Muster's REST API. It speaks the documents
+// of package api, and every refusal of the server is an error that errors.As
+// finds to be an *api.Status.
+//
+// It decides two things itself: a token never travels in plain text beyond
+// this machine, and a create is repeated after a broken connection, under one
+// idempotency key, so that it happens once. Nothing else is retried.
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// maxAnswer bounds how much of an answer is read, in bytes.
+const maxAnswer = 256 << 20
+
+// createAttempts is how often a create is sent before a broken connection is
+// reported.
+const createAttempts = 3
+
+// Config is what a client needs.
+type Config struct {
+	// Endpoint is the server's base URL, e.g. http://127.0.0.1:8470. Plain
+	// http is for loopback addresses only.
+	Endpoint string
+	// Token is the bearer token; "" sends none.
+	Token string
+	// HTTPClient sends the requests; nil = one that keeps connections open and
+	// uses no proxy.
+	// It is copied; redirects are never followed, since the token would be.
+	HTTPClient *http.Client
+}
+
+// Client calls one server. It is immutable and safe for concurrent use.
+type Client struct {
+	endpoint string // without a trailing slash
+	token    string
+	http     http.Client
+}
+
+// NewClient checks the configuration; it connects to nothing.
+func NewClient(c Config) (*Client, error) {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: %w", c.Endpoint, err)
+	}
+	switch {
+	case u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return nil, fmt.Errorf("endpoint %q: want http://HOST:PORT or https://HOST:PORT", c.Endpoint)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("endpoint %q: want no user, query or fragment", u.Redacted())
+	case c.Token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return nil, fmt.Errorf("endpoint %q: a token is sent to this machine or over https only: use https://%s", c.Endpoint, u.Host)
+	case strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("the token holds a space or a character outside ASCII: was it copied whole?")
+	}
+	client := &Client{endpoint: strings.TrimSuffix(u.String(), "/"), token: c.Token}
+	if c.HTTPClient != nil {
+		client.http = *c.HTTPClient
+	} else {
+		client.http.Transport = newTransport()
+	}
+	client.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return client, nil
+}
+
+// newTransport keeps enough idle connections for a busy submitter.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConns:        256,
+		MaxIdleConnsPerHost: 256,
+		IdleConnTimeout:     90 * time.Second,
+	}
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Endpoint returns the server's base URL.
+func (c *Client) Endpoint() string { return c.endpoint }
+
+// Version asks the server which program it is.
+func (c *Client) Version(ctx context.Context) (*api.Version, error) {
+	return call[api.Version](ctx, c, request{method: http.MethodGet, path: "/version"})
+}
+
+// request is one call to be made.
+type request struct {
+	method, path string
+	query        url.Values
+	contentType  string
+	key          string // idempotency key
+	body         []byte
+}
+
+// call sends a request once and decodes the answer. Fields that this client
+// does not know are skipped: the server may be newer.
+func call[T any](ctx context.Context, c *Client, r request) (*T, error) {
+	body, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := json.Unmarshal(body, v); err != nil {
+		return nil, fmt.Errorf("%s %s%s: the answer is not what was asked for: %w", r.method, c.endpoint, r.path, err)
+	}
+	return v, nil
+}
+
+// send returns the body of a 2xx answer; any other is an *api.Status.
+func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
+	target := c.endpoint + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	hr, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.method, target, err)
+	}
+	hr.Header.Set("Accept", "application/json")
+	if c.token != "" {
+		hr.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if len(r.body) > 0 {
+		hr.Header.Set("Content-Type", r.contentType)
+	}
+	if r.key != "" {
+		hr.Header.Set("Idempotency-Key", r.key)
+	}
+	answer, err := c.http.Do(hr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil {
+		return nil, &url.Error{Op: r.method, URL: target, Err: err}
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("%s %s: the answer is larger than %d bytes: ask for pages with a limit", r.method, target, maxAnswer)
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return nil, statusOf(answer, body)
+	}
+	return body, nil
+}
+
+// statusOf reads a refusal, or makes one of what a proxy in between says.
+func statusOf(answer *http.Response, body []byte) *api.Status {
+	var s api.Status
+	if json.Unmarshal(body, &s) == nil && s.Kind == "Status" && s.Code != 0 {
+		return &s
+	}
+	text := strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " ")
+	s = *api.Errorf(answer.StatusCode, "%s %s answered %s, not as a Muster server does: %s",
+		answer.Request.Method, answer.Request.URL.Path, answer.Status, strings.ToValidUTF8(text, ""))
+	return &s
+}
+
+// create posts a document under an idempotency key, and again where the
+// connection broke before an answer came.
+func create[T any](ctx context.Context, c *Client, path string, document any, o CreateOptions) (*T, error) {
+	body, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", document, err)
+	}
+	r := request{method: http.MethodPost, path: path, query: waitQuery(o.Wait), contentType: "application/json", key: o.IdempotencyKey, body: body}
+	if r.key == "" {
+		r.key = rand.Text()
+	}
+	for attempt := 1; ; attempt++ {
+		v, err := call[T](ctx, c, r)
+		var broken *url.Error
+		if err == nil || attempt == createAttempts || !errors.As(err, &broken) || ctx.Err() != nil {
+			return v, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Duration(attempt) * 50 * time.Millisecond):
+		}
+	}
+}

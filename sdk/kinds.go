@@ -1,0 +1,201 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// CreateOptions modify a create.
+type CreateOptions struct {
+	// Wait is how long the server may wait for the object to run before it
+	// answers, at most 10 min.
+	Wait time.Duration
+	// IdempotencyKey, the same on a repeated create, makes it happen once; ""
+	// draws a fresh one for each call.
+	IdempotencyKey string
+}
+
+// GetOptions modify a get. Wait is as in CreateOptions.
+type GetOptions struct{ Wait time.Duration }
+
+// ListOptions narrow a list; the zero value lists everything.
+type ListOptions struct {
+	LabelSelector string
+	FieldSelector string
+	Limit         int    // 0 = no limit
+	Continue      string // of the list before
+}
+
+func (o ListOptions) query() url.Values {
+	q := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	set("labelSelector", o.LabelSelector)
+	set("fieldSelector", o.FieldSelector)
+	set("continue", o.Continue)
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	return q
+}
+
+func waitQuery(wait time.Duration) url.Values {
+	if wait <= 0 {
+		return nil
+	}
+	return url.Values{"wait": {wait.String()}}
+}
+
+// collection is the path of a kind's objects; in namespace "" of all.
+func collection(namespace, kind string) string {
+	if namespace == "" {
+		return "/api/v1/" + kind
+	}
+	return "/api/v1/namespaces/" + url.PathEscape(namespace) + "/" + kind
+}
+
+// objects are the calls that allocations and jobs share.
+type objects struct {
+	client *Client
+	path   string
+}
+
+func (o objects) at(name, verb string) string { return o.path + "/" + url.PathEscape(name) + verb }
+
+func (o objects) get(name string, g GetOptions) request {
+	return request{method: http.MethodGet, path: o.at(name, ""), query: waitQuery(g.Wait)}
+}
+
+func (o objects) list(l ListOptions) request {
+	return request{method: http.MethodGet, path: o.path, query: l.query()}
+}
+
+// with builds a request that carries delete options.
+func (o objects) with(method, path string, d api.DeleteOptions) request {
+	r := request{method: method, path: path, contentType: "application/json"}
+	if d != (api.DeleteOptions{}) {
+		r.body, _ = json.Marshal(d) // strings and integers always encode
+	}
+	return r
+}
+
+// Allocations are the allocations of one namespace.
+type Allocations struct{ objects }
+
+// Allocations selects a namespace; "" is all of them and serves List alone.
+func (c *Client) Allocations(namespace string) Allocations {
+	return Allocations{objects{client: c, path: collection(namespace, "allocations")}}
+}
+
+// Create submits an allocation and returns it as the server keeps it.
+func (a Allocations) Create(ctx context.Context, allocation *api.Allocation, o CreateOptions) (*api.Allocation, error) {
+	return create[api.Allocation](ctx, a.client, a.path, allocation, o)
+}
+
+// Get returns an allocation, after Wait at the latest where it does not run
+// yet.
+func (a Allocations) Get(ctx context.Context, name string, o GetOptions) (*api.Allocation, error) {
+	return call[api.Allocation](ctx, a.client, a.get(name, o))
+}
+
+// List returns allocations ordered by namespace and name.
+func (a Allocations) List(ctx context.Context, o ListOptions) (*api.AllocationList, error) {
+	return call[api.AllocationList](ctx, a.client, a.list(o))
+}
+
+// Delete ends an allocation and returns its last state.
+func (a Allocations) Delete(ctx context.Context, name string, o api.DeleteOptions) (*api.Allocation, error) {
+	return call[api.Allocation](ctx, a.client, a.with(http.MethodDelete, a.at(name, ""), o))
+}
+
+// Explain says why an allocation is not running.
+func (a Allocations) Explain(ctx context.Context, name string) (*api.Explanation, error) {
+	return call[api.Explanation](ctx, a.client, request{method: http.MethodGet, path: a.at(name, "/explain")})
+}
+
+// Jobs are the jobs of one namespace.
+type Jobs struct{ objects }
+
+// Jobs selects a namespace; "" is all of them and serves List alone.
+func (c *Client) Jobs(namespace string) Jobs {
+	return Jobs{objects{client: c, path: collection(namespace, "jobs")}}
+}
+
+// Create submits a job and returns it as the server keeps it.
+func (j Jobs) Create(ctx context.Context, job *api.Job, o CreateOptions) (*api.Job, error) {
+	return create[api.Job](ctx, j.client, j.path, job, o)
+}
+
+// Get returns a job, after Wait at the latest where it does not run yet.
+func (j Jobs) Get(ctx context.Context, name string, o GetOptions) (*api.Job, error) {
+	return call[api.Job](ctx, j.client, j.get(name, o))
+}
+
+// List returns jobs ordered by namespace and name.
+func (j Jobs) List(ctx context.Context, o ListOptions) (*api.JobList, error) {
+	return call[api.JobList](ctx, j.client, j.list(o))
+}
+
+// Cancel ends a job and keeps its object.
+func (j Jobs) Cancel(ctx context.Context, name string, o api.DeleteOptions) (*api.JobStatus, error) {
+	answer, err := call[struct {
+		Status api.JobStatus `json:"status"`
+	}](ctx, j.client, j.with(http.MethodPost, j.at(name, "/cancel"), o))
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Status, nil
+}
+
+// Delete ends a job, removes its object and returns its last state.
+func (j Jobs) Delete(ctx context.Context, name string, o api.DeleteOptions) (*api.Job, error) {
+	return call[api.Job](ctx, j.client, j.with(http.MethodDelete, j.at(name, ""), o))
+}
+
+// Explain says why a job, or what is left of it, is not running.
+func (j Jobs) Explain(ctx context.Context, name string) (*api.Explanation, error) {
+	return call[api.Explanation](ctx, j.client, request{method: http.MethodGet, path: j.at(name, "/explain")})
+}
+
+// Nodes are the hosts.
+type Nodes struct{ objects }
+
+// Nodes selects the hosts.
+func (c *Client) Nodes() Nodes {
+	return Nodes{objects{client: c, path: collection("", "nodes")}}
+}
+
+// Get returns a node.
+func (n Nodes) Get(ctx context.Context, name string) (*api.Node, error) {
+	return call[api.Node](ctx, n.client, n.get(name, GetOptions{}))
+}
+
+// List returns nodes ordered by name.
+func (n Nodes) List(ctx context.Context, o ListOptions) (*api.NodeList, error) {
+	return call[api.NodeList](ctx, n.client, n.list(o))
+}
+
+// Cordon keeps new work off a node.
+func (n Nodes) Cordon(ctx context.Context, name string) (*api.Node, error) {
+	return n.patch(ctx, name, `{"spec":{"unschedulable":true}}`)
+}
+
+// Uncordon lets new work onto a node again.
+func (n Nodes) Uncordon(ctx context.Context, name string) (*api.Node, error) {
+	return n.patch(ctx, name, `{"spec":{"unschedulable":false}}`)
+}
+
+func (n Nodes) patch(ctx context.Context, name, patch string) (*api.Node, error) {
+	return call[api.Node](ctx, n.client, request{
+		method: http.MethodPatch, path: n.at(name, ""), contentType: "application/merge-patch+json", body: []byte(patch),
+	})
+}
