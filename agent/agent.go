@@ -187,7 +187,7 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 	return &Agent{
 		config: config, deps: deps, log: deps.Log.With("node", string(config.Node)), host: host, usage: deps.Usage,
 		wire: wire.Host{
-			Hostname: d.Hostname, Topology: d.Topology, Inventory: d.Inventory,
+			Hostname: d.Host.Hostname, Topology: d.Topology, Inventory: d.Inventory,
 			ReservedCPUs: config.ReservedCPUs, ReservedMemory: config.ReservedMemory, Labels: config.Labels,
 		},
 		register: make(chan struct{}, 1), dirty: make(chan struct{}, 1),

@@ -14,10 +14,10 @@ import (
 
 // Discovered is what a host turned out to be. It is immutable.
 type Discovered struct {
-	Hostname string
+	// Host is its identity as the tree tells it.
+	Host sysfs.Host
 	// BootID is the running kernel's boot identifier, half of the incarnation.
 	BootID    string
-	Kernel    string
 	Topology  *numa.Topology
 	Inventory *devices.Inventory // empty on a host without GPUs
 	// NoDriver says why there are no GPUs where the driver is absent; "" where
@@ -66,7 +66,7 @@ func Discover(o DiscoverOptions) (Discovered, error) {
 	for _, f := range faults {
 		d.Warnings = append(d.Warnings, f.String())
 	}
-	d.Hostname, d.Kernel, d.BootID, d.Topology = host.Hostname, host.Kernel, live.BootID, topology
+	d.Host, d.BootID, d.Topology = host, live.BootID, topology
 	if err := d.gpus(o.NVMLLibrary, func(busID string) (int, bool) { return sysfs.PCINode(tree, busID) }); err != nil {
 		return Discovered{}, err
 	}

@@ -48,8 +48,8 @@ func (l *leader) connected(e agents.Connected) {
 	l.occupy(n, e.Occupancy)
 	n.setReady()
 	l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
-	if n.spec.Unschedulable {
-		l.pool.Send(e.Node, agents.Cordon(true))
+	if n.spec.Unschedulable != e.Occupancy.Cordoned {
+		l.pool.Send(e.Node, agents.Cordon(n.spec.Unschedulable))
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})

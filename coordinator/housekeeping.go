@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +76,35 @@ func (l *leader) housekeep(ctx context.Context) {
 			}
 		}()
 	}
+	l.compact(ctx)
 	l.collect()
+}
+
+// compactEvery is how much of the store's history stays readable, at least.
+const compactEvery = 5 * time.Minute
+
+// compact forgets the history that was old at the last compaction. The
+// embedded store does the same by itself; whoever is first, the other finds it
+// done.
+func (l *leader) compact(ctx context.Context) {
+	if time.Since(l.compactedAt) < compactEvery {
+		return
+	}
+	l.compactedAt = time.Now()
+	upTo := l.compactRev
+	go func() {
+		_, _, now, err := l.store.Get(ctx, store.LeaderPrefix)
+		if err != nil {
+			return
+		}
+		l.post(func() { l.compactRev = now })
+		if upTo == 0 {
+			return
+		}
+		if err := l.store.Compact(ctx, upTo); err != nil && !errors.As(err, new(*store.CompactedError)) {
+			l.log.Warn("compaction_failed", "revision", int64(upTo), "error", err)
+		}
+	}()
 }
 
 // collect deletes terminal records that are old enough: every member has

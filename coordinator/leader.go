@@ -59,6 +59,8 @@ type leader struct {
 	hopeless   map[string]uint64
 
 	requestLease store.LeaseID
+	compactedAt  time.Time
+	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
 	terminal     []terminalRecord // ascending by when
 	metrics      *metrics

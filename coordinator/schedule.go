@@ -36,13 +36,13 @@ func (l *leader) try(u *unit) {
 	u.attempts++
 	u.lastAttempt = time.Now()
 	u.quotaShort = l.quota.Admit(u.charge.Group, u.charge.Request)
-	if len(u.quotaShort) > 0 || !l.fits(u) {
-		l.queue.Park(u.key)
-		u.failed = l.generation
-		if u.create != nil {
-			l.enqueue(u) // it waits: that must survive this leader
-		}
+	if len(u.quotaShort) == 0 && l.fits(u) {
 		return
+	}
+	l.queue.Park(u.key)
+	u.failed = l.generation
+	if u.create != nil {
+		l.enqueue(u) // it waits: that must survive this leader
 	}
 }
 
@@ -51,7 +51,7 @@ func (l *leader) try(u *unit) {
 // searched again.
 func (l *leader) fits(u *unit) bool {
 	shape := u.shape
-	if l.hopeless[shape] == l.generation && l.generation != 0 {
+	if l.hopeless[shape] == l.generation {
 		return false
 	}
 	plan, ok := place.Place(l.order, u.demand)
@@ -92,9 +92,16 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 	l.perform(a, effects)
 }
 
-// retry queues a unit again after an attempt that came to nothing.
+// retry queues a unit again after an attempt that came to nothing. A new unit
+// is stored first: its client has waited long enough for that much.
 func (l *leader) retry(u *unit) {
 	u.refusals++
+	if u.create != nil {
+		l.queue.Push(u.key)
+		l.queue.Park(u.key)
+		l.enqueue(u)
+		return
+	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
 	l.queue.Park(u.key)

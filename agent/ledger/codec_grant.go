@@ -147,7 +147,12 @@ func (r *reader) upTo(what string, most uint64) int {
 
 // count reads the length of a list whose elements take at least size bytes.
 func (r *reader) count(what string, size int) int {
-	return r.upTo(what, uint64((len(r.b)-r.at)/size))
+	n := r.uint()
+	if most := uint64((len(r.b) - r.at) / size); n > most {
+		r.fail("%s: %d is greater than %d, which is left", what, n, most)
+		return 0
+	}
+	return int(n)
 }
 
 func (r *reader) text() string {

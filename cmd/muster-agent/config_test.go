@@ -34,8 +34,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		yaml string
 		want string
 	}{
-		"an unknown field":                 {"nodeId: a", `unknown field "nodeId"`},
-		"an unknown nested field":          {"gossip: {port: 1}", `unknown field "gossip.port"`},
+		"an unknown field":                 {"node: a", `unknown field "node"`},
+		"an unknown nested field":          {"gossip: {port: 1}", `unknown field "port"`},
 		"a field twice":                    {"cluster: a\ncluster: b", `key "cluster" already set`},
 		"a list where text belongs":        {"cluster: [a]", "cluster of type string"},
 		"no YAML at all":                   {"cluster: [", "yaml"},

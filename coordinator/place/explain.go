@@ -23,7 +23,7 @@ func Explain(nodes []*Node, u Unit) Explanation {
 	var e Explanation
 	var freeCPU, freeMemory, freeGPU int64
 	var placed []Member
-	for _, n := range nodes {
+	for i, n := range nodes {
 		reasons := n.closed()
 		if reasons == nil {
 			if r := u.Constraints.refuses(n); r != nil {
@@ -41,10 +41,9 @@ func Explain(nodes []*Node, u Unit) Explanation {
 		} else {
 			freeGPU += int64(n.FreeGPU)
 		}
-		here := 0
+		here, s := 0, search{nodes: nodes[i : i+1], unit: &u}
 		for e.Fit+here < u.Members {
-			var refused map[*Node]bool
-			m, ok := placeOne([]*Node{n}, &u, &refused)
+			m, ok := s.place()
 			if !ok {
 				break
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/numa/sysfs"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
@@ -100,7 +101,7 @@ func hardware(c Config) (func(node string) agent.Discovered, error) {
 	topology := profile.Topology()
 	return func(node string) agent.Discovered {
 		return agent.Discovered{
-			Hostname: node, BootID: host.BootID, Kernel: host.Kernel, Topology: topology, Inventory: profile.Inventory(node),
+			Host: sysfs.Host{Hostname: node, BootID: host.BootID, Kernel: host.Host.Kernel}, BootID: host.BootID, Topology: topology, Inventory: profile.Inventory(node),
 		}
 	}, nil
 }
@@ -194,7 +195,7 @@ func (d *Cluster) bringUp(ctx, run context.Context, hw func(string) agent.Discov
 // nodeName is the host's own name for the host, node-0… for a profile.
 func (d *Cluster) nodeName(i int, hw func(string) agent.Discovered) string {
 	if d.config.Profile == "host" {
-		return nodeIDOf(hw("").Hostname)
+		return nodeIDOf(hw("").Host.Hostname)
 	}
 	return fmt.Sprintf("node-%d", i)
 }

@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // fixture is one case's own part of the store.
 type fixture struct {
 	s    store.Store
-	ctx  context.Context //nolint:containedctx // one case's deadline
+	ctx  context.Context // ends with the case's patience
 	root string
 }
 

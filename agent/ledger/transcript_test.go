@@ -1,0 +1,247 @@
+package ledger_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// TestTranscripts runs the files under testdata/transcript: each a story of
+// commands, with the reply, the journalled events and the ledger's state. The
+// host has 8 CPUs, 4 GPUs and 2 × 64 GiB. Rewrite them with -rewrite.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/transcript", func(t *testing.T, path string) {
+		s := &story{t: t, host: machine(t, 8, 4), now: boot(0)}
+		s.ledger = ledger.New(s.host)
+		datadriven.RunTest(t, path, s.run)
+	})
+}
+
+// story is one transcript in progress.
+type story struct {
+	t       *testing.T
+	host    *fit.Host
+	ledger  *ledger.Ledger
+	journal [][]byte
+	now     time.Time
+}
+
+func (s *story) run(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "at":
+		s.now = boot(float64(number(t, d, "seconds")))
+		return ""
+	case "crash":
+		s.ledger = ledger.New(s.host)
+		if d.HasArg("wiped") {
+			s.journal = nil
+		}
+		if err := s.ledger.Replay(s.journal); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("%d records replayed\n%s", len(s.journal), s.grants())
+	case "compact":
+		s.journal = [][]byte{ledger.AppendEvents(nil, s.ledger.SnapshotEvents())}
+		return fmt.Sprintf("%d bytes", len(s.journal[0]))
+	case "disk-full":
+		s.ledger.SetDiskFull(d.HasArg("yes"))
+		return ""
+	case "grants":
+		return s.grants()
+	}
+	return s.decide(s.command(t, d))
+}
+
+// number reads an argument, 0 where it is absent.
+func number(t *testing.T, d *datadriven.TestData, key string) int {
+	n := 0
+	d.MaybeScanArgs(t, key, &n)
+	return n
+}
+
+func word(t *testing.T, d *datadriven.TestData, key string) string {
+	s := ""
+	d.MaybeScanArgs(t, key, &s)
+	return s
+}
+
+func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
+	tx := resource.TxID(word(t, d, "tx"))
+	epoch, revision := resource.Epoch(number(t, d, "epoch")), resource.Revision(number(t, d, "revision"))
+	grace := time.Duration(number(t, d, "grace")) * time.Second
+	switch d.Cmd {
+	case "reserve":
+		c := ledger.Reserve{Tx: tx, Unit: "unit", Epoch: epoch, TTL: time.Duration(number(t, d, "ttl")) * time.Second}
+		for i := range max(1, number(t, d, "members")) {
+			c.Members = append(c.Members, ledger.MemberRequest{Index: i, Request: resource.Request{
+				GPUs: number(t, d, "gpus"), GPUShare: resource.Milli(number(t, d, "share")), CPU: resource.Millicores(number(t, d, "cpu")),
+			}})
+		}
+		if pinned := word(t, d, "pinned"); pinned != "" {
+			for _, p := range strings.Split(pinned, "+") {
+				c.Members[0].PinnedGPUs = append(c.Members[0].PinnedGPUs, int(p[0]-'0'))
+			}
+		}
+		for _, v := range strings.FieldsFunc(word(t, d, "after"), func(r rune) bool { return r == '+' }) {
+			c.After = append(c.After, resource.TxID(v))
+		}
+		return c
+	case "commit":
+		return ledger.Commit{Tx: tx, Epoch: epoch, Revision: revision}
+	case "abort":
+		return ledger.Abort{Tx: tx, Epoch: epoch}
+	case "release":
+		return ledger.Release{Tx: tx, Epoch: epoch, Grace: grace, Reason: word(t, d, "reason")}
+	case "evict":
+		return ledger.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: resource.TxID(word(t, d, "by"))}
+	case "stopped":
+		return ledger.Stopped{Tx: tx}
+	case "forget":
+		return ledger.Forget{Tx: tx}
+	case "tick":
+		return ledger.Tick{}
+	case "new-epoch":
+		return ledger.NewEpoch{Epoch: epoch}
+	case "cordon":
+		return ledger.Cordon{Cordoned: d.HasArg("yes")}
+	case "health":
+		h, err := devices.ParseHealth(word(t, d, "is"))
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return ledger.SetHealth{Device: number(t, d, "device"), Health: h}
+	case "start":
+		return ledger.Start{Incarnation: incarnation(word(t, d, "journal"), word(t, d, "boot"))}
+	case "resolved":
+		return ledger.Resolved{Tx: tx, State: recordState(t, d, word(t, d, "state")), Revision: revision, Grace: grace}
+	case "register":
+		return ledger.Registered{Revision: revision, Records: s.records(t, d)}
+	}
+	d.Fatalf(t, "unknown command %q", d.Cmd)
+	return nil
+}
+
+func recordState(t *testing.T, d *datadriven.TestData, name string) ledger.RecordState {
+	for state := ledger.RecordAbsent; state <= ledger.RecordAborted; state++ {
+		if state.String() == name {
+			return state
+		}
+	}
+	d.Fatalf(t, "unknown record state %q", name)
+	return 0
+}
+
+// records reads lines "TX STATE GPU[+GPU…]".
+func (s *story) records(t *testing.T, d *datadriven.TestData) []ledger.Record {
+	var records []ledger.Record
+	for line := range strings.Lines(d.Input) {
+		f := strings.Fields(line)
+		r := ledger.Record{Tx: resource.TxID(f[0]), Unit: "unit", Epoch: 1, State: recordState(t, d, f[1]), Grace: 30 * time.Second, Revision: 40}
+		var m ledger.Member
+		for _, p := range strings.Split(f[2], "+") {
+			at := int(p[0] - '0')
+			m.Assignment.GPUs = append(m.Assignment.GPUs, resource.GPUGrant{Index: at, UUID: s.host.Inventory().Devices[at].UUID, Milli: resource.WholeDevice})
+		}
+		r.Members = []ledger.Member{m}
+		records = append(records, r)
+	}
+	return records
+}
+
+// decide runs one command as the owner does and tells what came of it.
+func (s *story) decide(cmd ledger.Command) string {
+	reply, events := s.ledger.Decide(s.now, cmd)
+	var b strings.Builder
+	if reply.Tx != "" {
+		fmt.Fprintf(&b, "%s is %s, says %s@%d\n", reply.Tx, reply.State, reply.Incarnation, reply.Registered)
+	}
+	for _, r := range reply.Reasons {
+		fmt.Fprintf(&b, "No: %s\n", r)
+	}
+	for _, list := range []struct {
+		name string
+		txs  []resource.TxID
+	}{{"resolve", reply.Resolve}, {"stop by force", reply.Stop}, {"woken", reply.Woken}} {
+		if len(list.txs) > 0 {
+			fmt.Fprintf(&b, "%s: %v\n", list.name, list.txs)
+		}
+	}
+	for _, a := range reply.Alarms {
+		fmt.Fprintf(&b, "ALARM: %s\n", a)
+	}
+	for _, e := range events {
+		fmt.Fprintf(&b, "journal: %s\n", describe(e))
+		if err := s.ledger.Apply(e); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := s.ledger.Check(); err != nil {
+		s.t.Fatal(err)
+	}
+	if len(events) > 0 {
+		s.journal = append(s.journal, ledger.AppendEvents(nil, slices.Clone(events)))
+	}
+	return b.String()
+}
+
+func describe(e ledger.Event) string {
+	switch e := e.(type) {
+	case ledger.Granted:
+		s := fmt.Sprintf("Granted %s %s", e.Grant.Tx, e.Grant.State)
+		for _, m := range e.Grant.Members {
+			s += fmt.Sprintf(" member %d: %s", m.Index, holding(m.Assignment))
+		}
+		return s
+	case ledger.Noticed:
+		return fmt.Sprintf("Noticed %s until %s", e.Tx, seconds(e.Deadline))
+	case ledger.StopBegun:
+		return fmt.Sprintf("StopBegun %s until %s", e.Tx, seconds(e.Deadline))
+	case ledger.Renewed:
+		return fmt.Sprintf("Renewed %s in epoch %d until %s", e.Tx, e.Epoch, seconds(e.Deadline))
+	case ledger.Promoted:
+		return fmt.Sprintf("Promoted %s until %s", e.Tx, seconds(e.Deadline))
+	case ledger.Started:
+		return fmt.Sprintf("Started %s", e.Incarnation)
+	}
+	return fmt.Sprintf("%s %+v", strings.TrimPrefix(fmt.Sprintf("%T", e), "ledger."), e)
+}
+
+func seconds(t time.Time) string { return fmt.Sprint(t.Sub(boot(0))) }
+
+func holding(a resource.Assignment) string {
+	var parts []string
+	for _, g := range a.GPUs {
+		parts = append(parts, fmt.Sprintf("gpu%d=%d", g.Index, g.Milli))
+	}
+	for _, c := range a.CPUs {
+		parts = append(parts, fmt.Sprintf("cpu%d=%d", c.ID, c.Milli))
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+func (s *story) grants() string {
+	v := s.ledger.Snapshot()
+	var b strings.Builder
+	for _, g := range v.Grants {
+		fmt.Fprintf(&b, "%s %s", g.Tx, g.State)
+		for _, m := range g.Members {
+			fmt.Fprintf(&b, " member %d: %s", m.Index, holding(m.Assignment))
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "epoch %d, registered %d, free gpus", v.Epoch, v.Registered)
+	for _, g := range v.GPUs {
+		fmt.Fprintf(&b, " %d", g.Milli)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

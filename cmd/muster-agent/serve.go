@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/journal"
+	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/resource"
+)
+
+// serve discovers the host and runs its agent until ctx ends.
+func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) error {
+	log := newLogger(s, stderr)
+	found, err := agent.Discover(agent.DiscoverOptions{SysfsRoot: s.Discovery.SysfsRoot, NVMLLibrary: s.Discovery.NVMLLibrary})
+	if err != nil {
+		return err
+	}
+	logFound(log, found)
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a, err := agent.New(agentConfig(s, newJournal), agent.Deps{Discovered: found, Token: s.token, Metrics: metrics, Log: log})
+	if err != nil {
+		if errors.Is(err, journal.ErrLocked) {
+			return fmt.Errorf("dataDir %s: %w; one agent per folder", s.DataDir, err)
+		}
+		return err
+	}
+	notify(log, daemon.SdNotifyReady)
+	ctx, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { defer close(watched); watchdog(ctx, log, a) }()
+	go func() { <-ctx.Done(); notify(log, daemon.SdNotifyStopping) }()
+	err = a.Run(ctx)
+	cancel()
+	<-watched
+	return err
+}
+
+func agentConfig(s settings, newJournal bool) agent.Config {
+	c := agent.Config{
+		Cluster: s.Cluster, Node: s.node, Version: buildVersion(), DataDir: s.DataDir,
+		Listen: s.Listen, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
+		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
+		Heartbeat: time.Duration(s.Heartbeat), NewJournal: newJournal,
+	}
+	if g := s.Gossip; g.Enabled {
+		c.Gossip = &agent.GossipConfig{
+			SerfBind: g.SerfBind, CapacityBind: g.CapacityBind, Join: g.Join, CapacityJoin: g.JoinCapacity, Cell: g.Cell,
+		}
+		if g.SerfRPC != "" {
+			c.Gossip.RPC = gossip.RPC{Addr: g.SerfRPC, Token: s.serfToken.Secret()}
+		}
+	}
+	return c
+}
+
+func newLogger(s settings, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.level}
+	if s.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// logFound says in one line what the host is, and in one more each what was
+// odd about it.
+func logFound(log *slog.Logger, d agent.Discovered) {
+	gpus := "none"
+	if n := len(d.Inventory.Devices); n > 0 {
+		models := map[string]bool{}
+		var names []string
+		for _, g := range d.Inventory.Devices {
+			if !models[g.Model] {
+				models[g.Model] = true
+				names = append(names, g.Model)
+			}
+		}
+		gpus = fmt.Sprintf("%d × %s", n, strings.Join(names, ", "))
+	}
+	attributes := []any{
+		"host", d.Host.Hostname, "sockets", d.Topology.Sockets(), "numa_nodes", len(d.Topology.Nodes), "cores", d.Topology.Cores(),
+		"cpus", d.Topology.Threads(), "memory", resource.FormatBytes(d.Topology.Memory()), "gpus", gpus,
+	}
+	if d.NoDriver != "" {
+		attributes = append(attributes, "no_driver", d.NoDriver)
+	}
+	log.Info("host discovered", attributes...)
+	for _, w := range d.Warnings {
+		log.Warn("host is odd", "warning", w)
+	}
+}
+
+// notify tells systemd, where it asked to be told.
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd not notified", "state", state, "error", err)
+	}
+}
+
+// watchdog feeds systemd's watchdog for as long as the owner answers, until
+// ctx ends.
+func watchdog(ctx context.Context, log *slog.Logger, a *agent.Agent) {
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || interval <= 0 {
+		return
+	}
+	ticker := time.NewTicker(interval / 3)
+	defer ticker.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, interval/3)
+		err := a.Alive(asking)
+		cancel()
+		switch {
+		case err == nil:
+			notify(log, daemon.SdNotifyWatchdog)
+		case ctx.Err() == nil:
+			log.Error("watchdog not fed", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

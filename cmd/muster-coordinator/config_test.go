@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/cmd/configfile"
+	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/resource"
+)
+
+const (
+	clusterToken = "0123456789abcdef0123456789abcdef"
+	adminToken   = "fedcba9876543210fedcba9876543210"
+)
+
+// write puts a file with mode 0600 into a fresh folder.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func host() (string, error) { return "head-1", nil }
+
+// read is what serve does with a file, without flags.
+func read(path string) (config, error) {
+	c := defaults()
+	return c, configfile.Read(path, &c)
+}
+
+func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
+	cluster, admin := write(t, "token", clusterToken), write(t, "admin-token", adminToken)
+	open := write(t, "open-token", clusterToken)
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	short := write(t, "short-token", "secret")
+	const nameRule = "want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends"
+	for name, c := range map[string]struct{ yaml, want string }{
+		"an unknown field":               {"dataDirectory: /x", `unknown field "dataDirectory"`},
+		"an unknown nested field":        {"gossip: {serfRPC: x}", `unknown field "serfRPC"`},
+		"an unknown field of a quota":    {"namespaces: {a: {limit: 1}}", `unknown field "limit"`},
+		"a bad cluster":                  {"cluster: Über", `cluster: "Über": ` + nameRule},
+		"a bad id":                       {"id: a/b", `id: "a/b": ` + nameRule},
+		"a relative data folder":         {"dataDir: here", `dataDir: "here": want an absolute path`},
+		"an address without port":        {"restListen: 127.0.0.1", `restListen: "127.0.0.1": want HOST:PORT`},
+		"an address beyond the loopback": {"restListen: 0.0.0.0:8470", `restListen: address "0.0.0.0:8470" is not on the loopback interface; without TLS use 127.0.0.1 or [::1]`},
+		"a port out of range":            {"grpcListen: 127.0.0.1:99999", `grpcListen: "127.0.0.1:99999": port "99999" is outside 0..65535`},
+		"a serf address elsewhere":       {"gossip: {serfBind: '8.8.8.8:1'}", `gossip.serfBind: address "8.8.8.8:1" is not on the loopback interface; without TLS use 127.0.0.1 or [::1]`},
+		"a capacity address elsewhere":   {"gossip: {capacityBind: '[::]:1'}", `gossip.capacityBind: address "[::]:1" is not on the loopback interface; without TLS use 127.0.0.1 or [::1]`},
+		"a join address without port":    {"gossip: {join: [x]}", `gossip.join[0]: "x": want HOST:PORT`},
+		"a join address with port 0":     {"gossip: {join: ['127.0.0.1:7946', '127.0.0.1:0']}", `gossip.join[1]: "127.0.0.1:0": port 0 cannot be reached`},
+		"an empty etcd endpoint":         {"etcdEndpoints: ['']", "etcdEndpoints[0]: empty"},
+		"a lease without unit":           {"leaseTTL: '5'", `duration "5": want a number and a unit, such as "10s" or "1m30s"`},
+		"a lease that is a number":       {"leaseTTL: 5", `duration 5: want text such as "10s"`},
+		"a lease out of range":           {"leaseTTL: 100ms", "leaseTTL: 100ms is outside 1s..1m"},
+		"a bad log level":                {"log: {level: loud}", `log.level: "loud": want debug, info, warn or error`},
+		"a bad log format":               {"log: {format: xml}", `log.format: "xml": want text or json`},
+		"a bad namespace":                {"namespaces: {Team_A: {}}", "namespaces.Team_A: want 1 to 63 of a-z, 0-9 and '-', with a letter or digit at both ends"},
+		"a bad admission":                {"namespaces: {a: {admission: maybe}}", `namespaces.a.admission: "maybe": want reject or queue`},
+		"an unknown resource":            {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: resource "disk" is unknown: want cpu, memory or nvidia.com/gpu`},
+		"a negative quota":               {"namespaces: {a: {quota: {memory: -1Gi}}}", `namespaces.a.quota: memory: quantity "-1Gi": negative`},
+		"a quota that overflows":         {"namespaces: {a: {quota: {memory: 99999Ei}}}", `namespaces.a.quota: memory: quantity "99999Ei": larger`},
+		"a quota that is a list":         {"namespaces: {a: {quota: {cpu: [1]}}}", `[1]: want a quantity such as "4Gi"`},
+		"no cluster token":               {"tokenFile: ''", "tokenFile: not set; it holds the token of agents and coordinators"},
+		"no admin token":                 {"adminTokenFile: ''", "adminTokenFile: not set; it holds the token of operators and tenants"},
+		"a missing token file":           {"tokenFile: /nowhere/token", "tokenFile: token file: open /nowhere/token: no such file or directory"},
+		"a token others can read":        {"tokenFile: " + open, "tokenFile: token file " + open + ": mode 0644 lets others use it; run: chmod 0600 " + open},
+		"a token that is too short":      {"adminTokenFile: " + short, "adminTokenFile: token file " + short + ": token: 6 characters, want at least 16"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := c.yaml
+			if !strings.Contains(text, "tokenFile") {
+				text += "\ntokenFile: " + cluster
+			}
+			if !strings.Contains(text, "adminTokenFile") {
+				text += "\nadminTokenFile: " + admin
+			}
+			path := write(t, "coordinator.yaml", text)
+			got, err := read(path)
+			if err == nil {
+				_, _, err = got.check(host)
+			} else if !strings.Contains(err.Error(), path) {
+				t.Errorf("%v does not name the file", err)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
+	c := defaults()
+	c.Cluster, c.RESTListen = "", "x"
+	_, _, err := c.check(host)
+	const want = `cluster: "": want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends
+restListen: "x": want HOST:PORT
+tokenFile: not set; it holds the token of agents and coordinators
+adminTokenFile: not set; it holds the token of operators and tenants`
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestAHostWithoutANameNeedsAnID(t *testing.T) {
+	c := defaults()
+	_, _, err := c.check(func() (string, error) { return "", errors.New("hostname is unknown") })
+	if err == nil || !strings.Contains(err.Error(), "hostname is unknown") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAGoodConfigIsRead(t *testing.T) {
+	path := write(t, "coordinator.yaml", `
+tokenFile: `+write(t, "token", clusterToken+"\n")+`
+adminTokenFile: `+write(t, "admin-token", adminToken)+`
+leaseTTL: 3s
+namespaces:
+  research: {tenant: physics, quota: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 16}, admission: queue}
+  sandbox: {}
+`)
+	c, err := read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := c.check(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != "head-1" || got.LeaseTTL != 3*time.Second || got.ClusterToken.Secret() != clusterToken || got.AdminToken.Secret() != adminToken {
+		t.Errorf("read %+v", got)
+	}
+	want := map[string]coordinator.Namespace{
+		"research": {
+			Tenant: "physics", QueueAllocations: true,
+			Hard: resource.Vector{resource.CPU: 64_000, resource.Memory: 1 << 40, resource.GPU: 16_000},
+		},
+		"sandbox": {},
+	}
+	if diff := cmp.Diff(want, got.Namespaces); diff != "" {
+		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+}
+
+// example is the documented config file.
+var example = filepath.Join("..", "..", "systemd", "muster-coordinator.yaml")
+
+func TestTheExampleConfigIsTheDefault(t *testing.T) {
+	got, err := read(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	want.TokenFile, want.AdminTokenFile = "/etc/muster/token", "/etc/muster/admin-token"
+	want.EtcdEndpoints, want.Gossip.Join = []string{}, []string{}
+	want.Namespaces = map[string]namespaceConfig{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s differs from the defaults (-want +got):\n%s", example, diff)
+	}
+}
+
+func TestTheExampleConfigNamesEveryKey(t *testing.T) {
+	data, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys(reflect.TypeFor[config]()) {
+		if !regexp.MustCompile(`(?m)^ *(# *)?` + key + `:`).Match(data) {
+			t.Errorf("%s does not document %s", example, key)
+		}
+	}
+}
+
+// commented is an example in the file's comments: YAML behind "# ".
+var commented = regexp.MustCompile(`(?m)^( *)# ([a-zA-Z]+:.*|  .*)$`)
+
+// What stands commented out must be as good as the rest.
+func TestTheExampleConfigsCommentsParse(t *testing.T) {
+	data, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A commented-out key replaces the one above it.
+	replaced := regexp.MustCompile(`(?m)^( *)(etcdEndpoints|join|namespaces): .*\n`).ReplaceAll(data, nil)
+	path := write(t, "coordinator.yaml", string(commented.ReplaceAll(replaced, []byte("$1$2"))))
+	c, err := read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.TokenFile, c.AdminTokenFile = write(t, "token", clusterToken), write(t, "admin-token", adminToken)
+	got, _, err := c.check(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Namespaces) != 1 || len(got.EtcdEndpoints) == 0 || len(got.Join) == 0 || got.ID == "head-1" {
+		t.Errorf("the examples are not all read: %+v", got)
+	}
+}
+
+// keys lists the names of a configuration's fields, nested ones included.
+func keys(t reflect.Type) []string {
+	switch t.Kind() {
+	case reflect.Map:
+		return keys(t.Elem())
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(append(names, name), keys(t.Field(i).Type)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

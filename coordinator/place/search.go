@@ -1,0 +1,155 @@
+package place
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/resource"
+)
+
+// search yields the nodes for one unit's members, best first. The first choice
+// is one pass without a heap, for most units need no more.
+//
+// Invariant: once queued, queue is a binary heap, best on top, of every node
+// that is allowed, has room by its aggregates and has not refused a member.
+type search struct {
+	nodes   []*Node
+	unit    *Unit
+	started bool
+	queued  bool
+	refused *Node // the first choice, if its fit said no
+	queue   []candidate
+}
+
+// candidate is a node that may take a member.
+type candidate struct {
+	score int64
+	at    int // in nodes
+}
+
+// before orders candidates: the greatest score, then the lowest node id.
+func (c candidate) before(d candidate) bool {
+	return c.score > d.score || c.score == d.score && c.at < d.at
+}
+
+// place takes one member's resources on the best node that has them.
+func (s *search) place() (Member, bool) {
+	if !s.started {
+		s.started = true
+		n := s.first()
+		if n == nil {
+			s.queued = true // with nobody in it
+			return Member{}, false
+		}
+		if m, ok := n.take(&s.unit.Request); ok {
+			return m, true
+		}
+		s.refused = n
+	}
+	if !s.queued {
+		s.fill()
+	}
+	for len(s.queue) > 0 {
+		n := s.nodes[s.queue[0].at]
+		m, ok := n.take(&s.unit.Request)
+		score, room := int64(0), false
+		if ok {
+			score, room = s.score(n)
+		}
+		if room {
+			s.queue[0].score = score
+		} else {
+			last := len(s.queue) - 1
+			s.queue[0] = s.queue[last]
+			s.queue = s.queue[:last]
+		}
+		s.sift(0)
+		if ok {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// first returns the best node, or nil.
+func (s *search) first() *Node {
+	var chosen *Node
+	var greatest int64
+	for _, n := range s.nodes {
+		if score, ok := s.score(n); ok && (chosen == nil || score > greatest) {
+			chosen, greatest = n, score
+		}
+	}
+	return chosen
+}
+
+// fill makes the heap.
+func (s *search) fill() {
+	s.queued = true
+	for i, n := range s.nodes {
+		if score, ok := s.score(n); ok && n != s.refused {
+			s.queue = append(s.queue, candidate{score, i})
+		}
+	}
+	for i := len(s.queue)/2 - 1; i >= 0; i-- {
+		s.sift(i)
+	}
+}
+
+// sift moves the candidate at i down to where it belongs.
+func (s *search) sift(i int) {
+	for {
+		best := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(s.queue); child++ {
+			if s.queue[child].before(s.queue[best]) {
+				best = child
+			}
+		}
+		if best == i {
+			return
+		}
+		s.queue[i], s.queue[best] = s.queue[best], s.queue[i]
+		i = best
+	}
+}
+
+// score rates a node; false means that it is not allowed or has no room by its
+// aggregates.
+func (s *search) score(n *Node) (int64, bool) {
+	u := s.unit
+	if !n.Ready || n.Unschedulable || !n.roomFor(&u.Request) {
+		return 0, false
+	}
+	if (len(n.Taints) > 0 || !u.Constraints.IsZero()) && u.Constraints.refuses(n) != nil {
+		return 0, false
+	}
+	score := packed(n, &u.Request)
+	if len(u.Constraints.Preferred) > 0 {
+		score += u.Constraints.preference(n) * preferenceWeight
+	}
+	return score, true
+}
+
+// take fits one member on the node and takes what it gets there.
+func (n *Node) take(r *resource.Request) (Member, bool) {
+	var a resource.Assignment
+	if !n.Host.Assign(n.Free, *r, &a) {
+		return Member{}, false
+	}
+	if err := n.Host.Take(n.Free, a); err != nil {
+		panic(fmt.Sprintf("place: fit assigned on %s what is not free: %v", n.ID, err))
+	}
+	n.Refresh()
+	return Member{Node: n, Assignment: a}, true
+}
+
+// preferenceWeight lets one point of preferred affinity outweigh any packing:
+// packed is above -(1<<48), for no host has 1<<16 device-milli (fit.MaxGPUs is
+// 64).
+const preferenceWeight = 1 << 48
+
+// packed prefers the node with the least left over, GPUs before CPU: whole
+// nodes stay free for large gangs, and work without GPUs goes to nodes that
+// have none. Greater is better.
+func packed(n *Node, r *resource.Request) int64 {
+	return -(int64(n.FreeGPU-r.GPUMilli())<<32 + min(int64(n.FreeCPU-r.CPU), 1<<32-1))
+}

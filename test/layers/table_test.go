@@ -1,0 +1,144 @@
+package layers_test
+
+// The layers of DESIGN.md section 2.
+const (
+	vocabulary = iota // L0: values; no I/O, clock, goroutine, log
+	decision          // L1: pure functions and deterministic machines over L0
+	adapter           // L2: one technology each
+	owner             // L3: agent and coordinator, one event loop each
+	edge              // L4: programs, the SDK
+)
+
+const module = "github.com/musterd/muster"
+
+// row is one package's place. It may import every package of the layers above
+// it (smaller numbers), within the walls below, and these of its own layer.
+type row struct {
+	layer      int
+	neighbours []string
+	testOnly   bool // a contract suite or a fake: production may not import it
+}
+
+// table is DESIGN.md section 2 with the additions of docs/adr/0001. Keys are
+// paths below the module.
+var table = map[string]row{
+	"resource":            {layer: vocabulary, neighbours: []string{"resource/bitset"}},
+	"resource/bitset":     {layer: vocabulary},
+	"numa":                {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
+	"devices":             {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
+	"api":                 {layer: vocabulary, neighbours: []string{"resource", "api/internal/strict"}},
+	"api/internal/strict": {layer: vocabulary},
+
+	"fit":               {layer: decision},
+	"agent/ledger":      {layer: decision, neighbours: []string{"fit"}},
+	"coordinator/quota": {layer: decision},
+	"coordinator/queue": {layer: decision},
+	"coordinator/place": {layer: decision, neighbours: []string{"fit"}},
+	"coordinator/txn":   {layer: decision},
+
+	"proto/muster/v1":             {layer: adapter},
+	"proto/scheduler/v1":          {layer: adapter},
+	"wire":                        {layer: adapter, neighbours: []string{"proto/muster/v1"}},
+	"rpcauth":                     {layer: adapter},
+	"devices/nvml":                {layer: adapter},
+	"devices/fake":                {layer: adapter},
+	"numa/sysfs":                  {layer: adapter},
+	"gossip":                      {layer: adapter, neighbours: []string{"gossip/digest"}},
+	"gossip/digest":               {layer: adapter},
+	"agent/journal":               {layer: adapter},
+	"agent/handoff":               {layer: adapter},
+	"agent/usage":                 {layer: adapter},
+	"agent/inspect":               {layer: adapter, neighbours: []string{"numa/sysfs"}},
+	"agent/rpc":                   {layer: adapter, neighbours: []string{"agent/usage", "proto/muster/v1", "proto/scheduler/v1", "rpcauth", "wire"}},
+	"coordinator/store":           {layer: adapter},
+	"coordinator/store/etcd":      {layer: adapter, neighbours: []string{"coordinator/store"}},
+	"coordinator/store/mem":       {layer: adapter, neighbours: []string{"coordinator/store"}},
+	"coordinator/store/storetest": {layer: adapter, neighbours: []string{"coordinator/store"}, testOnly: true},
+	"coordinator/agents":          {layer: adapter, neighbours: []string{"proto/muster/v1", "wire"}},
+	"coordinator/rest":            {layer: adapter},
+	"coordinator/rest/resttest":   {layer: adapter, neighbours: []string{"coordinator/rest"}, testOnly: true},
+	"coordinator/rpc":             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire"}},
+
+	"agent":              {layer: owner},
+	"coordinator":        {layer: owner},
+	"coordinator/daemon": {layer: owner, neighbours: []string{"coordinator"}},
+
+	"sdk":                            {layer: edge},
+	"cmd/buildinfo":                  {layer: edge},
+	"cmd/configfile":                 {layer: edge},
+	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile"}},
+	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile"}},
+	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/internal/clicontext": {layer: edge},
+}
+
+// testTree holds programs and packages that serve tests alone. They have no
+// rows and may import anything; nothing outside the tree may import them.
+const testTree = "test/"
+
+// walls are trees that never import each other: they meet in L0 and fit, and
+// through proto in L2.
+var walls = [][2]string{{"agent", "coordinator"}}
+
+// generated types stop at the adapters; what is listed here registers their
+// services and reads no message.
+var (
+	generatedTree      = "proto"
+	generatedImporters = []string{"coordinator/daemon"}
+)
+
+// pure lists the standard packages that L0 and L1 may use: nothing that
+// reaches the world, keeps time, draws lots, logs or synchronizes.
+var pure = map[string]bool{
+	"bytes": true, "cmp": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true,
+	"fmt": true, "hash/crc32": true, "hash/fnv": true, "iter": true, "maps": true, "math": true, "math/big": true, "math/bits": true,
+	"reflect": true, "slices": true, "strconv": true, "strings": true, "unicode": true, "unicode/utf8": true,
+	"time": true, // its types; impureCalls says which functions not
+}
+
+// pureExceptions are single imports beyond pure, with the prefix of the names
+// that may be used from them.
+var pureExceptions = map[string]map[string]string{
+	"api": {"net/http": "Status"}, // status codes by their names
+}
+
+// impureCalls are the names of pure packages that act on the world.
+var impureCalls = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "LoadLocation", "Local"},
+	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+}
+
+// exclusive names the only importers of a technology, by import path prefix.
+var exclusive = map[string][]string{
+	"github.com/NVIDIA/go-nvml":         {"devices/nvml"},
+	"go.etcd.io":                        {"coordinator/store/etcd"},
+	"go.uber.org/zap":                   {"coordinator/store/etcd"},
+	"github.com/shirou/gopsutil":        {"agent/usage"},
+	"github.com/hashicorp":              {"gossip"},
+	"github.com/spf13/cobra":            {"cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
+	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
+	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/scheduler/v1", "wire", "agent/rpc", "coordinator/agents", "coordinator/rpc"},
+	"github.com/google/go-cmp":          {"coordinator/store/storetest"},
+	"pgregory.net/rapid":                {"coordinator/store/storetest"},
+	"github.com/cockroachdb/datadriven": {},
+	"go.uber.org/goleak":                {},
+}
+
+// environment lists the functions by which a program reads its environment;
+// cmd/ alone may call them.
+var environment = map[string][]string{
+	"os":      {"Getenv", "LookupEnv", "Environ", "ExpandEnv", "UserHomeDir", "UserConfigDir", "UserCacheDir"},
+	"syscall": {"Getenv", "Environ"},
+}
+
+// absent names what a program must not be linked with, by import path prefix.
+var absent = map[string][]string{
+	"cmd/muster-agent": {
+		"go.etcd.io", module + "/coordinator", "github.com/jackc/pgx", "github.com/lib/pq", "modernc.org/sqlite",
+		"github.com/mattn/go-sqlite3",
+	},
+	"cmd/muster-coordinator": {"github.com/NVIDIA/go-nvml", module + "/agent", module + "/devices/nvml", "github.com/shirou/gopsutil"},
+	"sdk":                    {"google.golang.org/grpc", "go.etcd.io", "github.com", "k8s.io", "sigs.k8s.io"},
+}
