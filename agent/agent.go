@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -130,7 +131,10 @@ type Agent struct {
 	usage    func(context.Context) (usage.Usage, error)
 
 	register chan struct{} // capacity 1: a wish to register is one wish
+	found    chan struct{} // capacity 1: the ring has found a coordinator
 	dirty    chan struct{} // capacity 1: the digest should be published anew
+
+	registered atomic.Bool // this process has registered once
 
 	mu    sync.Mutex
 	rings *gossip.Rings // nil before Run and without Gossip
@@ -190,7 +194,7 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 			Hostname: d.Host.Hostname, Topology: d.Topology, Inventory: d.Inventory,
 			ReservedCPUs: config.ReservedCPUs, ReservedMemory: config.ReservedMemory, Labels: config.Labels,
 		},
-		register: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
+		register: make(chan struct{}, 1), found: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
 	}, nil
 }
 

@@ -27,11 +27,16 @@ func backoff(n int, least, most time.Duration) time.Duration {
 }
 
 // pause waits, or less if ctx ends; it reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
+func pause(ctx context.Context, d time.Duration) bool { return pauseUntil(ctx, d, nil) }
+
+// pauseUntil is pause that also ends when enough does.
+func pauseUntil(ctx context.Context, d time.Duration, enough <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
+	case <-enough:
 		return true
 	case <-ctx.Done():
 		return false

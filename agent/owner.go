@@ -271,6 +271,8 @@ func (o *owner) decide(c ledger.Command) ledger.Reply {
 // apply decides one command, applies its events and keeps them for the
 // journal. It returns the transactions that are now being stopped.
 func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource.TxID) {
+	_, registers := c.(ledger.Registered)
+	again := registers && o.ledger.Registration() > 0
 	reply, events := o.ledger.Decide(o.agent.deps.Now(), c)
 	for _, e := range events {
 		if err := o.ledger.Apply(e); err != nil {
@@ -290,6 +292,11 @@ func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource
 		o.agent.metrics.alarms.Inc()
 	}
 	for _, tx := range reply.Resolve {
+		// A second registration of one incarnation has lost nothing: promises
+		// that are under way keep their time.
+		if g, ok := o.ledger.Lookup(tx); again && ok && g.State == ledger.Reserved {
+			continue
+		}
 		o.resolve(tx)
 	}
 	for _, tx := range reply.Woken {

@@ -99,7 +99,7 @@ func (a *Agent) registrar(ctx context.Context) {
 				level = a.log.Warn
 			}
 			level("not registered yet", "attempt", attempt+1, "retry_in", wait.String(), "error", err)
-			if !pause(ctx, wait) {
+			if !pauseUntil(ctx, wait, a.register) {
 				return
 			}
 		}
@@ -124,6 +124,9 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.owner.do(ctx, ledger.Registered{Revision: revision, Records: records})
-	return err
+	if _, err = a.owner.do(ctx, ledger.Registered{Revision: revision, Records: records}); err != nil {
+		return err
+	}
+	a.registered.Store(true)
+	return nil
 }

@@ -74,7 +74,10 @@ func (o *owner) admit(op *opening) {
 	o.session = op.out
 	o.log.Info("leader's session opened", "leader", op.hello.LeaderID, "epoch", int64(op.hello.Epoch))
 	registered := o.ledger.Registration()
-	if op.hello.Registered != o.incarnation || op.hello.Revision > registered {
+	// A registration that the leader knows and this agent does not is of
+	// somebody else, or of this one with the answer lost. An older one is what
+	// the leader saw before this agent registered.
+	if registered > 0 && op.hello.Revision > registered {
 		wake(o.agent.register)
 	}
 	w := welcome{Welcome: rpc.Welcome{

@@ -34,7 +34,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 		}
 		wait := backoff(attempt, 200*time.Millisecond, a.config.Heartbeat)
 		a.log.Debug("heartbeats interrupted", "retry_in", wait.String(), "error", err)
-		if !pause(ctx, wait) {
+		if !pauseUntil(ctx, wait, a.found) {
 			return
 		}
 	}
@@ -100,6 +100,14 @@ func (a *Agent) joinRings() error {
 			Zone: a.config.Labels["zone"], Rack: a.config.Labels["rack"], Block: a.config.Labels["block"],
 		},
 		Queries: a.queries(),
+		OnMember: func(m gossip.Member) {
+			if m.Tags.Role == gossip.RoleCoordinator && m.Status == gossip.Alive {
+				wake(a.found)
+				if !a.registered.Load() {
+					wake(a.register)
+				}
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("agent: join the rings: %w", err)

@@ -41,28 +41,54 @@ func newCommitter(s store.Store, held store.Compare) *committer {
 	return &committer{store: s, held: held, maxOps: s.MaxTxnOps(), wake: make(chan struct{}, 1)}
 }
 
+// inFlight is how many Txns are under way at once: while one is being synced,
+// the next already travels. More would share less.
+const inFlight = 2
+
 // start runs the committer until ctx ends; decisions that wait then are
 // answered Unknown. wait returns when it has ended.
-func (c *committer) start(ctx context.Context) {
-	c.wg.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				c.mu.Lock()
-				rest := c.waiting
-				c.waiting = nil
-				c.mu.Unlock()
-				for _, d := range rest {
-					d.done(txn.Unknown, 0, ctx.Err())
-				}
-				return
-			case <-c.wake:
-			}
-			for batch := c.next(); len(batch) > 0; batch = c.next() {
-				c.commit(ctx, batch)
-			}
+func (c *committer) start(ctx context.Context) { c.wg.Go(func() { c.dispatch(ctx) }) }
+
+func (c *committer) dispatch(ctx context.Context) {
+	slots := make(chan struct{}, inFlight)
+	for {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			c.giveUp(ctx.Err())
+			return
 		}
-	})
+		for c.pending() {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				c.giveUp(ctx.Err())
+				return
+			}
+			batch := c.next()
+			c.wg.Go(func() {
+				c.commit(ctx, batch)
+				<-slots
+			})
+		}
+	}
+}
+
+func (c *committer) pending() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
+}
+
+// giveUp answers what waits; it was never sent, but a later term may find out.
+func (c *committer) giveUp(err error) {
+	c.mu.Lock()
+	rest := c.waiting
+	c.waiting = nil
+	c.mu.Unlock()
+	for _, d := range rest {
+		d.done(txn.Unknown, 0, err)
+	}
 }
 
 func (c *committer) wait() { c.wg.Wait() }

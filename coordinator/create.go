@@ -118,9 +118,15 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 	ns := first.record.Namespace
 	tenant := string(first.record.Tenant)
 	if s.create.RequestID != "" {
-		if known, ok := l.requests[tenant+"/"+s.create.RequestID]; ok && !known.unit.gone {
-			if known.hash != s.hash {
+		if known, ok := l.requests[tenant+"/"+s.create.RequestID]; ok {
+			switch {
+			case known.hash != s.hash:
 				return nil, api.Errorf(409, "Idempotency-Key %q was used for another document", s.create.RequestID)
+			case known.unit == nil || known.unit.gone:
+				return nil, api.Errorf(409, "Idempotency-Key %q was used already, and what it made has been deleted since", s.create.RequestID)
+			}
+			if s.create.Repeated != nil {
+				*s.create.Repeated = true
 			}
 			return known.unit, nil
 		}
@@ -180,7 +186,8 @@ func (l *leader) admit(s *submission) *api.Status {
 		}
 		value := store.MustEncode(store.RequestRecord{Object: object, UID: uid, DocumentHash: s.hash})
 		create.ops = append(create.ops, store.PutLeased(key, value, l.requestLease))
-		l.requests[string(first.record.Tenant)+"/"+id] = request{unit: first, hash: s.hash, when: time.Now()}
+		create.request = string(first.record.Tenant) + "/" + id
+		l.requests[create.request] = request{unit: first, hash: s.hash, when: time.Now()}
 	}
 	for _, u := range s.units {
 		l.counter++

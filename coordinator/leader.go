@@ -74,7 +74,7 @@ type member struct {
 
 // request remembers what a request id made.
 type request struct {
-	unit *unit // set for both kinds: a job's first unit
+	unit *unit // for both kinds: a job's first unit; nil when it was gone already
 	hash string
 	when time.Time
 }

@@ -82,8 +82,18 @@ func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 	default:
 		u.err = api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err)
 	}
+	l.undoCreation(u)
+}
+
+// undoCreation forgets a unit that was never stored, with its job and its
+// request id, so that the request can be made again.
+func (l *leader) undoCreation(u *unit) {
+	if u.create != nil && u.create.request != "" {
+		delete(l.requests, u.create.request)
+	}
 	if u.job != nil {
-		delete(l.jobs, u.record.Namespace+"/"+u.record.Name)
+		l.forgetJob(u.job)
+		return
 	}
 	l.forget(u)
 }
@@ -108,13 +118,8 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 func (l *leader) endQueued(u *unit) {
 	l.queue.Remove(u.key)
 	if u.stored == 0 { // never written: nothing to undo
-		u.create = nil
 		u.err = api.Errorf(409, "%s was deleted before it was stored", u.path)
-		if u.job != nil {
-			l.forgetJob(u.job)
-		} else {
-			l.forget(u)
-		}
+		l.undoCreation(u)
 		return
 	}
 	u.writing = true
@@ -200,10 +205,13 @@ func (l *leader) finishJob(j *job) {
 }
 
 func (l *leader) forgetJob(j *job) {
+	if j.gone {
+		return
+	}
+	j.gone = true
 	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
 	for _, u := range j.units {
 		l.forget(u)
 	}
-	j.gone = true
 	j.notify()
 }

@@ -275,9 +275,7 @@ func (l *leader) loadRequests(kvs []store.KV) error {
 		if err != nil {
 			return err
 		}
-		if u := l.unitOfObject(record.Object); u != nil {
-			l.requests[string(tenant)+"/"+id] = request{unit: u, hash: record.DocumentHash, when: time.Now()}
-		}
+		l.requests[string(tenant)+"/"+id] = request{unit: l.unitOfObject(record.Object), hash: record.DocumentHash, when: time.Now()}
 	}
 	return nil
 }

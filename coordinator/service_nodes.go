@@ -163,12 +163,7 @@ func (l *leader) showHost(n *node, s *api.NodeStatus) {
 		if node.MemoryOnly {
 			continue
 		}
-		var free resource.Millicores
-		for j, c := range n.host.Topology.CPUs {
-			if c.NUMA == node.ID {
-				free += n.view.Free.CPU[j]
-			}
-		}
+		free := n.view.Host.FreeCPU(n.view.Free, i)
 		s.NUMANodes = append(s.NUMANodes, api.NUMAStatus{
 			ID: node.ID, CPUs: node.CPUs.String(), FreeCPU: resource.FormatAmount(resource.CPU, int64(free)),
 			Memory: resource.FormatBytes(node.Memory), FreeMemory: resource.FormatBytes(n.view.Free.Memory[i]),

@@ -62,6 +62,7 @@ type unit struct {
 type creation struct {
 	ops      []store.Op
 	compares []store.Compare
+	request  string // key in leader.requests, or ""
 	started  time.Time
 }
 

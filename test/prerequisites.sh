@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings what the tests need beyond Go, gcc, make and git into the given
 # folder, without installing a service: Debian's etcd (the contract suite runs
-# against an older peer). Stock clients are built from tools/go.mod. Where
+# against an older peer) and systemd-analyze (it checks the units). Stock clients are built from tools/go.mod. Where
 # something cannot be had it is named, and the tests that need it skip; with
 # CI=true that is a failure.
 set -u
@@ -31,10 +31,41 @@ fetch_etcd() {
 	return $code
 }
 
+# The programs alone, beside their library, behind a script that finds both.
+fetch_systemd_analyze() {
+	command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || return 1
+	work=$(mktemp -d) || return 1
+	(
+		cd "$work" || exit 1
+		apt-get download systemd libsystemd-shared >/dev/null 2>&1 || {
+			[ "$(id -u)" = 0 ] || exit 1
+			apt-get update >/dev/null 2>&1
+			apt-get download systemd libsystemd-shared >/dev/null 2>&1 || exit 1
+		}
+		rm -rf "$build/systemd"
+		for package in ./*.deb; do dpkg -x "$package" "$build/systemd" || exit 1; done
+	) && cat >"$build/bin/systemd-analyze" <<-'END' && chmod +x "$build/bin/systemd-analyze"
+		#!/bin/sh
+		dir=$(cd "$(dirname "$0")/../systemd" && pwd) || exit 1
+		for lib in "$dir"/usr/lib/*/systemd; do LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; done
+		units=$dir/lib/systemd/system
+		[ -d "$units" ] || units=$dir/usr/lib/systemd/system
+		export LD_LIBRARY_PATH SYSTEMD_UNIT_PATH="$units:"
+		exec "$dir/usr/bin/systemd-analyze" "$@"
+	END
+	code=$?
+	rm -rf "$work"
+	return $code
+}
+
 command -v gcc >/dev/null 2>&1 || lack "gcc is missing: the fake NVML library cannot be built (apt-get install gcc)"
 if ! command -v etcd >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's etcd-server"
 	fetch_etcd || lack "etcd is missing and could not be fetched (apt-get install etcd-server)"
+fi
+if ! command -v systemd-analyze >/dev/null 2>&1; then
+	echo "prerequisites: fetching Debian's systemd-analyze"
+	fetch_systemd_analyze || lack "systemd-analyze is missing and could not be fetched (apt-get install systemd)"
 fi
 if [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; then
 	echo "prerequisites: building the stock serf CLI"

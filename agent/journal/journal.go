@@ -8,13 +8,8 @@ import (
 	"sync"
 )
 
-const (
-	// headroomMost bounds Options.Headroom.
-	headroomMost = 1 << 30
-	// topUp is allocated beyond the headroom, so that not every append has to
-	// allocate.
-	topUp = 1 << 20
-)
+// headroomMost bounds Options.Headroom.
+const headroomMost = 1 << 30
 
 // Journal is an open journal. One goroutine owns it and makes all calls,
 // except that Sync may be called from one other at the same time. All calls
@@ -81,9 +76,11 @@ func (j *Journal) reserve(n int64) error {
 		j.full = false
 		return nil
 	}
-	err := j.file.Allocate(need + topUp)
+	// A little beyond, so that not every append has to allocate.
+	ample := need + j.headroom/16
+	err := j.file.Allocate(ample)
 	if err == nil {
-		j.allocated, j.full = need+topUp, false
+		j.allocated, j.full = ample, false
 		return nil
 	}
 	if diskFull(err) {

@@ -236,7 +236,7 @@ func (r *reader) member() Member {
 	}
 	for n := r.count("gpus", 3); n > 0 && r.err == nil; n-- {
 		g := resource.GPUGrant{Index: r.upTo("gpu", bitset.MaxMember), Milli: resource.Milli(r.amount("device-milli", uint64(resource.WholeDevice))), UUID: r.text()}
-		if k := len(a.GPUs); k > 0 && (a.GPUs[k-1].Index > g.Index || a.GPUs[k-1].Index == g.Index && a.GPUs[k-1].UUID >= g.UUID) || g.UUID == "" {
+		if k := len(a.GPUs); k > 0 && a.GPUs[k-1].Index >= g.Index || g.UUID == "" {
 			r.fail("gpu %d (%q) is out of order, or has no UUID", g.Index, g.UUID)
 		}
 		a.GPUs = append(a.GPUs, g)

@@ -66,8 +66,8 @@ func (l *Ledger) present(free *fit.Free, a resource.Assignment) resource.Assignm
 }
 
 // reindexed returns the members with the indices that their GPUs have in the
-// present inventory; a GPU that is gone keeps its old one. The argument is
-// returned where nothing moved.
+// present inventory; GPUs that are gone are numbered behind all that are there.
+// The argument is returned where nothing moved.
 func (l *Ledger) reindexed(members []Member) []Member {
 	var changed []Member
 	for i, m := range members {
@@ -78,13 +78,15 @@ func (l *Ledger) reindexed(members []Member) []Member {
 			changed = slices.Clone(members)
 		}
 		gpus := slices.Clone(m.Assignment.GPUs)
+		gone := len(l.host.Inventory().Devices)
 		for k := range gpus {
-			if at := l.deviceIndex(gpus[k].UUID); at >= 0 {
-				gpus[k].Index = at
+			if gpus[k].Index = l.deviceIndex(gpus[k].UUID); gpus[k].Index < 0 {
+				gpus[k].Index = gone
+				gone++
 			}
 		}
 		slices.SortFunc(gpus, func(a, b resource.GPUGrant) int {
-			return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.UUID, b.UUID))
+			return cmp.Compare(a.Index, b.Index)
 		})
 		changed[i].Assignment.GPUs = gpus
 	}

@@ -91,7 +91,7 @@ func (c *Reserve) validate() error {
 		}
 		last = m.Index
 		if err := m.Request.Validate(); err != nil {
-			return fmt.Errorf("members[%d].request.%w", i, err)
+			return fmt.Errorf("members[%d].request: %w", i, err)
 		}
 	}
 	return nil

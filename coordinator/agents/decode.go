@@ -22,8 +22,7 @@ func decode(node resource.NodeID, m *musterv1.AgentMessage) (Event, error) {
 		o, err := decodeOccupancy(body.Occupancy)
 		return Occupied{Node: node, Occupancy: o, LedgerHash: hash}, err
 	case *musterv1.AgentMessage_Registered:
-		i, err := wire.FromIncarnation(body.Registered.GetIncarnation())
-		return Registered{Node: node, Incarnation: i, Revision: resource.Revision(body.Registered.GetRevision())}, err
+		return decodeRegistered(node, body.Registered)
 	case *musterv1.AgentMessage_Health:
 		h, err := decodeHealth(body.Health.GetDevices())
 		return HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull()}, err
@@ -53,7 +52,21 @@ func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (Eve
 	}, nil
 }
 
+func decodeRegistered(node resource.NodeID, r *musterv1.Registered) (Event, error) {
+	incarnation, err := wire.FromIncarnation(r.GetIncarnation())
+	if err != nil {
+		return nil, fmt.Errorf("registered.%w", err)
+	}
+	if incarnation.IsZero() || r.GetRevision() <= 0 {
+		return nil, fmt.Errorf("registered: incarnation %q at revision %d: want both", incarnation, r.GetRevision())
+	}
+	return Registered{Node: node, Incarnation: incarnation, Revision: resource.Revision(r.GetRevision())}, nil
+}
+
 func decodeReply(node resource.NodeID, r *musterv1.Reply, hash uint64) (Event, error) {
+	if r.GetTx() == "" {
+		return nil, fmt.Errorf("reply.tx: empty in an answer of %s", r.GetState())
+	}
 	state, err := decodeState(r.GetState())
 	if err != nil {
 		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)

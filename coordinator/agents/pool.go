@@ -57,9 +57,12 @@ type session struct {
 	node   resource.NodeID
 	addr   string
 	cancel context.CancelFunc
+	ended  chan struct{} // closed after its last event
+	gone   bool          // removed; kept until it has ended. Guarded by Pool.mu.
 
 	mu     sync.Mutex
 	outbox chan *musterv1.LeaderMessage // nil while there is no stream
+	giveUp context.CancelFunc           // ends the stream; set while outbox is
 }
 
 // NewPool returns an empty pool; ctx ends all its sessions.
@@ -81,16 +84,34 @@ func (p *Pool) SetTarget(node resource.NodeID, addr string) {
 	if p.ctx.Err() != nil {
 		return
 	}
-	if s := p.sessions[node]; s != nil {
-		if s.addr == addr {
+	before := p.sessions[node]
+	if before != nil {
+		if before.addr == addr && !before.gone {
 			return
 		}
-		s.cancel()
+		before.cancel()
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
-	s := &session{node: node, addr: addr, cancel: cancel}
+	s := &session{node: node, addr: addr, cancel: cancel, ended: make(chan struct{})}
 	p.sessions[node] = s
-	p.wg.Go(func() { p.run(ctx, s) })
+	p.wg.Go(func() {
+		defer p.end(s)
+		if before != nil {
+			<-before.ended // its Disconnected comes before this one's Connected
+		}
+		p.run(ctx, s)
+	})
+}
+
+// end forgets a removed session after its last event.
+func (p *Pool) end(s *session) {
+	s.cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.gone && p.sessions[s.node] == s {
+		delete(p.sessions, s.node)
+	}
+	close(s.ended)
 }
 
 // RemoveTarget closes the session to a node.
@@ -99,7 +120,7 @@ func (p *Pool) RemoveTarget(node resource.NodeID) {
 	defer p.mu.Unlock()
 	if s := p.sessions[node]; s != nil {
 		s.cancel()
-		delete(p.sessions, node)
+		s.gone = true
 	}
 }
 
@@ -108,8 +129,9 @@ func (p *Pool) RemoveTarget(node resource.NodeID) {
 func (p *Pool) Send(node resource.NodeID, c Command) bool {
 	p.mu.Lock()
 	s := p.sessions[node]
+	absent := s == nil || s.gone
 	p.mu.Unlock()
-	if s == nil {
+	if absent {
 		return false
 	}
 	s.mu.Lock()
@@ -121,7 +143,8 @@ func (p *Pool) Send(node resource.NodeID, c Command) bool {
 	case s.outbox <- c.message:
 		return true
 	default:
-		s.outbox = nil // too slow: the sender notices and ends the stream
+		s.outbox = nil // too slow: a new stream begins with the agent's whole truth
+		s.giveUp()
 		return false
 	}
 }
@@ -183,11 +206,11 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	// answer the event at once.
 	outbox := make(chan *musterv1.LeaderMessage, outboxSize)
 	s.mu.Lock()
-	s.outbox = outbox
+	s.outbox, s.giveUp = outbox, cancel
 	s.mu.Unlock()
 	p.o.Deliver(first)
 	var sender sync.WaitGroup
-	sender.Go(func() { s.sendAll(ctx, cancel, stream, outbox) })
+	sender.Go(func() { sendAll(ctx, cancel, stream, outbox) })
 	err = p.receiveAll(stream, s.node)
 	cancel()
 	s.mu.Lock()
@@ -234,9 +257,8 @@ func (p *Pool) receiveAll(stream musterv1.Agent_SessionClient, node resource.Nod
 	}
 }
 
-// sendAll writes the outbox to the stream until ctx ends, the stream fails or
-// the outbox overflowed.
-func (s *session) sendAll(ctx context.Context, cancel context.CancelFunc, stream musterv1.Agent_SessionClient, outbox chan *musterv1.LeaderMessage) {
+// sendAll writes the outbox to the stream until ctx ends or the stream fails.
+func sendAll(ctx context.Context, cancel context.CancelFunc, stream musterv1.Agent_SessionClient, outbox <-chan *musterv1.LeaderMessage) {
 	defer cancel()
 	for {
 		select {
@@ -246,12 +268,6 @@ func (s *session) sendAll(ctx context.Context, cancel context.CancelFunc, stream
 			if err := stream.Send(m); err != nil {
 				return
 			}
-		}
-		s.mu.Lock()
-		overflowed := s.outbox == nil
-		s.mu.Unlock()
-		if overflowed {
-			return
 		}
 	}
 }

@@ -16,6 +16,7 @@ type search struct {
 	unit    *Unit
 	started bool
 	queued  bool
+	open    int   // nodes that first found to have room
 	refused *Node // the first choice, if its fit said no
 	queue   []candidate
 }
@@ -75,7 +76,11 @@ func (s *search) first() *Node {
 	var chosen *Node
 	var greatest int64
 	for _, n := range s.nodes {
-		if score, ok := s.score(n); ok && (chosen == nil || score > greatest) {
+		score, ok := s.score(n)
+		if !ok {
+			continue
+		}
+		if s.open++; chosen == nil || score > greatest {
 			chosen, greatest = n, score
 		}
 	}
@@ -85,6 +90,7 @@ func (s *search) first() *Node {
 // fill makes the heap.
 func (s *search) fill() {
 	s.queued = true
+	s.queue = make([]candidate, 0, s.open)
 	for i, n := range s.nodes {
 		if score, ok := s.score(n); ok && n != s.refused {
 			s.queue = append(s.queue, candidate{score, i})
@@ -124,7 +130,7 @@ func (s *search) score(n *Node) (int64, bool) {
 	}
 	score := packed(n, &u.Request)
 	if len(u.Constraints.Preferred) > 0 {
-		score += u.Constraints.preference(n) * preferenceWeight
+		score += min(u.Constraints.preference(n), maxPreference) * preferenceWeight
 	}
 	return score, true
 }
@@ -144,8 +150,11 @@ func (n *Node) take(r *resource.Request) (Member, bool) {
 
 // preferenceWeight lets one point of preferred affinity outweigh any packing:
 // packed is above -(1<<48), for no host has 1<<16 device-milli (fit.MaxGPUs is
-// 64).
-const preferenceWeight = 1 << 48
+// 64). Points beyond maxPreference do not count.
+const (
+	preferenceWeight = 1 << 48
+	maxPreference    = 1 << 14
+)
 
 // packed prefers the node with the least left over, GPUs before CPU: whole
 // nodes stay free for large gangs, and work without GPUs goes to nodes that

@@ -93,9 +93,15 @@ func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store
 		return 0, err
 	}
 	value := store.MustEncode(store.NodeLease{Coordinator: h.CoordinatorID})
-	_, err = h.Store.Txn(ctx, store.Txn{
+	result, err := h.Store.Txn(ctx, store.Txn{
 		If:   []store.Compare{store.ModRevIs(identity.Key, identity.ModRev)},
 		Then: []store.Op{store.PutLeased(store.NodeLeaseKey(node), value, granted.ID)},
 	})
-	return granted.ID, err
+	if err != nil { // a lease without a key ends by itself
+		return 0, err
+	}
+	if !result.Succeeded {
+		return 0, fmt.Errorf("lease of %s: it registered in between; its next heartbeat tries again", node)
+	}
+	return granted.ID, nil
 }

@@ -44,8 +44,8 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 		return nil, status.Errorf(codes.FailedPrecondition, "cluster %q: this coordinator serves %q", r.GetCluster(), s.Cluster)
 	}
 	node := resource.NodeID(r.GetNodeId())
-	if node == "" || len(node) > 63 {
-		return nil, status.Errorf(codes.InvalidArgument, "node_id %q: want 1 to 63 characters", r.GetNodeId())
+	if err := checkNode(r.GetNodeId()); err != nil {
+		return nil, err
 	}
 	incarnation, err := wire.FromIncarnation(r.GetIncarnation())
 	if err != nil || incarnation.IsZero() {
@@ -70,6 +70,13 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 		}
 	}
 	return nil, status.Errorf(codes.Aborted, "register %s: its keys kept changing; try again", node)
+}
+
+func checkNode(id string) error {
+	if id == "" || len(id) > 63 {
+		return status.Errorf(codes.InvalidArgument, "node_id %q: want 1 to 63 characters", id)
+	}
+	return nil
 }
 
 func errIfZero(i resource.Incarnation) error {
@@ -157,6 +164,9 @@ func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
 // now on counts on its new incarnation.
 func (s *Server) ReadNode(ctx context.Context, r *musterv1.ReadNodeRequest) (*musterv1.ReadNodeResponse, error) {
 	node := resource.NodeID(r.GetNodeId())
+	if err := checkNode(r.GetNodeId()); err != nil {
+		return nil, err
+	}
 	index, revision, err := s.Store.Range(ctx, store.NodeTxIn(node), store.RangeOptions{})
 	if err != nil {
 		return nil, storeStatus(err, "read the index of "+string(node))
@@ -198,6 +208,7 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	m.State = recordStates[record.State]
 	for _, member := range record.Members {
 		if member.Node == node {
+			m.Incarnation = wire.ToIncarnation(member.Incarnation)
 			m.Members = append(m.Members, wire.ToMember(member.Member, member.Assignment))
 		}
 	}
@@ -213,6 +224,9 @@ var recordStates = map[store.TxState]musterv1.Record_State{
 // ABORTED first: whichever Txn creates the record decides.
 func (s *Server) Resolve(ctx context.Context, r *musterv1.ResolveRequest) (*musterv1.ResolveResponse, error) {
 	tx, node := resource.TxID(r.GetTx()), resource.NodeID(r.GetNodeId())
+	if err := checkNode(r.GetNodeId()); err != nil {
+		return nil, err
+	}
 	unit, epoch, _, err := tx.Attempt()
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "%v", err)

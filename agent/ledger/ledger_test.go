@@ -1,0 +1,230 @@
+package ledger_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+func replay(t *testing.T, l *ledger.Ledger, events []ledger.Event) error {
+	t.Helper()
+	return l.Replay([][]byte{ledger.AppendEvents(nil, events)})
+}
+
+func TestContradictoryJournalsAreRefusedWithTheRecordNamed(t *testing.T) {
+	l := ready(t, machine(t, 8, 4))
+	do(t, l, boot(1), gpus("a", 1, 2))
+	granted := l.SnapshotEvents()[2:3]
+	again := granted[0].(ledger.Granted).Grant
+	again.Tx = "b"
+	cases := map[string]struct {
+		events []ledger.Event
+		want   string
+	}{
+		"one device for two":         {[]ledger.Event{granted[0], ledger.Granted{Grant: again}}, "take"},
+		"the same grant twice":       {[]ledger.Event{granted[0], granted[0]}, "it is RESERVED already"},
+		"a commit of nothing":        {[]ledger.Event{ledger.Committed{Tx: "x"}}, "commit x: there is no such grant"},
+		"a tombstone twice":          {[]ledger.Event{ledger.Buried{Tx: "x"}, ledger.Buried{Tx: "x"}}, "tombstone already"},
+		"a stop before the commit":   {[]ledger.Event{granted[0], ledger.StopBegun{Tx: "a"}}, "it is RESERVED"},
+		"a held grant dropped":       {[]ledger.Event{granted[0], ledger.Committed{Tx: "a"}, ledger.Dropped{Tx: "a"}}, "it is HELD"},
+		"a promotion of what is not": {[]ledger.Event{granted[0], ledger.Promoted{Tx: "a"}}, "it is RESERVED"},
+		"a victim that is not there": {[]ledger.Event{ledger.Granted{Grant: ledger.Grant{Tx: "w", State: ledger.Waiting, Members: again.Members, Victims: []resource.TxID{"v"}}}}, "its victim v"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := replay(t, ledger.New(machine(t, 8, 4)), c.events)
+			if err == nil || !strings.Contains(err.Error(), "journal corrupt at record 1 of 1") || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want a message with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// The journal of a host is replayed after its hardware changed.
+func TestReplayOnChangedHardwareKeepsWhatIsStillThere(t *testing.T) {
+	names := gpuNames(4)
+	l := ready(t, machineWith(t, 8, 64<<30, names))
+	c := gpus("a", 1, 2)
+	c.Members[0].Request.CPU, c.Members[0].Request.Memory = 8000, 128<<30
+	do(t, l, boot(1), c)
+	do(t, l, boot(1), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	journal := l.SnapshotEvents()
+
+	// GPU 0 is gone, the others moved up, half the CPUs are gone, and each
+	// node reports a little less memory.
+	after := ledger.New(machineWith(t, 4, 64<<30-4096, names[1:]))
+	if err := replay(t, after, journal); err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Check(); err != nil {
+		t.Fatal(err)
+	}
+	g, _ := after.Lookup("a")
+	want := []resource.GPUGrant{{Index: 0, UUID: names[1], Milli: 1000}, {Index: 3, UUID: names[0], Milli: 1000}}
+	if diff := cmp.Diff(want, g.Members[0].Assignment.GPUs); diff != "" {
+		t.Errorf("GPUs of the grant: %s", diff)
+	}
+	v := after.Snapshot()
+	if v.GPUs[0].Milli != 0 || v.GPUs[1].Milli != 1000 || v.Nodes[0].CPU != 0 || v.Nodes[0].Memory != 0 {
+		t.Errorf("free: %+v %+v", v.GPUs, v.Nodes)
+	}
+	do(t, after, boot(2), ledger.Start{Incarnation: incarnation("j1", "b2")})
+	do(t, after, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{{Tx: "a", State: ledger.RecordCommitted, Members: g.Members, Revision: 8}}})
+	do(t, after, boot(2), ledger.Release{Tx: "a", Epoch: 1})
+	do(t, after, boot(2), ledger.Stopped{Tx: "a"})
+	if free := after.Snapshot(); free.GPUs[0].Milli != 1000 || free.Nodes[1].Memory != 64<<30-4096 {
+		t.Errorf("after the release: %+v %+v", free.GPUs, free.Nodes)
+	}
+}
+
+func TestRegistrationAdoptsTheRecordWhereTheLocalPromiseDiffers(t *testing.T) {
+	l := ready(t, machine(t, 8, 4))
+	do(t, l, boot(1), gpus("a", 1, 1))
+	local, _ := l.Lookup("a")
+	record := ledger.Member{Assignment: local.Members[0].Assignment.Clone()}
+	record.Assignment.GPUs = []resource.GPUGrant{{Index: 3, UUID: gpuNames(4)[3], Milli: 1000}}
+	do(t, l, boot(2), ledger.Start{Incarnation: incarnation("j2", "b1")})
+	reply := do(t, l, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{{Tx: "a", Epoch: 1, State: ledger.RecordCommitted, Members: []ledger.Member{record}, Revision: 8}}})
+	if g, _ := l.Lookup("a"); g.State != ledger.Held || g.Members[0].Assignment.GPUs[0].Index != 3 || len(reply.Alarms) > 0 {
+		t.Fatalf("%+v, alarms %v", g, reply.Alarms)
+	}
+	if l.Snapshot().GPUs[local.Members[0].Assignment.GPUs[0].Index].Milli != 1000 {
+		t.Error("the device of the local promise was not freed")
+	}
+}
+
+func TestMessagesThatMustNotComeRaiseAnAlarmAndChangeNothing(t *testing.T) {
+	held := func(l *ledger.Ledger) {
+		do(t, l, boot(1), gpus("a", 1, 1))
+		do(t, l, boot(1), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	}
+	waiting := func(l *ledger.Ledger) {
+		held(l)
+		c := gpus("w", 1, 4)
+		c.After = []resource.TxID{"a"}
+		do(t, l, boot(1), c)
+	}
+	cases := map[string]struct {
+		given func(*ledger.Ledger)
+		cmd   ledger.Command
+	}{
+		"ABORTED of a held grant":            {held, ledger.Abort{Tx: "a", Epoch: 1}},
+		"a held grant whose record is gone":  {held, ledger.Resolved{Tx: "a", State: ledger.RecordAbsent}},
+		"a held grant whose record aborted":  {held, ledger.Resolved{Tx: "a", State: ledger.RecordAborted}},
+		"COMMITTED of what only waits":       {waiting, ledger.Commit{Tx: "w", Epoch: 1, Revision: 7}},
+		"COMMITTED of what is not here":      {held, ledger.Resolved{Tx: "x", State: ledger.RecordCommitted}},
+		"a record whose devices others hold": {held, ledger.Registered{Revision: 7, Records: []ledger.Record{{Tx: "x", State: ledger.RecordCommitted, Members: []ledger.Member{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: gpuNames(4)[0], Milli: 1}}}}}}}}},
+		"a record that names no member here": {held, ledger.Registered{Revision: 7, Records: []ledger.Record{{Tx: "x", State: ledger.RecordCommitted}}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := ready(t, machine(t, 8, 4))
+			c.given(l)
+			before := l.Snapshot()
+			if reply := do(t, l, boot(2), c.cmd); len(reply.Alarms) != 1 {
+				t.Errorf("alarms: %v", reply.Alarms)
+			}
+			if diff := cmp.Diff(before.Grants, l.Snapshot().Grants); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBadCommandsAreRefusedWithTheFieldAndTheValue(t *testing.T) {
+	member := func(index int) ledger.MemberRequest {
+		return ledger.MemberRequest{Index: index, Request: resource.Request{CPU: 1}}
+	}
+	long := strings.Repeat("x", ledger.MaxText+1)
+	reserve := func(edit func(*ledger.Reserve)) ledger.Reserve {
+		c := ledger.Reserve{Tx: "a", Epoch: 1, TTL: time.Second, Members: []ledger.MemberRequest{member(0)}}
+		edit(&c)
+		return c
+	}
+	cases := map[string]struct {
+		cmd  ledger.Command
+		want string
+	}{
+		"no transaction":        {reserve(func(c *ledger.Reserve) { c.Tx = "" }), "tx: empty"},
+		"a long transaction":    {reserve(func(c *ledger.Reserve) { c.Tx = resource.TxID(long) }), "tx: 257 bytes"},
+		"no patience":           {reserve(func(c *ledger.Reserve) { c.TTL = -1 }), "ttl: -1ns"},
+		"no members":            {reserve(func(c *ledger.Reserve) { c.Members = nil }), "members: 0"},
+		"members out of order":  {reserve(func(c *ledger.Reserve) { c.Members = []ledger.MemberRequest{member(2), member(2)} }), "members[1].member: 2"},
+		"a negative member":     {reserve(func(c *ledger.Reserve) { c.Members = []ledger.MemberRequest{member(-1)} }), "members[0].member: -1"},
+		"a negative amount":     {reserve(func(c *ledger.Reserve) { c.Members[0].Request.CPU = -5 }), "members[0].request: cpu: -5"},
+		"a device out of range": {ledger.SetHealth{Device: 4, Health: devices.OK}, "device 4: this host has 4 GPUs"},
+		"an unknown health":     {ledger.SetHealth{Device: 0, Health: 17}, "health 17"},
+		"a long reason":         {ledger.Release{Tx: "a", Epoch: 1, Reason: long}, "reason is too long"},
+		"a long preemptor":      {ledger.Evict{Tx: "a", Epoch: 1, By: resource.TxID(long)}, "by is too long"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := ready(t, machine(t, 8, 4))
+			reply := do(t, l, boot(1), c.cmd)
+			if !reply.Refused() || !strings.Contains(reply.Reasons[0].String(), c.want) {
+				t.Fatalf("got %v, want a reason with %q", reply.Reasons, c.want)
+			}
+			if l.Len() != 0 {
+				t.Errorf("%d grants", l.Len())
+			}
+		})
+	}
+}
+
+func TestAGrantOfManyMembersFitsOneJournalRecord(t *testing.T) {
+	host := machine(t, 512, 8)
+	l := ready(t, host)
+	c := ledger.Reserve{Tx: "a", Epoch: 1, TTL: time.Second}
+	for i := range ledger.MaxMembers {
+		c.Members = append(c.Members, ledger.MemberRequest{Index: i, Request: resource.Request{CPU: 500, Memory: 64 << 20, GPUShare: 7}})
+	}
+	reply, events := l.Decide(boot(1), c)
+	if reply.Refused() {
+		t.Fatal(reply.Reasons)
+	}
+	if n := len(ledger.AppendEvents(nil, events)); n > 1<<20 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+func TestAViewDoesNotChangeWithTheLedger(t *testing.T) {
+	l := ready(t, machine(t, 8, 4))
+	do(t, l, boot(1), gpus("a", 1, 1))
+	v := l.Snapshot()
+	kept := slices.Clone(v.Grants)
+	if v.Hash != ledger.GrantHash("a", v.Grants[0].Members) {
+		t.Errorf("hash %x of one grant is not its GrantHash", v.Hash)
+	}
+	do(t, l, boot(1), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	do(t, l, boot(1), gpus("b", 1, 1))
+	if l.Hash() == v.Hash {
+		t.Error("another grant left the hash as it was")
+	}
+	do(t, l, boot(1), ledger.Abort{Tx: "b", Epoch: 1})
+	if diff := cmp.Diff(kept, v.Grants); diff != "" || v.GPUs[1].Milli != 1000 || l.Hash() != v.Hash {
+		t.Errorf("view %+v, hash %x after %x: %s", v.GPUs, l.Hash(), v.Hash, diff)
+	}
+}
+
+func TestNextIsTheEarliestDeadline(t *testing.T) {
+	l := ready(t, machine(t, 8, 4))
+	if at, ok := l.Next(); ok {
+		t.Fatalf("an empty ledger waits for %s", at)
+	}
+	do(t, l, boot(0), gpus("a", 1, 1))
+	do(t, l, boot(1), gpus("b", 1, 1))
+	if at, ok := l.Next(); !ok || !at.Equal(boot(10)) {
+		t.Fatalf("next is %s", at)
+	}
+	do(t, l, boot(2), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	if at, ok := l.Next(); !ok || !at.Equal(boot(11)) {
+		t.Fatalf("next is %s", at)
+	}
+}

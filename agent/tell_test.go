@@ -1,0 +1,204 @@
+package agent_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/serf/client"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/gossip"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/rpcauth"
+)
+
+const loopback = "127.0.0.1:0"
+
+// serveStore serves the store on a real loopback port.
+func serveStore(t *testing.T, s *store) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(rpcauth.ServerOptions(token(t))...)
+	musterv1.RegisterCoordinatorServer(server, s)
+	schedulerv1.RegisterNodeAgentServer(server, s)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+func TestAnAgentFindsCoordinatorsThroughTheRingAndAnswersQueries(t *testing.T) {
+	r := newRig(t)
+	rings, err := gossip.Start(gossip.Config{
+		Cluster: cluster, SerfBind: loopback, CapacityBind: loopback,
+		Tags: gossip.Tags{Role: gossip.RoleCoordinator, ID: "c1", Addr: serveStore(t, r.store)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rings.Abandon() })
+	const serfToken = "serf-token"
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		c.Coordinators, d.Dialer, d.Listener, d.Address, c.Listen = nil, nil, nil, "", loopback
+		c.Labels = map[string]string{"zone": "z1", "rack": "r1"}
+		c.Gossip = &agent.GossipConfig{
+			SerfBind: loopback, CapacityBind: loopback, Join: []string{rings.Serf.Addr()},
+			RPC: gossip.RPC{Addr: loopback, Token: serfToken},
+		}
+	}
+	r.start()
+	var registered int
+	eventually(t, "the agent registers with what the ring told", func() bool {
+		r.store.set(func(s *store) { registered = s.registered })
+		return registered > 0
+	})
+	eventually(t, "the ring knows the agent", func() bool {
+		for _, m := range rings.Serf.Members() {
+			if m.Tags.Role == gossip.RoleAgent && m.Tags.ID == node && m.Tags.Zone == "z1" && m.Tags.Rack == "r1" &&
+				m.Tags.Addr == r.agent.Address() && strings.Contains(m.Tags.Model, "A100") {
+				return true
+			}
+		}
+		return false
+	})
+	eventually(t, "its digest is there, all GPUs free", func() bool {
+		for _, d := range rings.Capacity.Digests() {
+			if d.NodeID == node && d.Revision > 0 && d.FreeGPUs == 0xff && d.Flags == 0 {
+				return true
+			}
+		}
+		return false
+	})
+	serf, err := client.ClientFromConfig(&client.Config{Addr: r.agent.Rings().Serf.RPCAddr(), AuthKey: serfToken, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serf.Close()
+	for _, query := range []string{"capacity", "devices", "health", "allocations", "version"} {
+		answers := make(chan client.NodeResponse, 4)
+		err := serf.Query(&client.QueryParam{Name: query, Timeout: 300 * time.Millisecond, FilterNodes: []string{node}, RespCh: answers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case answer, ok := <-answers:
+			var body map[string][]any
+			if !ok || len(answer.Payload) > 1024 || json.Unmarshal(answer.Payload, &body) != nil || (len(body[query]) == 0 && query != "allocations") {
+				t.Errorf("%s: answer %q", query, answer.Payload)
+			}
+		case <-time.After(patient):
+			t.Errorf("%s: no answer", query)
+		}
+	}
+}
+
+func TestMetricsFollowTheLedger(t *testing.T) {
+	r := newRig(t)
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		c.MetricsListen, d.Metrics = loopback, prometheus.NewRegistry()
+	}
+	r.start()
+	l := r.lead(1)
+	r.grant(l, "a", 3)
+	mustBe(t, l.reserve("b", 6, time.Minute), musterv1.Reply_NO)
+	text := fetch(t, "http://"+r.agent.MetricsAddress()+"/metrics")
+	for _, want := range []string{
+		`muster_agent_allocatable{node="n1",resource="nvidia.com/gpu"} 8000`,
+		`muster_agent_free{node="n1",resource="nvidia.com/gpu"} 5000`,
+		`muster_agent_grants{node="n1",state="HELD"} 1`,
+		`muster_agent_registered{node="n1"} 1`,
+		`muster_agent_decisions_total{command="reserve",node="n1",outcome="Insufficient"} 1`,
+		`muster_agent_decisions_total{command="commit",node="n1",outcome="accepted"} 1`,
+		`muster_agent_decide_seconds_count{node="n1"}`,
+		`muster_agent_alarms_total{node="n1"} 0`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the metrics", want)
+		}
+	}
+	if strings.Contains(text, "u-a") || strings.Contains(text, "GPU-") {
+		t.Error("metrics name allocations")
+	}
+	if got := fetch(t, "http://"+r.agent.MetricsAddress()+"/healthz"); got != "ok\n" {
+		t.Errorf("healthz says %q", got)
+	}
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// BenchmarkReserve is one round trip over a real loopback connection: Reserve
+// to Yes, and Abort to None.
+func BenchmarkReserve(b *testing.B) {
+	r := newRig(b)
+	r.tune = func(c *agent.Config, d *agent.Deps) { d.Listener, d.Address, c.Listen = nil, "", loopback }
+	r.start()
+	conn, err := rpc.Dial(r.agent.Address(), token(b), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	eventually(b, "registered", func() bool {
+		n := 0
+		r.store.set(func(s *store) { n = s.registered })
+		return n > 0
+	})
+	stream, err := musterv1.NewAgentClient(conn).Session(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	trip := func(m *musterv1.LeaderMessage) *musterv1.AgentMessage {
+		if err := stream.Send(m); err != nil {
+			b.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return answer
+	}
+	trip(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Hello{Hello: r.store.hello(1)}})
+	reserve := &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
+		Tx: "a", Epoch: 1, TtlMillis: 60000, Members: []*musterv1.MemberRequest{want(1)},
+	}}}
+	abort := &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Abort{Abort: &musterv1.Abort{Tx: "a", Epoch: 1}}}
+	for trip(reserve).GetReply().GetState() != musterv1.Reply_RESERVED { // the registration may be a moment away
+	}
+	trip(abort)
+	var asked time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if yes := trip(reserve).GetReply(); yes.GetState() != musterv1.Reply_RESERVED {
+			b.Fatal(yes)
+		}
+		asked += time.Since(began)
+		trip(abort)
+	}
+	b.ReportMetric(float64(asked.Nanoseconds())/float64(b.N), "ns/yes")
+}

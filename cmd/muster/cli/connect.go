@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/muster/internal/clicontext"
+	"github.com/musterd/muster/sdk"
+)
+
+// app is a program at work: its flags and what was found out from them.
+type app struct {
+	Program
+	addr, token, namespace, output string
+	allNamespaces                  bool
+
+	client *sdk.Client // once connect has run
+}
+
+const defaultNamespace = "default"
+
+// callTimeout bounds a verb that waits for nothing but the server.
+const callTimeout = 30 * time.Second
+
+// connect resolves address, token and namespace (flag, then environment, then
+// context file) and builds the client. The file's token goes to the file's
+// address and to no other.
+func (a *app) connect() error {
+	addr := cmp.Or(a.addr, a.Env("MUSTER_ADDR"))
+	token := cmp.Or(a.token, a.Env("MUSTER_TOKEN"))
+	if addr == "" || token == "" {
+		path, err := clicontext.Path(a.Env)
+		if err != nil {
+			return err
+		}
+		file, err := clicontext.Load(path)
+		switch {
+		case err == nil:
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		case addr == "":
+			return fmt.Errorf("no server is known: start one with muster dev, or name it with --addr or MUSTER_ADDR (there is no context file %s)", path)
+		}
+		if addr == "" {
+			addr = file.Addr
+		}
+		if token == "" && endpoint(addr) == endpoint(file.Addr) {
+			token = file.Token
+		}
+		a.namespace = cmp.Or(a.namespace, file.Namespace)
+	}
+	a.namespace = cmp.Or(a.namespace, defaultNamespace)
+	if !api.IsLabel(a.namespace) {
+		return usagef("namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
+	}
+	client, err := sdk.NewClient(sdk.Config{Endpoint: endpoint(addr), Token: token, HTTPClient: &http.Client{
+		Transport: &http.Transport{
+			Proxy:       http.ProxyFromEnvironment,
+			DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	a.client = client
+	return nil
+}
+
+// endpoint adds the scheme that people leave out.
+func endpoint(addr string) string {
+	if addr == "" || strings.Contains(addr, "://") {
+		return strings.TrimSuffix(addr, "/")
+	}
+	return "http://" + addr
+}
+
+// listNamespace is the namespace to list; "" = all.
+func (a *app) listNamespace() string {
+	if a.allNamespaces {
+		return ""
+	}
+	return a.namespace
+}
+
+// advise words an error for a person and adds what to do next.
+func (a *app) advise(ctx context.Context, err error) string {
+	var status *api.Status
+	var broken *url.Error
+	server := ""
+	if a.client != nil {
+		server = a.client.Endpoint()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "interrupted"
+	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
+		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context file)", server, status.Message)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("cannot connect to %s: connection refused; is it running? start one with: muster dev", server)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no answer from %s in time; is it overloaded, or is the address wrong?", server)
+	case errors.As(err, &broken):
+		return fmt.Sprintf("cannot talk to %s: %v; is the address right?", server, broken.Err)
+	}
+	return err.Error()
+}
+
+func isNotFound(err error) bool {
+	var status *api.Status
+	return errors.As(err, &status) && status.Code == http.StatusNotFound
+}

@@ -1,0 +1,121 @@
+// Package cli is the muster command line: the verbs with which tenants submit,
+// watch and end work and operators see and cordon nodes. It decides how things
+// are asked for and shown; what happens is the server's to decide.
+//
+// A run of the program is a value (Program), so that tests start the real one.
+// Errors are one line on standard error: what failed, and what to do next.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	ExitDone    = 0 // what was asked for is done
+	ExitFailed  = 1 // refused, or failed
+	ExitMisused = 2 // wrong usage: nothing was attempted
+)
+
+// Program is one run of muster.
+type Program struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Env            func(string) string // looks an environment variable up
+	Args           []string            // without the program's name
+	Version        string
+}
+
+// usageError marks a mistake in the command itself.
+type usageError struct{ err error }
+
+func (u usageError) Error() string { return u.err.Error() }
+func (u usageError) Unwrap() error { return u.err }
+
+// Usage marks an error as wrong usage, exit code 2.
+func Usage(err error) error { return usageError{err} }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// arguments makes a validator's refusals usage errors.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// Run executes the program and returns its exit code. It ends early, with
+// ExitFailed, when ctx does.
+func (p Program) Run(ctx context.Context, extra ...*cobra.Command) int {
+	a := &app{Program: p}
+	root := a.root(extra)
+	cmd, err := root.ExecuteContextC(ctx)
+	var misuse usageError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &misuse):
+		_, _ = fmt.Fprintf(p.Stderr, "muster: %s; see %s --help\n", oneLine(err.Error()), cmd.CommandPath())
+		return ExitMisused
+	}
+	_, _ = fmt.Fprintf(p.Stderr, "muster: %s\n", oneLine(a.advise(ctx, err)))
+	return ExitFailed
+}
+
+// New builds the command tree; extra verbs stand beside the client's.
+func New(p Program, extra ...*cobra.Command) *cobra.Command {
+	return (&app{Program: p}).root(extra)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (a *app) root(extra []*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "muster",
+		Short: "Allocate GPUs, CPUs and NUMA memory over a cluster of hosts",
+		Long: "muster submits work to a Muster cluster and shows what runs where.\n\n" +
+			"The server's address and token come from --addr and --token, else from MUSTER_ADDR and\n" +
+			"MUSTER_TOKEN, else from the context file that muster dev writes (MUSTER_CONTEXT).",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
+			}
+			return usagef("unknown command %q", args[0])
+		},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetArgs(a.Args)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.addr, "addr", "", "server address, e.g. http://127.0.0.1:8470 (MUSTER_ADDR)")
+	flags.StringVar(&a.token, "token", "", "bearer token; MUSTER_TOKEN keeps it out of the process list")
+	flags.StringVarP(&a.namespace, "namespace", "n", "", `namespace (default: the context file's, else "default")`)
+	flags.BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "all namespaces")
+	flags.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(outputs, ", "))
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
+
+	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
+		a.whyCommand(), a.cordonCommand(true), a.cordonCommand(false), a.versionCommand())
+	root.AddCommand(extra...)
+	return root
+}

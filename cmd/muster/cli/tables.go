@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// tables prints objects, one table per kind.
+func (a *app) tables(objects []object) {
+	first := true
+	for _, k := range []kind{jobKind, allocationKind, nodeKind} {
+		var some []object
+		for _, o := range objects {
+			if o.kind() == k {
+				some = append(some, o)
+			}
+		}
+		if len(some) == 0 {
+			continue
+		}
+		if !first {
+			a.printf("\n")
+		}
+		first = false
+		a.tableOf(k, some).write(a.Stdout, "")
+	}
+}
+
+// tableOf builds the table of one kind. Namespaces show where there may be
+// several, and more columns with -o wide.
+func (a *app) tableOf(k kind, objects []object) *table {
+	var heads, wideHeads []string
+	var row, wideRow func(object) []string
+	now := time.Now()
+	switch k {
+	case allocationKind:
+		heads, row = []string{"NAME", "PHASE", "NODE", "CPUS", "NUMA", "MEMORY", "GPUS", "AGE"}, func(o object) []string { return allocationRow(o.allocation, now) }
+		wideHeads, wideRow = []string{"JOB", "GPU-UUIDS", "MESSAGE"}, func(o object) []string { return allocationWide(o.allocation) }
+	case jobKind:
+		heads, row = []string{"NAME", "PHASE", "ACTIVE", "POSITION", "AGE"}, func(o object) []string { return jobRow(o.job, now) }
+		wideHeads, wideRow = []string{"QUEUE", "PRIORITY", "MESSAGE"}, func(o object) []string { return jobWide(o.job) }
+	case nodeKind:
+		heads, row = []string{"NAME", "PHASE", "CPUS", "NUMA", "MEMORY", "GPUS", "AGE"}, func(o object) []string { return nodeRow(o.node, now) }
+		wideHeads, wideRow = []string{"MODELS", "ALLOCATIONS", "LABELS"}, func(o object) []string { return nodeWide(o.node) }
+	}
+	namespaced := a.allNamespaces && k != nodeKind
+	if namespaced {
+		heads = append([]string{"NAMESPACE"}, heads...)
+	}
+	wide := a.output == "wide"
+	if wide {
+		heads = append(heads, wideHeads...)
+	}
+	t := newTable(heads...)
+	for _, o := range objects {
+		var cells []string
+		if namespaced {
+			cells = append(cells, o.meta().Namespace)
+		}
+		cells = append(cells, row(o)...)
+		if wide {
+			cells = append(cells, wideRow(o)...)
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+func allocationRow(o *api.Allocation, now time.Time) []string {
+	g := grantOf(&o.Status)
+	return []string{o.Metadata.Name, phaseOf(string(o.Status.Phase), &o.Metadata), nodeOf(&o.Status), g.cpus, g.numa, g.memory, g.gpus, age(o.Metadata.CreationTimestamp, now)}
+}
+
+func allocationWide(o *api.Allocation) []string {
+	var uuids []string
+	if o.Status.Assignment != nil {
+		for _, g := range o.Status.Assignment.GPUs {
+			uuids = append(uuids, g.UUID)
+		}
+	}
+	return []string{o.Status.Job, strings.Join(uuids, ","), o.Status.Message}
+}
+
+func nodeOf(s *api.AllocationStatus) string {
+	if s.NodeName != "" {
+		return s.NodeName
+	}
+	return string(s.NodeID)
+}
+
+// phaseOf shows an object on its way out as kubectl does.
+func phaseOf(phase string, m *api.ObjectMeta) string {
+	if m.DeletionTimestamp != "" && !api.Phase(phase).Ended() {
+		return string(api.Terminating)
+	}
+	return phase
+}
+
+// grant is what an allocation holds, in words: how much, and in brackets
+// exactly which.
+type grant struct{ cpus, numa, memory, gpus string }
+
+func grantOf(s *api.AllocationStatus) grant {
+	var g grant
+	if s.Assignment == nil {
+		return g
+	}
+	amount := func(n resource.Name) string { return s.AllocatedResources[n] }
+	which := func(amount, list string) string {
+		if amount == "" {
+			return list
+		}
+		if list == "" {
+			return amount
+		}
+		return fmt.Sprintf("%s (%s)", amount, list)
+	}
+	var numa, devices bitset.Set
+	for _, n := range s.Assignment.NUMANodes {
+		numa.Add(n)
+	}
+	for _, d := range s.Assignment.GPUs {
+		devices.Add(d.Index)
+	}
+	g.cpus = which(amount(resource.CPU), s.Assignment.CPUs)
+	g.numa = numa.String()
+	g.memory = amount(resource.Memory)
+	g.gpus = which(amount(resource.GPU), devices.String())
+	return g
+}
+
+func jobRow(o *api.Job, now time.Time) []string {
+	position := ""
+	if o.Status.QueuePosition > 0 {
+		position = strconv.Itoa(o.Status.QueuePosition)
+	}
+	return []string{
+		o.Metadata.Name, phaseOf(string(o.Status.Phase), &o.Metadata), fmt.Sprintf("%d/%d", o.Status.Active, o.Members()), position,
+		age(o.Metadata.CreationTimestamp, now),
+	}
+}
+
+func jobWide(o *api.Job) []string {
+	return []string{o.Spec.Queue, priority(o.Spec.Priority, o.Spec.PriorityClass), o.Status.Message}
+}
+
+func priority(number *int32, class string) string {
+	value, status := api.PriorityOf(number, class)
+	if status != nil {
+		return class
+	}
+	if class != "" {
+		return fmt.Sprintf("%d (%s)", value, class)
+	}
+	return strconv.Itoa(int(value))
+}
+
+func nodeRow(o *api.Node, now time.Time) []string {
+	phase := o.Status.Phase
+	if o.Spec.Unschedulable {
+		phase += ",SchedulingDisabled"
+	}
+	share := func(n resource.Name) string {
+		total := o.Spec.Allocatable[n]
+		if total == "" {
+			return "0"
+		}
+		free := o.Status.Available[n]
+		if free == "" {
+			free = "0"
+		}
+		return humanAmount(n, free) + "/" + humanAmount(n, total)
+	}
+	return []string{
+		o.Metadata.Name, phase, share(resource.CPU), strconv.Itoa(len(o.Status.NUMANodes)), share(resource.Memory), share(resource.GPU),
+		age(o.Metadata.CreationTimestamp, now),
+	}
+}
+
+func nodeWide(o *api.Node) []string {
+	var models []string
+	for _, d := range o.Status.Devices {
+		if !slices.Contains(models, d.Model) {
+			models = append(models, d.Model)
+		}
+	}
+	return []string{strings.Join(models, ","), strconv.Itoa(len(o.Status.Allocations)), labels(o.Metadata.Labels)}
+}
+
+// labels prints labels in order.
+func labels(m map[string]string) string {
+	pairs := make([]string, 0, len(m))
+	for k, v := range m {
+		pairs = append(pairs, k+"="+v)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+// humanAmount rounds a host's memory to a readable size ("123.4Gi"); what is
+// granted is always shown exactly.
+func humanAmount(n resource.Name, text string) string {
+	if n != resource.Memory {
+		return text
+	}
+	v, err := resource.ParseAmount(n, text)
+	if err != nil {
+		return text
+	}
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	unit, size := 0, int64(1)
+	for unit < len(units)-1 && v/size >= 1024 {
+		size *= 1024
+		unit++
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(float64(v)/float64(size), 'f', 1, 64), ".0") + units[unit]
+}
+
+// age prints how long ago a timestamp was, as kubectl does.
+func age(timestamp string, now time.Time) string {
+	t, err := time.Parse(time.RFC3339, timestamp)
+	if err != nil {
+		return ""
+	}
+	d := max(0, now.Sub(t))
+	seconds, minutes, hours := int(d.Seconds()), int(d.Minutes()), int(d.Hours())
+	switch {
+	case seconds < 120:
+		return fmt.Sprintf("%ds", seconds)
+	case minutes < 120:
+		return fmt.Sprintf("%dm", minutes)
+	case hours < 48:
+		return fmt.Sprintf("%dh", hours)
+	}
+	return fmt.Sprintf("%dd", hours/24)
+}

@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/musterd/muster/devices/fake"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+func reply(r *musterv1.Reply) *musterv1.AgentMessage {
+	return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: r}}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	half := &musterv1.Incarnation{JournalId: "j"}
+	registered := func(r *musterv1.Registered) *musterv1.AgentMessage {
+		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Registered{Registered: r}}
+	}
+	occupancy := func(o *musterv1.Occupancy) *musterv1.AgentMessage {
+		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Occupancy{Occupancy: o}}
+	}
+	negative := []*musterv1.MemberAssignment{{Member: -1}}
+	sick := []*musterv1.DeviceHealth{{Index: 1, Health: "dizzy"}}
+	cases := map[string]struct {
+		message *musterv1.AgentMessage
+		want    string
+	}{
+		"nothing":                              {&musterv1.AgentMessage{}, "unknown"},
+		"a reply on nothing":                   {reply(&musterv1.Reply{State: musterv1.Reply_HELD}), "reply.tx"},
+		"a reply without a state":              {reply(&musterv1.Reply{Tx: "tx"}), "state 0"},
+		"a reply of half an incarnation":       {reply(&musterv1.Reply{Tx: "tx", State: 1, Incarnation: half}), "incarnation"},
+		"a reply with a negative member":       {reply(&musterv1.Reply{Tx: "tx", State: 1, Members: negative}), "-1"},
+		"a reply with a reason without code":   {reply(&musterv1.Reply{Tx: "tx", State: 1, Reasons: []*musterv1.Reason{{}}}), "code"},
+		"a registration without incarnation":   {registered(&musterv1.Registered{Revision: 1}), "incarnation"},
+		"a registration at no revision":        {registered(&musterv1.Registered{Incarnation: &musterv1.Incarnation{JournalId: "j", BootId: "b"}}), "revision 0"},
+		"a grant without a state":              {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx"}}}), "grant tx"},
+		"a grant with a negative member":       {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx", State: 1, Members: negative}}}), "grant tx"},
+		"a health that is unknown":             {occupancy(&musterv1.Occupancy{Health: sick}), "dizzy"},
+		"a change to a health that is unknown": {&musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Devices: sick}}}, "dizzy"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			event, err := decode("n1", c.message)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("event %+v, error %v, want %q in it", event, err, c.want)
+			}
+		})
+	}
+}
+
+// FuzzDecode: no message crashes the leader, and every event is of the node.
+func FuzzDecode(f *testing.F) {
+	profile, err := fake.Lookup("gpu2")
+	if err != nil {
+		f.Fatal(err)
+	}
+	host := wire.ToHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
+	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
+	for _, m := range []*musterv1.AgentMessage{
+		{Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{NodeId: "n1", Host: host}}},
+		reply(&musterv1.Reply{Tx: "tx", State: musterv1.Reply_RESERVED, Members: []*musterv1.MemberAssignment{wire.ToMember(0, a)}}),
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &musterv1.AgentMessage{}
+		if proto.Unmarshal(b, m) != nil {
+			return
+		}
+		event, err := decode("n1", m)
+		if err == nil && event.of() != "n1" {
+			t.Errorf("event %+v of another node", event)
+		}
+	})
+}

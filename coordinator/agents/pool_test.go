@@ -1,0 +1,284 @@
+package agents_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/devices"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+func TestSessionBeginsWithBothHellos(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	stream, got := agent.accept(t)
+	want := &musterv1.LeaderHello{Cluster: "c", LeaderId: "coordinator-1", Epoch: 42, Registered: wire.ToIncarnation(incarnation), RegisteredRevision: 5}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("the leader's hello (-want +got):\n%s", diff)
+	}
+	if pool.Send("n1", agents.Resync()) {
+		t.Error("a command was taken before the agent's hello")
+	}
+	stream.say(t, hello(t, "n1"))
+	e := next[agents.Connected](t, events)
+	if e.Node != "n1" || e.Incarnation != incarnation || e.Revision != 5 || e.LedgerHash != 7 || len(e.Host.Inventory.Devices) != 2 {
+		t.Errorf("connected: %+v", e)
+	}
+	occupied := agents.Occupancy{Cordoned: true, Grants: []agents.Grant{{Tx: "tx-0", Unit: "u", Epoch: 3, State: agents.StateHeld}}}
+	if diff := cmp.Diff(occupied, e.Occupancy); diff != "" {
+		t.Errorf("occupancy (-want +got):\n%s", diff)
+	}
+}
+
+// open connects to an agent and returns its end of the stream.
+func open(t *testing.T, agent *server, events <-chan agents.Event) *session {
+	t.Helper()
+	stream, _ := agent.accept(t)
+	stream.say(t, hello(t, "n1"))
+	next[agents.Connected](t, events)
+	return stream
+}
+
+func TestCommandsArriveInOrder(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	stream := open(t, agent, events)
+	request := resource.Request{GPUs: 1, CPU: 1000}
+	for _, c := range []agents.Command{
+		agents.Reserve("tx", "unit", 42, []agents.MemberRequest{{Index: 3, Request: request, PinnedGPUs: []int{1}}}, 2*time.Second),
+		agents.Commit("tx", 42, 9), agents.Abort("tx", 42), agents.Release("tx", 42, 30*time.Second, "deleted"),
+		agents.Forget("tx"), agents.Resync(), agents.Cordon(true),
+	} {
+		if !pool.Send("n1", c) {
+			t.Fatal("a command was not taken")
+		}
+	}
+	for i, want := range []*musterv1.LeaderMessage{
+		{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{Tx: "tx", Unit: "unit", Epoch: 42, TtlMillis: 2000,
+			Members: []*musterv1.MemberRequest{{Member: 3, Request: wire.ToRequest(request), PinnedGpus: []int32{1}}}}}},
+		{Message: &musterv1.LeaderMessage_Commit{Commit: &musterv1.Commit{Tx: "tx", Epoch: 42, Revision: 9}}},
+		{Message: &musterv1.LeaderMessage_Abort{Abort: &musterv1.Abort{Tx: "tx", Epoch: 42}}},
+		{Message: &musterv1.LeaderMessage_Release{Release: &musterv1.Release{Tx: "tx", Epoch: 42, GraceMillis: 30_000, Reason: "deleted"}}},
+		{Message: &musterv1.LeaderMessage_Forget{Forget: &musterv1.Forget{Tx: "tx"}}},
+		{Message: &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}},
+		{Message: &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: true}}},
+	} {
+		got, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			t.Errorf("command %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestEventsAreDecodedInOrder(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	stream := open(t, agent, events)
+	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
+	reason := resource.Reason{Code: resource.ReasonInsufficient, Resource: resource.GPU, Want: 2000, Have: 1000}
+	health := []*musterv1.DeviceHealth{{Index: 1, Health: devices.Tainted.String()}}
+	for _, m := range []*musterv1.AgentMessage{
+		{Message: &musterv1.AgentMessage_Registered{Registered: &musterv1.Registered{Incarnation: wire.ToIncarnation(incarnation), Revision: 6}}},
+		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: musterv1.Reply_RESERVED,
+			Incarnation: wire.ToIncarnation(incarnation), RegisteredRevision: 6, Members: []*musterv1.MemberAssignment{wire.ToMember(2, a)}}}},
+		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx2", State: musterv1.Reply_NO, Reasons: wire.ToReasons([]resource.Reason{reason})}}},
+		{LedgerHash: 9, Message: &musterv1.AgentMessage_Occupancy{Occupancy: &musterv1.Occupancy{DiskFull: true, Health: health}}},
+		{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Devices: health, Cordoned: true}}},
+	} {
+		stream.say(t, m)
+	}
+	bad := map[int]devices.Health{1: devices.Tainted}
+	for _, want := range []agents.Event{
+		agents.Registered{Node: "n1", Incarnation: incarnation, Revision: 6},
+		agents.Replied{Node: "n1", Tx: "tx", State: agents.StateReserved, Incarnation: incarnation, Revision: 6, Members: []agents.Member{{Index: 2, Assignment: a}}, LedgerHash: 8},
+		agents.Replied{Node: "n1", Tx: "tx2", State: agents.StateNo, Reasons: []resource.Reason{reason}, LedgerHash: 8},
+		agents.Occupied{Node: "n1", Occupancy: agents.Occupancy{DiskFull: true, Health: bad}, LedgerHash: 9},
+		agents.HealthChanged{Node: "n1", Health: bad, Cordoned: true},
+	} {
+		if diff := cmp.Diff(want, receive(t, "event", events)); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAnAgentThatComesBackIsFoundAgain(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	open(t, agent, events)
+	n.stop("a:1", agent)
+	if e := next[agents.Disconnected](t, events); e.Node != "n1" || e.Err == nil {
+		t.Errorf("disconnected: %+v", e)
+	}
+	if pool.Send("n1", agents.Resync()) {
+		t.Error("a command was taken without a stream")
+	}
+	open(t, n.listen(t, "a:1"), events)
+	if !pool.Send("n1", agents.Resync()) {
+		t.Error("a command was not taken on the new stream")
+	}
+}
+
+func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
+	cases := map[string]struct {
+		connected bool // the agent's hello is good
+		message   *musterv1.AgentMessage
+		wantErr   string // of Disconnected
+	}{
+		"another node answers at the address": {false, hello(t, "n2"), ""},
+		"the first message is no hello":       {false, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Occupancy{}}, ""},
+		"a hello of no host":                  {false, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{NodeId: "n1"}}}, ""},
+		"an empty message":                    {true, &musterv1.AgentMessage{}, "unknown"},
+		"a second hello":                      {true, hello(t, "n1"), "second hello"},
+		"a state that is unknown": {true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: 99}}},
+			"reply on tx: state 99 is unknown"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork()
+			agent := n.listen(t, "a:1")
+			pool, events := newPool(t, n)
+			pool.SetTarget("n1", "a:1")
+			var stream *session
+			if c.connected {
+				stream = open(t, agent, events)
+			} else {
+				stream, _ = agent.accept(t)
+			}
+			stream.say(t, c.message)
+			stream.ended(t)
+			if c.connected {
+				if e := next[agents.Disconnected](t, events); !strings.Contains(e.Err.Error(), c.wantErr) {
+					t.Errorf("disconnected: %v, want %q in it", e.Err, c.wantErr)
+				}
+			}
+			open(t, agent, events) // nothing but this was delivered in between
+		})
+	}
+}
+
+func TestSetTargetMovesASession(t *testing.T) {
+	n := newNetwork()
+	first, second := n.listen(t, "a:1"), n.listen(t, "b:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	old := open(t, first, events)
+	pool.SetTarget("n1", "a:1") // as it is
+	pool.SetTarget("n1", "b:1")
+	old.ended(t)
+	next[agents.Disconnected](t, events) // before the new stream's Connected
+	open(t, second, events)
+	if !pool.Send("n1", agents.Resync()) {
+		t.Error("a command was not taken after the move")
+	}
+}
+
+func TestRemoveTargetEndsASession(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.RemoveTarget("n1") // was never there
+	pool.SetTarget("n1", "a:1")
+	stream := open(t, agent, events)
+	pool.RemoveTarget("n1")
+	if pool.Send("n1", agents.Resync()) {
+		t.Error("a command was taken for a target that was removed")
+	}
+	pool.SetTarget("n1", "a:1") // and back at once: in order
+	stream.ended(t)
+	next[agents.Disconnected](t, events)
+	open(t, agent, events)
+	pool.RemoveTarget("n1")
+	next[agents.Disconnected](t, events)
+}
+
+func TestCloseEndsEverySession(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	pool.SetTarget("n2", "nowhere:1")
+	stream := open(t, agent, events)
+	pool.Close()
+	stream.ended(t)
+	next[agents.Disconnected](t, events)
+	pool.SetTarget("n3", "a:1")
+	if pool.Send("n1", agents.Resync()) || pool.Send("n3", agents.Resync()) {
+		t.Error("a closed pool took a command")
+	}
+}
+
+func TestASlowAgentIsGivenUp(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.SetTarget("n1", "a:1")
+	stream := open(t, agent, events) // which reads nothing from here on
+	reason := strings.Repeat("x", 1<<10)
+	taken := 0
+	for pool.Send("n1", agents.Release("tx", 42, 0, reason)) {
+		if taken++; taken > 1<<20 {
+			t.Fatal("a million commands were taken by an agent that reads none")
+		}
+	}
+	stream.ended(t)
+	next[agents.Disconnected](t, events)
+	open(t, agent, events)
+	if !pool.Send("n1", agents.Resync()) {
+		t.Error("a command was not taken on the new stream")
+	}
+}
+
+func TestAttemptsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts []time.Time
+		pool := agents.NewPool(t.Context(), agents.Options{
+			Identity: func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error) {
+				attempts = append(attempts, time.Now())
+				return resource.Incarnation{}, 0, nil
+			},
+			Deliver: func(e agents.Event) { t.Errorf("event %+v without an agent", e) },
+			Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				return nil, errors.New("nobody listens")
+			})},
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+		pool.SetTarget("n1", "nowhere:1")
+		time.Sleep(30 * time.Second) // of the bubble's clock
+		pool.Close()
+		if len(attempts) < 12 {
+			t.Fatalf("%d attempts in 30 s", len(attempts))
+		}
+		for i := 1; i < len(attempts); i++ {
+			least := min(50*time.Millisecond<<(i-1), 3*time.Second)
+			if gap := attempts[i].Sub(attempts[i-1]); gap < least || gap > least*3/2 {
+				t.Errorf("attempt %d after %v, want %v and up to a quarter more", i, gap, least)
+			}
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package place_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// drawNodes draws a small cluster of different hosts, partly used.
+func drawNodes(t *rapid.T) []*place.Node {
+	var nodes []*place.Node
+	for i := range rapid.IntRange(0, 5).Draw(t, "nodes") {
+		profile, err := fake.Lookup(rapid.SampledFrom(fake.Names()).Draw(t, "profile"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := string(rune('a' + i))
+		host, err := fit.NewHost(profile.Topology(), profile.Inventory(id), fit.Reserved{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &place.Node{
+			ID: resource.NodeID(id), Host: host, Free: host.NewFree(), Ready: rapid.IntRange(0, 7).Draw(t, "ready") > 0,
+			Unschedulable: rapid.IntRange(0, 7).Draw(t, "cordoned") == 0, Labels: map[string]string{"zone": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "zone")},
+		}
+		if rapid.IntRange(0, 4).Draw(t, "tainted") == 0 {
+			n.Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "used") {
+			var a resource.Assignment
+			if host.Assign(n.Free, drawRequest(t), &a) {
+				if err := host.Take(n.Free, a); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		n.Free.Unhealthy |= uint64(rapid.SampledFrom([]int{0, 0, 1, 5}).Draw(t, "unhealthy"))
+		n.Refresh()
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func drawRequest(t *rapid.T) resource.Request {
+	r := resource.Request{
+		CPU:    resource.Millicores(rapid.SampledFrom([]int{500, 1000, 8000, 30_000}).Draw(t, "cpu")),
+		Memory: resource.Bytes(rapid.SampledFrom([]int64{0, 1 << 30, 100 << 30}).Draw(t, "memory")),
+		NUMA:   resource.NUMAPolicy(rapid.IntRange(0, 3).Draw(t, "numa")),
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "devices") {
+	case 0:
+		r.GPUShare = resource.Milli(rapid.SampledFrom([]int{250, 500, 900}).Draw(t, "share"))
+	case 1:
+		r.GPUs = rapid.IntRange(1, 8).Draw(t, "gpus")
+		r.Link = resource.LinkRequirement(rapid.IntRange(0, 2).Draw(t, "link"))
+	}
+	return r
+}
+
+func drawUnit(t *rapid.T) place.Unit {
+	u := place.Unit{Members: rapid.IntRange(1, 8).Draw(t, "members"), Request: drawRequest(t)}
+	if rapid.IntRange(0, 2).Draw(t, "selects") == 0 {
+		u.Constraints.NodeSelector = map[string]string{"zone": "x"}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "prefers") == 0 {
+		u.Constraints.Preferred = []api.PreferredTerm{{Weight: 5, Preference: expressions("zone", "In", "y")}}
+	}
+	if rapid.Bool().Draw(t, "tolerates") {
+		u.Constraints.Tolerations = []api.Toleration{{Operator: "Exists"}}
+	}
+	return u
+}
+
+// capacity is the oracle: members fit on a node until its fit says no, and
+// nodes do not depend on each other.
+func capacity(t *rapid.T, nodes []*place.Node, u place.Unit) int {
+	sum := 0
+	for _, n := range nodes {
+		if !allowed(n, u) {
+			continue
+		}
+		free := n.Free.Clone()
+		for range u.Members {
+			var a resource.Assignment
+			if !n.Host.Assign(free, u.Request, &a) {
+				break
+			}
+			if err := n.Host.Take(free, a); err != nil {
+				t.Fatal(err)
+			}
+			sum++
+		}
+	}
+	return sum
+}
+
+func allowed(n *place.Node, u place.Unit) bool {
+	zone, selects := u.Constraints.NodeSelector["zone"]
+	return n.Ready && !n.Unschedulable && (len(n.Taints) == 0 || len(u.Constraints.Tolerations) > 0) && (!selects || n.Labels["zone"] == zone)
+}
+
+func TestPlaceAgreesWithTheOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, u := drawNodes(t), drawUnit(t)
+		before := frees(nodes)
+		fits := capacity(t, nodes, u)
+		members, ok := place.Place(nodes, u)
+		if ok != (fits >= u.Members) {
+			t.Fatalf("placed: %t; %d of %d members fit", ok, fits, u.Members)
+		}
+		after := frees(nodes)
+		for i, m := range members { // the plan can be taken, in any order, from what was free
+			at := int(m.Node.ID[0] - 'a')
+			if m.Index != i || nodes[at] != m.Node || !allowed(m.Node, u) {
+				t.Fatalf("member %d of index %d goes to %s, allowed: %t", i, m.Index, m.Node.ID, allowed(m.Node, u))
+			}
+			if err := m.Node.Host.Take(before[at], m.Assignment); err != nil {
+				t.Fatalf("member %d: %v", i, err)
+			}
+		}
+		if diff := sameFree(nodes, before); diff != "" {
+			t.Fatalf("taken is not what was planned: %s", diff)
+		}
+		for _, n := range nodes {
+			if err := n.Host.Check(n.Free); err != nil {
+				t.Fatal(err)
+			}
+			fresh := *n
+			fresh.Refresh()
+			if diff := cmp.Diff(aggregates(&fresh), aggregates(n)); diff != "" {
+				t.Fatalf("aggregates of %s (-want +got):\n%s", n.ID, diff)
+			}
+		}
+
+		place.Undo(members)
+		again, _ := place.Place(nodes, u)
+		if diff := sameFree(nodes, after); diff != "" {
+			t.Fatalf("the same question has another answer: %s", diff)
+		}
+		place.Undo(again)
+	})
+}
+
+func TestUndoAndExplainChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, u := drawNodes(t), drawUnit(t)
+		before := frees(nodes)
+		want := min(capacity(t, nodes, u), u.Members)
+		if e := place.Explain(nodes, u); e.Fit != want || len(e.Nodes) != len(nodes) {
+			t.Fatalf("explained: %d fit over %d nodes, want %d over %d", e.Fit, len(e.Nodes), want, len(nodes))
+		}
+		members, _ := place.Place(nodes, u)
+		place.Undo(members)
+		if diff := sameFree(nodes, before); diff != "" {
+			t.Fatalf("changed %s", diff)
+		}
+	})
+}
+
+// aggregates is all that Refresh computes.
+func aggregates(n *place.Node) []int64 {
+	return []int64{int64(n.FreeCPU), int64(n.FreeMemory), int64(n.WholeGPUs), int64(n.FreeGPU), int64(n.LargestGPU)}
+}
