@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -200,6 +201,11 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 
 // open takes hold of the folder and the addresses.
 func (a *Agent) open() error {
+	// Launchers of other users read the assignments below it; the journal's own
+	// folder is private.
+	if err := os.MkdirAll(a.config.DataDir, 0o755); err != nil {
+		return fmt.Errorf("agent: data folder: %w", err)
+	}
 	j, recovery, err := journal.Open(filepath.Join(a.config.DataDir, "journal"), journal.Options{
 		NewJournal: a.config.NewJournal, Headroom: a.config.Headroom, FS: a.deps.JournalFS,
 	})

@@ -112,8 +112,6 @@ func TestAFailedSyncEndsTheAgentUnansweredAndItReturnsAsAnother(t *testing.T) {
 
 func TestAFullDiskRefusesPromisesAndReleasesGoOn(t *testing.T) {
 	r, disk := newFaultyRig(t)
-	// A headroom this small is topped up at almost every append.
-	r.tune = func(c *agent.Config, _ *agent.Deps) { c.Headroom = 1 << 30 }
 	r.start()
 	l := r.lead(1)
 	r.grant(l, "a", 2)

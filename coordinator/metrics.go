@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	commits, aborts prometheus.Counter
 	latency         prometheus.Histogram
+	reserve, commit prometheus.Histogram // the stages of an attempt that committed
 	queued, nodes   prometheus.Gauge
 	running         prometheus.Gauge
 	leads           prometheus.Gauge
@@ -19,13 +20,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "muster_allocation_seconds", Help: "From acceptance to COMMITTED, of units that had room at once.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 16),
 		}),
+		reserve: stage("muster_reserve_seconds", "From the first Reserve sent to the last Yes, of attempts that committed."),
+		commit:  stage("muster_commit_seconds", "From the last Yes to COMMITTED: the wait for a shared Txn, and the store."),
 		queued:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_queue_units", Help: "Units that wait."}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_live_transactions", Help: "Transactions under way or live."}),
 		nodes:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_nodes_ready", Help: "Nodes that take new work."}),
 		leads:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads."}),
 	}
 	if r != nil {
-		r.MustRegister(m.commits, m.aborts, m.latency, m.queued, m.running, m.nodes, m.leads)
+		r.MustRegister(m.commits, m.aborts, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads)
 	}
 	return m
+}
+
+func stage(name, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.00005, 1.5, 24)})
 }

@@ -29,6 +29,7 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 			l.nodes[e.Node].drop(tx)
 		case txn.WriteCommit:
 			a.budget.Stop()
+			a.voted = time.Now()
 			l.writeCommit(a)
 		case txn.WriteAborted:
 			a.budget.Stop()
@@ -64,6 +65,8 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 		l.created(u, revision)
 	}
 	l.metrics.commits.Inc()
+	l.metrics.reserve.Observe(a.voted.Sub(a.begun).Seconds())
+	l.metrics.commit.Observe(time.Since(a.voted).Seconds())
 	u.notify()
 }
 

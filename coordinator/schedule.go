@@ -82,7 +82,7 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
 		requests[id] = append(requests[id], agents.MemberRequest{Index: m.Index, Request: u.demand.Request})
 	}
-	a := &attempt{unit: u, requests: requests, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, begun: time.Now(), requests: requests, held: map[resource.NodeID]bool{}}
 	var effects []txn.Effect
 	a.machine, effects = txn.New(tx, nodes)
 	u.attempt = a

@@ -73,6 +73,8 @@ type attempt struct {
 	// requests per node, for Reserve and its repetition.
 	requests map[resource.NodeID][]agents.MemberRequest
 	budget   *time.Timer
+	// begun is when Reserve was sent, voted when the last Yes came.
+	begun, voted time.Time
 	// held are the nodes whose agents hold their members.
 	held map[resource.NodeID]bool
 }

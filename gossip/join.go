@@ -16,8 +16,9 @@ const (
 	// rejoinEvery is how often a member that has joined looks for addresses it
 	// should know and does not, which heals a partition.
 	rejoinEvery = 10 * time.Second
-	// settleEvery is how often a member retries while others still hold its
-	// name at an older address.
+	// settleEvery is how soon a member that has just joined exchanges its state
+	// once more, for what changed while everybody joined, and how often it does
+	// while others still hold its name at an older address.
 	settleEvery = time.Second
 	// joinAtOnce bounds the full exchanges of one attempt.
 	joinAtOnce = 3
@@ -72,9 +73,11 @@ func (j *joiner) setLastError(err error) {
 
 // run attempts until ctx ends. It may outlast ctx by one dial.
 func (j *joiner) run(ctx context.Context) {
-	in, warned, retry := false, false, firstRetry
+	in, settled, warned, retry := false, false, false, firstRetry
 	for ctx.Err() == nil {
-		tried := j.attempt(ctx, in)
+		again := j.conflict.Swap(false) || in && !settled
+		settled = in
+		tried := j.attempt(ctx, in, again)
 		if !in && j.isIn() {
 			in = true
 			close(j.joined)
@@ -88,6 +91,8 @@ func (j *joiner) run(ctx context.Context) {
 				warned = true
 				j.log.Warn("the ring still holds this name at another address; if that is an earlier run it fades within a minute, else give one of the two another id", "own_address", j.own)
 			}
+		case in && !settled:
+			wait = settleEvery
 		case !in && tried:
 			wait = retry
 			retry = min(2*retry, lastRetry)
@@ -106,11 +111,10 @@ func (j *joiner) run(ctx context.Context) {
 	}
 }
 
-// attempt joins some of the addresses that should be known and are not, or any
-// after a conflict. It reports whether there was one to try.
-func (j *joiner) attempt(ctx context.Context, in bool) bool {
-	all := j.conflict.Swap(false)
-	targets := j.targets(all)
+// attempt joins some of the addresses that should be known and are not, or
+// again some of all. It reports whether there was one to try.
+func (j *joiner) attempt(ctx context.Context, in, again bool) bool {
+	targets := j.targets(again)
 	if len(targets) == 0 {
 		return false
 	}
@@ -131,12 +135,12 @@ func (j *joiner) attempt(ctx context.Context, in bool) bool {
 	return true
 }
 
-func (j *joiner) targets(all bool) []string {
+func (j *joiner) targets(again bool) []string {
 	addresses, _ := j.sources()
 	known := j.known()
 	var targets []string
 	for _, a := range addresses {
-		if a != j.own && (all || !known[a]) {
+		if a != j.own && (again || !known[a]) {
 			targets = append(targets, a)
 		}
 	}

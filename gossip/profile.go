@@ -41,7 +41,9 @@ func (p Profile) memberlist() *memberlist.Config {
 	c.DeadNodeReclaimTime = 2 * time.Second
 	if p == Local {
 		c.TCPTimeout = time.Second
-		c.RetransmitMult = 3
+		// Loopback carries it whole, and it holds less than 255 of the smallest
+		// messages, which is as many as memberlist can count in a packet.
+		c.UDPBufferSize = 4 << 10
 		c.PushPullInterval = 20 * time.Second
 		c.ProbeInterval = 2 * time.Second
 		c.ProbeTimeout = time.Second

@@ -6,6 +6,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,6 +213,7 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 			m.Members = append(m.Members, wire.ToMember(member.Member, member.Assignment))
 		}
 	}
+	slices.SortFunc(m.Members, func(a, b *musterv1.MemberAssignment) int { return cmp.Compare(a.GetMember(), b.GetMember()) })
 	return m, nil
 }
 

@@ -134,7 +134,8 @@ func (u *user) awaitNodes(n int) {
 	})
 }
 
-// connected waits until the leader hears the node again: its stream answers.
+// awaitPhase waits until a node is in a phase: Ready while the leader's stream
+// to its agent is up.
 func (c *cluster) awaitPhase(node, phase string) {
 	c.t.Helper()
 	eventually(c.t, patience, node+" is "+phase, func() error {

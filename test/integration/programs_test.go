@@ -61,14 +61,16 @@ func (c *cluster) awaitAssignmentFiles(n int) {
 // before is what a crash must not change.
 type before struct {
 	holdings     map[string]holding
+	grants       map[string][]string // what the agents say themselves
 	files        map[string]string
 	incarnations map[string]resource.Incarnation
 }
 
 func (c *cluster) remember() before {
 	c.t.Helper()
-	b := before{c.holdings(), c.assignmentFiles(), map[string]resource.Incarnation{}}
+	b := before{c.holdings(), map[string][]string{}, c.assignmentFiles(), map[string]resource.Incarnation{}}
 	for _, a := range c.agents {
+		b.grants[a.name] = c.grants(a)
 		b.incarnations[a.name] = c.incarnation(a.name)
 	}
 	return b
@@ -82,6 +84,9 @@ func (c *cluster) mustBeAsBefore(b before) {
 	after := c.remember()
 	if d := cmp.Diff(b.holdings, after.holdings); d != "" {
 		c.t.Errorf("what runs has changed (-before +after):\n%s", d)
+	}
+	if d := cmp.Diff(b.grants, after.grants); d != "" {
+		c.t.Errorf("what the agents have handed out has changed (-before +after):\n%s", d)
 	}
 	if changed := differing(b.files, after.files); len(changed) > 0 {
 		c.t.Errorf("assignment files have changed: %v", changed)
@@ -176,6 +181,7 @@ func TestKilledAgentKeepsItsDevicesAndComesBackAsItself(t *testing.T) {
 	before := c.remember()
 	victim := c.agents[1]
 	victim.kill()
+	c.awaitPhase(victim.name, "NotReady")
 	c.submit(gang("hopeful", 1, gpus(8)))
 	c.wantPhase("training", api.Running)
 	if d := cmp.Diff(before.holdings, c.holdings()); d != "" {

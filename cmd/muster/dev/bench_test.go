@@ -1,9 +1,13 @@
 package dev
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +36,7 @@ func allocate(b *testing.B, c *Cluster, clients int) {
 	var mu sync.Mutex
 	var all []time.Duration
 	var wg sync.WaitGroup
+	before := c.stages(b)
 	began, cpu := time.Now(), cpuTime(b)
 	b.ResetTimer()
 	for range clients {
@@ -66,6 +71,11 @@ func allocate(b *testing.B, c *Cluster, clients int) {
 	b.ReportMetric(float64(len(all))/elapsed.Seconds(), "allocs/s")
 	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "p99-ms")
+	after := c.stages(b)
+	for name, unit := range map[string]string{"muster_reserve_seconds": "reserve-ms", "muster_commit_seconds": "commit-ms"} {
+		sum, count := after[name+"_sum"]-before[name+"_sum"], after[name+"_count"]-before[name+"_count"]
+		b.ReportMetric(1000*sum/count, unit)
+	}
 	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/1000/float64(len(all)), "cpu-ms/alloc")
 }
 
@@ -93,4 +103,22 @@ func cpuTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// stages reads the coordinator's own timers: the mean of each stage of the
+// path, to hold against the floor of one round trip and one commit.
+func (d *Cluster) stages(b *testing.B) map[string]float64 {
+	answer, err := http.Get(d.Addresses.REST + "/metrics")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	values := map[string]float64{}
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			values[name] = v
+		}
+	}
+	return values
 }

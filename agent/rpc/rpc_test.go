@@ -1,0 +1,212 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/musterd/muster/agent/ledger"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
+)
+
+func TestEveryErrorHasOneStatus(t *testing.T) {
+	for want, err := range map[codes.Code]error{
+		codes.OK:                 nil,
+		codes.FailedPrecondition: fmt.Errorf("open: %w", &StaleEpochError{Got: 1, Highest: 2}),
+		codes.InvalidArgument:    fmt.Errorf("read: %w", ErrBadMessage),
+		codes.ResourceExhausted:  ErrSlowLeader,
+		codes.Aborted:            ErrReplaced,
+		codes.Unavailable:        ErrStopping,
+		codes.Canceled:           context.Canceled,
+		codes.DeadlineExceeded:   context.DeadlineExceeded,
+		codes.Internal:           errors.New("something else"),
+		codes.NotFound:           status.Error(codes.NotFound, "has one already"),
+	} {
+		if got := status.Code(statusOf(err)); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestListeningNamesFieldAndAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for address, want := range map[string]string{
+		taken.Addr().String(): "in use by another process",
+		"0.0.0.0:0":           "not on the loopback interface",
+		"127.0.0.1":           "want HOST:PORT",
+	} {
+		_, err := Listen("metricsListen", address)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "metricsListen") || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}
+
+func TestALeaderThatDoesNotReadLosesItsSession(t *testing.T) {
+	out := NewOutbox()
+	for range outboxSize {
+		out.Put(Envelope{Body: Reply{}})
+	}
+	if out.Reason() != nil {
+		t.Fatalf("ended early: %v", out.Reason())
+	}
+	out.Put(Envelope{Body: Reply{}})
+	<-out.Ended()
+	if !errors.Is(out.Reason(), ErrSlowLeader) {
+		t.Errorf("ended with %v", out.Reason())
+	}
+	out.End(ErrReplaced)
+	if !errors.Is(out.Reason(), ErrSlowLeader) {
+		t.Errorf("the first reason gave way to %v", out.Reason())
+	}
+}
+
+func TestOrders(t *testing.T) {
+	request := &musterv1.Request{Cpu: 1000}
+	for name, c := range map[string]struct {
+		message *musterv1.LeaderMessage
+		want    Order
+		err     string
+	}{
+		"reserve": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
+				Tx: "a", Unit: "u", Epoch: 3, TtlMillis: 1500, After: []string{"v"},
+				Members: []*musterv1.MemberRequest{{Member: 2, Request: request, PinnedGpus: []int32{1, 4}}},
+			}}},
+			want: Order{Command: ledger.Reserve{
+				Tx: "a", Unit: "u", Epoch: 3, TTL: 1500 * time.Millisecond, After: []resource.TxID{"v"},
+				Members: []ledger.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1000}, PinnedGPUs: []int{1, 4}}},
+			}},
+		},
+		"a reserve with a bad member is answered No": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
+				Tx: "a", Members: []*musterv1.MemberRequest{{Request: request}, {}},
+			}}},
+			want: Order{Refused: &Reply{Tx: "a", Reasons: []resource.Reason{{Code: "InvalidRequest", Detail: "reserve.members[1].request: missing"}}}},
+		},
+		"a reserve of nobody is answered No": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{Tx: "a"}}},
+			want:    Order{Refused: &Reply{Tx: "a", Reasons: []resource.Reason{{Code: "InvalidRequest", Detail: "reserve.members: 0, outside 1..1024"}}}},
+		},
+		"commit": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Commit{Commit: &musterv1.Commit{Tx: "a", Epoch: 3, Revision: 9}}},
+			want:    Order{Command: ledger.Commit{Tx: "a", Epoch: 3, Revision: 9}},
+		},
+		"release": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Release{Release: &musterv1.Release{Tx: "a", Epoch: 3, GraceMillis: 7, Reason: "r"}}},
+			want:    Order{Command: ledger.Release{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, Reason: "r"}},
+		},
+		"evict": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Evict{Evict: &musterv1.Evict{Tx: "a", Epoch: 3, GraceMillis: 7, By: "p"}}},
+			want:    Order{Command: ledger.Evict{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, By: "p"}},
+		},
+		"resync":           {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}}, want: Order{Resync: true}},
+		"a negative grace": {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Evict{Evict: &musterv1.Evict{Tx: "a", GraceMillis: -1}}}, err: "evict.grace_millis: -1"},
+		"an endless grace": {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Release{Release: &musterv1.Release{Tx: "a", GraceMillis: 1 << 62}}}, err: "release.grace_millis"},
+		"no transaction":   {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Abort{Abort: &musterv1.Abort{}}}, err: "abort.tx: 0 bytes"},
+		"a long one":       {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Forget{Forget: &musterv1.Forget{Tx: strings.Repeat("x", 300)}}}, err: "forget.tx: 300 bytes"},
+		"a second hello":   {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Hello{}}, err: "is no command"},
+		"nothing at all":   {message: &musterv1.LeaderMessage{}, err: "is no command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := orderOf(c.message)
+			if c.err != "" {
+				if !errors.Is(err, ErrBadMessage) || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want %q", err, c.err)
+				}
+				return
+			}
+			if d := cmp.Diff(c.want, got); err != nil || d != "" {
+				t.Errorf("%v\n%s", err, d)
+			}
+		})
+	}
+}
+
+func FuzzOrder(f *testing.F) {
+	seed, err := proto.Marshal(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
+		Tx: "a", Epoch: 1, TtlMillis: 1, Members: []*musterv1.MemberRequest{{Request: &musterv1.Request{Gpus: 1}}},
+	}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := &musterv1.LeaderMessage{}
+		if proto.Unmarshal(data, m) != nil {
+			return
+		}
+		order, err := orderOf(m)
+		if set := order.Command != nil || order.Resync || order.Refused != nil; set == (err != nil) {
+			t.Fatalf("order %+v and error %v", order, err)
+		}
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := &musterv1.Record{}
+		if proto.Unmarshal(data, m) != nil {
+			return
+		}
+		if r, err := recordOf(m); err == nil && (r.Tx == "" || r.Grace < 0) {
+			t.Fatalf("accepted %+v", r)
+		}
+	})
+}
+
+func TestStatesOfRepliesOnTheWire(t *testing.T) {
+	for state, want := range map[ledger.State]musterv1.Reply_State{
+		ledger.None: musterv1.Reply_NONE, ledger.Waiting: musterv1.Reply_WAITING, ledger.Reserved: musterv1.Reply_RESERVED,
+		ledger.Held: musterv1.Reply_HELD, ledger.Evicting: musterv1.Reply_EVICTING, ledger.Stopping: musterv1.Reply_STOPPING,
+		ledger.Tombstone: musterv1.Reply_FREED,
+	} {
+		if got := (Envelope{Body: Reply{Tx: "a", State: state}}).message().GetReply().GetState(); got != want {
+			t.Errorf("%s is %s, want %s", state, got, want)
+		}
+		no := Envelope{Body: Reply{Tx: "a", State: state, Reasons: []resource.Reason{{Code: "Decided"}}}}
+		if got := no.message().GetReply().GetState(); got != musterv1.Reply_NO {
+			t.Errorf("refused %s is %s, want NO", state, got)
+		}
+	}
+}
+
+func TestCallsSayWhoDidNotAnswer(t *testing.T) {
+	token, err := rpcauth.NewToken("0123456789abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := NewCoordinators(func() []string { return nil }, token, nil)
+	if _, err := none.ReadNode(t.Context(), "n1"); !errors.Is(err, ErrNoCoordinator) {
+		t.Errorf("nobody known: %v", err)
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	away := NewCoordinators(func() []string { return []string{closed.Addr().String(), "192.0.2.1:1"} }, token, nil)
+	defer away.Close()
+	_, err = away.Resolve(t.Context(), "n1", "a", true)
+	for _, want := range []string{"resolve a: coordinator " + closed.Addr().String(), "192.0.2.1:1", "not on the loopback interface"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// committerBench is a committer on a store that notes every Txn and may hold
+// the first ones until more decisions wait.
+type committerBench struct {
+	*committer
+	store   *mem.Store
+	release chan struct{} // closed: Txns that hold may go on
+	arrived chan struct{} // one for each Txn that is held
+	end     context.CancelFunc
+
+	mu   sync.Mutex
+	txns []store.Txn
+	// fails refuses a Txn, lost forgets its answer; by a key that it writes.
+	fails map[string]error
+	lost  string
+}
+
+func writes(x store.Txn, key string) bool {
+	return slices.ContainsFunc(x.Then, func(o store.Op) bool { return o.Key == key })
+}
+
+const testLeaderKey = "/registry/leader/1"
+
+func newCommitterBench(t *testing.T, maxOps int) *committerBench {
+	t.Helper()
+	b := &committerBench{release: make(chan struct{}), arrived: make(chan struct{}), fails: map[string]error{}}
+	b.store = mem.Open(mem.Options{
+		MaxTxnOps: maxOps,
+		BeforeCommit: func(x store.Txn) error {
+			if writes(x, testLeaderKey) {
+				return nil
+			}
+			b.mu.Lock()
+			b.txns = append(b.txns, x)
+			b.mu.Unlock()
+			if strings.HasPrefix(x.Then[0].Key, "/held/") {
+				b.arrived <- struct{}{}
+				<-b.release
+			}
+			for key, err := range b.fails {
+				if writes(x, key) {
+					return err
+				}
+			}
+			return nil
+		},
+		AfterCommit: func(x store.Txn, _ store.TxnResult) error {
+			if writes(x, b.lost) {
+				return store.ErrUnknownOutcome
+			}
+			return nil
+		},
+	})
+	result, err := b.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(testLeaderKey, []byte("me"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.committer = newCommitter(b.store, store.CreateRevIs(testLeaderKey, result.Revision))
+	ctx, cancel := context.WithCancel(context.Background())
+	b.end = cancel
+	b.start(ctx)
+	t.Cleanup(func() {
+		cancel()
+		b.wait()
+		b.store.Close()
+	})
+	return b
+}
+
+// answered is what a decision was told.
+type answered struct {
+	Outcome  txn.Outcome
+	Revision resource.Revision
+	Err      error
+}
+
+// decide submits a decision that creates the keys; the answer comes over the
+// channel.
+func (b *committerBench) decide(d decision, keys ...string) <-chan answered {
+	done := make(chan answered, 2) // a second answer would be a fault
+	for _, k := range keys {
+		d.compares = append(d.compares, store.Absent(k))
+		d.ops = append(d.ops, store.Put(k, []byte("x")))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) { done <- answered{o, rev, err} }
+	b.submit(d)
+	return done
+}
+
+// crowd keeps the committer as busy as it gets while others are submitted, and
+// then lets it go on. It returns the answers to what it was busy with.
+func (b *committerBench) crowd(t *testing.T, others func()) []<-chan answered {
+	t.Helper()
+	var held []<-chan answered
+	for i := range inFlight {
+		held = append(held, b.decide(decision{}, fmt.Sprint("/held/", i)))
+		select {
+		case <-b.arrived:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("decision %d did not reach the store", i)
+		}
+	}
+	others()
+	close(b.release)
+	return held
+}
+
+func await(t *testing.T, c <-chan answered) answered {
+	t.Helper()
+	select {
+	case a := <-c:
+		return a
+	case <-time.After(20 * time.Second):
+		t.Fatal("no answer")
+		return answered{}
+	}
+}
+
+// sent are the numbers of writes of the Txns that others led to, ascending.
+func (b *committerBench) sent() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var n []int
+	for _, x := range b.txns[inFlight:] {
+		n = append(n, len(x.Then))
+	}
+	slices.Sort(n)
+	return n
+}
+
+func TestDecisionsThatWaitShareATxn(t *testing.T) {
+	b := newCommitterBench(t, 100)
+	var rest []<-chan answered
+	b.crowd(t, func() {
+		for i := range 5 {
+			rest = append(rest, b.decide(decision{compares: []store.Compare{store.Absent("/shared")}}, fmt.Sprint("/rest/", i)))
+		}
+	})
+	var revision resource.Revision
+	for _, c := range rest {
+		a := await(t, c)
+		if a.Outcome != txn.Landed || a.Err != nil || a.Revision == 0 || revision != 0 && a.Revision != revision {
+			t.Errorf("answer %+v, the one before was at %d", a, revision)
+		}
+		revision = a.Revision
+	}
+	if diff := cmp.Diff([]int{5}, b.sent()); diff != "" {
+		t.Errorf("writes per Txn (-want +got):\n%s", diff)
+	}
+	if shared := b.txns[inFlight]; len(shared.If) != 1+1+5 || shared.If[0].Key != testLeaderKey {
+		t.Errorf("the shared Txn compares %v: want the leader's key, and the equal compare once", shared.If)
+	}
+}
+
+func TestAFailedCompareIsItsOwnDecisionsAlone(t *testing.T) {
+	b := newCommitterBench(t, 100)
+	var good, bad, other <-chan answered
+	b.crowd(t, func() {
+		good = b.decide(decision{}, "/good")
+		bad = b.decide(decision{compares: []store.Compare{store.Absent(testLeaderKey)}}, "/bad")
+		other = b.decide(decision{}, "/other")
+	})
+	if a := await(t, good); a.Outcome != txn.Landed {
+		t.Errorf("good: %+v", a)
+	}
+	if a := await(t, bad); a.Outcome != txn.Conflict || a.Err != nil {
+		t.Errorf("bad: %+v", a)
+	}
+	if a := await(t, other); a.Outcome != txn.Landed {
+		t.Errorf("other: %+v", a)
+	}
+	if diff := cmp.Diff([]int{1, 1, 1, 3}, b.sent()); diff != "" {
+		t.Errorf("writes per Txn (-want +got):\n%s", diff)
+	}
+}
+
+func TestADeposedLeaderWritesNothingButFences(t *testing.T) {
+	b := newCommitterBench(t, 100)
+	var late, fence <-chan answered
+	held := b.crowd(t, func() {
+		if _, err := b.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(testLeaderKey)}}); err != nil {
+			t.Fatal(err)
+		}
+		late = b.decide(decision{}, "/late")
+		fence = b.decide(decision{anyEpoch: true}, "/fence")
+	})
+	for _, c := range append(held, late) {
+		if a := await(t, c); a.Outcome != txn.Conflict {
+			t.Errorf("%+v, want a conflict", a)
+		}
+	}
+	if a := await(t, fence); a.Outcome != txn.Landed {
+		t.Errorf("fence: %+v", a)
+	}
+}
+
+func TestFencesGoAlone(t *testing.T) {
+	b := newCommitterBench(t, 100)
+	var all []<-chan answered
+	b.crowd(t, func() {
+		for i, anyEpoch := range []bool{false, false, true, true, false} {
+			all = append(all, b.decide(decision{anyEpoch: anyEpoch}, fmt.Sprint("/k/", i)))
+		}
+	})
+	for _, c := range all {
+		if a := await(t, c); a.Outcome != txn.Landed {
+			t.Errorf("%+v", a)
+		}
+	}
+	if diff := cmp.Diff([]int{1, 1, 1, 2}, b.sent()); diff != "" {
+		t.Errorf("writes per Txn (-want +got):\n%s", diff)
+	}
+}
+
+func TestABatchIsSplitAtTheLimit(t *testing.T) {
+	b := newCommitterBench(t, 8)
+	var all []<-chan answered
+	b.crowd(t, func() {
+		for i := range 5 {
+			k := fmt.Sprint("/k/", i)
+			all = append(all, b.decide(decision{}, k+"a", k+"b", k+"c"))
+		}
+	})
+	for i, c := range all {
+		if a := await(t, c); a.Outcome != txn.Landed {
+			t.Errorf("decision %d: %+v", i, a)
+		}
+	}
+	if diff := cmp.Diff([]int{3, 6, 6}, b.sent()); diff != "" {
+		t.Errorf("writes per Txn (-want +got):\n%s", diff)
+	}
+}
+
+func TestADecisionThatIsTooLargeIsRefusedAlone(t *testing.T) {
+	b := newCommitterBench(t, 4)
+	var large, small <-chan answered
+	b.crowd(t, func() {
+		large = b.decide(decision{}, "/a", "/b", "/c", "/d")
+		small = b.decide(decision{}, "/e")
+	})
+	var tooMany *store.TooManyOpsError
+	if a := await(t, large); a.Outcome != txn.Conflict || !errors.As(a.Err, &tooMany) || tooMany.Ops != 5 || tooMany.Limit != 4 {
+		t.Errorf("large: %+v", a)
+	}
+	if a := await(t, small); a.Outcome != txn.Landed {
+		t.Errorf("small: %+v", a)
+	}
+}
+
+func TestADefiniteErrorOfABatchIsItsOwnDecisionsAlone(t *testing.T) {
+	b := newCommitterBench(t, 100)
+	b.fails["/bad"] = store.ErrNoSpace
+	var good, bad <-chan answered
+	b.crowd(t, func() {
+		good = b.decide(decision{}, "/good")
+		bad = b.decide(decision{}, "/bad")
+	})
+	if a := await(t, good); a.Outcome != txn.Landed {
+		t.Errorf("good: %+v", a)
+	}
+	if a := await(t, bad); a.Outcome != txn.Conflict || !errors.Is(a.Err, store.ErrNoSpace) {
+		t.Errorf("bad: %+v", a)
+	}
+}
+
+func TestAnUnknownOutcomeIsEveryDecisionsAndNotRepeated(t *testing.T) {
+	for name, landed := range map[string]bool{"it had landed": true, "it was lost": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newCommitterBench(t, 100)
+			if landed {
+				b.lost = "/one"
+			} else {
+				b.fails["/one"] = fmt.Errorf("send: %w", store.ErrUnknownOutcome)
+			}
+			var one, two <-chan answered
+			b.crowd(t, func() { one, two = b.decide(decision{}, "/one"), b.decide(decision{}, "/two") })
+			for _, c := range []<-chan answered{one, two} {
+				if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, store.ErrUnknownOutcome) {
+					t.Errorf("%+v, want Unknown", a)
+				}
+			}
+			if a := await(t, b.decide(decision{}, "/three")); a.Outcome != txn.Landed {
+				t.Errorf("the next one: %+v", a)
+			}
+			if diff := cmp.Diff([]int{1, 2}, b.sent()); diff != "" {
+				t.Errorf("writes per Txn (-want +got):\n%s", diff)
+			}
+			if _, found, _, _ := b.store.Get(t.Context(), "/one"); found != landed {
+				t.Errorf("the store has it: %t", found)
+			}
+		})
+	}
+}
+
+func TestWhatWaitsWhenTheTermEndsIsUnknown(t *testing.T) {
+	b := newCommitterBench(t, 100)
+	var rest []<-chan answered
+	held := b.crowd(t, func() {
+		for i := range 3 {
+			rest = append(rest, b.decide(decision{anyEpoch: true}, fmt.Sprint("/k/", i)))
+		}
+		b.end()
+	})
+	for _, c := range append(rest, held...) {
+		if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, context.Canceled) {
+			t.Errorf("%+v, want Unknown", a)
+		}
+	}
+	b.wait()
+	for i, c := range rest {
+		if len(c) > 0 {
+			t.Errorf("decision %d was answered twice: %+v", i, <-c)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package rpc_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/resource"
+)
+
+type beats = grpc.BidiStreamingClient[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]
+
+// serve starts a coordinator's heartbeats and returns a stream to them. heard,
+// if not nil, is told as the coordinator is.
+func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, resource.Vector)) beats {
+	t.Helper()
+	l := bufconn.Listen(64 << 10)
+	server := grpc.NewServer()
+	schedulerv1.RegisterNodeAgentServer(server, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: heard})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		server.Serve(l) //nolint:errcheck // it ends with Stop
+	}()
+	conn, err := grpc.NewClient("passthrough:///c1", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		server.Stop()
+		<-served
+	})
+	stream, err := schedulerv1.NewNodeAgentClient(conn).Heartbeat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+func beat(t *testing.T, stream beats, r *schedulerv1.HeartbeatRequest) *schedulerv1.HeartbeatResponse {
+	t.Helper()
+	if err := stream.Send(r); err != nil {
+		t.Fatal(err)
+	}
+	response, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+var alive = &schedulerv1.HeartbeatRequest{NodeId: "n1"}
+
+func TestHeartbeatsKeepTheLeaseAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, s := open(t, mem.Options{})
+		register(t, server, first)
+		stream := serve(t, s, nil)
+		if r := beat(t, stream, alive); r.GetLeaseDurationSeconds() != 40 || len(r.GetDirectives()) > 0 {
+			t.Errorf("answer %v", r)
+		}
+		lease, kv := get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+		if lease.Coordinator != "c1" || kv.Lease == 0 {
+			t.Errorf("lease %+v on %d", lease, kv.Lease)
+		}
+		for range 5 {
+			time.Sleep(30 * time.Second) // of the bubble's clock
+			beat(t, stream, alive)
+		}
+		if _, again := get[store.NodeLease](t, s, store.NodeLeaseKey("n1")); again.ModRev != kv.ModRev {
+			t.Errorf("the lease was made anew at %d", again.ModRev)
+		}
+		time.Sleep(rpc.NodeLeaseTTL + time.Second)
+		if _, found, _, _ := s.Get(t.Context(), store.NodeLeaseKey("n1")); found {
+			t.Error("the lease outlived its node's silence")
+		}
+		beat(t, stream, alive)
+		get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+		stream.CloseSend()
+	})
+}
+
+func TestAnUnknownNodeIsToldToRegister(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	stream := serve(t, s, nil)
+	if r := beat(t, stream, alive); len(r.GetDirectives()) != 1 || r.GetDirectives()[0].GetType() != "register" {
+		t.Errorf("answer %v, want the directive to register", r)
+	}
+	register(t, server, first)
+	if r := beat(t, stream, alive); len(r.GetDirectives()) > 0 {
+		t.Errorf("answer %v after the registration", r)
+	}
+	get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+}
+
+func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
+	cases := map[string]func(s *mem.Store) error{
+		"the store did not answer": func(*mem.Store) error { return store.ErrUnknownOutcome },
+		"the node registered in between": func(s *mem.Store) error {
+			i := store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j2", BootID: "b"}}
+			_, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{store.Put(store.NodeIdentityKey("n1"), store.MustEncode(i))}})
+			return err
+		},
+	}
+	for name, fault := range cases {
+		t.Run(name, func(t *testing.T) {
+			var s *mem.Store
+			left := 1
+			server, s := open(t, mem.Options{BeforeCommit: func(x store.Txn) error {
+				if x.Then[0].Key == store.NodeLeaseKey("n1") && left > 0 {
+					left--
+					return fault(s)
+				}
+				return nil
+			}})
+			register(t, server, first)
+			stream := serve(t, s, nil)
+			if r := beat(t, stream, alive); len(r.GetDirectives()) > 0 {
+				t.Errorf("a registered node is told %v", r.GetDirectives())
+			}
+			if _, found, _, _ := s.Get(t.Context(), store.NodeLeaseKey("n1")); found {
+				t.Fatal("the first lease was written")
+			}
+			beat(t, stream, alive)
+			get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+		})
+	}
+}
+
+func TestHeartbeatsAreHeard(t *testing.T) {
+	_, s := open(t, mem.Options{})
+	heard := make(chan resource.Vector, 2)
+	stream := serve(t, s, func(_ resource.NodeID, usage resource.Vector) { heard <- usage })
+	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1500, MemoryBytes: -1}})
+	beat(t, stream, alive)
+	if diff := cmp.Diff(resource.Vector{resource.CPU: 1500, resource.Memory: 0}, <-heard); diff != "" {
+		t.Errorf("usage (-want +got):\n%s", diff)
+	}
+	if usage := <-heard; usage != nil {
+		t.Errorf("usage %v where none was told", usage)
+	}
+}
+
+func TestAStreamIsOfOneNode(t *testing.T) {
+	for name, second := range map[string]string{"another node": "n2", "no node": ""} {
+		t.Run(name, func(t *testing.T) {
+			_, s := open(t, mem.Options{})
+			stream := serve(t, s, nil)
+			beat(t, stream, alive)
+			if err := stream.Send(&schedulerv1.HeartbeatRequest{NodeId: second}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument {
+				t.Errorf("error %v, want InvalidArgument", err)
+			}
+		})
+	}
+}

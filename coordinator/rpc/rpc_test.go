@@ -1,0 +1,386 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/devices/fake"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+var (
+	quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+	first = resource.Incarnation{JournalID: "j1", BootID: "b1"}
+)
+
+// open returns a server on an empty store.
+func open(t *testing.T, o mem.Options) (*rpc.Server, *mem.Store) {
+	t.Helper()
+	s := mem.Open(o)
+	t.Cleanup(func() { s.Close() })
+	return &rpc.Server{Cluster: "c", Store: s, Logger: quiet}, s
+}
+
+func registration(t *testing.T, i resource.Incarnation) *musterv1.RegisterRequest {
+	t.Helper()
+	profile, err := fake.Lookup("gpu2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &musterv1.RegisterRequest{
+		Cluster: "c", NodeId: "n1", Incarnation: wire.ToIncarnation(i), AgentAddr: "10.0.0.1:7077", Version: "v1",
+		Host: wire.ToHost(wire.Host{
+			Hostname: "host-1", Topology: profile.Topology(), Inventory: profile.Inventory("n1"),
+			ReservedMemory: 1 << 30, Labels: map[string]string{"zone": "a"},
+		}),
+	}
+}
+
+func register(t *testing.T, s *rpc.Server, i resource.Incarnation) resource.Revision {
+	t.Helper()
+	r, err := s.Register(t.Context(), registration(t, i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resource.Revision(r.GetRevision())
+}
+
+func get[R store.Record](t *testing.T, s *mem.Store, key string) (R, store.KV) {
+	t.Helper()
+	kv, found, _, err := s.Get(t.Context(), key)
+	if err != nil || !found {
+		t.Fatalf("get %s: found %t, %v", key, found, err)
+	}
+	r, err := store.Decode[R](key, kv.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, kv
+}
+
+func put(t *testing.T, s *mem.Store, ops ...store.Op) resource.Revision {
+	t.Helper()
+	r, err := s.Txn(t.Context(), store.Txn{Then: ops})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Revision
+}
+
+func TestRegisterRecordsTheHost(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	var told store.NodeSpec
+	server.Registered = func(node resource.NodeID, spec store.NodeSpec, rev resource.Revision) { told = spec }
+	revision := register(t, server, first)
+	identity, kv := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1"))
+	if kv.ModRev != revision || identity != (store.NodeIdentity{Incarnation: first}) {
+		t.Errorf("identity %+v at %d, the answer says %d", identity, kv.ModRev, revision)
+	}
+	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	if diff := cmp.Diff(spec, told); diff != "" {
+		t.Errorf("told (-stored +told):\n%s", diff)
+	}
+	if spec.Hostname != "host-1" || spec.AgentAddr != "10.0.0.1:7077" || spec.Version != "v1" || spec.Labels["zone"] != "a" ||
+		spec.Topology.GPUs != 2 || spec.Capacity[resource.GPU] != 2000 ||
+		spec.Capacity[resource.Memory]-spec.Allocatable[resource.Memory] != 1<<30 {
+		t.Errorf("spec %+v", spec)
+	}
+}
+
+func TestTheSameIncarnationKeepsItsRegistration(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	revision := register(t, server, first)
+	request := registration(t, first)
+	request.AgentAddr = "10.0.0.2:7077"
+	again, err := server.Register(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resource.Revision(again.GetRevision()) != revision {
+		t.Errorf("registered at %d, before at %d", again.GetRevision(), revision)
+	}
+	if _, kv := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1")); kv.ModRev != revision {
+		t.Errorf("the identity was written again, at %d", kv.ModRev)
+	}
+	if spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1")); spec.AgentAddr != "10.0.0.2:7077" {
+		t.Errorf("the address is %s", spec.AgentAddr)
+	}
+}
+
+func TestANewIncarnationIsANewRegistration(t *testing.T) {
+	for name, next := range map[string]resource.Incarnation{
+		"after a boot":       {JournalID: "j1", BootID: "b2"},
+		"with a new journal": {JournalID: "j2", BootID: "b1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, _ := open(t, mem.Options{})
+			before := register(t, server, first)
+			after := register(t, server, next)
+			if after <= before {
+				t.Errorf("registered at %d, before at %d", after, before)
+			}
+			if back := register(t, server, first); back <= after {
+				t.Errorf("an earlier incarnation came back at %d, want after %d", back, after)
+			}
+		})
+	}
+}
+
+func TestAFencedIncarnationRegistersAnew(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	register(t, server, first)
+	fenced := put(t, s, store.Put(store.NodeIdentityKey("n1"), store.MustEncode(store.NodeIdentity{Incarnation: first, Fenced: true})))
+	if after := register(t, server, first); after <= fenced {
+		t.Errorf("registered at %d, fenced at %d", after, fenced)
+	}
+	if identity, _ := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1")); identity.Fenced {
+		t.Error("still fenced")
+	}
+}
+
+func TestRegisterKeepsWhatOperatorsSet(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	register(t, server, first)
+	key := store.NodeSpecKey("n1")
+	spec, _ := get[store.NodeSpec](t, s, key)
+	spec.Taints, spec.Unschedulable = []store.Taint{{Key: "k", Effect: "NoSchedule"}}, true
+	put(t, s, store.Put(key, store.MustEncode(spec)))
+	register(t, server, resource.Incarnation{JournalID: "j1", BootID: "b2"})
+	after, _ := get[store.NodeSpec](t, s, key)
+	if diff := cmp.Diff(spec, after); diff != "" {
+		t.Errorf("spec (-before +after):\n%s", diff)
+	}
+}
+
+func TestRegisterTriesAgainWhenAnOperatorWasFaster(t *testing.T) {
+	var s *mem.Store
+	var once sync.Once
+	key := store.NodeSpecKey("n1")
+	server, s := open(t, mem.Options{BeforeCommit: func(x store.Txn) error {
+		if len(x.If) > 0 {
+			once.Do(func() {
+				put(t, s, store.Put(key, store.MustEncode(store.NodeSpec{Unschedulable: true})))
+			})
+		}
+		return nil
+	}})
+	register(t, server, first)
+	if spec, _ := get[store.NodeSpec](t, s, key); !spec.Unschedulable || spec.Hostname != "host-1" {
+		t.Errorf("spec %+v, want both the operator's word and the host's", spec)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	cases := map[string]struct {
+		change func(*musterv1.RegisterRequest)
+		code   codes.Code
+		want   string
+	}{
+		"another cluster":     {func(r *musterv1.RegisterRequest) { r.Cluster = "d" }, codes.FailedPrecondition, `"d"`},
+		"no node":             {func(r *musterv1.RegisterRequest) { r.NodeId = "" }, codes.InvalidArgument, "node_id"},
+		"a long name":         {func(r *musterv1.RegisterRequest) { r.NodeId = strings.Repeat("n", 64) }, codes.InvalidArgument, "node_id"},
+		"no incarnation":      {func(r *musterv1.RegisterRequest) { r.Incarnation = nil }, codes.InvalidArgument, "incarnation"},
+		"half an incarnation": {func(r *musterv1.RegisterRequest) { r.Incarnation.BootId = "" }, codes.InvalidArgument, "boot_id"},
+		"no host":             {func(r *musterv1.RegisterRequest) { r.Host = nil }, codes.InvalidArgument, "host"},
+		"more memory reserved than there is": {func(r *musterv1.RegisterRequest) { r.Host.ReservedMemory = 1 << 60 },
+			codes.InvalidArgument, "n1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server, s := open(t, mem.Options{})
+			request := registration(t, first)
+			c.change(request)
+			_, err := server.Register(t.Context(), request)
+			if status.Code(err) != c.code || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %s with %s in it", err, c.code, c.want)
+			}
+			if kvs, _, _ := s.Range(context.Background(), "/", store.RangeOptions{}); len(kvs) > 0 {
+				t.Errorf("something was written: %v", kvs)
+			}
+		})
+	}
+}
+
+func TestAStoreThatFailsIsUnavailable(t *testing.T) {
+	server, _ := open(t, mem.Options{AfterCommit: func(store.Txn, store.TxnResult) error { return store.ErrUnknownOutcome }})
+	if _, err := server.Register(t.Context(), registration(t, first)); status.Code(err) != codes.Unavailable {
+		t.Errorf("error %v, want Unavailable", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := server.Register(ended, registration(t, first)); status.Code(err) != codes.Canceled {
+		t.Errorf("error %v, want Canceled", err)
+	}
+}
+
+// record is a COMMITTED record of two members on n1 and one on n2.
+func record(tx resource.TxID) store.TxRecord {
+	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
+	return store.TxRecord{
+		State: store.TxCommitted, Epoch: 7, UnitUID: "u", Unit: store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: "a"},
+		GraceSeconds: 30,
+		Members: []store.Member{
+			{Member: 2, Node: "n1", Incarnation: first, Assignment: a}, {Member: 1, Node: "n2"}, {Member: 0, Node: "n1", Incarnation: first},
+		},
+	}
+}
+
+func newTx() resource.TxID { return resource.NewTxID("u", 7, 1, resource.Nonce{1}) }
+
+func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	tx := newTx()
+	index := store.MustEncode(store.NodeTx{Members: []int{0, 2}})
+	at := put(t, s, store.Put(store.TxKey(tx), store.MustEncode(record(tx))), store.Put(store.NodeTxKey("n1", tx), index))
+	put(t, s, store.Put(store.NodeTxKey("n1", resource.NewTxID("u", 7, 2, resource.Nonce{})), index)) // its record is gone
+	put(t, s, store.Put(store.NodeTxKey("n10", tx), index))                                           // another node
+	got, err := server.ReadNode(t.Context(), &musterv1.ReadNodeRequest{NodeId: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &musterv1.ReadNodeResponse{Revision: int64(at) + 2, Records: []*musterv1.Record{{
+		Tx: string(tx), Unit: "u", Epoch: 7, State: musterv1.Record_COMMITTED, GraceMillis: 30_000, Revision: int64(at),
+		Incarnation: wire.ToIncarnation(first),
+		Members:     []*musterv1.MemberAssignment{wire.ToMember(0, resource.Assignment{}), wire.ToMember(2, record(tx).Members[0].Assignment)},
+	}}}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if none, err := server.ReadNode(t.Context(), &musterv1.ReadNodeRequest{NodeId: "n3"}); err != nil || len(none.GetRecords()) > 0 {
+		t.Errorf("a node without records: %v, %v", none, err)
+	}
+	if _, err := server.ReadNode(t.Context(), &musterv1.ReadNodeRequest{}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no node: error %v", err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	cases := map[string]struct {
+		state store.TxState // "" = absent
+		fence bool
+		want  musterv1.Record_State
+	}{
+		"absent stays undecided without a fence": {"", false, musterv1.Record_ABSENT},
+		"absent becomes aborted by a fence":      {"", true, musterv1.Record_ABORTED},
+		"a fence does not touch COMMITTED":       {store.TxCommitted, true, musterv1.Record_COMMITTED},
+		"a fence does not touch EVICTING":        {store.TxEvicting, true, musterv1.Record_EVICTING},
+		"a fence does not touch RELEASING":       {store.TxReleasing, true, musterv1.Record_RELEASING},
+		"a fence does not touch RELEASED":        {store.TxReleased, true, musterv1.Record_RELEASED},
+		"a fence does not touch ABORTED":         {store.TxAborted, true, musterv1.Record_ABORTED},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server, s := open(t, mem.Options{})
+			tx := newTx()
+			var at resource.Revision
+			if c.state != "" {
+				r := record(tx)
+				r.State = c.state
+				at = put(t, s, store.Put(store.TxKey(tx), store.MustEncode(r)))
+			}
+			request := &musterv1.ResolveRequest{NodeId: "n1", Tx: string(tx), Fence: c.fence}
+			got, err := server.Resolve(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.GetRecord().GetState() != c.want || got.GetRecord().GetTx() != string(tx) {
+				t.Errorf("%v, want %s", got, c.want)
+			}
+			kv, found, _, _ := s.Get(t.Context(), store.TxKey(tx))
+			if found != (c.state != "" || c.fence) || at != 0 && kv.ModRev != at {
+				t.Errorf("the record is at %d (found %t), before at %d", kv.ModRev, found, at)
+			}
+			again, err := server.Resolve(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.fence {
+				if diff := cmp.Diff(got, again, protocmp.Transform()); diff != "" {
+					t.Errorf("asked again (-first +second):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestACommitThatIsFasterThanTheFenceWins(t *testing.T) {
+	tx := newTx()
+	var s *mem.Store
+	server, s := open(t, mem.Options{BeforeCommit: func(x store.Txn) error {
+		if len(x.If) > 0 { // the fence, on its way
+			put(t, s, store.Put(store.TxKey(tx), store.MustEncode(record(tx))))
+		}
+		return nil
+	}})
+	got, err := server.Resolve(t.Context(), &musterv1.ResolveRequest{NodeId: "n2", Tx: string(tx), Fence: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := got.GetRecord(); r.GetState() != musterv1.Record_COMMITTED || len(r.GetMembers()) != 1 || r.GetMembers()[0].GetMember() != 1 {
+		t.Errorf("%v, want COMMITTED with member 1", r)
+	}
+}
+
+func TestManyFencesMakeOneRecord(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	tx := newTx()
+	var wg sync.WaitGroup
+	states := make([]musterv1.Record_State, 8)
+	for i := range states {
+		wg.Go(func() {
+			r, err := server.Resolve(t.Context(), &musterv1.ResolveRequest{NodeId: "n1", Tx: string(tx), Fence: true})
+			if err == nil {
+				states[i] = r.GetRecord().GetState()
+			}
+		})
+	}
+	wg.Wait()
+	for i, state := range states {
+		if state != musterv1.Record_ABORTED {
+			t.Errorf("answer %d is %s", i, state)
+		}
+	}
+	if _, kv := get[store.TxRecord](t, s, store.TxKey(tx)); kv.CreateRev != kv.ModRev {
+		t.Errorf("the record was created at %d and written again at %d", kv.CreateRev, kv.ModRev)
+	}
+}
+
+func TestResolveOfAnUnknownFenceIsNoAnswer(t *testing.T) {
+	server, _ := open(t, mem.Options{AfterCommit: func(store.Txn, store.TxnResult) error { return store.ErrUnknownOutcome }})
+	request := &musterv1.ResolveRequest{NodeId: "n1", Tx: string(newTx()), Fence: true}
+	if _, err := server.Resolve(t.Context(), request); status.Code(err) != codes.Unavailable {
+		t.Errorf("error %v, want Unavailable", err)
+	}
+	// It had landed: asked again, that is the answer.
+	if r, err := server.Resolve(t.Context(), request); err != nil || r.GetRecord().GetState() != musterv1.Record_ABORTED {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	server, _ := open(t, mem.Options{BeforeCommit: func(store.Txn) error { return errors.New("nothing may be written") }})
+	for name, r := range map[string]*musterv1.ResolveRequest{
+		"no node":                   {Tx: string(newTx()), Fence: true},
+		"no transaction":            {NodeId: "n1", Fence: true},
+		"what is not a transaction": {NodeId: "n1", Tx: "../../leader", Fence: true},
+	} {
+		if _, err := server.Resolve(t.Context(), r); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: error %v, want InvalidArgument", name, err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Package docs_test keeps the documents true where a machine can tell: links
+// lead somewhere, examples are the golden files, make targets exist.
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the module's folder, from this one.
+var root = filepath.Join("..", "..")
+
+// documents lists every Markdown file outside testdata and hidden folders.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != root && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"bin", "testdata"}, d.Name())) {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(name) == ".md" {
+			all[name] = read(t, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	for name, text := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+			}
+		}
+	}
+}
+
+func TestNamedFilesOfTheTreeExist(t *testing.T) {
+	named := regexp.MustCompile(`\b(?:examples|systemd|docs|test|tools)/[A-Za-z0-9_./-]*\.(?:yaml|service|md|go|sh|mod|json)\b`)
+	for name, text := range documents(t) {
+		for _, path := range named.FindAllString(text, -1) {
+			at := []string{filepath.Join(root, path), filepath.Join(filepath.Dir(name), path)}
+			if !slices.ContainsFunc(at, func(p string) bool { _, err := os.Stat(p); return err == nil }) {
+				t.Errorf("%s names %s, which does not exist", name, path)
+			}
+		}
+	}
+}
+
+func TestMakeTargetsExist(t *testing.T) {
+	makefile := read(t, filepath.Join(root, "Makefile"))
+	target := regexp.MustCompile("(?m)(?:^|`|; |&& )make ([a-z][a-z-]*)")
+	for name, text := range documents(t) {
+		for _, m := range target.FindAllStringSubmatch(text, -1) {
+			if !regexp.MustCompile(`(?m)^` + m[1] + `:`).MatchString(makefile) {
+				t.Errorf("%s says make %s, which is no target", name, m[1])
+			}
+		}
+	}
+}
+
+func TestTheStoresExamplesAreItsGoldenFiles(t *testing.T) {
+	text := read(t, filepath.Join(root, "docs", "store.md"))
+	files, err := filepath.Glob(filepath.Join(root, "coordinator", "store", "testdata", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d golden files, %v", len(files), err)
+	}
+	for _, file := range files {
+		if golden := strings.TrimSpace(read(t, file)); !strings.Contains(text, "\n"+golden+"\n") {
+			t.Errorf("docs/store.md lacks the value of %s:\n%s", file, golden)
+		}
+	}
+}
+
+func TestTheInspectPictureIsAGoldenFile(t *testing.T) {
+	picture := read(t, filepath.Join(root, "agent", "inspect", "testdata", "gpu-host.txt"))
+	if !strings.Contains(read(t, filepath.Join(root, "docs", "inspect.md")), strings.TrimSpace(picture)) {
+		t.Error("docs/inspect.md does not show agent/inspect/testdata/gpu-host.txt")
+	}
+}

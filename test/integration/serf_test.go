@@ -1,0 +1,97 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serfCLI returns the stock serf program: of PATH, or built from tools/go.mod.
+func serfCLI(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("serf"); err == nil {
+		return path
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "serf")
+	command := exec.Command("go", "build", "-o", path, "github.com/hashicorp/serf/cmd/serf")
+	command.Dir = filepath.Join(root, "tools")
+	if output, err := command.CombinedOutput(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s: %v\n%s", command, err, output)
+		}
+		t.Skipf("the stock serf program is neither on PATH nor could it be built from tools/go.mod: %v\n%s", err, output)
+	}
+	return path
+}
+
+func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
+	t.Parallel()
+	program := serfCLI(t)
+	c := startCluster(t, 3)
+	gossip := c.agents[1].settings["gossip"].(settings)
+	rpc := "-rpc-addr=" + gossip["serfRPC"].(string)
+	serf := func(args ...string) (string, int) {
+		t.Helper()
+		stdout, stderr, code := execute(t, nil, program, args...)
+		return stdout + stderr, code
+	}
+	eventually(t, patience, "serf members lists all four", func() error {
+		out, code := serf("members", rpc, "-rpc-auth="+clusterToken)
+		if code != 0 {
+			return fmt.Errorf("code %d: %s", code, out)
+		}
+		lines := map[string]string{}
+		for line := range strings.Lines(out) {
+			if fields := strings.Fields(line); len(fields) > 0 {
+				lines[fields[0]] = line
+			}
+		}
+		want := map[string][]string{"c1": {"alive", "role=coordinator", "addr=" + c.grpc, c.serf}}
+		for _, a := range c.agents {
+			want[a.name] = []string{"alive", "role=agent", "addr=" + a.settings["listen"].(string)}
+		}
+		for name, words := range want {
+			for _, word := range words {
+				if !strings.Contains(lines[name], word) {
+					return fmt.Errorf("the line of %s has no %q:\n%s", name, word, out)
+				}
+			}
+		}
+		if len(lines) != len(want) {
+			return fmt.Errorf("%d members, want %d:\n%s", len(lines), len(want), out)
+		}
+		return nil
+	})
+	c.submit(gang("training", 1, gpus(8)))
+	c.awaitRunning("training")
+	eventually(t, patience, "serf query capacity tells what is free", func() error {
+		out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "capacity")
+		if code != 0 {
+			return fmt.Errorf("code %d: %s", code, out)
+		}
+		for _, a := range c.agents {
+			if !strings.Contains(out, "Response from '"+a.name+"'") {
+				return fmt.Errorf("no answer of %s:\n%s", a.name, out)
+			}
+		}
+		return nil
+	})
+	if out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "queue"); code != 0 || !strings.Contains(out, "Response from 'c1'") {
+		t.Errorf("serf query queue ends with code %d:\n%s", code, out)
+	}
+	for whose, auth := range map[string][]string{"a wrong token": {"-rpc-auth=0123456789abcdef-wrong"}, "no token": nil} {
+		for _, verb := range [][]string{{"members", rpc}, {"query", rpc, "-timeout=1s", "capacity"}, {"leave", rpc}} {
+			if out, code := serf(append(verb[:2:2], append(auth, verb[2:]...)...)...); code == 0 {
+				t.Errorf("serf %s with %s is let in:\n%s", verb[0], whose, out)
+			}
+		}
+	}
+	c.awaitNodes(3) // nobody left
+}
