@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/journal"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/rpcauth"
 )
 
 // faults is a folder whose disk can be made to fail.
@@ -218,5 +219,38 @@ func TestAJournalThatIsMostlyHistoryIsCompacted(t *testing.T) {
 	mustBe(t, again, musterv1.Reply_HELD)
 	if strings.Join(uuids(again), " ") != strings.Join(uuids(held), " ") {
 		t.Errorf("after compaction %v, before %v", uuids(again), uuids(held))
+	}
+}
+
+func TestASecondAgentOnTheFolderIsRefused(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	_, err := agent.New(r.config())
+	if err == nil || !strings.Contains(err.Error(), journal.ErrLocked.Error()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadArgumentsAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*agent.Config, *agent.Deps)
+		want   string
+	}{
+		"no cluster":             {func(c *agent.Config, _ *agent.Deps) { c.Cluster = "" }, `cluster ""`},
+		"no folder":              {func(c *agent.Config, _ *agent.Deps) { c.DataDir = "" }, "no data folder"},
+		"no token":               {func(_ *agent.Config, d *agent.Deps) { d.Token = rpcauth.Token{} }, "no cluster token"},
+		"no boot id":             {func(_ *agent.Config, d *agent.Deps) { d.Discovered.BootID = "" }, "boot id"},
+		"a reserved CPU too far": {func(c *agent.Config, _ *agent.Deps) { c.ReservedCPUs.Add(4000) }, "reserved cpu 4000"},
+		"too much reserved":      {func(c *agent.Config, _ *agent.Deps) { c.ReservedMemory = 1 << 60 }, "reserved memory"},
+		"a public address":       {func(c *agent.Config, d *agent.Deps) { d.Listener = nil; c.Listen = "0.0.0.0:0" }, `listen: address "0.0.0.0:0"`},
+		"metrics nobody gathers": {func(c *agent.Config, _ *agent.Deps) { c.MetricsListen = "127.0.0.1:0" }, "nothing gathers metrics"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.tune = c.change
+			if _, err := agent.New(r.config()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 }

@@ -57,6 +57,7 @@ type store struct {
 	registered int  // calls of Register
 	resolved   int  // calls of Resolve
 	away       bool // answers Unavailable
+	refused    int  // calls while away
 	beats      chan *schedulerv1.HeartbeatRequest
 	directives chan *schedulerv1.HeartbeatResponse
 }
@@ -71,6 +72,7 @@ func newStore() *store {
 func (s *store) enter() error {
 	s.mu.Lock()
 	if s.away {
+		s.refused++
 		s.mu.Unlock()
 		return status.Error(codes.Unavailable, "the coordinator is away")
 	}

@@ -55,6 +55,25 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 // Leading reports whether this coordinator leads now.
 func (c *Coordinator) Leading() bool { return c.term.Load() != nil }
 
+// Alive asks the present term's loop for a sign of life; ctx bounds the wait. A
+// coordinator that does not lead is alive.
+func (c *Coordinator) Alive(ctx context.Context) error {
+	l := c.term.Load()
+	if l == nil {
+		return nil
+	}
+	answered := make(chan struct{})
+	go l.post(func() { close(answered) })
+	select {
+	case <-answered:
+		return nil
+	case <-l.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("coordinator %s: its loop does not answer: %w", c.config.ID, ctx.Err())
+	}
+}
+
 // AgentSeen tells where a node's agent serves; gossip is the source. It is
 // never believed beyond that: the agent has to prove itself on its stream.
 func (c *Coordinator) AgentSeen(node resource.NodeID, addr string) {

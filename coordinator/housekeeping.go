@@ -30,6 +30,12 @@ func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
 	}
 	l.requestLease = lease.ID
 	t := store.Txn{If: []store.Compare{term.Held()}}
+	for _, name := range l.quota.Limited() {
+		if l.config.Namespaces[name].Hard == nil { // no longer configured
+			t.Then = append(t.Then, store.Delete(store.QuotaLimitKey(name)))
+			l.quota.SetLimit(name, nil)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
 		ns := l.config.namespace(name)
 		if ns.Hard == nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -89,9 +90,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		keep(configfile.CheckRemote(fmt.Sprintf("gossip.join[%d]", i), a))
 	}
 	for i, e := range c.EtcdEndpoints {
-		if e == "" {
-			keep(fmt.Errorf("etcdEndpoints[%d]: empty", i))
-		}
+		keep(checkEndpoint(fmt.Sprintf("etcdEndpoints[%d]", i), e, c.EtcdEndpoints[0]))
 	}
 	if ttl := time.Duration(c.LeaseTTL); ttl < time.Second || ttl > time.Minute {
 		keep(fmt.Errorf("leaseTTL: %s is outside 1s..1m", ttl))
@@ -114,6 +113,19 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
 		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, LeaseTTL: time.Duration(c.LeaseTTL),
 	}, level, errors.Join(errs...)
+}
+
+// checkEndpoint wants every endpoint to be like the first: https, or plain and
+// on loopback.
+func checkEndpoint(field, endpoint, first string) error {
+	secure := strings.HasPrefix(endpoint, "https://")
+	if secure != strings.HasPrefix(first, "https://") {
+		return fmt.Errorf("%s: %q: https and plain endpoints cannot be mixed (the first is %q)", field, endpoint, first)
+	}
+	if secure {
+		return nil
+	}
+	return configfile.CheckRemote(field, strings.TrimSuffix(strings.TrimPrefix(endpoint, "http://"), "/"))
 }
 
 func token(field, path, whose string) (rpcauth.Token, error) {

@@ -63,7 +63,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a capacity address elsewhere":   {"gossip: {capacityBind: '[::]:1'}", `gossip.capacityBind: address "[::]:1" is not on the loopback interface; without TLS use 127.0.0.1 or [::1]`},
 		"a join address without port":    {"gossip: {join: [x]}", `gossip.join[0]: "x": want HOST:PORT`},
 		"a join address with port 0":     {"gossip: {join: ['127.0.0.1:7946', '127.0.0.1:0']}", `gossip.join[1]: "127.0.0.1:0": port 0 cannot be reached`},
-		"an empty etcd endpoint":         {"etcdEndpoints: ['']", "etcdEndpoints[0]: empty"},
+		"an empty etcd endpoint":         {"etcdEndpoints: ['']", "etcdEndpoints[0]: \"\": want HOST:PORT"},
 		"a lease without unit":           {"leaseTTL: '5'", `duration "5": want a number and a unit, such as "10s" or "1m30s"`},
 		"a lease that is a number":       {"leaseTTL: 5", `duration 5: want text such as "10s"`},
 		"a lease out of range":           {"leaseTTL: 100ms", "leaseTTL: 100ms is outside 1s..1m"},

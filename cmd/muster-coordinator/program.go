@@ -143,9 +143,9 @@ func (p program) serve(cmd *cobra.Command, file string) error {
 	notify(dc.Logger, sdnotify.SdNotifyReady)
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
-	go watchdog(watch, dc.Logger)
+	go watchdog(watch, d, dc.Logger)
+	defer context.AfterFunc(ctx, func() { notify(dc.Logger, sdnotify.SdNotifyStopping) })()
 	err = d.Run(ctx)
-	notify(dc.Logger, sdnotify.SdNotifyStopping)
 	if err != nil {
 		return errFailed{err}
 	}
@@ -159,8 +159,8 @@ func notify(log *slog.Logger, state string) {
 	}
 }
 
-// watchdog tells systemd twice per interval that this process is alive.
-func watchdog(ctx context.Context, log *slog.Logger) {
+// watchdog tells systemd twice per interval that the coordinator's loop answers.
+func watchdog(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 	interval, err := sdnotify.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {
 		return
@@ -172,6 +172,13 @@ func watchdog(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			ask, cancel := context.WithTimeout(ctx, interval/2)
+			err := d.Alive(ask)
+			cancel()
+			if err != nil {
+				log.Error("watchdog_not_fed", "error", err)
+				continue
+			}
 			notify(log, sdnotify.SdNotifyWatchdog)
 		}
 	}

@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,13 +126,29 @@ func listen(field, address string) (net.Listener, error) {
 
 // open opens the embedded or the external store.
 func open(ctx context.Context, c Config) (store.Store, error) {
+	s, err := openEtcd(ctx, c)
+	if err != nil {
+		return nil, err // not a nil *etcd.Store in an interface that is not nil
+	}
+	return s, nil
+}
+
+func openEtcd(ctx context.Context, c Config) (*etcd.Store, error) {
 	if len(c.EtcdEndpoints) > 0 {
-		return etcd.Connect(ctx, etcd.Config{Endpoints: c.EtcdEndpoints, Logger: c.Logger})
+		return etcd.Connect(ctx, etcd.Config{Endpoints: c.EtcdEndpoints, TLS: tlsFor(c.EtcdEndpoints), Logger: c.Logger})
 	}
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("dataDir: %w", err)
 	}
 	return etcd.Embed(ctx, etcd.EmbedConfig{Dir: filepath.Join(c.DataDir, "etcd"), Logger: c.Logger})
+}
+
+// tlsFor is the system's trust for https endpoints, nil for plain ones.
+func tlsFor(endpoints []string) *tls.Config {
+	if strings.HasPrefix(endpoints[0], "https://") {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return nil
 }
 
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
@@ -186,6 +204,9 @@ func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }
 
 // Leading reports whether this coordinator serves as the leader.
 func (d *Daemon) Leading() bool { return d.coordinator.Leading() }
+
+// Alive reports whether the coordinator's loop answers within ctx.
+func (d *Daemon) Alive(ctx context.Context) error { return d.coordinator.Alive(ctx) }
 
 // Run serves until ctx ends or a server fails, then stops in order: clients
 // first, the store last.

@@ -54,6 +54,16 @@ func (l *Limits) SetLimit(group string, hard resource.Vector) {
 // Limit returns a copy of the group's limit, nil where there is none.
 func (l *Limits) Limit(group string) resource.Vector { return l.hard[group].Clone() }
 
+// Limited returns the groups that have a limit, in ascending order.
+func (l *Limits) Limited() []string {
+	groups := make([]string, 0, len(l.hard))
+	for g := range l.hard {
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, cmp.Compare)
+	return groups
+}
+
 // Used returns a copy of the group's usage.
 func (l *Limits) Used(group string) resource.Vector { return l.used[group].Clone() }
 

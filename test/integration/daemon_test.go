@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,6 +119,15 @@ func (d *daemon) refuses(code int, args []string, says ...string) {
 	}
 }
 
+// misconfigured is the exit code for a configuration that is refused: 1, and 2
+// of the agent, which counts it as wrong usage.
+func (d *daemon) misconfigured() int {
+	if d.program == "muster-agent" {
+		return 2
+	}
+	return 1
+}
+
 // write writes a file whole.
 func write(t *testing.T, path string, content []byte, mode os.FileMode) {
 	t.Helper()
@@ -135,7 +146,8 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// folder returns the content of every regular file below a folder.
+// folder returns the content of every regular file below a folder that stays
+// while it is read.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -144,6 +156,9 @@ func folder(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		files[strings.TrimPrefix(path, dir)] = string(content)
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 const stateVariable = "MUSTER_INTEGRATION_STATE"
 
 // programs are what is built.
-var programs = [...]string{"muster-agent", "muster-coordinator"}
+var programs = [...]string{"muster", "muster-agent", "muster-coordinator"}
 
 func TestMain(m *testing.M) {
 	code, err := run(m)

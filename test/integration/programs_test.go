@@ -28,13 +28,16 @@ func threeNodes(t *testing.T) *cluster {
 	return c
 }
 
-// assignmentFiles are what the agents tell launchers, by node and name.
+// assignmentFiles are what the agents tell launchers, by node and name; files
+// that are just being written do not count.
 func (c *cluster) assignmentFiles() map[string]string {
 	c.t.Helper()
 	all := map[string]string{}
 	for _, a := range c.agents {
 		for name, text := range folder(c.t, filepath.Join(a.dataDir, "assignments")) {
-			all[a.name+name] = text
+			if filepath.Ext(name) != ".tmp" {
+				all[a.name+name] = text
+			}
 		}
 	}
 	return all

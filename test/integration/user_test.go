@@ -150,6 +150,21 @@ func (u *user) allocations() []api.Allocation {
 	return list.Items
 }
 
+// awaitConfirmed waits until the agents have confirmed everything that runs.
+func (u *user) awaitConfirmed() {
+	u.t.Helper()
+	eventually(u.t, patience, "the agents confirm what runs", func() error {
+		for _, a := range u.allocations() {
+			for _, c := range a.Status.Conditions {
+				if c.Type == "Ready" && c.Status != "True" {
+					return fmt.Errorf("%s is not ready", a.Metadata.Name)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // holding is what one running member has.
 type holding struct {
 	Node        resource.NodeID

@@ -24,7 +24,8 @@ type app struct {
 	addr, token, namespace, output string
 	allNamespaces                  bool
 
-	client *sdk.Client // once connect has run
+	client         *sdk.Client // once connect has run
+	namespaceGiven bool        // on the command line
 }
 
 const defaultNamespace = "default"
@@ -36,6 +37,7 @@ const callTimeout = 30 * time.Second
 // context file) and builds the client. The file's token goes to the file's
 // address and to no other.
 func (a *app) connect() error {
+	a.namespaceGiven = a.namespace != ""
 	addr := cmp.Or(a.addr, a.Env("MUSTER_ADDR"))
 	token := cmp.Or(a.token, a.Env("MUSTER_TOKEN"))
 	if addr == "" || token == "" {
@@ -101,8 +103,10 @@ func (a *app) advise(ctx context.Context, err error) string {
 		server = a.client.Endpoint()
 	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return "interrupted"
+	case a.client == nil:
+		return err.Error()
 	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context file)", server, status.Message)
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -116,6 +116,11 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 
 	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
 		a.whyCommand(), a.cordonCommand(true), a.cordonCommand(false), a.versionCommand())
-	root.AddCommand(extra...)
+	for _, cmd := range extra {
+		if cmd.Args != nil {
+			cmd.Args = arguments(cmd.Args)
+		}
+		root.AddCommand(cmd)
+	}
 	return root
 }

@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/sdk"
+)
+
+func (a *app) describeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "describe KIND NAME…",
+		Short:   "Show everything about allocations, jobs or nodes",
+		Example: "  muster describe allocation cpu\n  muster describe node/n1",
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, names, err := parseTargets(args)
+			switch {
+			case err != nil:
+				return err
+			case len(names) == 0:
+				return usagef("name the %s to describe", k)
+			case a.allNamespaces:
+				return usagef("-A: name the namespace with -n")
+			}
+			if err := a.connect(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
+			defer cancel()
+			if !a.isTable() {
+				return a.getNamed(ctx, k, names)
+			}
+			for i, name := range names {
+				o, err := a.fetch(ctx, k, a.namespace, name, sdk.GetOptions{})
+				if err != nil {
+					return err
+				}
+				if i > 0 {
+					a.printf("\n")
+				}
+				if err := a.describe(ctx, o); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeTargets,
+	}
+}
+
+// describe prints one object and, where it waits, why.
+func (a *app) describe(ctx context.Context, o object) error {
+	switch {
+	case o.allocation != nil:
+		a.describeAllocation(o.allocation)
+	case o.job != nil:
+		if err := a.describeJob(ctx, o.job); err != nil {
+			return err
+		}
+	case o.node != nil:
+		a.describeNode(o.node)
+	}
+	if phase, _ := o.state(); phase != api.Pending && phase != api.Queued {
+		return nil
+	}
+	k, e, err := a.explain(ctx, string(o.kind())+"/"+o.meta().Name)
+	if err != nil {
+		return err
+	}
+	a.printf("\nWhy it waits:\n")
+	a.explanation(k, e)
+	return nil
+}
+
+// facts prints "name: value" lines; empty values are left out.
+func (a *app) facts(pairs ...string) {
+	t := &table{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			t.add(pairs[i]+":", pairs[i+1])
+		}
+	}
+	t.write(a.Stdout, "")
+}
+
+// section prints a title and a table, if it has rows.
+func (a *app) section(title string, t *table) {
+	if len(t.rows) > 1 {
+		a.printf("\n%s:\n", title)
+		t.write(a.Stdout, "  ")
+	}
+}
+
+func (a *app) describeAllocation(o *api.Allocation) {
+	s := &o.Status
+	a.facts(append(metaFacts(&o.Metadata),
+		"Job", memberOf(s),
+		"Phase", phaseOf(string(s.Phase), &o.Metadata),
+		"Message", s.Message,
+		"Node", nodeOf(s),
+		"Started", s.StartTime,
+		"Priority", priority(o.Spec.Priority, o.Spec.PriorityClass),
+		"Queue", o.Spec.Queue,
+		"Requests", amounts(o.Spec.Resources.Requests),
+		"Limits", amounts(o.Spec.Resources.Limits),
+		"Transaction", string(s.Transaction),
+	)...)
+	if g := grantOf(s); s.Assignment != nil {
+		a.printf("\nAssignment:\n")
+		t := &table{}
+		t.add("CPUs", g.cpus)
+		t.add("NUMA nodes", g.numa)
+		for _, m := range s.Assignment.Memory {
+			t.add("memory", fmt.Sprintf("%s on NUMA node %d", m.Bytes, m.Node))
+		}
+		for _, d := range s.Assignment.GPUs {
+			share := ""
+			if d.Milli != resource.WholeDevice {
+				share = fmt.Sprintf("%dm of ", d.Milli)
+			}
+			t.add(fmt.Sprintf("GPU %d", d.Index), strings.TrimSpace(fmt.Sprintf("%s%s %s", share, d.UUID, d.Model)))
+		}
+		t.write(a.Stdout, "  ")
+	}
+	a.section("Conditions", conditions(s.Conditions))
+}
+
+func memberOf(s *api.AllocationStatus) string {
+	if s.Job == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, member %d", s.Job, s.Member)
+}
+
+func metaFacts(m *api.ObjectMeta) []string {
+	return []string{
+		"Name", m.Name, "Namespace", m.Namespace, "UID", m.UID, "Labels", labels(m.Labels), "Annotations", labels(m.Annotations),
+		"Created", m.CreationTimestamp, "Deleted", m.DeletionTimestamp,
+	}
+}
+
+// amounts prints quantities in order of their names.
+func amounts(m map[resource.Name]string) string {
+	pairs := make([]string, 0, len(m))
+	for n, v := range m {
+		pairs = append(pairs, string(n)+" "+v)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ", ")
+}
+
+func conditions(list []api.Condition) *table {
+	t := newTable("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE")
+	for _, c := range list {
+		t.add(c.Type, c.Status, c.LastTransitionTime, c.Reason, c.Message)
+	}
+	return t
+}
+
+func (a *app) describeJob(ctx context.Context, o *api.Job) error {
+	first, growth, gang := api.JobUnits(o)
+	shape := fmt.Sprintf("%d, each by itself", o.Members())
+	if gang {
+		shape = fmt.Sprintf("%d, of which %d start at once or not at all", o.Members(), first)
+		if growth > 0 {
+			shape += fmt.Sprintf(" and %d more as they fit", growth)
+		}
+	}
+	position := ""
+	if o.Status.QueuePosition > 0 {
+		position = strconv.Itoa(o.Status.QueuePosition)
+	}
+	a.facts(append(metaFacts(&o.Metadata),
+		"Phase", phaseOf(string(o.Status.Phase), &o.Metadata),
+		"Message", o.Status.Message,
+		"Members", shape,
+		"Active", strconv.Itoa(o.Status.Active), "Succeeded", strconv.Itoa(o.Status.Succeeded), "Failed", strconv.Itoa(o.Status.Failed),
+		"Started", o.Status.StartTime,
+		"Priority", priority(o.Spec.Priority, o.Spec.PriorityClass),
+		"Queue", o.Spec.Queue, "Position", position,
+		"Requests", amounts(o.Spec.Template.Spec.Resources.Requests),
+		"Limits", amounts(o.Spec.Template.Spec.Resources.Limits),
+	)...)
+	members, err := a.members(ctx, o)
+	if err != nil {
+		return err
+	}
+	if len(members) > 0 {
+		a.section("Members", a.tableOf(allocationKind, members))
+	}
+	a.section("Conditions", conditions(o.Status.Conditions))
+	return nil
+}
+
+func (a *app) describeNode(o *api.Node) {
+	var addresses, taints []string
+	for _, ad := range o.Status.Addresses {
+		addresses = append(addresses, ad.Type+" "+ad.Address)
+	}
+	for _, t := range o.Spec.Taints {
+		text := t.Key
+		if t.Value != "" {
+			text += "=" + t.Value
+		}
+		taints = append(taints, text+":"+t.Effect)
+	}
+	incarnation := ""
+	if o.Status.Incarnation != nil {
+		incarnation = o.Status.Incarnation.String()
+	}
+	a.facts(append(metaFacts(&o.Metadata),
+		"Phase", nodeRow(o, time.Time{})[1],
+		"Addresses", strings.Join(addresses, ", "),
+		"Taints", strings.Join(taints, ", "),
+		"Incarnation", incarnation,
+	)...)
+	resources := newTable("RESOURCE", "CAPACITY", "ALLOCATABLE", "FREE", "USED NOW")
+	for _, n := range names(o.Spec.Capacity) {
+		cell := func(m map[resource.Name]string) string { return humanAmount(n, m[n]) }
+		resources.add(string(n), cell(o.Spec.Capacity), cell(o.Spec.Allocatable), orZero(cell(o.Status.Available)), cell(o.Status.Usage))
+	}
+	a.section("Resources", resources)
+	numa := newTable("NUMA", "CPUS", "FREE CPU", "MEMORY", "FREE MEMORY")
+	for _, n := range o.Status.NUMANodes {
+		numa.add(strconv.Itoa(n.ID), n.CPUs, orZero(n.FreeCPU), humanAmount(resource.Memory, n.Memory), humanAmount(resource.Memory, n.FreeMemory))
+	}
+	a.section("NUMA nodes", numa)
+	devices := newTable("GPU", "UUID", "MODEL", "MEMORY", "NUMA", "HEALTH", "FREE")
+	for _, d := range o.Status.Devices {
+		free := resource.FormatAmount(resource.GPU, int64(d.Free))
+		devices.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), strconv.Itoa(d.NUMANode), d.Health, free)
+	}
+	a.section("Devices", devices)
+	a.section("Conditions", conditions(o.Status.Conditions))
+	allocations := newTable("ALLOCATION")
+	for _, n := range o.Status.Allocations {
+		allocations.add(n)
+	}
+	a.section("Allocations", allocations)
+}
+
+func names(m map[resource.Name]string) []resource.Name {
+	list := make([]resource.Name, 0, len(m))
+	for n := range m {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func orZero(s string) string {
+	if s == "" {
+		return "0"
+	}
+	return s
+}

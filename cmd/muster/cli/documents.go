@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/musterd/muster/api"
+)
+
+// maxFile bounds what one -f may hold, in bytes.
+const maxFile = 16 << 20
+
+// read returns the objects of all files in order, each validated and given its
+// namespace. Nothing is sent anywhere: a mistake in the last document keeps
+// the first from being submitted.
+func (a *app) read(files []string) ([]object, error) {
+	var objects []object
+	for _, file := range files {
+		name, raw, err := a.contents(file)
+		if err != nil {
+			return nil, err
+		}
+		documents, err := split(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for i, doc := range documents {
+			o, err := a.decode(doc)
+			if err != nil {
+				where := name
+				if len(documents) > 1 {
+					where = fmt.Sprintf("%s: document %d", name, i+1)
+				}
+				return nil, fmt.Errorf("%s: %w", where, err)
+			}
+			objects = append(objects, o)
+		}
+		if len(documents) == 0 {
+			return nil, fmt.Errorf("%s holds no document", name)
+		}
+	}
+	return objects, nil
+}
+
+// contents reads a file, or standard input for "-".
+func (a *app) contents(file string) (name string, raw []byte, err error) {
+	source := a.Stdin
+	if name = "standard input"; file != "-" {
+		name = file
+		f, err := os.Open(file)
+		if err != nil {
+			return name, nil, err
+		}
+		defer func() { _ = f.Close() }() // only read
+		source = f
+	}
+	raw, err = io.ReadAll(io.LimitReader(source, maxFile+1))
+	if err != nil {
+		return name, nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(raw) > maxFile {
+		return name, nil, fmt.Errorf("%s is larger than %d bytes", name, maxFile)
+	}
+	return name, raw, nil
+}
+
+// split cuts a stream of JSON documents, or of YAML ones between "---" lines,
+// and returns each as JSON. Empty YAML documents are skipped.
+func split(raw []byte) ([][]byte, error) {
+	if start := bytes.TrimSpace(raw); len(start) > 0 && start[0] == '{' && json.Valid(firstValue(start)) {
+		return splitJSON(start), nil
+	}
+	var documents [][]byte
+	var one strings.Builder
+	flush := func() error {
+		text := one.String()
+		one.Reset()
+		doc, err := yaml.YAMLToJSONStrict([]byte(text))
+		if err != nil {
+			return fmt.Errorf("document %d is not YAML: %s", len(documents)+1, oneLine(err.Error()))
+		}
+		if string(doc) != "null" {
+			documents = append(documents, doc)
+		}
+		return nil
+	}
+	for line := range strings.Lines(string(raw)) {
+		if text := strings.TrimRight(line, " \t\r\n"); text == "---" || strings.HasPrefix(text, "--- #") {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		one.WriteString(line)
+	}
+	return documents, flush()
+}
+
+// firstValue is the first JSON value of a stream, or nothing if it is broken.
+func firstValue(raw []byte) []byte {
+	var value json.RawMessage
+	if json.NewDecoder(bytes.NewReader(raw)).Decode(&value) != nil {
+		return nil
+	}
+	return value
+}
+
+// splitJSON returns the values of a stream; from the first broken one on, the
+// rest is one document, which its decoder then refuses with the place.
+func splitJSON(raw []byte) [][]byte {
+	var documents [][]byte
+	for len(raw) > 0 {
+		var value json.RawMessage
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		if err := decoder.Decode(&value); err != nil {
+			return append(documents, raw)
+		}
+		documents = append(documents, value)
+		raw = bytes.TrimSpace(raw[decoder.InputOffset():])
+	}
+	return documents
+}
+
+// decode reads one document of either kind.
+func (a *app) decode(doc []byte) (object, error) {
+	var o object
+	kind, status := api.PeekKind(doc)
+	if status != nil {
+		return o, status
+	}
+	switch kind {
+	case api.KindAllocation:
+		if o.allocation, status = api.DecodeAllocation(doc); status != nil {
+			return o, status
+		}
+	case api.KindJob:
+		if o.job, status = api.DecodeJob(doc); status != nil {
+			return o, status
+		}
+	default:
+		return o, fmt.Errorf("kind %q cannot be submitted: want Allocation or Job", kind)
+	}
+	return o, a.assignNamespace(o.meta())
+}
+
+// assignNamespace gives a document the namespace of the command, unless it has
+// its own; two that differ are a mistake.
+func (a *app) assignNamespace(m *api.ObjectMeta) error {
+	switch {
+	case m.Namespace == "":
+		m.Namespace = a.namespace
+	case a.namespaceGiven && m.Namespace != a.namespace:
+		return fmt.Errorf("metadata.namespace: %q differs from %q of -n", m.Namespace, a.namespace)
+	}
+	return nil
+}

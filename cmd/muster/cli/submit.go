@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/sdk"
+)
+
+// patience is how long a wait is silent before it says what it waits for, and
+// slice how long one request then waits at the server.
+const (
+	patience = time.Second
+	slice    = 5 * time.Second
+)
+
+func (a *app) submitCommand() *cobra.Command {
+	var files []string
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:     "submit -f FILE",
+		Aliases: []string{"create", "apply"},
+		Short:   "Submit allocations and jobs",
+		Long: "submit reads allocations and jobs, YAML or JSON, several to a file if need be, and submits\n" +
+			"them in order once all of them are found to be well formed. A document without a kind is a\n" +
+			"Job if it has a spec.template, else an Allocation.",
+		Example: "  muster submit -f examples/cpu.yaml --wait\n  generate | muster submit -f - -o name",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case len(files) == 0:
+				return usagef("name a file with -f, or -f - for standard input")
+			case timeout <= 0:
+				return usagef("--timeout %s is not positive", timeout)
+			case a.allNamespaces:
+				return usagef("-A: work is submitted to one namespace")
+			}
+			if err := a.connect(); err != nil {
+				return err
+			}
+			objects, err := a.read(files)
+			if err != nil {
+				return err
+			}
+			return a.submit(cmd.Context(), objects, wait, timeout)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file to submit, - for standard input; may be repeated")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything runs")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long --wait waits")
+	return cmd
+}
+
+// submit creates all objects, waits for them where asked to, and shows them.
+// What was created before a failure stays and is shown.
+func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
+	var first time.Duration
+	if wait && len(objects) == 1 {
+		first = min(patience, timeout)
+	}
+	var created []object
+	var failure error
+	for _, o := range objects {
+		got, err := a.create(ctx, o, first)
+		if err != nil {
+			failure = fmt.Errorf("submit %s: %w", o, err)
+			break
+		}
+		a.warn(o)
+		created = append(created, got)
+	}
+	if wait && failure == nil {
+		for i := range created {
+			var err error
+			if created[i], err = a.await(ctx, created[i], deadline); err != nil {
+				failure = errors.Join(failure, err)
+			}
+		}
+	}
+	if len(created) == 0 {
+		return failure
+	}
+	shown := created
+	if a.isTable() && ctx.Err() == nil {
+		shown = a.withMembers(ctx, created)
+	}
+	return errors.Join(failure, a.print(shown, listOf(created)))
+}
+
+func (a *app) create(ctx context.Context, o object, wait time.Duration) (got object, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+callTimeout)
+	defer cancel()
+	options := sdk.CreateOptions{Wait: wait}
+	if o.job != nil {
+		got.job, err = a.client.Jobs(o.job.Metadata.Namespace).Create(ctx, o.job, options)
+	} else {
+		got.allocation, err = a.client.Allocations(o.allocation.Metadata.Namespace).Create(ctx, o.allocation, options)
+	}
+	return got, err
+}
+
+// warn names the fields that have no effect yet.
+func (a *app) warn(o object) {
+	var fields []string
+	if o.job != nil {
+		fields = o.job.RecordedOnly()
+	} else {
+		fields = o.allocation.RecordedOnly()
+	}
+	if len(fields) > 0 {
+		a.notef("warning: %s: recorded but not acted on by this version: %s\n", o, strings.Join(fields, ", "))
+	}
+}
+
+// await waits until the object runs or ends. It says on standard error what it
+// waits for, once and whenever that changes.
+func (a *app) await(ctx context.Context, o object, deadline time.Time) (object, error) {
+	said := ""
+	for {
+		phase, message := o.state()
+		if phase.Ended() && phase != api.Succeeded {
+			return o, fmt.Errorf("%s has ended: %s", o, join(string(phase), message))
+		}
+		if phase != api.Pending && phase != api.Queued {
+			return o, nil
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return o, fmt.Errorf("%s is still %s when the time of --timeout is up; muster why %s -n %s says why, and it stays submitted",
+				o, phase, o.meta().Name, o.meta().Namespace)
+		}
+		if created, err := time.Parse(time.RFC3339, o.meta().CreationTimestamp); err != nil || time.Since(created) >= patience {
+			if line := waiting(o); line != said {
+				a.notef("%s\n", line)
+				said = line
+			}
+		}
+		next, err := a.poll(ctx, o, min(left, slice))
+		if err != nil {
+			return o, fmt.Errorf("wait for %s: %w", o, err)
+		}
+		o = next
+	}
+}
+
+func (a *app) poll(ctx context.Context, o object, wait time.Duration) (object, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+callTimeout)
+	defer cancel()
+	return a.fetch(ctx, o.kind(), o.meta().Namespace, o.meta().Name, sdk.GetOptions{Wait: wait})
+}
+
+// waiting words what an object waits for.
+func waiting(o object) string {
+	phase, message := o.state()
+	line := fmt.Sprintf("waiting for %s: %s", o, phase)
+	if p := o.queuePosition(); p > 0 {
+		line += fmt.Sprintf(", position %d", p)
+	}
+	return join(line, message)
+}
+
+func join(head, tail string) string {
+	if tail == "" {
+		return head
+	}
+	return head + ": " + tail
+}
+
+// withMembers adds the allocations of jobs, so that their exact devices show.
+// A table without them is better than none, so a failure only leaves them out.
+func (a *app) withMembers(ctx context.Context, objects []object) []object {
+	shown := objects
+	for _, o := range objects {
+		if o.job == nil {
+			continue
+		}
+		members, err := a.members(ctx, o.job)
+		if err != nil {
+			a.notef("warning: the members of %s are not shown: %v\n", o, err)
+		}
+		shown = append(shown[:len(shown):len(shown)], members...)
+	}
+	return shown
+}
+
+// members gets the allocations of a job.
+func (a *app) members(ctx context.Context, j *api.Job) ([]object, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := a.client.Allocations(j.Metadata.Namespace).List(ctx, sdk.ListOptions{FieldSelector: "status.job=" + j.Metadata.Name})
+	if err != nil {
+		return nil, err
+	}
+	// By number, not by name: member 10 follows member 9.
+	objects := make([]object, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, object{allocation: &list.Items[i]})
+	}
+	sortMembers(objects)
+	return objects, nil
+}
