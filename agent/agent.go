@@ -309,6 +309,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	failed := make(chan error, 4) // one per server and the owner, so that none blocks
 	var tasks sync.WaitGroup
 	tasks.Go(func() { failed <- a.owner.run(ctx) })
+	tasks.Go(func() { a.owner.scribe.run(ctx) })
 	tasks.Go(func() { a.registrar(ctx) })
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })
@@ -355,7 +356,8 @@ func (a *Agent) stopServer() {
 
 // condemn marks a failed journal as doubtful, so that the next start takes a
 // new incarnation. It tries for a while: a disk that cannot take even that
-// cannot be opened by the next start either.
+// cannot be opened by the next start either. It outlives the context that ends
+// the agent: what it writes is for the next start.
 func (a *Agent) condemn() {
 	for attempt := range 10 {
 		err := a.journal.Condemn()

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,22 @@ import (
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/rpcauth"
 )
+
+// awaitFiles waits until exactly these files are there.
+func (r *rig) awaitFiles(suffix string, want ...string) {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
+		got := r.files(suffix)
+		if slices.Equal(got, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("files %v, want %v", got, want)
+		}
+	}
+}
 
 func (r *rig) files(suffix string) []string {
 	r.t.Helper()
@@ -61,9 +78,7 @@ func TestTheLifeOfAnAllocation(t *testing.T) {
 	r.store.put("a", musterv1.Record_COMMITTED, yes.GetMembers())
 	l.send(&musterv1.Commit{Tx: "a", Epoch: 1, Revision: 20})
 	mustBe(t, l.reply("a"), musterv1.Reply_HELD)
-	if d := cmp.Diff([]string{"a.env"}, r.files(".env")); d != "" {
-		t.Error(d)
-	}
+	r.awaitFiles(".env", "a.env")
 	env, err := os.ReadFile(filepath.Join(r.dir, "assignments", "a.env"))
 	if err != nil || !strings.Contains(string(env), "CUDA_VISIBLE_DEVICES=GPU-") {
 		t.Errorf("environment %q, %v", env, err)
@@ -75,9 +90,7 @@ func TestTheLifeOfAnAllocation(t *testing.T) {
 	if freed.GetLedgerHash() != empty {
 		t.Errorf("hash %x of an empty ledger", freed.GetLedgerHash())
 	}
-	if files := r.files(""); len(files) != 0 {
-		t.Errorf("files %v after the release", files)
-	}
+	r.awaitFiles("")
 	l.send(&musterv1.Forget{Tx: "a"})
 	mustBe(t, l.reply("a"), musterv1.Reply_NONE)
 	mustBe(t, l.reserve("c", 8, time.Minute), musterv1.Reply_RESERVED)
@@ -213,9 +226,7 @@ func TestAWipedDiskAdoptsWhatTheStoreSays(t *testing.T) {
 	}
 	l.send(&musterv1.Release{Tx: "b", Epoch: 2})
 	mustBe(t, l.reply("b"), musterv1.Reply_FREED)
-	if d := cmp.Diff([]string{"a.json"}, r.files(".json")); d != "" {
-		t.Error(d)
-	}
+	r.awaitFiles(".json", "a.json")
 }
 
 func TestAReservationOutOfTimeIsResolvedNotFreed(t *testing.T) {

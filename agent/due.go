@@ -74,7 +74,7 @@ func (o *owner) rearm(group []item) {
 	if ticked {
 		o.retry()
 	}
-	if !ticked && !o.changed && len(o.unresolved)+len(o.unwritten) == 0 {
+	if !ticked && !o.changed && len(o.unresolved) == 0 {
 		return
 	}
 	now := o.agent.deps.Now()
@@ -84,7 +84,7 @@ func (o *owner) rearm(group []item) {
 	if overdue && (ticked || !o.wakeAt.IsZero()) {
 		at = retry
 	}
-	if len(o.unresolved)+len(o.unwritten) > 0 && (!ok || retry.Before(at)) {
+	if len(o.unresolved) > 0 && (!ok || retry.Before(at)) {
 		at, ok = retry, true
 	}
 	if !ok || !o.wakeAt.IsZero() && !at.Before(o.wakeAt) {
@@ -98,9 +98,6 @@ func (o *owner) rearm(group []item) {
 func (o *owner) retry() {
 	for tx := range o.unresolved {
 		o.agent.resolver.want(tx, o.fences(tx))
-	}
-	for tx := range o.unwritten {
-		o.handOver(tx)
 	}
 }
 
@@ -119,35 +116,10 @@ func (o *owner) fences(tx resource.TxID) bool {
 	return ok && (g.State == ledger.Waiting || g.State == ledger.Reserved)
 }
 
-// handOver writes the files of a grant that may run. A failure is tried again:
-// the journal is the truth, and the grant stands.
+// handOver wishes for the files of a grant that may run.
 func (o *owner) handOver(tx resource.TxID) {
-	g, ok := o.ledger.Lookup(tx)
-	if _, done := o.written[tx]; done || !ok || len(g.Members) == 0 || !g.State.Holds() || g.State == ledger.Reserved {
-		delete(o.unwritten, tx)
-		return
-	}
-	files := o.grantFiles(g)
-	if err := o.files.Write(files); err != nil {
-		if !o.unwritten[tx] {
-			o.log.Error("assignment file not written; trying again", "tx", string(tx), "error", err)
-		}
-		o.unwritten[tx] = true
-		return
-	}
-	delete(o.unwritten, tx)
-	o.written[tx] = files
-}
-
-func (o *owner) takeBack(tx resource.TxID) {
-	delete(o.unwritten, tx)
-	files, ok := o.written[tx]
-	if !ok {
-		return
-	}
-	delete(o.written, tx)
-	if err := o.files.Remove(files); err != nil {
-		o.log.Error("assignment file not removed", "tx", string(tx), "error", err)
+	if g, ok := o.ledger.Lookup(tx); ok && len(g.Members) > 0 && g.State.Holds() && g.State != ledger.Reserved {
+		o.scribe.put(o.grantFiles(g))
 	}
 }
 
@@ -159,15 +131,13 @@ func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 	return f
 }
 
-// syncFiles makes the folder agree with the replayed ledger.
-func (o *owner) syncFiles() error {
+// runnable lists the files that a replayed ledger asks for.
+func (o *owner) runnable() []handoff.Grant {
 	var live []handoff.Grant
 	for _, g := range o.ledger.Snapshot().Grants {
 		if g.State.Holds() && g.State != ledger.Reserved {
-			f := o.grantFiles(g)
-			live = append(live, f)
-			o.written[g.Tx] = f
+			live = append(live, o.grantFiles(g))
 		}
 	}
-	return o.files.Sync(live)
+	return live
 }

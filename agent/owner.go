@@ -54,15 +54,14 @@ type answer struct {
 	reply ledger.Reply
 }
 
-// owner is the one goroutine (run) that owns the ledger, the journal and the
-// assignment files. Memory runs ahead of the disk only within process: if the
+// owner is the one goroutine (run) that owns the ledger and the journal. Memory runs ahead of the disk only within process: if the
 // journal fails, nothing of the group is answered and the agent ends.
 type owner struct {
 	agent   *Agent
 	log     *slog.Logger
 	ledger  *ledger.Ledger
 	journal *journal.Journal
-	files   *handoff.Dir
+	scribe  *scribe
 
 	incarnation resource.Incarnation
 	inbox       chan item
@@ -76,9 +75,7 @@ type owner struct {
 	held     bool // holds a HELD: fsync soon
 	changed  bool // holds a change of ownership
 
-	session    *rpc.Outbox // the leader's, nil without one
-	written    map[resource.TxID]handoff.Grant
-	unwritten  map[resource.TxID]bool // whose assignment files failed
+	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
 	full       bool
 	sequence   uint64
@@ -91,10 +88,10 @@ type owner struct {
 
 func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	return &owner{
-		agent: a, log: a.log, ledger: l, journal: a.journal, files: files,
+		agent: a, log: a.log, ledger: l, journal: a.journal, scribe: newScribe(files, a.log),
 		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
-		written: map[resource.TxID]handoff.Grant{}, unwritten: map[resource.TxID]bool{}, unresolved: map[resource.TxID]bool{},
-		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
+		unresolved: map[resource.TxID]bool{},
+		syncing:    make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
 }
 
@@ -107,7 +104,7 @@ func (o *owner) start(i resource.Incarnation) error {
 	if err := o.journal.Sync(); err != nil {
 		return err
 	}
-	return o.syncFiles()
+	return o.scribe.start(o.runnable())
 }
 
 // run decides until ctx ends (nil) or the journal fails (an error).
@@ -330,9 +327,9 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		return e.Tx, true
 	case ledger.Buried:
 		o.urgent = true
-		o.takeBack(e.Tx)
+		o.scribe.remove(e.Tx)
 	case ledger.Dropped:
-		o.takeBack(e.Tx)
+		o.scribe.remove(e.Tx)
 	}
 	return "", false
 }

@@ -83,7 +83,8 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Created: now(),
 	}}
-	first, growth, _ := api.JobUnits(doc)
+	first, growth, gang := api.JobUnits(doc)
+	j.gang = gang
 	s := &submission{create: c, hash: hashOf(c.Document), job: j}
 	member := 0
 	for n := range 1 + growth {

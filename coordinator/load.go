@@ -127,7 +127,8 @@ func (l *leader) loadJobs(kvs []store.KV) error {
 		if status != nil {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
-		l.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, changed: make(chan struct{})}
+		_, _, gang := api.JobUnits(doc)
+		l.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, gang: gang, changed: make(chan struct{})}
 	}
 	return nil
 }
@@ -275,18 +276,21 @@ func (l *leader) loadRequests(kvs []store.KV) error {
 		if err != nil {
 			return err
 		}
-		l.requests[string(tenant)+"/"+id] = request{unit: l.unitOfObject(record.Object), hash: record.DocumentHash, when: time.Now()}
+		l.requests[string(tenant)+"/"+id] = request{unit: l.unitOfObject(record), hash: record.DocumentHash, when: time.Now()}
 	}
 	return nil
 }
 
-// unitOfObject finds the first unit of a unit's or a job's key; nil if gone.
-func (l *leader) unitOfObject(key string) *unit {
-	if path, err := store.ParseUnitKey(key); err == nil {
-		return l.units[path.String()]
+// unitOfObject finds the first unit of what a request made; nil if that is
+// gone, even if another object has its name now.
+func (l *leader) unitOfObject(r store.RequestRecord) *unit {
+	if path, err := store.ParseUnitKey(r.Object); err == nil {
+		if u := l.units[path.String()]; u != nil && string(u.record.UID) == r.UID {
+			return u
+		}
 	}
-	if namespace, name, err := store.ParseJobKey(key); err == nil {
-		if j := l.jobs[namespace+"/"+name]; j != nil {
+	if namespace, name, err := store.ParseJobKey(r.Object); err == nil {
+		if j := l.jobs[namespace+"/"+name]; j != nil && j.record.UID == r.UID {
 			return j.units[0]
 		}
 	}

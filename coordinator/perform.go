@@ -108,7 +108,7 @@ func (l *leader) aborted(a *attempt) {
 // releasing makes a unit Terminating: the release is durable.
 func (l *leader) releasing(a *attempt, revision resource.Revision) {
 	u := a.unit
-	u.record.Phase = string(api.Terminating)
+	u.record.Phase, u.record.Reason = string(api.Terminating), u.ending.Reason
 	u.stored = revision
 	u.notify()
 }

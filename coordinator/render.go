@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/txn"
@@ -168,10 +169,13 @@ func (l *leader) showJobPhase(j *job, s *api.JobStatus) {
 		s.Conditions = []api.Condition{{Type: "Running", Status: "True", LastTransitionTime: s.StartTime}}
 	default:
 		s.Phase = api.Queued
-		condition := api.Condition{Type: "Queued", Status: "True", Reason: "WaitingForResources"}
+		condition := api.Condition{
+			Type: "Queued", Status: "True", Reason: "WaitingForResources", Message: "no place now; `muster why " + j.record.Name + "` tells what is short",
+		}
 		if short := j.units[0].quotaShort; len(short) > 0 {
 			condition.Reason, condition.Message = "QuotaExceeded", short[0].Detail
 		}
+		s.Message = condition.Message
 		s.Conditions = []api.Condition{condition}
 	}
 }
@@ -191,11 +195,21 @@ func nodeOf(a *attempt, index int) resource.NodeID {
 func (l *leader) labelsOf(n *node) map[string]string {
 	labels := map[string]string{"kubernetes.io/hostname": n.host.Hostname, "muster.dev/node": string(n.view.ID)}
 	if inv := n.host.Inventory; inv != nil && len(inv.Devices) > 0 {
-		labels["nvidia.com/gpu.product"] = inv.Devices[0].Model
+		labels["nvidia.com/gpu.product"] = labelValue(inv.Devices[0].Model)
 		labels["nvidia.com/gpu.count"] = strconv.Itoa(len(inv.Devices))
 		labels["gpu-memory"] = strconv.FormatInt(int64(inv.Devices[0].Memory>>30), 10)
 	}
 	maps.Copy(labels, n.host.Labels)
 	maps.Copy(labels, n.spec.Labels)
 	return labels
+}
+
+// labelValue makes a product's name a valid label: "NVIDIA-A100-SXM4-80GB".
+func labelValue(product string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' || (r >= '0' && r <= '9') || (r >= 'A' && r <= 'Z') || (r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '-'
+	}, product), "-._")
 }

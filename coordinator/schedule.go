@@ -23,8 +23,8 @@ const (
 func (l *leader) schedule() {
 	for _, key := range l.queue.Active() {
 		u := l.units[key.Path]
-		if u == nil || u.writing || u.attempt != nil {
-			l.queue.Park(key) // the answer under way wakes it
+		if u == nil || u.writing || u.attempt != nil || u.resting || u.grows() {
+			l.queue.Park(key) // what it waits for wakes it
 			continue
 		}
 		l.try(u)

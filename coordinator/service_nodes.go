@@ -107,7 +107,7 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 func (l *leader) nodeObject(n *node) *api.Node {
 	o := &api.Node{APIVersion: "v1", Kind: "Node"}
 	o.Metadata = api.ObjectMeta{
-		Name: string(n.view.ID), UID: "node-" + string(n.view.ID), Labels: n.view.Labels,
+		Name: string(n.view.ID), UID: "node-" + string(n.view.ID), Labels: n.view.Labels, CreationTimestamp: n.spec.Created,
 		ResourceVersion: strconv.FormatInt(int64(n.specRev), 10),
 	}
 	o.Spec = api.NodeSpec{

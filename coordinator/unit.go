@@ -84,7 +84,9 @@ type job struct {
 	record store.JobRecord
 	stored resource.Revision
 	doc    *api.Job
-	units  []*unit
+	// gang: units after the first grow it, and wait until it runs.
+	gang  bool
+	units []*unit
 	// writing: a Txn about the job's own key is under way.
 	writing bool
 	gone    bool // the object was removed
@@ -114,6 +116,11 @@ func (u *unit) memberName(index int) string {
 
 // phase is what a client sees of the unit's members.
 func (u *unit) phase() api.Phase { return api.Phase(u.record.Phase) }
+
+// grows reports whether the unit is to grow a gang that does not run yet.
+func (u *unit) grows() bool {
+	return u.job != nil && u.job.gang && u.record.N > 0 && u.job.units[0].waiting()
+}
 
 // waiting reports whether the unit still waits for its place.
 func (u *unit) waiting() bool { return u.phase() == api.Pending }

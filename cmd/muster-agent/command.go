@@ -4,21 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/inspect"
+	"github.com/musterd/muster/cmd/buildinfo"
 )
-
-// buildVersion is what the build says of itself.
-func buildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 // usageError is a mistake of whoever called the program.
 type usageError struct{ error }
@@ -57,7 +49,7 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.settings(cmd.Flags())
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			return serve(cmd.Context(), s, f.newJournal, stderr)
 		},
@@ -69,7 +61,7 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 	root.AddCommand(newInspect(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "muster-agent", buildVersion())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "muster-agent", buildinfo.Version())
 			return err
 		},
 	})

@@ -1,50 +1,42 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
-	"os"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 	"github.com/musterd/muster/rpcauth"
 )
 
-// maxConfig bounds a config file, in bytes.
-const maxConfig = 1 << 20
-
 // config is the config file; systemd/muster-agent.yaml documents every key.
 type config struct {
-	Cluster       string            `json:"cluster"`
-	NodeID        string            `json:"nodeID"`
-	DataDir       string            `json:"dataDir"`
-	TokenFile     string            `json:"tokenFile"`
-	Listen        string            `json:"listen"`
-	MetricsListen string            `json:"metricsListen"`
-	Coordinators  []string          `json:"coordinators"`
-	Labels        map[string]string `json:"labels"`
-	Reserved      reservedConfig    `json:"reserved"`
-	Discovery     discoveryConfig   `json:"discovery"`
-	Gossip        gossipConfig      `json:"gossip"`
-	Heartbeat     duration          `json:"heartbeat"`
-	Log           logConfig         `json:"log"`
+	Cluster       string              `json:"cluster"`
+	NodeID        string              `json:"nodeID"`
+	DataDir       string              `json:"dataDir"`
+	TokenFile     string              `json:"tokenFile"`
+	Listen        string              `json:"listen"`
+	MetricsListen string              `json:"metricsListen"`
+	Coordinators  []string            `json:"coordinators"`
+	Labels        map[string]string   `json:"labels"`
+	Reserved      reservedConfig      `json:"reserved"`
+	Discovery     discoveryConfig     `json:"discovery"`
+	Gossip        gossipConfig        `json:"gossip"`
+	Heartbeat     configfile.Duration `json:"heartbeat"`
+	Log           logConfig           `json:"log"`
 }
 
 type reservedConfig struct {
-	CPUs   string `json:"cpus"`
-	Memory scalar `json:"memory"`
+	CPUs   string            `json:"cpus"`
+	Memory configfile.Scalar `json:"memory"`
 }
 
 type discoveryConfig struct {
@@ -77,70 +69,9 @@ func defaults() config {
 		Gossip: gossipConfig{
 			Enabled: true, SerfBind: "127.0.0.1:7946", SerfRPC: "127.0.0.1:7373", CapacityBind: "127.0.0.1:7947", Cell: "0",
 		},
-		Heartbeat: duration(10 * time.Second),
+		Heartbeat: configfile.Duration(10 * time.Second),
 		Log:       logConfig{Level: "info", Format: "text"},
 	}
-}
-
-// readConfig reads a file over the defaults. Every error names the file.
-func readConfig(path string) (config, error) {
-	c := defaults()
-	info, err := os.Stat(path)
-	if err != nil {
-		return config{}, fmt.Errorf("config: %w", err)
-	}
-	if info.Size() > maxConfig {
-		return config{}, fmt.Errorf("config %s: %d bytes, more than %d", path, info.Size(), maxConfig)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return config{}, fmt.Errorf("config: %w", err)
-	}
-	if err := yaml.UnmarshalStrict(data, &c); err != nil {
-		return config{}, fmt.Errorf("config %s: %w", path, plainYAML(err))
-	}
-	return c, nil
-}
-
-// plainYAML drops the library's prefixes, which say nothing about the file.
-func plainYAML(err error) error {
-	text := err.Error()
-	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return errors.New(text)
-}
-
-// duration reads "10s" and the like.
-type duration time.Duration
-
-func (d *duration) UnmarshalJSON(data []byte) error {
-	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("duration %s: want text such as \"10s\"", data)
-	}
-	parsed, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("duration %q: want a number and a unit, such as \"10s\" or \"1m30s\"", text)
-	}
-	*d = duration(parsed)
-	return nil
-}
-
-// scalar reads text or a number as text.
-type scalar string
-
-func (s *scalar) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*s = scalar(text)
-		return nil
-	}
-	if _, err := strconv.ParseFloat(string(data), 64); err != nil {
-		return fmt.Errorf("%s: want a quantity such as \"4Gi\"", data)
-	}
-	*s = scalar(data)
-	return nil
 }
 
 // settings is a configuration that has been checked.
@@ -153,9 +84,6 @@ type settings struct {
 	serfToken      rpcauth.Token
 	level          slog.Level
 }
-
-// nodeID are names that work in file names, keys and tags alike.
-var nodeID = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 var labelKey = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?$`)
 
@@ -177,23 +105,21 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 		}
 		s.node = resource.NodeID(strings.ToLower(name))
 	}
-	if len(errs) == 0 && !nodeID.MatchString(string(s.node)) {
-		refuse("nodeID: %q: want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends", s.node)
+	if len(errs) == 0 {
+		keep(configfile.CheckName("nodeID", string(s.node)))
 	}
-	if !nodeID.MatchString(c.Cluster) {
-		refuse("cluster: %q: want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends", c.Cluster)
-	}
+	keep(configfile.CheckName("cluster", c.Cluster))
 	if !filepath.IsAbs(c.DataDir) {
 		refuse("dataDir: %q: want an absolute path", c.DataDir)
 	}
-	keep(listenAddress("listen", c.Listen))
+	keep(configfile.CheckListen("listen", c.Listen))
 	if c.MetricsListen != "" {
-		keep(listenAddress("metricsListen", c.MetricsListen))
+		keep(configfile.CheckListen("metricsListen", c.MetricsListen))
 	}
 	for i, a := range c.Coordinators {
-		keep(remoteAddress(fmt.Sprintf("coordinators[%d]", i), a))
+		keep(configfile.CheckRemote(fmt.Sprintf("coordinators[%d]", i), a))
 	}
-	for _, k := range sortedKeys(c.Labels) {
+	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !labelKey.MatchString(k) || len(c.Labels[k]) > 253 {
 			refuse("labels: %q=%q: want a key of A-Z, a-z, 0-9, '.', '_', '/', '-' and a value of at most 253 bytes", k, c.Labels[k])
 		}
@@ -247,70 +173,19 @@ func (g gossipConfig) check() []error {
 			errs = append(errs, err)
 		}
 	}
-	keep(listenAddress("gossip.serfBind", g.SerfBind))
-	keep(listenAddress("gossip.capacityBind", g.CapacityBind))
+	keep(configfile.CheckListen("gossip.serfBind", g.SerfBind))
+	keep(configfile.CheckListen("gossip.capacityBind", g.CapacityBind))
 	if g.SerfRPC != "" {
-		keep(listenAddress("gossip.serfRPC", g.SerfRPC))
+		keep(configfile.CheckListen("gossip.serfRPC", g.SerfRPC))
 	}
 	for i, a := range g.Join {
-		keep(remoteAddress(fmt.Sprintf("gossip.join[%d]", i), a))
+		keep(configfile.CheckRemote(fmt.Sprintf("gossip.join[%d]", i), a))
 	}
 	for i, a := range g.JoinCapacity {
-		keep(remoteAddress(fmt.Sprintf("gossip.joinCapacity[%d]", i), a))
+		keep(configfile.CheckRemote(fmt.Sprintf("gossip.joinCapacity[%d]", i), a))
 	}
 	if g.Cell == "" || len(g.Cell) > 16 || strings.Trim(g.Cell, "0123456789abcdefghijklmnopqrstuvwxyz-") != "" {
 		errs = append(errs, fmt.Errorf("gossip.cell: %q: want 1 to 16 of a-z, 0-9 and '-'", g.Cell))
 	}
 	return errs
-}
-
-// listenAddress checks an address to bind: loopback, port 0 to 65535.
-func listenAddress(field, address string) error {
-	if _, err := splitPort(field, address); err != nil {
-		return err
-	}
-	return rpcauth.CheckLoopback(field, address)
-}
-
-// remoteAddress checks an address to reach: loopback, port 1 to 65535.
-func remoteAddress(field, address string) error {
-	port, err := splitPort(field, address)
-	if err != nil {
-		return err
-	}
-	if port == 0 {
-		return fmt.Errorf("%s: %q: port 0 cannot be reached", field, address)
-	}
-	return rpcauth.CheckLoopback(field, address)
-}
-
-func splitPort(field, address string) (uint64, error) {
-	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %q: want HOST:PORT", field, address)
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %q: port %q is outside 0..65535", field, address, text)
-	}
-	return port, nil
-}
-
-// hostPort splits an address that listenAddress accepted.
-func hostPort(address string) (string, int) {
-	host, text, _ := net.SplitHostPort(address)
-	port, _ := strconv.Atoi(text)
-	if host == "localhost" {
-		host = netip.AddrFrom4([4]byte{127, 0, 0, 1}).String()
-	}
-	return host, port
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/resource"
 )
 
@@ -71,7 +72,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 				text += "\ntokenFile: " + token
 			}
 			path := write(t, "agent.yaml", text)
-			read, err := readConfig(path)
+			read, err := readOver(path)
 			if err != nil {
 				if !strings.Contains(err.Error(), path) {
 					t.Errorf("%v does not name the file", err)
@@ -98,7 +99,7 @@ func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
 }
 
 func TestTheExampleConfigIsTheDefault(t *testing.T) {
-	read, err := readConfig(filepath.Join("..", "..", "systemd", "muster-agent.yaml"))
+	read, err := readOver(filepath.Join("..", "..", "systemd", "muster-agent.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ reserved: {cpus: "0-1", memory: 4Gi}
 labels: {zone: a}
 heartbeat: 1s
 `)
-	c, err := readConfig(path)
+	c, err := readOver(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,4 +142,11 @@ heartbeat: 1s
 		t.Errorf("read %+v", s)
 	}
 	var _ resource.Bytes = s.reservedMemory
+}
+
+// readOver reads a file over the defaults, as the program does.
+func readOver(path string) (config, error) {
+	c := defaults()
+	err := configfile.Read(path, &c)
+	return c, err
 }

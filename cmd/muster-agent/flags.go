@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/musterd/muster/cmd/configfile"
 )
 
 // flags are the command line; one that is given overrides the config file.
@@ -45,14 +48,16 @@ func (f *flags) add(set *pflag.FlagSet) {
 func (f *flags) settings(set *pflag.FlagSet) (settings, error) {
 	c := defaults()
 	if f.configFile != "" {
-		read, err := readConfig(f.configFile)
-		if err != nil {
+		if err := configfile.Read(f.configFile, &c); err != nil {
 			return settings{}, err
 		}
-		c = read
 	}
 	set.Visit(func(given *pflag.Flag) { f.override(&c, given.Name) })
-	return c.check(os.Hostname)
+	s, err := c.check(os.Hostname)
+	if err != nil && f.configFile != "" {
+		err = fmt.Errorf("config %s: %w", f.configFile, err)
+	}
+	return s, err
 }
 
 // override takes the value of one flag that was given.
@@ -90,7 +95,7 @@ func (f *flags) override(c *config, name string) {
 	case "no-gossip":
 		c.Gossip.Enabled = !f.noGossip
 	case "heartbeat":
-		c.Heartbeat = duration(f.heartbeat)
+		c.Heartbeat = configfile.Duration(f.heartbeat)
 	case "log-level":
 		c.Log.Level = v.Log.Level
 	case "log-format":

@@ -135,26 +135,27 @@ func TestACorruptJournalIsRefusedWithTheWayOn(t *testing.T) {
 	}
 }
 
-func TestWrongUsageExitsWithTwo(t *testing.T) {
+func TestWrongUsageExitsWithTwoAndABadConfigurationWithOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
+		code int
 		want string
 	}{
-		"an unknown flag":      {[]string{"--bogus"}, "unknown flag: --bogus"},
-		"an argument":          {[]string{"inspect", "me"}, `takes no arguments, got ["me"]`},
-		"an unknown command":   {[]string{"inspekt"}, `["inspekt"]`},
-		"no token":             {[]string{"--data-dir", "/tmp/x"}, "tokenFile: not set"},
-		"a missing config":     {[]string{"--config", "/nowhere.yaml"}, "/nowhere.yaml"},
-		"a bad config":         {[]string{"--config", write(t, "c.yaml", "bogus: 1")}, `unknown field "bogus"`},
-		"a bad duration":       {[]string{"--heartbeat", "soon"}, `"soon"`},
-		"a public address":     {arguments(t, t.TempDir(), "--listen", "0.0.0.0:1"), "not on the loopback"},
-		"a bad output format":  {[]string{"inspect", "-o", "xml"}, `--output: "xml"`},
-		"a flag over the file": {[]string{"--config", write(t, "c.yaml", "listen: 127.0.0.1:1"), "--listen", "nonsense"}, `listen: "nonsense"`},
+		"an unknown flag":      {[]string{"--bogus"}, exitUsage, "unknown flag: --bogus"},
+		"an argument":          {[]string{"inspect", "me"}, exitUsage, `takes no arguments, got ["me"]`},
+		"an unknown command":   {[]string{"inspekt"}, exitUsage, `["inspekt"]`},
+		"a bad duration":       {[]string{"--heartbeat", "soon"}, exitUsage, `"soon"`},
+		"a bad output format":  {[]string{"inspect", "-o", "xml"}, exitUsage, `--output: "xml"`},
+		"no token":             {[]string{"--data-dir", "/tmp/x"}, exitFailed, "tokenFile: not set"},
+		"a missing config":     {[]string{"--config", "/nowhere.yaml"}, exitFailed, "/nowhere.yaml"},
+		"a bad config":         {[]string{"--config", write(t, "c.yaml", "bogus: 1")}, exitFailed, `unknown field "bogus"`},
+		"a public address":     {arguments(t, t.TempDir(), "--listen", "0.0.0.0:1"), exitFailed, "not on the loopback"},
+		"a flag over the file": {[]string{"--config", write(t, "c.yaml", "listen: 127.0.0.1:1"), "--listen", "nonsense"}, exitFailed, `listen: "nonsense"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if code := Run(t.Context(), c.args, &out, &out); code != exitUsage || !strings.Contains(out.String(), c.want) {
-				t.Errorf("exit %d, want %q in\n%s", code, c.want, out.String())
+			if code := Run(t.Context(), c.args, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+				t.Errorf("exit %d, want %d and %q in\n%s", code, c.code, c.want, out.String())
 			}
 		})
 	}

@@ -103,7 +103,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation
 		if err != nil {
 			return 0, false, err
 		}
-		fresh.Taints, fresh.Unschedulable = old.Taints, old.Unschedulable
+		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
 	}
 	t := store.Txn{
 		If:   []store.Compare{store.ModRevIs(identityKey, identity.ModRev), store.ModRevIs(specKey, spec.ModRev)},
@@ -151,7 +151,7 @@ func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
 	}
 	slices.Sort(models)
 	return store.NodeSpec{
-		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels,
+		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels, Created: time.Now().UTC().Format(time.RFC3339),
 		Capacity: whole.Allocatable(), Allocatable: host.Allocatable(),
 		Topology: store.TopologySummary{
 			Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),

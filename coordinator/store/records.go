@@ -164,6 +164,7 @@ type NodeSpec struct {
 	Unschedulable bool              `json:"unschedulable,omitempty"`
 	Topology      TopologySummary   `json:"topology,omitzero"`
 	Version       string            `json:"version,omitempty"` // of the agent
+	Created       string            `json:"created,omitempty"` // RFC 3339, of the first registration
 }
 
 // Taint keeps allocations without a matching toleration away.

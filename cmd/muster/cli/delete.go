@@ -58,6 +58,9 @@ func (a *app) deleteCommand() *cobra.Command {
 		Short:   "End allocations and jobs and remove them",
 		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n  muster delete -f examples/gang.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.checkDelete(args, files); err != nil {
+				return err
+			}
 			if err := a.connect(); err != nil {
 				return err
 			}
@@ -76,36 +79,44 @@ func (a *app) deleteCommand() *cobra.Command {
 	return cmd
 }
 
-// targets reads what is to be deleted from arguments or files.
-func (a *app) targets(args, files []string) ([]target, error) {
+// checkDelete refuses arguments that make no sense before anything is read.
+func (a *app) checkDelete(args, files []string) error {
 	switch {
 	case a.allNamespaces:
-		return nil, usagef("-A: deleting is done in one namespace")
+		return usagef("-A: deleting is done in one namespace")
 	case len(files) > 0 && len(args) > 0:
-		return nil, usagef("-f and a name exclude each other")
+		return usagef("-f and a name exclude each other")
 	case len(files) > 0:
+		return nil
+	}
+	k, names, err := parseTargets(args)
+	switch {
+	case err != nil:
+		return err
+	case k == nodeKind:
+		return usagef("nodes are not deleted: stop the node's agent, or cordon it")
+	case len(names) == 0:
+		return usagef("name the %s to delete", k)
+	}
+	return nil
+}
+
+// targets reads what is to be deleted from files, or from arguments that
+// checkDelete has passed.
+func (a *app) targets(args, files []string) ([]target, error) {
+	var targets []target
+	if len(files) > 0 {
 		objects, err := a.read(files)
-		if err != nil {
-			return nil, err
-		}
-		targets := make([]target, 0, len(objects))
 		for _, o := range objects {
 			targets = append(targets, target{o.kind(), o.meta().Namespace, o.meta().Name})
 		}
-		return targets, nil
+		return targets, err
 	}
 	k, names, err := parseTargets(args)
-	if err != nil {
-		return nil, err
-	}
-	if len(names) == 0 {
-		return nil, usagef("name the %s to delete", k)
-	}
-	var targets []target
 	for _, name := range names {
 		targets = append(targets, target{k, a.namespace, name})
 	}
-	return targets, nil
+	return targets, err
 }
 
 // deleteAll deletes each, goes on after a failure, and reports all failures.
@@ -175,11 +186,11 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example: "  muster cancel train --reason 'superseded by v2'",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.connect(); err != nil {
-				return err
-			}
 			names, err := jobNames(args)
 			if err != nil {
+				return err
+			}
+			if err := a.connect(); err != nil {
 				return err
 			}
 			var failures []error

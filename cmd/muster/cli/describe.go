@@ -72,7 +72,7 @@ func (a *app) describe(ctx context.Context, o object) error {
 	if phase, _ := o.state(); phase != api.Pending && phase != api.Queued {
 		return nil
 	}
-	k, e, err := a.explain(ctx, string(o.kind())+"/"+o.meta().Name)
+	k, e, err := a.explain(ctx, o.kind(), o.meta().Name, true)
 	if err != nil {
 		return err
 	}
@@ -169,11 +169,11 @@ func conditions(list []api.Condition) *table {
 func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	first, growth, gang := api.JobUnits(o)
 	shape := fmt.Sprintf("%d, each by itself", o.Members())
-	if gang {
-		shape = fmt.Sprintf("%d, of which %d start at once or not at all", o.Members(), first)
-		if growth > 0 {
-			shape += fmt.Sprintf(" and %d more as they fit", growth)
-		}
+	switch {
+	case gang && growth == 0:
+		shape = fmt.Sprintf("%d, all at once or not at all", o.Members())
+	case gang:
+		shape = fmt.Sprintf("%d, of which %d start at once or not at all and %d more as they fit", o.Members(), first, growth)
 	}
 	position := ""
 	if o.Status.QueuePosition > 0 {

@@ -83,7 +83,7 @@ func split(raw []byte) ([][]byte, error) {
 		one.Reset()
 		doc, err := yaml.YAMLToJSONStrict([]byte(text))
 		if err != nil {
-			return fmt.Errorf("document %d is not YAML: %s", len(documents)+1, oneLine(err.Error()))
+			return fmt.Errorf("document %d is not YAML: %s", len(documents)+1, strings.Join(strings.Fields(err.Error()), " "))
 		}
 		if string(doc) != "null" {
 			documents = append(documents, doc)

@@ -60,6 +60,8 @@ func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME…]",
 		Short: "Show allocations, jobs or nodes",
+		Long: "get shows objects. For allocations, CPUS and GPUS are how much is granted and, in brackets,\n" +
+			"exactly which; for nodes, CPUS, MEMORY and GPUS are what is free of what can be allocated.",
 		Example: "  muster get allocations -A -o wide\n  muster get jobs -l team=ml\n" +
 			"  muster get node n1 -o json\n  muster get job/train",
 		Args:              arguments(cobra.MinimumNArgs(1)),

@@ -153,7 +153,7 @@ func (a *app) remove(ctx context.Context, k kind, namespace, name string, option
 	case jobKind:
 		o.job, err = a.client.Jobs(namespace).Delete(ctx, name, options)
 	case nodeKind:
-		err = usagef("nodes are not deleted: stop the node's agent, or cordon it")
+		err = fmt.Errorf("nodes are not deleted")
 	}
 	return o, err
 }

@@ -76,7 +76,24 @@ func New(p Program, extra ...*cobra.Command) *cobra.Command {
 	return (&app{Program: p}).root(extra)
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine joins the lines of an error, such as those of errors.Join.
+func oneLine(s string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// unknownVerb refuses the first argument of the program itself.
+func unknownVerb(root *cobra.Command, verb string) error {
+	if near := root.SuggestionsFor(verb); len(near) > 0 {
+		return usagef("unknown command %q, did you mean %s?", verb, strings.Join(near, " or "))
+	}
+	return usagef("unknown command %q", verb)
+}
 
 func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
@@ -91,10 +108,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
-			}
-			return usagef("unknown command %q", args[0])
+			return unknownVerb(cmd, args[0])
 		},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
@@ -104,7 +118,12 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd == root && len(a.Args) > 0 && !strings.HasPrefix(a.Args[0], "-") {
+			return unknownVerb(root, a.Args[0]) // the flag is that of a misspelt verb
+		}
+		return usageError{err}
+	})
 
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.addr, "addr", "", "server address, e.g. http://127.0.0.1:8470 (MUSTER_ADDR)")

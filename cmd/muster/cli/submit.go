@@ -61,7 +61,8 @@ func (a *app) submitCommand() *cobra.Command {
 // submit creates all objects, waits for them where asked to, and shows them.
 // What was created before a failure stays and is shown.
 func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
+	started := time.Now()
+	deadline := started.Add(timeout)
 	var first time.Duration
 	if wait && len(objects) == 1 {
 		first = min(patience, timeout)
@@ -80,7 +81,7 @@ func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout t
 	if wait && failure == nil {
 		for i := range created {
 			var err error
-			if created[i], err = a.await(ctx, created[i], deadline); err != nil {
+			if created[i], err = a.await(ctx, created[i], started, deadline); err != nil {
 				failure = errors.Join(failure, err)
 			}
 		}
@@ -121,8 +122,8 @@ func (a *app) warn(o object) {
 }
 
 // await waits until the object runs or ends. It says on standard error what it
-// waits for, once and whenever that changes.
-func (a *app) await(ctx context.Context, o object, deadline time.Time) (object, error) {
+// waits for, once its patience since started is over and whenever that changes.
+func (a *app) await(ctx context.Context, o object, started, deadline time.Time) (object, error) {
 	said := ""
 	for {
 		phase, message := o.state()
@@ -137,13 +138,14 @@ func (a *app) await(ctx context.Context, o object, deadline time.Time) (object, 
 			return o, fmt.Errorf("%s is still %s when the time of --timeout is up; muster why %s -n %s says why, and it stays submitted",
 				o, phase, o.meta().Name, o.meta().Namespace)
 		}
-		if created, err := time.Parse(time.RFC3339, o.meta().CreationTimestamp); err != nil || time.Since(created) >= patience {
-			if line := waiting(o); line != said {
-				a.notef("%s\n", line)
-				said = line
-			}
+		wait := slice
+		if quiet := patience - time.Since(started); quiet > 0 {
+			wait = quiet
+		} else if line := waiting(o); line != said {
+			a.notef("%s\n", line)
+			said = line
 		}
-		next, err := a.poll(ctx, o, min(left, slice))
+		next, err := a.poll(ctx, o, min(left, wait))
 		if err != nil {
 			return o, fmt.Errorf("wait for %s: %w", o, err)
 		}

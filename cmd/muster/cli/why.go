@@ -22,12 +22,16 @@ func (a *app) whyCommand() *cobra.Command {
 			if a.allNamespaces {
 				return usagef("-A: the question is about one object; name its namespace with -n")
 			}
+			k, name, exact, err := subject(args[0])
+			if err != nil {
+				return err
+			}
 			if err := a.connect(); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			k, e, err := a.explain(ctx, args[0])
+			k, e, err := a.explain(ctx, k, name, exact)
 			if err != nil {
 				return err
 			}
@@ -45,30 +49,35 @@ func (a *app) whyCommand() *cobra.Command {
 	}
 }
 
-// explain asks about the job of a name, else about the allocation; KIND/NAME
-// asks about that alone.
-func (a *app) explain(ctx context.Context, arg string) (kind, *api.Explanation, error) {
-	target := arg
-	if !strings.Contains(arg, "/") {
-		target = string(jobKind) + "/" + arg
+// subject reads NAME, which may be a job's or an allocation's, or KIND/NAME,
+// which is exact.
+func subject(arg string) (k kind, name string, exact bool, err error) {
+	exact = strings.Contains(arg, "/")
+	if !exact {
+		arg = string(jobKind) + "/" + arg
 	}
-	k, names, err := parseTargets([]string{target})
-	if err != nil {
-		return k, nil, err
+	k, names, err := parseTargets([]string{arg})
+	switch {
+	case err != nil:
+		return k, "", exact, err
+	case k == nodeKind:
+		return k, "", exact, usagef("%q: only jobs and allocations wait; see muster describe node", arg)
 	}
-	switch k {
-	case nodeKind:
-		return k, nil, usagef("%q: only jobs and allocations wait; see muster describe node", arg)
-	case jobKind:
-		e, err := a.client.Jobs(a.namespace).Explain(ctx, names[0])
-		if err == nil || !isNotFound(err) || target == arg {
-			return k, e, err
+	return k, names[0], exact, nil
+}
+
+// explain asks about an object; where the kind is not exact, about the job of
+// that name and else about the allocation.
+func (a *app) explain(ctx context.Context, k kind, name string, exact bool) (kind, *api.Explanation, error) {
+	if k == jobKind {
+		e, err := a.client.Jobs(a.namespace).Explain(ctx, name)
+		if err == nil || exact || !isNotFound(err) {
+			return jobKind, e, err
 		}
-	case allocationKind:
 	}
-	e, err := a.client.Allocations(a.namespace).Explain(ctx, names[0])
-	if isNotFound(err) && target != arg {
-		err = fmt.Errorf("there is no job or allocation %q in namespace %q; muster get jobs -A shows all jobs", names[0], a.namespace)
+	e, err := a.client.Allocations(a.namespace).Explain(ctx, name)
+	if isNotFound(err) && !exact {
+		err = fmt.Errorf("there is no job or allocation %q in namespace %q; muster get jobs -A shows all jobs", name, a.namespace)
 	}
 	return allocationKind, e, err
 }
@@ -99,7 +108,7 @@ func (a *app) explanation(k kind, e *api.Explanation) {
 		t.write(a.Stdout, "")
 	}
 	if e.Attempts > 0 && e.LastAttempt != "" {
-		a.printf("\n%d attempts, the last at %s\n", e.Attempts, e.LastAttempt)
+		a.printf("\nplacement tried %d×, last at %s\n", e.Attempts, e.LastAttempt)
 	}
 }
 

@@ -1,0 +1,181 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/resource"
+)
+
+// Fault is what happens to one Txn on its way.
+type Fault uint8
+
+// The faults.
+const (
+	None        Fault = iota
+	Lost              // it never lands; the outcome is unknown
+	AnswerLost        // it lands; the outcome is unknown
+	CrashBefore       // the process dies before it is sent
+	CrashAfter        // it lands, and the process dies before it hears so
+)
+
+// Gate is one process' way to the store. When the process has died nothing of
+// it reaches the store any more.
+type Gate struct {
+	*mem.Store
+	crash func()
+
+	mu     sync.Mutex
+	dead   bool
+	faults func(store.Txn) Fault
+	reads  error
+}
+
+// OnTxn lets f choose a fault for every Txn from now on; nil ends it. It runs
+// in the caller's goroutine.
+func (g *Gate) OnTxn(f func(store.Txn) Fault) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.faults = f
+}
+
+// FailReads makes every Get and Range fail from now on; nil ends it.
+func (g *Gate) FailReads(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reads = err
+}
+
+func (g *Gate) kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dead = true
+}
+
+func (g *Gate) state() (dead bool, faults func(store.Txn) Fault, reads error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dead, g.faults, g.reads
+}
+
+// Txn implements store.KVStore.
+func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+	dead, faults, _ := g.state()
+	if dead {
+		return store.TxnResult{}, store.ErrClosed
+	}
+	fault := None
+	if faults != nil {
+		fault = faults(t)
+	}
+	switch fault {
+	case Lost:
+		return store.TxnResult{}, fmt.Errorf("%w: the request was lost", store.ErrUnknownOutcome)
+	case CrashBefore:
+		g.kill()
+		go g.crash()
+		return store.TxnResult{}, store.ErrClosed
+	}
+	result, err := g.Store.Txn(ctx, t)
+	switch {
+	case err != nil:
+		return result, err
+	case fault == AnswerLost:
+		return store.TxnResult{}, fmt.Errorf("%w: the answer was lost", store.ErrUnknownOutcome)
+	case fault == CrashAfter:
+		g.kill()
+		go g.crash()
+		return store.TxnResult{}, store.ErrClosed
+	}
+	return result, nil
+}
+
+// Get implements store.KVStore.
+func (g *Gate) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+	dead, _, reads := g.state()
+	if dead {
+		return store.KV{}, false, 0, store.ErrClosed
+	}
+	if reads != nil {
+		return store.KV{}, false, 0, reads
+	}
+	return g.Store.Get(ctx, key)
+}
+
+// Range implements store.KVStore.
+func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+	dead, _, reads := g.state()
+	if dead {
+		return nil, 0, store.ErrClosed
+	}
+	if reads != nil {
+		return nil, 0, reads
+	}
+	return g.Store.Range(ctx, prefix, o)
+}
+
+// Grant implements store.Leaser.
+func (g *Gate) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	if dead, _, _ := g.state(); dead {
+		return store.Lease{}, store.ErrClosed
+	}
+	return g.Store.Grant(ctx, ttl)
+}
+
+// KeepAlive implements store.Leaser.
+func (g *Gate) KeepAlive(ctx context.Context, id store.LeaseID) error {
+	if dead, _, _ := g.state(); dead {
+		return store.ErrClosed
+	}
+	return g.Store.KeepAlive(ctx, id)
+}
+
+// Revoke implements store.Leaser.
+func (g *Gate) Revoke(ctx context.Context, id store.LeaseID) error {
+	if dead, _, _ := g.state(); dead {
+		return store.ErrClosed
+	}
+	return g.Store.Revoke(ctx, id)
+}
+
+// Writes reports whether a Txn writes a transaction's record in a state.
+func Writes(t store.Txn, state store.TxState) bool {
+	for _, op := range t.Then {
+		if op.Delete || !strings.HasPrefix(op.Key, store.TxPrefix) {
+			continue
+		}
+		if r, err := store.Decode[store.TxRecord](op.Key, op.Value); err == nil && r.State == state {
+			return true
+		}
+	}
+	return false
+}
+
+// Touches reports whether a Txn writes or deletes a key below a prefix.
+func Touches(t store.Txn, prefix string) bool {
+	for _, op := range t.Then {
+		if strings.HasPrefix(op.Key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Once returns a chooser that gives a fault to the first Txn that fits, and a
+// channel that closes then.
+func Once(fault Fault, fits func(store.Txn) bool) (func(store.Txn) Fault, <-chan struct{}) {
+	done := make(chan struct{})
+	var once sync.Once
+	return func(t store.Txn) Fault {
+		hit := None
+		if fits(t) {
+			once.Do(func() { hit = fault; close(done) })
+		}
+		return hit
+	}, done
+}

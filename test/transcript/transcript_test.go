@@ -1,0 +1,160 @@
+// Package transcript_test shows the protocol of PROTOCOL.md at work: a real
+// leader and real agents over a store and connections in memory, each message
+// and each write of the store in a file that can be read from top to bottom.
+// Rewrite the files with `go test ./test/transcript -rewrite` and read what
+// changed.
+package transcript_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/rig"
+)
+
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scene{t: t}
+			datadriven.RunTest(t, path, s.run)
+		})
+	})
+}
+
+// scene is the cluster of one transcript.
+type scene struct {
+	t        *testing.T
+	cluster  *rig.Cluster
+	recorder *recorder
+	fault    func(store.Txn) rig.Fault // of the coming writes, nil for none
+}
+
+// run carries out one command and returns what happened until everything was
+// at rest:
+//
+//	cluster agents=N       coordinator c1 and agents n1…, all ready
+//	submit JOB members=M gpus=G
+//	delete JOB
+//	crash-leader-before STATE    the leader dies when it is about to write a record in STATE
+//	crash-agent-before-commit NODE    the agent dies when Commit is on its way to it
+//	promise NODE gpus=G    another transaction, of which the leader does not know, gets there first
+//	start ID               starts a coordinator, or a node's agent again
+func (s *scene) run(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	switch d.Cmd {
+	case "cluster":
+		s.begin(number(t, d, "agents"))
+		return "ready\n"
+	case "submit":
+		return s.submit(word(t, d), number(t, d, "members"), number(t, d, "gpus"))
+	case "delete":
+		return s.delete(word(t, d))
+	case "crash-leader-before":
+		state := store.TxState(word(t, d))
+		s.fault, _ = rig.Once(rig.CrashBefore, func(t store.Txn) bool { return rig.Writes(t, state) })
+		return ""
+	case "crash-agent-before-commit":
+		s.crashAgent(resource.NodeID(word(t, d)))
+		return ""
+	case "promise":
+		s.promise(resource.NodeID(word(t, d)), number(t, d, "gpus"))
+		return ""
+	case "start":
+		return s.start(word(t, d))
+	}
+	d.Fatalf(t, "command %q is unknown", d.Cmd)
+	return ""
+}
+
+// word is the command's first argument.
+func word(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	if len(d.CmdArgs) == 0 {
+		d.Fatalf(t, "%s needs an argument", d.Cmd)
+	}
+	return d.CmdArgs[0].Key
+}
+
+func number(t *testing.T, d *datadriven.TestData, key string) int {
+	t.Helper()
+	var n int
+	d.ScanArgs(t, key, &n)
+	return n
+}
+
+func (s *scene) begin(agents int) {
+	s.t.Helper()
+	s.cluster = rig.New(s.t, rig.Options{})
+	k := s.cluster.Bring(agents)
+	s.cluster.Converge()
+	s.recorder = newRecorder(s.cluster)
+	s.watch(k)
+}
+
+// watch records a coordinator's writes.
+func (s *scene) watch(k *rig.Coordinator) {
+	k.Gate.OnTxn(func(t store.Txn) rig.Fault {
+		fault := rig.None
+		if s.fault != nil {
+			fault = s.fault(t)
+		}
+		return s.recorder.txn(k, t, fault)
+	})
+}
+
+// submit asks the leader for a gang; a client repeats it under the same id.
+func (s *scene) submit(name string, members, gpus int) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), rig.Patience)
+	defer cancel()
+	k := s.cluster.Leader()
+	j, repeated, err := k.Job(ctx, rig.Submission{Name: name, Members: members, Gang: members, GPUs: gpus, RequestID: "submit-" + name, Wait: time.Minute})
+	if err != nil {
+		<-k.Ended()
+		synctest.Wait()
+		return s.recorder.take() + fmt.Sprintf("client      gets no answer from %s, and does not know whether %s was accepted\n", k.ID, name)
+	}
+	s.rest()
+	again := ""
+	if repeated {
+		again = ", which it was asked for before"
+	}
+	return s.recorder.take() + fmt.Sprintf("client      is told that %s is %s%s\n", name, j.Status.Phase, again)
+}
+
+func (s *scene) delete(name string) string {
+	s.t.Helper()
+	j, err := s.cluster.Leader().DeleteJob(s.t.Context(), rig.Namespace, name, deleteNow())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.rest()
+	return s.recorder.take() + fmt.Sprintf("client      is told that %s is %s\n", name, j.Status.Phase)
+}
+
+// rest waits until everything agrees.
+func (s *scene) rest() {
+	s.t.Helper()
+	s.cluster.Converge()
+	synctest.Wait()
+}
+
+func (s *scene) start(id string) string {
+	s.t.Helper()
+	if strings.HasPrefix(id, "n") {
+		s.cluster.Agent(resource.NodeID(id)).Start()
+	} else {
+		s.watch(s.cluster.StartCoordinator(id))
+		s.cluster.Leader()
+	}
+	s.rest()
+	return s.recorder.take()
+}
