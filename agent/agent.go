@@ -8,6 +8,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ type Config struct {
 	Version string // of the program, for people
 	// DataDir holds journal/ and assignments/; one agent per folder.
 	DataDir string
+	// AssignmentsDir holds the assignment files instead; "" is
+	// DataDir/assignments. They are made anew at each start, so memory will do.
+	AssignmentsDir string
 	// Listen is the address of the gRPC server; port 0 takes a free one.
 	Listen string
 	// MetricsListen serves /metrics and /healthz; "" opens nothing.
@@ -214,7 +218,7 @@ func (a *Agent) open() error {
 	}
 	a.journal = j
 	a.logRecovery(recovery)
-	files, err := handoff.Open(filepath.Join(a.config.DataDir, "assignments"))
+	files, err := handoff.Open(cmp.Or(a.config.AssignmentsDir, filepath.Join(a.config.DataDir, "assignments")))
 	if err != nil {
 		return err
 	}

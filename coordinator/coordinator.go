@@ -10,6 +10,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -89,11 +90,7 @@ func (c *Coordinator) AgentSeen(node resource.NodeID, addr string) {
 func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
 	if l := c.term.Load(); l != nil {
 		l.post(func() {
-			if n := l.node(id); rev > n.specRev {
-				n.spec, n.specRev = spec, rev
-				n.setTaints()
-				n.setReady()
-			}
+			l.node(id).setSpec(spec, rev)
 		})
 	}
 }
@@ -115,23 +112,19 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	defer stop()
 	for {
 		term, err := store.Campaign(ctx, c.store, c.config.Address, c.config.LeaseTTL)
-		if ctx.Err() != nil {
+		if err == nil {
+			err = c.lead(ctx, term) // even if ctx has ended: it resigns
+		} else {
+			err = fmt.Errorf("%w: %w", errStoreAway, err)
+		}
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
-			c.log.Warn("campaign_failed", "error", err)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(time.Second):
-			}
-			continue
-		}
-		if err := c.lead(ctx, term); err != nil {
+		case errors.Is(err, errStoreAway):
+			c.log.Warn("term_not_begun", "error", err)
+			pause(ctx, time.Second)
+		case err != nil:
 			return err
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 	}
 }
@@ -171,14 +164,10 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership) error {
 	}
 	live, err := l.load(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)
 	}
 	if err := l.prepare(ctx, term); err != nil {
-		log.Warn("term_not_begun", "error", err)
-		return nil
+		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{

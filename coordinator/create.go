@@ -148,9 +148,7 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 	}
 	if s.job == nil && !l.config.namespace(ns).QueueAllocations {
 		if short := l.quota.Admit(first.charge.Group, first.charge.Request); len(short) > 0 {
-			status := api.Errorf(403, "%s", short[0].Detail)
-			status.Details = short
-			return nil, status
+			return nil, overQuota(short)
 		}
 	}
 	if ops := l.opsOf(s); ops > l.commit.maxOps {
@@ -158,6 +156,13 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
 	}
 	return first, l.admit(s)
+}
+
+// overQuota refuses an allocation that may not wait.
+func overQuota(short []resource.Reason) *api.Status {
+	status := api.Errorf(403, "%s", short[0].Detail)
+	status.Details = short
+	return status
 }
 
 // opsOf is how many operations the largest Txn of a submission takes.
@@ -216,13 +221,11 @@ func (l *leader) addTogether(s *submission, create *creation) {
 			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			for _, u := range s.units {
-				l.enqueued(u, o, rev, err)
-			}
-		})
+		for _, u := range s.units {
+			l.enqueued(u, o, rev, err)
+		}
 	}
-	l.commit.submit(d)
+	l.settle(d, s.units[0].record.Path().Key(), s.units[0].isStored)
 }
 
 // await follows a unit until the store holds it and, for at most wait, until it

@@ -17,6 +17,10 @@ func (l *leader) agentEvent(e agents.Event) {
 		n := l.node(e.Node)
 		n.incarnation, n.revision = e.Incarnation, e.Revision
 		n.setReady()
+		l.learnSpec(n)
+		for _, tx := range l.attemptsOn(e.Node) { // what was sent before was refused
+			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+		}
 		l.log.Info("node_registered", "node", e.Node, "incarnation", e.Incarnation.String(), "revision", int64(e.Revision))
 		l.wake()
 	case agents.Replied:
@@ -48,13 +52,22 @@ func (l *leader) connected(e agents.Connected) {
 	l.occupy(n, e.Occupancy)
 	n.setReady()
 	l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
-	if n.spec.Unschedulable != e.Occupancy.Cordoned {
+	l.learnSpec(n)
+	if n.specRev != 0 && n.spec.Unschedulable != e.Occupancy.Cordoned {
 		l.pool.Send(e.Node, agents.Cordon(n.spec.Unschedulable))
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 	}
 	l.wake()
+}
+
+// learnSpec reads what the store has of a node that registered with another
+// coordinator: a registration writes identity and specification in one Txn.
+func (l *leader) learnSpec(n *node) {
+	if n.revision > n.specRev {
+		l.readSpec(n, func() {})
+	}
 }
 
 // occupy replaces what the view believes of a node by the agent's own word.
@@ -74,6 +87,9 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 			n.held[g.Tx] = h
 		}
 		h.members, h.confirmed = g.Members, true
+		if a := l.attempts[g.Tx]; a != nil && g.State == agents.StateHeld {
+			l.ready(a, n.view.ID)
+		}
 	}
 	for tx, h := range n.held {
 		if present[tx] {
@@ -113,7 +129,13 @@ func (l *leader) replied(e agents.Replied) {
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
 		n.confirm(e.Tx, e.Members, l.log)
-	case agents.StateNo, agents.StateNone, agents.StateFreed:
+	case agents.StateNo, agents.StateNone:
+		// An agent that has not registered refuses even what is committed to it.
+		if n.held[e.Tx] != nil && (a == nil || a.machine.State() < txn.Committed) {
+			n.drop(e.Tx)
+			l.wake()
+		}
+	case agents.StateFreed:
 		if n.held[e.Tx] != nil {
 			n.drop(e.Tx)
 			l.wake()

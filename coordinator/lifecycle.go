@@ -35,14 +35,21 @@ func (l *leader) forget(u *unit) {
 func (l *leader) enqueue(u *unit) {
 	u.writing = true
 	key := u.record.Path().Key()
-	l.commit.submit(decision{
+	l.settle(decision{
 		compares: append([]store.Compare{store.Absent(key)}, u.create.compares...),
 		ops: append([]store.Op{
 			store.Put(key, store.MustEncode(u.record)),
 			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})),
 		}, u.create.ops...),
-		done: func(o txn.Outcome, rev resource.Revision, err error) { l.post(func() { l.enqueued(u, o, rev, err) }) },
-	})
+		done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
+	}, key, u.isStored)
+}
+
+// isStored reports whether a value of the unit's key is of this unit, and not
+// of another with its name.
+func (u *unit) isStored(value []byte, found bool) bool {
+	record, err := store.Decode[store.UnitRecord](u.path, value)
+	return found && err == nil && record.UID == u.record.UID
 }
 
 func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {
@@ -71,13 +78,13 @@ func (l *leader) created(u *unit, rev resource.Revision) {
 	}
 }
 
-// rejected ends a unit whose creation did not land, or may not have: the
-// client is told, and a repetition with the same request id finds out.
+// rejected ends a unit whose creation did not land, and never will: the client
+// is told why.
 func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 	switch {
 	case o == txn.Conflict && err == nil:
 		u.err = api.Errorf(409, "%s was created elsewhere at the same time", u.path)
-	case errors.As(err, new(*store.TooManyOpsError)):
+	case errors.As(err, new(*store.TooManyOpsError)), errors.As(err, new(*store.TooLargeError)):
 		u.err = api.Errorf(422, "%s: %v", u.path, err)
 	default:
 		u.err = api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err)
@@ -136,19 +143,21 @@ func (l *leader) endQueued(u *unit) {
 		d.ops = append(d.ops, store.Put(key, store.MustEncode(unit)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			u.writing = false
-			if o != txn.Landed {
-				l.log.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
-				u.ending = nil // the client asks again
-				u.notify()
-				return
-			}
-			u.record, u.stored, u.queued = unit, rev, false
-			l.finish(u)
-		})
+		u.writing = false
+		if o != txn.Landed {
+			l.log.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+			u.ending = nil // it waits as before; the client asks again
+			l.queue.Push(u.key)
+			u.notify()
+			return
+		}
+		u.record, u.stored, u.queued = unit, rev, false
+		l.finish(u)
 	}
-	l.commit.submit(d)
+	l.settle(d, key, func(value []byte, found bool) bool {
+		record, err := store.Decode[store.UnitRecord](key, value)
+		return !found || err == nil && api.Phase(record.Phase).Ended()
+	})
 }
 
 // finish follows a unit's end: a deleted allocation is gone; a job ends with
@@ -186,22 +195,24 @@ func (l *leader) finishJob(j *job) {
 		d.ops = append(d.ops, store.Put(key, store.MustEncode(record)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			j.writing = false
-			if o != txn.Landed {
-				l.log.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
-				return
-			}
-			if remove {
-				l.forgetJob(j)
-				return
-			}
-			j.record, j.stored = record, rev
+		j.writing = false
+		if o != txn.Landed {
+			l.log.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
 			j.notify()
-			l.finishJob(j) // it may have been deleted meanwhile
-		})
+			return
+		}
+		if remove {
+			l.forgetJob(j)
+			return
+		}
+		j.record, j.stored = record, rev
+		j.notify()
+		l.finishJob(j) // it may have been deleted meanwhile
 	}
-	l.commit.submit(d)
+	l.settle(d, key, func(value []byte, found bool) bool {
+		record, err := store.Decode[store.JobRecord](key, value)
+		return !found || !remove && err == nil && api.Phase(record.Phase).Ended()
+	})
 }
 
 func (l *leader) forgetJob(j *job) {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// errStoreAway ends a term that could not begin.
+var errStoreAway = errors.New("the store does not answer, or has another leader")
+
 // load rebuilds the leader's view from the store at one revision that is not
 // older than its election, and returns the transactions to go on with. It runs
 // before the loop.
@@ -30,7 +34,7 @@ func (l *leader) load(ctx context.Context) ([]recovered, error) {
 	txs := read.prefix(ctx, store.TxPrefix)
 	requests := read.prefix(ctx, store.RequestsPrefix)
 	if read.err != nil {
-		return nil, fmt.Errorf("load the state: %w", read.err)
+		return nil, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
 	for _, step := range []func() error{
 		func() error { return l.loadNodes(nodes) },

@@ -162,6 +162,16 @@ func (n *node) applyHealth() {
 	n.view.Free.Unhealthy = mask
 }
 
+// setSpec takes over a specification, unless a newer one is known.
+func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) {
+	if rev <= n.specRev {
+		return
+	}
+	n.spec, n.specRev = spec, rev
+	n.setTaints()
+	n.setReady()
+}
+
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
 	n.view.Ready = n.connected && n.revision != 0 && n.view.Host != nil && !n.diskFull

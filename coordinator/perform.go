@@ -67,7 +67,19 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	l.metrics.commits.Inc()
 	l.metrics.reserve.Observe(a.voted.Sub(a.begun).Seconds())
 	l.metrics.commit.Observe(time.Since(a.voted).Seconds())
+	if u.job != nil && u.record.N == 0 {
+		l.grow(u.job)
+	}
 	u.notify()
+}
+
+// grow lets a gang's further members be tried, now that the first run.
+func (l *leader) grow(j *job) {
+	for _, u := range j.units[1:] {
+		if u.waiting() && u.attempt == nil && u.ending == nil {
+			l.queue.Push(u.key)
+		}
+	}
 }
 
 // ready notes that an agent holds its members; the unit is Ready once all do.
@@ -129,34 +141,22 @@ func (l *leader) released(a *attempt) {
 	l.wake()
 }
 
-// readRecord reads a transaction's record until it is answered.
+// readRecord reads a transaction's record.
 func (l *leader) readRecord(a *attempt) {
 	key := store.TxKey(a.machine.ID())
-	go func() {
-		ctx := l.ctx
-		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-			kv, found, revision, err := l.store.Get(ctx, key)
-			if err == nil {
-				in := txn.RecordRead{State: txn.RecordAbsent, Revision: revision}
-				if found {
-					in.Revision = kv.ModRev
-					record, err := store.Decode[store.TxRecord](key, kv.Value)
-					if err != nil {
-						l.log.Error("record_unreadable", "key", key, "error", err)
-						return
-					}
-					in.State = recordState(record.State)
-				}
-				l.post(func() { l.step(a, in) })
+	l.read(key, func(kv store.KV, found bool, revision resource.Revision) {
+		in := txn.RecordRead{State: txn.RecordAbsent, Revision: revision}
+		if found {
+			in.Revision = kv.ModRev
+			record, err := store.Decode[store.TxRecord](key, kv.Value)
+			if err != nil {
+				l.log.Error("record_unreadable", "key", key, "error", err)
 				return
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait):
-			}
+			in.State = recordState(record.State)
 		}
-	}()
+		l.step(a, in)
+	})
 }
 
 func recordState(s store.TxState) txn.RecordState {

@@ -23,7 +23,11 @@ const (
 func (l *leader) schedule() {
 	for _, key := range l.queue.Active() {
 		u := l.units[key.Path]
-		if u == nil || u.writing || u.attempt != nil || u.resting || u.grows() {
+		if u == nil || !u.waiting() || u.ending != nil {
+			l.queue.Remove(key)
+			continue
+		}
+		if u.writing || u.attempt != nil || u.resting || u.grows() {
 			l.queue.Park(key) // what it waits for wakes it
 			continue
 		}
@@ -37,6 +41,11 @@ func (l *leader) try(u *unit) {
 	u.lastAttempt = time.Now()
 	u.quotaShort = l.quota.Admit(u.charge.Group, u.charge.Request)
 	if len(u.quotaShort) == 0 && l.fits(u) {
+		return
+	}
+	if u.create != nil && u.job == nil && len(u.quotaShort) > 0 && !l.config.namespace(u.record.Namespace).QueueAllocations {
+		u.err = overQuota(u.quotaShort) // those accepted with it took what was left
+		l.undoCreation(u)
 		return
 	}
 	l.queue.Park(u.key)
@@ -104,10 +113,11 @@ func (l *leader) retry(u *unit) {
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
-	l.queue.Park(u.key)
+	u.resting = true
 	time.AfterFunc(wait, func() {
 		l.post(func() {
-			if u.waiting() && u.attempt == nil && !u.gone {
+			u.resting = false
+			if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
 				l.queue.Push(u.key)
 				delete(l.hopeless, u.shape)
 			}

@@ -391,25 +391,26 @@ func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 	}
 	j.writing = true
 	key := store.JobKey(record.Namespace, record.Name)
-	l.commit.submit(decision{
+	l.settle(decision{
 		compares: []store.Compare{store.ModRevIs(key, j.stored)},
 		ops:      []store.Op{store.Put(key, store.MustEncode(record))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			l.post(func() {
-				j.writing = false
-				if o != txn.Landed {
-					done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", record.Name, err))
-					j.notify()
-					return
-				}
-				j.record, j.stored = record, rev
-				for _, u := range j.units {
-					l.end(u, release)
-				}
-				done(nil)
+			j.writing = false
+			if o != txn.Landed {
+				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", record.Name, err))
 				j.notify()
-				l.finishJob(j)
-			})
+				return
+			}
+			j.record, j.stored = record, rev
+			for _, u := range j.units {
+				l.end(u, release)
+			}
+			done(nil)
+			j.notify()
+			l.finishJob(j)
 		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := store.Decode[store.JobRecord](key, value)
+		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *record.Cancelled
 	})
 }

@@ -65,26 +65,11 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 			close(answered)
 			return
 		}
-		spec := n.spec
-		spec.Unschedulable = unschedulable
-		key := store.NodeSpecKey(n.view.ID)
-		l.commit.submit(decision{
-			compares: []store.Compare{store.ModRevIs(key, n.specRev)},
-			ops:      []store.Op{store.Put(key, store.MustEncode(spec))},
-			done: func(o txn.Outcome, rev resource.Revision, err error) {
-				l.post(func() {
-					defer close(answered)
-					if o != txn.Landed {
-						status = api.Errorf(409, "node %s changed at the same time (%v); ask again", name, err)
-						return
-					}
-					n.spec, n.specRev = spec, rev
-					n.setReady()
-					l.pool.Send(n.view.ID, agents.Cordon(unschedulable))
-					l.wake()
-					result = l.nodeObject(n)
-				})
-			},
+		l.cordon(n, unschedulable, cordonAttempts, func(s *api.Status) {
+			if status = s; status == nil {
+				result = l.nodeObject(n)
+			}
+			close(answered)
 		})
 	})
 	if err != nil {
@@ -101,6 +86,54 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 		return nil, status
 	}
 	return result, nil
+}
+
+// cordonAttempts bounds how often a cordon is tried anew because the node's
+// agent registered at the same time, perhaps with another coordinator.
+const cordonAttempts = 8
+
+// cordon writes whether a node takes new work, on top of what the store has;
+// done runs in the loop.
+func (l *leader) cordon(n *node, unschedulable bool, attempts int, done func(*api.Status)) {
+	spec := n.spec
+	spec.Unschedulable = unschedulable
+	key := store.NodeSpecKey(n.view.ID)
+	l.settle(decision{
+		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
+		ops:      []store.Op{store.Put(key, store.MustEncode(spec))},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			switch {
+			case o == txn.Landed:
+				n.setSpec(spec, rev)
+				l.pool.Send(n.view.ID, agents.Cordon(unschedulable))
+				l.wake()
+				done(nil)
+			case attempts > 1:
+				l.readSpec(n, func() { l.cordon(n, unschedulable, attempts-1, done) })
+			default:
+				done(api.Errorf(409, "node %s changed %d times while it was to be changed (%v); ask again", n.view.ID, cordonAttempts, err))
+			}
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := store.Decode[store.NodeSpec](key, value)
+		return found && err == nil && written.Unschedulable == unschedulable
+	})
+}
+
+// readSpec takes over what the store has of a node, then goes on.
+func (l *leader) readSpec(n *node, then func()) {
+	key := store.NodeSpecKey(n.view.ID)
+	l.read(key, func(kv store.KV, found bool, _ resource.Revision) {
+		if found {
+			spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+			if err != nil {
+				l.log.Error("node_unreadable", "key", key, "error", err)
+			} else {
+				n.setSpec(spec, kv.ModRev)
+			}
+		}
+		then()
+	})
 }
 
 // nodeObject shows a node; an independent copy.

@@ -44,8 +44,10 @@ type unit struct {
 	ending *txn.ReleaseAsked
 	// failed is the view's generation at which placing was tried in vain.
 	failed uint64
-	// refusals in a row, for the backoff between attempts.
+	// refusals in a row, for the backoff between attempts; resting while that
+	// lasts: what is freed elsewhere does not cut it short.
 	refusals    int
+	resting     bool
 	attempts    int
 	lastAttempt time.Time
 	quotaShort  []resource.Reason // why quota holds it back, if it does

@@ -19,19 +19,20 @@ import (
 
 // config is the config file; systemd/muster-agent.yaml documents every key.
 type config struct {
-	Cluster       string              `json:"cluster"`
-	NodeID        string              `json:"nodeID"`
-	DataDir       string              `json:"dataDir"`
-	TokenFile     string              `json:"tokenFile"`
-	Listen        string              `json:"listen"`
-	MetricsListen string              `json:"metricsListen"`
-	Coordinators  []string            `json:"coordinators"`
-	Labels        map[string]string   `json:"labels"`
-	Reserved      reservedConfig      `json:"reserved"`
-	Discovery     discoveryConfig     `json:"discovery"`
-	Gossip        gossipConfig        `json:"gossip"`
-	Heartbeat     configfile.Duration `json:"heartbeat"`
-	Log           logConfig           `json:"log"`
+	Cluster        string              `json:"cluster"`
+	NodeID         string              `json:"nodeID"`
+	DataDir        string              `json:"dataDir"`
+	AssignmentsDir string              `json:"assignmentsDir"`
+	TokenFile      string              `json:"tokenFile"`
+	Listen         string              `json:"listen"`
+	MetricsListen  string              `json:"metricsListen"`
+	Coordinators   []string            `json:"coordinators"`
+	Labels         map[string]string   `json:"labels"`
+	Reserved       reservedConfig      `json:"reserved"`
+	Discovery      discoveryConfig     `json:"discovery"`
+	Gossip         gossipConfig        `json:"gossip"`
+	Heartbeat      configfile.Duration `json:"heartbeat"`
+	Log            logConfig           `json:"log"`
 }
 
 type reservedConfig struct {
@@ -111,6 +112,9 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	keep(configfile.CheckName("cluster", c.Cluster))
 	if !filepath.IsAbs(c.DataDir) {
 		refuse("dataDir: %q: want an absolute path", c.DataDir)
+	}
+	if c.AssignmentsDir != "" && !filepath.IsAbs(c.AssignmentsDir) {
+		refuse("assignmentsDir: %q: want an absolute path", c.AssignmentsDir)
 	}
 	keep(configfile.CheckListen("listen", c.Listen))
 	if c.MetricsListen != "" {

@@ -50,7 +50,7 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 
 func agentConfig(s settings, newJournal bool) agent.Config {
 	c := agent.Config{
-		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir,
+		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir,
 		Listen: s.Listen, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
 		Heartbeat: time.Duration(s.Heartbeat), NewJournal: newJournal,

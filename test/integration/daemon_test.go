@@ -119,15 +119,6 @@ func (d *daemon) refuses(code int, args []string, says ...string) {
 	}
 }
 
-// misconfigured is the exit code for a configuration that is refused: 1, and 2
-// of the agent, which counts it as wrong usage.
-func (d *daemon) misconfigured() int {
-	if d.program == "muster-agent" {
-		return 2
-	}
-	return 1
-}
-
 // write writes a file whole.
 func write(t *testing.T, path string, content []byte, mode os.FileMode) {
 	t.Helper()

@@ -41,7 +41,7 @@ type agentRun struct {
 // StartAgent starts a new host with its agent and tells every coordinator.
 func (c *Cluster) StartAgent(node resource.NodeID) *Agent {
 	c.t.Helper()
-	a := &Agent{Node: node, cluster: c, dir: filepath.Join(c.t.TempDir(), string(node)), boots: 1}
+	a := &Agent{Node: node, cluster: c, dir: filepath.Join(c.dir, string(node)), boots: 1}
 	c.mu.Lock()
 	c.agents[node] = a
 	coordinators := c.coordinators

@@ -3,9 +3,11 @@ package rig
 import (
 	"context"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/musterd/muster/coordinator"
@@ -82,7 +84,8 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 // serve opens what agents call.
 func (k *Coordinator) serve() {
 	c := k.cluster
-	k.server = grpc.NewServer(rpcauth.ServerOptions(c.token)...)
+	k.server = grpc.NewServer(append(rpcauth.ServerOptions(c.token),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
 	musterv1.RegisterCoordinatorServer(k.server, &rpc.Server{Cluster: ClusterName, Store: k.Gate, Logger: c.log, Registered: k.NodeRegistered})
 	schedulerv1.RegisterNodeAgentServer(k.server, &rpc.Heartbeats{CoordinatorID: k.ID, Store: k.Gate, Logger: c.log, Heard: k.NodeHeard})
 	k.listener = c.net.listen(k.ID)

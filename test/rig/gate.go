@@ -33,7 +33,9 @@ type Gate struct {
 	mu     sync.Mutex
 	dead   bool
 	faults func(store.Txn) Fault
+	under  string // reads below it fail with reads
 	reads  error
+	leases error
 }
 
 // OnTxn lets f choose a fault for every Txn from now on; nil ends it. It runs
@@ -44,11 +46,20 @@ func (g *Gate) OnTxn(f func(store.Txn) Fault) {
 	g.faults = f
 }
 
-// FailReads makes every Get and Range fail from now on; nil ends it.
-func (g *Gate) FailReads(err error) {
+// FailUnder makes every Get and Range below a prefix fail from now on; nil ends
+// it.
+func (g *Gate) FailUnder(prefix string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.reads = err
+	g.under, g.reads = prefix, err
+}
+
+// FailLeases makes every grant, renewal and revocation fail from now on; nil
+// ends it.
+func (g *Gate) FailLeases(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leases = err
 }
 
 func (g *Gate) kill() {
@@ -57,17 +68,42 @@ func (g *Gate) kill() {
 	g.dead = true
 }
 
-func (g *Gate) state() (dead bool, faults func(store.Txn) Fault, reads error) {
+// mayTxn, mayRead and mayLease say why a call fails at once, if it does.
+func (g *Gate) mayTxn() (func(store.Txn) Fault, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dead, g.faults, g.reads
+	if g.dead {
+		return nil, store.ErrClosed
+	}
+	return g.faults, nil
+}
+
+func (g *Gate) mayRead(key string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.dead:
+		return store.ErrClosed
+	case strings.HasPrefix(key, g.under):
+		return g.reads
+	}
+	return nil
+}
+
+func (g *Gate) mayLease() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dead {
+		return store.ErrClosed
+	}
+	return g.leases
 }
 
 // Txn implements store.KVStore.
 func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
-	dead, faults, _ := g.state()
-	if dead {
-		return store.TxnResult{}, store.ErrClosed
+	faults, err := g.mayTxn()
+	if err != nil {
+		return store.TxnResult{}, err
 	}
 	fault := None
 	if faults != nil {
@@ -97,48 +133,40 @@ func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 
 // Get implements store.KVStore.
 func (g *Gate) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
-	dead, _, reads := g.state()
-	if dead {
-		return store.KV{}, false, 0, store.ErrClosed
-	}
-	if reads != nil {
-		return store.KV{}, false, 0, reads
+	if err := g.mayRead(key); err != nil {
+		return store.KV{}, false, 0, err
 	}
 	return g.Store.Get(ctx, key)
 }
 
 // Range implements store.KVStore.
 func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
-	dead, _, reads := g.state()
-	if dead {
-		return nil, 0, store.ErrClosed
-	}
-	if reads != nil {
-		return nil, 0, reads
+	if err := g.mayRead(prefix); err != nil {
+		return nil, 0, err
 	}
 	return g.Store.Range(ctx, prefix, o)
 }
 
 // Grant implements store.Leaser.
 func (g *Gate) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if dead, _, _ := g.state(); dead {
-		return store.Lease{}, store.ErrClosed
+	if err := g.mayLease(); err != nil {
+		return store.Lease{}, err
 	}
 	return g.Store.Grant(ctx, ttl)
 }
 
 // KeepAlive implements store.Leaser.
 func (g *Gate) KeepAlive(ctx context.Context, id store.LeaseID) error {
-	if dead, _, _ := g.state(); dead {
-		return store.ErrClosed
+	if err := g.mayLease(); err != nil {
+		return err
 	}
 	return g.Store.KeepAlive(ctx, id)
 }
 
 // Revoke implements store.Leaser.
 func (g *Gate) Revoke(ctx context.Context, id store.LeaseID) error {
-	if dead, _, _ := g.state(); dead {
-		return store.ErrClosed
+	if err := g.mayLease(); err != nil {
+		return err
 	}
 	return g.Store.Revoke(ctx, id)
 }

@@ -51,6 +51,7 @@ type Cluster struct {
 	net     *network
 	log     *slog.Logger
 	audit   *audit
+	dir     string // of the agents' disks
 
 	mu           sync.Mutex
 	coordinators []*Coordinator
@@ -74,6 +75,7 @@ func New(t testing.TB, o Options) *Cluster {
 		t: t, options: o, Store: mem.Open(mem.Options{MaxTxnOps: o.MaxTxnOps}), token: token, net: newNetwork(),
 		log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), agents: map[resource.NodeID]*Agent{},
 	}
+	c.dir = t.TempDir() // before Cleanup, so that it goes after the agents have stopped
 	c.audit = startAudit(t, c.Store, o.Namespaces)
 	t.Cleanup(c.close)
 	return c

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -35,6 +36,7 @@ type scene struct {
 	cluster  *rig.Cluster
 	recorder *recorder
 	fault    func(store.Txn) rig.Fault // of the coming writes, nil for none
+	down     bool                      // an agent has died; set while one event happens
 }
 
 // run carries out one command and returns what happened until everything was
@@ -95,8 +97,17 @@ func (s *scene) begin(agents int) {
 	s.cluster = rig.New(s.t, rig.Options{})
 	k := s.cluster.Bring(agents)
 	s.cluster.Converge()
-	s.recorder = newRecorder(s.cluster)
+	s.recorder = &recorder{turns: newTurns()}
+	s.cluster.Tap(s.recorder.message)
 	s.watch(k)
+	s.t.Cleanup(func() { // before the cluster's own
+		s.cluster.Tap(nil)
+		for _, k := range s.cluster.Coordinators() {
+			k.Gate.OnTxn(nil)
+		}
+		s.recorder.turns.settle()
+		s.recorder.turns.stop()
+	})
 }
 
 // watch records a coordinator's writes.
@@ -119,38 +130,42 @@ func (s *scene) submit(name string, members, gpus int) string {
 	j, repeated, err := k.Job(ctx, rig.Submission{Name: name, Members: members, Gang: members, GPUs: gpus, RequestID: "submit-" + name, Wait: time.Minute})
 	if err != nil {
 		<-k.Ended()
-		synctest.Wait()
-		return s.recorder.take() + fmt.Sprintf("client      gets no answer from %s, and does not know whether %s was accepted\n", k.ID, name)
+		s.recorder.turns.settle()
+		return s.recorder.take() + fmt.Sprintf("client gets no answer from %s, and does not know whether %s was accepted\n", k.ID, name)
 	}
 	s.rest()
 	again := ""
 	if repeated {
 		again = ", which it was asked for before"
 	}
-	return s.recorder.take() + fmt.Sprintf("client      is told that %s is %s%s\n", name, j.Status.Phase, again)
+	return s.recorder.take() + fmt.Sprintf("client is told that %s is %s%s\n", name, j.Status.Phase, again)
 }
 
 func (s *scene) delete(name string) string {
 	s.t.Helper()
-	j, err := s.cluster.Leader().DeleteJob(s.t.Context(), rig.Namespace, name, deleteNow())
+	j, err := s.cluster.Leader().DeleteJob(s.t.Context(), rig.Namespace, name, api.DeleteOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.rest()
-	return s.recorder.take() + fmt.Sprintf("client      is told that %s is %s\n", name, j.Status.Phase)
+	return s.recorder.take() + fmt.Sprintf("client is told that %s is %s\n", name, j.Status.Phase)
 }
 
-// rest waits until everything agrees.
+// rest waits until everything agrees, or nothing moves if an agent is down.
 func (s *scene) rest() {
 	s.t.Helper()
-	s.cluster.Converge()
-	synctest.Wait()
+	s.recorder.turns.settle()
+	if !s.down {
+		s.cluster.Converge()
+		s.recorder.turns.settle()
+	}
 }
 
 func (s *scene) start(id string) string {
 	s.t.Helper()
 	if strings.HasPrefix(id, "n") {
 		s.cluster.Agent(resource.NodeID(id)).Start()
+		s.down = false
 	} else {
 		s.watch(s.cluster.StartCoordinator(id))
 		s.cluster.Leader()

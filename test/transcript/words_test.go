@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/store"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
-	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
@@ -172,13 +171,9 @@ func (n *names) write(op store.Op) string {
 			return fmt.Sprintf("%s = %s", name, r.Phase)
 		}
 	case strings.HasPrefix(op.Key, store.JobsPrefix):
-		if r, err := store.Decode[store.JobRecord](op.Key, op.Value); err == nil {
+		if r, err := store.Decode[store.JobRecord](op.Key, op.Value); err == nil && r.Cancelled != nil {
 			return fmt.Sprintf("%s = %s", name, r.Phase)
 		}
 	}
 	return name
 }
-
-// nodeOrder is how the transcript orders what happens on different nodes at
-// the same step.
-func nodeOrder(a, b resource.NodeID) int { return strings.Compare(string(a), string(b)) }

@@ -39,9 +39,11 @@ type Config struct {
 	// .json.
 	Profile string
 	DataDir string // absolute; made with mode 0700 if need be
-	Listen  string // REST; the rest takes free ports
-	Version string
-	Logger  *slog.Logger
+	// AssignmentsDir holds the nodes' assignment files; "" is their data folder.
+	AssignmentsDir string
+	Listen         string // REST; the rest takes free ports
+	Version        string
+	Logger         *slog.Logger
 	// Progress takes a line each time more nodes are ready.
 	Progress func(ready, nodes int)
 }
@@ -209,8 +211,13 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 	if d.config.Profile != "host" { // a node of a profile has no usage to measure
 		deps.Usage = func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil }
 	}
+	assignments := ""
+	if d.config.AssignmentsDir != "" {
+		assignments = filepath.Join(d.config.AssignmentsDir, name)
+	}
 	a, err := agent.New(agent.Config{
-		Cluster: clusterName, Node: resource.NodeID(name), Version: d.config.Version, DataDir: d.nodeDir(name), Listen: "127.0.0.1:0",
+		AssignmentsDir: assignments,
+		Cluster:        clusterName, Node: resource.NodeID(name), Version: d.config.Version, DataDir: d.nodeDir(name), Listen: "127.0.0.1:0",
 		Labels: map[string]string{"muster.dev/profile": profileLabel(d.config.Profile)},
 		Gossip: &agent.GossipConfig{
 			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local,
@@ -283,7 +290,7 @@ func describe(found agent.Discovered) []string {
 		t.Sockets(), len(t.Nodes), t.Cores(), t.Threads(), humanBytes(t.Memory()))}
 	switch {
 	case found.NoDriver != "":
-		lines = append(lines, "no NVIDIA driver: "+found.NoDriver)
+		lines = append(lines, found.NoDriver)
 	case len(found.Inventory.Devices) == 0:
 		lines = append(lines, "no GPUs")
 	default:

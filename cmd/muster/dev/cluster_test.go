@@ -12,14 +12,14 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
-func start(t testing.TB, nodes int) *Cluster {
+func start(t testing.TB, nodes int, assignments string) *Cluster {
 	t.Helper()
 	level := slog.LevelError
 	if os.Getenv("MUSTER_TEST_VERBOSE") != "" {
 		level = slog.LevelDebug
 	}
 	c, err := Start(t.Context(), Config{
-		Nodes: nodes, Profile: "dgx-a100", DataDir: t.TempDir(), Listen: "127.0.0.1:0", Version: "test",
+		Nodes: nodes, Profile: "dgx-a100", DataDir: t.TempDir(), AssignmentsDir: assignments, Listen: "127.0.0.1:0", Version: "test",
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func gang(name string, members int32) *api.Job {
 }
 
 func TestGangsAreAllOrNothingAndWaitForEachOther(t *testing.T) {
-	c := start(t, 4)
+	c := start(t, 4, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	jobs := c.Client.Jobs("default")

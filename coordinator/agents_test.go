@@ -1,0 +1,201 @@
+package coordinator_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/rig"
+)
+
+// no turns an agent's Yes into a No: the leader fences, the agent drops.
+func no(r *musterv1.Reply) {
+	r.State, r.Members = musterv1.Reply_NO, nil
+	r.Reasons = []*musterv1.Reason{{Code: resource.ReasonInsufficient, Detail: "something local took it"}}
+}
+
+// refuseOnce turns the first Yes into a No.
+func refuseOnce(c *rig.Cluster) {
+	var once sync.Once
+	c.Tap(func(m rig.Message) bool {
+		if r := m.FromAgent.GetReply(); r.GetState() == musterv1.Reply_RESERVED {
+			once.Do(func() { no(r) })
+		}
+		return true
+	})
+}
+
+func TestAUnitThatAnAgentRefusesGoesElsewhere(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		var once sync.Once
+		var taken resource.NodeID
+		c.Tap(func(m rig.Message) bool {
+			r := m.ToAgent.GetReserve()
+			if r == nil {
+				return true
+			}
+			once.Do(func() { // something that the leader does not know of is faster
+				taken = m.Node
+				other := &musterv1.Reserve{
+					Tx: string(resource.NewTxID("foreign", resource.Epoch(r.Epoch), 1, resource.Nonce{1})), Unit: "foreign", Epoch: r.Epoch,
+					Members: r.Members, TtlMillis: 30_000,
+				}
+				if err := m.Inject(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: other}}); err != nil {
+					t.Error(err)
+				}
+			})
+			return true
+		})
+		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 8, Wait: time.Second})
+		if a.Status.Phase != api.Running || a.Status.NodeID == taken {
+			t.Errorf("%s on %s; %s refused", a.Status.Phase, a.Status.NodeID, taken)
+		}
+		if c.Aborted() != 1 {
+			t.Errorf("%d records ABORTED, want 1", c.Aborted())
+		}
+		c.Converge() // the foreign promise ran out and was fenced
+	})
+}
+
+func TestAUnitThatIsRefusedAgainAndAgainBacksOff(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		c.Tap(func(m rig.Message) bool {
+			if r := m.FromAgent.GetReply(); r.GetState() == musterv1.Reply_RESERVED {
+				no(r)
+			}
+			return true
+		})
+		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 8, Wait: 20 * time.Second})
+		if a.Status.Phase != api.Pending {
+			t.Errorf("a is %s", a.Status.Phase)
+		}
+		// 20 ms doubling to 2 s: some 16 attempts in 20 s, not thousands.
+		if n := c.Aborted(); n < 10 || n > 20 {
+			t.Errorf("%d attempts in 20s", n)
+		}
+		c.Tap(nil)
+		phase(t, c, "a", api.Running)
+		c.Converge()
+	})
+}
+
+func TestAPromiseOfALostMemoryDoesNotCount(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		var once sync.Once
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			if kinds["commit"](x) {
+				once.Do(func() { // between Yes and commit the host restarts
+					before := c.Agent("n1").Incarnation()
+					c.Agent("n1").Reboot()
+					c.Eventually("the new incarnation has registered", func() bool {
+						kv, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey("n1"))
+						if err != nil {
+							return false
+						}
+						i, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+						return err == nil && i.Incarnation != before
+					})
+				})
+			}
+			return rig.None
+		})
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		a := phase(t, c, "a", api.Running)
+		if c.Aborted() != 1 {
+			t.Errorf("%d records ABORTED, want 1", c.Aborted())
+		}
+		record := c.Records()[a.Status.Transaction]
+		if record.Members[0].Incarnation != c.Agent("n1").Incarnation() {
+			t.Errorf("committed under %v", record.Members[0].Incarnation)
+		}
+		c.Converge()
+	})
+}
+
+func TestWhatRunsStaysThroughAnyDeathOfItsAgent(t *testing.T) {
+	for name, dies := range map[string]func(*rig.Agent){
+		"the process restarts":     (*rig.Agent).Restart,
+		"the host restarts":        (*rig.Agent).Reboot,
+		"the host loses its disk":  (*rig.Agent).Replace,
+		"it is away for some time": func(a *rig.Agent) { a.Stop(); time.AfterFunc(time.Minute, a.Start) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+				k := c.Bring(2)
+				submit(t, k, rig.Submission{Name: "j", GPUs: 6, Members: 2, Gang: 2, Wait: time.Minute})
+				before := devices(t, k)
+				dies(c.Agent("n1"))
+				b := allocate(t, k, rig.Submission{Name: "b", GPUs: 2, Wait: 2 * time.Minute})
+				if b.Status.Phase != api.Running {
+					t.Errorf("b is %s", b.Status.Phase)
+				}
+				remove(t, k, "b")
+				c.Converge()
+				if after := devices(t, k); before != after {
+					t.Errorf("before %s, after %s", before, after)
+				}
+			})
+		})
+	}
+}
+
+// devices lists what job j's members have.
+func devices(t *testing.T, k *rig.Coordinator) string {
+	t.Helper()
+	text := ""
+	for _, name := range []string{"j-0", "j-1"} {
+		a, err := k.GetAllocation(t.Context(), rig.Namespace, name, 0)
+		if err != nil || a.Status.Assignment == nil {
+			t.Fatalf("%s: %v, %+v", name, err, a)
+		}
+		text += string(a.Status.NodeID) + " " + a.Status.Assignment.CPUs
+		for _, g := range a.Status.Assignment.GPUs {
+			text += " " + g.UUID
+		}
+		text += "\n"
+	}
+	return text
+}
+
+func TestALostMessageIsMadeGoodWhenTheStreamIsNew(t *testing.T) {
+	lost := map[string]func(rig.Message) bool{
+		"reserve":  func(m rig.Message) bool { return m.ToAgent.GetReserve() != nil },
+		"yes":      func(m rig.Message) bool { return m.FromAgent.GetReply().GetState() == musterv1.Reply_RESERVED },
+		"commit":   func(m rig.Message) bool { return m.ToAgent.GetCommit() != nil },
+		"held":     func(m rig.Message) bool { return m.FromAgent.GetReply().GetState() == musterv1.Reply_HELD },
+		"release":  func(m rig.Message) bool { return m.ToAgent.GetRelease() != nil },
+		"freed":    func(m rig.Message) bool { return m.FromAgent.GetReply().GetState() == musterv1.Reply_FREED },
+		"forget":   func(m rig.Message) bool { return m.ToAgent.GetForget() != nil },
+		"anything": func(m rig.Message) bool { return m.ToAgent.GetHello() == nil && m.FromAgent.GetHello() == nil },
+	}
+	for name, fits := range lost {
+		for how, dies := range map[string]func(*rig.Agent){"process": (*rig.Agent).Restart, "host": (*rig.Agent).Reboot} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+					c.Bring(2)
+					var once sync.Once
+					var restart sync.WaitGroup
+					c.Tap(func(m rig.Message) bool {
+						hit := false
+						if fits(m) {
+							once.Do(func() { // with this message the agent dies
+								hit = true
+								restart.Go(func() { dies(c.Agent(m.Node)) })
+							})
+						}
+						return !hit
+					})
+					life(t, c)
+					restart.Wait()
+				})
+			})
+		}
+	}
+}
