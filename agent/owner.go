@@ -239,6 +239,7 @@ func (o *owner) command(it *item) {
 		out = o.listener() // the leader learns of it without having asked
 		o.log.Info("record resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
 	case ledger.Registered:
+		o.scribe.prune()
 		o.log.Info("agent registered", "revision", int64(c.Revision), "records", len(c.Records))
 		o.tell(rpc.Enrolled{Incarnation: o.incarnation, Revision: c.Revision})
 		o.tell(o.occupancy())

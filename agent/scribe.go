@@ -24,6 +24,7 @@ type scribe struct {
 	wanted  map[resource.TxID]handoff.Grant // files that should be there
 	written map[resource.TxID]handoff.Grant // files that are there
 	pending []resource.TxID                 // to compare, oldest first
+	pruning bool
 }
 
 func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
@@ -33,12 +34,26 @@ func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 	}
 }
 
-// start makes the folder agree with the replayed ledger, before run.
+// start writes the files of the replayed ledger, before run. What else is in
+// the folder stays for now: a journal that lost its memory may have forgotten
+// what still runs, and only the store knows (see prune).
 func (s *scribe) start(live []handoff.Grant) error {
 	for _, g := range live {
+		if err := s.files.Write(g); err != nil {
+			return err
+		}
 		s.wanted[g.Tx], s.written[g.Tx] = g, g
 	}
-	return s.files.Sync(live)
+	return nil
+}
+
+// prune wishes that what belongs to no grant goes. The owner asks for it once
+// the store's records have been applied; it does not block.
+func (s *scribe) prune() {
+	s.mu.Lock()
+	s.pruning = true
+	s.mu.Unlock()
+	wake(s.more)
 }
 
 // put wishes for the files of a grant; it does not block.
@@ -94,10 +109,38 @@ func (s *scribe) work() (failed bool) {
 			again = append(again, tx)
 		}
 	}
+	if err := s.clean(); err != nil {
+		s.log.Error("assignment folder not cleaned; trying again", "error", err)
+		failed = true
+	}
 	s.mu.Lock()
 	s.pending = append(again, s.pending...)
 	s.mu.Unlock()
-	return len(again) > 0
+	return failed || len(again) > 0
+}
+
+// clean prunes if that is wished. What is wanted or written stays.
+func (s *scribe) clean() error {
+	s.mu.Lock()
+	pruning := s.pruning
+	keep := make([]handoff.Grant, 0, len(s.wanted)+len(s.written))
+	for _, g := range s.wanted {
+		keep = append(keep, g)
+	}
+	for _, g := range s.written {
+		keep = append(keep, g)
+	}
+	s.mu.Unlock()
+	if !pruning {
+		return nil
+	}
+	if err := s.files.Prune(keep); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.pruning = false
+	s.mu.Unlock()
+	return nil
 }
 
 // settle makes one transaction's files what they should be.

@@ -119,6 +119,36 @@ func TestAPromiseOfALostMemoryDoesNotCount(t *testing.T) {
 	})
 }
 
+func TestAnAgentThatHasNotRegisteredFreesNothing(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 6})
+		c.Converge()
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			if rig.Touches(x, store.NodeIdentityKey("n1")) {
+				return rig.Lost
+			}
+			return rig.None
+		})
+		c.Agent("n1").Reboot()
+		c.Eventually("the agent is connected, not registered", func() bool {
+			n, err := k.GetNode(t.Context(), "n1")
+			return err == nil && n.Status.Phase == "Unregistered"
+		})
+		b := allocate(t, k, rig.Submission{Name: "b", GPUs: 2, Wait: 10 * time.Second})
+		if b.Status.Phase != api.Pending {
+			t.Errorf("b is %s on an agent that may not promise", b.Status.Phase)
+		}
+		if n, err := k.GetNode(t.Context(), "n1"); err != nil || n.Status.Available[resource.GPU] != "2" {
+			t.Errorf("%v, available %v, want 2 GPUs", err, n.Status.Available)
+		}
+		phase(t, c, "a", api.Running)
+		k.Gate.OnTxn(nil)
+		phase(t, c, "b", api.Running)
+		c.Converge()
+	})
+}
+
 func TestWhatRunsStaysThroughAnyDeathOfItsAgent(t *testing.T) {
 	for name, dies := range map[string]func(*rig.Agent){
 		"the process restarts":     (*rig.Agent).Restart,

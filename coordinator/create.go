@@ -225,7 +225,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 			l.enqueued(u, o, rev, err)
 		}
 	}
-	l.settle(d, s.units[0].record.Path().Key(), s.units[0].isStored)
+	l.settleCreation(s.units[0], d)
 }
 
 // await follows a unit until the store holds it and, for at most wait, until it

@@ -150,6 +150,27 @@ func TestAJobThatIsDeletedWhileItIsCancelledGoes(t *testing.T) {
 	})
 }
 
+func TestAGangIsReleasedWhenTheLastOfItsAgentsHasFreed(t *testing.T) {
+	bubble(t, limited(16, true), func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		submit(t, k, rig.Submission{Name: "j", GPUs: 8, Members: 2, Gang: 2, Wait: time.Minute})
+		c.Agent("n2").Stop()
+		if _, err := k.DeleteJob(t.Context(), rig.Namespace, "j", api.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b := allocate(t, k, rig.Submission{Name: "b", GPUs: 8, Wait: time.Minute})
+		if b.Status.Phase != api.Pending { // n1 is free again, the charge is whole
+			t.Errorf("b is %s while half of the gang is not freed", b.Status.Phase)
+		}
+		if j, err := k.GetJob(t.Context(), rig.Namespace, "j", 0); err != nil || j.Status.Phase != api.Cancelling {
+			t.Errorf("%v, %+v", err, j)
+		}
+		c.Agent("n2").Start()
+		phase(t, c, "b", api.Running)
+		c.Converge()
+	})
+}
+
 func TestNothingIsChargedTwiceWhileAReleaseIsOnItsWay(t *testing.T) {
 	bubble(t, limited(8, true), func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)

@@ -87,9 +87,6 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 			n.held[g.Tx] = h
 		}
 		h.members, h.confirmed = g.Members, true
-		if a := l.attempts[g.Tx]; a != nil && g.State == agents.StateHeld {
-			l.ready(a, n.view.ID)
-		}
 	}
 	for tx, h := range n.held {
 		if present[tx] {

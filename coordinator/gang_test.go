@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,6 +73,24 @@ func TestAGangWithOneSilentAgentIsFencedAsAWhole(t *testing.T) {
 		c.Eventually("the first member's node is free again", func() bool { return grants(c) == 0 })
 		c.Tap(nil)
 		active(t, c, "gang", 2)
+		c.Converge()
+	})
+}
+
+func TestWhatAnAttemptThatFailedHadTakenGoesToOthers(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		c.Tap(func(m rig.Message) bool { return m.Node != "n2" || m.ToAgent.GetReserve() == nil })
+		var wg sync.WaitGroup
+		wg.Go(func() { submit(t, k, rig.Submission{Name: "gang", GPUs: 8, Members: 2, Gang: 2}) })
+		c.Eventually("n1 has promised", func() bool { return grants(c) == 1 })
+		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 8, Priority: 1})
+		if a.Status.Phase != api.Pending {
+			t.Errorf("a is %s while all is promised", a.Status.Phase)
+		}
+		c.Tap(nil)
+		wg.Wait()
+		phase(t, c, "a", api.Running) // it is ahead of the gang's next attempt
 		c.Converge()
 	})
 }

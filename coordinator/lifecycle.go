@@ -35,21 +35,14 @@ func (l *leader) forget(u *unit) {
 func (l *leader) enqueue(u *unit) {
 	u.writing = true
 	key := u.record.Path().Key()
-	l.settle(decision{
+	l.settleCreation(u, decision{
 		compares: append([]store.Compare{store.Absent(key)}, u.create.compares...),
 		ops: append([]store.Op{
 			store.Put(key, store.MustEncode(u.record)),
 			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})),
 		}, u.create.ops...),
 		done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
-	}, key, u.isStored)
-}
-
-// isStored reports whether a value of the unit's key is of this unit, and not
-// of another with its name.
-func (u *unit) isStored(value []byte, found bool) bool {
-	record, err := store.Decode[store.UnitRecord](u.path, value)
-	return found && err == nil && record.UID == u.record.UID
+	})
 }
 
 func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/store"
@@ -45,8 +46,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 // settle submits a decision that is not a transaction's, and follows it until
 // its outcome is known: after an unknown one key is read, and what is there is
 // this decision's work if mine says so. If it is not, the decision is sent
-// again, which its compares make harmless. d.done runs in the loop, with Landed
-// or Conflict, unless the term ends before.
+// again; its compares are of revisions, which never come back, so that only one
+// of them can land. d.done runs in the loop, with Landed or Conflict, unless
+// the term ends before.
 func (l *leader) settle(d decision, key string, mine func(value []byte, found bool) bool) {
 	done := d.done
 	doubt := false
@@ -73,4 +75,50 @@ func (l *leader) settle(d decision, key string, mine func(value []byte, found bo
 		})
 	}
 	l.commit.submit(d)
+}
+
+// settleCreation is settle for a decision that compares with "absent", which
+// may come back: were it only sent again, the one without an answer could land
+// much later, when what was created has been deleted. So it carries a
+// transaction's identifier that is nobody else's, and is fenced like a
+// transaction whose commit has no answer.
+func (l *leader) settleCreation(u *unit, d decision) {
+	guard := l.nextTx(u.record.UID)
+	sent := d
+	sent.compares = append(slices.Clip(d.compares), store.Absent(store.TxKey(guard)))
+	sent.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		l.post(func() {
+			if o != txn.Unknown {
+				d.done(o, rev, err)
+				return
+			}
+			l.log.Warn("outcome_unknown", "unit", u.path, "error", err)
+			l.fence(guard, u, func() { l.reread(u, d) })
+		})
+	}
+	l.commit.submit(sent)
+}
+
+// fence makes sure that nothing which compares with the absence of guard lands
+// any more. Its record stays for the rest of the epoch.
+func (l *leader) fence(guard resource.TxID, u *unit, then func()) {
+	key := store.TxKey(guard)
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: u.record.UID, Reason: "a creation had no answer", Ended: now()}
+	l.settle(decision{
+		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		done: func(txn.Outcome, resource.Revision, error) { then() },
+	}, key, func(_ []byte, found bool) bool { return found })
+}
+
+// reread decides a creation that was fenced: it has landed, or never will and
+// is sent anew.
+func (l *leader) reread(u *unit, d decision) {
+	l.read(u.record.Path().Key(), func(kv store.KV, found bool, _ resource.Revision) {
+		record, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
+		if found && err == nil && record.UID == u.record.UID {
+			d.done(txn.Landed, kv.ModRev, nil)
+			return
+		}
+		l.settleCreation(u, d)
+	})
 }

@@ -23,7 +23,7 @@ func TestTheNextLeaderGoesOnWhereTheLastOneDied(t *testing.T) {
 		for fault, when := range map[rig.Fault]string{rig.CrashBefore: "before", rig.CrashAfter: "after"} {
 			t.Run(when+" "+name, func(t *testing.T) {
 				bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
-					k := c.Bring(2)
+					k := c.Bring(1)
 					if name == "fence" {
 						refuseOnce(c)
 					}
@@ -75,6 +75,35 @@ func TestTheNextLeaderGoesOnAfterAnyMessage(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestTheNextLeaderForgetsWhatTheLastOneCouldNot(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		var mu sync.Mutex
+		forgotten := map[string]bool{}
+		c.Tap(func(m rig.Message) bool {
+			tx := m.ToAgent.GetForget().GetTx()
+			if tx == "" {
+				return true
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			forgotten[tx] = m.Coordinator == "c2"
+			return m.Coordinator == "c2"
+		})
+		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 1})
+		remove(t, k, "a")
+		phase(t, c, "a", "")
+		k.Crash()
+		c.StartCoordinator("c2")
+		c.Eventually("the agent's tombstone is forgotten", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return forgotten[string(a.Status.Transaction)]
+		})
+		c.Converge()
+	})
 }
 
 func TestAClientFindsWhatItsLostRequestMade(t *testing.T) {

@@ -1,7 +1,9 @@
 package coordinator_test
 
 import (
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,7 +70,10 @@ func life(t *testing.T, c *rig.Cluster) {
 		_, err := k.DeleteAllocation(t.Context(), rig.Namespace, "a", api.DeleteOptions{})
 		return err
 	})
-	active(t, c, "j", 2)
+	c.Eventually("the gang's first two run", func() bool {
+		j, err := c.Leader().GetJob(t.Context(), rig.Namespace, "j", 0)
+		return err == nil && j.Status.Active >= 2
+	})
 	c.Converge()
 	again(t, c, "cancel job", func(k *rig.Coordinator) error {
 		_, err := k.CancelJob(t.Context(), rig.Namespace, "j", api.DeleteOptions{})
@@ -115,7 +120,7 @@ func again(t *testing.T, c *rig.Cluster, what string, ask func(*rig.Coordinator)
 
 func TestWritesWithoutAnAnswerEndRight(t *testing.T) {
 	for name, fits := range kinds {
-		for fault, faultName := range map[rig.Fault]string{rig.Lost: "lost", rig.AnswerLost: "landed"} {
+		for fault, faultName := range map[rig.Fault]string{rig.Lost: "lost", rig.AnswerLost: "landed", rig.Late: "lands late"} {
 			t.Run(name+" "+faultName, func(t *testing.T) {
 				bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 					k := c.Bring(1)
@@ -137,15 +142,18 @@ func TestWritesWithoutAnAnswerEndRight(t *testing.T) {
 }
 
 func TestEveryWriteWithoutAnAnswerEndsRight(t *testing.T) {
-	for _, fault := range []rig.Fault{rig.Lost, rig.AnswerLost} {
+	for _, fault := range []rig.Fault{rig.Lost, rig.AnswerLost, rig.Late} {
 		bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 			k := c.Bring(1)
-			n := 0
+			random := rand.New(rand.NewPCG(1, uint64(fault)))
+			var mu sync.Mutex
 			k.Gate.OnTxn(func(x store.Txn) rig.Fault {
 				if !rig.Touches(x, store.TxPrefix) && !rig.Touches(x, store.UnitsPrefix) && !rig.Touches(x, store.JobsPrefix) {
 					return rig.None
 				}
-				if n++; n%3 == 0 {
+				mu.Lock()
+				defer mu.Unlock()
+				if random.IntN(3) == 0 {
 					return rig.None
 				}
 				return fault
@@ -165,5 +173,32 @@ func TestACommitThatLandedIsAcknowledgedWithoutASecondAttempt(t *testing.T) {
 			t.Errorf("%s, %d records ABORTED", a.Status.Phase, c.Aborted())
 		}
 		c.Converge()
+	})
+}
+
+func TestACreationThatLandsLateMakesNoGhost(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		choose, hit := rig.Once(rig.Late, kinds["enqueue"])
+		k.Gate.OnTxn(choose)
+		allocate(t, k, rig.Submission{Name: "b", GPUs: 8})
+		<-hit
+		remove(t, k, "b")
+		phase(t, c, "b", "")
+		submitted := time.Now()
+		choose, hit = rig.Once(rig.Late, kinds["enqueue"])
+		k.Gate.OnTxn(choose)
+		submit(t, k, rig.Submission{Name: "j", GPUs: 8, Members: 2})
+		<-hit
+		if _, err := k.DeleteJob(t.Context(), rig.Namespace, "j", api.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.Converge()
+		if time.Since(submitted) > 2*time.Second {
+			t.Fatal("the late writes have landed already")
+		}
+		pass(10 * time.Second)
+		c.Converge() // the store holds nothing that the leader does not know
 	})
 }

@@ -1,8 +1,7 @@
 // Package handoff writes what a committed transaction may use on this host to
 // files that a launcher reads: one JSON document per transaction and one
 // environment file per member. It decides nothing: the journal is the truth,
-// these files are derived from it, and Sync makes the folder agree with it
-// after a start.
+// and these files are derived from it.
 package handoff
 
 import (
@@ -186,9 +185,8 @@ func (d *Dir) Remove(g Grant) error {
 	return errors.Join(errs...)
 }
 
-// Sync makes the folder hold exactly the files of the given grants: it removes
-// what belongs to none of them and writes the rest anew.
-func (d *Dir) Sync(grants []Grant) error {
+// Prune removes the files that belong to none of the given grants.
+func (d *Dir) Prune(grants []Grant) error {
 	keep := map[string]bool{}
 	for _, g := range grants {
 		keep[d.JSONPath(g.Tx)] = true
@@ -207,9 +205,6 @@ func (d *Dir) Sync(grants []Grant) error {
 		if ours && !keep[path] && e.Type().IsRegular() {
 			errs = append(errs, os.Remove(path))
 		}
-	}
-	for _, g := range grants {
-		errs = append(errs, d.Write(g))
 	}
 	return errors.Join(errs...)
 }

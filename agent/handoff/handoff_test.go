@@ -1,6 +1,7 @@
 package handoff_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,7 +106,7 @@ func TestSyncLeavesOnlyTheFilesOfLiveGrants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Sync([]handoff.Grant{live}); err != nil {
+	if err := errors.Join(d.Write(live), d.Prune([]handoff.Grant{live})); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"live.env", "live.json", "notes.txt"}, names(t, path)); diff != "" {

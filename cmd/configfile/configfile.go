@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"regexp"
 	"strconv"
@@ -52,37 +51,53 @@ func plain(err error) error {
 	return errors.New(text)
 }
 
-// Duration reads "10s" and the like.
-type Duration time.Duration
+// Duration reads "10s" and the like. What is no duration is kept until Check,
+// which knows the field's name.
+type Duration struct {
+	Value time.Duration
+	Bad   string // what was written instead of a duration
+}
+
+// DurationOf is a default.
+func DurationOf(d time.Duration) Duration { return Duration{Value: d} }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("duration %s: want text such as \"10s\"", data)
+		text = string(data)
 	}
-	parsed, err := time.ParseDuration(text)
+	value, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("duration %q: want a number and a unit, such as \"10s\" or \"1m30s\"", text)
+		*d = Duration{Bad: text}
+		return nil
 	}
-	*d = Duration(parsed)
+	*d = Duration{Value: value}
 	return nil
 }
 
-// Scalar reads text or a number as text: a quantity, say.
+// Check returns the duration if it is one and within low..high.
+func (d Duration) Check(field string, low, high time.Duration) (time.Duration, error) {
+	switch {
+	case d.Bad != "":
+		return 0, fmt.Errorf("%s: %q: want a number and a unit, such as \"10s\" or \"1m30s\"", field, d.Bad)
+	case d.Value < low || d.Value > high:
+		return 0, fmt.Errorf("%s: %s is outside %s..%s", field, d.Value, low, high)
+	}
+	return d.Value, nil
+}
+
+// Scalar reads text or a number as text: a quantity, say. Anything else is kept
+// as it was written, for the check of its field to refuse.
 type Scalar string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Scalar) UnmarshalJSON(data []byte) error {
 	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*s = Scalar(text)
-		return nil
+	if json.Unmarshal(data, &text) != nil {
+		text = string(data)
 	}
-	if _, err := strconv.ParseFloat(string(data), 64); err != nil {
-		return fmt.Errorf("%s: want a quantity such as \"4Gi\"", data)
-	}
-	*s = Scalar(data)
+	*s = Scalar(text)
 	return nil
 }
 
@@ -127,14 +142,4 @@ func port(field, address string) (uint64, error) {
 		return 0, fmt.Errorf("%s: %q: port %q is outside 0..65535", field, address, text)
 	}
 	return p, nil
-}
-
-// HostPort splits an address that CheckListen accepted.
-func HostPort(address string) (string, int) {
-	host, text, _ := net.SplitHostPort(address)
-	p, _ := strconv.Atoi(text)
-	if host == "localhost" {
-		host = netip.AddrFrom4([4]byte{127, 0, 0, 1}).String()
-	}
-	return host, p
 }

@@ -70,7 +70,7 @@ func defaults() config {
 		Gossip: gossipConfig{
 			Enabled: true, SerfBind: "127.0.0.1:7946", SerfRPC: "127.0.0.1:7373", CapacityBind: "127.0.0.1:7947", Cell: "0",
 		},
-		Heartbeat: configfile.Duration(10 * time.Second),
+		Heartbeat: configfile.DurationOf(10 * time.Second),
 		Log:       logConfig{Level: "info", Format: "text"},
 	}
 }
@@ -83,6 +83,7 @@ type settings struct {
 	reservedMemory resource.Bytes
 	token          rpcauth.Token
 	serfToken      rpcauth.Token
+	heartbeat      time.Duration
 	level          slog.Level
 }
 
@@ -140,9 +141,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 		}
 		s.reservedMemory = resource.Bytes(amount)
 	}
-	if d := time.Duration(c.Heartbeat); d < 100*time.Millisecond || d > 5*time.Minute {
-		refuse("heartbeat: %s is outside 100ms..5m", d)
-	}
+	s.heartbeat, err = c.Heartbeat.Check("heartbeat", 100*time.Millisecond, 5*time.Minute)
+	keep(err)
 	errs = append(errs, c.Gossip.check()...)
 	if !c.Gossip.Enabled && len(c.Coordinators) == 0 {
 		refuse("coordinators: none, and gossip is off; name at least one address")

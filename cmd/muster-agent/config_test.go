@@ -138,7 +138,7 @@ heartbeat: 1s
 		t.Fatal(err)
 	}
 	if s.node != "n1" || s.reservedCPUs.String() != "0-1" || s.reservedMemory != 4<<30 ||
-		time.Duration(s.Heartbeat) != time.Second || s.token.Secret() != testToken || s.Labels["zone"] != "a" {
+		s.heartbeat != time.Second || s.token.Secret() != testToken || s.Labels["zone"] != "a" {
 		t.Errorf("read %+v", s)
 	}
 	var _ resource.Bytes = s.reservedMemory

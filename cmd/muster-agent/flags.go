@@ -39,7 +39,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.StringVar(&v.Gossip.SerfRPC, "serf-rpc-addr", d.Gossip.SerfRPC, `address of the stock serf command line; "" for none`)
 	set.StringVar(&v.Gossip.SerfRPCTokenFile, "serf-rpc-token-file", "", "file of mode 0600 with its token (default the cluster's)")
 	set.BoolVar(&f.noGossip, "no-gossip", false, "stay out of the rings")
-	set.DurationVar(&f.heartbeat, "heartbeat", time.Duration(d.Heartbeat), "time between reports of usage")
+	set.DurationVar(&f.heartbeat, "heartbeat", 10*time.Second, "time between reports of usage")
 	set.StringVar(&v.Log.Level, "log-level", d.Log.Level, "debug, info, warn or error")
 	set.StringVar(&v.Log.Format, "log-format", d.Log.Format, "text or json")
 }
@@ -95,7 +95,7 @@ func (f *flags) override(c *config, name string) {
 	case "no-gossip":
 		c.Gossip.Enabled = !f.noGossip
 	case "heartbeat":
-		c.Heartbeat = configfile.Duration(f.heartbeat)
+		c.Heartbeat = configfile.DurationOf(f.heartbeat)
 	case "log-level":
 		c.Log.Level = v.Log.Level
 	case "log-format":

@@ -53,7 +53,7 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir,
 		Listen: s.Listen, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
-		Heartbeat: time.Duration(s.Heartbeat), NewJournal: newJournal,
+		Heartbeat: s.heartbeat, NewJournal: newJournal,
 	}
 	if g := s.Gossip; g.Enabled {
 		c.Gossip = &agent.GossipConfig{

@@ -56,7 +56,7 @@ type logConfig struct {
 func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-coordinator",
-		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.Duration(5 * time.Second),
+		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.DurationOf(5 * time.Second),
 		Gossip: gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
 		Log:    logConfig{Level: "info", Format: "text"},
 	}
@@ -92,9 +92,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	for i, e := range c.EtcdEndpoints {
 		keep(checkEndpoint(fmt.Sprintf("etcdEndpoints[%d]", i), e, c.EtcdEndpoints[0]))
 	}
-	if ttl := time.Duration(c.LeaseTTL); ttl < time.Second || ttl > time.Minute {
-		keep(fmt.Errorf("leaseTTL: %s is outside 1s..1m", ttl))
-	}
+	leaseTTL, err := c.LeaseTTL.Check("leaseTTL", time.Second, time.Minute)
+	keep(err)
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		keep(fmt.Errorf("log.level: %q: want debug, info, warn or error", c.Log.Level))
@@ -111,7 +110,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, EtcdEndpoints: c.EtcdEndpoints, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
-		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, LeaseTTL: time.Duration(c.LeaseTTL),
+		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, LeaseTTL: leaseTTL,
 	}, level, errors.Join(errs...)
 }
 

@@ -70,9 +70,12 @@ func (c *cluster) mustHaveReadopted(b before) {
 	if d := cmp.Diff(b.grants, after.grants); d != "" {
 		c.t.Errorf("what the agent has handed out has changed (-before +after):\n%s", d)
 	}
-	if changed := differing(b.files, after.files); len(changed) > 0 {
-		c.t.Errorf("assignment files have changed: %v", changed)
-	}
+	eventually(c.t, patience, "launchers are told the same as before", func() error {
+		if changed := differing(b.files, c.assignmentFiles()); len(changed) > 0 {
+			return fmt.Errorf("assignment files have changed: %v", changed)
+		}
+		return nil
+	})
 	if boot := b.incarnations[agent.name].BootID; after.incarnations[agent.name].BootID != boot {
 		c.t.Errorf("the boot id changed although the kernel did not: %+v, want %s", after.incarnations[agent.name], boot)
 	}

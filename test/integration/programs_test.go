@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -197,6 +198,38 @@ func TestKilledAgentKeepsItsDevicesAndComesBackAsItself(t *testing.T) {
 	c.wantPhase("hopeful", api.Queued)
 	c.remove("hopeful")
 	c.mustTakeTurns("training", "next")
+}
+
+func TestAgentRestartedWithoutAnyCoordinatorKeepsServingItsHost(t *testing.T) {
+	t.Parallel()
+	c := threeNodes(t)
+	before := c.remember()
+	c.coordinator.kill()
+	for _, a := range c.agents {
+		a.kill()
+		a.start()
+		eventually(t, patience, a.name+" serves alone", func() error {
+			return reachable(a.settings["listen"].(string))
+		})
+		if d := cmp.Diff(before.grants[a.name], c.grants(a)); d != "" {
+			t.Errorf("%s has handed out something else (-before +after):\n%s", a.name, d)
+		}
+	}
+	if changed := differing(before.files, c.assignmentFiles()); len(changed) > 0 {
+		t.Errorf("assignment files have changed: %v", changed)
+	}
+	c.coordinator.start()
+	c.awaitLeader()
+	c.mustBeAsBefore(before)
+}
+
+// reachable reports whether something listens at an address.
+func reachable(address string) error {
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }
 
 func TestJobIsDeletedWhileAnAgentIsDeadAndEndsWhenItReturns(t *testing.T) {

@@ -42,7 +42,7 @@ type Coordinator struct {
 func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	c.t.Helper()
 	k := &Coordinator{ID: id, cluster: c, ended: make(chan struct{})}
-	k.Gate = &Gate{Store: c.Store, crash: k.Crash}
+	k.Gate = &Gate{Store: c.Store, Delay: func() time.Duration { return 3 * time.Second }, crash: k.Crash, delayed: &c.delayed}
 	config := coordinator.Config{
 		ID: id, Cluster: ClusterName, Namespaces: c.options.Namespaces, Logger: c.log,
 		Address: store.LeaderAddress{ID: id, GRPC: id, REST: "http://" + id},

@@ -19,6 +19,7 @@ type Fault uint8
 const (
 	None        Fault = iota
 	Lost              // it never lands; the outcome is unknown
+	Late              // it lands a while later; the outcome is unknown
 	AnswerLost        // it lands; the outcome is unknown
 	CrashBefore       // the process dies before it is sent
 	CrashAfter        // it lands, and the process dies before it hears so
@@ -28,7 +29,10 @@ const (
 // it reaches the store any more.
 type Gate struct {
 	*mem.Store
-	crash func()
+	// Delay is how long the next Late takes; it may be replaced before use.
+	Delay   func() time.Duration
+	crash   func()
+	delayed *sync.WaitGroup
 
 	mu     sync.Mutex
 	dead   bool
@@ -112,6 +116,9 @@ func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 	switch fault {
 	case Lost:
 		return store.TxnResult{}, fmt.Errorf("%w: the request was lost", store.ErrUnknownOutcome)
+	case Late:
+		g.late(t)
+		return store.TxnResult{}, fmt.Errorf("%w: the request is on its way", store.ErrUnknownOutcome)
 	case CrashBefore:
 		g.kill()
 		go g.crash()
@@ -129,6 +136,14 @@ func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 		return store.TxnResult{}, store.ErrClosed
 	}
 	return result, nil
+}
+
+// late sends a Txn after a delay, whatever has become of the process by then.
+func (g *Gate) late(t store.Txn) {
+	g.delayed.Go(func() {
+		<-time.NewTimer(g.Delay()).C
+		_, _ = g.Store.Txn(context.Background(), t) // nobody waits for it any more
+	})
 }
 
 // Get implements store.KVStore.

@@ -51,7 +51,8 @@ type Cluster struct {
 	net     *network
 	log     *slog.Logger
 	audit   *audit
-	dir     string // of the agents' disks
+	delayed sync.WaitGroup // Txns that are on their way
+	dir     string         // of the agents' disks
 
 	mu           sync.Mutex
 	coordinators []*Coordinator
@@ -89,6 +90,7 @@ func (c *Cluster) close() {
 	for _, k := range c.Coordinators() {
 		k.Stop()
 	}
+	c.delayed.Wait()
 	c.audit.stop()
 	if err := c.Store.Close(); err != nil {
 		c.t.Error(err)
@@ -146,9 +148,7 @@ func (c *Cluster) Eventually(what string, cond func() bool) {
 func (c *Cluster) await(done func() (string, bool)) {
 	c.t.Helper()
 	deadline := time.Now().Add(Patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for wait := time.Millisecond; ; wait = min(wait+wait/4, 250*time.Millisecond) {
 		what, ok := done()
 		if ok {
 			return
@@ -156,7 +156,7 @@ func (c *Cluster) await(done func() (string, bool)) {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("not within %v: %s", Patience, what)
 		}
-		<-tick.C
+		<-time.NewTimer(wait).C
 	}
 }
 
