@@ -32,6 +32,9 @@ func ParseQuantity(text string, scale int64) (int64, error) {
 	if end >= 0 {
 		number, suffix = text[:end], text[end:]
 	}
+	if number == "" {
+		return 0, fmt.Errorf("quantity %q: not a number", text)
+	}
 	unit, known := suffixes[suffix]
 	if !known && (suffix[0] == 'e' || suffix[0] == 'E') {
 		exp, err := strconv.ParseInt(suffix[1:], 10, 64)

@@ -64,8 +64,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a join address without port":    {"gossip: {join: [x]}", `gossip.join[0]: "x": want HOST:PORT`},
 		"a join address with port 0":     {"gossip: {join: ['127.0.0.1:7946', '127.0.0.1:0']}", `gossip.join[1]: "127.0.0.1:0": port 0 cannot be reached`},
 		"an empty etcd endpoint":         {"etcdEndpoints: ['']", "etcdEndpoints[0]: \"\": want HOST:PORT"},
-		"a lease without unit":           {"leaseTTL: '5'", `duration "5": want a number and a unit, such as "10s" or "1m30s"`},
-		"a lease that is a number":       {"leaseTTL: 5", `duration 5: want text such as "10s"`},
+		"a lease without unit":           {"leaseTTL: '5'", `leaseTTL: "5": want a number and a unit, such as "10s" or "1m30s"`},
+		"a lease that is a number":       {"leaseTTL: 5", `leaseTTL: "5": want a number and a unit, such as "10s" or "1m30s"`},
 		"a lease out of range":           {"leaseTTL: 100ms", "leaseTTL: 100ms is outside 1s..1m"},
 		"a bad log level":                {"log: {level: loud}", `log.level: "loud": want debug, info, warn or error`},
 		"a bad log format":               {"log: {format: xml}", `log.format: "xml": want text or json`},
@@ -74,7 +74,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"an unknown resource":            {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: resource "disk" is unknown: want cpu, memory or nvidia.com/gpu`},
 		"a negative quota":               {"namespaces: {a: {quota: {memory: -1Gi}}}", `namespaces.a.quota: memory: quantity "-1Gi": negative`},
 		"a quota that overflows":         {"namespaces: {a: {quota: {memory: 99999Ei}}}", `namespaces.a.quota: memory: quantity "99999Ei": larger`},
-		"a quota that is a list":         {"namespaces: {a: {quota: {cpu: [1]}}}", `[1]: want a quantity such as "4Gi"`},
+		"a quota that is a list":         {"namespaces: {a: {quota: {cpu: [1]}}}", `namespaces.a.quota: cpu: quantity "[1]": not a number`},
 		"no cluster token":               {"tokenFile: ''", "tokenFile: not set; it holds the token of agents and coordinators"},
 		"no admin token":                 {"adminTokenFile: ''", "adminTokenFile: not set; it holds the token of operators and tenants"},
 		"a missing token file":           {"tokenFile: /nowhere/token", "tokenFile: token file: open /nowhere/token: no such file or directory"},
@@ -225,8 +225,10 @@ func keys(t reflect.Type) []string {
 	}
 	var names []string
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(append(names, name), keys(t.Field(i).Type)...)
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+		names = append(names, keys(t.Field(i).Type)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
