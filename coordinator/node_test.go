@@ -90,6 +90,20 @@ func TestANodeThatRegisteredWithAFollowerIsKnownToTheLeader(t *testing.T) {
 		if n, err := k.SetUnschedulable(t.Context(), "n1", false); err != nil || n.Spec.Unschedulable {
 			t.Errorf("%v, %+v", err, n)
 		}
+		// What the leader has not heard of does not keep it from a cordon.
+		key := store.NodeSpecKey("n1")
+		kv, _, _, err := c.Store.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, kv.Value)}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, cordoned := range []bool{true, false} {
+			if n, err := k.SetUnschedulable(t.Context(), "n1", cordoned); err != nil || n.Spec.Unschedulable != cordoned {
+				t.Errorf("%v, %+v", err, n)
+			}
+		}
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute})
 		c.Converge()
 	})

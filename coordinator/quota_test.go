@@ -1,10 +1,14 @@
 package coordinator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,9 +48,33 @@ func TestAnAllocationOverTheLimitIsRefusedWithItsNumbers(t *testing.T) {
 	})
 }
 
+// stopper holds the leader's loop at its next line about a node, once it is on.
+type stopper struct {
+	slog.Handler
+	on            atomic.Bool
+	reached, goOn chan struct{}
+}
+
+func (s *stopper) Enabled(context.Context, slog.Level) bool { return true }
+func (s *stopper) WithAttrs([]slog.Attr) slog.Handler       { return s }
+func (s *stopper) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "node_connected" && s.on.CompareAndSwap(true, false) {
+		close(s.reached)
+		<-s.goOn
+	}
+	return nil
+}
+
 func TestOfAllocationsAtOnceOnlyAsManyAsTheLimitAllowsAreAccepted(t *testing.T) {
-	bubble(t, limited(4, false), func(t *testing.T, c *rig.Cluster) {
-		k := c.Bring(2)
+	o := limited(4, false)
+	stop := &stopper{Handler: slog.DiscardHandler}
+	o.Configure = func(config *coordinator.Config) { config.Logger = slog.New(stop) }
+	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		stop.reached, stop.goOn = make(chan struct{}), make(chan struct{})
+		stop.on.Store(true)
+		c.Agent("n1").Restart()
+		<-stop.reached // the leader is busy; what comes now is taken in at once
 		var wg sync.WaitGroup
 		codes := make([]int, 10)
 		for i := range codes {
@@ -55,6 +83,8 @@ func TestOfAllocationsAtOnceOnlyAsManyAsTheLimitAllowsAreAccepted(t *testing.T) 
 				codes[i] = rig.Code(err)
 			})
 		}
+		synctest.Wait()
+		close(stop.goOn)
 		wg.Wait()
 		count := map[int]int{}
 		for _, code := range codes {

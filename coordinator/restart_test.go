@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -103,6 +105,26 @@ func TestTheNextLeaderForgetsWhatTheLastOneCouldNot(t *testing.T) {
 			return forgotten[string(a.Status.Transaction)]
 		})
 		c.Converge()
+	})
+}
+
+func TestARecordKeepsTheEpochOfItsCommit(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		tx := allocate(t, k, rig.Submission{Name: "a", GPUs: 1}).Status.Transaction
+		committed := c.Records()[tx]
+		k.Stop()
+		k = c.StartCoordinator("c2")
+		c.AwaitReady(1)
+		remove(t, k, "a")
+		phase(t, c, "a", "")
+		released := c.Records()[tx]
+		if released.State != store.TxReleased || released.Epoch != committed.Epoch {
+			t.Errorf("%s of epoch %d, committed in %d", released.State, released.Epoch, committed.Epoch)
+		}
+		if diff := cmp.Diff(committed.Members, released.Members); diff != "" {
+			t.Errorf("members (-committed +released):\n%s", diff)
+		}
 	})
 }
 

@@ -69,8 +69,12 @@ func (l *leader) writeAborted(a *attempt) {
 // recordOf rebuilds the record of a committed transaction from its votes.
 func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
 	u := a.unit
+	_, epoch, _, err := a.machine.ID().Attempt() // of the leader that committed
+	if err != nil {
+		panic("coordinator: " + err.Error())
+	}
 	record := store.TxRecord{
-		State: state, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
+		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
 		Charges: []store.Charge{{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}}, Committed: u.record.Started,
 	}
 	for _, node := range a.machine.Nodes() {

@@ -5,7 +5,8 @@ import "fmt"
 // Inventory is all GPUs of one host. It is immutable once built.
 //
 // Invariant: Devices[i].Index == i; UUIDs are distinct and not empty; Links is
-// a symmetric square over Devices with LinkNone on the diagonal.
+// a symmetric square over Devices with LinkNone on the diagonal and nowhere
+// else.
 type Inventory struct {
 	// Driver is the driver's version, "" where there is none.
 	Driver  string
@@ -41,8 +42,15 @@ func (inv *Inventory) Validate() error {
 		if len(row) != len(inv.Devices) {
 			return fmt.Errorf("devices: link row %d has %d columns for %d devices", i, len(row), len(inv.Devices))
 		}
+	}
+	for i, row := range inv.Links {
 		for j, l := range row {
-			if l != inv.Links[j][i] || (i == j) != (l == LinkNone) {
+			switch {
+			case i == j && l != LinkNone:
+				return fmt.Errorf("devices: device %d is linked to itself by %s, want %s", i, l, LinkNone)
+			case i != j && l == LinkNone:
+				return fmt.Errorf("devices: link %d-%d is %s, which only a device and itself may be", i, j, l)
+			case l != inv.Links[j][i]:
 				return fmt.Errorf("devices: link %d-%d is %s, its mirror %s", i, j, l, inv.Links[j][i])
 			}
 		}

@@ -13,7 +13,7 @@ type Link uint8
 // The PCIe relations in the words of `nvidia-smi topo -m`, worst first. NVLink
 // connections follow: NVLink(1) < NVLink(2) < …
 const (
-	LinkNone Link = iota // the device itself, or not known
+	LinkNone Link = iota // the device itself; between two devices, not known
 	LinkSYS              // across NUMA nodes' interconnect
 	LinkNODE             // across PCIe host bridges of one NUMA node
 	LinkPHB              // across one PCIe host bridge
@@ -61,7 +61,7 @@ func ParseLink(s string) (Link, error) {
 		}
 	}
 	if digits, ok := strings.CutPrefix(s, "NV"); ok {
-		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= MaxNVLinks {
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= MaxNVLinks && strconv.Itoa(n) == digits {
 			return NVLink(n), nil
 		}
 	}

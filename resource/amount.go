@@ -32,13 +32,27 @@ func SaturatingAdd(a, b int64) int64 {
 	return c
 }
 
-// SaturatingMul returns a*b for non-negative a and b, at most math.MaxInt64.
-func SaturatingMul(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	if a > math.MaxInt64/b {
+// SaturatingSub returns a-b, held within the range of int64.
+func SaturatingSub(a, b int64) int64 {
+	c := a - b
+	switch {
+	case a >= 0 && b < 0 && c < 0:
 		return math.MaxInt64
+	case a < 0 && b > 0 && c >= 0:
+		return math.MinInt64
+	}
+	return c
+}
+
+// SaturatingMul returns a*b for b >= 0, held within the range of int64.
+func SaturatingMul(a, b int64) int64 {
+	switch {
+	case a == 0 || b == 0:
+		return 0
+	case a > math.MaxInt64/b:
+		return math.MaxInt64
+	case a < math.MinInt64/b:
+		return math.MinInt64
 	}
 	return a * b
 }

@@ -52,17 +52,18 @@ func (a Assignment) CPUSet() bitset.Set {
 	return s
 }
 
-// Vector returns the assignment's amounts in base units, without zeros.
+// Vector returns the assignment's amounts in base units, without zeros,
+// saturating.
 func (a Assignment) Vector() Vector {
 	v := Vector{}
 	for _, c := range a.CPUs {
-		v[CPU] += int64(c.Milli)
+		v[CPU] = SaturatingAdd(v[CPU], int64(c.Milli))
 	}
 	for _, m := range a.Memory {
-		v[Memory] += int64(m.Bytes)
+		v[Memory] = SaturatingAdd(v[Memory], int64(m.Bytes))
 	}
 	for _, g := range a.GPUs {
-		v[GPU] += int64(g.Milli)
+		v[GPU] = SaturatingAdd(v[GPU], int64(g.Milli))
 	}
 	return v
 }

@@ -47,7 +47,8 @@ type Nonce [16]byte
 
 // NewTxID builds the identifier of attempt (epoch, counter) at unit. Attempts
 // are never reused: the epoch is unique to a leader and the counter to an
-// attempt within it, so no write is needed to draw one.
+// attempt within it, so no write is needed to draw one. The unit is not empty
+// and holds no dot; the epoch is not negative.
 func NewTxID(unit UnitUID, epoch Epoch, counter uint64, nonce Nonce) TxID {
 	return TxID(fmt.Sprintf("%s.%x.%x.%s", unit, int64(epoch), counter, hex.EncodeToString(nonce[:])))
 }
@@ -55,7 +56,7 @@ func NewTxID(unit UnitUID, epoch Epoch, counter uint64, nonce Nonce) TxID {
 // Attempt returns the parts of a TxID that NewTxID made. It refuses anything
 // else with an error that names the identifier.
 func (t TxID) Attempt() (unit UnitUID, epoch Epoch, counter uint64, err error) {
-	parts := strings.Split(string(t), ".")
+	parts := strings.SplitN(string(t), ".", 5)
 	if len(parts) != 4 || parts[0] == "" || len(parts[3]) != 32 {
 		return "", 0, 0, fmt.Errorf("transaction id %q: want UNIT.EPOCH.COUNTER.NONCE", string(t))
 	}
@@ -69,6 +70,10 @@ func (t TxID) Attempt() (unit UnitUID, epoch Epoch, counter uint64, err error) {
 	}
 	if _, err := hex.DecodeString(parts[3]); err != nil {
 		return "", 0, 0, fmt.Errorf("transaction id %q: nonce %q is not hexadecimal", string(t), parts[3])
+	}
+	// One attempt has one spelling: identifiers are compared as text.
+	if want := fmt.Sprintf("%s.%x.%x.%s", parts[0], e, n, strings.ToLower(parts[3])); want != string(t) {
+		return "", 0, 0, fmt.Errorf("transaction id %q: want the spelling %q", string(t), want)
 	}
 	return UnitUID(parts[0]), Epoch(e), n, nil
 }

@@ -39,7 +39,7 @@ const (
 )
 
 // Short is how much is missing, never negative.
-func (r Reason) Short() int64 { return max(0, r.Want-r.Have) }
+func (r Reason) Short() int64 { return max(0, SaturatingSub(r.Want, r.Have)) }
 
 // String returns e.g. `Insufficient nvidia.com/gpu: want 8, have 3`.
 func (r Reason) String() string {

@@ -50,10 +50,11 @@ func (v Vector) Add(w Vector) {
 	}
 }
 
-// Sub subtracts w from v in place, saturating.
+// Sub subtracts w from v in place, saturating. v must not be nil unless w is
+// empty.
 func (v Vector) Sub(w Vector) {
 	for n, a := range w {
-		v[n] = SaturatingAdd(v[n], -a)
+		v[n] = SaturatingSub(v[n], a)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/rest"
@@ -169,7 +170,10 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 }
 
 func (d *Daemon) serveGRPC() {
-	d.grpc = grpc.NewServer(append(rpcauth.ServerOptions(d.config.ClusterToken), grpc.MaxRecvMsgSize(16<<20))...)
+	d.grpc = grpc.NewServer(append(rpcauth.ServerOptions(d.config.ClusterToken), grpc.MaxRecvMsgSize(16<<20),
+		// Agents ping every 15 s while nothing else comes; gRPC's default takes
+		// that for an attack and closes the connection.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
 	musterv1.RegisterCoordinatorServer(d.grpc, &rpc.Server{
 		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered,
 	})

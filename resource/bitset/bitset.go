@@ -15,6 +15,11 @@ import (
 // NR_CPUS, low enough that a hostile list cannot exhaust memory.
 const MaxMember = 1<<16 - 1
 
+// MaxListLen is the longest list Parse reads, in bytes: longer than the list of
+// all members one by one, short enough that a hostile list cannot hold the
+// reader up.
+const MaxListLen = 1 << 19
+
 // Set is a set of integers in 0..MaxMember. The zero value is empty. Copying a
 // Set shares its words: use Clone before changing a copy.
 type Set struct{ words []uint64 }
@@ -190,16 +195,20 @@ func (s *Set) UnmarshalText(text []byte) error {
 
 // Parse reads the kernel's list format (Documentation/admin-guide/
 // kernel-parameters, "cpu lists"): numbers and ranges separated by commas,
-// ranges with an optional stride "0-31:2/8" (take 2 of every 8). Surrounding white space is
-// ignored, and the empty list is the empty set. An error names the faulty
-// element and its offset.
+// ranges with an optional stride "0-31:2/8" (take 2 of every 8). White space
+// around the list is ignored, and the empty list is the empty set. An error
+// names the faulty element and its offset in bytes. A list of more than
+// MaxListLen bytes is refused unread.
 func Parse(list string) (Set, error) {
 	var s Set
+	if len(list) > MaxListLen {
+		return s, fmt.Errorf("list of %d bytes is longer than %d", len(list), MaxListLen)
+	}
 	text := strings.TrimSpace(list)
 	if text == "" {
 		return s, nil
 	}
-	offset := 0
+	offset := strings.Index(list, text)
 	for element := range strings.SplitSeq(text, ",") {
 		if err := s.addElement(element); err != nil {
 			return Set{}, fmt.Errorf("list element %.40q at offset %d: %w", element, offset, err)
@@ -241,12 +250,31 @@ func (s *Set) addElement(element string) error {
 			return fmt.Errorf("stride %d/%d: want 1 <= used <= group", used, group)
 		}
 	}
-	for i := low; i <= high; i++ {
-		if (i-low)%group < used {
-			s.Add(i)
-		}
+	if used == group {
+		s.addRange(low, high)
+		return nil
+	}
+	for first := low; first <= high; first += group {
+		s.addRange(first, min(first+used-1, high))
 	}
 	return nil
+}
+
+// addRange adds low..high a word at a time: 0 <= low <= high <= MaxMember.
+func (s *Set) addRange(low, high int) {
+	for len(s.words) <= high/64 {
+		s.words = append(s.words, 0)
+	}
+	for w := low / 64; w <= high/64; w++ {
+		word := ^uint64(0)
+		if w == low/64 {
+			word <<= low % 64
+		}
+		if w == high/64 {
+			word &= ^uint64(0) >> (63 - high%64)
+		}
+		s.words[w] |= word
+	}
 }
 
 func parseMember(text string) (int, error) {

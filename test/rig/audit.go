@@ -2,8 +2,6 @@ package rig
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -158,15 +156,4 @@ func (c *Cluster) Aborted() int {
 	c.audit.mu.Lock()
 	defer c.audit.mu.Unlock()
 	return c.audit.aborted
-}
-
-// String lists the records for messages.
-func (a *audit) String() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var b strings.Builder
-	for key, r := range a.records {
-		fmt.Fprintf(&b, "%s %s %s\n", key, r.State, r.Unit)
-	}
-	return b.String()
 }

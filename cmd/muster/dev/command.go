@@ -9,9 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/rpcauth"
 )
 
 // maxNodes bounds a dev cluster: each node is a full member of two gossip
@@ -65,7 +68,7 @@ func check(c *Config) error {
 	case c.Profile == "":
 		return errors.New("--profile: empty; want host, a built-in profile, or FILE.json")
 	}
-	return nil
+	return rpcauth.CheckLoopback("--listen", c.Listen)
 }
 
 // run starts the cluster, says what is there, and waits.
@@ -92,8 +95,11 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 	}
 	cluster, err := Start(ctx, c)
 	if err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil // stopped before it was up
+		case errors.Is(err, syscall.EADDRINUSE):
+			return fmt.Errorf("%w; is a dev cluster running already? --listen 127.0.0.1:0 takes a free port", err)
 		}
 		return err
 	}
