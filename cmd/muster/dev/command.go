@@ -47,6 +47,9 @@ func Command(o Options) *cobra.Command {
 			if err := check(&c); err != nil {
 				return o.Usage(err)
 			}
+			if err := rpcauth.CheckLoopback("--listen", c.Listen); err != nil {
+				return err
+			}
 			return run(cmd.Context(), c, o, cmd.OutOrStdout(), cmd.ErrOrStderr(), verbose)
 		},
 	}
@@ -68,7 +71,7 @@ func check(c *Config) error {
 	case c.Profile == "":
 		return errors.New("--profile: empty; want host, a built-in profile, or FILE.json")
 	}
-	return rpcauth.CheckLoopback("--listen", c.Listen)
+	return nil
 }
 
 // run starts the cluster, says what is there, and waits.

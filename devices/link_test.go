@@ -1,0 +1,78 @@
+package devices_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterd/muster/devices"
+)
+
+// allLinks is every class, worst first.
+func allLinks() []devices.Link {
+	links := []devices.Link{
+		devices.LinkNone, devices.LinkSYS, devices.LinkNODE, devices.LinkPHB, devices.LinkPXB, devices.LinkPIX,
+	}
+	for n := 1; n <= devices.MaxNVLinks; n++ {
+		links = append(links, devices.NVLink(n))
+	}
+	return links
+}
+
+func TestLinksAscendFromWorstToBest(t *testing.T) {
+	links := allLinks()
+	for i := 1; i < len(links); i++ {
+		if links[i-1] >= links[i] {
+			t.Errorf("%s is not below %s", links[i-1], links[i])
+		}
+	}
+}
+
+func TestEveryLinkReadsBackAsItself(t *testing.T) {
+	names := []string{"X", "SYS", "NODE", "PHB", "PXB", "PIX"}
+	for i, link := range allLinks() {
+		name, nvlinks := "", 0
+		if i < len(names) {
+			name = names[i]
+		} else {
+			nvlinks = i - len(names) + 1
+			name = fmt.Sprintf("NV%d", nvlinks)
+		}
+		got, err := devices.ParseLink(name)
+		if err != nil || got != link || link.String() != name {
+			t.Errorf("%q reads as %s, %v; link %d prints as %s", name, got, err, uint8(link), link)
+		}
+		if link.NVLinks() != nvlinks {
+			t.Errorf("%s has %d NVLinks, want %d", link, link.NVLinks(), nvlinks)
+		}
+	}
+}
+
+func TestParseLinkRefusesWhatStringDoesNotPrint(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing": "", "a name in lower case": "sys", "white space": " PIX", "an unknown name": "PCIE",
+		"NVLink without a number": "NV", "no NVLinks": "NV0", "one NVLink too many": "NV33", "a negative number": "NV-1",
+		"a plus sign": "NV+1", "a leading zero": "NV01", "a number with a tail": "NV4x", "a number beyond 64 bits": "NV99999999999999999999",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := devices.ParseLink(text)
+			want := fmt.Sprintf("link %q: want SYS, NODE, PHB, PXB, PIX or NV1..NV32", text)
+			if err == nil || err.Error() != want || got != devices.LinkNone {
+				t.Errorf("ParseLink(%q) = %s, %v; want %s", text, got, err, want)
+			}
+		})
+	}
+}
+
+func TestNVLinkPanicsOutsideItsRange(t *testing.T) {
+	for _, n := range []int{-1, 0, devices.MaxNVLinks + 1, 1 << 20} {
+		func() {
+			want := fmt.Sprintf("devices: %d NVLinks outside 1..32", n)
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("NVLink(%d) panicked with %v, want %q", n, got, want)
+				}
+			}()
+			devices.NVLink(n)
+		}()
+	}
+}
