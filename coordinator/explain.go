@@ -37,25 +37,13 @@ func (c *Coordinator) ExplainJob(ctx context.Context, namespace, name string) (*
 }
 
 func (c *Coordinator) explain(ctx context.Context, find func(*leader) (*unit, *api.Status)) (*api.Explanation, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	var result *api.Explanation
-	var status *api.Status
-	err = l.do(ctx, func() {
-		var u *unit
-		if u, status = find(l); status == nil {
-			result = l.explainUnit(u)
+	return look(ctx, c, func(l *leader) (*api.Explanation, *api.Status) {
+		u, status := find(l)
+		if status != nil {
+			return nil, status
 		}
+		return l.explainUnit(u), nil
 	})
-	if err != nil {
-		return nil, failure(err)
-	}
-	if status != nil {
-		return nil, status
-	}
-	return result, nil
 }
 
 // explainUnit evaluates every level anew, on the view as it is now.

@@ -14,78 +14,36 @@ import (
 
 // ListNodes implements rest.Nodes.
 func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	list := &api.NodeList{Kind: "NodeList", Items: []api.Node{}}
-	err = l.do(ctx, func() {
+	return look(ctx, c, func(l *leader) (*api.NodeList, *api.Status) {
+		list := &api.NodeList{Kind: "NodeList", Metadata: api.ListMeta{ResourceVersion: l.newest()}, Items: []api.Node{}}
 		for _, v := range l.order {
 			list.Items = append(list.Items, *l.nodeObject(l.nodes[v.ID]))
 		}
-		list.Metadata.ResourceVersion = l.newest()
+		return list, nil
 	})
-	return list, failure(err)
 }
 
 // GetNode implements rest.Nodes.
 func (c *Coordinator) GetNode(ctx context.Context, name string) (*api.Node, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	var result *api.Node
-	err = l.do(ctx, func() {
-		if n := l.nodes[resource.NodeID(name)]; n != nil {
-			result = l.nodeObject(n)
+	return look(ctx, c, func(l *leader) (*api.Node, *api.Status) {
+		n := l.nodes[resource.NodeID(name)]
+		if n == nil {
+			return nil, api.Errorf(404, "node %s not found", name)
 		}
+		return l.nodeObject(n), nil
 	})
-	if err != nil {
-		return nil, failure(err)
-	}
-	if result == nil {
-		return nil, api.Errorf(404, "node %s not found", name)
-	}
-	return result, nil
 }
 
 // SetUnschedulable implements rest.Nodes: cordon and uncordon.
 func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	answered := make(chan struct{})
-	var status *api.Status
-	var result *api.Node
-	err = l.do(ctx, func() {
+	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
 		n := l.nodes[resource.NodeID(name)]
 		if n == nil || n.specRev == 0 {
-			status = api.Errorf(404, "node %s not found", name)
-			close(answered)
+			answer(nil, api.Errorf(404, "node %s not found", name))
 			return
 		}
-		l.cordon(n, unschedulable, cordonAttempts, func(s *api.Status) {
-			if status = s; status == nil {
-				result = l.nodeObject(n)
-			}
-			close(answered)
-		})
+		l.cordon(n, unschedulable, cordonAttempts, func(status *api.Status) { answer(l.nodeObject(n), status) })
 	})
-	if err != nil {
-		return nil, failure(err)
-	}
-	select {
-	case <-answered:
-	case <-l.ended:
-		return nil, failure(errDeposed)
-	case <-ctx.Done():
-		return nil, failure(ctx.Err())
-	}
-	if status != nil {
-		return nil, status
-	}
-	return result, nil
 }
 
 // cordonAttempts bounds how often a cordon is tried anew because the node's

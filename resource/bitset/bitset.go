@@ -17,8 +17,11 @@ const MaxMember = 1<<16 - 1
 
 // MaxListLen is the longest list Parse reads, in bytes: longer than the list of
 // all members one by one, short enough that a hostile list cannot hold the
-// reader up.
+// reader up. For the same reason a list may have at most maxGroups groups in all
+// its strides together.
 const MaxListLen = 1 << 19
+
+const maxGroups = 1 << 20
 
 // Set is a set of integers in 0..MaxMember. The zero value is empty. Copying a
 // Set shares its words: use Clone before changing a copy.
@@ -208,9 +211,9 @@ func Parse(list string) (Set, error) {
 	if text == "" {
 		return s, nil
 	}
-	offset := strings.Index(list, text)
+	offset, groups := strings.Index(list, text), 0
 	for element := range strings.SplitSeq(text, ",") {
-		if err := s.addElement(element); err != nil {
+		if err := s.addElement(element, &groups); err != nil {
 			return Set{}, fmt.Errorf("list element %.40q at offset %d: %w", element, offset, err)
 		}
 		offset += len(element) + 1
@@ -218,7 +221,8 @@ func Parse(list string) (Set, error) {
 	return s, nil
 }
 
-func (s *Set) addElement(element string) error {
+// addElement adds a number or a range, and to groups the groups of its stride.
+func (s *Set) addElement(element string, groups *int) error {
 	span, stride, strided := strings.Cut(element, ":")
 	lowText, highText, isRange := strings.Cut(span, "-")
 	low, err := parseMember(lowText)
@@ -253,6 +257,9 @@ func (s *Set) addElement(element string) error {
 	if used == group {
 		s.addRange(low, high)
 		return nil
+	}
+	if *groups += (high-low)/group + 1; *groups > maxGroups {
+		return fmt.Errorf("the strides up to here have %d groups, more than %d", *groups, maxGroups)
 	}
 	for first := low; first <= high; first += group {
 		s.addRange(first, min(first+used-1, high))

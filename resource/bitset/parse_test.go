@@ -95,6 +95,19 @@ func TestParseNamesTheFaultyElement(t *testing.T) {
 	}
 }
 
+func TestStridesTogetherHaveABoundedNumberOfGroups(t *testing.T) {
+	const element = "0-65535:1/2" // 1<<15 groups, of 1<<20 in all
+	list := strings.Repeat(element+",", 32)
+	if got, err := bitset.Parse(list + "1"); err != nil || got.Len() != 1<<15+1 {
+		t.Errorf("32 strides read as %d members, %v", got.Len(), err)
+	}
+	_, err := bitset.Parse(list + "0-1:1/2")
+	const want = `list element "0-1:1/2" at offset 384: the strides up to here have 1048577 groups, more than 1048576`
+	if err == nil || err.Error() != want {
+		t.Errorf("one group too many: %v, want %s", err, want)
+	}
+}
+
 func TestTheListOfEveryMemberOneByOneIsShortEnoughToRead(t *testing.T) {
 	members := count(0, bitset.MaxMember)
 	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(members), " ", ","), "[]")

@@ -1,0 +1,139 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
+)
+
+// CreateAllocation implements rest.Allocations.
+func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, a *api.Allocation) (*api.Allocation, error) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.submissionOfAllocation(create, a)
+	if err != nil {
+		return nil, err
+	}
+	u, err := l.submit(ctx, s, create.Wait)
+	if err != nil {
+		return nil, err
+	}
+	var result *api.Allocation
+	err = l.do(ctx, func() { result = l.allocation(u, 0) })
+	return result, failure(err)
+}
+
+// GetAllocation implements rest.Allocations.
+func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
+	if wait > 0 {
+		l, err := c.leading()
+		if err != nil {
+			return nil, err
+		}
+		u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
+			u, _, status := l.member(namespace, name)
+			return u, status
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := l.await(ctx, u, wait); err != nil {
+			return nil, failure(err)
+		}
+	}
+	return look(ctx, c, func(l *leader) (*api.Allocation, *api.Status) {
+		u, index, status := l.member(namespace, name)
+		if status != nil {
+			return nil, status
+		}
+		return l.allocation(u, index), nil
+	})
+}
+
+// ListAllocations implements rest.Allocations.
+func (c *Coordinator) ListAllocations(ctx context.Context, namespace string) (*api.AllocationList, error) {
+	list, err := look(ctx, c, func(l *leader) (*api.AllocationList, *api.Status) {
+		list := &api.AllocationList{Kind: "AllocationList", Metadata: api.ListMeta{ResourceVersion: l.newest()}, Items: []api.Allocation{}}
+		for _, m := range l.members {
+			if namespace == "" || m.unit.record.Namespace == namespace {
+				list.Items = append(list.Items, *l.allocation(m.unit, m.index))
+			}
+		}
+		return list, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b api.Allocation) int { return byName(a.Metadata, b.Metadata) })
+	return list, nil
+}
+
+// DeleteAllocation implements rest.Allocations. It answers once the release is
+// durable.
+func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
+		u, _, status := l.member(namespace, name)
+		if status != nil {
+			return nil, status
+		}
+		if u.job != nil {
+			return nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.record.Name)
+		}
+		l.end(u, asked(o))
+		return u, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.awaitEnding(ctx, u); err != nil {
+		return nil, failure(err)
+	}
+	return look(ctx, c, func(l *leader) (*api.Allocation, *api.Status) {
+		if u.ending == nil {
+			return nil, api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name)
+		}
+		return l.terminating(u), nil
+	})
+}
+
+// terminating shows an allocation whose release is durable, gone or not.
+func (l *leader) terminating(u *unit) *api.Allocation {
+	a := l.allocation(u, 0)
+	grace := u.ending.GraceSeconds
+	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = now(), &grace
+	a.Status.Phase = api.Terminating
+	a.Status.Conditions = append(a.Status.Conditions, api.Condition{
+		Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress",
+	})
+	return a
+}
+
+// awaitEnding waits until a unit's release is durable, or was not taken.
+func (l *leader) awaitEnding(ctx context.Context, u *unit) error {
+	for {
+		var settled bool
+		var changed <-chan struct{}
+		err := l.do(ctx, func() {
+			settled, changed = u.gone || u.phase() == api.Terminating || u.ending == nil, u.changed
+		})
+		if err != nil || settled {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-l.ended:
+			return errDeposed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

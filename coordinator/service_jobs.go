@@ -1,0 +1,168 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// CreateJob implements rest.Jobs.
+func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *api.Job) (*api.Job, error) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.submissionOfJob(create, doc)
+	if err != nil {
+		return nil, err
+	}
+	u, err := l.submit(ctx, s, create.Wait)
+	if err != nil {
+		return nil, err
+	}
+	var result *api.Job
+	err = l.do(ctx, func() { result = l.jobObject(u.job) })
+	return result, failure(err)
+}
+
+// findJob finds a job in the loop.
+func (l *leader) findJob(namespace, name string) (*job, *api.Status) {
+	j := l.jobs[namespace+"/"+name]
+	if j == nil {
+		return nil, api.Errorf(404, "job %s not found in namespace %s", name, namespace)
+	}
+	return j, nil
+}
+
+// GetJob implements rest.Jobs. A wait is for the job's first unit.
+func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
+	if wait > 0 {
+		l, err := c.leading()
+		if err != nil {
+			return nil, err
+		}
+		u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
+			j, status := l.findJob(namespace, name)
+			if status != nil {
+				return nil, status
+			}
+			return j.units[0], nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := l.await(ctx, u, wait); err != nil {
+			return nil, failure(err)
+		}
+	}
+	return look(ctx, c, func(l *leader) (*api.Job, *api.Status) {
+		j, status := l.findJob(namespace, name)
+		if status != nil {
+			return nil, status
+		}
+		return l.jobObject(j), nil
+	})
+}
+
+// ListJobs implements rest.Jobs.
+func (c *Coordinator) ListJobs(ctx context.Context, namespace string) (*api.JobList, error) {
+	list, err := look(ctx, c, func(l *leader) (*api.JobList, *api.Status) {
+		list := &api.JobList{Kind: "JobList", Metadata: api.ListMeta{ResourceVersion: l.newest()}, Items: []api.Job{}}
+		for _, j := range l.jobs {
+			if namespace == "" || j.record.Namespace == namespace {
+				list.Items = append(list.Items, *l.jobObject(j))
+			}
+		}
+		return list, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b api.Job) int { return byName(a.Metadata, b.Metadata) })
+	return list, nil
+}
+
+// CancelJob implements rest.Jobs.
+func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
+	return c.endJob(ctx, namespace, name, o, false)
+}
+
+// DeleteJob implements rest.Jobs.
+func (c *Coordinator) DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
+	return c.endJob(ctx, namespace, name, o, true)
+}
+
+// endJob writes the wish to end a job, then ends its units. Once the wish is
+// durable the next leader would go on with it.
+func (c *Coordinator) endJob(ctx context.Context, namespace, name string, o api.DeleteOptions, remove bool) (*api.Job, error) {
+	return ask(ctx, c, func(l *leader, answer func(*api.Job, *api.Status)) {
+		j, status := l.findJob(namespace, name)
+		if status != nil {
+			answer(nil, status)
+			return
+		}
+		l.cancelJob(j, asked(o), remove, func(status *api.Status) { answer(l.jobObject(j), status) })
+	})
+}
+
+// cancelJob makes the wish durable and carries it out; done is called in the
+// loop.
+func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done func(*api.Status)) {
+	if j.stored == 0 || j.writing {
+		// its creation is under way: once more when that is answered
+		changed := j.changed
+		go func() {
+			select {
+			case <-changed:
+				l.post(func() {
+					if j.gone {
+						done(api.Errorf(404, "job %s is gone", j.record.Name))
+						return
+					}
+					l.cancelJob(j, release, remove, done)
+				})
+			case <-l.ended:
+			}
+		}()
+		return
+	}
+	if c := j.record.Cancelled; c != nil && (c.Remove || !remove) {
+		done(nil)
+		return
+	}
+	record := j.record
+	record.Cancelled = &store.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
+	if !api.Phase(record.Phase).Ended() {
+		record.Phase = string(api.Cancelling)
+	}
+	j.writing = true
+	key := store.JobKey(record.Namespace, record.Name)
+	l.settle(decision{
+		compares: []store.Compare{store.ModRevIs(key, j.stored)},
+		ops:      []store.Op{store.Put(key, store.MustEncode(record))},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			j.writing = false
+			if o != txn.Landed {
+				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", record.Name, err))
+				j.notify()
+				return
+			}
+			j.record, j.stored = record, rev
+			for _, u := range j.units {
+				l.end(u, release)
+			}
+			done(nil)
+			j.notify()
+			l.finishJob(j)
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := store.Decode[store.JobRecord](key, value)
+		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *record.Cancelled
+	})
+}
