@@ -12,5 +12,5 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	os.Exit(program{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, hostname: os.Hostname}.run(ctx))
+	os.Exit(program{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, hostname: os.Hostname, env: os.Getenv}.run(ctx))
 }

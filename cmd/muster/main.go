@@ -20,7 +20,7 @@ func main() {
 	program := cli.Program{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Args: os.Args[1:], Version: buildinfo.Version(),
 	}
-	os.Exit(program.Run(ctx, dev.Command(dev.Options{Version: program.Version, SaveContext: saveContext, Usage: cli.Usage})))
+	os.Exit(program.Run(ctx, dev.Command(dev.Options{Version: program.Version, SaveContext: saveContext, Usage: cli.Usage, Env: os.Getenv})))
 }
 
 // saveContext makes a server the one that later commands talk to.

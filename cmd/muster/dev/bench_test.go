@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,8 @@ const perRound = 640
 // with ?wait= of one GPU, four CPUs and memory, until it is acknowledged as
 // Running. Deleting them again is outside the measurement.
 func BenchmarkAllocate(b *testing.B) {
+	was := debug.SetGCPercent(gcPercent) // as the command does
+	defer debug.SetGCPercent(was)
 	c := start(b, 100, inMemory(b))
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { allocate(b, c, clients) })
