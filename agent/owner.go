@@ -78,7 +78,6 @@ type owner struct {
 	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
 	full       bool
-	sequence   uint64
 	syncing    chan struct{} // capacity 1: a HELD waits for its fsync
 	syncFailed chan error    // capacity 1: the syncer ends after one
 	wakeAt     time.Time     // when timer fires, zero when it does not

@@ -131,7 +131,7 @@ func (s *store) Heartbeat(stream schedulerv1.NodeAgent_HeartbeatServer) error {
 	for {
 		m, err := stream.Recv()
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // the agent has hung up
 		}
 		select {
 		case s.beats <- m:

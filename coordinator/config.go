@@ -58,8 +58,10 @@ func (c Config) withDefaults() (Config, error) {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&c.LeaseTTL, 5 * time.Second}, {&c.VoteBudget, 2 * time.Second},
-		{&c.ReservationTTL, 10 * time.Second}, {&c.RecordRetention, 10 * time.Minute},
+		{&c.LeaseTTL, 5 * time.Second},
+		{&c.VoteBudget, 2 * time.Second},
+		{&c.ReservationTTL, 10 * time.Second},
+		{&c.RecordRetention, 10 * time.Minute},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value

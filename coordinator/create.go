@@ -31,7 +31,7 @@ type submission struct {
 
 func uid(prefix string) string {
 	var b [16]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails (Go 1.24)
+	rand.Read(b[:])
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -18,7 +18,7 @@ func active(t *testing.T, c *rig.Cluster, name string, want int) *api.Job {
 	c.Eventually(fmt.Sprintf("job %s has %d running members", name, want), func() bool {
 		var err error
 		j, err = c.Leader().GetJob(t.Context(), rig.Namespace, name, 0)
-		return err == nil && int(j.Status.Active) == want
+		return err == nil && j.Status.Active == want
 	})
 	return j
 }

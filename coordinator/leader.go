@@ -161,7 +161,7 @@ func (l *leader) wake() {
 func (l *leader) nextTx(unit resource.UnitUID) resource.TxID {
 	l.counter++
 	var nonce resource.Nonce
-	rand.Read(nonce[:]) //nolint:errcheck // never fails (Go 1.24)
+	rand.Read(nonce[:])
 	return resource.NewTxID(unit, l.epoch, l.counter, nonce)
 }
 

@@ -2,10 +2,11 @@ package coordinator
 
 import (
 	"cmp"
-	"github.com/musterd/muster/api"
 	"log/slog"
 	"maps"
 	"slices"
+
+	"github.com/musterd/muster/api"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"

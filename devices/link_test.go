@@ -30,7 +30,8 @@ func TestLinksAscendFromWorstToBest(t *testing.T) {
 func TestEveryLinkReadsBackAsItself(t *testing.T) {
 	names := []string{"X", "SYS", "NODE", "PHB", "PXB", "PIX"}
 	for i, link := range allLinks() {
-		name, nvlinks := "", 0
+		var name string
+		nvlinks := 0
 		if i < len(names) {
 			name = names[i]
 		} else {

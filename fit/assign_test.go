@@ -201,12 +201,18 @@ func TestMemoryIsOnOneNodeIfItFits(t *testing.T) {
 		want []resource.MemoryGrant
 	}{
 		"it stays with its CPUs": {req: resource.Request{CPU: 1000, Memory: 50}, want: []resource.MemoryGrant{{Node: 0, Bytes: 50}}},
-		"the tighter node is filled first": {held: []resource.Assignment{nodeMemory(1, 40)}, req: resource.Request{Memory: 50},
-			want: []resource.MemoryGrant{{Node: 1, Bytes: 50}}},
-		"more than a node has is split over neighbours": {held: []resource.Assignment{nodeMemory(0, 10)}, req: resource.Request{Memory: 150},
-			want: []resource.MemoryGrant{{Node: 0, Bytes: 50}, {Node: 1, Bytes: 100}}},
-		"it takes every node if it must": {req: resource.Request{Memory: 300},
-			want: []resource.MemoryGrant{{Node: 0, Bytes: 100}, {Node: 1, Bytes: 100}, {Node: 2, Bytes: 100}}},
+		"the tighter node is filled first": {
+			held: []resource.Assignment{nodeMemory(1, 40)}, req: resource.Request{Memory: 50},
+			want: []resource.MemoryGrant{{Node: 1, Bytes: 50}},
+		},
+		"more than a node has is split over neighbours": {
+			held: []resource.Assignment{nodeMemory(0, 10)}, req: resource.Request{Memory: 150},
+			want: []resource.MemoryGrant{{Node: 0, Bytes: 50}, {Node: 1, Bytes: 100}},
+		},
+		"it takes every node if it must": {
+			req:  resource.Request{Memory: 300},
+			want: []resource.MemoryGrant{{Node: 0, Bytes: 100}, {Node: 1, Bytes: 100}, {Node: 2, Bytes: 100}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 
 // sixteen is 16 GPUs over 8 nodes of 16 cores with two threads each: 256 CPUs.
 func sixteen(link func(a, b int) devices.Link) shape {
-	return shape{nodes: 8, cores: 16, threads: 2, coresPerL3: 8, memory: 256 * gib,
-		gpuNodes: []int{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}, link: link}
+	return shape{
+		nodes: 8, cores: 16, threads: 2, coresPerL3: 8, memory: 256 * gib,
+		gpuNodes: []int{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}, link: link,
+	}
 }
 
 // workload is one benchmarked question.

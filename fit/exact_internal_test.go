@@ -59,9 +59,11 @@ func TestGrownSetsAreAsWellLinkedAsTheExact(t *testing.T) {
 				f.GPU[i] = 0
 			}
 		}
-		req := resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "gpus"), CPU: 1000,
+		req := resource.Request{
+			GPUs: rapid.IntRange(1, 8).Draw(t, "gpus"), CPU: 1000,
 			NUMA: resource.NUMAPolicy(rapid.IntRange(0, 3).Draw(t, "policy")),
-			Link: resource.LinkRequirement(rapid.IntRange(0, 2).Draw(t, "link"))}
+			Link: resource.LinkRequirement(rapid.IntRange(0, 2).Draw(t, "link")),
+		}
 		var s search
 		if !s.start(h, f, &req) {
 			return
@@ -90,8 +92,10 @@ func (h *Host) weakestOf(set uint64) devices.Link {
 func TestLikeHostsShareTheirTables(t *testing.T) {
 	topology := &numa.Topology{Nodes: []numa.Node{{ID: 0, Memory: 1}}}
 	inventory := func(link devices.Link) *devices.Inventory {
-		return &devices.Inventory{Devices: []devices.Device{{Index: 0, UUID: "a"}, {Index: 1, UUID: "b"}},
-			Links: [][]devices.Link{{0, link}, {link, 0}}}
+		return &devices.Inventory{
+			Devices: []devices.Device{{Index: 0, UUID: "a"}, {Index: 1, UUID: "b"}},
+			Links:   [][]devices.Link{{0, link}, {link, 0}},
+		}
 	}
 	first, err := NewHost(topology, inventory(devices.LinkPIX), Reserved{})
 	if err != nil {

@@ -83,13 +83,17 @@ func (h *Host) explainGPUs(f *Free, req *resource.Request, pinned string) []reso
 			return nil
 		}
 		detail := fmt.Sprintf("%d GPUs with every pair connected by %s: %d are free, but no such %d", want, req.Link, usable, want)
-		return []resource.Reason{{Code: resource.ReasonLink, Resource: resource.GPU, Want: int64(req.GPUMilli()),
-			Have: int64(h.bestLinked(&s)) * int64(resource.WholeDevice), Detail: join(pinned, detail)}}
+		return []resource.Reason{{
+			Code: resource.ReasonLink, Resource: resource.GPU, Want: int64(req.GPUMilli()),
+			Have: int64(h.bestLinked(&s)) * int64(resource.WholeDevice), Detail: join(pinned, detail),
+		}}
 	}
 	matching := h.matching(req)
 	healthy := matching &^ f.Unhealthy
-	r := resource.Reason{Code: resource.ReasonInsufficient, Resource: resource.GPU, Want: int64(req.GPUMilli()),
-		Have: int64(usable) * int64(resource.WholeDevice)}
+	r := resource.Reason{
+		Code: resource.ReasonInsufficient, Resource: resource.GPU, Want: int64(req.GPUMilli()),
+		Have: int64(usable) * int64(resource.WholeDevice),
+	}
 	var milli, largest resource.Milli
 	for rest := healthy; rest != 0; rest &= rest - 1 {
 		m := f.GPU[bits.TrailingZeros64(rest)]

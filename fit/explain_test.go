@@ -34,8 +34,10 @@ func TestExplainNamesTheBindingConstraint(t *testing.T) {
 		"too few have the memory":      {req: resource.Request{GPUs: 1, GPUMemory: 81 * gib}, want: []string{"GPUModel nvidia.com/gpu: want 1, have 0"}},
 		"three are not linked":         {req: resource.Request{GPUs: 3, Link: resource.LinkNVLink}, want: []string{"GPULink nvidia.com/gpu: want 3, have 2"}},
 		"one node has too little":      {req: resource.Request{CPU: 5000, NUMA: resource.NUMASingleNode}, want: []string{"policy single-numa-node allows 1 nodes, what is free needs 2; node 0 has 4 cpu"}},
-		"an emptier host would do": {held: []resource.Assignment{wholeCPUs("0,4")}, req: resource.Request{CPU: 4000, NUMA: resource.NUMARestricted},
-			want: []string{"policy restricted allows 1 nodes, what is free needs 2; node 0 has 3 cpu"}},
+		"an emptier host would do": {
+			held: []resource.Assignment{wholeCPUs("0,4")}, req: resource.Request{CPU: 4000, NUMA: resource.NUMARestricted},
+			want: []string{"policy restricted allows 1 nodes, what is free needs 2; node 0 has 3 cpu"},
+		},
 		"restricted takes what any host needs": {held: []resource.Assignment{wholeCPUs("0,4")}, req: resource.Request{CPU: 5000, NUMA: resource.NUMARestricted}},
 		"best effort takes what there is":      {held: []resource.Assignment{wholeCPUs("0,4")}, req: resource.Request{CPU: 4000}},
 	}

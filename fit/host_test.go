@@ -122,15 +122,20 @@ func TestNewHostRefuses(t *testing.T) {
 	}{
 		"more reserved memory than there is": {
 			func(_ *numa.Topology, _ *devices.Inventory, r *fit.Reserved) { r.Memory = 3 * gib },
-			"reserved memory of 3221225472 bytes is outside 0..2147483648"},
+			"reserved memory of 3221225472 bytes is outside 0..2147483648",
+		},
 		"negative reserved memory": {
-			func(_ *numa.Topology, _ *devices.Inventory, r *fit.Reserved) { r.Memory = -1 }, "-1 bytes"},
+			func(_ *numa.Topology, _ *devices.Inventory, r *fit.Reserved) { r.Memory = -1 }, "-1 bytes",
+		},
 		"a reserved CPU that does not exist": {
-			func(_ *numa.Topology, _ *devices.Inventory, r *fit.Reserved) { r.CPUs = bitset.Of(1, 9) }, "reserved cpu 9"},
+			func(_ *numa.Topology, _ *devices.Inventory, r *fit.Reserved) { r.CPUs = bitset.Of(1, 9) }, "reserved cpu 9",
+		},
 		"a topology that breaks its invariant": {
-			func(tp *numa.Topology, _ *devices.Inventory, _ *fit.Reserved) { tp.CPUs[0].NUMA = 7 }, "node 7"},
+			func(tp *numa.Topology, _ *devices.Inventory, _ *fit.Reserved) { tp.CPUs[0].NUMA = 7 }, "node 7",
+		},
 		"an inventory that breaks its invariant": {
-			func(_ *numa.Topology, i *devices.Inventory, _ *fit.Reserved) { i.Devices[0].UUID = "" }, "no UUID"},
+			func(_ *numa.Topology, i *devices.Inventory, _ *fit.Reserved) { i.Devices[0].UUID = "" }, "no UUID",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -220,8 +225,10 @@ func TestTakeAndGiveRefuse(t *testing.T) {
 		"another UUID":            {gpus(resource.GPUGrant{Index: 0, UUID: "GPU-x", Milli: 1}), `it is GPU-00000000, not "GPU-x"`, "not"},
 		"a GPU not there":         {gpus(resource.GPUGrant{Index: 2, UUID: "GPU-x", Milli: 1}), "this host has 2 GPUs", "2 GPUs"},
 		"a GPU in MIG mode":       {gpus(resource.GPUGrant{Index: 1, UUID: "GPU-00000001", Milli: 1}), "MIG mode", "MIG mode"},
-		"free CPU, memory not": {resource.Assignment{CPUs: []resource.CPUGrant{{ID: 0, Milli: 400}}, Memory: []resource.MemoryGrant{{Node: 0, Bytes: 99}}},
-			"want 99 bytes", "exceed 100"},
+		"free CPU, memory not": {
+			resource.Assignment{CPUs: []resource.CPUGrant{{ID: 0, Milli: 400}}, Memory: []resource.MemoryGrant{{Node: 0, Bytes: 99}}},
+			"want 99 bytes", "exceed 100",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,10 @@ func drawHost(t *rapid.T, maxNodes, maxGPUs int) *fit.Host {
 				siblings.Add(next + i)
 			}
 			for range threads {
-				topology.CPUs = append(topology.CPUs, numa.CPU{ID: next, Core: c, L3: n*4 + c/2, NUMA: node.ID, Siblings: siblings,
-					Online: rapid.IntRange(0, 9).Draw(t, "online") > 0, Isolated: rapid.IntRange(0, 9).Draw(t, "isolated") == 0})
+				topology.CPUs = append(topology.CPUs, numa.CPU{
+					ID: next, Core: c, L3: n*4 + c/2, NUMA: node.ID, Siblings: siblings,
+					Online: rapid.IntRange(0, 9).Draw(t, "online") > 0, Isolated: rapid.IntRange(0, 9).Draw(t, "isolated") == 0,
+				})
 				node.CPUs.Add(next)
 				next++
 			}
@@ -64,8 +66,10 @@ func drawInventory(t *rapid.T, nodes, step, maxGPUs int) *devices.Inventory {
 	n := rapid.IntRange(0, maxGPUs).Draw(t, "gpus")
 	inv := &devices.Inventory{Links: make([][]devices.Link, n)}
 	for i := range n {
-		d := devices.Device{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Model: rapid.SampledFrom([]string{"A", "A", "A", "B"}).Draw(t, "model"),
-			Memory: resource.Bytes(rapid.SampledFrom([]int{40, 80}).Draw(t, "gpuMemory")), NUMANode: rapid.IntRange(-1, nodes-1).Draw(t, "gpuNode")}
+		d := devices.Device{
+			Index: i, UUID: fmt.Sprintf("GPU-%d", i), Model: rapid.SampledFrom([]string{"A", "A", "A", "B"}).Draw(t, "model"),
+			Memory: resource.Bytes(rapid.SampledFrom([]int{40, 80}).Draw(t, "gpuMemory")), NUMANode: rapid.IntRange(-1, nodes-1).Draw(t, "gpuNode"),
+		}
 		if d.NUMANode > 0 {
 			d.NUMANode *= step
 		}

@@ -37,8 +37,16 @@ type Tags struct {
 // fields lists every tag with its key, in the order of the struct.
 func (t *Tags) fields() []tagField {
 	return []tagField{
-		{"role", (*string)(&t.Role)}, {"id", &t.ID}, {"addr", &t.Addr}, {"zone", &t.Zone}, {"rack", &t.Rack},
-		{"block", &t.Block}, {"model", &t.Model}, {"api", &t.API}, {"cell", &t.Cell}, {"cap", &t.Capacity},
+		{"role", (*string)(&t.Role)},
+		{"id", &t.ID},
+		{"addr", &t.Addr},
+		{"zone", &t.Zone},
+		{"rack", &t.Rack},
+		{"block", &t.Block},
+		{"model", &t.Model},
+		{"api", &t.API},
+		{"cell", &t.Cell},
+		{"cap", &t.Capacity},
 	}
 }
 

@@ -135,7 +135,7 @@ func takeLock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("journal: open lock: %w", err)
 	}
 	if err := retryInterrupted(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
-		text, _ := io.ReadAll(io.LimitReader(f, 32)) //nolint:errcheck // only makes the message better
+		text, _ := io.ReadAll(io.LimitReader(f, 32))
 		f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("journal: lock %s: %w", path, err)

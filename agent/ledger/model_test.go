@@ -222,7 +222,8 @@ func (w *world) step() {
 	w.now = w.now.Add(time.Duration(w.rng.IntN(2000)) * time.Millisecond)
 	grace := time.Duration(w.rng.IntN(5)) * time.Second
 	epoch := w.epoch - resource.Epoch(w.rng.IntN(10)/9)
-	op, tx := "", w.any()
+	var op string
+	tx := w.any()
 	var cmd ledger.Command
 	switch n := w.rng.IntN(40); {
 	case n < 14:

@@ -50,7 +50,7 @@ func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, eve
 		return heartbeats(ctx, conn, node, every, next, obey)
 	})
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it was told to end
 	}
 	return err
 }

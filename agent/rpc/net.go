@@ -56,7 +56,6 @@ func Dial(address string, token rpcauth.Token, dialer Dialer) (*grpc.ClientConn,
 		grpc.WithPerRPCCredentials(rpcauth.Credentials(token)),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithInitialWindowSize(windowSize), grpc.WithInitialConnWindowSize(windowSize),
 	}
 	if dialer == nil {
@@ -80,7 +79,6 @@ func serverOptions(token rpcauth.Token) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
-		grpc.SharedWriteBuffer(true),
 		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize),
 	)
 }

@@ -70,7 +70,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	value, err := time.ParseDuration(text)
 	if err != nil {
 		*d = Duration{Bad: text}
-		return nil
+		return nil //nolint:nilerr // Check refuses it, by the field's name
 	}
 	*d = Duration{Value: value}
 	return nil

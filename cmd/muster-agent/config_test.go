@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterd/muster/cmd/configfile"
-	"github.com/musterd/muster/resource"
 )
 
 const testToken = "0123456789abcdef0123456789abcdef"
@@ -141,7 +140,6 @@ heartbeat: 1s
 		s.heartbeat != time.Second || s.token.Secret() != testToken || s.Labels["zone"] != "a" {
 		t.Errorf("read %+v", s)
 	}
-	var _ resource.Bytes = s.reservedMemory
 }
 
 // readOver reads a file over the defaults, as the program does.

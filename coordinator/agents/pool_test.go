@@ -3,7 +3,6 @@ package agents_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -73,8 +72,10 @@ func TestCommandsArriveInOrder(t *testing.T) {
 		}
 	}
 	for i, want := range []*musterv1.LeaderMessage{
-		{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{Tx: "tx", Unit: "unit", Epoch: 42, TtlMillis: 2000,
-			Members: []*musterv1.MemberRequest{{Member: 3, Request: wire.ToRequest(request), PinnedGpus: []int32{1}}}}}},
+		{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
+			Tx: "tx", Unit: "unit", Epoch: 42, TtlMillis: 2000,
+			Members: []*musterv1.MemberRequest{{Member: 3, Request: wire.ToRequest(request), PinnedGpus: []int32{1}}},
+		}}},
 		{Message: &musterv1.LeaderMessage_Commit{Commit: &musterv1.Commit{Tx: "tx", Epoch: 42, Revision: 9}}},
 		{Message: &musterv1.LeaderMessage_Abort{Abort: &musterv1.Abort{Tx: "tx", Epoch: 42}}},
 		{Message: &musterv1.LeaderMessage_Release{Release: &musterv1.Release{Tx: "tx", Epoch: 42, GraceMillis: 30_000, Reason: "deleted"}}},
@@ -103,8 +104,10 @@ func TestEventsAreDecodedInOrder(t *testing.T) {
 	health := []*musterv1.DeviceHealth{{Index: 1, Health: devices.Tainted.String()}}
 	for _, m := range []*musterv1.AgentMessage{
 		{Message: &musterv1.AgentMessage_Registered{Registered: &musterv1.Registered{Incarnation: wire.ToIncarnation(incarnation), Revision: 6}}},
-		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: musterv1.Reply_RESERVED,
-			Incarnation: wire.ToIncarnation(incarnation), RegisteredRevision: 6, Members: []*musterv1.MemberAssignment{wire.ToMember(2, a)}}}},
+		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{
+			Tx: "tx", State: musterv1.Reply_RESERVED,
+			Incarnation: wire.ToIncarnation(incarnation), RegisteredRevision: 6, Members: []*musterv1.MemberAssignment{wire.ToMember(2, a)},
+		}}},
 		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx2", State: musterv1.Reply_NO, Reasons: wire.ToReasons([]resource.Reason{reason})}}},
 		{LedgerHash: 9, Message: &musterv1.AgentMessage_Occupancy{Occupancy: &musterv1.Occupancy{DiskFull: true, Health: health}}},
 		{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Devices: health, Cordoned: true}}},
@@ -155,8 +158,10 @@ func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
 		"a hello of no host":                  {false, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{NodeId: "n1"}}}, ""},
 		"an empty message":                    {true, &musterv1.AgentMessage{}, "unknown"},
 		"a second hello":                      {true, hello(t, "n1"), "second hello"},
-		"a state that is unknown": {true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: 99}}},
-			"reply on tx: state 99 is unknown"},
+		"a state that is unknown": {
+			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: 99}}},
+			"reply on tx: state 99 is unknown",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +271,7 @@ func TestAttemptsBackOff(t *testing.T) {
 			Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 				return nil, errors.New("nobody listens")
 			})},
-			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		pool.SetTarget("n1", "nowhere:1")
 		time.Sleep(30 * time.Second) // of the bubble's clock

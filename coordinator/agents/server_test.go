@@ -3,7 +3,6 @@ package agents_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -80,7 +79,7 @@ func (n *network) listen(t *testing.T, addr string) *server {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		s.grpc.Serve(l) //nolint:errcheck // it ends with Stop
+		s.grpc.Serve(l)
 	}()
 	n.mu.Lock()
 	n.listeners[addr] = l
@@ -163,7 +162,7 @@ func newPool(t *testing.T, n *network) (*agents.Pool, <-chan agents.Event) {
 		},
 		Deliver: func(e agents.Event) { events <- e },
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:  slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(p.Close)
 	return p, events

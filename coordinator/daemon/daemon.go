@@ -79,7 +79,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	d = &Daemon{config: c, log: c.Logger}
 	defer func() {
 		if err != nil {
-			d.closeAll()
+			err = errors.Join(err, d.closeAll())
 			d = nil
 		}
 	}()

@@ -23,24 +23,50 @@ func TestExplain(t *testing.T) {
 		wantShortages []string
 		wantCodes     []string // of the first reason of each node, "" for none
 	}{
-		"five whole nodes on four": {func([]*place.Node) {}, place.Unit{Members: 5, Request: wholeNode}, 4, []int{1, 1, 1, 1},
-			[]string{"Insufficient nvidia.com/gpu: want 40, have 32"}, []string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"}},
-		"enough GPUs, but scattered": {func(n []*place.Node) { use(n[0], 1); use(n[1], 1); use(n[2], 1); use(n[3], 1) },
-			place.Unit{Members: 1, Request: resource.Request{GPUs: 8}}, 0, []int{0, 0, 0, 0},
-			nil, []string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"}},
-		"closed nodes say why and do not count": {func(n []*place.Node) {
-			n[0].Ready = false
-			n[1].Unschedulable = true
-			n[2].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
-		}, place.Unit{Members: 2, Request: wholeNode}, 1, []int{0, 0, 0, 1},
-			[]string{"Insufficient nvidia.com/gpu: want 16, have 8"}, []string{"Unreachable", "Cordoned", "Taint", "Insufficient"}},
-		"the shortest resource comes first": {func([]*place.Node) {},
-			place.Unit{Members: 1, Request: resource.Request{GPUs: 33, CPU: resource.MaxCPU}}, 0, []int{0, 0, 0, 0},
+		"five whole nodes on four": {
+			func([]*place.Node) {},
+			place.Unit{Members: 5, Request: wholeNode},
+			4,
+			[]int{1, 1, 1, 1},
+			[]string{"Insufficient nvidia.com/gpu: want 40, have 32"},
+			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"},
+		},
+		"enough GPUs, but scattered": {
+			func(n []*place.Node) { use(n[0], 1); use(n[1], 1); use(n[2], 1); use(n[3], 1) },
+			place.Unit{Members: 1, Request: resource.Request{GPUs: 8}},
+			0,
+			[]int{0, 0, 0, 0},
+			nil,
+			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"},
+		},
+		"closed nodes say why and do not count": {
+			func(n []*place.Node) {
+				n[0].Ready = false
+				n[1].Unschedulable = true
+				n[2].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
+			},
+			place.Unit{Members: 2, Request: wholeNode},
+			1,
+			[]int{0, 0, 0, 1},
+			[]string{"Insufficient nvidia.com/gpu: want 16, have 8"},
+			[]string{"Unreachable", "Cordoned", "Taint", "Insufficient"},
+		},
+		"the shortest resource comes first": {
+			func([]*place.Node) {},
+			place.Unit{Members: 1, Request: resource.Request{GPUs: 33, CPU: resource.MaxCPU}},
+			0,
+			[]int{0, 0, 0, 0},
 			[]string{"Insufficient cpu: want 4294967296m, have 1024", "Insufficient nvidia.com/gpu: want 33, have 32"},
-			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"}},
-		"a NUMA policy is the node's reason, not a shortage": {func([]*place.Node) {},
-			place.Unit{Members: 1, Request: resource.Request{GPUs: 4, NUMA: resource.NUMASingleNode}}, 0, []int{0, 0, 0, 0},
-			nil, []string{"NUMAAlignment", "NUMAAlignment", "NUMAAlignment", "NUMAAlignment"}},
+			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"},
+		},
+		"a NUMA policy is the node's reason, not a shortage": {
+			func([]*place.Node) {},
+			place.Unit{Members: 1, Request: resource.Request{GPUs: 4, NUMA: resource.NUMASingleNode}},
+			0,
+			[]int{0, 0, 0, 0},
+			nil,
+			[]string{"NUMAAlignment", "NUMAAlignment", "NUMAAlignment", "NUMAAlignment"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

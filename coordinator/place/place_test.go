@@ -86,12 +86,26 @@ func TestPlace(t *testing.T) {
 		"work without GPUs goes where GPUs are gone": {func(n []*place.Node) { use(n[1], 8) }, place.Constraints{}, 1, resource.Request{CPU: 1000}, []int{1}},
 		"a cordoned node is left out":                {func(n []*place.Node) { n[0].Unschedulable = true }, place.Constraints{}, 1, oneGPU, []int{1}},
 		"a node that is not ready is left out":       {func(n []*place.Node) { n[0].Ready = false }, place.Constraints{}, 1, oneGPU, []int{1}},
-		"an unhealthy device takes no work": {func(n []*place.Node) { n[0].Free.Unhealthy = 1; n[0].Refresh() },
-			place.Constraints{}, 1, eightGPUs, []int{1}},
-		"the tightest node, refused by its fit, gives way to the next": {func(n []*place.Node) { n[0].Free.Unhealthy = 0x55; n[0].Refresh() },
-			place.Constraints{}, 2, resource.Request{GPUs: 2, CPU: 2000, NUMA: resource.NUMASingleNode}, []int{1, 1}},
-		"no fit anywhere though the sums suffice": {nothing, place.Constraints{}, 1,
-			resource.Request{GPUs: 4, CPU: 4000, NUMA: resource.NUMASingleNode}, nil},
+		"an unhealthy device takes no work": {
+			func(n []*place.Node) { n[0].Free.Unhealthy = 1; n[0].Refresh() },
+			place.Constraints{},
+			1, eightGPUs,
+			[]int{1},
+		},
+		"the tightest node, refused by its fit, gives way to the next": {
+			func(n []*place.Node) { n[0].Free.Unhealthy = 0x55; n[0].Refresh() },
+			place.Constraints{},
+			2,
+			resource.Request{GPUs: 2, CPU: 2000, NUMA: resource.NUMASingleNode},
+			[]int{1, 1},
+		},
+		"no fit anywhere though the sums suffice": {
+			nothing,
+			place.Constraints{},
+			1,
+			resource.Request{GPUs: 4, CPU: 4000, NUMA: resource.NUMASingleNode},
+			nil,
+		},
 
 		"NoSchedule keeps away":                     {taint("NoSchedule"), place.Constraints{}, 1, oneGPU, []int{2}},
 		"NoExecute keeps away":                      {taint("NoExecute"), place.Constraints{}, 1, oneGPU, []int{2}},
@@ -113,10 +127,17 @@ func TestPlace(t *testing.T) {
 		"Gte takes an equal one":     {label(1, "gen", "9"), required(expressions("gen", "Gte", "9")), 1, oneGPU, []int{1}},
 		"Lt":                         {label(1, "gen", "8"), required(expressions("gen", "Lt", "9")), 1, oneGPU, []int{1}},
 		"Lte does not compare words": {label(1, "gen", "old"), required(expressions("gen", "Lte", "9")), 1, oneGPU, nil},
-		"the second of two terms suffices": {label(1, "zone", "b"), required(expressions("zone", "In", "a"), expressions("zone", "In", "b")),
-			1, oneGPU, []int{1}},
-		"the least preference outweighs any packing": {func(n []*place.Node) { use(n[0], 7); label(2, "zone", "b")(n) },
-			place.Constraints{Preferred: []api.PreferredTerm{{Weight: 1, Preference: expressions("zone", "Exists")}}}, 1, oneGPU, []int{2}},
+		"the second of two terms suffices": {
+			label(1, "zone", "b"), required(expressions("zone", "In", "a"), expressions("zone", "In", "b")),
+			1, oneGPU,
+			[]int{1},
+		},
+		"the least preference outweighs any packing": {
+			func(n []*place.Node) { use(n[0], 7); label(2, "zone", "b")(n) },
+			place.Constraints{Preferred: []api.PreferredTerm{{Weight: 1, Preference: expressions("zone", "Exists")}}},
+			1, oneGPU,
+			[]int{2},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func (h *handler) route(pattern string, who access, serve endpoint) {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serve endpoint) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			h.Logger.Error("panic while serving a request",

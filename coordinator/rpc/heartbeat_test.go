@@ -33,7 +33,7 @@ func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, resource.Vect
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		server.Serve(l) //nolint:errcheck // it ends with Stop
+		server.Serve(l)
 	}()
 	conn, err := grpc.NewClient("passthrough:///c1", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))

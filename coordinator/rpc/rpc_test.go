@@ -3,7 +3,6 @@ package rpc_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -24,7 +23,7 @@ import (
 )
 
 var (
-	quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet = slog.New(slog.DiscardHandler)
 	first = resource.Incarnation{JournalID: "j1", BootID: "b1"}
 )
 
@@ -197,8 +196,10 @@ func TestRegisterRefuses(t *testing.T) {
 		"no incarnation":      {func(r *musterv1.RegisterRequest) { r.Incarnation = nil }, codes.InvalidArgument, "incarnation"},
 		"half an incarnation": {func(r *musterv1.RegisterRequest) { r.Incarnation.BootId = "" }, codes.InvalidArgument, "boot_id"},
 		"no host":             {func(r *musterv1.RegisterRequest) { r.Host = nil }, codes.InvalidArgument, "host"},
-		"more memory reserved than there is": {func(r *musterv1.RegisterRequest) { r.Host.ReservedMemory = 1 << 60 },
-			codes.InvalidArgument, "n1"},
+		"more memory reserved than there is": {
+			func(r *musterv1.RegisterRequest) { r.Host.ReservedMemory = 1 << 60 },
+			codes.InvalidArgument, "n1",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

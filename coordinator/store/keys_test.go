@@ -240,8 +240,10 @@ func FuzzParseKeys(f *testing.F) {
 }
 
 func BenchmarkOrderKey(b *testing.B) {
-	k := store.OrderKey{Queue: "default", Priority: 5, Sequence: store.Sequence{Epoch: 7, Counter: 9},
-		Unit: store.UnitPath{Namespace: "research", Kind: store.AllocUnit, Name: "train-1"}}
+	k := store.OrderKey{
+		Queue: "default", Priority: 5, Sequence: store.Sequence{Epoch: 7, Counter: 9},
+		Unit: store.UnitPath{Namespace: "research", Kind: store.AllocUnit, Name: "train-1"},
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := store.ParseOrderKey(k.Key()); err != nil {

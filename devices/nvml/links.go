@@ -18,7 +18,7 @@ func (d *discovery) links(cards []card) [][]devices.Link {
 	}
 	for i, a := range cards {
 		for j, b := range cards[:i] {
-			link := devices.LinkNone
+			var link devices.Link
 			if n := d.between(cards, wires, i, j); n > 0 {
 				link = devices.NVLink(min(n, devices.MaxNVLinks))
 			} else {

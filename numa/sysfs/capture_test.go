@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"compress/bzip2"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -54,7 +55,8 @@ func extract(tb testing.TB, archive string) string {
 		tb.Fatal(err)
 	}
 	defer f.Close()
-	var unpacked io.Reader = bzip2.NewReader(f)
+	var unpacked io.Reader
+	unpacked = bzip2.NewReader(f)
 	if strings.HasSuffix(archive, ".gz") {
 		if unpacked, err = gzip.NewReader(f); err != nil {
 			tb.Fatal(err)
@@ -64,7 +66,7 @@ func extract(tb testing.TB, archive string) string {
 	entries := tar.NewReader(unpacked)
 	for {
 		h, err := entries.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return temp
 		}
 		if err != nil {

@@ -175,7 +175,7 @@ func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node
 			cpuOdd.Add(id)
 		}
 		// has_cpu decides only where the node's own list cannot be read.
-		cpuless := n.CPUs.IsEmpty() && !(homes.unread.Has(id) && hasCPU.Has(id))
+		cpuless := n.CPUs.IsEmpty() && (!homes.unread.Has(id) || !hasCPU.Has(id))
 		n.MemoryOnly = cpuless && hasSome
 		ordinary = ordinary || hasSome && !n.MemoryOnly
 		special = special || n.MemoryOnly

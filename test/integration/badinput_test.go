@@ -221,12 +221,20 @@ func TestBrokenConfigIsRefusedByFileAndField(t *testing.T) {
 	}
 	own := map[*daemon][]refusal{
 		c.coordinator: {
-			{"id", "NO", "NO"}, {"leaseTTL", "1ms", "1ms"}, {"adminTokenFile", "", "adminTokenFile"},
-			{"namespaces.small.quota.cpu", "-1", "-1"}, {"namespaces.small.quota.gold", "1", "gold"}, {"namespaces.small.admission", "perhaps", "perhaps"},
+			{"id", "NO", "NO"},
+			{"leaseTTL", "1ms", "1ms"},
+			{"adminTokenFile", "", "adminTokenFile"},
+			{"namespaces.small.quota.cpu", "-1", "-1"},
+			{"namespaces.small.quota.gold", "1", "gold"},
+			{"namespaces.small.admission", "perhaps", "perhaps"},
 		},
 		c.agents[0]: {
-			{"nodeID", "NO", "NO"}, {"heartbeat", "1ns", "1ns"}, {"reserved.memory", "-1Gi", "-1Gi"}, {"reserved.cpus", "3-1", "3-1"},
-			{"coordinators", []string{"192.0.2.1:8471"}, "192.0.2.1:8471"}, {"gossip.cell", "No", "No"},
+			{"nodeID", "NO", "NO"},
+			{"heartbeat", "1ns", "1ns"},
+			{"reserved.memory", "-1Gi", "-1Gi"},
+			{"reserved.cpus", "3-1", "3-1"},
+			{"coordinators", []string{"192.0.2.1:8471"}, "192.0.2.1:8471"},
+			{"gossip.cell", "No", "No"},
 		},
 	}
 	for d, more := range own {

@@ -29,7 +29,7 @@ func startHost(t *testing.T) (d *devCluster, temporary string) {
 	eventually(t, patience, "dev.json is written", func() error {
 		found, err := filepath.Glob(filepath.Join(temporary, "*", "dev.json"))
 		if err != nil || len(found) != 1 {
-			return fmt.Errorf("found %v, %v", found, err)
+			return fmt.Errorf("found %v, %w", found, err)
 		}
 		d.dataDir = filepath.Dir(found[0])
 		return nil

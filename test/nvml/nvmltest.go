@@ -85,7 +85,7 @@ func compile(gcc string, flags []string, library string) error {
 	if err != nil {
 		return fmt.Errorf("build the fake NVML library: %w", err)
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }() // in the temporary folder anyway
 	for name, text := range map[string][]byte{"fakenvml.c": librarySource, "fakescript.h": scriptSource} {
 		if err := os.WriteFile(filepath.Join(work, name), text, 0o600); err != nil {
 			return fmt.Errorf("build the fake NVML library: %w", err)

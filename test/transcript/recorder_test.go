@@ -29,7 +29,8 @@ func (r *recorder) message(m rig.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	passes := r.lose == nil || !r.lose(m)
-	from, to, text := m.Coordinator, string(m.Node), ""
+	from, to := m.Coordinator, string(m.Node)
+	var text string
 	if m.ToAgent != nil {
 		text = r.names.order(m.ToAgent)
 	} else {

@@ -33,7 +33,8 @@ func TestExamplesAreWellFormed(t *testing.T) {
 			if err != nil || len(objects) != 1 {
 				t.Fatalf("%d objects, %v", len(objects), err)
 			}
-			members, gang, spec := 1, false, api.AllocationSpec{}
+			members, gang := 1, false
+			var spec api.AllocationSpec
 			if j := objects[0].job; j != nil {
 				members, _, gang = api.JobUnits(j)
 				spec = j.Spec.Template.Spec

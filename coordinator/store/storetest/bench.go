@@ -28,8 +28,10 @@ func BenchmarkTxnCommit(b *testing.B, s store.Store) {
 		tx, unit := fmt.Sprintf("%s%d", store.TxPrefix, n), fmt.Sprintf("%sns/alloc/%d/0", store.UnitsPrefix, n)
 		got, err := s.Txn(ctx, store.Txn{
 			If: []store.Compare{store.CreateRevIs(leader, r.Revision), store.Absent(tx), store.Absent(unit), store.ModRevIs(identity, r.Revision)},
-			Then: []store.Op{store.Put(tx, value), store.Put(unit, value), store.Put(fmt.Sprintf("%snode-1/tx/%d", store.NodesPrefix, n), []byte(`{"v":1}`)),
-				store.Delete(fmt.Sprintf("%sq/%d", store.OrderPrefix, n))},
+			Then: []store.Op{
+				store.Put(tx, value), store.Put(unit, value), store.Put(fmt.Sprintf("%snode-1/tx/%d", store.NodesPrefix, n), []byte(`{"v":1}`)),
+				store.Delete(fmt.Sprintf("%sq/%d", store.OrderPrefix, n)),
+			},
 		})
 		if err == nil && !got.Succeeded {
 			err = fmt.Errorf("transaction %d did not succeed", n)

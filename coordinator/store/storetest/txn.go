@@ -112,8 +112,10 @@ func testRefusals(t *testing.T, f *fixture) {
 		"a lease that never was": {store.Txn{Then: []store.Op{put, store.PutLeased(f.key("b"), nil, 4711)}}, func(err error) bool { return errors.Is(err, store.ErrLeaseGone) }},
 		"an empty key":           {store.Txn{Then: []store.Op{put, store.Delete("")}}, nil},
 		"a compare of nothing":   {store.Txn{If: []store.Compare{{Key: f.key("a")}}, Then: []store.Op{put}}, nil},
-		"64 MiB": {store.Txn{Then: []store.Op{put, store.Put(f.key("b"), bytes.Repeat([]byte("x"), 64<<20))}},
-			func(err error) bool { return errors.As(err, &tooLarge) }},
+		"64 MiB": {
+			store.Txn{Then: []store.Op{put, store.Put(f.key("b"), bytes.Repeat([]byte("x"), 64<<20))}},
+			func(err error) bool { return errors.As(err, &tooLarge) },
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
