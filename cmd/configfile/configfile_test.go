@@ -40,7 +40,7 @@ func TestReadOverDefaults(t *testing.T) {
 
 func TestBadFilesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"an unknown field":       {"name: x", `unknown field "name"`},
+		"an unknown field":       {"bogus: x", `unknown field "bogus"`},
 		"a field given twice":    {"name: a\nname: b", `key "name" already set`},
 		"a wrong type":           {"name: [1]", "name"},
 		"no YAML":                {"\t{", "yaml"},

@@ -52,7 +52,7 @@ func TestParseProfileRefusesWithFieldAndValue(t *testing.T) {
 		want             []string
 	}{
 		"an unknown field":                {`"driver":`, `"drivers":`, []string{`"drivers"`}},
-		"an unknown field of a GPU":       {`"model": "A", "memory"`, `"model": "A", "memory"`, []string{`"model"`}},
+		"an unknown field of a GPU":       {`"model": "A", "memory"`, `"bogus": "A", "memory"`, []string{`"bogus"`}},
 		"text behind the profile":         {`"links": 4}]}` + "\n}", `"links": 4}]}` + "\n} x", []string{"closing brace"}},
 		"an empty name":                   {`"small"`, `""`, []string{"name", `""`}},
 		"a driver of two lines":           {`"550.1"`, `"550\ninit 9"`, []string{"driver", `'\n'`}},
