@@ -98,7 +98,11 @@ func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, re
 // NodeHeard takes a heartbeat that this coordinator has served.
 func (c *Coordinator) NodeHeard(id resource.NodeID, usage resource.Vector) {
 	if l := c.term.Load(); l != nil {
-		l.post(func() { l.node(id).usage = usage })
+		l.post(func() {
+			if n := l.nodes[id]; n != nil {
+				n.usage = usage
+			}
+		})
 	}
 }
 

@@ -34,11 +34,13 @@ type Heartbeats struct {
 	Heard func(node resource.NodeID, usage resource.Vector)
 }
 
-// Heartbeat keeps the node's lease alive for as long as the stream is heard.
+// Heartbeat keeps the node's lease alive for as long as the stream is heard,
+// and the node's conditions in its status.
 func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]) error {
 	ctx := stream.Context()
 	var node resource.NodeID
 	var lease store.LeaseID
+	var said conditions
 	for {
 		beat, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -47,10 +49,13 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		if err != nil {
 			return err
 		}
+		if err := checkNode(beat.GetNodeId()); err != nil {
+			return err
+		}
 		if node == "" {
 			node = resource.NodeID(beat.GetNodeId())
 		}
-		if beat.GetNodeId() == "" || resource.NodeID(beat.GetNodeId()) != node {
+		if resource.NodeID(beat.GetNodeId()) != node {
 			return status.Errorf(codes.InvalidArgument, "node_id %q: the stream is %q's", beat.GetNodeId(), node)
 		}
 		if h.Heard != nil {
@@ -59,6 +64,11 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		response := &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: int64(NodeLeaseTTL / time.Second)}
 		if lease, err = h.keep(ctx, node, lease); err != nil {
 			h.Logger.Warn("node_lease_failed", "node", node, "error", err)
+		}
+		if lease != 0 && err == nil {
+			if err := h.report(ctx, node, &said, beat); err != nil {
+				h.Logger.Warn("node_status_not_written", "node", node, "error", err)
+			}
 		}
 		if lease == 0 && err == nil {
 			response.Directives = []*schedulerv1.SchedulingDirective{{Type: "register", Message: fmt.Sprintf("node %s is not registered", node)}}

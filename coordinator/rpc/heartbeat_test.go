@@ -156,6 +156,36 @@ func TestHeartbeatsAreHeard(t *testing.T) {
 	}
 }
 
+func TestConditionsAreWrittenWhenTheyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, s := open(t, mem.Options{})
+		register(t, server, first)
+		stream := serve(t, s, nil)
+		say := func(ready, disk string) (store.NodeStatus, store.KV) {
+			beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Conditions: []*schedulerv1.NodeCondition{
+				{Type: "Ready", Status: ready}, {Type: "DiskPressure", Status: disk, Reason: "JournalFull"},
+			}})
+			return get[store.NodeStatus](t, s, store.NodeStatusKey("n1"))
+		}
+		fine, wrote := say("True", "False")
+		if len(fine.Conditions) != 2 || fine.Conditions[1].Reason != "JournalFull" {
+			t.Errorf("status %+v", fine)
+		}
+		time.Sleep(10 * time.Second) // of the bubble's clock
+		if _, again := say("True", "False"); again.ModRev != wrote.ModRev {
+			t.Errorf("the same conditions were written again at %d", again.ModRev)
+		}
+		full, _ := say("True", "True")
+		if full.Conditions[1].Status != "True" || full.Conditions[1].LastTransition == fine.Conditions[1].LastTransition {
+			t.Errorf("disk pressure is %+v, was %+v", full.Conditions[1], fine.Conditions[1])
+		}
+		if full.Conditions[0] != fine.Conditions[0] {
+			t.Errorf("a condition that stayed became %+v, was %+v", full.Conditions[0], fine.Conditions[0])
+		}
+		stream.CloseSend()
+	})
+}
+
 func TestAStreamIsOfOneNode(t *testing.T) {
 	for name, second := range map[string]string{"another node": "n2", "no node": ""} {
 		t.Run(name, func(t *testing.T) {
