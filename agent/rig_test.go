@@ -238,8 +238,16 @@ func (r *rig) start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.agent, r.stop, r.ended = a, stop, make(chan error, 1)
-	go func() { r.ended <- a.Run(ctx) }()
-	r.t.Cleanup(func() { stop() })
+	gone := make(chan struct{})
+	go func() { r.ended <- a.Run(ctx); close(gone) }()
+	r.t.Cleanup(func() { // its folder goes next
+		stop()
+		select {
+		case <-gone:
+		case <-time.After(patient):
+			r.t.Error("the agent does not stop")
+		}
+	})
 }
 
 // end stops the agent and returns what Run said.
