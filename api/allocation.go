@@ -175,7 +175,7 @@ func (p Phase) Ended() bool {
 type AllocationStatus struct {
 	Phase              Phase                    `json:"phase,omitempty"`
 	NodeID             resource.NodeID          `json:"nodeId,omitempty"`
-	NodeName           string                   `json:"nodeName,omitempty"`
+	NodeName           string                   `json:"nodeName,omitempty"` // the node object's name; its host's is among its addresses
 	StartTime          string                   `json:"startTime,omitempty"`
 	Conditions         []Condition              `json:"conditions,omitempty"`
 	QueuePosition      int                      `json:"queuePosition,omitempty"` // 1 = next; 0 = not queued

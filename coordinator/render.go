@@ -67,10 +67,7 @@ func (l *leader) showPlace(s *api.AllocationStatus, u *unit, index int) {
 				continue
 			}
 			n := l.nodes[node]
-			s.NodeID, s.NodeName = node, n.spec.Hostname
-			if s.NodeName == "" {
-				s.NodeName = string(node)
-			}
+			s.NodeID, s.NodeName = node, string(node)
 			s.AllocatedResources = api.Amounts(m.Assignment.Vector())
 			s.Assignment = n.assignmentStatus(m.Assignment)
 			return

@@ -17,18 +17,16 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// CapacityConfig is what a member of one cell's capacity ring needs. See Config
+// capacityConfig is what a member of one cell's capacity ring needs. See Config
 // for the fields' meaning; ID is the member's name.
-type CapacityConfig struct {
-	Cluster  string
-	Cell     string
-	ID       string
-	Bind     string
-	Join     []string
-	Keyring  *memberlist.Keyring
-	Profile  Profile
-	OnDigest func(DigestEvent)
-	Logger   *slog.Logger
+type capacityConfig struct {
+	Cluster string
+	Cell    string
+	ID      string
+	Bind    string
+	Keyring *memberlist.Keyring
+	Profile Profile
+	Logger  *slog.Logger
 }
 
 // Capacity is a member of a capacity ring. Close ends it.
@@ -51,23 +49,8 @@ type Capacity struct {
 	err    error
 }
 
-// StartCapacity binds, starts the member and returns; joining goes on in the
-// background (see Joined). Errors name the field or the address.
-func StartCapacity(cfg CapacityConfig) (*Capacity, error) {
-	join, err := joinAddresses(cfg.Join)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newCapacity(cfg)
-	if err != nil {
-		return nil, err
-	}
-	c.run(cfg.OnDigest, func() ([]string, bool) { return join, true })
-	return c, nil
-}
-
 // newCapacity creates the member; run must follow.
-func newCapacity(cfg CapacityConfig) (*Capacity, error) {
+func newCapacity(cfg capacityConfig) (*Capacity, error) {
 	if cfg.Cell == "" {
 		cfg.Cell = DefaultCell
 	}

@@ -26,7 +26,7 @@ func Start(cfg Config) (*Rings, error) {
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := newCapacity(CapacityConfig{
+	capacity, err := newCapacity(capacityConfig{
 		Cluster: cfg.Cluster, Cell: cfg.Cell, ID: cfg.Tags.ID, Bind: cfg.CapacityBind,
 		Keyring: cfg.Keyring, Profile: cfg.Profile, Logger: cfg.Logger,
 	})

@@ -206,9 +206,6 @@ func (d *Daemon) SerfAddr() string { return d.rings.Serf.Addr() }
 // CapacityAddr is this coordinator's address in the capacity ring.
 func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }
 
-// Leading reports whether this coordinator serves as the leader.
-func (d *Daemon) Leading() bool { return d.coordinator.Leading() }
-
 // Alive reports whether the coordinator's loop answers within ctx.
 func (d *Daemon) Alive(ctx context.Context) error { return d.coordinator.Alive(ctx) }
 

@@ -54,15 +54,6 @@ func (s staticToken) Authenticate(_ context.Context, token string) (Principal, e
 	return Principal{Name: "admin", Admin: true}, nil
 }
 
-type principalKey struct{}
-
-// PrincipalFrom returns who made the request that ctx belongs to; a Service
-// may ask.
-func PrincipalFrom(ctx context.Context) (Principal, bool) {
-	p, ok := ctx.Value(principalKey{}).(Principal)
-	return p, ok
-}
-
 // bearer extracts the token of an Authorization header.
 func bearer(header string) (string, bool) {
 	scheme, token, found := strings.Cut(header, " ")

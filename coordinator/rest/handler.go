@@ -174,7 +174,6 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		if c.namespace != "" && !p.mayUse(c.namespace) {
 			return nil, api.Errorf(http.StatusForbidden, "%q may not use namespace %q", p.Name, c.namespace)
 		}
-		c.r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	}
 	if c.namespace != "" && !api.IsLabel(c.namespace) {
 		return nil, api.Errorf(http.StatusBadRequest, "namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.namespace))

@@ -42,6 +42,9 @@ func checkSnapshot(list []api.Allocation) error {
 		if a.Status.Phase != api.Running {
 			continue
 		}
+		if a.Status.NodeName != string(a.Status.NodeID) { // agents of one host share its name, not theirs
+			return fmt.Errorf("%s is on node %q, which nodes call %q", a.Metadata.Name, a.Status.NodeName, a.Status.NodeID)
+		}
 		if a.Status.Assignment == nil || a.Status.NodeID == "" {
 			return fmt.Errorf("%s is Running without an assignment", name)
 		}
