@@ -5,6 +5,7 @@ package devices
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/musterd/muster/resource"
 )
@@ -30,11 +31,30 @@ type MIG struct {
 	Instances []MIGInstance
 }
 
+// MaxMIGInstances is the most instances of one device, so that a set of them
+// is a word of 16 bits. The vendor's most is 7, and 14 with compute instances
+// of their own.
+const MaxMIGInstances = 16
+
 // MIGInstance is one partition of a device in MIG mode.
 type MIGInstance struct {
 	UUID    string // "MIG-" and 36 characters
 	Profile string // e.g. "1g.10gb"
 	Memory  resource.Bytes
+}
+
+// Slices is the number of GPU slices that the instance's profile takes, of
+// seven on a whole device: 3 for "3g.40gb". It is 1 where the profile does not
+// say.
+func (m MIGInstance) Slices() int {
+	at := strings.Index(m.Profile, "g.")
+	if at < 1 {
+		return 1
+	}
+	if d := m.Profile[at-1]; d >= '1' && d <= '9' {
+		return int(d - '0')
+	}
+	return 1
 }
 
 // Health is a device's state, orthogonal to who owns it.

@@ -46,12 +46,38 @@ type CPU struct {
 	Core   int // core id within the socket, or Unknown
 	L3     int // L3 group id, unique on the host, or Unknown
 	NUMA   int // node ID, or Unknown
+	// Kind tells the cores of a hybrid processor apart.
+	Kind   CoreKind
 	Online bool
 	// Isolated CPUs (isolcpus, or outside the agent's cgroup) are shown but
 	// never handed out.
 	Isolated bool
 	// Siblings are the hardware threads of this CPU's core, itself included.
 	Siblings bitset.Set
+}
+
+// CoreKind is the kind of a core on a processor that has several.
+type CoreKind uint8
+
+const (
+	// UnknownKind: all cores are alike, or the host does not tell.
+	UnknownKind CoreKind = iota
+	// Performance cores are the fast ones.
+	Performance
+	// Efficiency cores are the small ones.
+	Efficiency
+	// LowPower cores are smaller still (Intel's LP E-cores).
+	LowPower
+)
+
+var coreKindNames = [...]string{"", "performance", "efficiency", "low-power"}
+
+// String returns the kind's name, "" for UnknownKind.
+func (k CoreKind) String() string {
+	if int(k) < len(coreKindNames) {
+		return coreKindNames[k]
+	}
+	return fmt.Sprintf("CoreKind(%d)", uint8(k))
 }
 
 // Usable reports whether the CPU may be handed out.

@@ -8,12 +8,16 @@ import (
 
 // Assignment is exactly what one member holds on one host.
 //
-// Invariant: CPUs ascend by ID, Memory by Node, GPUs by Index; every amount is
-// positive; no CPU, node or GPU appears twice.
+// Invariant: CPUs ascend by ID, Memory by Node, Hugepages by Node and Size,
+// GPUs by Index, MIG by GPU and Instance; every amount is positive; no CPU,
+// node, page size of a node, GPU or instance appears twice; Bytes of a
+// HugepageGrant is a multiple of its Size.
 type Assignment struct {
-	CPUs   []CPUGrant    `json:"cpus,omitempty"`
-	Memory []MemoryGrant `json:"memory,omitempty"`
-	GPUs   []GPUGrant    `json:"gpus,omitempty"`
+	CPUs      []CPUGrant      `json:"cpus,omitempty"`
+	Memory    []MemoryGrant   `json:"memory,omitempty"`
+	Hugepages []HugepageGrant `json:"hugepages,omitempty"`
+	GPUs      []GPUGrant      `json:"gpus,omitempty"`
+	MIG       []MIGGrant      `json:"mig,omitempty"`
 }
 
 // CPUGrant is a logical CPU, whole (1000) or in part.
@@ -28,6 +32,13 @@ type MemoryGrant struct {
 	Bytes Bytes `json:"bytes"`
 }
 
+// HugepageGrant is memory in huge pages of one size on one NUMA node.
+type HugepageGrant struct {
+	Node  int   `json:"node"` // the kernel's node number
+	Size  Bytes `json:"size"` // of one page
+	Bytes Bytes `json:"bytes"`
+}
+
 // GPUGrant is a GPU, whole (1000) or a share of it.
 type GPUGrant struct {
 	Index int    `json:"index"` // position in the inventory
@@ -35,13 +46,37 @@ type GPUGrant struct {
 	Milli Milli  `json:"milli"`
 }
 
+// MIGGrant is one MIG instance; they are held whole.
+type MIGGrant struct {
+	GPU      int    `json:"gpu"`      // position in the inventory
+	Instance int    `json:"instance"` // position among the GPU's instances
+	UUID     string `json:"uuid"`     // the instance's
+	Profile  string `json:"profile"`
+}
+
 // Clone returns an independent copy.
 func (a Assignment) Clone() Assignment {
-	return Assignment{CPUs: slices.Clone(a.CPUs), Memory: slices.Clone(a.Memory), GPUs: slices.Clone(a.GPUs)}
+	return Assignment{
+		CPUs: slices.Clone(a.CPUs), Memory: slices.Clone(a.Memory), Hugepages: slices.Clone(a.Hugepages),
+		GPUs: slices.Clone(a.GPUs), MIG: slices.Clone(a.MIG),
+	}
+}
+
+// Equal reports whether two assignments are the same.
+func (a Assignment) Equal(b Assignment) bool {
+	return slices.Equal(a.CPUs, b.CPUs) && slices.Equal(a.Memory, b.Memory) && slices.Equal(a.Hugepages, b.Hugepages) &&
+		slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.MIG, b.MIG)
+}
+
+// Reset empties the assignment and keeps the room of its slices.
+func (a *Assignment) Reset() {
+	a.CPUs, a.Memory, a.Hugepages, a.GPUs, a.MIG = a.CPUs[:0], a.Memory[:0], a.Hugepages[:0], a.GPUs[:0], a.MIG[:0]
 }
 
 // IsZero reports whether nothing is assigned.
-func (a Assignment) IsZero() bool { return len(a.CPUs) == 0 && len(a.Memory) == 0 && len(a.GPUs) == 0 }
+func (a Assignment) IsZero() bool {
+	return len(a.CPUs) == 0 && len(a.Memory) == 0 && len(a.Hugepages) == 0 && len(a.GPUs) == 0 && len(a.MIG) == 0
+}
 
 // CPUSet returns the CPUs touched, whole or in part.
 func (a Assignment) CPUSet() bitset.Set {
@@ -62,8 +97,15 @@ func (a Assignment) Vector() Vector {
 	for _, m := range a.Memory {
 		v[Memory] = SaturatingAdd(v[Memory], int64(m.Bytes))
 	}
+	for _, g := range a.Hugepages {
+		name := Hugepages(g.Size)
+		v[name] = SaturatingAdd(v[name], int64(g.Bytes))
+	}
 	for _, g := range a.GPUs {
 		v[GPU] = SaturatingAdd(v[GPU], int64(g.Milli))
+	}
+	for _, g := range a.MIG {
+		v[MIG(g.Profile)]++
 	}
 	return v
 }

@@ -115,7 +115,7 @@ func FormatAmount(name Name, amount int64) string {
 	if amount == Unlimited {
 		return "unlimited"
 	}
-	if name == Memory {
+	if name == Memory || strings.HasPrefix(string(name), hugepagesPrefix) {
 		return FormatBytes(Bytes(amount))
 	}
 	if scaleOf(name) == 1 {

@@ -27,13 +27,13 @@ func TestRequestsWithinTheRulesAreValid(t *testing.T) {
 }
 
 func TestValidateNamesTheBrokenRule(t *testing.T) {
-	const unconstrained = "gpu model, memory or link is constrained but no nvidia.com/gpu is requested"
+	const unconstrained = "gpu model, memory or link is constrained but neither nvidia.com/gpu nor a MIG profile is requested"
 	for name, c := range map[string]struct {
 		request resource.Request
 		want    string
 	}{
-		"nothing asked":               {resource.Request{}, "nothing is requested: name at least one of cpu, memory, nvidia.com/gpu"},
-		"only a NUMA policy":          {resource.Request{NUMA: resource.NUMANone}, "nothing is requested: name at least one of cpu, memory, nvidia.com/gpu"},
+		"nothing asked":               {resource.Request{}, "nothing is requested: name at least one of cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu, nvidia.com/mig-<profile>"},
+		"only a NUMA policy":          {resource.Request{NUMA: resource.NUMANone}, "nothing is requested: name at least one of cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu, nvidia.com/mig-<profile>"},
 		"negative CPU":                {resource.Request{CPU: -1}, "cpu: -1 millicores is outside 0..4294967296"},
 		"too much CPU":                {resource.Request{CPU: resource.MaxCPU + 1}, "cpu: 4294967297 millicores is outside 0..4294967296"},
 		"negative memory":             {resource.Request{Memory: -1}, "memory: -1 bytes is outside 0..1125899906842624"},

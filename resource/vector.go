@@ -5,17 +5,6 @@ import (
 	"slices"
 )
 
-// Name is a resource's name as tenants write it.
-type Name string
-
-// The resources that Muster allocates itself. Base units: CPU in millicores,
-// Memory in bytes, GPU in device-milli (1000 = one whole GPU).
-const (
-	CPU    Name = "cpu"
-	Memory Name = "memory"
-	GPU    Name = "nvidia.com/gpu"
-)
-
 // Vector is an amount per resource, in base units. A missing name is zero. The
 // zero value (nil) is an empty vector that may be read.
 type Vector map[Name]int64

@@ -32,6 +32,7 @@ var table = map[string]row{
 	"fit":               {layer: decision},
 	"agent/ledger":      {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/quota": {layer: decision},
+	"devices/health":    {layer: decision},
 	"coordinator/queue": {layer: decision},
 	"coordinator/place": {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/txn":   {layer: decision},
