@@ -15,7 +15,7 @@ const UnknownNode = -1
 
 // Device is one physical GPU.
 type Device struct {
-	Index    int    // position in the inventory, ascending by PCI address
+	Index    int    // position in the inventory: ascending by PCI address at agent start; hot-added ones follow
 	UUID     string // "GPU-" and 36 characters
 	Model    string // the vendor's product name, e.g. "NVIDIA A100-SXM4-80GB"
 	Memory   resource.Bytes
@@ -30,6 +30,9 @@ type MIG struct {
 	Enabled   bool
 	Instances []MIGInstance
 }
+
+// MaxDevices is the most devices of one host.
+const MaxDevices = 64
 
 // MaxMIGInstances is the most instances of one device, so that a set of them
 // is a word of 16 bits. The vendor's most is 7, and 14 with compute instances

@@ -45,11 +45,14 @@ const (
 	EventDriverGone
 	// EventDriverBack: the driver is there again.
 	EventDriverBack
+	// EventRepaired: the device was reset, or what waited for a reset is done;
+	// no memory waits to be replaced, and none could not be.
+	EventRepaired
 )
 
 var eventNames = [...]string{
 	"xid", "ecc-uncorrected", "ecc-corrected", "page-retirement-pending", "row-remap-failed",
-	"lost", "returned", "hung", "answered", "driver-gone", "driver-back",
+	"lost", "returned", "hung", "answered", "driver-gone", "driver-back", "repaired",
 }
 
 // String returns the kind's name.

@@ -36,7 +36,8 @@ const MaxMIGProfile = 32
 func Hugepages(size Bytes) Name { return Name(hugepagesPrefix + FormatBytes(size)) }
 
 // HugepageSize returns the size of a page where the name is that of huge
-// pages. ok is false for every other name, error for one that is wrong.
+// pages. ok is false for every other name, error for one that is wrong: a size
+// has one spelling.
 func (n Name) HugepageSize() (size Bytes, ok bool, err error) {
 	text, found := strings.CutPrefix(string(n), hugepagesPrefix)
 	if !found {
@@ -44,51 +45,92 @@ func (n Name) HugepageSize() (size Bytes, ok bool, err error) {
 	}
 	bytes, err := ParseQuantity(text, 1)
 	if err != nil {
-		return 0, true, fmt.Errorf("%q: %w", string(n), err)
+		return 0, true, fmt.Errorf("%q: %w", clip(string(n)), err)
 	}
 	size = Bytes(bytes)
-	if size < 1024 || size > MaxHugepageSize || size&(size-1) != 0 || Hugepages(size) != n {
-		return 0, true, fmt.Errorf("%q: want a page size as in %s or %s", string(n), Hugepages(2<<20), Hugepages(1<<30))
+	if !validPage(size) || Hugepages(size) != n {
+		return 0, true, fmt.Errorf("%q: want a page size as in %s or %s", clip(string(n)), Hugepages(2<<20), Hugepages(1<<30))
 	}
 	return size, true, nil
 }
 
+// validPage reports whether a processor can have pages of the size.
+func validPage(size Bytes) bool {
+	return size >= 1024 && size <= MaxHugepageSize && size&(size-1) == 0
+}
+
 // MIG is the name of MIG instances of one profile: "nvidia.com/mig-1g.10gb".
-// Its base unit is the instance. A "+" of the profile (1g.10gb+me) is written
-// ".", for names hold none.
+// Its base unit is the instance. The "+" of an attribute (1g.10gb+me) is
+// written ".", for names hold none.
 func MIG(profile string) Name { return Name(migPrefix + strings.ReplaceAll(profile, "+", ".")) }
 
 // MIGProfile returns the profile where the name is that of MIG instances. ok
-// is false for every other name, error for one that is wrong.
+// is false for every other name, error for one that is wrong: a profile has
+// one spelling.
 func (n Name) MIGProfile() (profile string, ok bool, err error) {
 	text, found := strings.CutPrefix(string(n), migPrefix)
 	if !found {
 		return "", false, nil
 	}
-	for _, attribute := range []string{"me", "gfx"} {
-		if body, cut := strings.CutSuffix(text, "."+attribute); cut {
-			text = body + "+" + attribute
-			break
-		}
+	profile = text
+	if _, attribute, ok := cutMIGBody(text); ok && strings.HasPrefix(attribute, ".") {
+		profile = text[:len(text)-len(attribute)] + "+" + attribute[1:]
 	}
-	if err := ValidMIGProfile(text); err != nil {
-		return "", true, fmt.Errorf("%q: %w", string(n), err)
+	if err := ValidMIGProfile(profile); err != nil {
+		return "", true, fmt.Errorf("%q: %w", clip(string(n)), err)
 	}
-	return text, true, nil
+	if name := MIG(profile); name != n {
+		return "", true, fmt.Errorf("%q: want the spelling %q", string(n), string(name))
+	}
+	return profile, true, nil
 }
 
 // ValidMIGProfile reports whether text can be a profile's name, as NVIDIA
-// forms them: "1g.10gb", "1c.3g.40gb", "1g.10gb+me".
+// forms them: compute slices where they are fewer, slices, memory, and an
+// attribute that is there or lacking: "1g.10gb", "1c.3g.40gb", "1g.10gb+me",
+// "1g.24gb+me.all", "1g.24gb-me" (go-nvlib, MigProfileInfo.String).
 func ValidMIGProfile(text string) error {
-	valid := len(text) > 0 && len(text) <= MaxMIGProfile && text[0] >= '1' && text[0] <= '9' && strings.Contains(text, "g.")
-	for i := range len(text) {
-		c := text[i]
-		valid = valid && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '.' || c == '+' || c == '-')
-	}
+	_, attribute, valid := cutMIGBody(text)
+	valid = valid && len(text) <= MaxMIGProfile && validMIGAttribute(attribute)
 	if !valid {
 		return fmt.Errorf("MIG profile %q: want one as in 1g.10gb, 3g.40gb or 1g.10gb+me", clip(text))
 	}
 	return nil
+}
+
+// cutMIGBody splits the text behind "1g.10gb" or "1c.3g.40gb" of its beginning.
+func cutMIGBody(text string) (body, rest string, ok bool) {
+	rest = text
+	for _, unit := range []string{"c.", "g."} {
+		if len(rest) > 2 && rest[0] >= '1' && rest[0] <= '9' && rest[1:3] == unit {
+			rest = rest[3:]
+		} else if unit == "g." {
+			return "", text, false
+		}
+	}
+	memory := strings.TrimLeft(rest, "0123456789")
+	after, found := strings.CutPrefix(memory, "gb")
+	if !found || memory == rest {
+		return "", text, false
+	}
+	return text[:len(text)-len(after)], after, true
+}
+
+// validMIGAttribute reports whether text can follow a profile's body: nothing,
+// or a sign and words of letters and digits with dots between them.
+func validMIGAttribute(text string) bool {
+	if text == "" {
+		return true
+	}
+	if text[0] != '+' && text[0] != '-' {
+		return false
+	}
+	for word := range strings.SplitSeq(text[1:], ".") {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // clip bounds a text of somebody else in a message.

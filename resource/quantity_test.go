@@ -147,6 +147,9 @@ func TestParseAmountUsesTheResourcesBaseUnit(t *testing.T) {
 		"GPUs are counted in millis":           {resource.GPU, "250m", 250, ""},
 		"memory is counted in bytes":           {resource.Memory, "32Gi", 32 << 30, ""},
 		"anything else is counted in itself":   {"pods", "3", 3, ""},
+		"cores are counted in cores":           {resource.Cores, "8", 8, ""},
+		"huge pages are counted in bytes":      {resource.Hugepages(2 << 20), "1Gi", 1 << 30, ""},
+		"MIG instances are counted in pieces":  {resource.MIG("1g.10gb"), "7", 7, ""},
 		"a fault names the resource":           {resource.CPU, "many", 0, `cpu: quantity "many": not a number`},
 		"no limit is not an amount":            {resource.GPU, "unlimited", 0, `nvidia.com/gpu: quantity "unlimited": not a number`},
 		"a negative amount names resource":     {resource.Memory, "-1Gi", 0, `memory: quantity "-1Gi": negative`},
@@ -175,6 +178,13 @@ func TestFormatAmount(t *testing.T) {
 		"whole GPUs are whole":                {resource.GPU, 2000, "2"},
 		"a share of a GPU is millis":          {resource.GPU, 250, "250m"},
 		"memory is in the largest exact unit": {resource.Memory, 32 << 30, "32Gi"},
+		"huge pages are written as memory":    {resource.Hugepages(2 << 20), 6 << 20, "6Mi"},
+		"a huge page is in its largest unit":  {resource.Hugepages(1 << 30), 2 << 30, "2Gi"},
+		"missing huge pages are negative":     {resource.Hugepages(2 << 20), -2 << 20, "-2Mi"},
+		"a name near huge pages is no memory": {"hugepages", 1 << 20, "1048576"},
+		"cores are whole":                     {resource.Cores, 1500, "1500"},
+		"MIG instances are whole":             {resource.MIG("1g.10gb"), 2000, "2000"},
+		"no limit of huge pages":              {resource.Hugepages(2 << 20), resource.Unlimited, "unlimited"},
 		"no CPU limit":                        {resource.CPU, resource.Unlimited, "unlimited"},
 		"no memory limit":                     {resource.Memory, resource.Unlimited, "unlimited"},
 		"anything else is itself":             {"pods", 1500, "1500"},
@@ -200,7 +210,7 @@ func TestFormatBytes(t *testing.T) {
 
 func TestAFormattedAmountReadsBackAsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]resource.Name{resource.CPU, resource.Memory, resource.GPU, "pods"}).Draw(t, "resource")
+		name := rapid.SampledFrom([]resource.Name{resource.CPU, resource.Cores, resource.Memory, resource.Hugepages(2 << 20), resource.GPU, resource.MIG("1g.10gb"), "pods"}).Draw(t, "resource")
 		whole := rapid.SampledFrom([]int64{1, 1000, 1 << 10, 1 << 30, 1 << 50}).Draw(t, "multiple of")
 		amount := rapid.Int64Range(0, (resource.Unlimited-1)/whole).Draw(t, "count") * whole
 		text := resource.FormatAmount(name, amount)

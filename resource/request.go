@@ -137,8 +137,8 @@ func (r *Request) validateHost() error {
 		return fmt.Errorf("memory: %d bytes is outside 0..%d", r.Memory, MaxMemory)
 	case r.Hugepages < 0 || r.Hugepages > MaxMemory:
 		return fmt.Errorf("hugepages: %d bytes is outside 0..%d", r.Hugepages, MaxMemory)
-	case r.HugepageSize < 0 || r.HugepageSize > MaxHugepageSize || r.HugepageSize%1024 != 0:
-		return fmt.Errorf("hugepages: a page of %d bytes: want whole KiB up to %d", r.HugepageSize, MaxHugepageSize)
+	case r.HugepageSize != 0 && !validPage(r.HugepageSize):
+		return fmt.Errorf("hugepages: a page of %d bytes: want a power of two from 1024 to %d", r.HugepageSize, MaxHugepageSize)
 	case (r.Hugepages == 0) != (r.HugepageSize == 0):
 		return fmt.Errorf("hugepages: %d bytes in pages of %d bytes: want both or none", r.Hugepages, r.HugepageSize)
 	case r.Hugepages > 0 && r.Hugepages%r.HugepageSize != 0:
@@ -149,6 +149,11 @@ func (r *Request) validateHost() error {
 
 // validateDevices checks GPUs and what constrains them.
 func (r *Request) validateDevices() error {
+	if r.MIGProfile != "" {
+		if err := ValidMIGProfile(r.MIGProfile); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.GPUs < 0 || r.GPUs > MaxGPUs:
 		return fmt.Errorf("nvidia.com/gpu: %d devices is outside 0..%d", r.GPUs, MaxGPUs)
@@ -172,9 +177,6 @@ func (r *Request) validateDevices() error {
 		return fmt.Errorf("gpu link %s: MIG instances have no links to each other, want any", r.Link)
 	case !r.wantsDevices() && (r.GPUModel != "" || r.GPUMemory > 0 || r.Link != LinkAny):
 		return errors.New("gpu model, memory or link is constrained but neither nvidia.com/gpu nor a MIG profile is requested")
-	}
-	if r.MIGProfile != "" {
-		return ValidMIGProfile(r.MIGProfile)
 	}
 	return nil
 }

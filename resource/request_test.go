@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/resource"
 )
@@ -17,6 +18,16 @@ func TestRequestsWithinTheRulesAreValid(t *testing.T) {
 		"the most of everything":     {CPU: resource.MaxCPU, Memory: resource.MaxMemory, GPUs: resource.MaxGPUs, GPUMemory: resource.MaxMemory, NUMA: resource.NUMASingleNode, Link: resource.LinkNVLink},
 		"a share of a named model":   {GPUShare: 1, GPUModel: "NVIDIA A100-SXM4-80GB", GPUMemory: 80 << 30},
 		"a NUMA policy without GPUs": {CPU: 1000, NUMA: resource.NUMARestricted},
+		"whole cores alone":          {Cores: 1},
+		"huge pages alone":           {Hugepages: 2 << 20, HugepageSize: 2 << 20},
+		"the largest huge page":      {Hugepages: 16 << 30, HugepageSize: resource.MaxHugepageSize},
+		"the smallest huge pages":    {Hugepages: 3 << 10, HugepageSize: 1 << 10},
+		"huge pages and ordinary":    {Memory: 1 << 30, Hugepages: 1 << 30, HugepageSize: 1 << 30},
+		"MIG instances alone":        {MIG: 2, MIGProfile: "1g.10gb"},
+		"MIG instances of a model":   {MIG: 1, MIGProfile: "1c.3g.40gb+me", GPUModel: "NVIDIA A100-SXM4-80GB", GPUMemory: 40 << 30},
+		"the most of what is exclusive": {
+			Cores: resource.MaxCores, Hugepages: resource.MaxMemory, HugepageSize: 1 << 30, MIG: resource.MaxMIG, MIGProfile: "7g.80gb", NUMA: resource.NUMASingleNode,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := r.Validate(); err != nil {
@@ -50,6 +61,27 @@ func TestValidateNamesTheBrokenRule(t *testing.T) {
 		"a model without GPUs":        {resource.Request{CPU: 1, GPUModel: "A"}, unconstrained},
 		"GPU memory without GPUs":     {resource.Request{CPU: 1, GPUMemory: 1}, unconstrained},
 		"a link without GPUs":         {resource.Request{CPU: 1, Link: resource.LinkSwitch}, unconstrained},
+		"negative cores":              {resource.Request{Cores: -1}, "muster.io/cores: -1 cores is outside 0..1048576"},
+		"too many cores":              {resource.Request{Cores: resource.MaxCores + 1}, "muster.io/cores: 1048577 cores is outside 0..1048576"},
+		"cores and parts of CPUs":     {resource.Request{Cores: 2, CPU: 1500}, "muster.io/cores: 2 whole cores and 1500 millicores of cpu exclude each other"},
+		"negative huge pages":         {resource.Request{Hugepages: -1, HugepageSize: 2 << 20}, "hugepages: -1 bytes is outside 0..1125899906842624"},
+		"too many huge pages":         {resource.Request{Hugepages: resource.MaxMemory + 1, HugepageSize: 2 << 20}, "hugepages: 1125899906842625 bytes is outside 0..1125899906842624"},
+		"huge pages of no size":       {resource.Request{Hugepages: 2 << 20}, "hugepages: 2097152 bytes in pages of 0 bytes: want both or none"},
+		"a page size without pages":   {resource.Request{CPU: 1, HugepageSize: 2 << 20}, "hugepages: 0 bytes in pages of 2097152 bytes: want both or none"},
+		"half a huge page":            {resource.Request{Hugepages: 3 << 20, HugepageSize: 2 << 20}, "hugepages-2Mi: 3145728 bytes is not a whole number of pages of 2097152 bytes"},
+		"a negative page size":        {resource.Request{Hugepages: 1, HugepageSize: -1 << 20}, "hugepages: a page of -1048576 bytes: want a power of two from 1024 to 17179869184"},
+		"a page of a few bytes":       {resource.Request{Hugepages: 512, HugepageSize: 512}, "hugepages: a page of 512 bytes: want a power of two from 1024 to 17179869184"},
+		"a page of no power of two":   {resource.Request{Hugepages: 6 << 10, HugepageSize: 3 << 10}, "hugepages: a page of 3072 bytes: want a power of two from 1024 to 17179869184"},
+		"a page that no CPU has":      {resource.Request{Hugepages: 32 << 30, HugepageSize: 32 << 30}, "hugepages: a page of 34359738368 bytes: want a power of two from 1024 to 17179869184"},
+		"negative MIG instances":      {resource.Request{MIG: -1, MIGProfile: "1g.10gb"}, "nvidia.com/mig-1g.10gb: -1 instances is outside 0..1024"},
+		"too many MIG instances":      {resource.Request{MIG: 1025, MIGProfile: "1g.10gb+me"}, "nvidia.com/mig-1g.10gb.me: 1025 instances is outside 0..1024"},
+		"MIG without a profile":       {resource.Request{MIG: 2}, `mig: 2 instances of profile "": want both or none`},
+		"a profile without MIG":       {resource.Request{CPU: 1, MIGProfile: "1g.10gb"}, `mig: 0 instances of profile "1g.10gb": want both or none`},
+		"a profile that is none":      {resource.Request{MIG: 1, MIGProfile: "large"}, `MIG profile "large": want one as in 1g.10gb, 3g.40gb or 1g.10gb+me`},
+		"a profile as a name has it":  {resource.Request{MIG: 1, MIGProfile: "1g.10gb.me"}, `MIG profile "1g.10gb.me": want one as in 1g.10gb, 3g.40gb or 1g.10gb+me`},
+		"MIG and whole GPUs":          {resource.Request{MIG: 1, MIGProfile: "1g.10gb", GPUs: 2}, "nvidia.com/mig-1g.10gb: 1 MIG instances and 2000 milli of nvidia.com/gpu exclude each other"},
+		"MIG and a share of a GPU":    {resource.Request{MIG: 1, MIGProfile: "1g.10gb", GPUShare: 250}, "nvidia.com/mig-1g.10gb: 1 MIG instances and 250 milli of nvidia.com/gpu exclude each other"},
+		"MIG instances with a link":   {resource.Request{MIG: 2, MIGProfile: "1g.10gb", Link: resource.LinkNVLink}, "gpu link nvlink: MIG instances have no links to each other, want any"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.request.Validate(); message(err) != c.want {
@@ -67,6 +99,15 @@ func TestRequestVectorLeavesZerosOut(t *testing.T) {
 		"nothing":          {resource.Request{}, resource.Vector{}},
 		"everything":       {resource.Request{CPU: 1500, Memory: 1 << 30, GPUs: 2}, resource.Vector{resource.CPU: 1500, resource.Memory: 1 << 30, resource.GPU: 2000}},
 		"a share of a GPU": {resource.Request{GPUShare: 250}, resource.Vector{resource.GPU: 250}},
+		"a whole core is charged as one CPU too": {
+			resource.Request{Cores: 8}, resource.Vector{resource.Cores: 8, resource.CPU: 8000},
+		},
+		"huge pages are no ordinary memory": {
+			resource.Request{Memory: 1 << 30, Hugepages: 4 << 20, HugepageSize: 2 << 20}, resource.Vector{resource.Memory: 1 << 30, "hugepages-2Mi": 4 << 20},
+		},
+		"MIG instances are no GPUs": {
+			resource.Request{MIG: 3, MIGProfile: "1g.10gb+me"}, resource.Vector{"nvidia.com/mig-1g.10gb.me": 3},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, c.request.Vector()); diff != "" {
@@ -77,6 +118,66 @@ func TestRequestVectorLeavesZerosOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drawRequest is any request within the rules.
+func drawRequest(t *rapid.T) resource.Request {
+	var r resource.Request
+	choose := func(name string, kinds ...func()) { rapid.SampledFrom(append(kinds, func() {})).Draw(t, name)() }
+	between := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
+	choose("processors",
+		func() { r.CPU = resource.Millicores(between("cpu", 1, int64(resource.MaxCPU))) },
+		func() { r.Cores = int(between("cores", 1, resource.MaxCores)) })
+	choose("memory", func() { r.Memory = resource.Bytes(between("bytes", 1, int64(resource.MaxMemory))) })
+	choose("huge pages", func() {
+		r.HugepageSize = 1024 << between("page", 0, 24)
+		r.Hugepages = r.HugepageSize * resource.Bytes(between("pages", 1, int64(resource.MaxMemory/r.HugepageSize)))
+	})
+	choose("devices",
+		func() { r.GPUs = int(between("gpus", 1, resource.MaxGPUs)) },
+		func() { r.GPUShare = resource.Milli(between("share", 1, 999)) },
+		func() {
+			r.MIG = int(between("instances", 1, resource.MaxMIG))
+			r.MIGProfile = rapid.StringMatching(`([1-9]c\.)?[1-9]g\.[0-9]{1,3}gb([+-][a-z]{1,4}(\.[a-z]{1,4})?)?`).Draw(t, "profile")
+		})
+	if r == (resource.Request{}) {
+		r.CPU = 1
+	}
+	r.NUMA = resource.NUMAPolicy(between("numa", 0, 3))
+	return r
+}
+
+func TestARequestIsChargedUnderNamesThatReadAsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRequest(t)
+		if err := r.Validate(); err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		v := r.Vector()
+		read := resource.Request{Cores: int(v[resource.Cores]), Memory: resource.Bytes(v[resource.Memory]), NUMA: r.NUMA}
+		read.CPU = resource.Millicores(v[resource.CPU] - 1000*v[resource.Cores])
+		read.GPUs, read.GPUShare = int(v[resource.GPU]/1000), resource.Milli(v[resource.GPU]%1000)
+		for _, name := range v.Names() {
+			if v[name] <= 0 {
+				t.Fatalf("%+v is charged %d of %s", r, v[name], name)
+			}
+			if size, ok, err := name.HugepageSize(); ok {
+				if err != nil {
+					t.Fatalf("%+v is charged under %v", r, err)
+				}
+				read.Hugepages, read.HugepageSize = resource.Bytes(v[name]), size
+			}
+			if profile, ok, err := name.MIGProfile(); ok {
+				if err != nil {
+					t.Fatalf("%+v is charged under %v", r, err)
+				}
+				read.MIG, read.MIGProfile = int(v[name]), profile
+			}
+		}
+		if read != r {
+			t.Fatalf("%+v is charged %v, which is %+v", r, v, read)
+		}
+	})
 }
 
 func TestNUMAPolicyNames(t *testing.T) {

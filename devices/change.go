@@ -1,0 +1,21 @@
+package devices
+
+// Change is what a watch over a host's devices tells at one time. Its parts
+// belong together: events name devices of Inventory where that is set.
+type Change struct {
+	// Events are in the order in which they happened or were seen.
+	Events []Event
+	// Inventory is set where it is another than the one before: a device was
+	// added, a device was partitioned anew, links went up or down. Devices never
+	// leave it and never change their index: a lost one stays, and a hot-added
+	// one stands behind all others. It is immutable.
+	Inventory *Inventory
+	// Warnings are faults of the driver's answers that were worked around, each
+	// told once until it has ended.
+	Warnings []string
+}
+
+// IsZero reports whether nothing is told.
+func (c Change) IsZero() bool {
+	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0
+}

@@ -1,0 +1,93 @@
+package health
+
+import (
+	"iter"
+	"slices"
+)
+
+// Effect is the class of an error: what it says of the device.
+type Effect uint8
+
+const (
+	// Application errors are the fault of a program, or of one that ended: the
+	// device is as good as before. They change nothing, however many there are.
+	Application Effect = iota
+	// Notice is of no consequence for the device's work; it changes nothing.
+	Notice
+	// Watch errors are such that the vendor lets work go on: the device is
+	// suspect, and never tainted for them.
+	Watch
+	// Suspicious errors may be the device's fault or another's: one makes it
+	// suspect, several within a window taint it.
+	Suspicious
+	// Fatal errors taint at once.
+	Fatal
+)
+
+var effectNames = [...]string{"application", "notice", "watch", "suspicious", "fatal"}
+
+// String returns the class's name.
+func (e Effect) String() string {
+	if int(e) < len(effectNames) {
+		return effectNames[e]
+	}
+	return "unknown"
+}
+
+// Verdict is what an XID number says of a device.
+type Verdict struct {
+	Effect Effect
+	// Reset: the way back to ok is a reset of the device. A Fatal error then
+	// taints until the reset; a device that is only watched or suspicious works
+	// on as suspect until it.
+	Reset bool
+	// Name says what happened, to be read after "XID n: ".
+	Name string
+	// Why is the reason for the class, "" where the source's word is taken as it
+	// is.
+	Why string
+	// Source is where the vendor says so: a document and its words for what to
+	// do, first at once and then on closer inspection. docs/health.md has the
+	// addresses.
+	Source string
+}
+
+// unknown is the verdict of numbers without a row: the vendor adds some with
+// each generation, and most are faults of something.
+var unknown = Verdict{
+	Effect: Suspicious, Name: "not in the vendor's catalog",
+	Why: "a new number must neither stop a host nor go unseen", Source: "none",
+}
+
+// Unknown reports whether the number has no row in the catalogue.
+func (v Verdict) Unknown() bool { return v == unknown }
+
+// XID returns the verdict of an XID error number.
+func XID(number uint64) Verdict {
+	i, found := slices.BinarySearchFunc(catalog[:], number, func(r row, number uint64) int {
+		switch {
+		case r.last < number:
+			return -1
+		case r.first > number:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return unknown
+	}
+	return catalog[i].Verdict
+}
+
+// Catalog yields every number that has a verdict of its own, ascending.
+func Catalog() iter.Seq2[uint64, Verdict] {
+	return func(yield func(uint64, Verdict) bool) {
+		for _, r := range catalog {
+			for number := r.first; number <= r.last; number++ {
+				if !yield(number, r.Verdict) {
+					return
+				}
+			}
+		}
+	}
+}
