@@ -17,8 +17,9 @@ const Unknown = -1
 // Topology is one host's processors and memory. It is immutable once built.
 //
 // Invariant: Nodes ascend by ID and CPUs by ID; every CPU's NUMA is Unknown or
-// the ID of a node; a node's CPUs are exactly the present CPUs whose NUMA is
-// that node; Distances is empty or a square over Nodes.
+// the ID of a node; a node's CPUs are in the topology, and each has that node
+// for its NUMA or, where the host contradicts itself, Unknown; every online CPU
+// is among the CPUs of its NUMA; Distances is empty or a square over Nodes.
 type Topology struct {
 	Nodes []Node
 	CPUs  []CPU
@@ -29,8 +30,10 @@ type Topology struct {
 
 // Node is one NUMA node. A host without NUMA has one node 0 with everything.
 type Node struct {
-	ID     int
-	CPUs   bitset.Set // CPUs of this node that are present (online or not)
+	ID int
+	// CPUs are those that the host lists for this node and that are present.
+	// Kernels leave out offline ones, whose NUMA may still name the node.
+	CPUs   bitset.Set
 	Memory resource.Bytes
 	// MemoryOnly nodes have memory but no CPU (CXL, HBM, GPU memory): never
 	// offered as ordinary memory.
@@ -42,8 +45,8 @@ type Node struct {
 // CPU is one logical CPU.
 type CPU struct {
 	ID     int
-	Socket int // physical package id, or Unknown
-	Core   int // core id within the socket, or Unknown
+	Socket int // physical package id, unique on the host, or Unknown
+	Core   int // core id within the socket or one of its dies, or Unknown
 	L3     int // L3 group id, unique on the host, or Unknown
 	NUMA   int // node ID, or Unknown
 	// Kind tells the cores of a hybrid processor apart.
@@ -83,8 +86,8 @@ func (k CoreKind) String() string {
 // Usable reports whether the CPU may be handed out.
 func (c CPU) Usable() bool { return c.Online && !c.Isolated }
 
-// Sockets counts distinct packages among online CPUs, at least 1 if there are
-// any.
+// Sockets counts distinct packages among online CPUs. CPUs that do not tell
+// theirs add none, but where no CPU tells they are in one.
 func (t *Topology) Sockets() int {
 	seen := map[int]bool{}
 	for _, c := range t.CPUs {
@@ -179,24 +182,33 @@ func (t *Topology) Validate() error {
 			return fmt.Errorf("numa: node %d has %d bytes of memory", n.ID, n.Memory)
 		}
 	}
-	members := make(map[int]bitset.Set, len(t.Nodes))
 	for i, c := range t.CPUs {
 		if i > 0 && t.CPUs[i-1].ID >= c.ID {
 			return fmt.Errorf("numa: cpu %d listed after cpu %d", c.ID, t.CPUs[i-1].ID)
 		}
-		if c.NUMA != Unknown && t.NodeIndex(c.NUMA) == Unknown {
-			return fmt.Errorf("numa: cpu %d is on node %d, which does not exist", c.ID, c.NUMA)
-		}
 		if !c.Siblings.Has(c.ID) {
 			return fmt.Errorf("numa: cpu %d is not among its own siblings %q", c.ID, c.Siblings)
 		}
-		set := members[c.NUMA]
-		set.Add(c.ID)
-		members[c.NUMA] = set
+		if c.NUMA == Unknown {
+			continue
+		}
+		home := t.NodeIndex(c.NUMA)
+		if home == Unknown {
+			return fmt.Errorf("numa: cpu %d is on node %d, which does not exist", c.ID, c.NUMA)
+		}
+		if c.Online && !t.Nodes[home].CPUs.Has(c.ID) {
+			return fmt.Errorf("numa: cpu %d is on node %d, which lists cpus %q", c.ID, c.NUMA, t.Nodes[home].CPUs)
+		}
 	}
 	for _, n := range t.Nodes {
-		if !n.CPUs.Equal(members[n.ID]) {
-			return fmt.Errorf("numa: node %d lists cpus %q but %q name it", n.ID, n.CPUs, members[n.ID])
+		for id := range n.CPUs.All() {
+			c, ok := t.CPU(id)
+			if !ok {
+				return fmt.Errorf("numa: node %d lists cpu %d, which does not exist", n.ID, id)
+			}
+			if c.NUMA != n.ID && c.NUMA != Unknown {
+				return fmt.Errorf("numa: node %d lists cpu %d, which is on node %d", n.ID, id, c.NUMA)
+			}
 		}
 	}
 	for i, row := range t.Distances {

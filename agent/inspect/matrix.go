@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/resource/bitset"
 )
 
 // distances prints the square where it says more than a single node would.
@@ -34,7 +36,7 @@ func (p *picture) distances() {
 	p.table(rows)
 }
 
-// links prints the matrix of `nvidia-smi topo -m`.
+// links prints the matrix of `nvidia-smi topo -m`, and which GPUs are joined.
 func (p *picture) links() {
 	gpus := p.report.Devices
 	if len(gpus) == 0 {
@@ -44,11 +46,10 @@ func (p *picture) links() {
 	for _, l := range p.report.Links {
 		class[[2]int{l.A, l.B}], class[[2]int{l.B, l.A}] = l.Class, l.Class
 	}
-	head := []string{""}
+	rows := [][]string{{""}}
 	for _, d := range gpus {
-		head = append(head, "GPU"+strconv.Itoa(d.Index))
+		rows[0] = append(rows[0], "GPU"+strconv.Itoa(d.Index))
 	}
-	rows := [][]string{append(head, "CPU Affinity", "NUMA Affinity")}
 	for _, a := range gpus {
 		row := []string{"GPU" + strconv.Itoa(a.Index)}
 		for _, b := range gpus {
@@ -61,10 +62,19 @@ func (p *picture) links() {
 				row = append(row, "?")
 			}
 		}
-		rows = append(rows, append(row, p.affinity(a)...))
+		rows = append(rows, row)
+	}
+	// The tree above has this too, so that it may give way to wider matrices.
+	wide := [][]string{append(slices.Clone(rows[0]), "CPU Affinity", "NUMA Affinity")}
+	for i, a := range gpus {
+		wide = append(wide, append(slices.Clone(rows[i+1]), p.affinity(a)...))
+	}
+	if width(widths(wide), 2) <= columns {
+		rows = wide
 	}
 	p.line("")
 	p.table(rows)
+	p.islands()
 	p.legend()
 }
 
@@ -81,6 +91,48 @@ func (p *picture) affinity(d Device) []string {
 	return []string{"N/A", strconv.Itoa(d.NUMANode)}
 }
 
+// islands lists the GPUs that NVLink joins, and those behind the same PCIe
+// switch, where there are several.
+func (p *picture) islands() {
+	nvlink := p.joined(func(l devices.Link) bool { return l.NVLinks() > 0 })
+	pix := p.joined(func(l devices.Link) bool { return l == devices.LinkPIX })
+	if len(nvlink)+len(pix) > 0 {
+		p.line("")
+	}
+	if len(nvlink) > 0 {
+		p.flow("  joined by NVLink      ", nvlink)
+	}
+	if len(pix) > 0 {
+		p.flow("  on one PCIe switch    ", pix)
+	}
+}
+
+// joined returns the groups of two GPUs or more that links of some kind
+// connect, directly or through each other.
+func (p *picture) joined(counts func(devices.Link) bool) []string {
+	group := map[int]bitset.Set{}
+	for _, d := range p.report.Devices {
+		group[d.Index] = bitset.Of(d.Index)
+	}
+	for _, l := range p.report.Links {
+		link, err := devices.ParseLink(l.Class)
+		if err != nil || !counts(link) || group[l.A].Has(l.B) {
+			continue
+		}
+		both := group[l.A].Union(group[l.B])
+		for i := range both.All() {
+			group[i] = both
+		}
+	}
+	var words []string
+	for _, d := range p.report.Devices {
+		if g := group[d.Index]; g.Len() > 1 && g.Min() == d.Index {
+			words = append(words, "["+g.String()+"]")
+		}
+	}
+	return words
+}
+
 // legend explains the classes that the matrix holds, best first.
 func (p *picture) legend() {
 	var seen []devices.Link
@@ -90,12 +142,17 @@ func (p *picture) legend() {
 		}
 	}
 	slices.SortFunc(seen, func(a, b devices.Link) int { return cmp.Compare(b, a) })
-	if len(seen) == 0 {
+	n := len(p.report.Devices)
+	unknown := len(p.report.Links) < n*(n-1)/2
+	if len(seen) == 0 && !unknown {
 		return
 	}
 	p.line("")
 	for _, link := range seen {
 		p.line("  %-4s  %s", link, meaning(link))
+	}
+	if unknown {
+		p.line("  %-4s  %s", "?", "the driver does not tell")
 	}
 }
 
@@ -115,22 +172,52 @@ func meaning(l devices.Link) string {
 	return count(l.NVLinks(), "NVLink")
 }
 
-// table prints cells in columns, two spaces apart.
+// table prints cells in columns two spaces apart, or one where that makes them
+// fit; a table that is still too wide is printed in parts, each with the first
+// column.
 func (p *picture) table(rows [][]string) {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
+	w, gap := widths(rows), 2
+	if width(w, 2) > columns && width(w, 1) <= columns {
+		gap = 1
+	}
+	for from := 1; from < len(w); {
+		to, used := from, w[0]
+		for to < len(w) && (to == from || used+gap+w[to] <= columns) {
+			used += gap + w[to]
+			to++
+		}
+		if from > 1 {
+			p.line("")
+		}
+		for _, row := range rows {
+			var line strings.Builder
+			fmt.Fprintf(&line, "%-*s", w[0], row[0])
+			for i := from; i < to; i++ {
+				fmt.Fprintf(&line, "%*s%-*s", gap, "", w[i], row[i])
 			}
-			widths[i] = max(widths[i], len(cell))
+			p.line("%s", line.String())
 		}
+		from = to
 	}
+}
+
+// widths are those of the columns of a table, all rows of which have the same
+// number of cells.
+func widths(rows [][]string) []int {
+	w := make([]int, len(rows[0]))
 	for _, row := range rows {
-		var line strings.Builder
 		for i, cell := range row {
-			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
+			w[i] = max(w[i], utf8.RuneCountInString(cell))
 		}
-		p.line("%s", strings.TrimRight(line.String(), " "))
 	}
+	return w
+}
+
+// width is that of a row whose columns are gap spaces apart.
+func width(w []int, gap int) int {
+	sum := gap * (len(w) - 1)
+	for _, n := range w {
+		sum += n
+	}
+	return sum
 }

@@ -17,8 +17,9 @@ import (
 )
 
 // Report is what a host turned out to be. Its JSON form is a contract
-// (docs/inspect.md): every field is always present, lists are never null, and
-// their order is that of the topology and the inventory.
+// (docs/inspect.md): every field but a CPU's kind and isolated is always
+// present, lists are never null, and their order is that of the topology and
+// the inventory.
 type Report struct {
 	Host     Host     `json:"host"`
 	NUMA     NUMA     `json:"numa"`
@@ -26,9 +27,8 @@ type Report struct {
 	Links    []Link   `json:"links"` // each pair once, A < B
 	Warnings []string `json:"warnings"`
 
-	// What only the picture shows.
-	driver   string     // "" where there is no NVIDIA driver
-	isolated bitset.Set // CPUs that are never handed out
+	// driver is what only the picture shows: "" where there is no NVIDIA driver.
+	driver string
 }
 
 // Host is a host's identity; "" where unknown.
@@ -69,6 +69,10 @@ type CPU struct {
 	NUMA     int        `json:"numa"`
 	Online   bool       `json:"online"`
 	Siblings bitset.Set `json:"siblings"` // itself included, e.g. "0,48"
+	// Kind is performance, efficiency or low-power on a hybrid processor.
+	Kind string `json:"kind,omitempty"`
+	// Isolated CPUs are never handed out: isolcpus, or outside the cgroup.
+	Isolated bool `json:"isolated,omitempty"`
 }
 
 // Device is one GPU.
@@ -114,11 +118,6 @@ func New(host sysfs.Host, t *numa.Topology, inv *devices.Inventory, warnings []s
 		Links:    []Link{},
 		Warnings: append([]string{}, warnings...),
 	}
-	for _, c := range t.CPUs {
-		if c.Isolated {
-			r.isolated.Add(c.ID)
-		}
-	}
 	if inv == nil {
 		return r
 	}
@@ -154,7 +153,10 @@ func newNUMA(t *numa.Topology) NUMA {
 		n.Distances = append(n.Distances, append([]int{}, row...))
 	}
 	for _, c := range t.CPUs {
-		cpu := CPU{ID: c.ID, Socket: c.Socket, Core: c.Core, NUMA: c.NUMA, Online: c.Online, Siblings: c.Siblings.Clone()}
+		cpu := CPU{
+			ID: c.ID, Socket: c.Socket, Core: c.Core, NUMA: c.NUMA, Online: c.Online, Siblings: c.Siblings.Clone(),
+			Kind: c.Kind.String(), Isolated: c.Isolated,
+		}
 		if c.L3 != numa.Unknown {
 			l3 := c.L3
 			cpu.L3 = &l3

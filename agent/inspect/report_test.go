@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/numa"
@@ -22,89 +25,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-const gib = resource.Bytes(1) << 30
-
-// gpuHost has two sockets, each a node of two cores with two threads, and four
-// GPUs: two pairs linked by NVLink, one card in MIG mode.
-func gpuHost() Report {
-	t := &numa.Topology{
-		Nodes: []numa.Node{
-			{ID: 0, CPUs: bitset.Of(0, 1, 4, 5), Memory: 256 * gib, Hugepages: map[int]int64{2048: 512, 1048576: 0}},
-			{ID: 1, CPUs: bitset.Of(2, 3, 6, 7), Memory: 256*gib + 300<<20},
-		},
-		Distances: [][]int{{10, 21}, {21, 10}},
-	}
-	for id := range 8 {
-		socket := id % 4 / 2
-		t.CPUs = append(t.CPUs, numa.CPU{
-			ID: id, Socket: socket, Core: id % 2, L3: socket, NUMA: socket, Online: id != 7, Isolated: id == 3,
-			Siblings: bitset.Of(id%4, id%4+4),
-		})
-	}
-	t.CPUs[3].Siblings, t.CPUs[7].Siblings = bitset.Of(3), bitset.Of(7)
-	t.CPUs[7].Socket, t.CPUs[7].Core, t.CPUs[7].L3 = numa.Unknown, numa.Unknown, numa.Unknown
-	const model = "NVIDIA A100-SXM4-80GB"
-	inv := &devices.Inventory{
-		Driver: "550.54.15",
-		Devices: []devices.Device{
-			{Index: 0, UUID: "GPU-00000000-0000-0000-0000-000000000000", Model: model, Memory: 80 * gib, PCIBusID: "0000:07:00.0", NUMANode: 0},
-			{Index: 1, UUID: "GPU-11111111-1111-1111-1111-111111111111", Model: model, Memory: 80 * gib, PCIBusID: "0000:0f:00.0", NUMANode: 0, Health: devices.Suspect},
-			{Index: 2, UUID: "GPU-22222222-2222-2222-2222-222222222222", Model: model, Memory: 80 * gib, PCIBusID: "0000:47:00.0", NUMANode: 1, Health: devices.Tainted},
-			{
-				Index: 3, UUID: "GPU-33333333-3333-3333-3333-333333333333", Model: model, Memory: 80 * gib, PCIBusID: "0000:4e:00.0", NUMANode: 1,
-				MIG: devices.MIG{Enabled: true, Instances: []devices.MIGInstance{
-					{UUID: "MIG-44444444-4444-4444-4444-444444444444", Profile: "3g.40gb", Memory: 40 * gib},
-					{UUID: "MIG-55555555-5555-5555-5555-555555555555", Profile: "1g.10gb", Memory: 10 * gib},
-				}},
-			},
-		},
-	}
-	nv, sys, none := devices.NVLink(12), devices.LinkSYS, devices.LinkNone
-	inv.Links = [][]devices.Link{
-		{none, nv, sys, sys},
-		{nv, none, sys, sys},
-		{sys, sys, none, devices.LinkPXB},
-		{sys, sys, devices.LinkPXB, none},
-	}
-	host := sysfs.Host{Hostname: "node-7", BootID: "0d8f2c6e-6a0b-4f0e-9d5b-6b1c7c3f2a10", Kernel: "6.1.0-28-amd64"}
-	return New(host, t, inv, []string{"sys/devices/system/node/has_cpu: disagrees with the files of nodes 1, which are believed"})
-}
-
-// plainHost has no NUMA, no GPU and no driver.
-func plainHost() Report {
-	t := &numa.Topology{Nodes: []numa.Node{{ID: 0, CPUs: bitset.Of(0, 1), Memory: 4657991680}}}
-	for id := range 2 {
-		t.CPUs = append(t.CPUs, numa.CPU{ID: id, Socket: 0, Core: id, L3: numa.Unknown, NUMA: 0, Online: true, Siblings: bitset.Of(id)})
-	}
-	return New(sysfs.Host{Hostname: "small", Kernel: "6.1.0-28-amd64"}, t, nil, nil)
-}
-
-// oddHost has a memory-only node, a CPU without node, a GPU whose node is
-// unknown and one whose relation to it is unknown too.
-func oddHost() Report {
-	t := &numa.Topology{
-		Nodes: []numa.Node{
-			{ID: 0, CPUs: bitset.Of(0, 1), Memory: 128 * gib},
-			{ID: 250, Memory: 15 * gib, MemoryOnly: true},
-		},
-	}
-	for id := range 3 {
-		t.CPUs = append(t.CPUs, numa.CPU{ID: id, Socket: id % 2, Core: 0, L3: numa.Unknown, NUMA: 0, Online: true, Siblings: bitset.Of(id)})
-	}
-	t.CPUs[2].NUMA = numa.Unknown
-	inv := &devices.Inventory{
-		Devices: []devices.Device{
-			{Index: 0, UUID: "GPU-a", Model: "V100\x1b[31m", Memory: 16 * gib, PCIBusID: "0004:04:00.0", NUMANode: 250},
-			{Index: 1, UUID: "GPU-b", Model: "V100", Memory: 16 * gib, PCIBusID: "0004:05:00.0", NUMANode: devices.UnknownNode, Health: devices.Probation},
-		},
-		Links: [][]devices.Link{{devices.LinkNone, devices.LinkNone}, {devices.LinkNone, devices.LinkNone}},
-	}
-	return New(sysfs.Host{}, t, inv, nil)
-}
-
 func TestRenderings(t *testing.T) {
-	for name, report := range map[string]Report{"gpu-host": gpuHost(), "plain-host": plainHost(), "odd-host": oddHost()} {
+	for name, report := range map[string]Report{
+		"gpu-host": gpuHost(), "plain-host": plainHost(), "odd-host": oddHost(),
+		"dgx": dgx(), "hybrid-laptop": hybridLaptop(), "power9": power9(), "wide-host": wideHost(),
+	} {
 		for suffix, render := range map[string]func(io.Writer) error{".json": report.JSON, ".txt": report.Text} {
+			if suffix == ".json" && len(report.NUMA.CPUs) > 24 {
+				continue // as long as it is monotonous
+			}
 			t.Run(name+suffix, func(t *testing.T) {
 				var got bytes.Buffer
 				if err := render(&got); err != nil {
@@ -146,7 +75,7 @@ func TestJSONHasExactlyTheFieldsOfItsContract(t *testing.T) {
 		.numa .numa.sockets .numa.cores .numa.threads .numa.distances
 		.numa.nodes .numa.nodes.id .numa.nodes.cpus .numa.nodes.memoryBytes .numa.nodes.memoryOnly
 		.numa.nodes.hugepages .numa.nodes.hugepages.2048 .numa.nodes.hugepages.1048576
-		.numa.cpus .numa.cpus.id .numa.cpus.socket .numa.cpus.core .numa.cpus.l3 .numa.cpus.numa .numa.cpus.online .numa.cpus.siblings
+		.numa.cpus .numa.cpus.id .numa.cpus.socket .numa.cpus.core .numa.cpus.l3 .numa.cpus.numa .numa.cpus.online .numa.cpus.siblings .numa.cpus.isolated
 		.devices .devices.index .devices.uuid .devices.model .devices.memoryBytes .devices.pciBusID .devices.numaNode .devices.health
 		.devices.mig .devices.mig.enabled .devices.mig.instances
 		.devices.mig.instances.uuid .devices.mig.instances.profile .devices.mig.instances.memoryBytes
@@ -168,6 +97,26 @@ func fields(at string, value any, found map[string]bool) {
 	case []any:
 		for _, below := range value {
 			fields(at, below, found)
+		}
+	}
+}
+
+// A host whose processor is not hybrid has none, and CPUs that are handed out
+// are not marked.
+func TestKindAndIsolatedAreThereOnlyWhereTheySaySomething(t *testing.T) {
+	for name, test := range map[string]struct {
+		report         Report
+		kind, isolated int
+	}{"gpu-host": {gpuHost(), 0, 1}, "hybrid-laptop": {hybridLaptop(), 21, 0}, "plain-host": {plainHost(), 0, 0}} {
+		var text bytes.Buffer
+		if err := test.report.JSON(&text); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(text.String(), `"kind"`); got != test.kind {
+			t.Errorf("%s: %d kinds, want %d", name, got, test.kind)
+		}
+		if got := strings.Count(text.String(), `"isolated": true`); got != test.isolated || strings.Contains(text.String(), `"isolated": false`) {
+			t.Errorf("%s: %d isolated CPUs, want %d and no word of others", name, got, test.isolated)
 		}
 	}
 }
@@ -203,15 +152,96 @@ func TestALongListOfCoresIsWrapped(t *testing.T) {
 	for range 40 {
 		words = append(words, "[0,48]")
 	}
-	lines := wrap("L3 0", words)
+	lines := wrap("L3 0", words, 80)
 	for i, line := range lines {
-		if len(line) > 80 || i > 0 && !strings.HasPrefix(line, "      [") {
+		if len(line) > 80 || i > 0 && !strings.HasPrefix(line, "     [") {
 			t.Errorf("line %d: %q", i, line)
 		}
 	}
 	if n := strings.Count(strings.Join(lines, ""), "[0,48]"); n != 40 {
 		t.Errorf("%d cores are shown, want 40", n)
 	}
+}
+
+func TestAListIsBrokenBetweenItsElements(t *testing.T) {
+	var set bitset.Set
+	for i := range 100 {
+		set.Add(3 * i)
+	}
+	lines := wrap("cpus", elements(set), 40)
+	var joined strings.Builder
+	for i, line := range lines {
+		if len(line) > 40 || i > 0 && !strings.HasPrefix(line, "     ") {
+			t.Errorf("line %d: %q", i, line)
+		}
+		joined.WriteString(strings.TrimSpace(strings.TrimPrefix(line, "cpus")))
+	}
+	if joined.String() != set.String() {
+		t.Errorf("the list reads %s, want %s", joined.String(), set)
+	}
+}
+
+// No host, however odd, leaves the terminal or sends it commands.
+func TestThePictureStaysInTheTerminal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		report := anyReport(t)
+		var text strings.Builder
+		if err := report.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := utf8.RuneCountInString(line); n > columns || strings.TrimRight(line, " ") != line {
+				t.Fatalf("%d columns: %q", n, line)
+			}
+			if strings.ContainsFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }) {
+				t.Fatalf("a character that a terminal could obey: %q", line)
+			}
+		}
+	})
+}
+
+func anyReport(t *rapid.T) Report {
+	word := rapid.OneOf(rapid.StringN(0, 150, -1), rapid.Just("\x1b[2J"), rapid.Just("NVIDIA"))
+	nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
+	topology := &numa.Topology{}
+	for id := range nodes {
+		topology.Nodes = append(topology.Nodes, numa.Node{
+			ID: id, Memory: resource.Bytes(rapid.Int64Range(0, 1<<50).Draw(t, "memory")), MemoryOnly: rapid.Bool().Draw(t, "memory only"),
+			Hugepages: rapid.MapOf(rapid.IntRange(1, 1<<30), rapid.Int64Range(0, 1<<40)).Draw(t, "pages"),
+		})
+	}
+	for id := range rapid.IntRange(0, 300).Draw(t, "cpus") {
+		c := numa.CPU{
+			ID: id, Socket: rapid.IntRange(-1, 1<<31-1).Draw(t, "socket"), L3: rapid.IntRange(-1, 9).Draw(t, "l3"),
+			NUMA: rapid.IntRange(-1, nodes-1).Draw(t, "node"), Kind: numa.CoreKind(rapid.IntRange(0, 3).Draw(t, "kind")),
+			Online: rapid.Bool().Draw(t, "online"), Isolated: rapid.Bool().Draw(t, "isolated"), Siblings: bitset.Of(id),
+		}
+		if c.NUMA != numa.Unknown {
+			topology.Nodes[c.NUMA].CPUs.Add(id)
+		}
+		topology.CPUs = append(topology.CPUs, c)
+	}
+	if rapid.Bool().Draw(t, "distances") {
+		for range nodes {
+			topology.Distances = append(topology.Distances, make([]int, nodes))
+		}
+	}
+	inv := &devices.Inventory{Driver: word.Draw(t, "driver")}
+	gpus := rapid.IntRange(0, 20).Draw(t, "gpus")
+	links := []devices.Link{devices.LinkNone, devices.LinkSYS, devices.LinkPIX, devices.NVLink(4), devices.NVLink(32)}
+	for i := range gpus {
+		inv.Devices = append(inv.Devices, devices.Device{
+			Index: i, UUID: word.Draw(t, "uuid"), Model: word.Draw(t, "model"), PCIBusID: word.Draw(t, "bus"), NUMANode: rapid.IntRange(-1, nodes+1).Draw(t, "gpu node"),
+			MIG: devices.MIG{Enabled: true, Instances: []devices.MIGInstance{{UUID: word.Draw(t, "instance"), Profile: word.Draw(t, "profile")}}},
+		})
+		inv.Links = append(inv.Links, make([]devices.Link, gpus))
+		for j := range i {
+			inv.Links[i][j] = rapid.SampledFrom(links).Draw(t, "link")
+			inv.Links[j][i] = inv.Links[i][j]
+		}
+	}
+	return New(sysfs.Host{Hostname: word.Draw(t, "host")}, topology, inv, rapid.SliceOf(word).Draw(t, "warnings"))
 }
 
 func TestSize(t *testing.T) {

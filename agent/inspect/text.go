@@ -10,14 +10,15 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Text draws the host for a terminal: each socket's nodes with their CPUs,
-// memory, online cores and GPUs, the distances, the GPUs' links as
-// `nvidia-smi topo -m` prints them, and the warnings. Characters that a
-// terminal could obey are replaced by '?'. The error is w's.
+// Text draws the host for a terminal of 100 columns: each socket's nodes with
+// their memory, cores by the L3 cache they share, and GPUs; the distances of
+// nodes; the GPUs' links as `nvidia-smi topo -m` has them; and the warnings.
+// Characters that a terminal could obey are replaced by '?'. The error is w's.
 func (r Report) Text(w io.Writer) error {
-	p := &picture{report: r}
+	p := newPicture(r)
 	p.head()
 	p.nodes()
+	p.strayCPUs()
 	p.strayGPUs()
 	p.distances()
 	p.links()
@@ -28,19 +29,45 @@ func (r Report) Text(w io.Writer) error {
 	return nil
 }
 
+// A picture is the text as far as it is drawn, and what is looked up again and
+// again while it is.
 type picture struct {
-	report Report
-	text   strings.Builder
+	report            Report
+	text              strings.Builder
+	cpus              map[int]CPU
+	isolated, offline bitset.Set
 }
 
+func newPicture(r Report) *picture {
+	p := &picture{report: r, cpus: make(map[int]CPU, len(r.NUMA.CPUs))}
+	for _, c := range r.NUMA.CPUs {
+		p.cpus[c.ID] = c
+		if c.Isolated {
+			p.isolated.Add(c.ID)
+		}
+		if !c.Online {
+			p.offline.Add(c.ID)
+		}
+	}
+	return p
+}
+
+// line prints one line, cut where it is wider than the terminal.
 func (p *picture) line(format string, args ...any) {
-	fmt.Fprintf(&p.text, format, args...)
+	p.text.WriteString(strings.TrimRight(clip(fmt.Sprintf(format, args...), columns), " "))
 	p.text.WriteByte('\n')
+}
+
+// flow prints words, in several lines if need be.
+func (p *picture) flow(title string, words []string) {
+	for _, line := range wrap(title, words, columns) {
+		p.line("%s", line)
+	}
 }
 
 func (p *picture) head() {
 	r := p.report
-	p.line("host %s   kernel %s   boot %s", orUnknown(r.Host.Hostname), orUnknown(r.Host.Kernel), orUnknown(r.Host.BootID))
+	p.flow("host", []string{orUnknown(r.Host.Hostname), "  kernel " + orUnknown(r.Host.Kernel), "  boot " + orUnknown(r.Host.BootID)})
 	var ordinary, special resource.Bytes
 	for _, n := range r.NUMA.Nodes {
 		if n.MemoryOnly {
@@ -55,23 +82,12 @@ func (p *picture) head() {
 	}
 	p.line("%s, %s, %s, %s, %s", count(r.NUMA.Sockets, "socket"), count(r.NUMA.Cores, "core"),
 		count(r.NUMA.Threads, "thread"), count(len(r.NUMA.Nodes), "NUMA node"), memory)
-	var offline, homeless bitset.Set
-	for _, c := range r.NUMA.CPUs {
-		if !c.Online {
-			offline.Add(c.ID)
-		}
-		if c.NUMA == numa.Unknown {
-			homeless.Add(c.ID)
-		}
+	p.kinds()
+	if !p.offline.IsEmpty() {
+		p.flow("offline:", append([]string{"cpus"}, elements(p.offline)...))
 	}
-	if !offline.IsEmpty() {
-		p.line("offline cpus %s", offline)
-	}
-	if !homeless.IsEmpty() {
-		p.line("cpus %s are on no known node", homeless)
-	}
-	if !r.isolated.IsEmpty() {
-		p.line("isolated cpus %s: never handed out", r.isolated)
+	if !p.isolated.IsEmpty() {
+		p.flow("isolated, marked * and never handed out:", append([]string{"cpus"}, elements(p.isolated)...))
 	}
 	switch {
 	case len(r.Devices) > 0:
@@ -87,6 +103,27 @@ func (p *picture) head() {
 	}
 }
 
+// kinds counts the online cores of each kind of a hybrid processor.
+func (p *picture) kinds() {
+	var drawn bitset.Set
+	cores := map[string]int{}
+	for _, c := range p.report.NUMA.CPUs {
+		if c.Online && c.Kind != "" && !drawn.Has(c.ID) {
+			drawn = drawn.Union(c.Siblings)
+			cores[c.Kind]++
+		}
+	}
+	var words []string
+	for _, kind := range []numa.CoreKind{numa.Performance, numa.Efficiency, numa.LowPower} {
+		if n := cores[kind.String()]; n > 0 {
+			words = append(words, count(n, kind.String()+" core"))
+		}
+	}
+	if len(words) > 0 {
+		p.line("hybrid: %s", strings.Join(words, ", "))
+	}
+}
+
 func (p *picture) warnings() {
 	if len(p.report.Warnings) == 0 {
 		return
@@ -94,6 +131,6 @@ func (p *picture) warnings() {
 	p.line("")
 	p.line("%s", count(len(p.report.Warnings), "warning"))
 	for _, w := range p.report.Warnings {
-		p.line("  ! %s", printable(w))
+		p.flow("  !", strings.Split(printable(w), " "))
 	}
 }

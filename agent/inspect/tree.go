@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,14 +10,12 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// A branch is one line of a drawn tree, or several, and what hangs below it.
+// A branch is a line of a drawn tree, wrapped where it is long, and what hangs
+// below it.
 type branch struct {
-	lines []string
+	title string
+	words []string
 	below []branch
-}
-
-func leaf(format string, args ...any) branch {
-	return branch{lines: []string{fmt.Sprintf(format, args...)}}
 }
 
 // draw prints branches below each other.
@@ -26,10 +25,18 @@ func (p *picture) draw(branches []branch, indent string) {
 		if i == len(branches)-1 {
 			glyph, trunk = "└─ ", "   "
 		}
-		for j, line := range b.lines {
-			if j == 0 {
+		rest := trunk
+		if len(b.below) > 0 {
+			rest += "│"
+		}
+		width := columns - len([]rune(indent+glyph))
+		for j, line := range wrap(b.title, b.words, width) {
+			switch {
+			case j == 0:
 				p.line("%s%s%s", indent, glyph, line)
-			} else {
+			case len(b.below) > 0:
+				p.line("%s%s%s", indent, rest, strings.TrimPrefix(line, " "))
+			default:
 				p.line("%s%s%s", indent, trunk, line)
 			}
 		}
@@ -39,23 +46,22 @@ func (p *picture) draw(branches []branch, indent string) {
 
 // nodes draws the nodes below their sockets, in the order of nodes.
 func (p *picture) nodes() {
-	cpus := make(map[int]CPU, len(p.report.NUMA.CPUs))
-	for _, c := range p.report.NUMA.CPUs {
-		cpus[c.ID] = c
-	}
 	var titles []string
 	below := map[string][]branch{}
 	for _, n := range p.report.NUMA.Nodes {
-		title := nodeTitle(n, cpus)
+		title := p.nodeTitle(n)
 		if below[title] == nil {
 			titles = append(titles, title)
 		}
-		text := "no cpus"
+		words := []string{"  no cpus"}
 		if !n.CPUs.IsEmpty() {
-			text = "cpus " + n.CPUs.String()
+			list := elements(n.CPUs)
+			words = append([]string{"  cpus " + list[0]}, list[1:]...)
 		}
-		b := leaf("node %d   %s   %s%s", n.ID, text, size(n.MemoryBytes), pages(n.Hugepages))
-		b.below = append(coreBranches(n, cpus), gpuBranches(p.report.Devices, func(d Device) bool { return d.NUMANode == n.ID })...)
+		words = append(append(words, "  "+size(n.MemoryBytes)), pages(n.Hugepages)...)
+		b := branch{title: fmt.Sprintf("node %d", n.ID), words: words}
+		b.below = append(p.coreBranches(n.CPUs), p.offlineBranch(n.ID)...)
+		b.below = append(b.below, gpuBranches(p.report.Devices, func(d Device) bool { return d.NUMANode == n.ID })...)
 		below[title] = append(below[title], b)
 	}
 	for _, title := range titles {
@@ -66,71 +72,103 @@ func (p *picture) nodes() {
 }
 
 // nodeTitle names what a node stands below.
-func nodeTitle(n Node, cpus map[int]CPU) string {
+func (p *picture) nodeTitle(n Node) string {
 	var sockets bitset.Set
 	for id := range n.CPUs.All() {
-		if socket := cpus[id].Socket; socket >= 0 && socket <= bitset.MaxMember {
+		if socket := p.cpus[id].Socket; socket >= 0 && socket <= bitset.MaxMember {
 			sockets.Add(socket)
 		}
 	}
 	switch {
 	case n.MemoryOnly:
 		return "memory only: never offered as ordinary memory"
+	case n.CPUs.IsEmpty():
+		return "no cpus"
+	case sockets.IsEmpty():
+		return "socket unknown"
 	case sockets.Len() == 1:
 		return "socket " + sockets.String()
-	case sockets.IsEmpty():
-		return "no known socket"
-	default:
-		return "sockets " + sockets.String()
 	}
+	return "sockets " + sockets.String()
 }
 
-// coreBranches lists a node's online cores by the L3 cache that they share.
-func coreBranches(n Node, cpus map[int]CPU) []branch {
-	var groups []int
-	cores := map[int][]string{}
+// coreGroup is what cores are drawn together by: their L3 cache and kind.
+type coreGroup struct {
+	l3   int
+	kind string
+}
+
+func (g coreGroup) title() string {
+	title := "cores"
+	if g.l3 != numa.Unknown {
+		title = fmt.Sprintf("L3 %d", g.l3)
+	}
+	if g.kind != "" {
+		title += "  " + g.kind
+	}
+	return title + " "
+}
+
+// coreBranches draws the online cores among some CPUs by the L3 cache that
+// they share; a core that is isolated in whole or in part bears a star.
+func (p *picture) coreBranches(cpus bitset.Set) []branch {
+	var groups []coreGroup
+	cores := map[coreGroup][]string{}
 	var drawn bitset.Set
-	for id := range n.CPUs.All() {
-		c := cpus[id]
+	for id := range cpus.All() {
+		c := p.cpus[id]
 		if !c.Online || drawn.Has(id) {
 			continue
 		}
 		drawn = drawn.Union(c.Siblings)
-		l3 := numa.Unknown
+		group := coreGroup{l3: numa.Unknown, kind: c.Kind}
 		if c.L3 != nil {
-			l3 = *c.L3
+			group.l3 = *c.L3
 		}
-		if cores[l3] == nil {
-			groups = append(groups, l3)
+		if cores[group] == nil {
+			groups = append(groups, group)
 		}
-		cores[l3] = append(cores[l3], "["+c.Siblings.String()+"]")
+		star := ""
+		if !c.Siblings.Intersect(p.isolated).IsEmpty() {
+			star = "*"
+		}
+		cores[group] = append(cores[group], "["+c.Siblings.Minus(p.offline).String()+"]"+star)
 	}
 	branches := make([]branch, 0, len(groups))
-	for _, l3 := range groups {
-		title := "cores"
-		if l3 != numa.Unknown {
-			title = fmt.Sprintf("L3 %d", l3)
-		}
-		branches = append(branches, branch{lines: wrap(title, cores[l3])})
+	for _, g := range groups {
+		branches = append(branches, branch{title: g.title(), words: cores[g]})
 	}
 	return branches
 }
 
-// wrap prints a title and words behind it, in lines of at most 80 columns
-// where the words allow.
-func wrap(title string, words []string) []string {
-	const columns = 80
-	indent := strings.Repeat(" ", len(title)+2)
-	lines := []string{title + " "}
-	for _, word := range words {
-		last := len(lines) - 1
-		if len(lines[last])+1+len(word) > columns && len(lines[last]) > len(indent) {
-			lines = append(lines, indent+word)
-			continue
+// offlineBranch lists the offline CPUs of a node.
+func (p *picture) offlineBranch(node int) []branch {
+	var offline bitset.Set
+	for id := range p.offline.All() {
+		if p.cpus[id].NUMA == node {
+			offline.Add(id)
 		}
-		lines[last] += " " + word
 	}
-	return lines
+	if offline.IsEmpty() {
+		return nil
+	}
+	return []branch{{title: "offline ", words: elements(offline)}}
+}
+
+// strayCPUs draws the online CPUs that stand below no node.
+func (p *picture) strayCPUs() {
+	var stray bitset.Set
+	for _, c := range p.report.NUMA.CPUs {
+		if c.NUMA == numa.Unknown {
+			stray.Add(c.ID)
+		}
+	}
+	if stray.IsEmpty() {
+		return
+	}
+	p.line("")
+	p.flow("NUMA node unknown:", append([]string{"cpus"}, elements(stray)...))
+	p.draw(p.coreBranches(stray), "")
 }
 
 // gpuBranches draws the GPUs that belong here, with their MIG instances.
@@ -140,17 +178,37 @@ func gpuBranches(gpus []Device, here func(Device) bool) []branch {
 		if !here(d) {
 			continue
 		}
-		mode := ""
-		if d.MIG.Enabled {
-			mode = "   MIG"
+		b := branch{
+			title: fmt.Sprintf("GPU %d", d.Index),
+			words: []string{"  " + clip(printable(d.Model), 48), "  " + size(d.MemoryBytes), "  " + printable(d.PCIBusID), "  " + healthMeaning(d.Health)},
 		}
-		b := leaf("GPU %d   %s   %s   %s   %s%s", d.Index, printable(d.Model), size(d.MemoryBytes), printable(d.PCIBusID), d.Health, mode)
+		if d.MIG.Enabled {
+			b.words = append(b.words, "  MIG, "+cmp.Or(instances(len(d.MIG.Instances)), "no instances: nothing to hand out"))
+		}
 		for _, m := range d.MIG.Instances {
-			b.below = append(b.below, leaf("%s   %s   %s", printable(m.Profile), size(m.MemoryBytes), printable(m.UUID)))
+			b.below = append(b.below, branch{title: printable(m.Profile), words: []string{"  " + size(m.MemoryBytes), "  " + printable(m.UUID)}})
 		}
 		branches = append(branches, b)
 	}
 	return branches
+}
+
+func instances(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n, "instance")
+}
+
+// healthMeaning says what a state means for those who ask for the device.
+func healthMeaning(health string) string {
+	switch health {
+	case "tainted":
+		return "tainted: takes no new work"
+	case "probation":
+		return "probation: takes no new work yet"
+	}
+	return health
 }
 
 // strayGPUs draws the GPUs that stand below no node.
@@ -160,7 +218,7 @@ func (p *picture) strayGPUs() {
 	})
 	if len(stray) > 0 {
 		p.line("")
-		p.line("GPUs whose NUMA node is unknown")
+		p.line("NUMA node unknown")
 		p.draw(stray, "")
 	}
 }

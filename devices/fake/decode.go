@@ -31,6 +31,8 @@ type node struct {
 	Socket int      `json:"socket"`
 	Cores  int      `json:"cores"`
 	Memory quantity `json:"memory"`
+	// Hugepages counts pages by their size in kB; they are part of Memory.
+	Hugepages map[int]int64 `json:"hugepages"`
 }
 
 // gpu is one card. Path leads from its host bridge through PCIe switches to
@@ -67,20 +69,26 @@ type pair struct {
 	Links int `json:"links"`
 }
 
-// quantity is an amount of memory written as a quantity, "256Gi".
-type quantity resource.Bytes
+// quantity is an amount of memory written as a quantity, "256Gi". One that is
+// none is kept as its fault, which validation tells with the field's path.
+type quantity struct {
+	bytes resource.Bytes
+	fault string
+}
 
-// UnmarshalJSON reads a quantity in quotes.
-func (b *quantity) UnmarshalJSON(text []byte) error {
+// UnmarshalJSON reads a quantity in quotes. It never fails.
+func (q *quantity) UnmarshalJSON(text []byte) error {
+	*q = quantity{}
 	var amount string
 	if err := json.Unmarshal(text, &amount); err != nil {
-		return fmt.Errorf("memory %s: want a quantity in quotes such as \"256Gi\"", text)
+		q.fault = fmt.Sprintf("%.40s is not a quantity in quotes such as \"256Gi\"", text)
+		return nil
 	}
 	n, err := resource.ParseQuantity(amount, 1)
 	if err != nil {
-		return fmt.Errorf("memory %q: %w", amount, err)
+		q.fault = fmt.Sprintf("%.40q: %v", amount, err)
 	}
-	*b = quantity(n)
+	q.bytes = resource.Bytes(n)
 	return nil
 }
 
@@ -95,6 +103,10 @@ func ParseProfile(text []byte) (Profile, error) {
 	decoder.DisallowUnknownFields()
 	var m machine
 	if err := decoder.Decode(&m); err != nil {
+		var mistyped *json.UnmarshalTypeError
+		if errors.As(err, &mistyped) {
+			return Profile{}, fmt.Errorf("profile: %s: a JSON %.40s, want %s", pathAt(text, mistyped.Offset), mistyped.Value, mistyped.Type)
+		}
 		return Profile{}, fmt.Errorf("profile: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {

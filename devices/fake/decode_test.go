@@ -5,13 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/devices/fake"
 )
 
 // small is a machine of two partitioned cards that are wired to each other.
 const small = `{
   "name": "small", "driver": "550.1", "threadsPerCore": 1, "coresPerL3": 0,
-  "nodes": [{"socket": 0, "cores": 4, "memory": "8Gi"}, {"socket": 0, "cores": 0, "memory": "1Gi"}],
+  "nodes": [{"socket": 0, "cores": 4, "memory": "8Gi", "hugepages": {"2048": 512, "1048576": 7}}, {"socket": 0, "cores": 0, "memory": "1Gi"}],
   "distances": [[10, 20], [20, 10]],
   "gpus": [
     {"model": "A", "memory": "1Gi", "pciBusID": "00000000:01:00.0", "numaNode": 0, "path": "rc0/sw0/sw1",
@@ -39,6 +41,9 @@ func TestParseProfileReadsEverything(t *testing.T) {
 	if !topology.Nodes[1].MemoryOnly || topology.Nodes[0].MemoryOnly || topology.Memory() != 8<<30 {
 		t.Errorf("nodes are %+v, want only node 1 to be memory-only", topology.Nodes)
 	}
+	if diff := cmp.Diff(map[int]int64{2048: 512, 1 << 20: 7}, topology.Nodes[0].Hugepages); diff != "" || topology.Nodes[1].Hugepages != nil {
+		t.Errorf("huge pages (-want +got):\n%s", diff)
+	}
 	want := "  instance " + inv.Devices[0].MIG.Instances[0].UUID + " 1c.2g.20gb+me 512 2 1\n"
 	if script := string(p.NVMLScript("n1")); !strings.Contains(script, want) ||
 		!strings.Contains(script, "ancestor 0000:01:00.0 0000:02:00.0 20\n") {
@@ -59,11 +64,19 @@ func TestParseProfileRefusesWithFieldAndValue(t *testing.T) {
 		"no thread":                       {`"threadsPerCore": 1`, `"threadsPerCore": 0`, []string{"threadsPerCore", "0", "1..8"}},
 		"cores below zero":                {`"cores": 4`, `"cores": -4`, []string{"nodes[0].cores", "-4"}},
 		"no core at all":                  {`"cores": 4`, `"cores": 0`, []string{"nodes", "cores"}},
-		"a negative amount of memory":     {`"8Gi"`, `"-8Gi"`, []string{"memory", "-8Gi"}},
-		"memory that is no quantity":      {`"8Gi"`, `"much"`, []string{"memory", "much"}},
-		"memory that overflows":           {`"8Gi"`, `"9000Pi"`, []string{"9000Pi"}},
+		"a negative amount of memory":     {`"8Gi"`, `"-8Gi"`, []string{"nodes[0].memory", "-8Gi"}},
+		"memory that is no quantity":      {`"8Gi"`, `"much"`, []string{"nodes[0].memory", "much"}},
+		"memory that overflows":           {`"8Gi"`, `"9000Pi"`, []string{"nodes[0].memory", "9000Pi"}},
 		"memory beyond any machine":       {`"8Gi"`, `"2Pi"`, []string{"nodes[0].memory"}},
-		"memory as a number":              {`"8Gi"`, `8`, []string{"memory", "8", "quotes"}},
+		"huge pages beyond the memory":    {`"2048": 512`, `"2048": 4096`, []string{"nodes[0].hugepages[1048576]", "7", "0..0"}},
+		"fewer huge pages than none":      {`"2048": 512`, `"2048": -1`, []string{"nodes[0].hugepages[2048]", "-1"}},
+		"huge pages of no size":           {`"2048": 512`, `"0": 512`, []string{"nodes[0].hugepages[0]", "1..16777216"}},
+		"memory as a number":              {`"8Gi"`, `8`, []string{"nodes[0].memory", "8", "quotes"}},
+		"a number as a text":              {`"cores": 4`, `"cores": "4"`, []string{"nodes[0].cores", "string", "int"}},
+		"an object as a number":           {`{"model": "A", "memory": "1Gi", "pciBusID": "0000:02:00.0"`, `{"numaNode": {}, "model": "A", "memory": "1Gi", "pciBusID": "0000:02:00.0"`, []string{"gpus[1].numaNode", "object"}},
+		"a list as an object":             {`"mig": {"enabled": true, "instances": [{"profile": "1c.2g.20gb+me", "memory": "512Mi"}]}`, `"mig": {"instances": [[]]}`, []string{"gpus[0].mig.instances[0]", "array"}},
+		"a fraction in a matrix":          {`[20, 10]]`, `[20, 1.5]]`, []string{"distances[1][1]", "1.5"}},
+		"an instance with no amount":      {`"512Mi"`, `"lots"`, []string{"gpus[0].mig.instances[0].memory", "lots"}},
 		"too few rows of distances":       {`[[10, 20], [20, 10]]`, `[[10, 20]]`, []string{"distances", "1", "2"}},
 		"too few columns of distances":    {`[[10, 20], [20, 10]]`, `[[10, 20], [20]]`, []string{"distances[1]", "1", "2"}},
 		"a distance below local":          {`[[10, 20]`, `[[10, 9]`, []string{"distances[0][1]", "9"}},

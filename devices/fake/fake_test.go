@@ -48,7 +48,7 @@ func TestBuiltInProfilesAreTheMachinesTheyName(t *testing.T) {
 		"dgx-h100":  {2, 112, 224, 2, 2 * tebibyte, "NVIDIA H100 80GB HBM3", []int{0, 0, 0, 0, 1, 1, 1, 1}},
 		"pcie-8x2":  {2, 64, 128, 2, tebibyte, "NVIDIA L40S", []int{0, 0, 0, 0, 1, 1, 1, 1}},
 		"gpu2":      {1, 32, 64, 1, tebibyte / 4, "NVIDIA L40S", []int{0, 0}},
-		"mig-a100":  {1, 32, 64, 1, tebibyte / 4, "NVIDIA A100 80GB PCIe", []int{0, 0}},
+		"mig-a100":  {1, 32, 64, 1, tebibyte / 4, "NVIDIA A100 80GB PCIe", []int{0, 0, 0, 0}},
 		"asym-3131": {2, 112, 224, 4, 2 * tebibyte, "NVIDIA H100 80GB HBM3", []int{0, 0, 0, 1, 2, 2, 2, 3}},
 	}
 	got := map[string]facts{}
@@ -90,7 +90,7 @@ SYS SYS SYS SYS PIX X NODE NODE
 SYS SYS SYS SYS NODE NODE X PIX
 SYS SYS SYS SYS NODE NODE PIX X
 `,
-		"mig-a100": "X NODE\nNODE X\n",
+		"mig-a100": "X NODE NODE NODE\nNODE X NODE NODE\nNODE NODE X NODE\nNODE NODE NODE X\n",
 	} {
 		if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), matrix(lookup(t, name).Inventory("n1"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

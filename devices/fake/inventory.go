@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/resource"
 )
 
 // Inventory returns the machine's GPUs as the host nodeName has them, a new
@@ -17,7 +16,7 @@ func (p Profile) Inventory(nodeName string) *devices.Inventory {
 	inv := &devices.Inventory{Driver: m.Driver, Devices: make([]devices.Device, len(m.GPUs)), Links: make([][]devices.Link, len(m.GPUs))}
 	for i, g := range m.GPUs {
 		inv.Devices[i] = devices.Device{
-			Index: i, UUID: gpuUUID(nodeName, i), Model: g.Model, Memory: resource.Bytes(g.Memory),
+			Index: i, UUID: gpuUUID(nodeName, i), Model: g.Model, Memory: g.Memory.bytes,
 			PCIBusID: g.PCIBusID, NUMANode: g.NUMANode, MIG: g.partition(nodeName, i), Health: devices.OK,
 		}
 		inv.Links[i] = make([]devices.Link, len(m.GPUs))
@@ -31,14 +30,15 @@ func (p Profile) Inventory(nodeName string) *devices.Inventory {
 	return inv
 }
 
+// partition is the card's MIG mode and instances.
 func (g gpu) partition(nodeName string, index int) devices.MIG {
 	if g.MIG == nil {
 		return devices.MIG{}
 	}
 	state := devices.MIG{Enabled: g.MIG.Enabled}
-	for i, instance := range g.MIG.Instances {
+	for i, m := range g.MIG.Instances {
 		state.Instances = append(state.Instances, devices.MIGInstance{
-			UUID: migUUID(nodeName, index, i), Profile: instance.Profile, Memory: resource.Bytes(instance.Memory),
+			UUID: migUUID(nodeName, index, i), Profile: m.Profile, Memory: m.Memory.bytes,
 		})
 	}
 	return state

@@ -44,8 +44,8 @@ func Names() []string {
 // The machines: dgx-a100 (8 A100 behind NVSwitch, EPYC in NPS4; the node of
 // each GPU as in https://github.com/NVIDIA/nccl/issues/1505), dgx-h100 (8 H100
 // behind NVSwitch, 2 nodes), pcie-8x2 (8 cards in pairs below PCIe switches, 2
-// sockets), gpu2 (2 cards on one host bridge), mig-a100 (one card partitioned,
-// one not), asym-3131 (3, 1, 3 and 1 GPUs on four nodes, as in
+// sockets), gpu2 (2 cards on one host bridge), mig-a100 (4 cards: 7
+// instances, 2, 4 and not partitioned), asym-3131 (3, 1, 3 and 1 GPUs on four nodes, as in
 // https://github.com/sgl-project/sglang/issues/13973).
 func Lookup(name string) (Profile, error) {
 	if !slices.Contains(Names(), name) {

@@ -9,26 +9,38 @@ import (
 // language of the fake NVML library (test/nvml/README.md). Discovery through
 // that library finds what Inventory returns.
 func (p Profile) NVMLScript(nodeName string) []byte {
+	return p.script(nodeName, func(int) bool { return true }, func(*bytes.Buffer, int) {})
+}
+
+// script is NVMLScript with the GPUs that are present alone, and with what say
+// adds about each.
+func (p Profile) script(nodeName string, present func(gpu int) bool, say func(out *bytes.Buffer, gpu int)) []byte {
 	var out bytes.Buffer
 	m := p.description
 	fmt.Fprintf(&out, "# profile %s\ndriver %s\n", m.Name, m.Driver)
 	for i, g := range m.GPUs {
+		if !present(i) {
+			continue
+		}
 		fmt.Fprintf(&out, "gpu %s\n  uuid %s\n  name %s\n  memory %d\n  numa %d\n",
-			g.PCIBusID, gpuUUID(nodeName, i), g.Model, g.Memory, g.NUMANode)
+			g.PCIBusID, gpuUUID(nodeName, i), g.Model, g.Memory.bytes, g.NUMANode)
 		if m.NVLinks.Switched > 0 {
 			fmt.Fprintf(&out, "  nvlink switch %d\n", m.NVLinks.Switched)
 		} else {
 			for j, n := range p.nvlinks[i] {
-				if n > 0 {
+				if n > 0 && present(j) {
 					fmt.Fprintf(&out, "  nvlink %s %d\n", m.GPUs[j].PCIBusID, n)
 				}
 			}
 		}
 		g.scriptMIG(&out, nodeName, i)
+		say(&out, i)
 	}
 	for i := range m.GPUs {
 		for j := range i {
-			fmt.Fprintf(&out, "ancestor %s %s %d\n", m.GPUs[j].PCIBusID, m.GPUs[i].PCIBusID, p.relations[i][j])
+			if present(i) && present(j) {
+				fmt.Fprintf(&out, "ancestor %s %s %d\n", m.GPUs[j].PCIBusID, m.GPUs[i].PCIBusID, p.relations[i][j])
+			}
 		}
 	}
 	return out.Bytes()
@@ -49,6 +61,6 @@ func (g gpu) scriptMIG(out *bytes.Buffer, nodeName string, index int) {
 			panic(fmt.Sprintf("fake: a validated profile holds %v", err))
 		}
 		fmt.Fprintf(out, "  instance %s %s %d %d %d\n",
-			migUUID(nodeName, index, i), instance.Profile, instance.Memory/mebibyte, gpuSlices, computeSlices)
+			migUUID(nodeName, index, i), instance.Profile, instance.Memory.bytes/mebibyte, gpuSlices, computeSlices)
 	}
 }

@@ -1,8 +1,9 @@
 package fake
 
 import (
+	"maps"
+
 	"github.com/musterd/muster/numa"
-	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
@@ -13,7 +14,7 @@ func (p Profile) Topology() *numa.Topology {
 	m := p.description
 	t := &numa.Topology{Nodes: make([]numa.Node, len(m.Nodes))}
 	for i, n := range m.Nodes {
-		t.Nodes[i] = numa.Node{ID: i, Memory: resource.Bytes(n.Memory), MemoryOnly: n.Cores == 0}
+		t.Nodes[i] = numa.Node{ID: i, Memory: n.Memory.bytes, MemoryOnly: n.Cores == 0, Hugepages: maps.Clone(n.Hugepages)}
 	}
 	for _, row := range m.Distances {
 		t.Distances = append(t.Distances, append([]int(nil), row...))

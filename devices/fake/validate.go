@@ -2,11 +2,13 @@ package fake
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
 )
 
 // The largest machine that a profile may describe. The fake NVML library holds
@@ -28,6 +30,14 @@ func between(field string, value, low, high int) error {
 		return fmt.Errorf("%s: %d is outside %d..%d", field, value, low, high)
 	}
 	return nil
+}
+
+// validate refuses what is no amount, or more than any machine has.
+func (q quantity) validate(field string) error {
+	if q.fault != "" {
+		return fmt.Errorf("%s: %s", field, q.fault)
+	}
+	return between(field, int(q.bytes), 0, maxMemory)
 }
 
 // plain refuses text that would not survive on one line of a script.
@@ -75,7 +85,8 @@ func (m *machine) validate() error {
 		if err := first(
 			between(field+"socket", n.Socket, 0, maxNodes-1),
 			between(field+"cores", n.Cores, 0, maxCoresPerNode),
-			between(field+"memory", int(n.Memory), 0, maxMemory),
+			n.Memory.validate(field+"memory"),
+			n.validateHugepages(field+"hugepages"),
 		); err != nil {
 			return err
 		}
@@ -93,6 +104,22 @@ func (m *machine) validate() error {
 		}
 	}
 	return m.validateNVLinks()
+}
+
+// validateHugepages checks sizes and counts against the node's memory.
+func (n node) validateHugepages(field string) error {
+	left := int64(n.Memory.bytes)
+	for _, kB := range slices.Sorted(maps.Keys(n.Hugepages)) {
+		count, size := n.Hugepages[kB], int64(kB)*1024
+		if kB < 1 || kB > int(resource.MaxHugepageSize/1024) {
+			return fmt.Errorf("%s[%d]: want a page size of 1..%d kB", field, kB, resource.MaxHugepageSize/1024)
+		}
+		if count < 0 || count > left/size {
+			return fmt.Errorf("%s[%d]: %d pages is outside 0..%d, what the node's memory holds", field, kB, count, left/size)
+		}
+		left -= count * size
+	}
+	return nil
 }
 
 func (m *machine) validateDistances() error {
@@ -121,7 +148,7 @@ func (m *machine) validateGPU(i int) error {
 	if err := first(
 		plain(field+"model", g.Model, 64),
 		plain(field+"path", g.Path, 64),
-		between(field+"memory", int(g.Memory), 0, maxMemory),
+		g.Memory.validate(field+"memory"),
 		between(field+"numaNode", g.NUMANode, devices.UnknownNode, len(m.Nodes)-1),
 	); err != nil {
 		return err
@@ -153,11 +180,11 @@ func (m *machine) validateGPU(i int) error {
 		if _, _, err := migSlices(instance.Profile); err != nil {
 			return fmt.Errorf("%sprofile: %w", field, err)
 		}
-		if err := between(field+"memory", int(instance.Memory), 0, maxMemory); err != nil {
+		if err := instance.Memory.validate(field + "memory"); err != nil {
 			return err
 		}
-		if instance.Memory%mebibyte != 0 {
-			return fmt.Errorf("%smemory: %d bytes are not whole MiB, which is all that NVML tells", field, instance.Memory)
+		if instance.Memory.bytes%mebibyte != 0 {
+			return fmt.Errorf("%smemory: %d bytes are not whole MiB, which is all that NVML tells", field, instance.Memory.bytes)
 		}
 	}
 	return nil

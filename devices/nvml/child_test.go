@@ -4,6 +4,7 @@ package nvml_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
@@ -25,12 +28,14 @@ import (
 // a process can bind only one. Its value is unused.
 const childVariable = "MUSTER_NVML_CHILD"
 
-// answer is what the child says to one command.
+// answer is what the child says to one command, or, as Change, of its watch.
 type answer struct {
 	Inventory *devices.Inventory
 	Warnings  []string
 	Error     string
 	NoDriver  bool
+	Hung      bool
+	Change    *devices.Change
 }
 
 func TestMain(m *testing.M) {
@@ -44,49 +49,104 @@ func TestMain(m *testing.M) {
 }
 
 // serve obeys commands, one a line: "open", "open PATH", "discover",
-// "discover-together" (from four goroutines at once), "close".
+// "discover-together" (from four goroutines at once), "close", "watch POLL
+// REDISCOVER HANGAFTER" (from what was discovered last), "unwatch" (waits for
+// the watch to return), "watch-wait" (a watch that the command waits for).
 func serve(in io.Reader, out io.Writer) error {
-	// The node that the driver does not tell is that of the card's bus number.
-	lookup := nvml.WithNUMANode(func(busID string) (int, bool) {
+	p := &program{encoder: json.NewEncoder(out)}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		verb, argument, _ := strings.Cut(lines.Text(), " ")
+		a := answer{}
+		if err := p.obey(verb, argument, &a); err != nil {
+			a.Error, a.NoDriver, a.Hung = err.Error(), errors.Is(err, nvml.ErrNoDriver), errors.Is(err, nvml.ErrHung)
+		}
+		if err := p.say(a); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// program is the child.
+type program struct {
+	source *nvml.Source
+	known  *devices.Inventory
+	cancel context.CancelFunc // of the watch
+	ended  chan error         // capacity 1: the watch's only result
+
+	mu      sync.Mutex
+	encoder *json.Encoder
+}
+
+func (p *program) say(a answer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.encoder.Encode(a)
+}
+
+func (p *program) obey(verb, argument string, a *answer) (err error) {
+	switch verb {
+	case "open":
+		var opened *nvml.Source
+		if opened, err = nvml.Open(argument, lookup()...); err == nil {
+			p.source = opened
+		}
+	case "discover":
+		a.Inventory, a.Warnings, err = p.source.Discover()
+		p.known = a.Inventory
+	case "discover-together":
+		a.Inventory, err = discoverTogether(p.source)
+	case "watch":
+		err = p.watch(argument)
+	case "watch-wait":
+		err = p.source.Watch(context.Background(), p.known, nvml.WatchOptions{}, func(devices.Change) {})
+	case "unwatch":
+		p.cancel()
+		err = <-p.ended
+	case "close":
+		err = p.source.Close()
+	default:
+		err = fmt.Errorf("unknown command %q", verb)
+	}
+	return err
+}
+
+func (p *program) watch(argument string) error {
+	var intervals [3]time.Duration
+	for i, text := range strings.Fields(argument) {
+		var err error
+		if intervals[i], err = time.ParseDuration(text); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel, p.ended = cancel, make(chan error, 1)
+	known := p.known
+	go func() {
+		p.ended <- p.source.Watch(ctx, known, nvml.WatchOptions{Poll: intervals[0], Rediscover: intervals[1], HangAfter: intervals[2]},
+			func(c devices.Change) {
+				if err := p.say(answer{Change: &c}); err != nil {
+					panic(err)
+				}
+			})
+	}()
+	return nil
+}
+
+// lookup is the child's NUMA lookup: the node that the driver does not tell is
+// that of the card's bus number.
+func lookup() []nvml.Option {
+	if os.Getenv(childVariable) != "lookup" {
+		return nil
+	}
+	return []nvml.Option{nvml.WithNUMANode(func(busID string) (int, bool) {
 		var domain, bus int
 		if _, err := fmt.Sscanf(busID, "%x:%x:", &domain, &bus); err != nil {
 			return 0, false
 		}
 		return bus, true
-	})
-	var source *nvml.Source
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		var a answer
-		var err error
-		verb, argument, _ := strings.Cut(lines.Text(), " ")
-		switch verb {
-		case "open":
-			var options []nvml.Option
-			if os.Getenv(childVariable) == "lookup" {
-				options = append(options, lookup)
-			}
-			var opened *nvml.Source
-			if opened, err = nvml.Open(argument, options...); err == nil {
-				source = opened
-			}
-		case "discover":
-			a.Inventory, a.Warnings, err = source.Discover()
-		case "discover-together":
-			a.Inventory, err = discoverTogether(source)
-		case "close":
-			err = source.Close()
-		default:
-			return fmt.Errorf("unknown command %q", lines.Text())
-		}
-		if err != nil {
-			a.Error, a.NoDriver = err.Error(), errors.Is(err, nvml.ErrNoDriver)
-		}
-		if err := json.NewEncoder(out).Encode(a); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	})}
 }
 
 // discoverTogether returns the inventory that four discoveries at the same time
@@ -115,19 +175,37 @@ func discoverTogether(source *nvml.Source) (*devices.Inventory, error) {
 type child struct {
 	t       *testing.T
 	in      io.WriteCloser
-	answers *json.Decoder
+	answers chan answer
+	stderr  *strings.Builder // complete once the child has ended
+
+	mu      sync.Mutex
+	changes []devices.Change // that the watch told and nobody took
+	told    chan struct{}    // capacity 1: there are some
 }
 
 // startChild runs a child whose dynamic linker finds the library in libDir and
 // whose library obeys script. mode "lookup" gives its sources a NUMA lookup.
+// Whatever the child or its library prints on standard error fails the test.
 func startChild(t *testing.T, libDir, script, mode string) *child {
+	t.Helper()
+	c := startTalkingChild(t, libDir, script, mode)
+	t.Cleanup(func() {
+		if text := c.stderr.String(); text != "" {
+			t.Errorf("the child said:\n%s", text)
+		}
+	})
+	return c
+}
+
+// startTalkingChild is startChild for a child that may print.
+func startTalkingChild(t *testing.T, libDir, script, mode string) *child {
 	t.Helper()
 	command := exec.Command(os.Args[0])
 	// A program under the race detector would wait a second before it exits.
 	command.Env = append(os.Environ(), childVariable+"="+mode, "GORACE=atexit_sleep_ms=0")
 	command.Env = append(command.Env, nvmltest.Environ(libDir, script)...)
-	var stderr strings.Builder
-	command.Stderr = &stderr
+	c := &child{t: t, answers: make(chan answer), told: make(chan struct{}, 1), stderr: &strings.Builder{}}
+	command.Stderr = c.stderr
 	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -139,13 +217,68 @@ func startChild(t *testing.T, libDir, script, mode string) *child {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	c.in = in
+	ended := make(chan struct{})
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		c.sort(out, ended)
+	}()
 	t.Cleanup(func() {
 		in.Close()
+		close(ended)
+		<-read
 		if err := command.Wait(); err != nil {
-			t.Errorf("child: %v\n%s", err, stderr.String())
+			t.Errorf("child: %v\n%s", err, c.stderr.String())
 		}
 	})
-	return &child{t: t, in: in, answers: json.NewDecoder(out)}
+	return c
+}
+
+// sort hands on what the child says until it has ended.
+func (c *child) sort(out io.Reader, over <-chan struct{}) {
+	defer close(c.answers)
+	decoder := json.NewDecoder(out)
+	for {
+		var a answer
+		if err := decoder.Decode(&a); err != nil {
+			return
+		}
+		if a.Change != nil {
+			c.mu.Lock()
+			c.changes = append(c.changes, *a.Change)
+			c.mu.Unlock()
+			select {
+			case c.told <- struct{}{}:
+			default:
+			}
+			continue
+		}
+		select {
+		case c.answers <- a:
+		case <-over:
+		}
+	}
+}
+
+// take returns what the watch told since the last call, and waits until there
+// is something.
+func (c *child) take(ctx context.Context) []devices.Change {
+	c.t.Helper()
+	for {
+		c.mu.Lock()
+		list := c.changes
+		c.changes = nil
+		c.mu.Unlock()
+		if len(list) > 0 {
+			return list
+		}
+		select {
+		case <-c.told:
+		case <-ctx.Done():
+			c.t.Fatalf("the watch tells nothing: %v", ctx.Err())
+		}
+	}
 }
 
 func (c *child) ask(command string) answer {
@@ -153,9 +286,9 @@ func (c *child) ask(command string) answer {
 	if _, err := fmt.Fprintln(c.in, command); err != nil {
 		c.t.Fatalf("%s: %v", command, err)
 	}
-	var a answer
-	if err := c.answers.Decode(&a); err != nil {
-		c.t.Fatalf("%s: the child died: %v", command, err)
+	a, ok := <-c.answers
+	if !ok {
+		c.t.Fatalf("%s: the child died", command)
 	}
 	return a
 }

@@ -1,7 +1,8 @@
 // Package nvml finds a host's NVIDIA GPUs through the driver's management
-// library: what they are, how they are partitioned and how each pair is
-// connected. It reports what the driver says and warns where the driver
-// contradicts itself; it decides nothing about health or placement.
+// library, what they are, how they are partitioned and how each pair is
+// connected, and watches what happens to them. It reports what the driver says
+// and warns where the driver contradicts itself; it decides nothing about
+// health or placement.
 //
 // The library (libnvidia-ml.so.1) is loaded at run time, so a program with
 // this package runs on hosts without it. Its symbols are bound lazily, each at
@@ -12,7 +13,8 @@
 // This package is the only importer of go-nvml. go-nvml and the dynamic linker
 // keep one library per process: the first that answered stays bound until the
 // process ends, and Open refuses another. A program holds one Source at a
-// time; its methods may be called from any goroutine and wait for each other.
+// time; its methods may be called from any goroutine, and their calls into the
+// library wait for each other.
 package nvml
 
 import "errors"
@@ -21,6 +23,10 @@ import "errors"
 // NVIDIA's library or with its kernel driver not loaded. Such a host is one
 // without GPUs, not a broken one.
 var ErrNoDriver = errors.New("no NVIDIA driver")
+
+// ErrHung is what a Source answers, wrapped, while a call that an ended Watch
+// left behind has not returned from the driver.
+var ErrHung = errors.New("a call into the driver has not returned")
 
 // Option changes how a Source discovers.
 type Option func(*options)

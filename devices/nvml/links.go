@@ -10,13 +10,14 @@ import (
 
 // links is the connection of every pair: NVLinks where there are any, else the
 // PCIe relation.
-func (d *discovery) links(cards []card) [][]devices.Link {
+func (d *discovery) links(cards []*card) [][]devices.Link {
 	wires := d.countNVLinks(cards)
 	rows := make([][]devices.Link, len(cards))
 	for i := range rows {
 		rows[i] = make([]devices.Link, len(cards))
 	}
 	for i, a := range cards {
+		d.asking("the links of a GPU", a.device.UUID)
 		for j, b := range cards[:i] {
 			var link devices.Link
 			if n := d.between(cards, wires, i, j); n > 0 {
@@ -39,7 +40,7 @@ type wiring struct {
 // between is the number of NVLinks that join cards i and j: those wired
 // directly, or what both have to the switches, since the switches of a host
 // join every card with every other.
-func (d *discovery) between(cards []card, wires []wiring, i, j int) int {
+func (d *discovery) between(cards []*card, wires []wiring, i, j int) int {
 	there, back := wires[i].direct[j], wires[j].direct[i]
 	if there != back {
 		d.warnf("%v counts %d NVLinks to %v, which counts %d: the smaller number is used", cards[i], there, cards[j], back)
@@ -47,7 +48,7 @@ func (d *discovery) between(cards []card, wires []wiring, i, j int) int {
 	return max(min(there, back), min(wires[i].switches, wires[j].switches))
 }
 
-func (d *discovery) countNVLinks(cards []card) []wiring {
+func (d *discovery) countNVLinks(cards []*card) []wiring {
 	positions := make(map[string]int, len(cards))
 	wires := make([]wiring, len(cards))
 	for i, c := range cards {
@@ -58,9 +59,10 @@ func (d *discovery) countNVLinks(cards []card) []wiring {
 		return wires
 	}
 	for i, c := range cards {
+		d.asking("the NVLinks of a GPU", c.device.UUID)
 		unexplained := 0
 		for link := range nvml.NVLINK_MAX_LINKS {
-			if state, ret := c.handle.GetNvLinkState(link); ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+			if state, ret := c.handle.GetNvLinkState(link); !d.ok(c, ret) || state != nvml.FEATURE_ENABLED {
 				continue
 			}
 			if d.leadsToSwitch(c, link) {
@@ -79,21 +81,21 @@ func (d *discovery) countNVLinks(cards []card) []wiring {
 }
 
 // leadsToSwitch is false where the driver cannot tell (before R450).
-func (d *discovery) leadsToSwitch(c card, link int) bool {
+func (d *discovery) leadsToSwitch(c *card, link int) bool {
 	if !d.has("nvmlDeviceGetNvLinkRemoteDeviceType") {
 		return false
 	}
 	kind, ret := c.handle.GetNvLinkRemoteDeviceType(link)
-	return ret == nvml.SUCCESS && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH
+	return d.ok(c, ret) && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH
 }
 
 // peer finds the card at a link's other end.
-func (d *discovery) peer(c card, link int, positions map[string]int) (int, bool) {
+func (d *discovery) peer(c *card, link int, positions map[string]int) (int, bool) {
 	if !d.has("nvmlDeviceGetNvLinkRemotePciInfo_v2") && !d.has("nvmlDeviceGetNvLinkRemotePciInfo") {
 		return 0, false
 	}
 	info, ret := c.handle.GetNvLinkRemotePciInfo(link)
-	if ret != nvml.SUCCESS {
+	if !d.ok(c, ret) {
 		return 0, false
 	}
 	address, err := busID(info)
@@ -106,12 +108,16 @@ func (d *discovery) peer(c card, link int, positions map[string]int) (int, bool)
 
 // pcie is how two cards reach each other without NVLink. What the driver does
 // not tell is taken as the farthest relation, so that nothing is promised.
-func (d *discovery) pcie(a, b card) devices.Link {
+func (d *discovery) pcie(a, b *card) devices.Link {
 	if !d.has("nvmlDeviceGetTopologyCommonAncestor") {
 		return devices.LinkSYS
 	}
 	level, ret := a.handle.GetTopologyCommonAncestor(b.handle)
 	if ret != nvml.SUCCESS {
+		for _, c := range []*card{a, b} { // one of them may have gone
+			_, ret := c.handle.GetMemoryInfo()
+			d.ok(c, ret)
+		}
 		d.warnf("%v and %v: PCIe relation: %v: taken as SYS", a, b, ret)
 		return devices.LinkSYS
 	}

@@ -15,86 +15,104 @@ import (
 
 const mebibyte = 1 << 20
 
-// partitions reads the card's MIG mode and instances. Drivers before R450 know
-// no MIG, cards before Ampere have none.
-func (d *discovery) partitions(c card) devices.MIG {
+// maxMIGPlaces bounds how many places for instances a card is asked for: a
+// driver names 7, and 14 with compute instances of their own.
+const maxMIGPlaces = 4 * devices.MaxMIGInstances
+
+// partitions reads the card's MIG mode and instances, and whether that failed.
+// Drivers before R450 know no MIG, cards before Ampere have none. A card whose
+// mode cannot be read counts as partitioned without instances, so that it is
+// not handed out whole.
+func (d *discovery) partitions(c *card) (state devices.MIG, doubtful bool) {
 	if !d.has("nvmlDeviceGetMigMode") {
-		return devices.MIG{}
+		return devices.MIG{}, false
 	}
 	mode, _, ret := c.handle.GetMigMode()
-	if ret != nvml.SUCCESS {
-		if ret != nvml.ERROR_NOT_SUPPORTED {
-			d.warnf("%v: MIG mode: %v: taken as off", c, ret)
-		}
-		return devices.MIG{}
+	switch {
+	case isUnsupported(ret):
+		return devices.MIG{}, false
+	case !d.ok(c, ret):
+		d.warnf("%v: MIG mode: %v: taken as on, without instances", c, ret)
+		return devices.MIG{Enabled: true}, true
+	case mode != nvml.DEVICE_MIG_ENABLE:
+		return devices.MIG{}, false
 	}
-	if mode != nvml.DEVICE_MIG_ENABLE {
-		return devices.MIG{}
-	}
-	state := devices.MIG{Enabled: true}
+	state = devices.MIG{Enabled: true}
 	for _, symbol := range []string{"nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetAttributes_v2"} {
 		if !d.has(symbol) {
 			d.warnf("%v: MIG is enabled but the driver's library has no %s: instances unknown", c, symbol)
-			return state
+			return state, true
 		}
 	}
-	count, ret := c.handle.GetMaxMigDeviceCount()
-	if ret != nvml.SUCCESS {
+	places, ret := c.handle.GetMaxMigDeviceCount()
+	if !d.ok(c, ret) {
 		d.warnf("%v: count MIG instances: %v: instances unknown", c, ret)
-		return state
+		return state, true
 	}
+	state.Instances, doubtful = d.instances(c, min(places, maxMIGPlaces))
+	return state, doubtful
+}
+
+// isUnsupported tells the answers of a card or a kernel driver that lacks what
+// was asked for.
+func isUnsupported(ret nvml.Return) bool {
+	return ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_FUNCTION_NOT_FOUND
+}
+
+// instances reads those at the card's places, and whether one failed.
+func (d *discovery) instances(c *card, places int) (list []devices.MIGInstance, doubtful bool) {
 	seen := map[string]bool{}
-	for i := range count {
-		instance, ok := d.instance(c, i)
+	for i := range places {
+		instance, there, fault := d.instance(c, i)
 		switch {
-		case !ok:
+		case fault != "":
+			d.warnf("%v: MIG instance %d left out: %s", c, i, fault)
+			doubtful = true
+		case !there:
 		case seen[instance.UUID]:
 			d.warnf("%v: MIG instance %d left out: another has its UUID %s", c, i, instance.UUID)
+		case len(list) == devices.MaxMIGInstances:
+			d.warnf("%v: MIG instance %d (%s) left out: at most %d are supported", c, i, instance.UUID, devices.MaxMIGInstances)
 		default:
 			seen[instance.UUID] = true
-			state.Instances = append(state.Instances, instance)
+			list = append(list, instance)
 		}
 	}
-	return state
+	return list, doubtful
 }
 
 // instance reads the MIG device at the given place, if there is one.
-func (d *discovery) instance(c card, place int) (devices.MIGInstance, bool) {
-	leaveOut := func(what string, reason any) (devices.MIGInstance, bool) {
-		d.warnf("%v: MIG instance %d left out: %s: %v", c, place, what, reason)
-		return devices.MIGInstance{}, false
-	}
+func (d *discovery) instance(c *card, place int) (instance devices.MIGInstance, there bool, fault string) {
 	handle, ret := c.handle.GetMigDeviceHandleByIndex(place)
-	switch ret {
-	case nvml.SUCCESS:
-	case nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT:
-		return devices.MIGInstance{}, false // no instance at this place
-	default:
-		return leaveOut("handle", ret)
+	switch {
+	case ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INVALID_ARGUMENT:
+		return instance, false, "" // no instance at this place
+	case !d.ok(c, ret):
+		return instance, false, fmt.Sprintf("handle: %v", ret)
 	}
 	uuid, ret := handle.GetUUID()
 	switch {
-	case ret != nvml.SUCCESS:
-		return leaveOut("UUID", ret)
-	case uuid == "":
-		return leaveOut("UUID", "the driver reports an empty one")
+	case !d.ok(c, ret):
+		return instance, false, fmt.Sprintf("UUID: %v", ret)
+	case uuidFault(uuid) != "":
+		return instance, false, "UUID: " + uuidFault(uuid)
 	}
 	attributes, ret := handle.GetAttributes()
 	switch {
-	case ret != nvml.SUCCESS:
-		return leaveOut("attributes", ret)
+	case !d.ok(c, ret):
+		return instance, false, fmt.Sprintf("attributes: %v", ret)
 	case attributes.MemorySizeMB > math.MaxInt64/mebibyte:
-		return leaveOut("memory", fmt.Sprintf("%d MiB are more than can be counted", attributes.MemorySizeMB))
+		return instance, false, fmt.Sprintf("memory: %d MiB are more than can be counted", attributes.MemorySizeMB)
 	}
 	name, ret := handle.GetName()
-	if ret != nvml.SUCCESS {
+	if !d.ok(c, ret) {
 		name = ""
 	}
 	return devices.MIGInstance{
-		UUID:    strings.ToValidUTF8(uuid, "?"),
-		Profile: strings.ToValidUTF8(profileName(name, attributes, c.device.Memory), "?"),
+		UUID:    uuid,
+		Profile: printable(profileName(name, attributes, c.device.Memory)),
 		Memory:  resource.Bytes(attributes.MemorySizeMB * mebibyte),
-	}, true
+	}, true, ""
 }
 
 // profileName is the driver's own word where a MIG device's name holds it

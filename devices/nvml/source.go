@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -18,16 +20,26 @@ import (
 
 const defaultLibrary = "libnvidia-ml.so.1"
 
-// Source is an open NVML library. Between discoveries the library is shut
-// down, so that the driver can be reloaded and each discovery sees the cards
-// of its time.
+// What becomes of a Source's watch.
+const (
+	unwatched  int32 = iota
+	watched          // a Watch runs
+	leftBehind       // a Watch has ended, a call of it has not
+)
+
+// Source is an open NVML library. Between discoveries, and while no Watch
+// runs, the library is shut down, so that the driver can be reloaded and each
+// discovery sees the cards of its time.
 type Source struct {
 	path     string
 	numaNode func(busID string) (int, bool)
 
+	watching atomic.Int32 // unwatched, watched or leftBehind
+
 	mu      sync.Mutex         // held over every call into the library
 	handle  *dl.DynamicLibrary // nil once closed
 	library nvml.Interface
+	told    []string // the warnings of the last discovery
 }
 
 // Open loads the library at libraryPath, "" for the one that the dynamic
@@ -133,9 +145,13 @@ func (s *Source) stop() error {
 // that is lost, without a UUID or with another card's UUID is left out; what
 // the driver does not tell about a card is unknown. It waits for the driver.
 //
-// ErrNoDriver means that the driver has gone since Open; a later Discover
+// More than devices.MaxDevices cards are refused. ErrHung: a call of an ended
+// Watch has not returned. ErrNoDriver means that the driver has gone since Open; a later Discover
 // finds it again.
 func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err error) {
+	if s.watching.Load() == leftBehind {
+		return nil, nil, fmt.Errorf("discover GPUs through %s: %w", s.path, ErrHung)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.handle == nil {
@@ -149,20 +165,57 @@ func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err erro
 			inv, warnings, err = nil, nil, errors.Join(err, fmt.Errorf("discover GPUs: %w", stopErr))
 		}
 	}()
-	d := discovery{library: s.library, has: s.has, numaNode: s.numaNode}
-	inv, err = d.run()
+	d := s.discovery(nil, func(string, string) {})
+	seen, _, err := d.run()
+	if n := len(seen.devices()); err == nil && n > devices.MaxDevices {
+		err = fmt.Errorf("the host has %d GPUs: at most %d are supported", n, devices.MaxDevices)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("discover GPUs through %s: %w", s.path, err)
 	}
-	return inv, d.warnings, nil
+	s.told = seen.warnings
+	return seen.inventory, slices.Clone(seen.warnings), nil
 }
 
-// Close lets go of the library. It may be called more than once.
+// discovery is a new pass over the cards.
+func (s *Source) discovery(known map[string]string, asking func(question, uuid string)) *discovery {
+	return &discovery{library: s.library, has: s.has, numaNode: s.numaNode, known: known, asking: asking}
+}
+
+// beginWatch takes the source for one Watch and returns the warnings of the
+// last discovery.
+func (s *Source) beginWatch() (told []string, err error) {
+	if !s.watching.CompareAndSwap(unwatched, watched) {
+		if s.watching.Load() == leftBehind {
+			return nil, ErrHung
+		}
+		return nil, errors.New("it is being watched already")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handle == nil {
+		s.endWatch()
+		return nil, errors.New("the source is closed")
+	}
+	return s.told, nil
+}
+
+func (s *Source) endWatch() { s.watching.Store(unwatched) }
+
+// Close lets go of the library. It may be called more than once. It is refused
+// while a Watch runs, and with ErrHung while a call of an ended one has not
+// returned.
 func (s *Source) Close() error {
+	if s.watching.Load() == leftBehind {
+		return fmt.Errorf("close NVML library %s: %w", s.path, ErrHung)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.handle == nil {
 		return nil
+	}
+	if s.watching.Load() != unwatched {
+		return fmt.Errorf("close NVML library %s: it is being watched", s.path)
 	}
 	handle := s.handle
 	s.handle = nil

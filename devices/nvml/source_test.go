@@ -4,6 +4,7 @@ package nvml_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,12 @@ func TestFaultyCardsAreLeftOutWithAWarningAndTheRestIsUsable(t *testing.T) {
 		"two cards with one UUID":   {"uuid " + second, "uuid " + first, both[:1], []string{"GPU 1 at 0000:02:00.0", first, "GPU 0 at 0000:01:00.0"}},
 		"a card without memory":     {"name NVIDIA L40S\n", "name NVIDIA L40S\nfail memory 999\n", both[1:], []string{"GPU 0 at 0000:01:00.0", "memory"}},
 		"memory beyond counting":    {"memory 48305799168", "memory 18446744073709551615", both[1:], []string{"GPU 0", "18446744073709551615"}},
+		"a card lost amid reading":  {"name NVIDIA L40S\n", "name NVIDIA L40S\nfail mig 15\n", both[1:], []string{"GPU 0 at 0000:01:00.0", "lost"}},
+		"a card lost amid links":    {"name NVIDIA L40S\n", "name NVIDIA L40S\nfail nvlink 15\n", both[1:], []string{"GPU 0 at 0000:01:00.0", "links", "lost"}},
+		"a card that needs a reset": {"name NVIDIA L40S\n", "name NVIDIA L40S\nfail nvlink 16\n", both[1:], []string{"GPU 0 at 0000:01:00.0", "links"}},
+		"a UUID of two words":       {"uuid " + first, "uuid GPU 1", both[1:], []string{"GPU 0 at 0000:01:00.0", `"GPU 1"`}},
+		"a UUID that is a list":     {"uuid " + first, "uuid GPU-1,GPU-2", both[1:], []string{"GPU 0 at 0000:01:00.0", `"GPU-1,GPU-2"`}},
+		"a UUID of no characters":   {"uuid " + first, "uuid GPU-\xff\x01", both[1:], []string{"GPU 0 at 0000:01:00.0", `\xff\x01`}},
 		"a card without model":      {"name NVIDIA L40S\n", "fail name 999\n", both, []string{"GPU 0 at 0000:01:00.0", "model"}},
 		"a card that hides MIG":     {"name NVIDIA L40S\n", "name NVIDIA L40S\nfail mig 999\n", both, []string{"GPU 0 at 0000:01:00.0", "MIG"}},
 		"no relation of the cards":  {"name NVIDIA L40S\n", "name NVIDIA L40S\nfail ancestor 999\n", both, []string{"0000:01:00.0", "0000:02:00.0", "SYS"}},
@@ -87,6 +94,54 @@ func TestFaultyCardsAreLeftOutWithAWarningAndTheRestIsUsable(t *testing.T) {
 				t.Errorf("the cards are linked by %s", got.Inventory.Link(0, 1))
 			}
 		})
+	}
+}
+
+func TestACardWhosePartitionsCannotBeReadIsNotOfferedWhole(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	nvmltest.ReplaceScript(t, script, []byte("driver 1\ngpu 0000:01:00.0\nuuid GPU-a\nfail mig 999\n"))
+	c := startChild(t, nvmltest.Build(t), script, "plain")
+	c.must("open")
+	if got := c.must("discover").Inventory.Devices[0].MIG; !got.Enabled || len(got.Instances) != 0 {
+		t.Errorf("MIG is %+v, want it on without instances", got)
+	}
+}
+
+func TestNamesThatCannotBeShownAreMadeSo(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	nvmltest.ReplaceScript(t, script, []byte("driver 1\xfe\ngpu 0000:01:00.0\nuuid GPU-a\nname A\x1b[31m\xff\nmig on\ninstance MIG-1 1g.\xff 9728 1 1\n"))
+	c := startChild(t, nvmltest.Build(t), script, "plain")
+	c.must("open")
+	inv := c.must("discover").Inventory
+	if d := inv.Devices[0]; inv.Driver != "1?" || d.Model != "A?[31m?" || d.MIG.Instances[0].Profile != "1g.?" {
+		t.Errorf("driver %q, device %+v", inv.Driver, d)
+	}
+}
+
+func TestOnlyAsManyInstancesAsAreSupportedAreUsedAndNoneTwice(t *testing.T) {
+	text := "driver 1\ngpu 0000:01:00.0\nuuid GPU-a\nmig on\n"
+	for i := range devices.MaxMIGInstances + 2 {
+		text += fmt.Sprintf("instance MIG-%d 1g.10gb 9728 1 1\n", i)
+	}
+	text += "gpu 0000:02:00.0\nuuid GPU-b\nmig on\ninstance MIG-3 1g.10gb 9728 1 1\ninstance MIG-x 1g.10gb 9728 1 1\n" +
+		"gpu 0000:03:00.0\nuuid GPU-c\nlost\nmig on\ninstance MIG-y 1g.10gb 9728 1 1\n"
+	script := filepath.Join(t.TempDir(), "host.script")
+	nvmltest.ReplaceScript(t, script, []byte(text))
+	c := startChild(t, nvmltest.Build(t), script, "plain")
+	c.must("open")
+	got := c.must("discover")
+	var counts []int
+	for _, d := range got.Inventory.Devices {
+		counts = append(counts, len(d.MIG.Instances))
+	}
+	if diff := cmp.Diff([]int{devices.MaxMIGInstances, 1}, counts); diff != "" {
+		t.Errorf("instances of each card (-want +got):\n%s", diff)
+	}
+	all := strings.Join(got.Warnings, "\n")
+	for _, want := range []string{"MIG-16", "MIG-17", "at most 16", "MIG-3 left out", "GPU 2 at 0000:03:00.0: left out"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no warning holds %q:\n%s", want, all)
+		}
 	}
 }
 
@@ -221,7 +276,7 @@ func TestOpenSaysWhyItCannot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := startChild(t, c.libDir, c.script, "plain").ask(c.command)
+			got := startTalkingChild(t, c.libDir, c.script, "plain").ask(c.command)
 			if got.NoDriver != c.wantNoDriver || !strings.Contains(got.Error, c.want) {
 				t.Errorf("%q (no driver: %t); want %q (%t)", got.Error, got.NoDriver, c.want, c.wantNoDriver)
 			}

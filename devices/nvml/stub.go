@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -21,6 +22,11 @@ func Open(string, ...Option) (*Source, error) {
 
 // Discover returns ErrNoDriver.
 func (s *Source) Discover() (*devices.Inventory, []string, error) { return nil, nil, ErrNoDriver }
+
+// Watch returns ErrNoDriver.
+func (s *Source) Watch(context.Context, *devices.Inventory, WatchOptions, func(devices.Change)) error {
+	return ErrNoDriver
+}
 
 // Close does nothing.
 func (s *Source) Close() error { return nil }

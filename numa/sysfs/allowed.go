@@ -8,25 +8,52 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// AllowedCPUs reads the CPUs that the reading process may run on, by its
-// affinity and its cgroup's cpuset: Cpus_allowed_list of proc/self/status
-// (proc_pid_status(5)). ok is false where the tree does not tell; only a file
-// that is there and broken gives a Warning.
+// AllowedCPUs reads the CPUs that the process whom the tree shows as itself may
+// run on: the reader on a running host, who captured it in a captured tree. It
+// takes the kernel's own conclusion from affinity and cpuset,
+// Cpus_allowed_list of proc/self/status (proc_pid_status(5)), or else what the
+// cpuset of the process's cgroup allows. ok is false where the tree does not
+// tell; files that are there and broken give a Warning, and so does memory of
+// the host that the same cpuset denies, since a Topology cannot say that.
 func AllowedCPUs(fsys fs.FS) (cpus bitset.Set, ok bool, warnings []Warning) {
-	const path = "proc/self/status"
 	r := newReader(fsys)
+	const path = "proc/self/status"
 	text, err := r.text(path)
-	if absent(err) {
-		return bitset.Set{}, false, nil
-	}
 	if err == nil {
-		cpus, err = r.bounded(path, maxCPU)(parseAllowed(text, maxCPU))
+		if cpus, err = r.allowedList(text, "Cpus_allowed_list", maxCPU); err == nil {
+			if mems, err := r.allowedList(text, "Mems_allowed_list", maxNode); err == nil {
+				r.checkMems(path, mems)
+			}
+			return cpus, true, r.faults()
+		}
 	}
+	if !absent(err) {
+		r.warn(path, "%v; its cgroup is asked instead", err)
+	}
+	cpus, ok = r.cpusetAllows()
+	return cpus, ok, r.faults()
+}
+
+// allowedList reads one list of proc/self/status; it is never empty there.
+func (r *reader) allowedList(text, name string, limit int) (bitset.Set, error) {
+	s, err := r.bounded("proc/self/status", limit)(parseAllowed(text, name, limit))
+	if err == nil && s.IsEmpty() {
+		err = errEmptySet
+	}
+	return s, err
+}
+
+// checkMems warns where nodes that have memory are outside a cpuset.
+func (r *reader) checkMems(path string, mems bitset.Set) {
+	nodes, err := r.list(nodeDir+"/has_memory", maxNode)
 	if err != nil {
-		r.warn(path, "%v; the CPUs that this process may use are unknown", err)
-		return bitset.Set{}, false, r.faults()
+		if nodes, err = r.list(nodeDir+"/online", maxNode); err != nil {
+			return
+		}
 	}
-	return cpus, true, r.faults()
+	if denied := nodes.Minus(mems); !denied.IsEmpty() {
+		r.warn(path, "denies this process the memory of nodes %s, which is counted all the same", brief(denied))
+	}
 }
 
 // Restrict returns a topology in which the CPUs outside allowed are isolated

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -40,11 +39,13 @@ func captureDir(tb testing.TB) string {
 
 // wanted are the files that this package may ask for: a whole capture holds
 // ten thousand more, and unpacking is slow.
-var wanted = regexp.MustCompile(`^proc/(meminfo|self/status|sys/.*)$` +
+var wanted = regexp.MustCompile(`^proc/(meminfo|cmdline|stat|version|mounts|self/(status|cgroup|cpuset|mountinfo|mounts)|sys/.*)$` +
 	`|^sys/devices/system/cpu/(possible|present|online|offline|isolated)$` +
-	`|^sys/devices/system/cpu/cpu\d+/(online|node\d+|topology/(physical_package_id|core_id|(core_cpus|thread_siblings)(_list)?)|cache/index\d+/(level|shared_cpu_\w+))$` +
+	`|^sys/devices/system/cpu/cpu\d+/(online|node\d+|cpu_capacity|topology/(\w+_id|(core_cpus|thread_siblings|package_cpus|core_siblings)(_list)?)` +
+	`|cache/index(\d+/level|0/size|[2-9]/(type|shared_cpu_\w+))|cpufreq|cpufreq/cpuinfo_max_freq)$|^sys/devices/system/cpu/cpufreq/policy\d+/cpuinfo_max_freq$` +
+	`|^sys/devices/cpu_\w+/cpus$` +
 	`|^sys/devices/system/node/(online|has_cpu|has_memory|node\d+/(cpulist|cpumap|meminfo|distance|hugepages/.*/nr_hugepages))$` +
-	`|^sys/kernel/mm/hugepages/.*/nr_hugepages$|^sys/bus/pci/devices/|/numa_node$`)
+	`|^sys/kernel/mm/hugepages/.*/nr_hugepages$|^sys/bus/pci/devices/|/numa_node$|cpuset.*/(cpuset\.)?(effective_)?(cpus|mems)$`)
 
 // extract unpacks a capture into a temporary folder and returns the folder
 // that holds sys/.
@@ -109,15 +110,4 @@ func belowRoot(name string) string {
 		}
 	}
 	return ""
-}
-
-// rootFS opens a folder as an FS that no link can leave.
-func rootFS(tb testing.TB, dir string) fs.FS {
-	tb.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { root.Close() })
-	return root.FS()
 }

@@ -15,6 +15,7 @@ import (
 // facts are what a capture's documentation says about it.
 type facts struct {
 	CPUs, Cores, Sockets, L3Groups int
+	Performance, Efficiency        int            // CPUs of a hybrid processor
 	Nodes                          map[int]string // present CPUs by node
 	MemoryKiB                      map[int]int64
 	MemoryOnly                     []int
@@ -24,10 +25,10 @@ type facts struct {
 
 const noIsolated = "sys/devices/system/cpu/isolated"
 
-func TestReadsRealCapturesToTheirDocumentedFacts(t *testing.T) {
-	tests := map[string]facts{
+func TestReadsRealCapturesToTheirFacts(t *testing.T) {
+	tests := map[string]*facts{
 		"20em64t-hybrid-1p6c2t+2ca4co1t.tar.bz2": {
-			CPUs: 20, Cores: 14, Sockets: 1, L3Groups: 1,
+			CPUs: 20, Cores: 14, Sockets: 1, L3Groups: 1, Performance: 12, Efficiency: 8,
 			Nodes: map[int]string{0: "0-19"}, MemoryKiB: map[int]int64{0: 32489480}, FirstRow: []int{10},
 		},
 		"40intel64-2g2n4c+pcilocality.tar.bz2": {
@@ -83,7 +84,8 @@ func TestReadsRealCapturesToTheirDocumentedFacts(t *testing.T) {
 			FirstRow:  []int{10, 21, 11, 21},
 		},
 		"nri-cpuallocator-2s4n40c-snc.tar.bz2": {
-			CPUs: 80, Cores: 40, Sockets: 2, L3Groups: 2,
+			// The capture was given the lists of a hybrid processor.
+			CPUs: 80, Cores: 40, Sockets: 2, L3Groups: 2, Performance: 64, Efficiency: 16,
 			Nodes: map[int]string{
 				0: "0-2,5-6,10-12,15-16,40-42,45-46,50-52,55-56", 1: "3-4,7-9,13-14,17-19,43-44,47-49,53-54,57-59",
 				2: "20-22,25-26,30-32,35-36,60-62,65-66,70-72,75-76", 3: "23-24,27-29,33-34,37-39,63-64,67-69,73-74,77-79",
@@ -111,34 +113,54 @@ func TestReadsRealCapturesToTheirDocumentedFacts(t *testing.T) {
 			},
 			MemoryKiB: map[int]int64{0: 0, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0},
 			WarnedPaths: []string{
-				nodeDir + "/online", nodePath(0, "/meminfo"), nodePath(1, "/meminfo"), nodePath(2, "/meminfo"),
-				nodePath(3, "/meminfo"), nodePath(4, "/meminfo"), nodePath(5, "/meminfo"), nodePath(6, "/meminfo"),
-				nodePath(7, "/meminfo"), nodePath(0, "/distance"),
+				nodeDir + "/online", nodeDir, nodePath(0, "/distance"),
 			},
 		},
 	}
-	captures := captureDir(t)
-	for name, want := range tests {
+	archives, err := filepath.Glob(filepath.Join(captureDir(t), "*.tar.*"))
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	for _, archive := range archives {
+		name := filepath.Base(archive)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := extract(t, filepath.Join(captures, name))
-			topology, warnings, err := Read(os.DirFS(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, factsOf(topology, warnings)); diff != "" {
-				t.Errorf("facts (-want +got):\n%s", diff)
-			}
-			checkAgainstHwloc(t, filepath.Join(captures, name), topology)
-			checkAgainstLscpu(t, filepath.Join(captures, name), topology)
-			confined, _, err := Read(rootFS(t, dir))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(topology, confined); diff != "" {
-				t.Errorf("through os.Root (-DirFS +Root):\n%s", diff)
-			}
+			checkCapture(t, archive, tests[name])
 		})
+	}
+}
+
+// checkCapture compares what is read with what is documented, if anything, and
+// with what other programs and a naive reader make of the same tree.
+func checkCapture(t *testing.T, archive string, documented *facts) {
+	dir := extract(t, archive)
+	topology, warnings, err := Read(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if documented != nil {
+		if diff := cmp.Diff(*documented, factsOf(topology, warnings)); diff != "" {
+			t.Errorf("facts (-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(naive{dir}.read(), toldBy(topology)); diff != "" {
+		t.Errorf("(-naive +sysfs):\n%s", diff)
+	}
+	checkAgainstHwloc(t, archive, topology)
+	checkAgainstLscpu(t, archive, topology)
+	if len(topology.CPUs) > 32 {
+		return // such a tree is walked folder by folder for each file
+	}
+	fsys, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	confined, _, err := Read(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(topology, confined); diff != "" {
+		t.Errorf("through Open (-DirFS +Open):\n%s", diff)
 	}
 }
 
@@ -160,6 +182,12 @@ func factsOf(t *numa.Topology, warnings []Warning) facts {
 	for _, c := range t.CPUs {
 		if c.L3 != numa.Unknown {
 			l3.Add(c.L3)
+		}
+		switch c.Kind {
+		case numa.Performance:
+			f.Performance++
+		case numa.Efficiency:
+			f.Efficiency++
 		}
 	}
 	f.L3Groups = l3.Len()

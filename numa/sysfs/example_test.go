@@ -33,5 +33,5 @@ func ExampleRead() {
 	}
 	// Output:
 	// 2 threads, 1 core, 4 GiB
-	// sys/devices/system/cpu/cpu1/topology/physical_package_id: file does not exist; unknown
+	// sys/devices/system/cpu: cpus 1 show no topology/physical_package_id; their sockets are unknown
 }

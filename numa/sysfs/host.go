@@ -22,13 +22,27 @@ func ReadHost(fsys fs.FS) (Host, []Warning) {
 	h := Host{
 		Hostname: r.word("proc/sys/kernel/hostname"),
 		BootID:   r.word("proc/sys/kernel/random/boot_id"),
-		Kernel:   r.word("proc/sys/kernel/osrelease"),
+		Kernel:   r.kernel(),
 	}
 	if h.BootID != "" && !isUUID(h.BootID) {
 		r.warn("proc/sys/kernel/random/boot_id", "%.40q is not a UUID; unknown", h.BootID)
 		h.BootID = ""
 	}
 	return h, r.faults()
+}
+
+// kernel reads the release, from the version's text where a captured tree has
+// that alone: "Linux version 6.1.0-28-amd64 (…) …" (proc_version(5)).
+func (r *reader) kernel() string {
+	const release = "proc/sys/kernel/osrelease"
+	if _, err := r.text(release); absent(err) {
+		text, err := r.text("proc/version")
+		fields := strings.Fields(text)
+		if err == nil && len(fields) > 2 && fields[0] == "Linux" && fields[1] == "version" && checkWord(fields[2]) == nil {
+			return fields[2]
+		}
+	}
+	return r.word(release)
 }
 
 // word reads one short printable word, "" with a warning where there is none.

@@ -51,22 +51,28 @@ func (r *reader) nodeLayout() (layout nodeLayout, ok bool) {
 
 // onlyNode is the one node of a host without NUMA.
 func (r *reader) onlyNode(sets cpuSets) []numa.Node {
-	const dir = "sys/kernel/mm/hugepages"
 	memory, _ := r.memory("proc/meminfo")
-	return []numa.Node{{ID: 0, CPUs: sets.present.Clone(), Memory: memory, Hugepages: r.hugepages(dir)}}
+	pages, told := r.hugepages(globalHugepages)
+	if !told {
+		pages = r.hugepagesOfMeminfo("proc/meminfo")
+	}
+	return []numa.Node{{ID: 0, CPUs: sets.present.Clone(), Memory: memory, Hugepages: pages}}
 }
 
 // homes is where CPUs belong.
+//
+// Invariant: an online CPU's node lists it.
 type homes struct {
-	of     map[int]int // the node of a CPU
-	unread bitset.Set  // nodes whose CPUs could not be read
+	of     map[int]int        // the node of a CPU; absent where unknown
+	lists  map[int]bitset.Set // the present CPUs that a node lists
+	unread bitset.Set         // nodes whose CPUs could not be read
 }
 
 // homes finds the node of each present CPU: from the nodes' CPU lists, which
 // leave out offline CPUs, then from the link in the CPU's own folder, which
-// stays. A CPU that two nodes claim gets none.
+// stays. A CPU that two nodes list has none.
 func (r *reader) homes(layout nodeLayout, sets cpuSets) homes {
-	h := homes{of: make(map[int]int, sets.present.Len())}
+	h := homes{of: make(map[int]int, sets.present.Len()), lists: make(map[int]bitset.Set, len(layout.nodes))}
 	var contested, homeless bitset.Set
 	for _, node := range layout.nodes {
 		listed, path, ok := r.nodeCPUs(node)
@@ -77,7 +83,8 @@ func (r *reader) homes(layout nodeLayout, sets cpuSets) homes {
 		if excess := listed.Minus(sets.present); !excess.IsEmpty() {
 			r.warn(path, "cpus %s are not present; they are left out", brief(excess))
 		}
-		for id := range listed.Intersect(sets.present).All() {
+		h.lists[node] = listed.Intersect(sets.present)
+		for id := range h.lists[node].All() {
 			if _, taken := h.of[id]; taken {
 				contested.Add(id)
 			}
@@ -92,10 +99,22 @@ func (r *reader) homes(layout nodeLayout, sets cpuSets) homes {
 		if _, known := h.of[id]; known {
 			continue
 		}
-		if node, ok := r.linkedNode(id, sets); ok && slices.Contains(layout.nodes, node) {
+		node, ok := r.linkedNode(id, sets)
+		if !ok || !slices.Contains(layout.nodes, node) {
+			node = numa.Unknown
+		}
+		// The link of an online CPU that its node does not list is believed
+		// only where that list cannot be read.
+		switch {
+		case node != numa.Unknown && h.unread.Has(node):
+			set := h.lists[node]
+			set.Add(id)
+			h.lists[node] = set
 			h.of[id] = node
-		} else if sets.online.Has(id) {
+		case sets.online.Has(id):
 			homeless.Add(id)
+		case node != numa.Unknown:
+			h.of[id] = node
 		}
 	}
 	if !contested.IsEmpty() {
@@ -148,26 +167,24 @@ func (r *reader) linkedNode(id int, sets cpuSets) (node int, ok bool) {
 func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node {
 	hasCPU, hasCPUErr := r.list(nodeDir+"/has_cpu", maxNode)
 	hasMemory, hasMemoryErr := r.list(nodeDir+"/has_memory", maxNode)
-	members := make(map[int]bitset.Set, len(layout.nodes))
-	var withOnline bitset.Set
+	var withCPU, withOnline bitset.Set // nodes
 	unplaced := sets.present.Minus(sets.online)
 	for id, node := range homes.of {
-		set := members[node]
-		set.Add(id)
-		members[node] = set
 		unplaced.Remove(id)
+		withCPU.Add(node)
 		if sets.online.Has(id) {
 			withOnline.Add(node)
 		}
 	}
+	memory := r.nodesMemory(layout.nodes)
+	pages := r.nodesHugepages(layout.nodes)
 	var cpuOdd, memoryOdd bitset.Set
 	var ordinary, special bool // whether any memory is
 	nodes := make([]numa.Node, 0, len(layout.nodes))
 	for _, id := range layout.nodes {
-		n := numa.Node{ID: id, CPUs: members[id], Hugepages: r.hugepages(nodePath(id, "/hugepages"))}
-		memory, known := r.memory(nodePath(id, "/meminfo"))
-		n.Memory = memory
-		hasSome := memory > 0 || !known && hasMemory.Has(id)
+		total, known := memory[id]
+		n := numa.Node{ID: id, CPUs: homes.lists[id], Memory: total, Hugepages: pages[id]}
+		hasSome := total > 0 || !known && hasMemory.Has(id)
 		if known && hasMemoryErr == nil && hasMemory.Has(id) != hasSome {
 			memoryOdd.Add(id)
 		}
@@ -175,7 +192,7 @@ func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node
 			cpuOdd.Add(id)
 		}
 		// has_cpu decides only where the node's own list cannot be read.
-		cpuless := n.CPUs.IsEmpty() && (!homes.unread.Has(id) || !hasCPU.Has(id))
+		cpuless := n.CPUs.IsEmpty() && !withCPU.Has(id) && (!homes.unread.Has(id) || !hasCPU.Has(id))
 		n.MemoryOnly = cpuless && hasSome
 		ordinary = ordinary || hasSome && !n.MemoryOnly
 		special = special || n.MemoryOnly

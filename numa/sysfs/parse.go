@@ -10,16 +10,15 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// parseList reads what the kernel prints with %*pbl: numbers and ranges in
-// ascending order without overlap. Unlike bitset.Parse it takes no strides,
-// which the kernel reads but never prints, so that its work is bounded by
-// limit whatever the text. beyond reports that members above limit were left
-// out.
+// parseList reads numbers and ranges, as the kernel prints them with %*pbl. A
+// list need not ascend, since trees edited by hand do not, but it names no
+// member twice. Unlike bitset.Parse it takes no strides, which the kernel reads
+// and never prints, so that its work is bounded by limit whatever the text.
+// beyond reports that members above limit were left out.
 func parseList(text string, limit int) (s bitset.Set, beyond bool, err error) {
 	if text == "" {
 		return s, false, nil
 	}
-	last := -1
 	for element := range strings.SplitSeq(text, ",") {
 		lowText, highText, isRange := strings.Cut(element, "-")
 		low, err := parseMember(lowText)
@@ -32,12 +31,14 @@ func parseList(text string, limit int) (s bitset.Set, beyond bool, err error) {
 				return bitset.Set{}, false, fmt.Errorf("list element %.40q: %w", element, err)
 			}
 		}
-		if low <= last || high < low {
-			return bitset.Set{}, false, fmt.Errorf("list element %.40q does not ascend", element)
+		if high < low {
+			return bitset.Set{}, false, fmt.Errorf("list element %.40q goes backwards", element)
 		}
-		last = high
 		beyond = beyond || high > limit
 		for i := low; i <= min(high, limit); i++ {
+			if s.Has(i) {
+				return bitset.Set{}, false, fmt.Errorf("list element %.40q: %d is named twice", element, i)
+			}
 			s.Add(i)
 		}
 	}
@@ -76,6 +77,63 @@ func parseMask(text string, limit int) (s bitset.Set, beyond bool, err error) {
 	return s, beyond, nil
 }
 
+// parseIsolcpus reads the CPUs of isolcpus= in a kernel command line, by the
+// rules of housekeeping_isolcpus_setup in kernel/sched/isolation.c: flags come
+// before the list, and one without "domain" among its flags isolates nothing
+// from the scheduler. found is false where there is no isolcpus=.
+func parseIsolcpus(cmdline string, limit int) (s bitset.Set, found bool, err error) {
+	for word := range strings.FieldsSeq(cmdline) {
+		list, ok := strings.CutPrefix(word, "isolcpus=")
+		if !ok {
+			continue
+		}
+		flags, domain := 0, false
+		for list != "" && (list[0] < '0' || list[0] > '9') {
+			flag, rest, more := strings.Cut(list, ",")
+			if !more {
+				return bitset.Set{}, true, fmt.Errorf("isolcpus=%.40q is not a list of CPUs", list)
+			}
+			flags++
+			domain = domain || flag == "domain"
+			list = rest
+		}
+		// A boot parameter may have strides, which bitset.Parse bounds.
+		set, err := bitset.Parse(list)
+		if err != nil {
+			return bitset.Set{}, true, fmt.Errorf("isolcpus: %w", err)
+		}
+		found = true
+		if flags > 0 && !domain {
+			continue
+		}
+		for id := range set.All() {
+			if id <= limit {
+				s.Add(id)
+			}
+		}
+	}
+	return s, found, nil
+}
+
+// parseStat reads the online CPUs from proc/stat, which has a line "cpuN …"
+// for each (proc_stat(5)).
+func parseStat(text string, limit int) (s bitset.Set, err error) {
+	for line := range strings.Lines(text) {
+		digits, ok := strings.CutPrefix(line, "cpu")
+		if !ok {
+			continue
+		}
+		digits, _, _ = strings.Cut(digits, " ")
+		if id, err := strconv.ParseUint(digits, 10, 16); err == nil && int(id) <= limit {
+			s.Add(int(id))
+		}
+	}
+	if s.IsEmpty() {
+		return s, fmt.Errorf("no line of a CPU")
+	}
+	return s, nil
+}
+
 func parseNumber(text string) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < -1 {
@@ -93,27 +151,60 @@ func parseCount(text string) (int64, error) {
 	return n, nil
 }
 
-// parseMemTotal finds MemTotal in proc/meminfo or in a node's meminfo, whose
-// lines begin with "Node <id> ".
-func parseMemTotal(text string) (resource.Bytes, error) {
+// meminfoField finds the value behind a name in proc/meminfo or in a node's
+// meminfo, whose lines begin with "Node <id> ". Fields after the name are
+// returned as they are, e.g. ["5", "kB"]; nil where the name is absent.
+func meminfoField(text, name string) []string {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) > 2 && fields[0] == "Node" {
 			fields = fields[2:]
 		}
-		if len(fields) == 0 || fields[0] != "MemTotal:" {
-			continue
+		if len(fields) > 0 && fields[0] == name+":" {
+			return fields[1:]
 		}
-		if len(fields) != 3 || fields[2] != "kB" {
-			return 0, fmt.Errorf("%.60q is not an amount in kB", strings.TrimSpace(line))
-		}
-		kib, err := strconv.ParseUint(fields[1], 10, 64)
-		if err != nil || kib > uint64(resource.MaxMemory)>>10 {
-			return 0, fmt.Errorf("MemTotal %.40q is not a number in 0..%d", fields[1], resource.MaxMemory>>10)
-		}
-		return resource.Bytes(kib) << 10, nil
 	}
-	return 0, fmt.Errorf("no MemTotal")
+	return nil
+}
+
+// parseMemTotal finds MemTotal in a meminfo of either kind.
+func parseMemTotal(text string) (resource.Bytes, error) {
+	fields := meminfoField(text, "MemTotal")
+	if fields == nil {
+		return 0, fmt.Errorf("no MemTotal")
+	}
+	if len(fields) != 2 || fields[1] != "kB" {
+		return 0, fmt.Errorf("MemTotal %.60q is not an amount in kB", strings.Join(fields, " "))
+	}
+	kib, err := strconv.ParseUint(fields[0], 10, 64)
+	if err != nil || kib > uint64(resource.MaxMemory)>>10 {
+		return 0, fmt.Errorf("MemTotal %.40q is not a number in 0..%d", fields[0], resource.MaxMemory>>10)
+	}
+	return resource.Bytes(kib) << 10, nil
+}
+
+// parseHugePagesTotal finds HugePages_Total in a meminfo of either kind, 0
+// where there is none.
+func parseHugePagesTotal(text string) (int64, error) {
+	fields := meminfoField(text, "HugePages_Total")
+	switch len(fields) {
+	case 0:
+		return 0, nil
+	case 1:
+		return parseCount(fields[0])
+	}
+	return 0, fmt.Errorf("HugePages_Total %.60q is not a count", strings.Join(fields, " "))
+}
+
+// parseHugePageSize finds Hugepagesize in proc/meminfo, in kB.
+func parseHugePageSize(text string) (int, error) {
+	fields := meminfoField(text, "Hugepagesize")
+	if len(fields) == 2 && fields[1] == "kB" {
+		if kb, err := strconv.ParseUint(fields[0], 10, 31); err == nil && kb > 0 {
+			return int(kb), nil
+		}
+	}
+	return 0, fmt.Errorf("Hugepagesize %.60q is not an amount in kB", strings.Join(fields, " "))
 }
 
 // parseDistances reads one row of want distances. The least is 1; ACPI's SLIT
@@ -134,12 +225,13 @@ func parseDistances(text string, want int) ([]int, error) {
 	return row, nil
 }
 
-// parseAllowed finds Cpus_allowed_list in proc/<pid>/status.
-func parseAllowed(text string, limit int) (s bitset.Set, beyond bool, err error) {
+// parseAllowed finds one of the lists of proc/<pid>/status, by the name before
+// its colon.
+func parseAllowed(text, name string, limit int) (s bitset.Set, beyond bool, err error) {
 	for line := range strings.Lines(text) {
-		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+		if list, ok := strings.CutPrefix(line, name+":"); ok {
 			return parseList(strings.TrimSpace(list), limit)
 		}
 	}
-	return s, false, fmt.Errorf("no Cpus_allowed_list")
+	return s, false, fmt.Errorf("no %s", name)
 }

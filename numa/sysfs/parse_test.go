@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
@@ -19,7 +18,11 @@ func TestRefusesMalformedText(t *testing.T) {
 	count := func(text string) error { _, err := parseCount(text); return err }
 	total := func(text string) error { _, err := parseMemTotal(text); return err }
 	row := func(text string) error { _, err := parseDistances(text, 2); return err }
-	allowed := func(text string) error { _, _, err := parseAllowed(text, maxCPU); return err }
+	allowed := func(text string) error { _, _, err := parseAllowed(text, "Cpus_allowed_list", maxCPU); return err }
+	pages := func(text string) error { _, err := parseHugePagesTotal(text); return err }
+	pageSize := func(text string) error { _, err := parseHugePageSize(text); return err }
+	stat := func(text string) error { _, err := parseStat(text, maxCPU); return err }
+	isolcpus := func(text string) error { _, _, err := parseIsolcpus(text, maxCPU); return err }
 	tests := map[string]struct {
 		parse func(string) error
 		text  string
@@ -29,9 +32,9 @@ func TestRefusesMalformedText(t *testing.T) {
 		"empty list":                    {list, "", ""},
 		"list with an empty element":    {list, "0,,1", `""`},
 		"list with a stride":            {list, "0-31:2/8", `"31:2/8"`},
-		"list that goes back":           {list, "4,3", `"3" does not ascend`},
-		"list that repeats itself":      {list, "0-65535,0-65535", "does not ascend"},
-		"range that goes back":          {list, "4-3", "does not ascend"},
+		"list that does not ascend":     {list, "4,3", ""},
+		"list that repeats itself":      {list, "0-65535,0-65535", "0 is named twice"},
+		"range that goes back":          {list, "4-3", "goes backwards"},
 		"list with a sign":              {list, "+1", "not a number"},
 		"list beyond any kernel":        {list, "70000", "not a number in 0..65535"},
 		"mask of two words":             {mask, "00000003,0000000f", ""},
@@ -51,6 +54,17 @@ func TestRefusesMalformedText(t *testing.T) {
 		"row of three distances":        {row, "10 21 21", "3 distances for 2 online nodes"},
 		"distance of 0":                 {row, "10 0", "not a number in 1..255"},
 		"distance above a SLIT's byte":  {row, "10 256", "not a number in 1..255"},
+		"pages of a node's meminfo":     {pages, "Node 0 HugePages_Total:    12\n", ""},
+		"pages with a unit":             {pages, "HugePages_Total: 12 kB", "not a count"},
+		"page size":                     {pageSize, "Hugepagesize:     4096 kB\n", ""},
+		"page size of nothing":          {pageSize, "Hugepagesize: 0 kB", "not an amount in kB"},
+		"no page size":                  {pageSize, "HugePages_Total: 1", "not an amount in kB"},
+		"stat of two CPUs":              {stat, "cpu  1 2\ncpu0 1 2\ncpu1 1 2\nintr 5\n", ""},
+		"stat of no CPU":                {stat, "cpu  1 2\nintr 5\n", "no line of a CPU"},
+		"isolated CPUs":                 {isolcpus, "ro isolcpus=2-3,6 quiet", ""},
+		"isolated CPUs with flags":      {isolcpus, "isolcpus=nohz,domain,managed_irq,2-31:2/8", ""},
+		"flags without isolated CPUs":   {isolcpus, "isolcpus=nohz,domain", "not a list"},
+		"isolated CPUs of no list":      {isolcpus, "isolcpus=2-x", `"2-x"`},
 		"status with allowed CPUs":      {allowed, "Name:\tx\nCpus_allowed_list:\t0-1\n", ""},
 		"status without allowed CPUs":   {allowed, "Name:\tx\n", "no Cpus_allowed_list"},
 		"status with a damaged CPU set": {allowed, "Cpus_allowed_list:\tff\n", "not a number"},
@@ -69,11 +83,12 @@ func anySet(t *rapid.T) bitset.Set {
 	return bitset.Of(rapid.SliceOf(rapid.IntRange(0, 700)).Draw(t, "members")...)
 }
 
-func TestListIsReadAsTheKernelPrintsIt(t *testing.T) {
+func TestListIsReadAsTheKernelPrintsItInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anySet(t)
 		limit := rapid.IntRange(0, 700).Draw(t, "limit")
-		got, beyond, err := parseList(want.String(), limit)
+		elements := rapid.Permutation(strings.Split(want.String(), ",")).Draw(t, "elements")
+		got, beyond, err := parseList(strings.Join(elements, ","), limit)
 		checkWithin(t, want, got, beyond, err, limit)
 	})
 }
@@ -116,77 +131,26 @@ func checkWithin(t *rapid.T, want, got bitset.Set, beyond bool, err error, limit
 	}
 }
 
-func FuzzParsers(f *testing.F) {
-	for _, text := range []string{
-		"", "0", "0-5,48-53", "0-31:2/8", "65535", "0-65535", "3-1", "00000000,003f0000,0000003f", "-1", "10 21 21 31",
-		"\nNode 0 MemTotal:       32489480 kB\n", "MemTotal: 18446744073709551615 kB", "Cpus_allowed_list:\t0-3\n", "\xff", "0-2\n\x00",
-	} {
-		f.Add(text)
+func TestReadsIsolatedCPUsOfACommandLine(t *testing.T) {
+	tests := map[string]struct {
+		cmdline, want string
+		found         bool
+	}{
+		"none":                                    {"ro quiet nohz_full=1-3", "", false},
+		"a list":                                  {"ro isolcpus=2-3,6", "2-3,6", true},
+		"a list with strides":                     {"isolcpus=0-15:2/8", "0-1,8-9", true},
+		"flags with domain":                       {"isolcpus=nohz,domain,2-3", "2-3", true},
+		"flags without domain isolate nothing":    {"isolcpus=nohz,managed_irq,2-3", "", true},
+		"given twice, both are kept":              {"isolcpus=2 isolcpus=4", "2,4", true},
+		"CPUs beyond any bound are left out":      {"isolcpus=3,8190-8195", "3,8190-8191", true},
+		"another parameter that ends in isolcpus": {"xisolcpus=2", "", false},
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if s, beyond, err := parseList(text, maxCPU); err == nil {
-			again, _, err := parseList(s.String(), maxCPU)
-			if err != nil || !again.Equal(s) {
-				t.Errorf("list %q prints as %q, which reads as %q: %v", text, s, again, err)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, found, err := parseIsolcpus(test.cmdline, maxCPU)
+			if err != nil || found != test.found || got.String() != test.want {
+				t.Errorf("%q: %q, %t, %v, want %q, %t", test.cmdline, got, found, err, test.want, test.found)
 			}
-			if kernel, err := bitset.Parse(text); err == nil && !beyond && !kernel.Equal(s) {
-				t.Errorf("list %q reads as %q, by bitset.Parse as %q", text, s, kernel)
-			}
-		}
-		if s, _, err := parseMask(text, maxNode); err == nil && s.Len() > maxNode+1 {
-			t.Errorf("mask %q has %d members", text, s.Len())
-		}
-		if n, err := parseNumber(text); err == nil && n < -1 {
-			t.Errorf("number %q reads as %d", text, n)
-		}
-		if n, err := parseCount(text); err == nil && n < 0 {
-			t.Errorf("count %q reads as %d", text, n)
-		}
-		if n, err := parseMemTotal(text); err == nil && (n < 0 || n > resource.MaxMemory) {
-			t.Errorf("meminfo %q reads as %d", text, n)
-		}
-		if row, err := parseDistances(text, 4); err == nil && len(row) != 4 {
-			t.Errorf("row %q has %d distances", text, len(row))
-		}
-		if s, _, err := parseAllowed(text, maxCPU); err == nil && s.Len() > maxCPU+1 {
-			t.Errorf("status %q has %d members", text, s.Len())
-		}
-	})
-}
-
-// FuzzRead puts any content into any file of a healthy host.
-func FuzzRead(f *testing.F) {
-	host := twoNodes()
-	paths := []string{
-		cpuDir + "/present", cpuDir + "/online", cpuDir + "/offline", cpuDir + "/isolated", nodeDir + "/online",
-		nodeDir + "/has_memory", nodePath(1, "/cpulist"), nodePath(1, "/meminfo"), nodePath(1, "/distance"),
-		nodePath(1, "/hugepages/hugepages-2048kB/nr_hugepages"), cpuPath(2, "/topology/core_cpus_list"),
-		cpuPath(2, "/topology/core_id"), cpuPath(2, "/cache/index3/level"), cpuPath(2, "/cache/index3/shared_cpu_list"),
-		"proc/self/status", "proc/sys/kernel/hostname", "proc/sys/kernel/random/boot_id",
+		})
 	}
-	for i := range paths {
-		f.Add(uint8(i), "")
-		f.Add(uint8(i), host[paths[i]])
-	}
-	f.Add(uint8(0), "0-65535")
-	f.Add(uint8(10), "0-7")
-	f.Add(uint8(4), "1-9\n")
-	f.Fuzz(func(t *testing.T, which uint8, content string) {
-		if strings.HasPrefix(content, "-> ") {
-			return // the tree's own notation for links
-		}
-		path := paths[int(which)%len(paths)]
-		broken := host.with(tree{path: content}).fs()
-		topology, warnings, err := Read(broken)
-		switch {
-		case (err == nil) != (topology != nil):
-			t.Errorf("%s %q: topology %v with error %v", path, content, topology, err)
-		case err == nil && topology.Validate() != nil:
-			t.Errorf("%s %q: %v", path, content, topology.Validate())
-		case len(warnings) > maxWarnings+1:
-			t.Errorf("%s %q: %d warnings", path, content, len(warnings))
-		}
-		ReadHost(broken)
-		AllowedCPUs(broken)
-	})
 }

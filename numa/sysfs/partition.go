@@ -15,7 +15,8 @@ type groupFile struct {
 }
 
 var (
-	siblingFiles = []groupFile{{"core_cpus_list", false}, {"thread_siblings_list", false}, {"core_cpus", true}, {"thread_siblings", true}}
+	coreFiles    = []groupFile{{"core_cpus_list", false}, {"thread_siblings_list", false}, {"core_cpus", true}, {"thread_siblings", true}}
+	packageFiles = []groupFile{{"package_cpus_list", false}, {"core_siblings_list", false}, {"package_cpus", true}, {"core_siblings", true}}
 	l3Files      = []groupFile{{"shared_cpu_list", false}, {"shared_cpu_map", true}}
 )
 
@@ -46,9 +47,19 @@ func newPartition(files []groupFile, present bitset.Set) *partition {
 	}
 }
 
-// claim reads the group of one CPU from the first good file in dir, and
-// reports whether there was one.
-func (r *reader) claim(p *partition, id int, dir string) bool {
+// A claimed CPU has told its group, an unmentioned one has no file that would,
+// and an unclaimed one has only files that were warned about.
+type claimed uint8
+
+const (
+	unmentioned claimed = iota
+	unclaimed
+	inGroup
+)
+
+// claim reads the group of one CPU from the first good file in dir.
+func (r *reader) claim(p *partition, id int, dir string) claimed {
+	outcome := unmentioned
 	for i := range p.files {
 		which := (p.first + i) % len(p.files)
 		file := p.files[which]
@@ -57,6 +68,7 @@ func (r *reader) claim(p *partition, id int, dir string) bool {
 		if absent(err) {
 			continue
 		}
+		outcome = unclaimed
 		var group int
 		if err == nil {
 			group, err = r.intern(p, text, path, file.isMask)
@@ -71,9 +83,9 @@ func (r *reader) claim(p *partition, id int, dir string) bool {
 		}
 		p.first = which
 		p.claims[id] = group
-		return true
+		return inGroup
 	}
-	return false
+	return outcome
 }
 
 // intern returns the group that text describes; equal groups are one.
@@ -116,12 +128,12 @@ func (r *reader) settle(p *partition, what string) {
 	p.disputed = make([]bool, len(p.groups))
 	// A group that nobody claims any more (its reader was not in it) counts
 	// for nothing.
-	claimed := make([]bool, len(p.groups))
+	live := make([]bool, len(p.groups))
 	for _, group := range p.claims {
-		claimed[group] = true
+		live[group] = true
 	}
 	for group, set := range p.groups {
-		if !claimed[group] {
+		if !live[group] {
 			continue
 		}
 		for id := range set.All() {

@@ -1,6 +1,7 @@
 package sysfs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ const (
 
 var (
 	errNotRegular = errors.New("not a regular file")
+	errNotFolder  = errors.New("not a folder")
 	errTooLong    = fmt.Errorf("longer than %d bytes", maxFileBytes)
 	errNotText    = errors.New("not UTF-8 text")
 	errBudget     = errors.New("not read: the tree is too large")
@@ -65,36 +67,47 @@ func (r *reader) faults() []Warning {
 // the NUL that kernels before 2.6.38 left behind the newline of node lists. It
 // warns about nothing: the error says what is wrong, without the path.
 func (r *reader) text(path string) (string, error) {
+	text, cut, err := r.head(path)
+	if err == nil && cut {
+		return "", errTooLong
+	}
+	return text, err
+}
+
+// head does as text for the first maxFileBytes of a file; cut reports that
+// there is more.
+func (r *reader) head(path string) (text string, cut bool, err error) {
 	if r.over {
-		return "", errBudget
+		return "", false, errBudget
 	}
 	// Opening a FIFO would block, and a device could be endless.
 	info, err := fs.Stat(r.fsys, path)
 	if err != nil {
-		return "", cause(err)
+		return "", false, cause(err)
 	}
 	if !info.Mode().IsRegular() {
-		return "", errNotRegular
+		return "", false, errNotRegular
 	}
 	f, err := r.fsys.Open(path)
 	if err != nil {
-		return "", cause(err)
+		return "", false, cause(err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	err = errors.Join(err, f.Close())
 	if r.unread -= len(data); r.unread < 0 {
 		r.over = true
-		return "", errBudget
+		return "", false, errBudget
 	}
-	switch {
-	case err != nil:
-		return "", cause(err)
-	case len(data) > maxFileBytes:
-		return "", errTooLong
-	case !utf8.Valid(data):
-		return "", errNotText
+	if err != nil {
+		return "", false, cause(err)
 	}
-	return strings.TrimSpace(strings.TrimRight(string(data), "\x00")), nil
+	if cut = len(data) > maxFileBytes; cut {
+		data = data[:bytes.LastIndexByte(data[:maxFileBytes], '\n')+1]
+	}
+	if !utf8.Valid(data) {
+		return "", cut, errNotText
+	}
+	return strings.TrimSpace(strings.TrimRight(string(data), "\x00")), cut, nil
 }
 
 // list reads a file in the kernel's list format; members above limit are left
@@ -154,13 +167,23 @@ func (r *reader) folders(dir, prefix string, limit int) (bitset.Set, error) {
 
 // names lists a folder, at most maxEntries of it.
 func (r *reader) names(dir string) ([]string, error) {
+	if r.over {
+		return nil, errBudget
+	}
+	info, err := fs.Stat(r.fsys, dir)
+	if err != nil {
+		return nil, cause(err)
+	}
+	if !info.IsDir() {
+		return nil, errNotFolder
+	}
 	f, err := r.fsys.Open(dir)
 	if err != nil {
 		return nil, cause(err)
 	}
 	folder, ok := f.(fs.ReadDirFile)
 	if !ok {
-		return nil, errors.Join(errors.New("not a folder"), f.Close())
+		return nil, errors.Join(errNotFolder, f.Close())
 	}
 	entries, err := folder.ReadDir(maxEntries)
 	if errors.Is(err, io.EOF) {

@@ -1,6 +1,6 @@
 // Package sysfs reads a host's processors, NUMA nodes and identity from the
 // kernel's sysfs and procfs, through an fs.FS rooted at the folder that holds
-// sys/ and proc/: the live host (os.DirFS("/")) or a captured tree.
+// sys/ and proc/: the live host or a captured tree (Open).
 //
 // It decides what to believe when files are absent, broken or contradict each
 // other: what the kernel does not tell stays unknown and becomes a Warning, it
@@ -38,10 +38,12 @@ func (w Warning) String() string { return w.Path + ": " + w.Problem }
 // a Warning for each fault in the tree, in the order found. It blocks on the
 // file system alone and may be called from several goroutines at once.
 //
-// CPUs are all present ones, online or not. A host without NUMA gets one node
-// 0 with every CPU and the memory of proc/meminfo. An L3 group's number counts
-// groups by their least CPU. CPUs outside the caller's cgroup are not marked:
-// see AllowedCPUs and Restrict.
+// CPUs are all present ones, online or not. A node's CPUs are those that the
+// kernel lists for it; an offline CPU that no list has keeps its node by the
+// link in its own folder. A host without NUMA gets one node 0 with every CPU
+// and the memory of proc/meminfo. An L3 group's number counts groups by their
+// least CPU. CPUs outside the caller's cgroup are not marked: see AllowedCPUs
+// and Restrict.
 //
 // It returns an error, and no topology, where no CPU is found, none is online,
 // or the tree exceeds what the package doc allows.
@@ -82,5 +84,6 @@ func (r *reader) topology() (*numa.Topology, error) {
 	}
 	t.Nodes = r.nodes(layout, sets, homes)
 	t.Distances = r.distances(layout)
+	r.checkPlaces(t)
 	return t, nil
 }

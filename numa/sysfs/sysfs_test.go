@@ -43,6 +43,7 @@ func TestReadsUnusualAndBrokenHosts(t *testing.T) {
 			put:  tree{cpuDir + "/online": "0-6\n", cpuDir + "/offline": "7\n", nodePath(1, "/cpulist"): "2-3,6\n", cpuPath(3, "/topology/core_cpus_list"): "3\n"},
 			gone: []string{cpuPath(7, "/topology"), cpuPath(7, "/cache")},
 			want: []string{
+				`node 1 cpus "2-3,6" memory 8Gi only=false pages map[2048:512 1048576:0]`,
 				`cpu 3 socket 1 core 1 l3 1 node 1 siblings "3" online=true isolated=false`,
 				`cpu 7 socket -1 core -1 l3 1 node 1 siblings "7" online=false isolated=false`,
 			},
@@ -127,7 +128,7 @@ func TestReadsUnusualAndBrokenHosts(t *testing.T) {
 		},
 		"a CPU that says nothing joins the core that names it": {
 			gone:       []string{cpuPath(4, "/topology/core_cpus_list")},
-			wantWarned: []string{cpuPath(4, "/topology")},
+			wantWarned: []string{cpuDir},
 		},
 		"a CPU that leaves itself out is not believed": {
 			put:        tree{cpuPath(4, "/topology/core_cpus_list"): "5\n"},
@@ -145,7 +146,7 @@ func TestReadsUnusualAndBrokenHosts(t *testing.T) {
 		"two nodes list the same CPU": {
 			put: tree{nodePath(1, "/cpulist"): "1-3,6-7\n"},
 			want: []string{
-				`node 0 cpus "0,4-5" memory 4Gi only=false pages map[2048:512 1048576:0]`,
+				`node 1 cpus "1-3,6-7" memory 8Gi only=false pages map[2048:512 1048576:0]`,
 				`cpu 1 socket 0 core 1 l3 0 node -1 siblings "1,5" online=true isolated=false`,
 			},
 			wantWarned: []string{nodeDir},

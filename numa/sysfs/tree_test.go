@@ -39,6 +39,25 @@ func (t tree) with(put tree, gone ...string) tree {
 	return changed
 }
 
+// only returns a copy without the paths that no folder could hold: those that
+// are malformed, or stand below another file.
+func (t tree) only() tree {
+	kept := tree{}
+	for path, content := range t {
+		good := fs.ValidPath(path) && path != "."
+		for at := range len(path) {
+			if path[at] == '/' {
+				_, isFile := t[path[:at]]
+				good = good && !isFile
+			}
+		}
+		if good {
+			kept[path] = content
+		}
+	}
+	return kept
+}
+
 // twoNodes is a host of two sockets, each a node of two cores with two
 // threads: CPUs 0,1 and their siblings 4,5 on node 0, 2,3 and 6,7 on node 1.
 func twoNodes() tree {

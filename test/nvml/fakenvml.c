@@ -14,15 +14,19 @@
  * nvmlShutdown; what becomes of those shows at once. A GPU that leaves the
  * script while the library is up is lost, one that enters it waits for the
  * next nvmlInit. Every function takes one lock and looks at the script's
- * modification time, so calls may come from any thread.
+ * modification time, so calls may come from any thread. A call that the
+ * script has hang gives the lock back while it waits.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fakescript.h"
 
@@ -62,6 +66,22 @@ static struct stat script_stat;
 static int references, attached_len;
 static struct address attached[MAX_GPUS];
 static struct handle handles[MAX_GPUS][MAX_INSTANCES + 1];
+static int hanging; /* threads that a script holds in a call */
+
+/* An event set, and which types it hears of the GPUs there were at nvmlInit. */
+struct set {
+    int used;
+    unsigned long long types[MAX_GPUS];
+};
+static struct set sets[8];
+
+/* enter begins every call. While a call hangs, nobody may make another. */
+static void enter(void)
+{
+    pthread_mutex_lock(&mu);
+    if (hanging > 0)
+        fprintf(stderr, "fake NVML: a call was made while another hangs\n");
+}
 
 static nvmlReturn_t parse_file(const char *path, FILE *file)
 {
@@ -102,14 +122,66 @@ static void refresh(void)
     fclose(file);
 }
 
+/* script_changes is a descriptor that can be read once something changes in the
+ * script's folder, or -1 where there is none. */
+static int script_changes(void)
+{
+    static int fd = -2;
+    const char *path = getenv("MUSTER_FAKE_NVML");
+    if (fd == -2 && path != NULL) {
+        char folder[4096] = ".";
+        const char *slash = strrchr(path, '/');
+        if (slash != NULL && (size_t)(slash - path) < sizeof folder - 1)
+            snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+        fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (fd >= 0)
+            inotify_add_watch(fd, folder, IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE);
+    }
+    return fd;
+}
+
+/* doze lets other calls in until the script may have changed, at most for
+ * limit_ms. Of several that doze one may miss a change, hence the bound. */
+static void doze(int limit_ms)
+{
+    char events[4096];
+    struct pollfd changes = {script_changes(), POLLIN, 0};
+    pthread_mutex_unlock(&mu);
+    if (poll(&changes, 1, limit_ms < 50 ? limit_ms : 50) > 0 && read(changes.fd, events, sizeof events) < 0)
+        changes.fd = -1; /* another has read it */
+    pthread_mutex_lock(&mu);
+    refresh();
+}
+
+/* hold keeps the caller until the script no more says that the call hangs. */
+static void hold(enum driver_call call)
+{
+    refresh();
+    while (script_state == OK && script.hang[call]) {
+        hanging++;
+        doze(50);
+        hanging--;
+    }
+}
+
 static nvmlReturn_t up(void)
 {
     refresh();
     return references > 0 ? script_state : UNINITIALIZED;
 }
 
+/* gpu_at is the script's GPU at an address, or NULL. */
+static struct gpu *gpu_at(struct address pci)
+{
+    for (int i = 0; i < script.gpus_len; i++) {
+        if (same_address(script.gpus[i].pci, pci))
+            return &script.gpus[i];
+    }
+    return NULL;
+}
+
 /* find resolves a handle to the script's GPU, and to an instance for a MIG
- * handle (*instance is NULL for a whole GPU). */
+ * handle (*instance is NULL for a whole GPU). It holds calls that hang. */
 static nvmlReturn_t find(nvmlDevice_t device, enum call call, struct gpu **gpu, struct instance **instance)
 {
     nvmlReturn_t ret = up();
@@ -118,10 +190,15 @@ static nvmlReturn_t find(nvmlDevice_t device, enum call call, struct gpu **gpu, 
     struct handle *first = &handles[0][0];
     if (device < first || device >= first + MAX_GPUS * (MAX_INSTANCES + 1) || device->gpu >= attached_len)
         return INVALID_ARGUMENT;
-    *gpu = NULL;
-    for (int i = 0; i < script.gpus_len; i++) {
-        if (same_address(script.gpus[i].pci, attached[device->gpu]))
-            *gpu = &script.gpus[i];
+    for (;;) {
+        *gpu = gpu_at(attached[device->gpu]);
+        if (script_state != OK)
+            return script_state;
+        if (*gpu == NULL || !(*gpu)->hang[call])
+            break;
+        hanging++;
+        doze(50);
+        hanging--;
     }
     if (*gpu == NULL)
         return GPU_IS_LOST;
@@ -153,7 +230,7 @@ static nvmlReturn_t unlock(nvmlReturn_t ret)
 /* NVML's functions. */
 static nvmlReturn_t start(void)
 {
-    refresh();
+    hold(DRIVER_INIT);
     if (references == 0) {
         if (script_state != OK)
             return script_state;
@@ -172,7 +249,7 @@ static nvmlReturn_t start(void)
 
 nvmlReturn_t nvmlInit_v2(void)
 {
-    pthread_mutex_lock(&mu);
+    enter();
     return unlock(start());
 }
 
@@ -184,10 +261,12 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 
 nvmlReturn_t nvmlShutdown(void)
 {
-    pthread_mutex_lock(&mu);
+    enter();
     if (references == 0)
         return unlock(UNINITIALIZED);
-    references--;
+    hold(DRIVER_SHUTDOWN);
+    if (--references == 0)
+        memset(sets, 0, sizeof sets);
     return unlock(OK);
 }
 
@@ -201,6 +280,7 @@ const char *nvmlErrorString(nvmlReturn_t code)
     case NOT_FOUND: return "Not Found";
     case INSUFFICIENT_SIZE: return "Insufficient Size";
     case DRIVER_NOT_LOADED: return "Driver Not Loaded";
+    case TIMEOUT: return "Timeout";
     case GPU_IS_LOST: return "GPU is lost";
     case 18: return "Driver/library version mismatch";
     default: return "Unknown Error";
@@ -209,21 +289,22 @@ const char *nvmlErrorString(nvmlReturn_t code)
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = up();
     return unlock(ret != OK ? ret : answer(version, length, "%s", script.driver));
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = up();
     return unlock(ret != OK ? ret : answer(version, length, "13.%s", script.driver));
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 {
-    pthread_mutex_lock(&mu);
+    enter();
+    hold(DRIVER_COUNT);
     nvmlReturn_t ret = up();
     *count = ret == OK ? (unsigned int)attached_len : 0;
     return unlock(ret);
@@ -233,7 +314,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     if (index >= (unsigned int)attached_len)
         return unlock(references > 0 ? INVALID_ARGUMENT : UNINITIALIZED);
     *device = &handles[index][0];
@@ -244,7 +325,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_UUID, &gpu, &instance);
     return unlock(ret != OK ? ret : answer(uuid, length, "%s", instance == NULL ? gpu->uuid : instance->uuid));
 }
@@ -253,7 +334,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_NAME, &gpu, &instance);
     if (ret != OK)
         return unlock(ret);
@@ -268,7 +349,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_MEMORY, &gpu, &instance);
     if (ret != OK)
         return unlock(ret);
@@ -299,13 +380,13 @@ static nvmlReturn_t pci_info(nvmlDevice_t device, nvmlPciInfo_t *pci, size_t siz
 /* Version 2 ends before busId. */
 nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-    pthread_mutex_lock(&mu);
+    enter();
     return unlock(pci_info(device, pci, offsetof(nvmlPciInfo_t, busId)));
 }
 #else
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-    pthread_mutex_lock(&mu);
+    enter();
     return unlock(pci_info(device, pci, sizeof *pci));
 }
 #endif
@@ -314,7 +395,7 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
 {
     struct gpu *gpu_a, *gpu_b;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(a, CALL_ANCESTOR, &gpu_a, &instance);
     if (ret == OK)
         ret = find(b, CALL_ANCESTOR, &gpu_b, &instance);
@@ -348,7 +429,7 @@ static nvmlReturn_t find_link(nvmlDevice_t device, unsigned int index, struct li
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int index, int *active)
 {
     struct link *link;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find_link(device, index, &link);
     if (ret == OK)
         *active = link->active;
@@ -362,7 +443,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
 #endif
 {
     struct link *link;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find_link(device, index, &link);
     if (ret != OK || !link->active)
         return unlock(ret != OK ? ret : NOT_SUPPORTED);
@@ -383,7 +464,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int index, int *type)
 {
     struct link *link;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find_link(device, index, &link);
     if (ret == OK)
         *type = link->remote;
@@ -395,7 +476,7 @@ nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words
     struct gpu *gpu;
     struct instance *instance;
     (void)scope;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_NUMA, &gpu, &instance);
     if (ret != OK || gpu->numa == NUMA_UNKNOWN)
         return unlock(ret != OK ? ret : NOT_SUPPORTED);
@@ -412,7 +493,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, un
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
     if (ret != OK || gpu->mig == MIG_ABSENT)
         return unlock(ret != OK ? ret : NOT_SUPPORTED);
@@ -424,7 +505,7 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *c
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
     if (ret == OK)
         *count = gpu->mig == MIG_ON ? MAX_INSTANCES : 0;
@@ -435,7 +516,7 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
     if (ret != OK)
         return unlock(ret);
@@ -451,7 +532,7 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
 {
     struct gpu *gpu;
     struct instance *instance;
-    pthread_mutex_lock(&mu);
+    enter();
     nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
     if (ret != OK || instance == NULL)
         return unlock(ret != OK ? ret : NOT_SUPPORTED);
@@ -462,3 +543,5 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
     return unlock(OK);
 }
 #endif
+
+#include "fakeevents.h"

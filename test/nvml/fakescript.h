@@ -10,9 +10,10 @@
 #include <string.h>
 
 enum {
-    MAX_GPUS = 64,
+    MAX_GPUS = 72, /* more than Muster takes */
     MAX_LINKS = 36,
-    MAX_INSTANCES = 16,
+    MAX_INSTANCES = 20, /* more than Muster takes */
+    MAX_XIDS = 64,
     MAX_ANCESTORS = MAX_GPUS * (MAX_GPUS - 1) / 2,
     MAX_TEXT = 96,
 };
@@ -27,17 +28,28 @@ enum {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
+    TIMEOUT = 10,
     GPU_IS_LOST = 15,
     UNKNOWN = 999,
 };
 enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 
 /* What a script says. */
-enum call { CALL_HANDLE, CALL_PCI, CALL_UUID, CALL_NAME, CALL_MEMORY, CALL_NUMA, CALL_NVLINK, CALL_ANCESTOR, CALL_MIG, CALLS };
-static const char *const call_names[CALLS] = {"handle", "pci", "uuid", "name", "memory", "numa", "nvlink", "ancestor", "mig"};
+enum call {
+    CALL_HANDLE, CALL_PCI, CALL_UUID, CALL_NAME, CALL_MEMORY, CALL_NUMA, CALL_NVLINK, CALL_ANCESTOR, CALL_MIG,
+    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALLS
+};
+static const char *const call_names[CALLS] = {
+    "handle", "pci", "uuid", "name", "memory", "numa", "nvlink", "ancestor", "mig", "ecc", "retired", "rows", "events",
+};
+/* Calls that are about no GPU. */
+enum driver_call { DRIVER_INIT, DRIVER_SHUTDOWN, DRIVER_COUNT, DRIVER_WAIT, DRIVER_CALLS };
+static const char *const driver_call_names[DRIVER_CALLS] = {"init", "shutdown", "count", "wait"};
 
 enum { NUMA_UNKNOWN = -1, NUMA_ANY = -2 };
 enum { MIG_ABSENT, MIG_OFF, MIG_ON };
+enum { RETIRED_ABSENT, RETIRED_NONE, RETIRED_PENDING };
+enum { NO_INSTANCE = -1 };
 
 struct address { unsigned int domain, bus, device, function; };
 
@@ -52,12 +64,28 @@ struct instance {
     unsigned int gpu_slices, compute_slices;
 };
 
+struct xid {
+    unsigned long long code;
+    int instance; /* GPU instance, or NO_INSTANCE */
+};
+
+/* Remapped rows. */
+struct rows {
+    int told, pending, failed;
+    unsigned int corrected, uncorrected;
+};
+
 struct gpu {
     struct address pci;
     char uuid[MAX_TEXT], name[MAX_TEXT];
     unsigned long long memory;
     int numa, mig, links_len, instances_len;
     nvmlReturn_t fail[CALLS];
+    int hang[CALLS];
+    int lost, ecc, retired, xids_len;
+    unsigned long long corrected, uncorrected; /* of ecc */
+    struct rows rows;
+    struct xid xids[MAX_XIDS];
     struct link links[MAX_LINKS];
     struct instance instances[MAX_INSTANCES];
 };
@@ -70,6 +98,7 @@ struct ancestor {
 struct script {
     char driver[MAX_TEXT];
     nvmlReturn_t init;
+    int hang[DRIVER_CALLS];
     int gpus_len, ancestors_len;
     struct gpu gpus[MAX_GPUS];
     struct ancestor ancestors[MAX_ANCESTORS];
@@ -128,23 +157,71 @@ static int parse_instance(struct gpu *g, const char *rest)
     return sscanf(rest, "%95s %95s %llu %u %u", m->uuid, m->profile, &m->mebibytes, &m->gpu_slices, &m->compute_slices) == 5;
 }
 
+/* index_of is the place of a name, or -1. */
+static int index_of(const char *name, const char *const names[], int len)
+{
+    for (int i = 0; i < len; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
 static int parse_fail(struct gpu *g, const char *rest)
 {
     char call[MAX_TEXT];
     int code;
     if (sscanf(rest, "%95s %d", call, &code) != 2)
         return 0;
-    for (int i = 0; i < CALLS; i++) {
-        if (strcmp(call, call_names[i]) == 0) {
-            g->fail[i] = code;
-            return 1;
-        }
-    }
-    return 0;
+    int i = index_of(call, call_names, CALLS);
+    if (i >= 0)
+        g->fail[i] = code;
+    return i >= 0;
+}
+
+static int parse_hang(int hang[], const char *rest, const char *const names[], int len)
+{
+    int call = index_of(rest, names, len);
+    if (call >= 0)
+        hang[call] = 1;
+    return call >= 0;
+}
+
+static int parse_xid(struct gpu *g, const char *rest)
+{
+    if (g->xids_len == MAX_XIDS)
+        return 0;
+    struct xid *x = &g->xids[g->xids_len++];
+    x->instance = NO_INSTANCE;
+    return sscanf(rest, "%llu %d", &x->code, &x->instance) >= 1;
+}
+
+static int parse_ecc(struct gpu *g, const char *rest)
+{
+    g->ecc = 1;
+    return sscanf(rest, "%llu %llu", &g->corrected, &g->uncorrected) == 2;
+}
+
+static int parse_retired(struct gpu *g, const char *rest)
+{
+    g->retired = strcmp(rest, "pending") == 0 ? RETIRED_PENDING : RETIRED_NONE;
+    return g->retired == RETIRED_PENDING || strcmp(rest, "none") == 0;
+}
+
+static int parse_rows(struct gpu *g, const char *rest)
+{
+    char first[MAX_TEXT] = "", second[MAX_TEXT] = "";
+    g->rows.told = 1;
+    if (sscanf(rest, "%u %u %95s %95s", &g->rows.corrected, &g->rows.uncorrected, first, second) < 2)
+        return 0;
+    g->rows.pending = strcmp(first, "pending") == 0;
+    g->rows.failed = strcmp(g->rows.pending ? second : first, "failed") == 0;
+    return (first[0] == '\0' || g->rows.pending || g->rows.failed) && (second[0] == '\0' || (g->rows.pending && g->rows.failed));
 }
 
 static int parse_lost(struct gpu *g)
 {
+    g->lost = 1;
     for (int i = CALL_UUID; i < CALLS; i++)
         g->fail[i] = GPU_IS_LOST;
     return 1;
@@ -179,6 +256,16 @@ static int parse_gpu_line(struct gpu *g, const char *word, const char *rest)
         return parse_fail(g, rest);
     if (strcmp(word, "lost") == 0)
         return parse_lost(g);
+    if (strcmp(word, "hang") == 0)
+        return parse_hang(g->hang, rest, call_names, CALLS);
+    if (strcmp(word, "xid") == 0)
+        return parse_xid(g, rest);
+    if (strcmp(word, "ecc") == 0)
+        return parse_ecc(g, rest);
+    if (strcmp(word, "retired") == 0)
+        return parse_retired(g, rest);
+    if (strcmp(word, "rows") == 0)
+        return parse_rows(g, rest);
     return 0;
 }
 
@@ -221,5 +308,7 @@ static int parse_line(struct script *s, char *line)
         return parse_gpu(s, rest);
     if (strcmp(word, "ancestor") == 0)
         return parse_ancestor(s, rest);
-    return s->gpus_len > 0 && parse_gpu_line(&s->gpus[s->gpus_len - 1], word, rest);
+    if (s->gpus_len == 0)
+        return strcmp(word, "hang") == 0 && parse_hang(s->hang, rest, driver_call_names, DRIVER_CALLS);
+    return parse_gpu_line(&s->gpus[s->gpus_len - 1], word, rest);
 }

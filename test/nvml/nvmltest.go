@@ -30,6 +30,8 @@ var (
 	librarySource []byte
 	//go:embed fakescript.h
 	scriptSource []byte
+	//go:embed fakeevents.h
+	eventsSource []byte
 )
 
 // Build compiles the fake library and returns the folder that holds it, fit
@@ -61,7 +63,7 @@ func build(tb testing.TB, defines ...string) string {
 		"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread", "-Wl,-soname," + LibraryName,
 	}, defines...)
 	sum := sha256.New()
-	for _, part := range [][]byte{librarySource, scriptSource, []byte(strings.Join(flags, " "))} {
+	for _, part := range [][]byte{librarySource, scriptSource, eventsSource, []byte(strings.Join(flags, " "))} {
 		fmt.Fprintf(sum, "%d\n%s", len(part), part)
 	}
 	dir, err := privateDir(fmt.Sprintf("muster-fakenvml-%d-%.16x", os.Getuid(), sum.Sum(nil)))
@@ -86,7 +88,7 @@ func compile(gcc string, flags []string, library string) error {
 		return fmt.Errorf("build the fake NVML library: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }() // in the temporary folder anyway
-	for name, text := range map[string][]byte{"fakenvml.c": librarySource, "fakescript.h": scriptSource} {
+	for name, text := range map[string][]byte{"fakenvml.c": librarySource, "fakescript.h": scriptSource, "fakeevents.h": eventsSource} {
 		if err := os.WriteFile(filepath.Join(work, name), text, 0o600); err != nil {
 			return fmt.Errorf("build the fake NVML library: %w", err)
 		}
@@ -148,6 +150,19 @@ func ReplaceScript(tb testing.TB, path string, text []byte) {
 		if err := step(); err != nil {
 			tb.Fatal(err)
 		}
+	}
+}
+
+// Act has the library that obeys the script at path do what happens to host:
+// it puts the host's script there, or takes it away while the driver is
+// unloaded. Events that host tells are then to be told by a watch through the
+// library.
+func Act(tb testing.TB, path string, host *fake.Host) {
+	tb.Helper()
+	if text := host.NVMLScript(); text != nil {
+		ReplaceScript(tb, path, text)
+	} else if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		tb.Fatal(err)
 	}
 }
 

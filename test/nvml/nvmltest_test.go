@@ -37,13 +37,14 @@ func TestOnlyTheNewLibraryHasTheNewFunctions(t *testing.T) {
 	for _, name := range []string{
 		"nvmlDeviceGetMigMode", "nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetNvLinkRemoteDeviceType",
 		"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetAttributes_v2",
+		"nvmlDeviceGetRemappedRows", "nvmlEventSetWait_v2",
 	} {
 		if !slices.Contains(modern, name) || slices.Contains(old, name) {
 			t.Errorf("%s: in the modern library %t, in the old one %t; want true, false",
 				name, slices.Contains(modern, name), slices.Contains(old, name))
 		}
 	}
-	for _, name := range []string{"nvmlInit_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetTopologyCommonAncestor"} {
+	for _, name := range []string{"nvmlInit_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetTopologyCommonAncestor", "nvmlEventSetWait", "nvmlDeviceGetTotalEccErrors"} {
 		if !slices.Contains(modern, name) || !slices.Contains(old, name) {
 			t.Errorf("%s is missing in one of the libraries", name)
 		}
@@ -82,5 +83,25 @@ func TestWriteScriptReplacesInOneStep(t *testing.T) {
 	}
 	if string(text) != "driver 1\n" || len(entries) != 1 {
 		t.Errorf("the script is %q in a folder of %d files; want the new text alone", text, len(entries))
+	}
+}
+
+func TestActWritesTheHostsScriptAndTakesItAwayWithTheDriver(t *testing.T) {
+	profile, err := fake.Lookup("gpu2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, path := fake.NewHost(profile, "n1"), filepath.Join(t.TempDir(), "host.script")
+	host.XID(1, 79)
+	nvmltest.Act(t, path, host)
+	if text, err := os.ReadFile(path); err != nil || !slices.Equal(text, host.NVMLScript()) {
+		t.Errorf("the script is %q, %v", text, err)
+	}
+	host.UnloadDriver()
+	for range 2 {
+		nvmltest.Act(t, path, host)
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("without a driver the script is there: %v", err)
+		}
 	}
 }

@@ -1,0 +1,215 @@
+package fake
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/musterd/muster/devices"
+)
+
+// Host is a machine on which things happen to the GPUs while it runs: they log
+// errors, fall off the bus, return, are plugged in, partitioned anew, and the
+// driver comes and goes. Its Watch tells them at once, without a library; the
+// fake NVML library acts them by NVMLScript, and a watch through it tells the
+// same. GPUs are numbered as in the profile. Methods may be called from any
+// goroutine; a number that is not in the profile panics.
+type Host struct {
+	node  string
+	woken chan struct{} // capacity 1: there is something to tell
+
+	mu       sync.Mutex
+	profile  Profile // its partitions are the present ones
+	cards    []card
+	unloaded bool
+	told     told
+	pending  []devices.Change
+}
+
+// card is what has become of one GPU.
+type card struct {
+	plugged, lost, hung    bool
+	xids                   []uint64
+	corrected, uncorrected uint64
+	pages, rows, failed    bool // wait for a reset; cannot be repaired
+}
+
+// NewHost returns the profile's machine as the host nodeName. The GPUs in
+// absent are not plugged in yet.
+func NewHost(p Profile, nodeName string, absent ...int) *Host {
+	p.description.GPUs = slices.Clone(p.description.GPUs)
+	h := &Host{node: nodeName, profile: p, woken: make(chan struct{}, 1), cards: make([]card, len(p.description.GPUs))}
+	for i := range h.cards {
+		h.cards[i].plugged = !slices.Contains(absent, i)
+	}
+	h.told = newTold(len(h.cards))
+	h.settle()
+	h.pending = nil // what is there at the start is known
+	return h
+}
+
+// UUID names a GPU.
+func (h *Host) UUID(gpu int) string { return gpuUUID(h.node, gpu) }
+
+// change does something to one card and tells what follows.
+func (h *Host) change(gpu int, what func(*card)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	what(&h.cards[gpu])
+	h.settle()
+}
+
+// XID logs an XID error of the GPU.
+func (h *Host) XID(gpu int, xid uint64) {
+	h.change(gpu, func(c *card) { c.xids = append(c.xids, xid) })
+}
+
+// ECC adds memory errors to the GPU's counters.
+func (h *Host) ECC(gpu int, corrected, uncorrected uint64) {
+	h.change(gpu, func(c *card) { c.corrected, c.uncorrected = c.corrected+corrected, c.uncorrected+uncorrected })
+}
+
+// Retire says whether memory pages of the GPU wait for a reset.
+func (h *Host) Retire(gpu int, pending bool) {
+	h.change(gpu, func(c *card) { c.pages = pending })
+}
+
+// Remap says whether memory rows of the GPU wait for a reset, and whether one
+// could not be remapped.
+func (h *Host) Remap(gpu int, pending, failed bool) {
+	h.change(gpu, func(c *card) { c.rows, c.failed = pending, failed })
+}
+
+// Lose has the GPU fall off the bus, Return has it answer again.
+func (h *Host) Lose(gpu int) { h.change(gpu, func(c *card) { c.lost = true }) }
+
+// Return ends Lose.
+func (h *Host) Return(gpu int) { h.change(gpu, func(c *card) { c.lost = false }) }
+
+// Plug puts a GPU in, Unplug takes it out.
+func (h *Host) Plug(gpu int) { h.change(gpu, func(c *card) { c.plugged = true }) }
+
+// Unplug ends Plug.
+func (h *Host) Unplug(gpu int) { h.change(gpu, func(c *card) { c.plugged = false }) }
+
+// Hang has questions about the GPU's state go unanswered, Answer ends that.
+func (h *Host) Hang(gpu int) { h.change(gpu, func(c *card) { c.hung = true }) }
+
+// Answer ends Hang.
+func (h *Host) Answer(gpu int) { h.change(gpu, func(c *card) { c.hung = false }) }
+
+// Partition puts the GPU in MIG mode with these instances; their UUIDs follow
+// from their places. A profile name that is none, or a GPU that the profile
+// says cannot be partitioned, panics.
+func (h *Host) Partition(gpu int, instances ...devices.MIGInstance) {
+	state := &mig{Enabled: true}
+	for _, m := range instances {
+		if _, _, err := migSlices(m.Profile); err != nil {
+			panic(fmt.Sprintf("fake: partition GPU %d: %v", gpu, err))
+		}
+		state.Instances = append(state.Instances, instance{Profile: m.Profile, Memory: quantity{bytes: m.Memory}})
+	}
+	h.setMIG(gpu, state)
+}
+
+// Unpartition ends the GPU's MIG mode.
+func (h *Host) Unpartition(gpu int) { h.setMIG(gpu, &mig{}) }
+
+func (h *Host) setMIG(gpu int, state *mig) {
+	h.change(gpu, func(*card) {
+		g := &h.profile.description.GPUs[gpu]
+		if g.MIG == nil {
+			panic(fmt.Sprintf("fake: partition GPU %d: a %s cannot be partitioned", gpu, g.Model))
+		}
+		g.MIG = state
+	})
+}
+
+// UnloadDriver takes the driver away, LoadDriver brings it back. Counters of
+// memory errors begin anew.
+func (h *Host) UnloadDriver() { h.load(false) }
+
+// LoadDriver ends UnloadDriver.
+func (h *Host) LoadDriver() { h.load(true) }
+
+func (h *Host) load(there bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unloaded = !there
+	if h.unloaded {
+		for i := range h.cards {
+			h.cards[i].corrected, h.cards[i].uncorrected = 0, 0
+		}
+	}
+	h.settle()
+}
+
+// Inventory is what Watch has told: the devices of the start by PCI address,
+// lost ones too, then those that were plugged in later.
+func (h *Host) Inventory() *devices.Inventory {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.inventory()
+}
+
+// NVMLScript is the host as a script of the fake NVML library; nil means that
+// there is to be none, since the driver is unloaded.
+func (h *Host) NVMLScript() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unloaded {
+		return nil
+	}
+	return h.profile.script(h.node, func(gpu int) bool { return h.cards[gpu].plugged }, func(out *bytes.Buffer, gpu int) {
+		h.cards[gpu].script(out)
+	})
+}
+
+func (c *card) script(out *bytes.Buffer) {
+	pages, rows := "none", ""
+	if c.pages {
+		pages = "pending"
+	}
+	if c.rows {
+		rows += " pending"
+	}
+	if c.failed {
+		rows += " failed"
+	}
+	fmt.Fprintf(out, "  ecc %d %d\n  retired %s\n  rows 0 0%s\n", c.corrected, c.uncorrected, pages, rows)
+	for _, xid := range c.xids {
+		fmt.Fprintf(out, "  xid %d\n", xid)
+	}
+	if c.lost {
+		fmt.Fprintf(out, "  lost\n")
+	}
+	if c.hung {
+		fmt.Fprintf(out, "  hang retired\n")
+	}
+}
+
+// Watch hands every change to emit from the calling goroutine, those of before
+// first, until ctx ends; then it returns nil. One Watch runs at a time.
+func (h *Host) Watch(ctx context.Context, emit func(devices.Change)) error {
+	for {
+		for _, c := range h.take() {
+			emit(c)
+		}
+		select {
+		case <-h.woken:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take returns what is to be told.
+func (h *Host) take() []devices.Change {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.pending
+	h.pending = nil
+	return list
+}

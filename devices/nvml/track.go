@@ -1,0 +1,279 @@
+package nvml
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/devices"
+)
+
+// sighting is what one discovery saw.
+type sighting struct {
+	inventory *devices.Inventory
+	warnings  []string
+	// doubtful has the UUIDs of cards whose partitions could not be read.
+	doubtful map[string]bool
+	// leftOut says why the card at an address is not in the inventory.
+	leftOut map[string]string
+}
+
+// devices are those seen, none if nothing was.
+func (s sighting) devices() []devices.Device {
+	if s.inventory == nil {
+		return nil
+	}
+	return s.inventory.Devices
+}
+
+// flag is a yes or no that a driver may not tell.
+type flag uint8
+
+const (
+	untold flag = iota
+	no
+	yes
+)
+
+// flagOf is the flag of an answer.
+func flagOf(answer bool) flag {
+	if answer {
+		return yes
+	}
+	return no
+}
+
+// reading is what one card said at one poll. What it did not tell is the zero
+// value.
+type reading struct {
+	uuid string
+	lost string // why the card is gone; "" where it answers
+	gone string // why the driver is gone; "" where it answers
+
+	corrected, uncorrected  *uint64 // errors since the driver took up the card
+	pagesPending            flag
+	rowsPending, rowsFailed flag
+	rows                    uint64 // remapped so far
+	mig                     *devices.MIG
+	faults                  map[string]string // by question, what it was answered
+}
+
+// counter is a number of errors that begins anew when the driver takes up the
+// card again.
+type counter struct {
+	known bool
+	n     uint64
+}
+
+// rise takes the counter's present value and reports whether errors were added
+// since the last. The first value is where counting begins.
+func (c *counter) rise(n uint64) bool {
+	if !c.known {
+		*c = counter{true, n}
+		return false
+	}
+	if n < c.n {
+		c.n = 0
+	}
+	rose := n > c.n
+	c.n = n
+	return rose
+}
+
+// history is what was told of one card.
+type history struct {
+	lost                   bool
+	corrected, uncorrected counter
+	pages, rows, failed    bool
+	faults                 map[string]string
+}
+
+func (h *history) broken() bool { return h.pages || h.rows || h.failed }
+
+// tracker turns what is seen of the devices into what is told of them: each
+// change once. It asks nothing itself.
+type tracker struct {
+	inventory *devices.Inventory
+	cards     map[string]*history // by UUID
+	gone      bool
+	warnings  []string // of the last sighting
+}
+
+// newTracker starts from what the caller knows.
+func newTracker(known *devices.Inventory, warnings []string) *tracker {
+	t := &tracker{inventory: known, cards: map[string]*history{}, warnings: warnings}
+	for _, d := range known.Devices {
+		t.cards[d.UUID] = &history{}
+	}
+	return t
+}
+
+// addresses says where each known card was last.
+func (t *tracker) addresses() map[string]string {
+	at := make(map[string]string, len(t.inventory.Devices))
+	for _, d := range t.inventory.Devices {
+		at[d.UUID] = d.PCIBusID
+	}
+	return at
+}
+
+// driverGone takes that the driver does not answer any more.
+func (t *tracker) driverGone(why string) devices.Change {
+	if t.gone {
+		return devices.Change{}
+	}
+	t.gone = true
+	return devices.Change{Events: []devices.Event{{Kind: devices.EventDriverGone, Detail: why}}}
+}
+
+// knows reports whether a card is in the inventory.
+func (t *tracker) knows(uuid string) bool { return t.cards[uuid] != nil }
+
+// heard takes an event of a card, or of none.
+func (t *tracker) heard(e devices.Event) devices.Change {
+	if e.UUID != "" && !t.knows(e.UUID) {
+		return devices.Change{}
+	}
+	return devices.Change{Events: []devices.Event{e}}
+}
+
+// found takes a discovery.
+func (t *tracker) found(s sighting) devices.Change {
+	var c devices.Change
+	if t.gone {
+		t.gone = false
+		c.Events = append(c.Events, devices.Event{Kind: devices.EventDriverBack, Detail: "driver " + s.inventory.Driver})
+	}
+	there := map[string]bool{}
+	for _, d := range s.inventory.Devices {
+		there[d.UUID] = true
+	}
+	for _, d := range t.inventory.Devices {
+		h := t.cards[d.UUID]
+		if there[d.UUID] {
+			c.Events = append(c.Events, h.returned(d.UUID)...)
+			continue
+		}
+		why := s.leftOut[d.PCIBusID]
+		if why == "" {
+			why = "the driver names no such GPU any more"
+		}
+		c.Events = append(c.Events, h.lose(d.UUID, why)...)
+	}
+	merged, warnings := merge(t.inventory, s)
+	for _, d := range merged.Devices[len(t.inventory.Devices):] {
+		t.cards[d.UUID] = &history{}
+	}
+	c.Inventory = t.replace(merged)
+	warnings = append(slices.Clone(s.warnings), warnings...)
+	for _, w := range warnings {
+		if !slices.Contains(t.warnings, w) {
+			c.Warnings = append(c.Warnings, w)
+		}
+	}
+	t.warnings = warnings
+	return c
+}
+
+// replace takes the inventory and returns it if it is another than before.
+func (t *tracker) replace(inv *devices.Inventory) *devices.Inventory {
+	if equalInventories(t.inventory, inv) {
+		return nil
+	}
+	t.inventory = inv
+	return inv
+}
+
+// read takes what one card said. A reading of a card that is not in the
+// inventory, or without a driver, is not one of ours.
+func (t *tracker) read(r reading) devices.Change {
+	if r.gone != "" {
+		return t.driverGone(r.gone)
+	}
+	h := t.cards[r.uuid]
+	if h == nil {
+		return devices.Change{}
+	}
+	if r.lost != "" {
+		return devices.Change{Events: h.lose(r.uuid, r.lost)}
+	}
+	c := devices.Change{Events: h.returned(r.uuid)}
+	c.Events = append(c.Events, h.count(r)...)
+	c.Events = append(c.Events, h.memory(r)...)
+	if r.mig != nil {
+		c.Inventory = t.partition(r.uuid, *r.mig)
+	}
+	for _, question := range sortedKeys(r.faults) {
+		if h.faults[question] != r.faults[question] {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %s: %s", r.uuid, question, r.faults[question]))
+		}
+	}
+	h.faults = r.faults
+	return c
+}
+
+// partition takes one card's partitions.
+func (t *tracker) partition(uuid string, mig devices.MIG) *devices.Inventory {
+	i := slices.IndexFunc(t.inventory.Devices, func(d devices.Device) bool { return d.UUID == uuid })
+	fresh := *t.inventory
+	fresh.Devices = slices.Clone(fresh.Devices)
+	fresh.Devices[i].MIG = mig
+	fresh.Devices, _ = distinctInstances(fresh.Devices)
+	return t.replace(&fresh)
+}
+
+func (h *history) lose(uuid, why string) []devices.Event {
+	if h.lost {
+		return nil
+	}
+	h.lost = true
+	return []devices.Event{{UUID: uuid, Kind: devices.EventLost, Detail: why}}
+}
+
+func (h *history) returned(uuid string) []devices.Event {
+	if !h.lost {
+		return nil
+	}
+	h.lost = false
+	return []devices.Event{{UUID: uuid, Kind: devices.EventReturned}}
+}
+
+// count tells that error counters have risen.
+func (h *history) count(r reading) []devices.Event {
+	var events []devices.Event
+	if r.uncorrected != nil && h.uncorrected.rise(*r.uncorrected) {
+		events = append(events, devices.Event{UUID: r.uuid, Kind: devices.EventECCUncorrected, Count: *r.uncorrected})
+	}
+	if r.corrected != nil && h.corrected.rise(*r.corrected) {
+		events = append(events, devices.Event{UUID: r.uuid, Kind: devices.EventECCCorrected, Count: *r.corrected})
+	}
+	return events
+}
+
+// memory tells what waits for a reset, what can no more be repaired, and that
+// all of it is done. What the driver does not tell stays as it was: it tells
+// nothing of rows while a card has MIG instances.
+func (h *history) memory(r reading) []devices.Event {
+	var events []devices.Event
+	before := h.broken()
+	for _, part := range []struct {
+		told *bool
+		now  flag
+		tell devices.Event
+	}{
+		{&h.pages, r.pagesPending, devices.Event{Kind: devices.EventPageRetirementPending, Detail: "memory pages wait for a reset to be retired"}},
+		{&h.rows, r.rowsPending, devices.Event{Kind: devices.EventPageRetirementPending, Count: r.rows, Detail: "memory rows wait for a reset to be remapped"}},
+		{&h.failed, r.rowsFailed, devices.Event{Kind: devices.EventRowRemapFailed, Count: r.rows, Detail: "a memory row could not be remapped"}},
+	} {
+		if part.now == yes && !*part.told {
+			part.tell.UUID = r.uuid
+			events = append(events, part.tell)
+		}
+		if part.now != untold {
+			*part.told = part.now == yes
+		}
+	}
+	if before && !h.broken() {
+		events = append(events, devices.Event{UUID: r.uuid, Kind: devices.EventRepaired, Detail: "nothing waits for a reset any more"})
+	}
+	return events
+}

@@ -1,0 +1,320 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/devices"
+)
+
+const (
+	// waitSlice is how long one wait for events blocks its thread.
+	waitSlice = 200 * time.Millisecond
+	// leaveAfter is how long the end of a watch waits for a call that has not
+	// yet hung.
+	leaveAfter = 2 * time.Second
+)
+
+// Watch looks after the devices until ctx ends, then returns nil. known is the
+// inventory that the caller has, nil for none; whatever is another from then on
+// is handed to emit, from the calling goroutine. Each thing is told once:
+//
+//   - XIDs as the driver reports them. Those with UUID "" could not be ascribed.
+//   - Risen counters of ECC errors, pages or rows that wait for a reset, rows
+//     that could not be remapped, and that nothing of it is left. The counts
+//     that the first reading finds are where counting begins.
+//   - A card that is lost (it answers so, it needs a reset before it can be
+//     used, or a discovery does not find it), and its return. It keeps its place
+//     in the inventory.
+//   - New cards and MIG instances, as an inventory. Events and errors of a MIG
+//     instance are those of its card.
+//   - A driver that is unloaded, replaced or fails to start; then nothing until
+//     it is back, and then what has changed meanwhile.
+//   - A question that the driver does not answer within HangAfter, and its
+//     answer. Until then no other call is made into the library.
+//
+// The library stays started throughout, since the driver records XIDs, and
+// without persistence mode keeps error counters, for those alone that have it
+// open. The kernel module is in use that long: end the watch, and close the
+// Source, to unload it or to reset a GPU.
+//
+// While a Watch runs a second one, and Close, are refused; Discover sees the
+// cards of the last rediscovery. ctx ends the watch also while a call hangs.
+// That call is left behind, and until it returns Watch, Discover and Close
+// answer ErrHung.
+func (s *Source) Watch(ctx context.Context, known *devices.Inventory, o WatchOptions, emit func(devices.Change)) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return fmt.Errorf("watch GPUs: %w", err)
+	}
+	if known == nil {
+		known = &devices.Inventory{}
+	}
+	if err := known.Validate(); err != nil {
+		return fmt.Errorf("watch GPUs: known inventory: %w", err)
+	}
+	told, err := s.beginWatch()
+	if err != nil {
+		return fmt.Errorf("watch GPUs through %s: %w", s.path, err)
+	}
+	w := &watch{options: o, tracker: newTracker(known, told), emit: emit, session: &session{source: s}}
+	w.worker = startWorker(s, w.session.disconnect)
+	w.session.asking = w.worker.asking
+	w.run(ctx)
+	w.leave()
+	return nil
+}
+
+// watch is one Watch while it runs. All but the worker's jobs is the calling
+// goroutine's.
+type watch struct {
+	options WatchOptions
+	tracker *tracker
+	emit    func(devices.Change)
+	worker  *worker
+	session *session  // the jobs'
+	hung    *question // told as hung; nil while the driver answers
+	faults  []string  // what kept events from being heard, told last
+}
+
+func (w *watch) tell(c devices.Change) {
+	if !c.IsZero() {
+		w.emit(c)
+	}
+}
+
+// run connects and attends to the cards in turn.
+func (w *watch) run(ctx context.Context) {
+	for {
+		connected, ok := w.connect(ctx)
+		switch {
+		case !ok:
+			return
+		case connected:
+			ok = w.attend(ctx)
+		default:
+			ok = rest(ctx, w.options.Poll)
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+// connect starts the library and tells what a discovery finds.
+func (w *watch) connect(ctx context.Context) (connected, ok bool) {
+	var seen sighting
+	var err error
+	known := w.tracker.addresses()
+	ok = w.ask(ctx, func() { seen, err = w.session.connect(known) })
+	switch {
+	case !ok:
+		return false, false
+	case err != nil:
+		w.tell(w.tracker.driverGone(explain(err)))
+		return false, true
+	}
+	w.tell(w.tracker.found(seen))
+	return true, true
+}
+
+// attend polls and hears events until a rediscovery is due or the driver goes,
+// and shuts the library down. Times count from the end of a poll, so that a
+// slow driver leaves time for events, and those recorded during a poll are
+// heard before the end.
+func (w *watch) attend(ctx context.Context) (ok bool) {
+	there, ok := w.poll(ctx)
+	start := time.Now()
+	poll, rediscover := start.Add(w.options.Poll), start.Add(w.options.Rediscover)
+	last := event    // of the hearings since the poll
+	hurried := false // a poll was put forward since the last regular one
+	for ok && there && (last == event || time.Now().Before(rediscover)) {
+		if !time.Now().Before(poll) {
+			there, ok = w.poll(ctx)
+			poll, last, hurried = time.Now().Add(w.options.Poll), event, false
+			continue
+		}
+		last, ok = w.hear(ctx, min(time.Until(poll), time.Until(rediscover)))
+		there = last != gone
+		// A set fails when a card is lost: see which, and listen to the others.
+		if ok && last == deaf && !hurried {
+			there, ok = w.poll(ctx)
+			last, hurried = event, true
+		}
+	}
+	return ok && w.ask(ctx, w.session.disconnect)
+}
+
+// hearing is what came of listening for events.
+type hearing uint8
+
+const (
+	silence hearing = iota
+	event           // there may be more
+	deaf            // events cannot be heard any more
+	gone            // nor can anything else
+)
+
+// poll reads every card and listens for events if it did not.
+func (w *watch) poll(ctx context.Context) (there, ok bool) {
+	for _, c := range w.session.cards {
+		if there, ok := w.read(ctx, c); !there || !ok {
+			return there, ok
+		}
+	}
+	if w.session.set != nil {
+		return true, true
+	}
+	var faults []string
+	if ok := w.ask(ctx, func() { faults = w.session.listen() }); !ok {
+		return true, false
+	}
+	if !slices.Equal(faults, w.faults) {
+		w.faults = faults
+		w.tell(devices.Change{Warnings: faults})
+	}
+	return true, true
+}
+
+// read tells what one card says.
+func (w *watch) read(ctx context.Context, c *card) (there, ok bool) {
+	var r reading
+	if ok := w.ask(ctx, func() { r = w.session.read(c) }); !ok {
+		return true, false
+	}
+	w.tell(w.tracker.read(r))
+	return r.gone == "", true
+}
+
+// hear waits for an event, or rests where none can be heard.
+func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok bool) {
+	if w.session.set == nil {
+		return silence, rest(ctx, limit)
+	}
+	var n notice
+	if ok := w.ask(ctx, func() { n = w.session.wait(min(limit, waitSlice, w.options.HangAfter/2)) }); !ok {
+		return silence, false
+	}
+	switch {
+	case n.gone != "":
+		w.tell(w.tracker.driverGone(n.gone))
+		return gone, true
+	case n.fault != "":
+		return deaf, w.ask(ctx, w.session.deafen)
+	case n.event == nil:
+		return silence, true
+	case n.card != nil:
+		there, ok := w.doubleBit(ctx, n)
+		if !there {
+			return gone, ok
+		}
+		return event, ok
+	}
+	w.tell(w.tracker.heard(*n.event))
+	return event, true
+}
+
+// doubleBit tells a double-bit error by the card's counter, at once instead of
+// at the next poll. Where the card does not tell its counter, the event stands
+// for itself.
+func (w *watch) doubleBit(ctx context.Context, n notice) (there, ok bool) {
+	var r reading
+	if ok := w.ask(ctx, func() { r = w.session.read(n.card) }); !ok {
+		return true, false
+	}
+	w.tell(w.tracker.read(r))
+	if r.uncorrected == nil && r.lost == "" && r.gone == "" {
+		w.tell(w.tracker.heard(*n.event))
+	}
+	return r.gone == "", true
+}
+
+// ask has the worker do a job and waits for it, telling if a question in it
+// hangs and when it is answered. Not ok means that ctx has ended, and the job
+// may still run.
+func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
+	done := make(chan struct{})
+	w.worker.asking("its turn", "")
+	select {
+	case <-w.worker.moved:
+	default:
+	}
+	w.worker.jobs <- func() { defer close(done); job() }
+	timer := time.NewTimer(w.options.HangAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-done:
+			w.answered()
+			return ctx.Err() == nil
+		case <-w.worker.moved:
+			w.answered()
+			timer.Reset(w.options.HangAfter)
+		case <-timer.C:
+			q := w.worker.asked.Load()
+			if left := w.options.HangAfter - time.Since(q.since); left > 0 {
+				timer.Reset(left)
+				continue
+			}
+			q.hung.Store(true)
+			w.hung = q
+			w.tellOf(q, devices.EventHung, "asked for %s %s ago", q.what, time.Since(q.since).Round(time.Millisecond))
+			if w.worker.asked.Load() != q { // it moved on before it was marked
+				w.answered()
+				timer.Reset(w.options.HangAfter)
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// answered tells that the question that hung was answered.
+func (w *watch) answered() {
+	if w.hung == nil {
+		return
+	}
+	w.tellOf(w.hung, devices.EventAnswered, "asked for %s %s ago", w.hung.what, time.Since(w.hung.since).Round(time.Millisecond))
+	w.hung = nil
+}
+
+// tellOf tells an event about a question. Of a card that the caller does not
+// know yet, it is about the driver.
+func (w *watch) tellOf(q *question, kind devices.EventKind, format string, args ...any) {
+	uuid := q.uuid
+	if !w.tracker.knows(uuid) {
+		uuid = ""
+	}
+	w.tell(devices.Change{Events: []devices.Event{{UUID: uuid, Kind: kind, Detail: fmt.Sprintf(format, args...)}}})
+}
+
+// leave ends the worker, or leaves it behind with the call that it is stuck in.
+func (w *watch) leave() {
+	close(w.worker.jobs)
+	grace := time.NewTimer(leaveAfter)
+	defer grace.Stop()
+	if w.hung != nil {
+		grace.Reset(0)
+	}
+	select {
+	case <-w.worker.ended:
+	case <-grace.C:
+		w.session.source.watching.CompareAndSwap(watched, leftBehind)
+	}
+}
+
+// rest waits; false means that ctx has ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

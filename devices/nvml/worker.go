@@ -1,0 +1,59 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// worker makes a watch's calls into the library, one after the other on a
+// goroutine of its own, so that a call that never returns holds up nothing but
+// the worker. Jobs are given by one goroutine.
+type worker struct {
+	source *Source
+	jobs   chan func()
+	ended  chan struct{} // closed once the last job and the cleaning up are done
+	asked  atomic.Pointer[question]
+	moved  chan struct{} // capacity 1: a question that hung was answered
+}
+
+// question is what a job is asking the library.
+type question struct {
+	what, uuid string // uuid is "" for the driver as a whole
+	since      time.Time
+	hung       atomic.Bool // the watch has told it as hung
+}
+
+// startWorker runs a worker until its jobs are closed. cleanUp is its last job.
+func startWorker(s *Source, cleanUp func()) *worker {
+	w := &worker{source: s, jobs: make(chan func()), ended: make(chan struct{}), moved: make(chan struct{}, 1)}
+	w.asked.Store(&question{})
+	go func() {
+		defer close(w.ended)
+		for job := range w.jobs {
+			w.do(job)
+		}
+		w.do(cleanUp)
+		s.endWatch()
+	}()
+	return w
+}
+
+// do runs a job with the library to itself.
+func (w *worker) do(job func()) {
+	w.source.mu.Lock()
+	defer w.source.mu.Unlock()
+	job()
+}
+
+// asking notes, from within a job, what the next calls ask.
+func (w *worker) asking(what, uuid string) {
+	before := w.asked.Swap(&question{what: what, uuid: uuid, since: time.Now()})
+	if before.hung.Load() {
+		select {
+		case w.moved <- struct{}{}:
+		default:
+		}
+	}
+}
