@@ -12,36 +12,69 @@ const unlimited = maxDomains + 1
 
 // search is one question to a host: its inputs, gathered and checked once.
 type search struct {
-	h   *Host
-	f   *Free
-	req resource.Request
-	amounts
-	usable   uint64 // devices that may be chosen for req
-	idle     uint64 // healthy devices that are wholly free
-	limit    int    // most nodes the policy allows, or unlimited
+	h        *Host
+	f        *Free
+	req      resource.Request
+	want     amount  // of all domains together
+	have     amounts // what is free
+	only     uint64  // devices that are looked at
+	usable   uint64  // devices that may be chosen for req
+	idle     uint64  // healthy devices that are wholly free
+	spare    uint64  // these, and healthy devices with free MIG instances
+	limit    int     // most nodes the policy allows, or unlimited
 	required devices.Link
+	mig      partitioned
 	spans    [256]spanMemo // answers of spanOf, see there
 }
 
-// amounts is the CPU and memory of each domain.
-type amounts struct {
-	cpu    [maxDomains]resource.Millicores
-	memory [maxDomains]resource.Bytes
+// everyDevice is the set of all devices of any host.
+const everyDevice = ^uint64(0)
+
+// amount is what a request wants of its nodes, or a node has of that.
+type amount struct {
+	cpu    resource.Millicores
+	cores  int
+	memory resource.Bytes
+	pages  resource.Bytes // in huge pages of the size asked for
 }
 
-// Assign chooses the devices, CPUs and memory for req out of what is free, as
-// the package comment tells, and reports whether there are any. It fills dst,
+// amounts is what each domain has.
+type amounts [maxDomains]amount
+
+func (a *amount) add(b *amount) {
+	a.cpu += b.cpu
+	a.cores += b.cores
+	a.memory += b.memory
+	a.pages += b.pages
+}
+
+func (a *amount) sub(b *amount) {
+	a.cpu -= b.cpu
+	a.cores -= b.cores
+	a.memory -= b.memory
+	a.pages -= b.pages
+}
+
+// covers reports whether a has all of b.
+func (a *amount) covers(b *amount) bool {
+	return a.cpu >= b.cpu && a.cores >= b.cores && a.memory >= b.memory && a.pages >= b.pages
+}
+
+// Assign chooses the devices, CPUs, memory and huge pages for req out of what
+// is free, as the package comment tells, and reports whether there are any. It fills dst,
 // whose slices it reuses; on false dst is empty. f is not changed. In the
 // steady state nothing is allocated on the heap.
 func (h *Host) Assign(f *Free, req resource.Request, dst *resource.Assignment) bool {
-	clearAssignment(dst)
+	dst.Reset()
 	var s search
-	if !s.start(h, f, &req) {
+	if !s.start(h, f, &req, everyDevice) {
 		return false
 	}
 	var gpus uint64
 	ok := true
 	switch {
+	case req.MIG > 0:
+		gpus, ok = s.chooseMIG()
 	case req.GPUShare > 0:
 		gpus, ok = s.chooseShared()
 	case req.GPUs == 0:
@@ -54,22 +87,33 @@ func (h *Host) Assign(f *Free, req resource.Request, dst *resource.Assignment) b
 }
 
 // Pinned is Assign with the devices given: exactly gpus, as many as req asks
-// for (one for a share). It reports false where they are not free, do not
-// satisfy req or are listed twice.
+// for (one for a share). For MIG instances they are the devices that these come
+// from, at least one from each. It reports false where they are not free, do
+// not satisfy req or are listed twice.
 func (h *Host) Pinned(f *Free, req resource.Request, gpus []int, dst *resource.Assignment) bool {
-	clearAssignment(dst)
-	var s search
-	if !s.start(h, f, &req) {
-		return false
-	}
+	dst.Reset()
+	h.own(f)
 	set, ok := h.setOf(gpus)
-	if !ok || len(gpus) != wanted(&req) || set&^s.usable != 0 || !h.connected(set, s.required) {
-		return false
-	}
-	return s.finish(set, dst)
+	return ok && h.pinned(f, &req, set, dst)
 }
 
-// wanted is the number of devices that req touches.
+// pinned is Pinned for a set of devices that exist.
+func (h *Host) pinned(f *Free, req *resource.Request, set uint64, dst *resource.Assignment) bool {
+	var s search
+	return s.start(h, f, req, set) && set == s.usable && pinnable(req, set) && h.connected(set, s.required) && s.finish(set, dst)
+}
+
+// pinnable reports whether a request can touch exactly the devices of a set.
+func pinnable(req *resource.Request, set uint64) bool {
+	n := bits.OnesCount64(set)
+	if req.MIG > 0 {
+		return n >= 1 && n <= req.MIG
+	}
+	return n == wanted(req)
+}
+
+// wanted is the number of devices that req takes whole or in part, 0 for MIG
+// instances.
 func wanted(req *resource.Request) int {
 	if req.GPUShare > 0 {
 		return 1
@@ -103,34 +147,36 @@ func (h *Host) connected(set uint64, required devices.Link) bool {
 	return true
 }
 
-func clearAssignment(dst *resource.Assignment) {
-	dst.CPUs, dst.Memory, dst.GPUs = dst.CPUs[:0], dst.Memory[:0], dst.GPUs[:0]
-}
-
-// start gathers what is free and reports whether req is valid and there is
-// enough of each resource by itself.
-func (s *search) start(h *Host, f *Free, req *resource.Request) bool {
+// start gathers what is free, of the devices in only, and reports whether req
+// is valid and there is enough of each resource by itself.
+func (s *search) start(h *Host, f *Free, req *resource.Request, only uint64) bool {
 	h.own(f)
 	if req.Validate() != nil {
 		return false
 	}
-	s.h, s.f, s.req = h, f, *req
-	var cpu resource.Millicores
-	var memory resource.Bytes
-	for i := range h.domains {
-		s.cpu[i] = f.domainMilli[i]
-		cpu += s.cpu[i]
-		if n := h.domains[i].node; n >= 0 {
-			s.memory[i] = f.Memory[n]
-			memory += s.memory[i]
-		}
+	s.h, s.f, s.req, s.only = h, f, *req, only
+	s.want = amount{cpu: req.CPU, cores: req.Cores, memory: req.Memory, pages: req.Hugepages}
+	size := -1
+	if req.Hugepages > 0 {
+		size = h.pages.size(req.HugepageSize)
 	}
-	if cpu < req.CPU || memory < req.Memory {
+	var sum amount
+	for i := range h.domains {
+		have := &s.have[i]
+		have.cpu, have.cores = f.domainMilli[i], int(f.domainCores[i])
+		if n := h.domains[i].node; n >= 0 {
+			have.memory = f.Memory[n]
+			if size >= 0 {
+				have.pages = f.Hugepages[n*len(h.pages.sizes)+size]
+			}
+		}
+		sum.add(have)
+	}
+	if !sum.covers(&s.want) {
 		return false
 	}
 	s.required = requiredLink(req.Link)
-	s.gatherGPUs()
-	if bits.OnesCount64(s.usable) < wanted(req) {
+	if !s.gatherGPUs() {
 		return false
 	}
 	switch req.NUMA {
@@ -144,8 +190,9 @@ func (s *search) start(h *Host, f *Free, req *resource.Request) bool {
 	return true
 }
 
-// gatherGPUs finds the devices that are idle and those usable for the request.
-func (s *search) gatherGPUs() {
+// gatherGPUs finds the devices that are idle and those usable for the request,
+// and reports whether these are enough.
+func (s *search) gatherGPUs() bool {
 	least := resource.WholeDevice
 	if s.req.GPUShare > 0 {
 		least = s.req.GPUShare
@@ -159,8 +206,18 @@ func (s *search) gatherGPUs() {
 		}
 	}
 	s.idle &^= s.f.Unhealthy
-	s.usable &^= s.f.Unhealthy
-	s.usable &= s.h.matching(&s.req)
+	s.spare = s.idle
+	for rest := s.h.partitions.devices &^ s.f.Unhealthy; rest != 0; rest &= rest - 1 {
+		if i := bits.TrailingZeros64(rest); s.f.MIG[i] != 0 {
+			s.spare |= 1 << i
+		}
+	}
+	if s.req.MIG > 0 {
+		s.usable = 0
+		return s.gatherMIG() >= s.req.MIG
+	}
+	s.usable &= s.only &^ s.f.Unhealthy & s.h.matching(&s.req)
+	return bits.OnesCount64(s.usable) >= wanted(&s.req)
 }
 
 // matching returns the devices of the model and memory asked for, whatever is
@@ -192,8 +249,8 @@ func requiredLink(l resource.LinkRequirement) devices.Link {
 	}
 }
 
-// finish chooses nodes, CPUs and memory for the devices chosen and writes the
-// assignment, unless the policy allows no such nodes.
+// finish chooses nodes, CPUs, memory and huge pages for the devices chosen and
+// writes the assignment, unless the policy allows no such nodes.
 func (s *search) finish(gpus uint64, dst *resource.Assignment) bool {
 	nodes, ok := s.chooseNodes(s.h.domainsOf(gpus))
 	if !ok || bits.OnesCount64(nodes) > s.limit {
@@ -202,7 +259,13 @@ func (s *search) finish(gpus uint64, dst *resource.Assignment) bool {
 	var list [maxDomains]int8
 	order, near := s.orderNodes(nodes, gpus, list[:0])
 	s.pickCPUs(order, near, dst)
+	s.pickCores(order, near, dst)
 	s.pickMemory(order, dst)
+	s.pickPages(order, dst)
+	if s.req.MIG > 0 {
+		s.pickMIG(gpus, dst)
+		return true
+	}
 	milli := resource.WholeDevice
 	if s.req.GPUShare > 0 {
 		milli = s.req.GPUShare
@@ -212,33 +275,4 @@ func (s *search) finish(gpus uint64, dst *resource.Assignment) bool {
 		dst.GPUs = append(dst.GPUs, resource.GPUGrant{Index: i, UUID: s.h.inventory.Devices[i].UUID, Milli: milli})
 	}
 	return true
-}
-
-// pickMemory takes the memory from the first node that has all of it, else
-// from the nodes with the most free.
-func (s *search) pickMemory(order []int8, dst *resource.Assignment) {
-	left := s.req.Memory
-	var take [maxDomains]resource.Bytes
-	for _, d := range order {
-		if s.memory[d] >= left {
-			take[d], left = left, 0
-			break
-		}
-	}
-	for left > 0 {
-		most := order[0]
-		for _, d := range order {
-			if take[d] == 0 && (take[most] > 0 || s.memory[d] > s.memory[most]) {
-				most = d
-			}
-		}
-		take[most] = min(left, s.memory[most])
-		left -= take[most]
-	}
-	for d, bytes := range take[:len(s.h.domains)] {
-		if bytes > 0 {
-			node := s.h.topology.Nodes[s.h.domains[d].node].ID
-			dst.Memory = append(dst.Memory, resource.MemoryGrant{Node: node, Bytes: bytes})
-		}
-	}
 }

@@ -46,8 +46,14 @@ func workloads() []workload {
 	}
 	twoNodes := dgx()
 	twoNodes.gpuNodes = []int{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}
+	for _, k := range []int{1, 2, 4, 8} {
+		req := resource.Request{GPUs: k, Cores: 8 * k, Memory: resource.Bytes(k) * 64 * gib}
+		all = append(all, workload{name: fmt.Sprintf("%d-of-8-with-cores", k), host: dgx(), req: req})
+	}
+	all = append(all, partitionedWorkloads()...)
 	// Every second thread is held, as after many requests for one CPU.
 	return append(all,
+		workload{name: "cores-only-16", host: withPages(dgx()), req: resource.Request{Cores: 16, Memory: gib, Hugepages: gib, HugepageSize: 2 << 20}},
 		workload{name: "4-of-8-on-split-cores", host: dgx(), req: resource.Request{GPUs: 4, CPU: 48500, Memory: gib}, held: wholeCPUs("128-255")},
 		workload{name: "8-of-16-on-two-nodes", host: twoNodes, req: resource.Request{GPUs: 8, CPU: 32000, Memory: 128 * gib}},
 		workload{name: "8-of-16-restricted", host: sixteen(switched), req: restricted},
@@ -55,6 +61,40 @@ func workloads() []workload {
 		workload{name: "cpu-only-half-a-core", host: dgx(), req: resource.Request{CPU: 500, Memory: gib}},
 		workload{name: "cpu-only-64", host: dgx(), req: resource.Request{CPU: 64000, Memory: gib}},
 		workload{name: "8-of-32-islands", host: wide, req: resource.Request{GPUs: 8, CPU: 32000, Memory: gib}})
+}
+
+// partitionedWorkloads ask for MIG instances of 8 and of 16 devices: of devices
+// that are all alike, and of devices that all differ, the hardest to search.
+func partitionedWorkloads() []workload {
+	alike, uneven := withPages(dgx()), sixteen(switched)
+	wide := shape{nodes: 4, cores: 32, threads: 2, memory: 256 * gib, link: switched}
+	alike.mig, uneven.mig, wide.mig = map[int][]string{}, map[int][]string{}, map[int][]string{}
+	var held resource.Assignment
+	for g := range 8 {
+		alike.mig[g] = seven
+	}
+	for g := range 16 {
+		uneven.mig[g] = append(append([]string{}, seven...), []string{"2g.20gb", "3g.40gb", "4g.40gb"}[:g%4]...)
+		for k := range g * 5 % 7 {
+			held.MIG = append(held.MIG, resource.MIGGrant{GPU: g, Instance: k, UUID: fmt.Sprintf("MIG-%d-%d", g, k), Profile: "1g.10gb"})
+		}
+	}
+	for g := range 32 {
+		wide.gpuNodes = append(wide.gpuNodes, g/8)
+		wide.mig[g] = seven
+	}
+	var all []workload
+	for _, k := range []int{1, 7, 28} {
+		req := resource.Request{MIG: k, MIGProfile: "1g.10gb", Cores: k, Memory: gib, Hugepages: gib, HugepageSize: 2 << 20}
+		all = append(all, workload{name: fmt.Sprintf("%d-mig-of-8", k), host: alike, req: req})
+	}
+	for _, k := range []int{3, 17, 31} {
+		req := resource.Request{MIG: k, MIGProfile: "1g.10gb", CPU: 1000, Memory: gib}
+		all = append(all, workload{name: fmt.Sprintf("%d-mig-of-uneven-16", k), host: uneven, req: req, held: held})
+		req.NUMA = resource.NUMANone
+		all = append(all, workload{name: fmt.Sprintf("%d-mig-of-uneven-16-no-policy", k), host: uneven, req: req, held: held})
+	}
+	return append(all, workload{name: "20-mig-of-32", host: wide, req: resource.Request{MIG: 20, MIGProfile: "1g.10gb", CPU: 1000}})
 }
 
 func BenchmarkAssign(b *testing.B) {
@@ -132,4 +172,10 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withPages gives every node a pool of huge pages.
+func withPages(s shape) shape {
+	s.pages = map[int]int64{2048: 1 << 16}
+	return s
 }

@@ -17,7 +17,7 @@ func (s *search) pickCPUs(order []int8, near int, dst *resource.Assignment) {
 	need := int32(s.req.CPU / resource.WholeCPU)
 	rest := s.req.CPU % resource.WholeCPU
 	for i, d := range order[:near] {
-		if s.cpu[d] >= s.req.CPU && s.f.domainWhole[d] >= need {
+		if s.have[d].cpu >= s.req.CPU && s.f.domainWhole[d] >= need {
 			order = order[i : i+1]
 			break
 		}

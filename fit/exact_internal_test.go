@@ -65,7 +65,7 @@ func TestGrownSetsAreAsWellLinkedAsTheExact(t *testing.T) {
 			Link: resource.LinkRequirement(rapid.IntRange(0, 2).Draw(t, "link")),
 		}
 		var s search
-		if !s.start(h, f, &req) {
+		if !s.start(h, f, &req, everyDevice) {
 			return
 		}
 		exact, exactOK := s.chooseExact()

@@ -10,13 +10,14 @@ import (
 
 // Explain returns why Assign says no, each binding constraint with its
 // numbers; it is empty exactly where Assign succeeds. The detail of a NUMA
-// refusal lists at most maxListed nodes.
+// refusal lists at most maxListed nodes, that of an unknown MIG profile at most
+// maxListed profiles.
 func (h *Host) Explain(f *Free, req resource.Request) []resource.Reason {
 	var a resource.Assignment
 	if h.Assign(f, req, &a) {
 		return nil
 	}
-	return h.explain(f, &req, "")
+	return h.explain(f, &req, pin{set: everyDevice})
 }
 
 // ExplainPinned is Explain for Pinned.
@@ -28,67 +29,137 @@ func (h *Host) ExplainPinned(f *Free, req resource.Request, gpus []int) []resour
 	invalid := func(format string, args ...any) []resource.Reason {
 		return []resource.Reason{{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf(format, args...)}}
 	}
-	if req.Validate() == nil {
-		set, ok := h.setOf(gpus)
-		if !ok {
-			return invalid("pinned GPUs %v: want distinct indices below %d", gpus, len(h.inventory.Devices))
-		}
-		if len(gpus) != wanted(&req) {
-			return invalid("pinned GPUs %v: the request wants %d", gpus, wanted(&req))
-		}
-		// Hide all other devices: then the question is Explain's.
-		only := f.Clone()
-		only.Unhealthy |= ^set
-		return h.explain(only, &req, fmt.Sprintf("pinned to GPUs %v", gpus))
+	set, ok := h.setOf(gpus)
+	switch {
+	case req.Validate() != nil:
+	case !ok:
+		return invalid("pinned GPUs %v: want distinct indices below %d", gpus, len(h.inventory.Devices))
+	case !pinnable(&req, set) && req.MIG > 0:
+		return invalid("pinned GPUs %v: the request wants %d MIG instances, at least one from each", gpus, req.MIG)
+	case !pinnable(&req, set):
+		return invalid("pinned GPUs %v: the request wants %d", gpus, wanted(&req))
 	}
-	return h.explain(f, &req, "")
+	return h.explain(f, &req, pin{set: set, text: fmt.Sprintf("pinned to GPUs %v", gpus)})
 }
 
-// maxListed bounds the nodes that a detail lists.
+// maxListed bounds the nodes and profiles that a detail lists.
 const maxListed = 8
 
-// explain finds the reasons of a refusal that has happened. pinned tells of
-// devices hidden as unhealthy, "" for none.
-func (h *Host) explain(f *Free, req *resource.Request, pinned string) []resource.Reason {
+// pin is the devices that a question is about; text is "" for all of them.
+type pin struct {
+	set  uint64
+	text string
+}
+
+// join puts the pin before a detail.
+func (p pin) join(detail string) string {
+	if p.text == "" {
+		return detail
+	}
+	return p.text + ": " + detail
+}
+
+// explain finds the reasons of a refusal that has happened.
+func (h *Host) explain(f *Free, req *resource.Request, p pin) []resource.Reason {
 	if err := req.Validate(); err != nil {
 		return []resource.Reason{{Code: resource.ReasonInvalidRequest, Detail: err.Error()}}
 	}
+	reasons := h.explainAmounts(f, req)
+	if req.MIG > 0 {
+		reasons = append(reasons, h.explainMIG(f, req, p)...)
+	} else {
+		reasons = append(reasons, h.explainGPUs(f, req, p)...)
+	}
+	if len(reasons) > 0 {
+		return reasons
+	}
+	return []resource.Reason{h.explainNUMA(f, req, p)}
+}
+
+// explainAmounts finds what of CPUs, memory and huge pages is short on the
+// host as a whole.
+func (h *Host) explainAmounts(f *Free, req *resource.Request) []resource.Reason {
+	var cpu, memory int64
+	for d, milli := range f.domainMilli {
+		cpu += int64(milli)
+		if n := h.domains[d].node; n >= 0 {
+			memory += int64(f.Memory[n])
+		}
+	}
 	var reasons []resource.Reason
-	free := h.FreeVector(f)
-	for _, r := range []resource.Reason{
-		{Resource: resource.CPU, Want: int64(req.CPU), Have: free[resource.CPU]},
-		{Resource: resource.Memory, Want: int64(req.Memory), Have: free[resource.Memory]},
-	} {
+	short := func(r resource.Reason) {
 		if r.Have < r.Want {
-			r.Code = resource.ReasonInsufficient
 			reasons = append(reasons, r)
 		}
 	}
-	gpuReasons := h.explainGPUs(f, req, pinned)
-	if reasons = append(reasons, gpuReasons...); len(reasons) > 0 {
-		return reasons
+	short(resource.Reason{Code: resource.ReasonInsufficient, Resource: resource.CPU, Want: int64(req.CPU), Have: cpu})
+	short(h.explainCores(f, req, resource.Millicores(cpu)))
+	short(resource.Reason{Code: resource.ReasonInsufficient, Resource: resource.Memory, Want: int64(req.Memory), Have: memory})
+	if req.Hugepages > 0 {
+		short(h.explainPages(f, req))
 	}
-	return []resource.Reason{h.explainNUMA(f, req, pinned)}
+	return reasons
+}
+
+// explainCores tells how many whole cores are free; cpu is what is free in
+// all.
+func (h *Host) explainCores(f *Free, req *resource.Request, cpu resource.Millicores) resource.Reason {
+	r := resource.Reason{
+		Code: resource.ReasonInsufficient, Resource: resource.Cores, Want: int64(req.Cores), Have: int64(h.FreeCores(f)),
+	}
+	whole, threads := 0, int32(0)
+	for i := range h.cores {
+		if c := &h.cores[i]; c.whole() {
+			whole++
+			threads = max(threads, c.full)
+		}
+	}
+	r.Detail = fmt.Sprintf("%d of the host's %d whole cores are free", r.Have, whole)
+	if whole >= req.Cores && cpu >= resource.Millicores(req.Cores)*resource.Millicores(threads)*resource.WholeCPU {
+		r.Code = resource.ReasonFragmented
+		r.Detail = fmt.Sprintf("%d millicores are free in all, partly in cores that others use; %s", cpu, r.Detail)
+	}
+	return r
+}
+
+// explainPages tells what is free in huge pages of the size asked for.
+func (h *Host) explainPages(f *Free, req *resource.Request) resource.Reason {
+	r := resource.Reason{
+		Code: resource.ReasonInsufficient, Resource: resource.Hugepages(req.HugepageSize),
+		Want: int64(req.Hugepages), Have: int64(h.FreeHugepages(f, req.HugepageSize)),
+	}
+	switch {
+	case h.pages.size(req.HugepageSize) >= 0:
+	case len(h.pages.sizes) == 0:
+		r.Detail = "this host has no huge pages"
+	default:
+		var sizes []string
+		for _, size := range h.pages.sizes {
+			sizes = append(sizes, resource.FormatBytes(size))
+		}
+		r.Detail = "this host has huge pages of " + strings.Join(sizes, ", ")
+	}
+	return r
 }
 
 // explainGPUs finds why there are not enough devices, or none so connected.
-func (h *Host) explainGPUs(f *Free, req *resource.Request, pinned string) []resource.Reason {
+func (h *Host) explainGPUs(f *Free, req *resource.Request, p pin) []resource.Reason {
 	want := wanted(req)
 	var s search
-	s.h, s.f, s.req, s.required = h, f, *req, requiredLink(req.Link)
-	s.gatherGPUs()
+	s.h, s.f, s.req, s.required, s.only = h, f, *req, requiredLink(req.Link), p.set
+	enough := s.gatherGPUs()
 	usable := bits.OnesCount64(s.usable)
-	if usable >= want {
+	if enough {
 		if h.linked(req, s.required, s.usable) {
 			return nil
 		}
 		detail := fmt.Sprintf("%d GPUs with every pair connected by %s: %d are free, but no such %d", want, req.Link, usable, want)
 		return []resource.Reason{{
 			Code: resource.ReasonLink, Resource: resource.GPU, Want: int64(req.GPUMilli()),
-			Have: int64(h.bestLinked(&s)) * int64(resource.WholeDevice), Detail: join(pinned, detail),
+			Have: int64(h.bestLinked(&s)) * int64(resource.WholeDevice), Detail: p.join(detail),
 		}}
 	}
-	matching := h.matching(req)
+	matching := h.matching(req) & p.set
 	healthy := matching &^ f.Unhealthy
 	r := resource.Reason{
 		Code: resource.ReasonInsufficient, Resource: resource.GPU, Want: int64(req.GPUMilli()),
@@ -106,22 +177,27 @@ func (h *Host) explainGPUs(f *Free, req *resource.Request, pinned string) []reso
 	total := len(h.inventory.Devices)
 	r.Detail = fmt.Sprintf("%d of %d GPUs match and are healthy, %d of them can take this request", bits.OnesCount64(healthy), total, usable)
 	switch {
-	case bits.OnesCount64(matching) < want && matching != h.whole:
+	case bits.OnesCount64(matching) < want && matching != h.whole&p.set:
 		r.Code = resource.ReasonModel
-		r.Detail = fmt.Sprintf("%d of %d GPUs are of model %q with at least %s", bits.OnesCount64(matching), total, req.GPUModel, resource.FormatBytes(req.GPUMemory))
+		r.Detail = fmt.Sprintf("%d of %d GPUs are %s", bits.OnesCount64(matching), total, constraint(req))
 		r.Have = int64(bits.OnesCount64(matching)) * int64(resource.WholeDevice)
 	case milli >= req.GPUMilli():
 		r.Code = resource.ReasonFragmented
 		r.Detail = fmt.Sprintf("%d milli are free in all, in parts of devices", milli)
-	case pinned == "" && bits.OnesCount64(s.idleIfHealthy()&matching) >= want:
+	case bits.OnesCount64(s.idleIfHealthy()&matching) >= want:
 		r.Code = resource.ReasonUnhealthy
 		r.Detail = fmt.Sprintf("%d matching GPUs are unhealthy", bits.OnesCount64(matching&f.Unhealthy))
 	}
 	if mig := total - bits.OnesCount64(h.whole); mig > 0 {
 		r.Detail += fmt.Sprintf("; %d in MIG mode", mig)
 	}
-	r.Detail = join(pinned, r.Detail)
+	r.Detail = p.join(r.Detail)
 	return []resource.Reason{r}
+}
+
+// constraint says what a request wants its devices to be.
+func constraint(req *resource.Request) string {
+	return fmt.Sprintf("of model %q with at least %s", req.GPUModel, resource.FormatBytes(req.GPUMemory))
 }
 
 // idleIfHealthy returns the devices that have enough free, whatever their
@@ -149,55 +225,4 @@ func (h *Host) bestLinked(s *search) int {
 		}
 	}
 	return 0
-}
-
-// explainNUMA tells what a request that fits the host as a whole finds on its
-// nodes.
-func (h *Host) explainNUMA(f *Free, req *resource.Request, pinned string) resource.Reason {
-	var s search
-	s.start(h, f, req)
-	relaxed := *req
-	relaxed.NUMA = resource.NUMABestEffort
-	var a resource.Assignment
-	needs := "more"
-	if h.Assign(f, relaxed, &a) {
-		needs = fmt.Sprint(bits.OnesCount64(h.touched(a)))
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "policy %s allows %d nodes, what is free needs %s", req.NUMA, s.limit, needs)
-	for i, d := range h.domains {
-		if i == maxListed {
-			fmt.Fprintf(&b, "; and %d more nodes", len(h.domains)-maxListed)
-			break
-		}
-		name := "no node"
-		if d.node >= 0 {
-			name = fmt.Sprintf("node %d", h.topology.Nodes[d.node].ID)
-		}
-		fmt.Fprintf(&b, "; %s has %s cpu, %s memory, %d GPUs free", name, resource.FormatAmount(resource.CPU, int64(s.cpu[i])),
-			resource.FormatBytes(s.memory[i]), bits.OnesCount64(s.usable&h.domainGPUs[i]))
-	}
-	return resource.Reason{Code: resource.ReasonNUMA, Detail: join(pinned, b.String())}
-}
-
-// touched returns the domains of an assignment.
-func (h *Host) touched(a resource.Assignment) uint64 {
-	var gpus, set uint64
-	for _, g := range a.GPUs {
-		gpus |= 1 << g.Index
-	}
-	for _, c := range a.CPUs {
-		set |= 1 << h.cores[h.coreOf[h.position[c.ID]]].domain
-	}
-	for _, m := range a.Memory {
-		set |= 1 << h.domainOf[h.topology.NodeIndex(m.Node)]
-	}
-	return set | h.domainsOf(gpus)
-}
-
-func join(prefix, detail string) string {
-	if prefix == "" {
-		return detail
-	}
-	return prefix + ": " + detail
 }

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,27 +12,38 @@ import (
 // Host.NewFree, for the zero value is of no host. Amounts change through
 // Host.Take and Host.Give alone, while Unhealthy may be set at will.
 //
-// Invariant (verified by Host.Check): every amount is within 0..full;
-// domainMilli and domainWhole are the millicores and the count of wholly free
-// CPUs per domain; coreWhole and groupWhole count wholly free CPUs per core
-// and L3 group; groupIntact counts the CPUs of cores all of whose threads are
-// wholly free. Between calls the scratch fields are all zero.
+// Invariant (verified by Host.Check): every amount is within 0..full, that of
+// huge pages a multiple of their size; domainMilli and domainWhole are the
+// millicores and the count of wholly free CPUs per domain; coreWhole and
+// groupWhole count wholly free CPUs per core and L3 group; domainCores and
+// groupCores count intact cores, all of whose threads are wholly free, and
+// groupIntact counts the CPUs of these. Between calls the scratch fields are
+// all zero.
 type Free struct {
 	// CPU is by position in Topology.CPUs; 0 where not usable or reserved.
 	CPU []resource.Millicores
-	// Memory is by position in Topology.Nodes; 0 for memory-only nodes.
+	// Memory is ordinary memory by position in Topology.Nodes; 0 for memory-only
+	// nodes.
 	Memory []resource.Bytes
+	// Hugepages is memory in free huge pages: for each position in
+	// Topology.Nodes one amount for each of Host.PageSizes, in their order.
+	Hugepages []resource.Bytes
 	// GPU is by device index; 0 for devices in MIG mode.
 	GPU []resource.Milli
+	// MIG has, by device index, bit i set where instance i is free; 0 for
+	// devices that are not in MIG mode.
+	MIG []uint16
 	// Unhealthy has bit i set where device i takes no new work. What it holds
 	// already may still be taken and given back.
 	Unhealthy uint64
 
 	domainMilli []resource.Millicores
 	domainWhole []int32
+	domainCores []int32
 	coreWhole   []int32
 	groupWhole  []int32
 	groupIntact []int32
+	groupCores  []int32
 
 	scratch scratch
 }
@@ -51,12 +63,16 @@ func (h *Host) NewFree() *Free {
 	f := &Free{
 		CPU:         make([]resource.Millicores, len(h.topology.CPUs)),
 		Memory:      slices.Clone(h.fullMemory),
+		Hugepages:   slices.Clone(h.pages.full),
 		GPU:         make([]resource.Milli, len(h.inventory.Devices)),
+		MIG:         slices.Clone(h.partitions.full),
 		domainMilli: make([]resource.Millicores, len(h.domains)),
 		domainWhole: make([]int32, len(h.domains)),
+		domainCores: make([]int32, len(h.domains)),
 		coreWhole:   make([]int32, len(h.cores)),
 		groupWhole:  make([]int32, len(h.groups)),
 		groupIntact: make([]int32, len(h.groups)),
+		groupCores:  make([]int32, len(h.groups)),
 	}
 	f.scratch = newScratch(f)
 	for i, d := range h.inventory.Devices {
@@ -103,12 +119,16 @@ func (h *Host) setCPU(f *Free, position int32, now resource.Millicores) {
 	}
 	if f.coreWhole[at] == c.full {
 		f.groupIntact[c.group] -= c.full
+		f.groupCores[c.group]--
+		f.domainCores[c.domain]--
 	}
 	f.coreWhole[at] += change
 	f.groupWhole[c.group] += change
 	f.domainWhole[c.domain] += change
 	if f.coreWhole[at] == c.full {
 		f.groupIntact[c.group] += c.full
+		f.groupCores[c.group]++
+		f.domainCores[c.domain]++
 	}
 }
 
@@ -124,35 +144,41 @@ func (f *Free) Clone() *Free {
 func (f *Free) CopyFrom(src *Free) {
 	f.CPU = append(f.CPU[:0], src.CPU...)
 	f.Memory = append(f.Memory[:0], src.Memory...)
+	f.Hugepages = append(f.Hugepages[:0], src.Hugepages...)
 	f.GPU = append(f.GPU[:0], src.GPU...)
+	f.MIG = append(f.MIG[:0], src.MIG...)
 	f.Unhealthy = src.Unhealthy
 	f.domainMilli = append(f.domainMilli[:0], src.domainMilli...)
 	f.domainWhole = append(f.domainWhole[:0], src.domainWhole...)
+	f.domainCores = append(f.domainCores[:0], src.domainCores...)
 	f.coreWhole = append(f.coreWhole[:0], src.coreWhole...)
 	f.groupWhole = append(f.groupWhole[:0], src.groupWhole...)
 	f.groupIntact = append(f.groupIntact[:0], src.groupIntact...)
+	f.groupCores = append(f.groupCores[:0], src.groupCores...)
 	if len(f.scratch.amount) != len(f.CPU) || len(f.scratch.coreTaken) != len(f.coreWhole) || len(f.scratch.groupTaken) != len(f.groupWhole) {
 		f.scratch = newScratch(f)
 	}
 }
 
-// FreeVector returns the sums of what may still be handed out. Unhealthy
-// devices do not count.
+// FreeVector returns the sums of what may still be handed out, by the names of
+// Allocatable. Unhealthy devices and their instances do not count.
 func (h *Host) FreeVector(f *Free) resource.Vector {
 	h.own(f)
-	var cpu, memory, gpu int64
+	v := resource.Vector{}
 	for _, m := range f.domainMilli {
-		cpu += int64(m)
+		count(v, resource.CPU, int64(m))
 	}
 	for _, m := range f.Memory {
-		memory += int64(m)
+		count(v, resource.Memory, int64(m))
 	}
 	for i, m := range f.GPU {
 		if f.Unhealthy&(1<<i) == 0 {
-			gpu += int64(m)
+			count(v, resource.GPU, int64(m))
 		}
 	}
-	return vector(cpu, memory, gpu)
+	h.pages.count(v, f.Hugepages)
+	h.partitions.count(v, f.MIG, f.Unhealthy)
+	return v
 }
 
 // FreeCPU returns the millicores free on the node at the given position in
@@ -169,15 +195,19 @@ func (h *Host) FreeCPU(f *Free, node int) resource.Millicores {
 // in Topology.Nodes all of whose threads are wholly free.
 func (h *Host) WholeFreeCores(f *Free, node int) int {
 	h.own(f)
-	if h.domainOf[node] < 0 {
-		return 0
+	if d := h.domainOf[node]; d >= 0 {
+		return int(f.domainCores[d])
 	}
+	return 0
+}
+
+// FreeCores counts the physical cores of the host all of whose threads are
+// wholly free: the most that a request for whole cores can get.
+func (h *Host) FreeCores(f *Free) int {
+	h.own(f)
 	n := 0
-	cores := h.domains[h.domainOf[node]].cores
-	for at := cores.from; at < cores.to; at++ {
-		if f.coreWhole[at] == h.cores[at].full {
-			n++
-		}
+	for _, cores := range f.domainCores {
+		n += int(cores)
 	}
 	return n
 }
@@ -186,6 +216,7 @@ func (h *Host) WholeFreeCores(f *Free, node int) int {
 // zero value.
 func (h *Host) own(f *Free) {
 	if len(f.CPU) != len(h.topology.CPUs) || len(f.Memory) != len(h.fullMemory) || len(f.GPU) != len(h.inventory.Devices) ||
+		len(f.Hugepages) != len(h.pages.full) || len(f.MIG) != len(f.GPU) ||
 		len(f.coreWhole) != len(h.cores) || len(f.groupWhole) != len(h.groups) || len(f.domainMilli) != len(h.domains) {
 		panic(fmt.Sprintf("fit: Free of %d CPUs, %d nodes, %d GPUs used on a host of %d, %d, %d",
 			len(f.CPU), len(f.Memory), len(f.GPU), len(h.topology.CPUs), len(h.fullMemory), len(h.inventory.Devices)))
@@ -211,6 +242,9 @@ func (h *Host) Check(f *Free) error {
 			return fmt.Errorf("fit: GPU %d has %d milli free of %d", i, m, want.GPU[i])
 		}
 	}
+	if err := cmp.Or(h.checkPages(f), h.checkMIG(f)); err != nil {
+		return err
+	}
 	for _, p := range h.order {
 		h.setCPU(want, p, f.CPU[p])
 	}
@@ -219,9 +253,11 @@ func (h *Host) Check(f *Free) error {
 		have, sum []int32
 	}{
 		{"domainWhole", f.domainWhole, want.domainWhole},
+		{"domainCores", f.domainCores, want.domainCores},
 		{"coreWhole", f.coreWhole, want.coreWhole},
 		{"groupWhole", f.groupWhole, want.groupWhole},
 		{"groupIntact", f.groupIntact, want.groupIntact},
+		{"groupCores", f.groupCores, want.groupCores},
 		{"coreTaken", f.scratch.coreTaken, want.scratch.coreTaken},
 		{"groupTaken", f.scratch.groupTaken, want.scratch.groupTaken},
 		{"groupBroken", f.scratch.groupBroken, want.scratch.groupBroken},

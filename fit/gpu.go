@@ -148,6 +148,7 @@ func (s *search) chooseWide() (uint64, bool) {
 // policy.
 func (s *search) grown(among uint64) (wideScore, bool) {
 	best, found := wideScore{}, false
+	among = s.h.linkable(among, s.req.GPUs, s.required)
 	if bits.OnesCount64(among) < s.req.GPUs {
 		return best, false
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxGPUs is the most devices of one host.
-const MaxGPUs = 64
+const MaxGPUs = devices.MaxDevices
 
 // Reserved is what a host keeps for its system: it is not allocatable.
 type Reserved struct {
@@ -32,10 +32,14 @@ type Host struct {
 	reserved  Reserved
 
 	fullCPU    []resource.Millicores // by domain
+	fullCores  []int32               // by domain: cores all of whose threads are usable
 	fullMemory []resource.Bytes      // by position in Topology.Nodes
-	everywhere uint64                // all domains
+	pages      pageTable
+	partitions partitionTable
+	everywhere uint64 // all domains
 
 	bonds      [][]bond   // by device
+	peers      [2]peers   // by switchPeers and nvlinkPeers
 	links      *linkTable // nil on hosts of more than maxExact devices
 	whole      uint64     // devices not in MIG mode
 	gpuDomain  [MaxGPUs]int8
@@ -50,8 +54,8 @@ type slot uint16
 
 // NewHost builds the tables of one host. It refuses a topology or inventory
 // that breaks its own invariants, reserved CPUs that do not exist, more
-// reserved memory than there is, and hosts beyond MaxGPUs devices or 63
-// ordinary NUMA nodes. It keeps t and inv, which must not change afterwards.
+// reserved memory than there is, huge pages that cannot be, and hosts beyond
+// MaxGPUs devices, MaxPageSizes sizes of huge pages or 63 ordinary NUMA nodes. It keeps t and inv, which must not change afterwards.
 func NewHost(t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host, error) {
 	return NewHostLike(nil, t, inv, reserved)
 }
@@ -80,12 +84,23 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 	}
 	reserved.CPUs = reserved.CPUs.Clone()
 	h := &Host{layout: l, topology: t, inventory: inv, reserved: reserved, everywhere: 1<<len(l.domains) - 1}
-	if h.fullMemory, err = memoryAfter(t, reserved.Memory); err != nil {
+	if h.pages, err = newPageTable(t); err != nil {
+		return nil, err
+	}
+	if h.fullMemory, err = memoryAfter(h.pages.ordinaryMemory(t), reserved.Memory); err != nil {
 		return nil, err
 	}
 	for _, d := range h.domains {
 		h.fullCPU = append(h.fullCPU, resource.Millicores(d.cpus.to-d.cpus.from)*resource.WholeCPU)
+		cores := int32(0)
+		for _, c := range h.cores[d.cores.from:d.cores.to] {
+			if c.whole() {
+				cores++
+			}
+		}
+		h.fullCores = append(h.fullCores, cores)
 	}
+	h.partitions = newPartitionTable(inv)
 	h.placeGPUs()
 	switch {
 	case len(inv.Devices) > maxExact:
@@ -97,28 +112,26 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 	return h, nil
 }
 
-// memoryAfter is the memory of each node once reserved is taken from the
-// ordinary ones: proportionally, rounded down, the last bytes from the first
-// nodes that have them.
-func memoryAfter(t *numa.Topology, reserved resource.Bytes) ([]resource.Bytes, error) {
+// memoryAfter is what is left of the ordinary memory of each node once
+// reserved is taken: proportionally, rounded down, the last bytes from the
+// first nodes that have them.
+func memoryAfter(ordinary []resource.Bytes, reserved resource.Bytes) ([]resource.Bytes, error) {
 	var total uint64
-	for _, n := range t.Nodes {
-		if !n.MemoryOnly {
-			total += uint64(n.Memory)
-		}
+	for _, memory := range ordinary {
+		total += uint64(memory)
 	}
 	if reserved < 0 || uint64(reserved) > total {
 		return nil, fmt.Errorf("fit: reserved memory of %d bytes is outside 0..%d, the host's ordinary memory", reserved, total)
 	}
 	left := reserved
-	free := make([]resource.Bytes, len(t.Nodes))
-	for i, n := range t.Nodes {
-		if n.MemoryOnly || n.Memory == 0 {
+	free := make([]resource.Bytes, len(ordinary))
+	for i, memory := range ordinary {
+		if memory == 0 {
 			continue
 		}
-		high, low := bits.Mul64(uint64(reserved), uint64(n.Memory))
+		high, low := bits.Mul64(uint64(reserved), uint64(memory))
 		part, _ := bits.Div64(high, low, total)
-		free[i] = n.Memory - resource.Bytes(part)
+		free[i] = memory - resource.Bytes(part)
 		left -= resource.Bytes(part)
 	}
 	for i := range free {
@@ -156,6 +169,8 @@ func (h *Host) placeGPUs() {
 			}
 		}
 		h.bonds = append(h.bonds, row)
+		h.peers[switchPeers][i] = peersOf(links, devices.LinkPIX)
+		h.peers[nvlinkPeers][i] = peersOf(links, devices.NVLink(1))
 	}
 	for d, gpus := range h.domainGPUs {
 		if gpus == 0 {
@@ -189,32 +204,29 @@ func (h *Host) Reserved() Reserved {
 }
 
 // Allocatable returns all that can be handed out on the empty host: usable
-// CPUs and ordinary memory after what is reserved, and every device that is
-// not in MIG mode, whatever its health.
+// CPUs and ordinary memory after what is reserved, huge pages by size, every
+// device that is not in MIG mode and MIG instances by profile, whatever the
+// health of devices. Whole cores are a view of the CPUs and not counted beside
+// them.
 func (h *Host) Allocatable() resource.Vector {
-	var cpu, memory int64
+	v := resource.Vector{}
 	for _, c := range h.fullCPU {
-		cpu += int64(c)
+		count(v, resource.CPU, int64(c))
 	}
 	for _, m := range h.fullMemory {
-		memory += int64(m)
+		count(v, resource.Memory, int64(m))
 	}
-	return vector(cpu, memory, int64(bits.OnesCount64(h.whole))*int64(resource.WholeDevice))
+	count(v, resource.GPU, int64(bits.OnesCount64(h.whole))*int64(resource.WholeDevice))
+	h.pages.count(v, h.pages.full)
+	h.partitions.count(v, h.partitions.full, 0)
+	return v
 }
 
-// vector leaves zeros out.
-func vector(cpu, memory, gpu int64) resource.Vector {
-	v := resource.Vector{}
-	if cpu > 0 {
-		v[resource.CPU] = cpu
+// count adds an amount to a vector and leaves zeros out.
+func count(v resource.Vector, name resource.Name, amount int64) {
+	if amount > 0 {
+		v[name] += amount
 	}
-	if memory > 0 {
-		v[resource.Memory] = memory
-	}
-	if gpu > 0 {
-		v[resource.GPU] = gpu
-	}
-	return v
 }
 
 // domainsOf returns the domains of a set of devices.

@@ -23,7 +23,9 @@ type shape struct {
 	nodes, cores, threads int // cores per node, threads per core
 	coresPerL3            int // 0 is one group per node
 	memory                resource.Bytes
+	pages                 map[int]int64 // of every node: page size in kB to count
 	gpuNodes              []int
+	mig                   map[int][]string // by GPU: the profiles of its instances
 	link                  func(a, b int) devices.Link
 }
 
@@ -35,7 +37,7 @@ func (s shape) topology() *numa.Topology {
 	}
 	all := s.nodes * s.cores
 	for n := range s.nodes {
-		t.Nodes = append(t.Nodes, numa.Node{ID: n, Memory: s.memory})
+		t.Nodes = append(t.Nodes, numa.Node{ID: n, Memory: s.memory, Hugepages: s.pages})
 		row := make([]int, s.nodes)
 		for m := range row {
 			row[m] = 10 + 10*abs(n-m)
@@ -62,7 +64,7 @@ func abs(x int) int { return max(x, -x) }
 func (s shape) inventory() *devices.Inventory {
 	inv := &devices.Inventory{}
 	for i, n := range s.gpuNodes {
-		inv.Devices = append(inv.Devices, devices.Device{Index: i, UUID: fmt.Sprintf("GPU-%08d", i), Model: "A", Memory: 80 * gib, NUMANode: n})
+		inv.Devices = append(inv.Devices, devices.Device{Index: i, UUID: fmt.Sprintf("GPU-%08d", i), Model: "A", Memory: 80 * gib, NUMANode: n, MIG: s.partitions(i)})
 		row := make([]devices.Link, len(s.gpuNodes))
 		for j := range row {
 			if i != j {
@@ -72,6 +74,17 @@ func (s shape) inventory() *devices.Inventory {
 		inv.Links = append(inv.Links, row)
 	}
 	return inv
+}
+
+// partitions is the MIG mode of one GPU. An instance has 10 GiB for each slice.
+func (s shape) partitions(gpu int) devices.MIG {
+	var m devices.MIG
+	for k, profile := range s.mig[gpu] {
+		instance := devices.MIGInstance{UUID: fmt.Sprintf("MIG-%d-%d", gpu, k), Profile: profile}
+		instance.Memory = resource.Bytes(10*instance.Slices()) * gib
+		m.Enabled, m.Instances = true, append(m.Instances, instance)
+	}
+	return m
 }
 
 func (s shape) host(t testing.TB, reserved fit.Reserved) *fit.Host {
@@ -190,10 +203,10 @@ func TestReservedIsKeptProportionally(t *testing.T) {
 }
 
 func TestTakeAndGiveRefuse(t *testing.T) {
-	s := shape{nodes: 2, cores: 2, threads: 1, memory: 100, gpuNodes: []int{0, 1}, link: switched}
+	s := shape{nodes: 3, cores: 2, threads: 1, memory: 100 + 6<<20, pages: map[int]int64{2048: 3}, gpuNodes: []int{0, 1}, link: switched, mig: map[int][]string{1: mixed}}
 	topology, inventory := s.topology(), s.inventory()
 	topology.CPUs[3].Isolated = true
-	inventory.Devices[1].MIG.Enabled = true
+	topology.Nodes[2].MemoryOnly = true
 	h, err := fit.NewHost(topology, inventory, fit.Reserved{CPUs: bitset.Of(2)})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +215,13 @@ func TestTakeAndGiveRefuse(t *testing.T) {
 		CPUs:   []resource.CPUGrant{{ID: 0, Milli: 600}},
 		Memory: []resource.MemoryGrant{{Node: 0, Bytes: 60}},
 		GPUs:   []resource.GPUGrant{{Index: 0, UUID: "GPU-00000000", Milli: 600}},
+
+		Hugepages: []resource.HugepageGrant{{Node: 1, Size: 2 << 20, Bytes: 4 << 20}},
+		MIG:       []resource.MIGGrant{{GPU: 1, Instance: 2, UUID: "MIG-1-2", Profile: "1g.10gb"}},
 	}
+	pages := func(g ...resource.HugepageGrant) resource.Assignment { return resource.Assignment{Hugepages: g} }
+	mig := func(g ...resource.MIGGrant) resource.Assignment { return resource.Assignment{MIG: g} }
+	third := resource.MIGGrant{GPU: 1, Instance: 3, UUID: "MIG-1-3", Profile: "1g.10gb"}
 	cpus := func(g ...resource.CPUGrant) resource.Assignment { return resource.Assignment{CPUs: g} }
 	memory := func(g ...resource.MemoryGrant) resource.Assignment { return resource.Assignment{Memory: g} }
 	gpus := func(g ...resource.GPUGrant) resource.Assignment { return resource.Assignment{GPUs: g} }
@@ -210,21 +229,38 @@ func TestTakeAndGiveRefuse(t *testing.T) {
 		a                  resource.Assignment
 		wantTake, wantGive string
 	}{
-		"a CPU partly held":       {cpus(resource.CPUGrant{ID: 0, Milli: 700}), "take cpu 0: want 700 millicores, 400 free", "give cpu 0: 700 millicores to 400 free exceed 1000"},
-		"a CPU that is not there": {cpus(resource.CPUGrant{ID: 9, Milli: 1}), "no such CPU", "no such CPU"},
-		"a reserved CPU":          {cpus(resource.CPUGrant{ID: 2, Milli: 1}), "reserved for the system", "reserved for the system"},
-		"an isolated CPU":         {cpus(resource.CPUGrant{ID: 3, Milli: 1}), "isolated", "isolated"},
-		"a CPU twice":             {cpus(resource.CPUGrant{ID: 0, Milli: 1}, resource.CPUGrant{ID: 0, Milli: 1}), "ascending", "ascending"},
-		"more than a CPU":         {cpus(resource.CPUGrant{ID: 1, Milli: 1001}), "outside 1..1000", "outside 1..1000"},
-		"nothing of a CPU":        {cpus(resource.CPUGrant{ID: 1}), "outside 1..1000", "outside 1..1000"},
-		"too much memory":         {memory(resource.MemoryGrant{Node: 0, Bytes: 61}), "take memory of node 0: want 61 bytes, 40 free", "61 bytes to 40 free exceed 100"},
-		"a node not there":        {memory(resource.MemoryGrant{Node: 5, Bytes: 1}), "no such node", "no such node"},
-		"no memory":               {memory(resource.MemoryGrant{Node: 0}), "less than 1", "less than 1"},
-		"a node twice":            {memory(resource.MemoryGrant{Node: 0, Bytes: 1}, resource.MemoryGrant{Node: 0, Bytes: 1}), "ascending", "ascending"},
-		"a GPU partly held":       {gpus(resource.GPUGrant{Index: 0, UUID: "GPU-00000000", Milli: 1000}), "want 1000 milli, 400 free", "1000 milli to 400 free exceed 1000"},
-		"another UUID":            {gpus(resource.GPUGrant{Index: 0, UUID: "GPU-x", Milli: 1}), `it is GPU-00000000, not "GPU-x"`, "not"},
-		"a GPU not there":         {gpus(resource.GPUGrant{Index: 2, UUID: "GPU-x", Milli: 1}), "this host has 2 GPUs", "2 GPUs"},
-		"a GPU in MIG mode":       {gpus(resource.GPUGrant{Index: 1, UUID: "GPU-00000001", Milli: 1}), "MIG mode", "MIG mode"},
+		"a CPU partly held":          {cpus(resource.CPUGrant{ID: 0, Milli: 700}), "take cpu 0: want 700 millicores, 400 free", "give cpu 0: 700 millicores to 400 free exceed 1000"},
+		"a CPU that is not there":    {cpus(resource.CPUGrant{ID: 9, Milli: 1}), "no such CPU", "no such CPU"},
+		"a reserved CPU":             {cpus(resource.CPUGrant{ID: 2, Milli: 1}), "reserved for the system", "reserved for the system"},
+		"an isolated CPU":            {cpus(resource.CPUGrant{ID: 3, Milli: 1}), "isolated", "isolated"},
+		"a CPU twice":                {cpus(resource.CPUGrant{ID: 0, Milli: 1}, resource.CPUGrant{ID: 0, Milli: 1}), "ascending", "ascending"},
+		"more than a CPU":            {cpus(resource.CPUGrant{ID: 1, Milli: 1001}), "outside 1..1000", "outside 1..1000"},
+		"nothing of a CPU":           {cpus(resource.CPUGrant{ID: 1}), "outside 1..1000", "outside 1..1000"},
+		"too much memory":            {memory(resource.MemoryGrant{Node: 0, Bytes: 61}), "take memory of node 0: want 61 bytes, 40 free", "61 bytes to 40 free exceed 100"},
+		"a node not there":           {memory(resource.MemoryGrant{Node: 5, Bytes: 1}), "no such node", "no such node"},
+		"no memory":                  {memory(resource.MemoryGrant{Node: 0}), "less than 1", "less than 1"},
+		"a node twice":               {memory(resource.MemoryGrant{Node: 0, Bytes: 1}, resource.MemoryGrant{Node: 0, Bytes: 1}), "ascending", "ascending"},
+		"a GPU partly held":          {gpus(resource.GPUGrant{Index: 0, UUID: "GPU-00000000", Milli: 1000}), "want 1000 milli, 400 free", "1000 milli to 400 free exceed 1000"},
+		"another UUID":               {gpus(resource.GPUGrant{Index: 0, UUID: "GPU-x", Milli: 1}), `it is GPU-00000000, not "GPU-x"`, "not"},
+		"a GPU not there":            {gpus(resource.GPUGrant{Index: 2, UUID: "GPU-x", Milli: 1}), "this host has 2 GPUs", "2 GPUs"},
+		"a GPU in MIG mode":          {gpus(resource.GPUGrant{Index: 1, UUID: "GPU-00000001", Milli: 1}), "MIG mode", "MIG mode"},
+		"too many huge pages":        {pages(resource.HugepageGrant{Node: 1, Size: 2 << 20, Bytes: 6 << 20}), "take 2Mi huge pages of node 1: want 6291456 bytes, 2097152 free", "give 2Mi huge pages of node 1: 6291456 bytes to 2097152 free exceed 6291456"},
+		"pages of another size":      {pages(resource.HugepageGrant{Node: 1, Size: 1 << 30, Bytes: 1 << 30}), "take 1Gi huge pages of node 1: this host has none of that size", "none of that size"},
+		"half a huge page":           {pages(resource.HugepageGrant{Node: 1, Size: 2 << 20, Bytes: 1 << 20}), "1048576 bytes are no whole number of pages of 2097152 bytes", "no whole number"},
+		"no huge page":               {pages(resource.HugepageGrant{Node: 1, Size: 2 << 20}), "at least one", "at least one"},
+		"huge pages of no node":      {pages(resource.HugepageGrant{Node: 7, Size: 2 << 20, Bytes: 2 << 20}), "2Mi huge pages of node 7: there is no such node", "no such node"},
+		"pages of a memory-only one": {pages(resource.HugepageGrant{Node: 2, Size: 2 << 20, Bytes: 2 << 20}), "memory-only", "memory-only"},
+		"huge pages twice":           {pages(resource.HugepageGrant{Node: 0, Size: 2 << 20, Bytes: 2 << 20}, resource.HugepageGrant{Node: 0, Size: 2 << 20, Bytes: 2 << 20}), "ascending", "ascending"},
+		"an instance that is held":   {mig(held.MIG[0]), "take MIG instance 2 of GPU 1 (MIG-1-2): it is held", "never said"},
+		"an instance that is free":   {mig(third), "never said", "give MIG instance 3 of GPU 1 (MIG-1-3): it is free already"},
+		"an instance twice":          {mig(third, third), "ascending", "ascending"},
+		"an instance not there":      {mig(resource.MIGGrant{GPU: 1, Instance: 4, UUID: "x"}), "MIG instance 4 of GPU 1 (x): that GPU has 4 instances", "4 instances"},
+		"an instance of no GPU":      {mig(resource.MIGGrant{GPU: 2, Instance: 0, UUID: "x"}), "this host has 2 GPUs", "2 GPUs"},
+		"an instance by its UUID":    {mig(resource.MIGGrant{GPU: 1, Instance: 3, UUID: "x", Profile: "1g.10gb"}), `it is MIG-1-3, not "x"`, "not"},
+		"an instance's profile":      {mig(resource.MIGGrant{GPU: 1, Instance: 3, UUID: "MIG-1-3", Profile: "2g.20gb"}), `it is of profile "1g.10gb", not "2g.20gb"`, "not"},
+		"free CPU, an instance not": {
+			resource.Assignment{CPUs: []resource.CPUGrant{{ID: 1, Milli: 400}}, MIG: held.MIG}, "it is held", "exceed 1000",
+		},
 		"free CPU, memory not": {
 			resource.Assignment{CPUs: []resource.CPUGrant{{ID: 0, Milli: 400}}, Memory: []resource.MemoryGrant{{Node: 0, Bytes: 99}}},
 			"want 99 bytes", "exceed 100",
@@ -238,6 +274,9 @@ func TestTakeAndGiveRefuse(t *testing.T) {
 			}
 			before := f.Clone()
 			for act, want := range map[string]string{"take": test.wantTake, "give": test.wantGive} {
+				if want == "never said" {
+					continue
+				}
 				do := h.Take
 				if act == "give" {
 					do = h.Give
@@ -274,11 +313,14 @@ type fataler interface {
 func requireSame(t fataler, want, got *fit.Free) {
 	t.Helper()
 	type amounts struct {
-		CPU    []resource.Millicores
-		Memory []resource.Bytes
-		GPU    []resource.Milli
+		CPU       []resource.Millicores
+		Memory    []resource.Bytes
+		Hugepages []resource.Bytes
+		GPU       []resource.Milli
+		MIG       []uint16
 	}
-	if diff := cmp.Diff(amounts{want.CPU, want.Memory, want.GPU}, amounts{got.CPU, got.Memory, got.GPU}, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(amounts{want.CPU, want.Memory, want.Hugepages, want.GPU, want.MIG},
+		amounts{got.CPU, got.Memory, got.Hugepages, got.GPU, got.MIG}, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("free changed (-want +got):\n%s", diff)
 	}
 }

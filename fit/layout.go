@@ -36,7 +36,11 @@ type core struct {
 	// full counts its online threads, usable or not: a core with a thread that
 	// is reserved or isolated is never intact, so odd CPUs go there first.
 	full int32
+	kind numa.CoreKind
 }
+
+// whole reports whether all threads of the core are usable.
+func (c *core) whole() bool { return c.cpus.to-c.cpus.from == c.full }
 
 // group is the cores of one domain that share a level 3 cache.
 type group struct {
@@ -58,6 +62,7 @@ type layout struct {
 	coreOf   []int32 // by position in Topology.CPUs; -1 where not usable
 	position []int32 // by CPU ID; -1 where there is none
 	distance [][]int // by domain
+	hybrid   bool    // cores are of several kinds
 }
 
 // newLayout arranges the CPUs of t that are usable and not reserved.
@@ -98,6 +103,7 @@ type placeKey struct {
 	domain, l3, core int
 	position         int32
 	full             int32
+	kind             numa.CoreKind
 }
 
 // keys lists the usable CPUs in layout order. CPUs on no node, or on a
@@ -127,13 +133,21 @@ func (l *layout) keys(t *numa.Topology, reserved bitset.Set) []placeKey {
 			d = homeless
 		}
 		first := c.Siblings.Min()
-		keys = append(keys, placeKey{domain: d, l3: c.L3, core: first, position: int32(i), full: threads[first]})
+		keys = append(keys, placeKey{domain: d, l3: c.L3, core: first, position: int32(i), full: threads[first], kind: knownKind(c.Kind)})
 	}
 	slices.SortFunc(keys, func(a, b placeKey) int {
 		return cmp.Or(cmp.Compare(a.domain, b.domain), cmp.Compare(a.l3, b.l3),
 			cmp.Compare(a.core, b.core), cmp.Compare(a.position, b.position))
 	})
 	return keys
+}
+
+// knownKind is the kind itself, or UnknownKind for what is no known one.
+func knownKind(k numa.CoreKind) numa.CoreKind {
+	if k > numa.LowPower {
+		return numa.UnknownKind
+	}
+	return k
 }
 
 // fill cuts the ordered CPUs into cores, groups and domains.
@@ -144,7 +158,8 @@ func (l *layout) fill(keys []placeKey) {
 		newGroup := newDomain || keys[i-1].l3 != k.l3
 		newCore := newGroup || keys[i-1].core != k.core
 		if newCore {
-			l.cores = append(l.cores, core{cpus: extent{at, at}, domain: int32(k.domain), full: k.full})
+			l.cores = append(l.cores, core{cpus: extent{at, at}, domain: int32(k.domain), full: k.full, kind: k.kind})
+			l.hybrid = l.hybrid || k.kind != l.cores[0].kind
 		}
 		c := int32(len(l.cores) - 1)
 		if newGroup {

@@ -108,6 +108,49 @@ func (t *linkTable) connected(size int, among uint16, required devices.Link) boo
 	return false
 }
 
+// peers is by device the others that it is connected to by at least some link.
+type peers [MaxGPUs]uint64
+
+// The links that requests can require, as positions in Host.peers.
+const (
+	switchPeers = iota
+	nvlinkPeers
+)
+
+// peersOf returns the devices that a row of links reaches by at least least.
+func peersOf(links []devices.Link, least devices.Link) uint64 {
+	var set uint64
+	for i, l := range links {
+		if l >= least {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// linkable leaves out of a set, again and again, the devices with too few
+// peers in it to be one of size devices that are all connected as required.
+// What is left is not enough where there are no such devices.
+func (h *Host) linkable(among uint64, size int, required devices.Link) uint64 {
+	table := &h.peers[switchPeers]
+	switch {
+	case required == devices.LinkNone:
+		return among
+	case required > devices.LinkPIX:
+		table = &h.peers[nvlinkPeers]
+	}
+	for again := true; again; {
+		again = false
+		for rest := among; rest != 0; rest &= rest - 1 {
+			if i := bits.TrailingZeros64(rest); bits.OnesCount64(table[i]&among) < size-1 {
+				among &^= 1 << i
+				again = true
+			}
+		}
+	}
+	return among
+}
+
 // lower reports whether the ascending indices of a come before those of b.
 func lower(a, b uint64) bool {
 	differ := a ^ b

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/bits"
 
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
@@ -53,24 +52,65 @@ func (c *combinations) draw() (uint64, bool) {
 	return set, true
 }
 
-// holds reports whether the domains together have the amounts.
-func (a *amounts) holds(domains uint64, cpu resource.Millicores, memory resource.Bytes) bool {
-	for ; domains != 0 && (cpu > 0 || memory > 0); domains &= domains - 1 {
-		d := bits.TrailingZeros64(domains)
-		cpu -= a.cpu[d]
-		memory -= a.memory[d]
+// holds reports whether the domains together have what is wanted.
+func (a *amounts) holds(domains uint64, want *amount) bool {
+	var sum amount
+	for ; domains != 0; domains &= domains - 1 {
+		if sum.covers(want) {
+			return true
+		}
+		sum.add(&a[bits.TrailingZeros64(domains)])
 	}
-	return cpu <= 0 && memory <= 0
+	return sum.covers(want)
+}
+
+// fewest is a bound: no fewer domains out of a set have what is wanted. exact
+// tells that so many do, as is known where a single thing is wanted.
+// least is unlimited where all have not.
+func (a *amounts) fewest(among uint64, want *amount) (least int, exact bool) {
+	things := 0
+	count := func(want int64, of func(*amount) int64) {
+		if want <= 0 {
+			return
+		}
+		things++
+		n := 0
+		for rest := among; want > 0; n++ {
+			if rest == 0 {
+				n = unlimited
+				break
+			}
+			most := bits.TrailingZeros64(rest)
+			for others := rest & (rest - 1); others != 0; others &= others - 1 {
+				if d := bits.TrailingZeros64(others); of(&a[d]) > of(&a[most]) {
+					most = d
+				}
+			}
+			want -= of(&a[most])
+			rest &^= 1 << most
+		}
+		least = max(least, n)
+	}
+	count(int64(want.cpu), func(x *amount) int64 { return int64(x.cpu) })
+	count(int64(want.cores), func(x *amount) int64 { return int64(x.cores) })
+	count(int64(want.memory), func(x *amount) int64 { return int64(x.memory) })
+	count(int64(want.pages), func(x *amount) int64 { return int64(x.pages) })
+	return least, things < 2 || least >= unlimited
 }
 
 // span is the least number of domains that include must and together have the
-// CPU and memory of the request; unlimited where all have not.
+// CPUs and memory of the request; unlimited where all have not.
 func (s *search) span(must uint64) int {
-	if s.holds(must, s.req.CPU, s.req.Memory) {
-		return bits.OnesCount64(must)
+	lack := s.want
+	for rest := must; rest != 0; rest &= rest - 1 {
+		lack.sub(&s.have[bits.TrailingZeros64(rest)])
 	}
 	outside := s.h.everywhere &^ must
-	for extra := 1; extra <= bits.OnesCount64(outside); extra++ {
+	least, exact := s.have.fewest(outside, &lack)
+	if exact {
+		return min(bits.OnesCount64(must)+least, unlimited)
+	}
+	for extra := least; extra <= bits.OnesCount64(outside); extra++ {
 		if extra > 2 && len(s.h.domains) > maxExactDomains {
 			return bits.OnesCount64(s.greedyNodes(must))
 		}
@@ -79,7 +119,7 @@ func (s *search) span(must uint64) int {
 			if !more {
 				break
 			}
-			if s.holds(must|set, s.req.CPU, s.req.Memory) {
+			if s.have.holds(must|set, &s.want) {
 				return bits.OnesCount64(must) + extra
 			}
 		}
@@ -107,16 +147,22 @@ func (s *search) spanOf(set slot) int {
 	return int(memo.span) - 1
 }
 
-// greedyNodes grows must by the domain with the most free CPU while CPU is
-// short, then memory, until it holds the request or is everything.
+// greedyNodes grows must by the domain with the most free of what is short,
+// CPUs before cores, memory and huge pages, until it holds the request or is
+// everything.
 func (s *search) greedyNodes(must uint64) uint64 {
 	set := must
-	for set != s.h.everywhere && !s.holds(set, s.req.CPU, s.req.Memory) {
-		cpuShort := !s.holds(set, s.req.CPU, 0)
+	for set != s.h.everywhere {
+		var sum amount
+		for rest := set; rest != 0; rest &= rest - 1 {
+			sum.add(&s.have[bits.TrailingZeros64(rest)])
+		}
+		if sum.covers(&s.want) {
+			break
+		}
 		best := -1
 		for rest := s.h.everywhere &^ set; rest != 0; rest &= rest - 1 {
-			d := bits.TrailingZeros64(rest)
-			if best < 0 || (cpuShort && s.cpu[d] > s.cpu[best]) || (!cpuShort && s.memory[d] > s.memory[best]) {
+			if d := bits.TrailingZeros64(rest); best < 0 || s.short(&sum, d) > s.short(&sum, best) {
 				best = d
 			}
 		}
@@ -125,20 +171,34 @@ func (s *search) greedyNodes(must uint64) uint64 {
 	return set
 }
 
+// short is what a domain has of the first thing that sum lacks.
+func (s *search) short(sum *amount, domain int) int64 {
+	have := &s.have[domain]
+	switch {
+	case sum.cpu < s.want.cpu:
+		return int64(have.cpu)
+	case sum.cores < s.want.cores:
+		return int64(have.cores)
+	case sum.memory < s.want.memory:
+		return int64(have.memory)
+	}
+	return int64(have.pages)
+}
+
 // nodeScore orders the sets of equally many domains that hold a request; less
 // is better.
 type nodeScore struct {
 	fragmented int // 1 where there are not enough wholly free CPUs
 	distance   int // sum over all pairs
-	gpus       int // idle devices there, for requests without devices
-	cpu        resource.Millicores
-	memory     resource.Bytes
+	gpus       int // devices with room there, for requests without devices
+	free       amount
 	set        uint64
 }
 
 func (a nodeScore) compare(b nodeScore) int {
 	if c := cmp.Or(cmp.Compare(a.fragmented, b.fragmented), cmp.Compare(a.distance, b.distance), cmp.Compare(a.gpus, b.gpus),
-		cmp.Compare(a.cpu, b.cpu), cmp.Compare(a.memory, b.memory)); c != 0 || a.set == b.set {
+		cmp.Compare(a.free.cpu, b.free.cpu), cmp.Compare(a.free.cores, b.free.cores),
+		cmp.Compare(a.free.memory, b.free.memory), cmp.Compare(a.free.pages, b.free.pages)); c != 0 || a.set == b.set {
 		return c
 	}
 	if lower(a.set, b.set) {
@@ -148,7 +208,7 @@ func (a nodeScore) compare(b nodeScore) int {
 }
 
 // chooseNodes returns the best set of domains that includes must and holds the
-// CPU and memory of the request: the fewest, then by nodeScore.
+// CPUs and memory of the request: the fewest, then by nodeScore.
 func (s *search) chooseNodes(must uint64) (uint64, bool) {
 	extra := s.span(must) - bits.OnesCount64(must)
 	switch {
@@ -167,7 +227,7 @@ func (s *search) chooseNodes(must uint64) (uint64, bool) {
 			return best.set, found
 		}
 		set |= must
-		if !s.holds(set, s.req.CPU, s.req.Memory) {
+		if !s.have.holds(set, &s.want) {
 			continue
 		}
 		if score := s.scoreNodes(set); !found || score.compare(best) < 0 {
@@ -182,14 +242,18 @@ func (s *search) scoreNodes(set uint64) nodeScore {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		d := bits.TrailingZeros64(rest)
 		whole += s.f.domainWhole[d]
-		if s.req.CPU > 0 {
-			score.cpu += s.cpu[d]
+		if s.want.cpu > 0 {
+			score.free.cpu += s.have[d].cpu
 		}
-		if s.req.Memory > 0 {
-			score.memory += s.memory[d]
+		if s.want.cores > 0 {
+			score.free.cores += s.have[d].cores
 		}
-		if wanted(&s.req) == 0 {
-			score.gpus += bits.OnesCount64(s.idle & s.h.domainGPUs[d])
+		if s.want.memory > 0 {
+			score.free.memory += s.have[d].memory
+		}
+		score.free.pages += s.have[d].pages // zero unless wanted
+		if wanted(&s.req) == 0 && s.req.MIG == 0 {
+			score.gpus += bits.OnesCount64(s.spare & s.h.domainGPUs[d])
 		}
 		for others := rest & (rest - 1); others != 0; others &= others - 1 {
 			score.distance += s.h.distance[d][bits.TrailingZeros64(others)]
@@ -227,63 +291,13 @@ func (s *search) orderNodes(set, gpus uint64, list []int8) (order []int8, near i
 func (s *search) before(a, b int8, must, gpus uint64) bool {
 	return cmp.Or(int(must>>b&1)-int(must>>a&1), s.shortOf(a)-s.shortOf(b),
 		bits.OnesCount64(gpus&s.h.domainGPUs[b])-bits.OnesCount64(gpus&s.h.domainGPUs[a]),
-		cmp.Compare(s.cpu[b], s.cpu[a]), cmp.Compare(a, b)) < 0
+		cmp.Compare(s.have[b].cpu, s.have[a].cpu), cmp.Compare(a, b)) < 0
 }
 
 // shortOf is 0 where the domain alone holds the request, else 1.
 func (s *search) shortOf(d int8) int {
-	if s.holds(1<<d, s.req.CPU, s.req.Memory) {
+	if s.have[d].covers(&s.want) {
 		return 0
 	}
 	return 1
-}
-
-// spanWhenEmpty is the least number of nodes that the request would need on
-// the empty host, devices and links included. Beyond two of more than
-// maxExactDomains it gives up: unlimited.
-func (s *search) spanWhenEmpty() int {
-	var full amounts
-	for i, d := range s.h.domains {
-		full.cpu[i] = s.h.fullCPU[i]
-		if d.node >= 0 {
-			full.memory[i] = s.h.fullMemory[d.node]
-		}
-	}
-	matching := s.h.matching(&s.req)
-	for size := range len(s.h.domains) + 1 {
-		if size > 2 && len(s.h.domains) > maxExactDomains {
-			return unlimited
-		}
-		for c := newCombinations(s.h.everywhere, size); ; {
-			set, more := c.draw()
-			if !more {
-				break
-			}
-			if full.holds(set, s.req.CPU, s.req.Memory) && s.h.linked(&s.req, s.required, matching&s.h.gpusOf(set)) {
-				return size
-			}
-		}
-	}
-	return 0
-}
-
-// linked reports whether among has as many devices as the request wants,
-// connected as it requires. On hosts of more than maxExact devices it asks the
-// greedy search.
-func (h *Host) linked(req *resource.Request, required devices.Link, among uint64) bool {
-	want := wanted(req)
-	switch {
-	case bits.OnesCount64(among) < want:
-		return false
-	case want < 2 || required == devices.LinkNone:
-		return true
-	case h.links != nil:
-		return h.links.connected(want, uint16(among), required)
-	}
-	for rest := among; rest != 0; rest &= rest - 1 {
-		if _, ok := h.grow(bits.TrailingZeros64(rest), want, among, required); ok {
-			return true
-		}
-	}
-	return false
 }

@@ -22,6 +22,8 @@ type choice struct {
 	shared  resource.Milli
 	left    int // links that remain; more is better
 	onNode  int // pairs on one node that remain; more is better
+
+	instances [][2]int // for MIG: device and instance
 }
 
 func (a choice) compare(b choice) int {
@@ -122,14 +124,15 @@ func idle(f *fit.Free, i int) bool {
 	return f.GPU[i] == resource.WholeDevice && f.Unhealthy&(1<<i) == 0
 }
 
-// fewestNodes is the least number of nodes that include must and have the CPU
-// and memory, or -1.
+// fewestNodes is the least number of nodes that include must and have the
+// CPUs, cores, memory and huge pages, or -1.
 func fewestNodes(h *fit.Host, f *fit.Free, req resource.Request, must map[int]bool) int {
 	t := h.Topology()
 	best := -1
 	for mask := range 1 << len(t.Nodes) {
 		var cpu resource.Millicores
-		var memory resource.Bytes
+		var memory, pages resource.Bytes
+		cores := 0
 		good := true
 		for n, node := range t.Nodes {
 			if mask&(1<<n) == 0 {
@@ -137,15 +140,38 @@ func fewestNodes(h *fit.Host, f *fit.Free, req resource.Request, must map[int]bo
 				continue
 			}
 			memory += f.Memory[n]
+			if req.Hugepages > 0 {
+				pages += h.HugepagesOn(f, n, req.HugepageSize)
+			}
+			cores += intactCores(h, f, node.ID)
 			for i, c := range t.CPUs {
 				if c.NUMA == node.ID {
 					cpu += f.CPU[i]
 				}
 			}
 		}
+		good = good && cores >= req.Cores && pages >= req.Hugepages
 		if n := bits.OnesCount(uint(mask)); good && cpu >= req.CPU && memory >= req.Memory && (best < 0 || n < best) {
 			best = n
 		}
 	}
 	return best
+}
+
+// intactCores counts the cores of a node all of whose online threads are free.
+func intactCores(h *fit.Host, f *fit.Free, node int) int {
+	intact := map[int]bool{}
+	for i, c := range h.Topology().CPUs {
+		if c.Online && c.NUMA == node {
+			was, seen := intact[c.Siblings.Min()]
+			intact[c.Siblings.Min()] = f.CPU[i] == resource.WholeCPU && (was || !seen)
+		}
+	}
+	n := 0
+	for _, is := range intact {
+		if is {
+			n++
+		}
+	}
+	return n
 }

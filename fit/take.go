@@ -1,13 +1,14 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/musterd/muster/resource"
 )
 
 // Take subtracts an assignment from what is free: all of it or, with an error
-// that names the CPU, node or GPU and the numbers, nothing. Health is not
+// that names the CPU, node, GPU or instance and the numbers, nothing. Health is not
 // looked at, so that work already running on a tainted device can be counted.
 func (h *Host) Take(f *Free, a resource.Assignment) error {
 	h.own(f)
@@ -29,13 +30,16 @@ func (h *Host) Take(f *Free, a resource.Assignment) error {
 			return fmt.Errorf("take GPU %d (%s): want %d milli, %d free", g.Index, g.UUID, g.Milli, have)
 		}
 	}
+	if err := cmp.Or(h.takePages(f, a.Hugepages), h.takeMIG(f, a.MIG)); err != nil {
+		return err
+	}
 	h.add(f, a, -1)
 	return nil
 }
 
 // Give adds an assignment back to what is free: all of it or, where that would
-// exceed what the host has, with an error that names the CPU, node or GPU and
-// the numbers, nothing.
+// exceed what the host has, with an error that names the CPU, node, GPU or
+// instance and the numbers, nothing.
 func (h *Host) Give(f *Free, a resource.Assignment) error {
 	h.own(f)
 	if err := h.wellFormed(a); err != nil {
@@ -57,6 +61,9 @@ func (h *Host) Give(f *Free, a resource.Assignment) error {
 			return fmt.Errorf("give GPU %d (%s): %d milli to %d free exceed %d", g.Index, g.UUID, g.Milli, have, resource.WholeDevice)
 		}
 	}
+	if err := cmp.Or(h.givePages(f, a.Hugepages), h.giveMIG(f, a.MIG)); err != nil {
+		return err
+	}
 	h.add(f, a, 1)
 	return nil
 }
@@ -72,6 +79,13 @@ func (h *Host) add(f *Free, a resource.Assignment, sign int64) {
 	}
 	for _, g := range a.GPUs {
 		f.GPU[g.Index] += resource.Milli(sign) * g.Milli
+	}
+	for i := range a.Hugepages {
+		g := &a.Hugepages[i]
+		f.Hugepages[h.poolOf(g)] += resource.Bytes(sign) * g.Bytes
+	}
+	for i := range a.MIG {
+		f.MIG[a.MIG[i].GPU] ^= 1 << a.MIG[i].Instance
 	}
 }
 
@@ -116,5 +130,5 @@ func (h *Host) wellFormed(a resource.Assignment) error {
 			return fmt.Errorf("GPU %d (%s): it is in MIG mode, not handed out whole or in shares", g.Index, g.UUID)
 		}
 	}
-	return nil
+	return cmp.Or(h.wellFormedPages(a.Hugepages), h.wellFormedMIG(a.MIG))
 }

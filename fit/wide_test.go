@@ -65,7 +65,7 @@ func TestWideAssignmentsServeWhatWasAsked(t *testing.T) {
 		h := drawHost(t, 5, 40)
 		f := h.NewFree()
 		drawHeld(t, h, f)
-		req := drawRequest(t, 20)
+		req := drawRequest(t, h, 20)
 		var a resource.Assignment
 		ok := h.Assign(f, req, &a)
 		if reasons := h.Explain(f, req); (len(reasons) == 0) != ok {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// waitSlice is how long one wait for events blocks its thread.
-	waitSlice = 200 * time.Millisecond
+	waitSlice = time.Second
 	// leaveAfter is how long the end of a watch waits for a call that has not
 	// yet hung.
 	leaveAfter = 2 * time.Second

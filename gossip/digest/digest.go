@@ -7,8 +7,11 @@
 // whoever trusts it too much is at worst too careful (see Folded for hosts
 // larger than the layout).
 //
+// Measure takes a digest's amounts from a host's state, and Summary gives them
+// to fit, whose answers from it are never more optimistic than the host's own.
+//
 // The package decides neither when a digest is sent (package gossip does) nor
-// what a host's numbers are (the agent does). No I/O, clock or goroutine.
+// what the host's state is (the agent does). No I/O, clock or goroutine.
 package digest
 
 import (
