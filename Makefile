@@ -7,6 +7,11 @@ export PATH := $(BUILD)/bin:$(PATH)
 PACKAGES ?= ./...
 FUZZTIME ?= 5s
 BENCHTIME ?= 1s
+# What holds Muster against other libraries is a module of its own, so that
+# they stay out of go.mod. It counts when all packages do.
+ifeq ($(PACKAGES),./...)
+NESTED  := test/bench
+endif
 
 .PHONY: help build run test race vet fuzz-smoke bench lint proto clean prerequisites
 
@@ -24,7 +29,7 @@ prerequisites: ## fetch what the tests need beyond Go, gcc, make and git
 	@test/prerequisites.sh $(BUILD)
 
 test: prerequisites vet ## vet, format, layers and all tests; what CI runs
-	$(GO) test -json -timeout 15m $(PACKAGES) | $(GO) run ./test/report
+	{ $(GO) test -json -timeout 15m $(PACKAGES); for m in $(NESTED); do (cd $$m && $(GO) test -json ./...); done; } | $(GO) run ./test/report
 
 race: prerequisites ## all tests under the race detector
 	$(GO) test -race -json -timeout 25m $(PACKAGES) | $(GO) run ./test/report
@@ -32,12 +37,14 @@ race: prerequisites ## all tests under the race detector
 vet: ## gofmt and go vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
+	@for m in $(NESTED); do (cd $$m && $(GO) vet ./...) || exit 1; done
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)
 
 bench: ## the benchmarks behind docs/benchmarks.md
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
+	@for m in $(NESTED); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...) || exit 1; done
 
 lint: ## golangci-lint and gofumpt, pinned in tools/go.mod (the first build is slow)
 	cd tools && $(GO) build -o $(BUILD)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint mvdan.cc/gofumpt

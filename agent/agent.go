@@ -30,12 +30,12 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 	"github.com/musterd/muster/rpcauth"
-	"github.com/musterd/muster/wire"
 )
 
 // Config says who an agent is and where it lives. New validates it.
@@ -101,6 +101,10 @@ type Deps struct {
 	// gather too.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
+	// Watch looks after the devices from then on until ctx ends, and tells emit,
+	// from one goroutine, what happens to them; nil watches nothing. See
+	// WatchDevices.
+	Watch func(ctx context.Context, known *devices.Inventory, emit func(devices.Change)) error
 	// Now is the owner's time line (see package ledger); nil is the kernel's
 	// boot-time clock.
 	Now func() time.Time
@@ -121,9 +125,10 @@ type Agent struct {
 	config  Config
 	deps    Deps
 	log     *slog.Logger
-	host    *fit.Host
-	wire    wire.Host
 	address string
+
+	// hardware is what the host has now; the owner replaces it as a whole.
+	hardware atomic.Pointer[hardware]
 
 	journal  *journal.Journal
 	owner    *owner
@@ -193,14 +198,12 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", config.Node, err)
 	}
-	return &Agent{
-		config: config, deps: deps, log: deps.Log.With("node", string(config.Node)), host: host, usage: deps.Usage,
-		wire: wire.Host{
-			Hostname: d.Host.Hostname, Topology: d.Topology, Inventory: d.Inventory,
-			ReservedCPUs: config.ReservedCPUs, ReservedMemory: config.ReservedMemory, Labels: config.Labels,
-		},
+	a := &Agent{
+		config: config, deps: deps, log: deps.Log.With("node", string(config.Node)), usage: deps.Usage,
 		register: make(chan struct{}, 1), found: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
-	}, nil
+	}
+	a.hardware.Store(a.hardwareOf(host))
+	return a, nil
 }
 
 // open takes hold of the folder and the addresses.
@@ -225,7 +228,7 @@ func (a *Agent) open() error {
 	if a.metrics, err = newMetrics(a); err != nil {
 		return err
 	}
-	l := ledger.New(a.host)
+	l := ledger.New(a.Host())
 	if err := l.Replay(recovery.Payloads); err != nil {
 		return fmt.Errorf("journal %s: %w; restart with --new-journal to move it aside and recover from the store", j.Path(), err)
 	}
@@ -290,8 +293,9 @@ func (a *Agent) MetricsAddress() string {
 // Incarnation is the one this process runs under.
 func (a *Agent) Incarnation() resource.Incarnation { return a.owner.incarnation }
 
-// Host is the host's facts and score tables, for Deps.HostLike of others.
-func (a *Agent) Host() *fit.Host { return a.host }
+// Host is the host's facts and score tables at this moment, for Deps.HostLike
+// of others.
+func (a *Agent) Host() *fit.Host { return a.hardware.Load().host }
 
 // Rings returns the agent's membership of the rings, nil before Run has joined
 // them and without gossip.
@@ -318,6 +322,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })
 	tasks.Go(func() { a.publisher(ctx) })
+	tasks.Go(func() { newWarden(a).run(ctx) })
 	tasks.Go(func() {
 		if err := a.server.Serve(a.listener); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("agent: serve %s: %w", a.address, err)
@@ -334,7 +339,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.log.Info("agent serving", "address", a.address, "metrics", a.MetricsAddress(), "incarnation", a.Incarnation().String())
 	err = <-failed // the owner ends with ctx
 	cancel()
-	a.owner.endSession(rpc.ErrStopping)
+	a.owner.endSession(lastWords(err))
 	a.stopServer()
 	if a.http != nil {
 		err = errors.Join(err, web.Close())
@@ -344,6 +349,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		a.condemn()
 	}
 	return err
+}
+
+// lastWords is what the leader is told of the end: the node shows it.
+func lastWords(err error) error {
+	if errors.Is(err, journal.ErrPoisoned) {
+		return fmt.Errorf("%w: %w", rpc.ErrFailed, err)
+	}
+	return rpc.ErrStopping
 }
 
 // stopServer lets calls end for stopTimeout.

@@ -45,10 +45,10 @@ func Discover(o DiscoverOptions) (Discovered, error) {
 	if root == "" {
 		root = "/"
 	}
-	if info, err := os.Stat(filepath.Join(root, "sys")); err != nil || !info.IsDir() {
-		return Discovered{}, fmt.Errorf("discover: %s holds no folder sys", root)
+	tree, err := sysfs.Open(root)
+	if err != nil {
+		return Discovered{}, fmt.Errorf("discover: %w", err)
 	}
-	tree := os.DirFS(root)
 	var d Discovered
 	topology, faults, err := sysfs.Read(tree)
 	if err != nil {
@@ -59,9 +59,11 @@ func Discover(o DiscoverOptions) (Discovered, error) {
 	live := host
 	if filepath.Clean(root) != "/" {
 		live, _ = sysfs.ReadHost(os.DirFS("/"))
-	} else if allowed, ok, more := sysfs.AllowedCPUs(tree); ok {
-		topology = sysfs.Restrict(topology, allowed)
-		faults = append(faults, more...)
+	} else {
+		allowed, ok, more := sysfs.AllowedCPUs(tree)
+		if faults = append(faults, more...); ok {
+			topology = sysfs.Restrict(topology, allowed)
+		}
 	}
 	for _, f := range faults {
 		d.Warnings = append(d.Warnings, f.String())

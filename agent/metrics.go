@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/resource"
 )
 
 // scrapeTimeout bounds how long a scrape waits for the owner.
@@ -28,6 +27,7 @@ type metrics struct {
 	appends   prometheus.Counter
 	syncs     prometheus.Counter
 	alarms    prometheus.Counter
+	events    *prometheus.CounterVec
 }
 
 func newMetrics(a *Agent) (*metrics, error) {
@@ -47,12 +47,15 @@ func newMetrics(a *Agent) (*metrics, error) {
 		appends: counter("muster_agent_journal_records_total", "Records appended to the journal."),
 		syncs:   counter("muster_agent_journal_syncs_total", "Times the journal was made durable."),
 		alarms:  counter("muster_agent_alarms_total", "Things that must not happen; the log says which."),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_agent_device_events_total", Help: "What devices and their driver told, by kind.", ConstLabels: labels,
+		}, []string{"kind"}),
 	}
 	if a.deps.Metrics == nil {
 		return m, nil
 	}
 	m.registerer = a.deps.Metrics
-	for _, c := range []prometheus.Collector{m.decisions, latency, m.appends, m.syncs, m.alarms, newGauges(a, labels)} {
+	for _, c := range []prometheus.Collector{m.decisions, latency, m.appends, m.syncs, m.alarms, m.events, newGauges(a, labels)} {
 		if err := m.registerer.Register(c); err != nil {
 			m.unregister()
 			return nil, fmt.Errorf("agent %s: metrics: %w", a.config.Node, err)
@@ -151,8 +154,8 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	total, free := g.agent.host.Allocatable(), g.agent.host.FreeVector(view.Free)
-	for _, name := range []resource.Name{resource.CPU, resource.Memory, resource.GPU} {
+	total, free := view.Host.Allocatable(), view.Host.FreeVector(view.Free)
+	for _, name := range total.Names() {
 		gauge(g.total, float64(total[name]), string(name))
 		gauge(g.free, float64(free[name]), string(name))
 	}

@@ -103,7 +103,8 @@ func (o *owner) start(i resource.Incarnation) error {
 	if err := o.journal.Sync(); err != nil {
 		return err
 	}
-	return o.scribe.start(o.runnable())
+	o.scribe.start(o.runnable())
+	return nil
 }
 
 // run decides until ctx ends (nil) or the journal fails (an error).
@@ -233,6 +234,8 @@ func (o *owner) command(it *item) {
 	switch c := it.command.(type) {
 	case ledger.Cordon:
 		body = o.health()
+	case ledger.SetHealth:
+		o.tell(o.health())
 	case ledger.Resolved:
 		delete(o.unresolved, c.Tx)
 		out = o.listener() // the leader learns of it without having asked

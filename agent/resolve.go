@@ -114,7 +114,7 @@ func (a *Agent) registrar(ctx context.Context) {
 // registerOnce is register, read, apply, in this order.
 func (a *Agent) registerOnce(ctx context.Context) error {
 	revision, err := a.calls.Register(ctx, rpc.Registration{
-		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.wire,
+		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,
 		Address: a.address, Version: a.config.Version,
 	})
 	if err != nil {

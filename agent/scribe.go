@@ -34,17 +34,16 @@ func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 	}
 }
 
-// start writes the files of the replayed ledger, before run. What else is in
-// the folder stays for now: a journal that lost its memory may have forgotten
-// what still runs, and only the store knows (see prune).
-func (s *scribe) start(live []handoff.Grant) error {
+// start writes the files of the replayed ledger, before run; what cannot be
+// written now, on a full disk say, run tries again. What else is in the folder
+// stays for now: a journal that lost its memory may have forgotten what still
+// runs, and only the store knows (see prune).
+func (s *scribe) start(live []handoff.Grant) {
 	for _, g := range live {
-		if err := s.files.Write(g); err != nil {
-			return err
-		}
-		s.wanted[g.Tx], s.written[g.Tx] = g, g
+		s.wanted[g.Tx] = g
+		s.pending = append(s.pending, g.Tx)
 	}
-	return nil
+	s.work()
 }
 
 // prune wishes that what belongs to no grant goes. The owner asks for it once

@@ -82,7 +82,7 @@ func (o *owner) admit(op *opening) {
 	}
 	w := welcome{Welcome: rpc.Welcome{
 		Node: o.agent.config.Node, Incarnation: o.incarnation, Revision: registered,
-		Host: o.agent.wire, Occupancy: o.occupancy(), LedgerHash: o.hash(),
+		Host: o.agent.hardware.Load().wire, Occupancy: o.occupancy(), LedgerHash: o.hash(),
 	}}
 	o.answers = append(o.answers, answer{done: func(ledger.Reply) { op.done <- w }})
 }
@@ -123,7 +123,7 @@ func unhealthy(v *ledger.View) []rpc.DeviceHealth {
 	var list []rpc.DeviceHealth
 	for _, g := range v.GPUs {
 		if g.Health != devices.OK {
-			list = append(list, rpc.DeviceHealth{Index: g.Index, Health: g.Health})
+			list = append(list, rpc.DeviceHealth{Index: g.Index, Health: g.Health, Reason: g.Reason})
 		}
 	}
 	return list

@@ -89,7 +89,7 @@ func (a *Agent) joinRings() error {
 		return nil
 	}
 	model := ""
-	if d := a.host.Inventory().Devices; len(d) > 0 {
+	if d := a.Host().Inventory().Devices; len(d) > 0 {
 		model = d[0].Model
 	}
 	rings, err := gossip.Start(gossip.Config{
@@ -175,7 +175,7 @@ func (a *Agent) queries() map[string]gossip.QueryHandler {
 }
 
 func (a *Agent) capacityAnswer(v *ledger.View) []byte {
-	total, free := a.host.Allocatable(), a.host.FreeVector(v.Free)
+	total, free := v.Host.Allocatable(), v.Host.FreeVector(v.Free)
 	var rows []any
 	for _, name := range total.Names() {
 		rows = append(rows, map[string]string{
@@ -199,7 +199,7 @@ func (a *Agent) healthAnswer(v *ledger.View) []byte {
 		rows = append(rows, map[string]any{"type": c.Type, "status": c.True, "reason": c.Reason})
 	}
 	for _, d := range unhealthy(v) {
-		rows = append(rows, map[string]any{"device": d.Index, "health": d.Health.String()})
+		rows = append(rows, map[string]any{"device": d.Index, "health": d.Health.String(), "reason": d.Reason})
 	}
 	return list("health", rows)
 }

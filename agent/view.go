@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip/digest"
 	"github.com/musterd/muster/resource"
 )
@@ -33,15 +34,13 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 		return rpc.Snapshot{}, err
 	}
 	s := rpc.Snapshot{
-		Node: a.config.Node, Capacity: a.capacity(), Allocatable: a.host.Allocatable(), Available: a.host.FreeVector(v.Free),
+		Node: a.config.Node, Capacity: capacity(v.Host), Allocatable: v.Host.Allocatable(), Available: v.Host.FreeVector(v.Free),
 	}
 	for _, n := range v.Nodes {
-		s.NUMA = append(s.NUMA, rpc.NUMAFree{ID: n.ID, CPU: n.CPU, Memory: n.Memory, WholeCores: n.WholeCores})
+		s.NUMA = append(s.NUMA, numaFree(n))
 	}
 	for _, g := range v.GPUs {
-		s.Devices = append(s.Devices, rpc.DeviceFree{
-			Index: g.Index, UUID: g.UUID, Model: a.host.Inventory().Devices[g.Index].Model, Free: g.Milli, Health: g.Health.String(),
-		})
+		s.Devices = append(s.Devices, deviceFree(g, v.Host.Inventory().Devices[g.Index]))
 	}
 	for _, g := range v.Grants {
 		for _, m := range g.Members {
@@ -53,15 +52,32 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 	return s, nil
 }
 
+func numaFree(n ledger.NodeFree) rpc.NUMAFree {
+	free := rpc.NUMAFree{ID: n.ID, CPU: n.CPU, Memory: n.Memory, WholeCores: n.WholeCores}
+	for _, pool := range n.Hugepages {
+		if free.Hugepages == nil {
+			free.Hugepages = resource.Vector{}
+		}
+		free.Hugepages[resource.Hugepages(pool.Size)] = int64(pool.Bytes)
+	}
+	return free
+}
+
+func deviceFree(g ledger.GPUFree, d devices.Device) rpc.DeviceFree {
+	free := rpc.DeviceFree{Index: g.Index, UUID: g.UUID, Model: d.Model, Free: g.Milli, Health: g.Health.String(), Reason: g.Reason}
+	for k, instance := range d.MIG.Instances {
+		free.MIG = append(free.MIG, rpc.MIGFree{
+			UUID: instance.UUID, Profile: instance.Profile, Memory: instance.Memory, Free: g.MIG&(1<<k) != 0,
+		})
+	}
+	return free
+}
+
 // capacity is all there is: what the system keeps for itself included.
-func (a *Agent) capacity() resource.Vector {
-	t, inv := a.host.Topology(), a.host.Inventory()
-	v := resource.Vector{
-		resource.CPU: int64(t.Threads()) * int64(resource.WholeCPU), resource.Memory: int64(t.Memory()),
-	}
-	if n := len(inv.Devices); n > 0 {
-		v[resource.GPU] = int64(n) * int64(resource.WholeDevice)
-	}
+func capacity(h *fit.Host) resource.Vector {
+	v := h.Allocatable()
+	v[resource.CPU] = int64(h.Topology().Threads()) * int64(resource.WholeCPU)
+	v[resource.Memory] = int64(h.Topology().Memory())
 	return v
 }
 
@@ -77,20 +93,7 @@ func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Di
 	if v.Registered == 0 {
 		d.Flags |= digest.Unregistered
 	}
-	for _, g := range v.GPUs {
-		if g.Milli == resource.WholeDevice {
-			d.FreeGPUs |= 1 << g.Index
-		}
-		if !g.Health.Allocatable() {
-			d.UnhealthyGPUs |= 1 << g.Index
-		}
-		d.GPUs = append(d.GPUs, digest.GPU{FreeMilli: uint16(g.Milli)})
-	}
-	for _, n := range v.Nodes {
-		d.NUMA = append(d.NUMA, digest.NUMANode{
-			ID: uint16(n.ID), FreeMillicores: uint32(n.CPU), FreeCores: uint16(n.WholeCores), FreeMemory: n.Memory,
-		})
-	}
+	d.Measure(v.Host, v.Free)
 	return d
 }
 
@@ -112,7 +115,7 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	for _, g := range v.GPUs {
 		if g.Health != devices.OK {
 			gpus.True, gpus.Reason = false, "Unhealthy"
-			gpus.Message += g.UUID + " is " + g.Health.String() + "; "
+			gpus.Message += g.UUID + " is " + g.Health.String() + " (" + g.Reason + "); "
 		}
 	}
 	return append(list, gpus)

@@ -49,7 +49,9 @@ func (s *AllocationSpec) Gang() *GangScheduling {
 }
 
 // Requirements holds quantities as they were written ("8000m", "32Gi"; a bare
-// number is kept as its text). A limit without a request is also the request.
+// number is kept as its text), by the names that CheckResource knows. A limit
+// without a request is also the request. Limits of whole cores, huge pages and
+// MIG instances equal their requests.
 type Requirements struct {
 	Requests map[resource.Name]string `json:"requests,omitempty" strict:"number"`
 	Limits   map[resource.Name]string `json:"limits,omitempty" strict:"number"`
@@ -70,8 +72,8 @@ type Scheduling struct {
 // GPUConstraint narrows the devices; Muster's own.
 type GPUConstraint struct {
 	Model  string `json:"model,omitempty"`                  // exact product name
-	Memory string `json:"memory,omitempty" strict:"number"` // least memory per device, a quantity
-	Link   string `json:"link,omitempty"`                   // any | pcie-switch | nvlink
+	Memory string `json:"memory,omitempty" strict:"number"` // least memory per device or MIG instance, a quantity
+	Link   string `json:"link,omitempty"`                   // any | pcie-switch | nvlink; any for MIG instances
 }
 
 // GangScheduling asks for all-or-nothing placement of a job's members.
@@ -193,16 +195,34 @@ type AllocationStatus struct {
 
 // AssignmentStatus shows the exact CPUs, memory and devices granted.
 type AssignmentStatus struct {
-	CPUs      string         `json:"cpus,omitempty"` // kernel list format
-	NUMANodes []int          `json:"numaNodes,omitempty"`
-	Memory    []MemoryStatus `json:"memory,omitempty"`
-	GPUs      []GPUStatus    `json:"gpus,omitempty"`
+	CPUs      string           `json:"cpus,omitempty"` // kernel list format
+	NUMANodes []int            `json:"numaNodes,omitempty"`
+	Memory    []MemoryStatus   `json:"memory,omitempty"`
+	Hugepages []HugepageStatus `json:"hugepages,omitempty"`
+	GPUs      []GPUStatus      `json:"gpus,omitempty"`
+	MIG       []MIGStatus      `json:"mig,omitempty"`
 }
 
 // MemoryStatus is memory granted on one NUMA node.
 type MemoryStatus struct {
 	Node  int    `json:"node"`
 	Bytes string `json:"bytes"` // a quantity
+}
+
+// HugepageStatus is memory in huge pages granted on one NUMA node.
+type HugepageStatus struct {
+	Node     int    `json:"node"`
+	PageSize string `json:"pageSize"` // a quantity
+	Bytes    string `json:"bytes"`    // a quantity, a multiple of PageSize
+}
+
+// MIGStatus is one MIG instance granted.
+type MIGStatus struct {
+	GPU      int    `json:"gpu"`      // index of the parent device
+	Instance int    `json:"instance"` // position among the parent's instances
+	UUID     string `json:"uuid"`     // the instance's
+	Profile  string `json:"profile"`
+	Model    string `json:"model,omitempty"` // the parent's
 }
 
 // GPUStatus is one device granted, whole or in part.

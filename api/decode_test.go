@@ -61,6 +61,26 @@ var badDocuments = map[string]string{
 	"allocation: an operator nobody knows":               allocation(required(`{"key":"zone","operator":"Matches","values":["a"]}`)),
 	"allocation: an unknown field":                       allocation(`"resource":{"requests":{"cpu":"1"}}`),
 	"allocation: an unknown NUMA policy":                 allocation(cpu + `,"scheduling":{"numaPolicy":"strict"}`),
+	"allocation: a core and a half":                      allocation(asks("muster.io/cores", "1500m")),
+	"allocation: a fraction of a core beyond milli":      allocation(asks("muster.io/cores", "1.00001")),
+	"allocation: half a MIG instance":                    allocation(asks("nvidia.com/mig-1g.10gb", "500m")),
+	"allocation: half a huge page":                       allocation(asks("hugepages-2Mi", "3Mi")),
+	"allocation: huge pages of two sizes":                allocation(asks("hugepages-2Mi", "2Mi", "hugepages-1Gi", "1Gi")),
+	"allocation: huge pages of three mebibytes":          allocation(asks("hugepages-3Mi", "3Mi")),
+	"allocation: huge pages in another spelling":         allocation(asks("hugepages-2048Ki", "2Mi")),
+	"allocation: huge pages beyond any host":             allocation(asks("hugepages-2Mi", "2Pi")),
+	"allocation: more cores than any host":               allocation(asks("muster.io/cores", "2097152")),
+	"allocation: more MIG instances than any host":       allocation(asks("nvidia.com/mig-1g.10gb", "1025")),
+	"allocation: MIG instances of two profiles":          allocation(asks("nvidia.com/mig-1g.10gb", "1", "nvidia.com/mig-3g.40gb", "1")),
+	"allocation: a MIG profile that is none":             allocation(asks("nvidia.com/mig-large", "1")),
+	"allocation: a MIG profile in another spelling":      allocation(asks("nvidia.com/mig-1g.10gb+me", "1")),
+	"allocation: MIG instances and a GPU":                allocation(asks("nvidia.com/mig-1g.10gb", "1", "nvidia.com/gpu", "1")),
+	"allocation: MIG instances with a link":              allocation(asks("nvidia.com/mig-1g.10gb", "2") + `,"scheduling":{"gpu":{"link":"nvlink"}}`),
+	"allocation: whole cores and CPU":                    allocation(asks("muster.io/cores", "8", "cpu", "500m")),
+	"allocation: more cores as a limit":                  allocation(`"resources":{"requests":{"muster.io/cores":"8"},"limits":{"muster.io/cores":"16"}}`),
+	"allocation: more huge pages as a limit":             allocation(`"resources":{"requests":{"hugepages-2Mi":"1Gi"},"limits":{"hugepages-2Mi":"2Gi"}}`),
+	"allocation: fewer MIG instances as a limit":         allocation(`"resources":{"requests":{"nvidia.com/mig-1g.10gb":2},"limits":{"nvidia.com/mig-1g.10gb":1}}`),
+	"allocation: huge pages of another size as a limit":  allocation(`"resources":{"requests":{"hugepages-2Mi":"1Gi"},"limits":{"hugepages-1Gi":"1Gi"}}`),
 	"allocation: an unknown resource":                    allocation(`"resources":{"requests":{"amd.com/gpu":"1"}}`),
 	"allocation: anti-affinity":                          allocation(cpu + `,"scheduling":{"affinity":{"podAntiAffinity":{"requiredDuringScheduling":[]}}}`),
 	"allocation: no name":                                `{"metadata":{},"spec":{` + cpu + `}}`,
@@ -93,6 +113,15 @@ var badDocuments = map[string]string{
 const cpu = `"resources":{"requests":{"cpu":"1"}}`
 
 func allocation(spec string) string { return `{"metadata":{"name":"a"},"spec":{` + spec + `}}` }
+
+// asks is a request of names and their amounts in turn.
+func asks(pairs ...string) string {
+	var list []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, fmt.Sprintf("%q:%q", pairs[i], pairs[i+1]))
+	}
+	return `"resources":{"requests":{` + strings.Join(list, ",") + `}}`
+}
 
 func required(expression string) string {
 	return cpu + `,"scheduling":{"affinity":{"nodeAffinity":{"requiredDuringScheduling":{"nodeSelectorTerms":[{"matchExpressions":[` +
@@ -179,13 +208,29 @@ func TestMemberRequest(t *testing.T) {
 			`"resources":{"requests":{"cpu":"8000m","memory":"32Gi","nvidia.com/gpu":"4"}}`,
 			resource.Request{CPU: 8000, Memory: 32 << 30, GPUs: 4},
 		},
-		"half a device in milli":             {`"resources":{"requests":{"nvidia.com/gpu":"500m"}}`, resource.Request{GPUShare: 500}},
-		"half a device as a fraction":        {`"resources":{"requests":{"nvidia.com/gpu":"0.5"}}`, resource.Request{GPUShare: 500}},
-		"a bare number":                      {`"resources":{"requests":{"cpu":0.25,"nvidia.com/gpu":2}}`, resource.Request{CPU: 250, GPUs: 2}},
-		"a whole device written in milli":    {`"resources":{"requests":{"nvidia.com/gpu":"1000m"}}`, resource.Request{GPUs: 1}},
-		"a limit alone is the request too":   {`"resources":{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"1"}}`, resource.Request{CPU: 1000, GPUs: 1}},
-		"a limit above the request":          {`"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}`, resource.Request{CPU: 1000}},
-		"a fraction of a byte is rounded up": {`"resources":{"requests":{"memory":"1500m"}}`, resource.Request{Memory: 2}},
+		"half a device in milli":                  {`"resources":{"requests":{"nvidia.com/gpu":"500m"}}`, resource.Request{GPUShare: 500}},
+		"half a device as a fraction":             {`"resources":{"requests":{"nvidia.com/gpu":"0.5"}}`, resource.Request{GPUShare: 500}},
+		"a bare number":                           {`"resources":{"requests":{"cpu":0.25,"nvidia.com/gpu":2}}`, resource.Request{CPU: 250, GPUs: 2}},
+		"a whole device written in milli":         {`"resources":{"requests":{"nvidia.com/gpu":"1000m"}}`, resource.Request{GPUs: 1}},
+		"a limit alone is the request too":        {`"resources":{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"1"}}`, resource.Request{CPU: 1000, GPUs: 1}},
+		"a limit above the request":               {`"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}`, resource.Request{CPU: 1000}},
+		"a fraction of a byte is rounded up":      {`"resources":{"requests":{"memory":"1500m"}}`, resource.Request{Memory: 2}},
+		"whole cores":                             {asks("muster.io/cores", "8"), resource.Request{Cores: 8}},
+		"whole cores as a bare number":            {`"resources":{"requests":{"muster.io/cores":8.0}}`, resource.Request{Cores: 8}},
+		"whole cores and no CPU":                  {asks("muster.io/cores", "8", "cpu", "0"), resource.Request{Cores: 8}},
+		"huge pages":                              {asks("hugepages-2Mi", "1Gi"), resource.Request{Hugepages: 1 << 30, HugepageSize: 2 << 20}},
+		"huge pages of another processor":         {asks("hugepages-64Ki", "1Mi"), resource.Request{Hugepages: 1 << 20, HugepageSize: 64 << 10}},
+		"huge pages of one size, none of another": {asks("hugepages-2Mi", "0", "hugepages-1Gi", "2Gi"), resource.Request{Hugepages: 2 << 30, HugepageSize: 1 << 30}},
+		"MIG instances":                           {asks("nvidia.com/mig-1g.10gb", "2"), resource.Request{MIG: 2, MIGProfile: "1g.10gb"}},
+		"MIG instances with an attribute":         {asks("nvidia.com/mig-1g.10gb.me", "1"), resource.Request{MIG: 1, MIGProfile: "1g.10gb+me"}},
+		"equal limits of what is not overcommitted": {
+			`"resources":{"requests":{"muster.io/cores":8,"hugepages-2Mi":"1Gi"},"limits":{"muster.io/cores":"8000m","hugepages-2Mi":"1024Mi","nvidia.com/mig-1g.10gb":1}}`,
+			resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb"},
+		},
+		"instances of a model and memory": {
+			asks("nvidia.com/mig-1g.10gb", "2") + `,"scheduling":{"gpu":{"model":"NVIDIA A100","memory":"9Gi","link":"any"}}`,
+			resource.Request{MIG: 2, MIGProfile: "1g.10gb", GPUModel: "NVIDIA A100", GPUMemory: 9 << 30},
+		},
 		"Muster's own constraints": {
 			`"resources":{"requests":{"nvidia.com/gpu":"2"}},"scheduling":{"numaPolicy":"single-numa-node","gpu":{"model":"NVIDIA A100","memory":"40Gi","link":"nvlink"}}`,
 			resource.Request{GPUs: 2, GPUModel: "NVIDIA A100", GPUMemory: 40 << 30, NUMA: resource.NUMASingleNode, Link: resource.LinkNVLink},
@@ -209,10 +254,17 @@ func TestMemberRequest(t *testing.T) {
 }
 
 func TestLargestJobDoesNotOverflow(t *testing.T) {
-	largest := resource.Request{CPU: resource.MaxCPU, Memory: resource.MaxMemory, GPUs: resource.MaxGPUs}
-	for name, total := range largest.Vector().Scaled(MaxParallelism) {
-		if total == resource.Unlimited {
-			t.Errorf("%s: %d members overflow", name, MaxParallelism)
+	for _, largest := range []resource.Request{
+		{CPU: resource.MaxCPU, Memory: resource.MaxMemory, GPUs: resource.MaxGPUs},
+		{Cores: resource.MaxCores, Hugepages: resource.MaxMemory, HugepageSize: 2 << 20, MIG: resource.MaxMIG, MIGProfile: "1g.10gb"},
+	} {
+		if err := largest.Validate(); err != nil {
+			t.Error(err)
+		}
+		for name, total := range largest.Vector().Scaled(MaxParallelism) {
+			if total == resource.Unlimited {
+				t.Errorf("%s: %d members overflow", name, MaxParallelism)
+			}
 		}
 	}
 }
@@ -324,10 +376,32 @@ func TestAmountsArePrintedAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
+func TestAResourceHasOneSpelling(t *testing.T) {
+	for _, name := range []resource.Name{"cpu", "muster.io/cores", "memory", "nvidia.com/gpu", "hugepages-64Ki", "hugepages-2Mi", "hugepages-1Gi", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-1c.3g.40gb", "nvidia.com/mig-1g.10gb.me"} {
+		if err := CheckResource(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, want := range map[resource.Name]string{
+		"gpu":                       "this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>",
+		"cores":                     "unknown resource",
+		"hugepages":                 "unknown resource",
+		"hugepages-2M":              "want a page size as in hugepages-2Mi or hugepages-1Gi",
+		"hugepages-":                "not a number",
+		"nvidia.com/mig-":           `MIG profile ""`,
+		"nvidia.com/mig-1g.10gb+me": `want the spelling "nvidia.com/mig-1g.10gb.me"`,
+	} {
+		if err := CheckResource(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 func FuzzDecodeAllocation(f *testing.F) {
 	for _, name := range sortedKeys(badDocuments) {
 		f.Add([]byte(badDocuments[name]))
 	}
+	f.Add([]byte(allocation(asks("muster.io/cores", "8", "hugepages-2Mi", "1Gi", "nvidia.com/mig-1g.10gb.me", "2"))))
 	f.Add([]byte(allocation(cpu + `,"priority":5,"scheduling":{"nodeSelector":{"zone":"a"}}`)))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		a, status := DecodeAllocation(doc)

@@ -50,19 +50,39 @@ type NUMAStatus struct {
 	ID         int    `json:"id"`
 	CPUs       string `json:"cpus"`
 	FreeCPU    string `json:"freeCPU"`
+	FreeCores  int    `json:"freeCores"` // physical cores all of whose threads are free
 	Memory     string `json:"memory"`
 	FreeMemory string `json:"freeMemory"`
+	// FreeHugepages is by the resource's name, for the page sizes that the node
+	// has.
+	FreeHugepages map[resource.Name]string `json:"freeHugepages,omitempty"`
 }
 
 // DeviceStatus is one GPU and how much of it is free.
 type DeviceStatus struct {
-	Index    int            `json:"index"`
-	UUID     string         `json:"uuid"`
-	Model    string         `json:"model"`
-	Memory   string         `json:"memory"`
-	NUMANode int            `json:"numaNode"`
-	Health   string         `json:"health"`
-	Free     resource.Milli `json:"freeMilli"`
+	Index    int    `json:"index"`
+	UUID     string `json:"uuid"`
+	Model    string `json:"model"`
+	Memory   string `json:"memory"`
+	NUMANode int    `json:"numaNode"`
+	Health   string `json:"health"` // ok | suspect | tainted | probation
+	// HealthReason says why the device is not ok.
+	HealthReason string         `json:"healthReason,omitempty"`
+	Free         resource.Milli `json:"freeMilli"` // 0 in MIG mode
+	MIG          *MIGMode       `json:"mig,omitempty"`
+}
+
+// MIGMode is a device in MIG mode: it is handed out by its instances alone.
+type MIGMode struct {
+	Instances []MIGInstance `json:"instances,omitempty"`
+}
+
+// MIGInstance is one MIG instance and whether it is free.
+type MIGInstance struct {
+	UUID    string `json:"uuid"`
+	Profile string `json:"profile"`
+	Memory  string `json:"memory"`
+	Free    bool   `json:"free"`
 }
 
 // NodeList is a list of nodes ordered by name.

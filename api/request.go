@@ -7,39 +7,21 @@ import (
 // MemberRequest translates a specification into what one member asks of one
 // host. Whole numbers of nvidia.com/gpu are whole devices; less than one
 // ("500m", "0.5") is a share of one device; more than one but not whole is
-// refused, since a share never spans devices. The refusal is a 422 that names
-// the field, as seen from an allocation.
+// refused, since a share never spans devices. Huge pages are of one size and
+// MIG instances of one profile. The refusal is a 422 that names the field, as
+// seen from an allocation.
 func MemberRequest(spec AllocationSpec) (resource.Request, *Status) {
 	return memberRequest("spec", &spec)
 }
 
 func memberRequest(path string, spec *AllocationSpec) (resource.Request, *Status) {
 	var r resource.Request
-	requests, status := amounts(path+".resources.requests", spec.Resources.Requests)
+	requests, status := requested(path+".resources", &spec.Resources)
 	if status != nil {
 		return r, status
 	}
-	limits, status := amounts(path+".resources.limits", spec.Resources.Limits)
-	if status != nil {
+	if status := fill(path+".resources.requests", requests, &r); status != nil {
 		return r, status
-	}
-	for _, name := range limits.Names() {
-		request, requested := requests[name]
-		if requested && request > limits[name] {
-			return r, invalid(key(path+".resources.requests", string(name)), "%q is more than the limit %q",
-				clip(spec.Resources.Requests[name]), clip(spec.Resources.Limits[name]))
-		}
-		if !requested {
-			requests[name] = limits[name]
-		}
-	}
-	r.CPU = resource.Millicores(requests[resource.CPU])
-	r.Memory = resource.Bytes(requests[resource.Memory])
-	gpu := resource.Milli(requests[resource.GPU])
-	if gpu >= resource.WholeDevice {
-		r.GPUs = int(gpu / resource.WholeDevice)
-	} else {
-		r.GPUShare = gpu
 	}
 	if status := placementDetails(path+".scheduling", &spec.Scheduling, &r); status != nil {
 		return r, status
@@ -48,6 +30,64 @@ func memberRequest(path string, spec *AllocationSpec) (resource.Request, *Status
 		return r, invalid(path+".resources.requests", "%v", err)
 	}
 	return r, nil
+}
+
+// requested returns the amounts asked for: the requests, and the limits that
+// have none.
+func requested(path string, r *Requirements) (resource.Vector, *Status) {
+	requests, status := amounts(path+".requests", r.Requests)
+	if status != nil {
+		return nil, status
+	}
+	limits, status := amounts(path+".limits", r.Limits)
+	if status != nil {
+		return nil, status
+	}
+	for _, name := range limits.Names() {
+		request, both := requests[name]
+		switch {
+		case !both:
+			requests[name] = limits[name]
+		case exact(name) && request != limits[name]:
+			return nil, invalid(key(path+".requests", string(name)), "%q is not the limit %q: this resource cannot be overcommitted, request and limit must be equal",
+				clip(r.Requests[name]), clip(r.Limits[name]))
+		case request > limits[name]:
+			return nil, invalid(key(path+".requests", string(name)), "%q is more than the limit %q", clip(r.Requests[name]), clip(r.Limits[name]))
+		}
+	}
+	return requests, nil
+}
+
+// fill puts amounts into the request's fields. Nothing of a resource is not a
+// request for it.
+func fill(path string, amounts resource.Vector, r *resource.Request) *Status {
+	r.CPU = resource.Millicores(amounts[resource.CPU])
+	r.Cores = int(amounts[resource.Cores])
+	r.Memory = resource.Bytes(amounts[resource.Memory])
+	gpu := resource.Milli(amounts[resource.GPU])
+	if gpu >= resource.WholeDevice {
+		r.GPUs = int(gpu / resource.WholeDevice)
+	} else {
+		r.GPUShare = gpu
+	}
+	for _, name := range amounts.Names() {
+		if amounts[name] == 0 {
+			continue
+		}
+		if size, ok, _ := name.HugepageSize(); ok {
+			if r.Hugepages > 0 {
+				return invalid(path, "%s and %s: a member gets huge pages of one size, keep one of the two", resource.Hugepages(r.HugepageSize), name)
+			}
+			r.Hugepages, r.HugepageSize = resource.Bytes(amounts[name]), size
+		}
+		if profile, ok, _ := name.MIGProfile(); ok {
+			if r.MIG > 0 {
+				return invalid(path, "%s and %s: a member gets MIG instances of one profile, keep one of the two", resource.MIG(r.MIGProfile), name)
+			}
+			r.MIG, r.MIGProfile = int(amounts[name]), profile
+		}
+	}
+	return nil
 }
 
 // placementDetails fills in Muster's own constraints.
@@ -79,56 +119,4 @@ func placementDetails(path string, s *Scheduling, r *resource.Request) *Status {
 		return invalid(path+".gpu.link", "%q: want any, pcie-switch or nvlink", clip(s.GPU.Link))
 	}
 	return nil
-}
-
-// amounts reads quantities into base units and holds each within what one
-// member may ask for.
-func amounts(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
-	v := make(resource.Vector, len(quantities)+1)
-	for _, name := range sortedKeys(quantities) {
-		text := quantities[name]
-		at := key(path, string(name))
-		var most int64
-		switch name {
-		case resource.CPU:
-			most = int64(resource.MaxCPU)
-		case resource.Memory:
-			most = int64(resource.MaxMemory)
-		case resource.GPU:
-			most = resource.MaxGPUs * int64(resource.WholeDevice)
-		default:
-			return nil, invalid(at, "unknown resource: this version allocates cpu, memory and nvidia.com/gpu")
-		}
-		amount, err := resource.ParseQuantity(text, scale(name))
-		if err != nil {
-			return nil, invalid(at, "%v", err)
-		}
-		if amount > most {
-			return nil, invalid(at, "%q is more than %s, the most one member may ask for", clip(text), resource.FormatAmount(name, most))
-		}
-		if whole := int64(resource.WholeDevice); name == resource.GPU && amount > whole && amount%whole != 0 {
-			return nil, invalid(at, "%q is neither whole devices nor a share of one: want a whole number, or less than 1", clip(text))
-		}
-		v[name] = amount
-	}
-	return v, nil
-}
-
-// scale is how many base units one of the resource as written has.
-func scale(name resource.Name) int64 {
-	if name == resource.Memory {
-		return 1
-	}
-	return 1000
-}
-
-// Amounts prints a vector the way people write quantities; zeros are left out.
-func Amounts(v resource.Vector) map[resource.Name]string {
-	out := make(map[resource.Name]string, len(v))
-	for _, name := range v.Names() {
-		if v[name] != 0 {
-			out[name] = resource.FormatAmount(name, v[name])
-		}
-	}
-	return out
 }

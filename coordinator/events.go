@@ -27,6 +27,7 @@ func (l *leader) agentEvent(e agents.Event) {
 		l.replied(e)
 	case agents.Occupied:
 		n := l.node(e.Node)
+		n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 		l.occupy(n, e.Occupancy)
 		l.wake()
 	case agents.HealthChanged:
@@ -49,6 +50,7 @@ func (l *leader) connected(e agents.Connected) {
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
 	n.view.Labels = l.labelsOf(n)
+	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	l.occupy(n, e.Occupancy)
 	n.setReady()
 	l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
@@ -122,6 +124,7 @@ func (l *leader) disconnected(e agents.Disconnected) {
 // replied is an agent's answer on one transaction.
 func (l *leader) replied(e agents.Replied) {
 	n := l.node(e.Node)
+	n.mirror.heard(e)
 	a := l.attempts[e.Tx]
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:

@@ -96,11 +96,16 @@ func summary(u *unit, e *api.Explanation, nodes int) string {
 	}
 }
 
-// describe prints a request as people write it.
+// describe prints a request as people write it, devices first.
 func describe(r resource.Request) string {
 	v := r.Vector()
+	if r.Cores > 0 {
+		delete(v, resource.CPU) // charged, not asked for
+	}
 	var parts []string
-	for _, name := range []resource.Name{resource.GPU, resource.CPU, resource.Memory} {
+	for _, name := range []resource.Name{
+		resource.GPU, resource.MIG(r.MIGProfile), resource.Cores, resource.CPU, resource.Memory, resource.Hugepages(r.HugepageSize),
+	} {
 		if v[name] > 0 {
 			parts = append(parts, resource.FormatAmount(name, v[name])+" "+string(name))
 		}

@@ -84,6 +84,7 @@ func (l *leader) housekeep(ctx context.Context) {
 	}
 	l.compact(ctx)
 	l.collect()
+	l.audit()
 }
 
 // compactEvery is how much of the store's history stays readable, at least.

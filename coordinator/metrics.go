@@ -10,6 +10,7 @@ type metrics struct {
 	queued, nodes   prometheus.Gauge
 	running         prometheus.Gauge
 	leads           prometheus.Gauge
+	astray          prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -25,10 +26,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		queued:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_queue_units", Help: "Units that wait."}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_live_transactions", Help: "Transactions under way or live."}),
 		nodes:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_nodes_ready", Help: "Nodes that take new work."}),
-		leads:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads."}),
+		astray: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "muster_views_astray_total", Help: "Times an agent's ledger was not what the leader had been told; it then asked for everything.",
+		}),
+		leads: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads."}),
 	}
 	if r != nil {
-		r.MustRegister(m.commits, m.aborts, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads)
+		r.MustRegister(m.commits, m.aborts, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray)
 	}
 	return m
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -31,7 +30,8 @@ type node struct {
 	revision    resource.Revision // of the registration; 0 = not registered
 	host        wire.Host
 	held        map[resource.TxID]*hold
-	health      map[int]devices.Health
+	mirror      mirror
+	health      map[int]agents.DeviceHealth // by index; devices that are ok are left out
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
 }
@@ -40,11 +40,13 @@ type node struct {
 type hold struct {
 	members   []agents.Member
 	confirmed bool
-	taken     bool // subtracted from view.Free
+	// taken is what is subtracted from view.Free, nil for nothing: all that the
+	// members hold, or what the host still has of it.
+	taken []resource.Assignment
 }
 
 func newNode(id resource.NodeID) *node {
-	return &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}}
+	return &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
 }
 
 // setHost takes over the host's hardware and rebuilds what is free.
@@ -59,7 +61,8 @@ func (n *node) setHost(h wire.Host, like *fit.Host) error {
 
 // rebuild computes Free anew from the holds: confirmed ones first, then planned
 // ones in order; a planned hold that no longer fits stays untaken until the
-// agent has answered.
+// agent has answered. Of a confirmed one counts what the host has: it may have
+// lost a card that is held.
 func (n *node) rebuild(log *slog.Logger) {
 	if n.view.Host == nil {
 		return
@@ -73,28 +76,32 @@ func (n *node) rebuild(log *slog.Logger) {
 				continue
 			}
 			h.taken = n.take(h.members)
-			if !h.taken && confirmed {
-				log.Error("view_conflict", "node", n.view.ID, "tx", tx)
+			if h.taken == nil && confirmed {
+				log.Warn("view_conflict", "node", n.view.ID, "tx", tx)
+				h.taken = n.takePresent(h.members)
 			}
 		}
 	}
 	n.view.Refresh()
 }
 
-// take subtracts all members or none.
-func (n *node) take(members []agents.Member) bool {
-	for i, m := range members {
+// take subtracts all members and returns what they hold, or nil and subtracts
+// nothing.
+func (n *node) take(members []agents.Member) []resource.Assignment {
+	taken := make([]resource.Assignment, 0, len(members))
+	for _, m := range members {
 		if err := n.view.Host.Take(n.view.Free, m.Assignment); err != nil {
-			n.give(members[:i])
-			return false
+			n.give(taken)
+			return nil
 		}
+		taken = append(taken, m.Assignment)
 	}
-	return true
+	return taken
 }
 
-func (n *node) give(members []agents.Member) {
-	for _, m := range members {
-		if err := n.view.Host.Give(n.view.Free, m.Assignment); err != nil {
+func (n *node) give(taken []resource.Assignment) {
+	for _, a := range taken {
+		if err := n.view.Host.Give(n.view.Free, a); err != nil {
 			panic("coordinator: " + string(n.view.ID) + ": " + err.Error())
 		}
 	}
@@ -107,8 +114,8 @@ func (n *node) drop(tx resource.TxID) {
 		return
 	}
 	delete(n.held, tx)
-	if h.taken && n.view.Free != nil {
-		n.give(h.members)
+	if h.taken != nil && n.view.Free != nil {
+		n.give(h.taken)
 		n.view.Refresh()
 	}
 }
@@ -120,20 +127,20 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, log *slog.Logg
 		h = &hold{}
 		n.held[tx] = h
 	}
-	same := h.taken && slices.EqualFunc(h.members, members, equalMember)
+	same := h.taken != nil && slices.EqualFunc(h.members, members, equalMember)
 	h.confirmed = true
 	if same {
 		return
 	}
-	if h.taken && n.view.Free != nil {
-		n.give(h.members)
-		h.taken = false
+	if h.taken != nil && n.view.Free != nil {
+		n.give(h.taken)
+		h.taken = nil
 	}
 	h.members = members
 	if n.view.Free == nil {
 		return
 	}
-	if h.taken = n.take(members); !h.taken {
+	if h.taken = n.take(members); h.taken == nil {
 		n.rebuild(log)
 		return
 	}
@@ -141,8 +148,7 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, log *slog.Logg
 }
 
 func equalMember(a, b agents.Member) bool {
-	return a.Index == b.Index && slices.Equal(a.Assignment.CPUs, b.Assignment.CPUs) &&
-		slices.Equal(a.Assignment.Memory, b.Assignment.Memory) && slices.Equal(a.Assignment.GPUs, b.Assignment.GPUs)
+	return a.Index == b.Index && a.Assignment.Equal(b.Assignment)
 }
 
 // applyHealth marks the devices that take no new work.
@@ -151,12 +157,8 @@ func (n *node) applyHealth() {
 		return
 	}
 	var mask uint64
-	for i, d := range n.host.Inventory.Devices {
-		health := d.Health
-		if h, ok := n.health[i]; ok {
-			health = h
-		}
-		if !health.Allocatable() {
+	for i, h := range n.health {
+		if i < len(n.host.Inventory.Devices) && !h.Health.Allocatable() {
 			mask |= 1 << i
 		}
 	}

@@ -68,7 +68,11 @@ func (l *leader) showPlace(s *api.AllocationStatus, u *unit, index int) {
 			}
 			n := l.nodes[node]
 			s.NodeID, s.NodeName = node, string(node)
-			s.AllocatedResources = api.Amounts(m.Assignment.Vector())
+			granted := m.Assignment.Vector()
+			if cores := u.demand.Request.Cores; cores > 0 { // an assignment lists their threads
+				granted[resource.Cores] = int64(cores)
+			}
+			s.AllocatedResources = api.Amounts(granted)
 			s.Assignment = n.assignmentStatus(m.Assignment)
 			return
 		}
@@ -105,15 +109,26 @@ func (n *node) assignmentStatus(a resource.Assignment) *api.AssignmentStatus {
 		s.Memory = append(s.Memory, api.MemoryStatus{Node: m.Node, Bytes: resource.FormatBytes(m.Bytes)})
 		touched.Add(m.Node)
 	}
+	for _, g := range a.Hugepages {
+		s.Hugepages = append(s.Hugepages, api.HugepageStatus{Node: g.Node, PageSize: resource.FormatBytes(g.Size), Bytes: resource.FormatBytes(g.Bytes)})
+		touched.Add(g.Node)
+	}
 	for _, g := range a.GPUs {
-		status := api.GPUStatus{Index: g.Index, UUID: g.UUID, Milli: g.Milli}
-		if inv := n.host.Inventory; inv != nil && g.Index < len(inv.Devices) {
-			status.Model = inv.Devices[g.Index].Model
-		}
-		s.GPUs = append(s.GPUs, status)
+		s.GPUs = append(s.GPUs, api.GPUStatus{Index: g.Index, UUID: g.UUID, Model: n.model(g.Index), Milli: g.Milli})
+	}
+	for _, g := range a.MIG {
+		s.MIG = append(s.MIG, api.MIGStatus{GPU: g.GPU, Instance: g.Instance, UUID: g.UUID, Profile: g.Profile, Model: n.model(g.GPU)})
 	}
 	s.NUMANodes = touched.Members()
 	return s
+}
+
+// model is a device's, "" where the node does not have it any more.
+func (n *node) model(device int) string {
+	if inv := n.host.Inventory; inv != nil && device < len(inv.Devices) {
+		return inv.Devices[device].Model
+	}
+	return ""
 }
 
 // jobObject shows a job; like allocation, an independent copy.

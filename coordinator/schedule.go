@@ -84,11 +84,12 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 		n := l.nodes[id]
 		h := n.held[tx]
 		if h == nil {
-			h = &hold{taken: true}
+			h = &hold{}
 			n.held[tx] = h
 			nodes = append(nodes, id)
 		}
 		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
+		h.taken = append(h.taken, m.Assignment)
 		requests[id] = append(requests[id], agents.MemberRequest{Index: m.Index, Request: u.demand.Request})
 	}
 	a := &attempt{unit: u, begun: time.Now(), requests: requests, held: map[resource.NodeID]bool{}}

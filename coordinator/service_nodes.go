@@ -157,17 +157,47 @@ func (l *leader) showHost(n *node, s *api.NodeStatus) {
 		free := n.view.Host.FreeCPU(n.view.Free, i)
 		s.NUMANodes = append(s.NUMANodes, api.NUMAStatus{
 			ID: node.ID, CPUs: node.CPUs.String(), FreeCPU: resource.FormatAmount(resource.CPU, int64(free)),
-			Memory: resource.FormatBytes(node.Memory), FreeMemory: resource.FormatBytes(n.view.Free.Memory[i]),
+			FreeCores: n.view.Host.WholeFreeCores(n.view.Free, i),
+			Memory:    resource.FormatBytes(node.Memory), FreeMemory: resource.FormatBytes(n.view.Free.Memory[i]),
+			FreeHugepages: n.freeHugepages(i),
 		})
 	}
-	for i, d := range n.host.Inventory.Devices {
-		health := d.Health
-		if h, ok := n.health[i]; ok {
-			health = h
+	for i := range n.host.Inventory.Devices {
+		s.Devices = append(s.Devices, n.deviceStatus(i))
+	}
+}
+
+// freeHugepages is what is free on the NUMA node at a position, of the page
+// sizes that it has.
+func (n *node) freeHugepages(at int) map[resource.Name]string {
+	var free map[resource.Name]string
+	for _, size := range n.view.Host.PageSizes() {
+		if n.host.Topology.Nodes[at].Hugepages[int(size>>10)] == 0 {
+			continue
 		}
-		s.Devices = append(s.Devices, api.DeviceStatus{
-			Index: i, UUID: d.UUID, Model: d.Model, Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
-			Health: health.String(), Free: n.view.Free.GPU[i],
+		if free == nil {
+			free = map[resource.Name]string{}
+		}
+		free[resource.Hugepages(size)] = resource.FormatBytes(n.view.Host.HugepagesOn(n.view.Free, at, size))
+	}
+	return free
+}
+
+// deviceStatus shows a device, its instances and what is free of them.
+func (n *node) deviceStatus(at int) api.DeviceStatus {
+	d, health := &n.host.Inventory.Devices[at], n.health[at]
+	s := api.DeviceStatus{
+		Index: at, UUID: d.UUID, Model: d.Model, Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
+		Health: health.Health.String(), HealthReason: health.Reason, Free: n.view.Free.GPU[at],
+	}
+	if !d.MIG.Enabled {
+		return s
+	}
+	s.MIG = &api.MIGMode{}
+	for k, g := range d.MIG.Instances {
+		s.MIG.Instances = append(s.MIG.Instances, api.MIGInstance{
+			UUID: g.UUID, Profile: g.Profile, Memory: resource.FormatBytes(g.Memory), Free: n.view.Free.MIG[at]&(1<<k) != 0,
 		})
 	}
+	return s
 }

@@ -77,3 +77,25 @@ func TestNVLinkPanicsOutsideItsRange(t *testing.T) {
 		}()
 	}
 }
+
+func TestALinkKeepsThePCIeRelationBesideItsNVLinks(t *testing.T) {
+	before := devices.LinkNone
+	for n := 1; n <= devices.MaxNVLinks; n++ {
+		for path := devices.LinkNone; path <= devices.LinkPIX; path++ {
+			l := devices.NVLink(n).Over(path)
+			if l.NVLinks() != n || l.PCIe() != path || !l.Valid() || l.String() != fmt.Sprintf("NV%d", n) {
+				t.Errorf("%d NVLinks over %s: %s with %d over %s, valid %t", n, path, l, l.NVLinks(), l.PCIe(), l.Valid())
+			}
+			if l <= before || l <= devices.LinkPIX {
+				t.Errorf("%d NVLinks over %s are not above what is worse", n, path)
+			}
+			before = l
+		}
+	}
+	if best := devices.NVLink(devices.MaxNVLinks).Over(devices.LinkPIX); (best + 1).Valid() {
+		t.Errorf("link %d is valid, and no connection", uint8(best+1))
+	}
+	if got := devices.LinkPHB.Over(devices.NVLink(2).Over(devices.LinkSYS)); got != devices.LinkSYS {
+		t.Errorf("PHB over a path of SYS is %s, want SYS", got)
+	}
+}

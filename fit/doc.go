@@ -14,8 +14,10 @@
 // Among all sets of the asked number of free devices that satisfy model,
 // memory, link requirement and NUMA policy, the best is chosen by, in order:
 //
-//  1. the best weakest link between two members, then the greatest sum of the
-//     links between all pairs (devices.Link compares as a number);
+//  1. the best weakest link between two members (devices.Link compares as a
+//     number), then the greatest sum over all pairs, in which a link counts ten
+//     for each NVLink and one (SYS) to five (PIX) for its PCIe relation: a tenth
+//     of the pair score of NVIDIA's go-gpuallocator;
 //  2. the fewest NUMA nodes that hold the devices and have the CPUs and memory
 //     asked for (not looked at under the policy none);
 //  3. the least harm: the greatest sum of the links that remain among the free

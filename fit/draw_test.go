@@ -93,7 +93,7 @@ func drawHost(t *rapid.T, maxNodes, maxGPUs int) *fit.Host {
 const maxInstances = 12
 
 func drawInventory(t *rapid.T, nodes, step, maxGPUs int) *devices.Inventory {
-	classes := []devices.Link{devices.LinkSYS, devices.LinkNODE, devices.LinkPIX, devices.NVLink(2), devices.NVLink(4)}
+	classes := []devices.Link{devices.LinkSYS, devices.LinkNODE, devices.LinkPIX, devices.NVLink(2), devices.NVLink(2).Over(devices.LinkPIX), devices.NVLink(3).Over(devices.LinkSYS), devices.NVLink(4)}
 	few := between(t, 1, len(classes), "classes")
 	n := between(t, 0, maxGPUs, "gpus")
 	if n < maxGPUs/2 && !rapid.Bool().Draw(t, "few gpus") {

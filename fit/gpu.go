@@ -196,7 +196,7 @@ func (h *Host) grow(seed, size int, among uint64, required devices.Link) (wideSc
 			i := bits.TrailingZeros64(rest)
 			l := h.inventory.Links[at][i]
 			weakest[i] = min(weakest[i], l)
-			sum[i] += int(l)
+			sum[i] += int(worthOf(l))
 			if next < 0 || cmp.Or(cmp.Compare(weakest[i], weakest[next]), cmp.Compare(sum[i], sum[next]),
 				int(touched>>i&1)-int(touched>>next&1)) > 0 {
 				next = i

@@ -163,7 +163,7 @@ func (h *Host) placeGPUs() {
 	for i, links := range h.inventory.Links {
 		row := make([]bond, len(links))
 		for j, l := range links {
-			row[j] = bond(l) << bondLink
+			row[j] = worthOf(l) << bondLink
 			if i != j && h.gpuDomain[i] >= 0 && h.gpuDomain[i] == h.gpuDomain[j] {
 				row[j]++
 			}

@@ -10,8 +10,22 @@ import (
 // maxExact is the most devices for which every subset is scored.
 const maxExact = 16
 
-// bond is what keeps two devices together: their link, and below it whether
-// they are on one NUMA node. Sums of bonds compare by the links first.
+// worthOf is what a link counts in a sum: ten for each NVLink, and one (SYS) to
+// five (PIX) for the PCIe relation on top. It is a tenth of the pair score of
+// NVIDIA's go-gpuallocator (calculateGPUPairScore of its best-effort policy).
+func worthOf(l devices.Link) bond { return bond(10*l.NVLinks() + int(l.PCIe())) }
+
+// linkOf is the link of a worth.
+func linkOf(worth bond) devices.Link {
+	path := devices.Link(worth % 10)
+	if worth < 10 {
+		return path
+	}
+	return devices.NVLink(int(worth / 10)).Over(path)
+}
+
+// bond is what keeps two devices together: their link's worth, and below it
+// whether they are on one NUMA node. Sums of bonds compare by the links first.
 type bond uint32
 
 // bondLink is the number of bits below the link: enough for a count of all
@@ -57,7 +71,7 @@ func newLinkTable(bonds [][]bond) *linkTable {
 			for rest := others; rest != 0; rest &= rest - 1 {
 				b := bonds[low][bits.TrailingZeros(uint(rest))]
 				worth += b
-				least = min(least, devices.Link(b>>bondLink))
+				least = min(least, linkOf(b>>bondLink))
 			}
 			t.worth[mask], weakest[mask] = worth, least
 		}

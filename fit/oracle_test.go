@@ -94,7 +94,7 @@ func choices(h *fit.Host, f *fit.Free, req resource.Request) []choice {
 			}
 			for _, j := range c.gpus[:len(c.gpus)-1] {
 				c.weakest = min(c.weakest, inv.Links[i][j])
-				c.linkSum += int(inv.Links[i][j])
+				c.linkSum += worth(inv.Links[i][j])
 			}
 		}
 		good = good && (req.Link != resource.LinkSwitch || c.weakest >= devices.LinkPIX)
@@ -106,7 +106,7 @@ func choices(h *fit.Host, f *fit.Free, req resource.Request) []choice {
 		for i := range inv.Devices {
 			for j := range i {
 				if idle(f, i) && idle(f, j) && mask&(1<<i) == 0 && mask&(1<<j) == 0 {
-					c.left += int(inv.Links[i][j])
+					c.left += worth(inv.Links[i][j])
 					if n := inv.Devices[i].NUMANode; n >= 0 && n == inv.Devices[j].NUMANode {
 						c.onNode++
 					}
@@ -119,6 +119,10 @@ func choices(h *fit.Host, f *fit.Free, req resource.Request) []choice {
 	}
 	return all
 }
+
+// worth is ten for each NVLink and one (SYS) to five (PIX) for the PCIe
+// relation.
+func worth(l devices.Link) int { return 10*l.NVLinks() + int(l.PCIe()) }
 
 func idle(f *fit.Free, i int) bool {
 	return f.GPU[i] == resource.WholeDevice && f.Unhealthy&(1<<i) == 0

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/musterd/muster/devices"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -29,37 +31,6 @@ func FromIncarnation(m *musterv1.Incarnation) (resource.Incarnation, error) {
 	return i, nil
 }
 
-// ToRequest builds the message.
-func ToRequest(r resource.Request) *musterv1.Request {
-	return &musterv1.Request{
-		Cpu: int64(r.CPU), Memory: int64(r.Memory), Gpus: int32(r.GPUs), GpuShare: int64(r.GPUShare),
-		GpuModel: r.GPUModel, GpuMemory: int64(r.GPUMemory), NumaPolicy: uint32(r.NUMA), Link: uint32(r.Link),
-	}
-}
-
-// FromRequest reads the message and applies resource.Request.Validate.
-func FromRequest(m *musterv1.Request) (resource.Request, error) {
-	if m == nil {
-		return resource.Request{}, fmt.Errorf("request: missing")
-	}
-	if m.GetNumaPolicy() > 255 {
-		return resource.Request{}, fmt.Errorf("request.numa_policy: %d is unknown", m.GetNumaPolicy())
-	}
-	if m.GetLink() > 255 {
-		return resource.Request{}, fmt.Errorf("request.link: %d is unknown", m.GetLink())
-	}
-	r := resource.Request{
-		CPU: resource.Millicores(m.GetCpu()), Memory: resource.Bytes(m.GetMemory()),
-		GPUs: int(m.GetGpus()), GPUShare: resource.Milli(m.GetGpuShare()),
-		GPUModel: m.GetGpuModel(), GPUMemory: resource.Bytes(m.GetGpuMemory()),
-		NUMA: resource.NUMAPolicy(m.GetNumaPolicy()), Link: resource.LinkRequirement(m.GetLink()),
-	}
-	if err := r.Validate(); err != nil {
-		return resource.Request{}, fmt.Errorf("request.%w", err)
-	}
-	return r, nil
-}
-
 // ToAssignment builds the message.
 func ToAssignment(a resource.Assignment) *musterv1.Assignment {
 	m := &musterv1.Assignment{}
@@ -74,8 +45,14 @@ func ToAssignment(a resource.Assignment) *musterv1.Assignment {
 	for _, g := range a.Memory {
 		m.Memory = append(m.Memory, &musterv1.MemoryGrant{Node: int32(g.Node), Bytes: int64(g.Bytes)})
 	}
+	for _, g := range a.Hugepages {
+		m.Hugepages = append(m.Hugepages, &musterv1.HugepageGrant{Node: int32(g.Node), Size: int64(g.Size), Bytes: int64(g.Bytes)})
+	}
 	for _, g := range a.GPUs {
 		m.Gpus = append(m.Gpus, &musterv1.GPUGrant{Index: int32(g.Index), Uuid: g.UUID, Milli: int64(g.Milli)})
+	}
+	for _, g := range a.MIG {
+		m.Mig = append(m.Mig, &musterv1.MIGGrant{Gpu: int32(g.GPU), Instance: int32(g.Instance), Uuid: g.UUID, Profile: g.Profile})
 	}
 	return m
 }
@@ -84,48 +61,116 @@ func ToAssignment(a resource.Assignment) *musterv1.Assignment {
 // resource.Assignment; nil is the empty assignment.
 func FromAssignment(m *musterv1.Assignment) (resource.Assignment, error) {
 	var a resource.Assignment
-	last := -1
-	for i, c := range m.GetCpus() {
-		if err := ascending("cpus", i, "id", int(c.GetId()), &last); err != nil {
-			return resource.Assignment{}, err
+	for _, read := range [...]func(*musterv1.Assignment, *resource.Assignment) error{
+		fromCPUs, fromMemory, fromHugepages, fromGPUs, fromMIG,
+	} {
+		if err := read(m, &a); err != nil {
+			return resource.Assignment{}, fmt.Errorf("assignment.%w", err)
 		}
-		if c.GetMilli() < 1 || c.GetMilli() > int64(resource.WholeCPU) {
-			return resource.Assignment{}, fmt.Errorf("assignment.cpus[%d].milli: %d is outside 1..%d", i, c.GetMilli(), resource.WholeCPU)
-		}
-		a.CPUs = append(a.CPUs, resource.CPUGrant{ID: int(c.GetId()), Milli: resource.Millicores(c.GetMilli())})
-	}
-	last = -1
-	for i, g := range m.GetMemory() {
-		if err := ascending("memory", i, "node", int(g.GetNode()), &last); err != nil {
-			return resource.Assignment{}, err
-		}
-		if g.GetBytes() < 1 {
-			return resource.Assignment{}, fmt.Errorf("assignment.memory[%d].bytes: %d is not positive", i, g.GetBytes())
-		}
-		a.Memory = append(a.Memory, resource.MemoryGrant{Node: int(g.GetNode()), Bytes: resource.Bytes(g.GetBytes())})
-	}
-	last = -1
-	for i, g := range m.GetGpus() {
-		if err := ascending("gpus", i, "index", int(g.GetIndex()), &last); err != nil {
-			return resource.Assignment{}, err
-		}
-		if g.GetUuid() == "" {
-			return resource.Assignment{}, fmt.Errorf("assignment.gpus[%d].uuid: empty", i)
-		}
-		if g.GetMilli() < 1 || g.GetMilli() > int64(resource.WholeDevice) {
-			return resource.Assignment{}, fmt.Errorf("assignment.gpus[%d].milli: %d is outside 1..%d", i, g.GetMilli(), resource.WholeDevice)
-		}
-		a.GPUs = append(a.GPUs, resource.GPUGrant{Index: int(g.GetIndex()), UUID: g.GetUuid(), Milli: resource.Milli(g.GetMilli())})
 	}
 	return a, nil
 }
 
-// ascending checks that value follows *last and is a small number.
-func ascending(list string, i int, field string, value int, last *int) error {
-	if value <= *last || value > bitset.MaxMember {
-		return fmt.Errorf("assignment.%s[%d].%s: %d is outside %d..%d (entries ascend)", list, i, field, value, *last+1, bitset.MaxMember)
+func fromCPUs(m *musterv1.Assignment, a *resource.Assignment) error {
+	last := -1
+	for i, c := range m.GetCpus() {
+		if err := ascending("cpus", i, "id", c.GetId(), &last); err != nil {
+			return err
+		}
+		if c.GetMilli() < 1 || c.GetMilli() > int64(resource.WholeCPU) {
+			return fmt.Errorf("cpus[%d].milli: %d is outside 1..%d", i, c.GetMilli(), resource.WholeCPU)
+		}
+		a.CPUs = append(a.CPUs, resource.CPUGrant{ID: int(c.GetId()), Milli: resource.Millicores(c.GetMilli())})
 	}
-	*last = value
+	return nil
+}
+
+func fromMemory(m *musterv1.Assignment, a *resource.Assignment) error {
+	last := -1
+	for i, g := range m.GetMemory() {
+		if err := ascending("memory", i, "node", g.GetNode(), &last); err != nil {
+			return err
+		}
+		if g.GetBytes() < 1 {
+			return fmt.Errorf("memory[%d].bytes: %d is not positive", i, g.GetBytes())
+		}
+		a.Memory = append(a.Memory, resource.MemoryGrant{Node: int(g.GetNode()), Bytes: resource.Bytes(g.GetBytes())})
+	}
+	return nil
+}
+
+func fromHugepages(m *musterv1.Assignment, a *resource.Assignment) error {
+	for i, g := range m.GetHugepages() {
+		grant := resource.HugepageGrant{Node: int(g.GetNode()), Size: resource.Bytes(g.GetSize()), Bytes: resource.Bytes(g.GetBytes())}
+		switch {
+		case grant.Node < 0 || grant.Node > bitset.MaxMember:
+			return fmt.Errorf("hugepages[%d].node: %d is outside 0..%d", i, grant.Node, bitset.MaxMember)
+		case grant.Size < 1 || grant.Size > resource.MaxHugepageSize || grant.Size%1024 != 0:
+			return fmt.Errorf("hugepages[%d].size: %d; want whole KiB up to %d", i, grant.Size, resource.MaxHugepageSize)
+		case grant.Bytes < 1 || grant.Bytes%grant.Size != 0:
+			return fmt.Errorf("hugepages[%d].bytes: %d is no positive multiple of the page size %d", i, grant.Bytes, grant.Size)
+		}
+		if n := len(a.Hugepages); n > 0 {
+			before := a.Hugepages[n-1]
+			if cmp.Or(cmp.Compare(before.Node, grant.Node), cmp.Compare(before.Size, grant.Size)) >= 0 {
+				return fmt.Errorf("hugepages[%d]: node %d, size %d follows node %d, size %d (entries ascend)", i, grant.Node, grant.Size, before.Node, before.Size)
+			}
+		}
+		a.Hugepages = append(a.Hugepages, grant)
+	}
+	return nil
+}
+
+func fromGPUs(m *musterv1.Assignment, a *resource.Assignment) error {
+	last := -1
+	for i, g := range m.GetGpus() {
+		if err := ascending("gpus", i, "index", g.GetIndex(), &last); err != nil {
+			return err
+		}
+		if g.GetUuid() == "" {
+			return fmt.Errorf("gpus[%d].uuid: empty", i)
+		}
+		if g.GetMilli() < 1 || g.GetMilli() > int64(resource.WholeDevice) {
+			return fmt.Errorf("gpus[%d].milli: %d is outside 1..%d", i, g.GetMilli(), resource.WholeDevice)
+		}
+		a.GPUs = append(a.GPUs, resource.GPUGrant{Index: int(g.GetIndex()), UUID: g.GetUuid(), Milli: resource.Milli(g.GetMilli())})
+	}
+	return nil
+}
+
+// maxProfile bounds the name of a MIG profile.
+const maxProfile = 2 * resource.MaxMIGProfile
+
+func fromMIG(m *musterv1.Assignment, a *resource.Assignment) error {
+	for i, g := range m.GetMig() {
+		grant := resource.MIGGrant{GPU: int(g.GetGpu()), Instance: int(g.GetInstance()), UUID: g.GetUuid(), Profile: g.GetProfile()}
+		switch {
+		case grant.GPU < 0 || grant.GPU > bitset.MaxMember:
+			return fmt.Errorf("mig[%d].gpu: %d is outside 0..%d", i, grant.GPU, bitset.MaxMember)
+		case grant.Instance < 0 || grant.Instance >= devices.MaxMIGInstances:
+			return fmt.Errorf("mig[%d].instance: %d is outside 0..%d", i, grant.Instance, devices.MaxMIGInstances-1)
+		case grant.UUID == "":
+			return fmt.Errorf("mig[%d].uuid: empty", i)
+		case grant.Profile == "" || len(grant.Profile) > maxProfile: // as the driver calls it now
+			return fmt.Errorf("mig[%d].profile: %d bytes is outside 1..%d", i, len(grant.Profile), maxProfile)
+		}
+		if n := len(a.MIG); n > 0 {
+			before := a.MIG[n-1]
+			if cmp.Or(cmp.Compare(before.GPU, grant.GPU), cmp.Compare(before.Instance, grant.Instance)) >= 0 {
+				return fmt.Errorf("mig[%d]: GPU %d, instance %d follows GPU %d, instance %d (entries ascend)", i, grant.GPU, grant.Instance, before.GPU, before.Instance)
+			}
+		}
+		a.MIG = append(a.MIG, grant)
+	}
+	return nil
+}
+
+// ascending checks that value follows *last and is a small number.
+func ascending(list string, i int, field string, value int32, last *int) error {
+	if int(value) <= *last || value > bitset.MaxMember {
+		return fmt.Errorf("%s[%d].%s: %d is outside %d..%d (entries ascend)", list, i, field, value, *last+1, bitset.MaxMember)
+	}
+	*last = int(value)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/numa"
@@ -90,7 +91,7 @@ func ToTopology(t *numa.Topology) *musterv1.Topology {
 	for _, c := range t.CPUs {
 		m.Cpus = append(m.Cpus, &musterv1.CPU{
 			Id: int32(c.ID), Socket: int32(c.Socket), Core: int32(c.Core), L3: int32(c.L3), Numa: int32(c.NUMA),
-			Online: c.Online, Isolated: c.Isolated, Siblings: c.Siblings.String(),
+			Kind: uint32(c.Kind), Online: c.Online, Isolated: c.Isolated, Siblings: c.Siblings.String(),
 		})
 	}
 	for _, row := range t.Distances {
@@ -154,9 +155,13 @@ func fromNode(m *musterv1.NUMANode) (numa.Node, error) {
 		return numa.Node{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), bitset.MaxMember)
 	}
 	n := numa.Node{ID: int(m.GetId()), CPUs: cpus, Memory: resource.Bytes(m.GetMemory()), MemoryOnly: m.GetMemoryOnly()}
-	for size, count := range m.GetHugepages() {
-		if size <= 0 || count < 0 {
-			return numa.Node{}, fmt.Errorf("hugepages[%d]: %d pages; want a positive size and no negative count", size, count)
+	for _, size := range slices.Sorted(maps.Keys(m.GetHugepages())) {
+		count, page := m.GetHugepages()[size], resource.Bytes(size)<<10
+		if page <= 0 || page > resource.MaxHugepageSize {
+			return numa.Node{}, fmt.Errorf("hugepages[%d]: want a page size of 1..%d kB", size, resource.MaxHugepageSize>>10)
+		}
+		if most := int64(resource.MaxMemory / page); count < 0 || count > most {
+			return numa.Node{}, fmt.Errorf("hugepages[%d]: %d pages is outside 0..%d", size, count, most)
 		}
 		if n.Hugepages == nil {
 			n.Hugepages = make(map[int]int64, len(m.GetHugepages()))
@@ -178,13 +183,16 @@ func fromCPU(m *musterv1.CPU) (numa.CPU, error) {
 			return numa.CPU{}, fmt.Errorf("%s: %d; want -1 (unknown) or greater", f.name, f.value)
 		}
 	}
+	if m.GetKind() > uint32(numa.LowPower) {
+		return numa.CPU{}, fmt.Errorf("kind: %d is no kind of core", m.GetKind())
+	}
 	siblings, err := bitset.Parse(m.GetSiblings())
 	if err != nil {
 		return numa.CPU{}, fmt.Errorf("siblings: %w", err)
 	}
 	return numa.CPU{
 		ID: int(m.GetId()), Socket: int(m.GetSocket()), Core: int(m.GetCore()), L3: int(m.GetL3()), NUMA: int(m.GetNuma()),
-		Online: m.GetOnline(), Isolated: m.GetIsolated(), Siblings: siblings,
+		Kind: numa.CoreKind(m.GetKind()), Online: m.GetOnline(), Isolated: m.GetIsolated(), Siblings: siblings,
 	}, nil
 }
 
@@ -207,7 +215,7 @@ func ToInventory(inv *devices.Inventory) *musterv1.Inventory {
 	}
 	for _, row := range inv.Links {
 		for _, l := range row {
-			m.Links = append(m.Links, byte(l))
+			m.Connections = append(m.Connections, byte(l))
 		}
 	}
 	return m
@@ -219,8 +227,12 @@ func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
 	if n > maxDevices {
 		return nil, fmt.Errorf("inventory.devices: %d, more than %d", n, maxDevices)
 	}
-	if len(m.GetLinks()) != n*n {
-		return nil, fmt.Errorf("inventory.links: %d entries for %d devices, want %d", len(m.GetLinks()), n, n*n)
+	field, links := "connections", m.GetConnections()
+	if links == nil && n > 0 {
+		field, links = "links", linksOfVersion1(m.GetLinks())
+	}
+	if len(links) != n*n {
+		return nil, fmt.Errorf("inventory.%s: %d entries for %d devices, want %d", field, len(links), n, n*n)
 	}
 	inv := &devices.Inventory{Driver: m.GetDriver()}
 	for i, d := range m.GetDevices() {
@@ -246,9 +258,9 @@ func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
 	for row := range n {
 		line := make([]devices.Link, n)
 		for col := range line {
-			line[col] = devices.Link(m.GetLinks()[row*n+col])
-			if line[col] > devices.NVLink(devices.MaxNVLinks) {
-				return nil, fmt.Errorf("inventory.links[%d]: %d is no link class", row*n+col, line[col])
+			line[col] = devices.Link(links[row*n+col])
+			if !line[col].Valid() {
+				return nil, fmt.Errorf("inventory.%s[%d]: %d is no link class", field, row*n+col, line[col])
 			}
 		}
 		inv.Links = append(inv.Links, line)
@@ -257,4 +269,20 @@ func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
 		return nil, fmt.Errorf("inventory: %w", err)
 	}
 	return inv, nil
+}
+
+// linksOfVersion1 returns links that an older agent sent as devices.Link
+// numbers them now. What was out of range stays so.
+func linksOfVersion1(old []byte) []byte {
+	links := make([]byte, len(old))
+	for i, b := range old {
+		links[i] = b
+		switch n := int(b) - int(devices.LinkPIX); {
+		case n > devices.MaxNVLinks:
+			links[i] = max(b, byte(devices.NVLink(devices.MaxNVLinks).Over(devices.LinkPIX))+1)
+		case n > 0:
+			links[i] = byte(devices.NVLink(n))
+		}
+	}
+	return links
 }

@@ -18,11 +18,19 @@ import (
 
 func drawRequest(t *rapid.T) resource.Request {
 	r := resource.Request{
-		CPU:    resource.Millicores(rapid.Int64Range(1, int64(resource.MaxCPU)).Draw(t, "cpu")),
 		Memory: resource.Bytes(rapid.Int64Range(0, int64(resource.MaxMemory)).Draw(t, "memory")),
 		NUMA:   resource.NUMAPolicy(rapid.IntRange(0, 3).Draw(t, "numa")),
 	}
-	switch rapid.IntRange(0, 2).Draw(t, "gpu kind") {
+	if rapid.Bool().Draw(t, "whole cores") {
+		r.Cores = rapid.IntRange(1, resource.MaxCores).Draw(t, "cores")
+	} else {
+		r.CPU = resource.Millicores(rapid.Int64Range(1, int64(resource.MaxCPU)).Draw(t, "cpu"))
+	}
+	if rapid.Bool().Draw(t, "huge pages") {
+		r.HugepageSize = drawPage(t)
+		r.Hugepages = r.HugepageSize * resource.Bytes(rapid.Int64Range(1, 1<<10).Draw(t, "pages"))
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "device kind") {
 	case 1:
 		r.GPUs = rapid.IntRange(1, resource.MaxGPUs).Draw(t, "gpus")
 		r.Link = resource.LinkRequirement(rapid.IntRange(0, 2).Draw(t, "link"))
@@ -30,8 +38,20 @@ func drawRequest(t *rapid.T) resource.Request {
 	case 2:
 		r.GPUShare = resource.Milli(rapid.Int64Range(1, 999).Draw(t, "share"))
 		r.GPUMemory = resource.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "gpu memory"))
+	case 3:
+		r.MIG, r.MIGProfile = rapid.IntRange(1, resource.MaxMIG).Draw(t, "instances"), drawProfile(t)
+		r.GPUModel = rapid.StringMatching(`[A-Z0-9]{0,8}`).Draw(t, "model")
+		r.GPUMemory = resource.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "instance memory"))
 	}
 	return r
+}
+
+func drawPage(t *rapid.T) resource.Bytes {
+	return rapid.SampledFrom([]resource.Bytes{64 << 10, 2 << 20, 1 << 30, resource.MaxHugepageSize}).Draw(t, "page size")
+}
+
+func drawProfile(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"1g.10gb", "1g.10gb+me", "3g.40gb", "1c.3g.40gb"}).Draw(t, "profile")
 }
 
 func drawAscending(t *rapid.T, name string, most int) []int {
@@ -49,6 +69,18 @@ func drawAssignment(t *rapid.T) resource.Assignment {
 	}
 	for _, i := range drawAscending(t, "gpus", 8) {
 		a.GPUs = append(a.GPUs, resource.GPUGrant{Index: i, UUID: rapid.StringMatching(`GPU-[0-9a-f]{8}`).Draw(t, "uuid"), Milli: resource.Milli(rapid.Int64Range(1, 1000).Draw(t, "milli"))})
+	}
+	for _, node := range drawAscending(t, "nodes of huge pages", 4) {
+		for _, size := range []resource.Bytes{2 << 20, 1 << 30} {
+			if pages := rapid.Int64Range(0, 1<<10).Draw(t, "pages"); pages > 0 {
+				a.Hugepages = append(a.Hugepages, resource.HugepageGrant{Node: node, Size: size, Bytes: size * resource.Bytes(pages)})
+			}
+		}
+	}
+	for _, gpu := range drawAscending(t, "partitioned gpus", 4) {
+		for k := range rapid.IntRange(1, devices.MaxMIGInstances).Draw(t, "instances") {
+			a.MIG = append(a.MIG, resource.MIGGrant{GPU: gpu, Instance: k, UUID: rapid.StringMatching(`MIG-[0-9a-f]{8}`).Draw(t, "instance uuid"), Profile: drawProfile(t)})
+		}
 	}
 	return a
 }
@@ -74,6 +106,7 @@ func drawHost(t *rapid.T) wire.Host {
 			node.CPUs.Add(cpu)
 			h.Topology.CPUs = append(h.Topology.CPUs, numa.CPU{
 				ID: cpu, Socket: rapid.IntRange(-1, 3).Draw(t, "socket"), Core: i, L3: rapid.IntRange(-1, 9).Draw(t, "l3"), NUMA: id,
+				Kind:   numa.CoreKind(rapid.IntRange(0, int(numa.LowPower)).Draw(t, "kind")),
 				Online: rapid.Bool().Draw(t, "online"), Isolated: rapid.Bool().Draw(t, "isolated"), Siblings: bitset.Of(cpu),
 			})
 		}
@@ -94,7 +127,7 @@ func drawHost(t *rapid.T) wire.Host {
 			NUMANode: rapid.IntRange(-1, 1).Draw(t, "gpu node"), Health: devices.Health(rapid.IntRange(0, 3).Draw(t, "health")),
 		}
 		if rapid.Bool().Draw(t, "mig") {
-			d.MIG = devices.MIG{Enabled: true, Instances: []devices.MIGInstance{{UUID: "MIG-1", Profile: "1g.10gb", Memory: 10 << 30}}}
+			d.MIG = devices.MIG{Enabled: true, Instances: []devices.MIGInstance{{UUID: "MIG-" + d.UUID, Profile: "1g.10gb", Memory: 10 << 30}}}
 		}
 		h.Inventory.Devices = append(h.Inventory.Devices, d)
 		h.Inventory.Links = append(h.Inventory.Links, make([]devices.Link, gpus))
@@ -182,6 +215,15 @@ func TestBadMessagesAreRefusedByField(t *testing.T) {
 			return err
 		}
 	}
+	hugepages := func(size int32, count int64) func(*musterv1.Host) {
+		return func(m *musterv1.Host) { m.Topology.Nodes[0].Hugepages = map[int32]int64{size: count} }
+	}
+	huge := func(node int32, size, bytes int64) *musterv1.Assignment {
+		return &musterv1.Assignment{Hugepages: []*musterv1.HugepageGrant{{Node: node, Size: size, Bytes: bytes}}}
+	}
+	mig := func(gpu, instance int32) *musterv1.Assignment {
+		return &musterv1.Assignment{Mig: []*musterv1.MIGGrant{{Gpu: gpu, Instance: instance, Uuid: "MIG-1", Profile: "1g.10gb"}}}
+	}
 	request := func(m *musterv1.Request) func() error {
 		return func() error { _, err := wire.FromRequest(m); return err }
 	}
@@ -208,7 +250,34 @@ func TestBadMessagesAreRefusedByField(t *testing.T) {
 		"a negative socket":           {host(func(m *musterv1.Host) { m.Topology.Cpus[1].Socket = -2 }), "host.topology.cpus[1].socket: -2"},
 		"a CPU on no node":            {host(func(m *musterv1.Host) { m.Topology.Cpus[1].Numa = 5 }), "cpu 1 is on node 5"},
 		"too few distances":           {host(func(m *musterv1.Host) { m.Topology.Distances = []int32{1, 2} }), "host.topology.distances: 2 entries"},
-		"negative hugepages":          {host(func(m *musterv1.Host) { m.Topology.Nodes[0].Hugepages = map[int32]int64{2048: -1} }), "hugepages[2048]: -1"},
+		"negative hugepages":          {host(hugepages(2048, -1)), "host.topology.nodes[0].hugepages[2048]: -1 pages is outside 0..536870912"},
+		"hugepages beyond any memory": {host(hugepages(1<<20, 1<<20+1)), "host.topology.nodes[0].hugepages[1048576]: 1048577 pages is outside 0..1048576"},
+		"hugepages of no size":        {host(hugepages(0, 1)), "host.topology.nodes[0].hugepages[0]: want a page size of 1..16777216 kB"},
+		"hugepages of 32 GiB":         {host(hugepages(32<<20, 1)), "host.topology.nodes[0].hugepages[33554432]: want a page size of 1..16777216 kB"},
+		"an unknown kind of core":     {host(func(m *musterv1.Host) { m.Topology.Cpus[1].Kind = 4 }), "host.topology.cpus[1].kind: 4 is no kind of core"},
+		"cores and CPU":               {request(&musterv1.Request{Cpu: 1, Cores: 1}), "request.muster.io/cores: 1 whole cores and 1 millicores of cpu exclude each other"},
+		"half a huge page":            {request(&musterv1.Request{Hugepages: 1 << 20, HugepageSize: 2 << 20}), "request.hugepages-2Mi: 1048576 bytes is not a whole number of pages"},
+		"huge pages of no size":       {request(&musterv1.Request{Hugepages: 1 << 20}), "request.hugepages: 1048576 bytes in pages of 0 bytes"},
+		"MIG of no profile":           {request(&musterv1.Request{Mig: 1}), `request.mig: 1 instances of profile ""`},
+		"MIG of a wrong profile":      {request(&musterv1.Request{Mig: 1, MigProfile: "10gb"}), `request.MIG profile "10gb"`},
+		"MIG and a GPU":               {request(&musterv1.Request{Mig: 1, MigProfile: "1g.10gb", Gpus: 1}), "request.nvidia.com/mig-1g.10gb: 1 MIG instances and 1000 milli"},
+		"a grant of half a page":      {assignment(huge(0, 2<<20, 1<<20)), "assignment.hugepages[0].bytes: 1048576 is no positive multiple of the page size 2097152"},
+		"a grant of no page":          {assignment(huge(0, 2<<20, 0)), "assignment.hugepages[0].bytes: 0 is no positive"},
+		"a page of no size":           {assignment(huge(0, 0, 1)), "assignment.hugepages[0].size: 0; want whole KiB up to 17179869184"},
+		"a page of a byte too many":   {assignment(huge(0, 1025, 1025)), "assignment.hugepages[0].size: 1025"},
+		"huge pages on no node":       {assignment(huge(-1, 2<<20, 2<<20)), "assignment.hugepages[0].node: -1"},
+		"huge pages out of order": {
+			assignment(&musterv1.Assignment{Hugepages: append(huge(1, 1<<30, 1<<30).Hugepages, huge(1, 2<<20, 2<<20).Hugepages...)}),
+			"assignment.hugepages[1]: node 1, size 2097152 follows node 1, size 1073741824",
+		},
+		"an instance twice": {
+			assignment(&musterv1.Assignment{Mig: append(mig(2, 3).Mig, mig(2, 3).Mig...)}),
+			"assignment.mig[1]: GPU 2, instance 3 follows GPU 2, instance 3",
+		},
+		"an instance beyond any":      {assignment(mig(0, 16)), "assignment.mig[0].instance: 16 is outside 0..15"},
+		"an instance of no GPU":       {assignment(mig(-1, 0)), "assignment.mig[0].gpu: -1"},
+		"an instance without UUID":    {assignment(&musterv1.Assignment{Mig: []*musterv1.MIGGrant{{Profile: "1g.10gb"}}}), "assignment.mig[0].uuid: empty"},
+		"an instance without profile": {assignment(&musterv1.Assignment{Mig: []*musterv1.MIGGrant{{Uuid: "MIG-1"}}}), "assignment.mig[0].profile: 0 bytes is outside 1..64"},
 		"an unknown health":           {host(func(m *musterv1.Host) { m.Inventory.Devices[0].Health = "sick" }), `host.inventory.devices[0].health: health "sick"`},
 		"links of another size":       {host(func(m *musterv1.Host) { m.Inventory.Links = nil }), "host.inventory.links: 0 entries for 1 devices"},
 		"an unknown link class":       {host(func(m *musterv1.Host) { m.Inventory.Links = []byte{250} }), "host.inventory.links[0]: 250"},
@@ -260,6 +329,24 @@ func FuzzAssignment(f *testing.F) {
 	})
 }
 
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := &musterv1.Request{}
+		if proto.Unmarshal(data, m) != nil {
+			return
+		}
+		r, err := wire.FromRequest(m)
+		if err != nil {
+			return
+		}
+		again, err := wire.FromRequest(wire.ToRequest(r))
+		if err != nil || r != again {
+			t.Fatalf("%v: %+v became %+v", err, r, again)
+		}
+	})
+}
+
 func BenchmarkAssignment(b *testing.B) {
 	var a resource.Assignment
 	for i := range 32 {
@@ -269,5 +356,24 @@ func BenchmarkAssignment(b *testing.B) {
 		if _, err := wire.FromAssignment(wire.ToAssignment(a)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestLinksOfAnOlderAgentAreRead(t *testing.T) {
+	const v1NV12, v1PIX = 5 + 12, 5
+	m := &musterv1.Inventory{Links: []byte{0, v1NV12, v1PIX, v1NV12, 0, 1, v1PIX, 1, 0}}
+	for _, uuid := range []string{"GPU-1", "GPU-2", "GPU-3"} {
+		m.Devices = append(m.Devices, &musterv1.Device{Uuid: uuid, Health: "ok", NumaNode: -1})
+	}
+	inv, err := wire.FromInventory(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := inv.Link(0, 1), inv.Link(0, 2), inv.Link(1, 2); a != devices.NVLink(12) || b != devices.LinkPIX || c != devices.LinkSYS {
+		t.Errorf("links %s, %s, %s, want NV12, PIX, SYS", a, b, c)
+	}
+	m.Links[1] = 5 + devices.MaxNVLinks + 1
+	if _, err := wire.FromInventory(m); err == nil || !strings.Contains(err.Error(), "inventory.links[1]") {
+		t.Errorf("33 NVLinks: %v, want a refusal of inventory.links[1]", err)
 	}
 }

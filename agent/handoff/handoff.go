@@ -5,6 +5,7 @@
 package handoff
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,9 +57,9 @@ type member struct {
 	CDIDevices  []string            `json:"cdiDevices,omitempty"`
 }
 
-// Environment is what a member's processes should see. Lists are in ascending
-// order; GPUs of a member that has none are hidden by an empty
-// CUDA_VISIBLE_DEVICES.
+// Environment is what a member's processes should see, as docs/assignments.md
+// has it. Lists are in ascending order; GPUs of a member that has none are
+// hidden by an empty CUDA_VISIBLE_DEVICES.
 func Environment(a resource.Assignment) map[string]string {
 	var uuids []string
 	var share resource.Milli
@@ -68,11 +69,19 @@ func Environment(a resource.Assignment) map[string]string {
 			share += g.Milli
 		}
 	}
+	for _, g := range a.MIG {
+		uuids = append(uuids, g.UUID)
+	}
 	var nodes bitset.Set
 	var memory resource.Bytes
 	for _, m := range a.Memory {
 		nodes.Add(m.Node)
 		memory += m.Bytes
+	}
+	huge := map[resource.Bytes]resource.Bytes{}
+	for _, h := range a.Hugepages {
+		nodes.Add(h.Node)
+		huge[h.Size] += h.Bytes
 	}
 	env := map[string]string{
 		"CUDA_VISIBLE_DEVICES": strings.Join(uuids, ","),
@@ -84,13 +93,21 @@ func Environment(a resource.Assignment) map[string]string {
 	if share > 0 {
 		env["MUSTER_GPU_MILLI"] = strconv.FormatInt(int64(share), 10)
 	}
+	for size, bytes := range huge {
+		env["MUSTER_HUGEPAGES_"+resource.FormatBytes(size)] = strconv.FormatInt(int64(bytes), 10)
+	}
 	return env
 }
 
-// CDIDevices returns the fully qualified names of the assignment's GPUs.
+// CDIDevices returns the fully qualified names of the assignment's GPUs and
+// MIG instances, as `nvidia-ctk cdi generate --device-name-strategy=uuid`
+// gives them: the UUID of either.
 func CDIDevices(a resource.Assignment) []string {
 	var names []string
 	for _, g := range a.GPUs {
+		names = append(names, cdiVendor+g.UUID)
+	}
+	for _, g := range a.MIG {
 		names = append(names, cdiVendor+g.UUID)
 	}
 	return names
@@ -159,7 +176,13 @@ func envFile(env map[string]string) []byte {
 	return b
 }
 
+// put replaces a file unless it is there as it should be: replacing costs a
+// file system that flushes on rename (ext4) most of a millisecond, and after a
+// restart nearly all are.
 func (d *Dir) put(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
 	temporary := path + ".tmp"
 	if err := os.WriteFile(temporary, data, 0o644); err != nil {
 		return fmt.Errorf("assignment file: %w", err)

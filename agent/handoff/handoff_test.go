@@ -21,6 +21,17 @@ func twoGPUs() resource.Assignment {
 	}
 }
 
+// partitioned is two whole cores of two threads, huge pages on two nodes and
+// two MIG instances.
+func partitioned() resource.Assignment {
+	return resource.Assignment{
+		CPUs:      []resource.CPUGrant{{ID: 4, Milli: 1000}, {ID: 5, Milli: 1000}, {ID: 36, Milli: 1000}, {ID: 37, Milli: 1000}},
+		Memory:    []resource.MemoryGrant{{Node: 0, Bytes: 1 << 30}},
+		Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 4 << 20}, {Node: 1, Size: 2 << 20, Bytes: 2 << 20}},
+		MIG:       []resource.MIGGrant{{GPU: 0, Instance: 2, UUID: "MIG-a", Profile: "1g.10gb"}, {GPU: 1, Instance: 0, UUID: "MIG-b", Profile: "1g.10gb"}},
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		assignment resource.Assignment
@@ -34,6 +45,17 @@ func TestEnvironment(t *testing.T) {
 			"CUDA_VISIBLE_DEVICES": "GPU-c", "MUSTER_CPUS": "", "MUSTER_NUMA_NODES": "", "MUSTER_MEMORY_BYTES": "0",
 			"MUSTER_CDI_DEVICES": "nvidia.com/gpu=GPU-c", "MUSTER_GPU_MILLI": "250",
 		}},
+		"MIG instances, whole cores and huge pages": {partitioned(), map[string]string{
+			"CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b", "MUSTER_CPUS": "4-5,36-37", "MUSTER_NUMA_NODES": "0-1", "MUSTER_MEMORY_BYTES": "1073741824",
+			"MUSTER_HUGEPAGES_2Mi": "6291456", "MUSTER_CDI_DEVICES": "nvidia.com/gpu=MIG-a,nvidia.com/gpu=MIG-b",
+		}},
+		"huge pages of two sizes": {
+			resource.Assignment{Hugepages: []resource.HugepageGrant{{Node: 2, Size: 64 << 10, Bytes: 1 << 20}, {Node: 2, Size: 1 << 30, Bytes: 1 << 30}}},
+			map[string]string{
+				"CUDA_VISIBLE_DEVICES": "", "MUSTER_CPUS": "", "MUSTER_NUMA_NODES": "2", "MUSTER_MEMORY_BYTES": "0", "MUSTER_CDI_DEVICES": "",
+				"MUSTER_HUGEPAGES_64Ki": "1048576", "MUSTER_HUGEPAGES_1Gi": "1073741824",
+			},
+		},
 		"no GPU hides all of them": {resource.Assignment{CPUs: []resource.CPUGrant{{ID: 4, Milli: 1000}}}, map[string]string{
 			"CUDA_VISIBLE_DEVICES": "", "MUSTER_CPUS": "4", "MUSTER_NUMA_NODES": "", "MUSTER_MEMORY_BYTES": "0", "MUSTER_CDI_DEVICES": "",
 		}},
@@ -43,6 +65,50 @@ func TestEnvironment(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestTheDocumentedExampleIsWhatIsWritten compares the files with
+// docs/assignments.md. Rewrite the golden files with UPDATE_GOLDEN=1.
+func TestTheDocumentedExampleIsWhatIsWritten(t *testing.T) {
+	d, err := handoff.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := handoff.Grant{Tx: "u-3.7.1.00000000000000000000000000000000", Unit: "u-3", Node: "gpu-01", Members: []handoff.Member{{Assignment: resource.Assignment{
+		CPUs:      []resource.CPUGrant{{ID: 4, Milli: 1000}, {ID: 36, Milli: 1000}},
+		Memory:    []resource.MemoryGrant{{Node: 0, Bytes: 4 << 30}},
+		Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 1 << 30}},
+		MIG:       []resource.MIGGrant{{GPU: 0, Instance: 2, UUID: "MIG-5c0f1d2e-8a41-5b7c-9d3e-0f6a7b8c9d01", Profile: "1g.10gb"}},
+	}}}}
+	if err := d.Write(g); err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "assignments.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for golden, written := range map[string]string{"mig.json": d.JSONPath(g.Tx), "mig.env": d.EnvPath(g, 0)} {
+		got, err := os.ReadFile(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", golden)
+		if os.Getenv("UPDATE_GOLDEN") != "" {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s (-want +got), a change of what readers know needs a new version:\n%s", golden, diff)
+		}
+		if !strings.Contains(string(document), string(want)) {
+			t.Errorf("docs/assignments.md does not show %s", path)
+		}
 	}
 }
 

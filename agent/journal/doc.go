@@ -17,12 +17,16 @@
 // A header of 64 bytes, then records without padding, then zeros, which are
 // preallocated room. All numbers are little endian.
 //
-//	header: magic[8] version:u32 flags:u32 id[16] counter:u64 base:u64 zero[12] crc:u32
+//	header: magic[8] version:u32 flags:u32 id[16] counter:u64 base:u64 size:u64 zero[4] crc:u32
 //	record: length:u32 sequence:u64 crc:u32 payload[length]
 //
 // Sequences count up by one from base+1. Both checksums are CRC-32C: the
-// header's over its first 60 bytes, a record's over length, sequence and
-// payload. A length of zero ends the records.
+// header's over its first 60 bytes, a record's over the file's id, length,
+// sequence and payload, so that no record of another journal is taken for one
+// of this. A length of zero ends the records. size is what the file was made
+// with, its preallocated room included: a shorter one was truncated. Version 1,
+// which is read and gone on with until the next rewrite, has no size, and no id
+// in its records' checksums.
 //
 // # What a fault means
 //
@@ -30,6 +34,11 @@
 // tail that is bad and has nothing valid behind it, or a page of zeros with
 // later pages behind it (pages of an unsynced write reach the disk in any
 // order). Such a tail is cut, and since a promise may have been cut with it
-// the journal gets a new identifier (PROTOCOL.md section 1). Any other bad
-// record with valid ones behind it cannot come from a crash: CorruptError.
+// the journal gets a new identifier (PROTOCOL.md section 1); so it does where
+// the file is shorter than it was made. Any other bad record with valid ones
+// behind it cannot come from a crash: CorruptError.
+//
+// One loss leaves no trace: whole records at the end that read as zeros. Only
+// the operating system's end loses what was written to its page cache, and with
+// it the kernel's boot identifier changes, and so the incarnation.
 package journal

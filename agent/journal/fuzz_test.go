@@ -15,6 +15,10 @@ func FuzzParse(f *testing.F) {
 	f.Add(data[:boundaries[3]+5])
 	f.Add(data[:headerSize])
 	f.Add([]byte(magic))
+	old := header{version: 1, counter: 7, base: 40}
+	f.Add(appendRecord(old.encode(), old.seed(), 41, []byte("of version 1")))
+	truncated := header{version: version, counter: 7, base: 40, size: 4096}
+	f.Add(appendRecord(truncated.encode(), truncated.seed(), 41, []byte("truncated")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		img, err := parse(b)
 		if err != nil {
@@ -26,10 +30,13 @@ func FuzzParse(f *testing.F) {
 		}
 		encoded := img.header.encode()
 		for i, p := range img.payloads {
-			encoded = appendRecord(encoded, img.header.base+uint64(i)+1, p)
+			encoded = appendRecord(encoded, img.header.seed(), img.header.base+uint64(i)+1, p)
 		}
 		if len(encoded) != img.end || !bytes.Equal(encoded, b[:img.end]) {
 			t.Fatalf("%d records encode to %d bytes, read from %d", len(img.payloads), len(encoded), img.end)
+		}
+		if want := max(0, int64(img.header.size)-int64(len(b))); img.short != want {
+			t.Fatalf("short of %d bytes, want %d", img.short, want)
 		}
 		if img.torn == allZero(b[img.end:]) {
 			t.Fatalf("torn %v with the rest zero %v", img.torn, allZero(b[img.end:]))

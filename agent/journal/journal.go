@@ -144,10 +144,10 @@ func (j *Journal) write(payloads [][]byte) error {
 		return nil
 	}
 	j.buffer = j.buffer[:0]
-	sequence := j.sequence
+	sequence, seed := j.sequence, j.header.seed()
 	for _, p := range payloads {
 		sequence++
-		j.buffer = appendRecord(j.buffer, sequence, p)
+		j.buffer = appendRecord(j.buffer, seed, sequence, p)
 	}
 	if j.tail+int64(len(j.buffer)) > MaxFile {
 		return fmt.Errorf("journal %s: %d bytes, at most %d: it must be rewritten first", j.Path(), j.tail, MaxFile)

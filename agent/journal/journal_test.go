@@ -115,13 +115,13 @@ func TestBadPayloadsAndOptionsAreRefusedWithoutEffect(t *testing.T) {
 // offset behind each of them.
 func file(t testing.TB) (data []byte, boundaries []int, payloads []string) {
 	t.Helper()
-	h := header{counter: 7, base: 40}
+	h := header{version: version, counter: 7, base: 40}
 	copy(h.id[:], "0123456789abcdef")
 	data = h.encode()
 	boundaries = []int{len(data)}
 	for i, size := range []int{1, 17, 3, 200, 64, 5, 1} {
 		p := bytes.Repeat([]byte{byte('a' + i)}, size)
-		data = appendRecord(data, h.base+uint64(i)+1, p)
+		data = appendRecord(data, h.seed(), h.base+uint64(i)+1, p)
 		boundaries = append(boundaries, len(data))
 		payloads = append(payloads, string(p))
 	}

@@ -35,12 +35,15 @@ type Recovery struct {
 	// Payloads are the records in order. They share one buffer.
 	Payloads [][]byte
 	// JournalID is the identifier in force, and PreviousID that of the file
-	// found; they differ where anything was cut, in doubt, or moved aside.
+	// found; they differ where anything was cut, missing, in doubt, or moved aside.
 	// PreviousID is "" where no file, or none that could be read, was found.
 	JournalID  string
 	PreviousID string
 	// Cut counts the bytes of a torn tail that were dropped, from CutOffset.
 	Cut, CutOffset int64
+	// Short counts the bytes that the file lacks of those it was made with:
+	// somebody truncated it, perhaps between two records.
+	Short int64
 	// Doubtful: the process before this one saw a write or sync fail.
 	Doubtful bool
 	// Wiped: there was nothing to remember, since no file was found or
@@ -133,7 +136,8 @@ func (j *Journal) replay(r *Recovery) error {
 	if img.torn {
 		r.Cut, r.CutOffset = int64(len(data)-img.end), int64(img.end)
 	}
-	if img.torn || r.Doubtful {
+	r.Short = img.short
+	if img.torn || img.short > 0 || r.Doubtful {
 		if err := j.renew(img.payloads); err != nil {
 			return err
 		}
@@ -191,7 +195,7 @@ func (j *Journal) moveAside() (string, error) {
 
 // renew puts a file with a fresh identifier and the given records in force.
 func (j *Journal) renew(payloads [][]byte) error {
-	fresh := header{counter: j.header.counter + 1, base: j.sequence}
+	fresh := header{version: version, counter: j.header.counter + 1, base: j.sequence}
 	rand.Read(fresh.id[:]) // never fails: it ends the process instead
 	err := j.replace(fresh, payloads, j.headroom)
 	if errors.Is(err, ErrDiskFull) {

@@ -28,8 +28,8 @@ func (j *Journal) Rewrite(payloads [][]byte) error {
 }
 
 // replace writes a new file beside the present one, makes it durable and
-// renames it over, with the given room behind the records. After an error before the rename the present file is still
-// in force.
+// renames it over, with the given room behind the records. After an error
+// before the rename the present file is still in force.
 func (j *Journal) replace(h header, payloads [][]byte, room int64) error {
 	n, err := recordsSize(payloads)
 	if err != nil {
@@ -43,13 +43,14 @@ func (j *Journal) replace(h header, payloads [][]byte, room int64) error {
 		return j.replaceFailed(nil, err)
 	}
 	allocated := headerSize + n + room
+	h.version, h.size = version, uint64(allocated)
 	if err := file.Allocate(allocated); err != nil {
 		return j.replaceFailed(file, err)
 	}
 	b := make([]byte, 0, headerSize+n)
 	b = append(b, h.encode()...)
 	for i, p := range payloads {
-		b = appendRecord(b, h.base+uint64(i)+1, p)
+		b = appendRecord(b, h.seed(), h.base+uint64(i)+1, p)
 	}
 	if _, err := file.WriteAt(b, 0); err != nil {
 		return j.replaceFailed(file, err)

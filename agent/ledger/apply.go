@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,7 +23,7 @@ func (l *Ledger) Apply(event Event) error {
 	case EpochRaised:
 		l.epoch = max(l.epoch, e.Epoch)
 	case Granted:
-		return l.applyGranted(e.Grant)
+		return l.applyGranted(&e.Grant)
 	case CordonSet:
 		l.cordoned = e.Cordoned
 	case HealthChanged:
@@ -70,43 +69,25 @@ func (l *Ledger) applyStarted(e Started) {
 	l.incarnation, l.startedAt, l.registered = e.Incarnation, e.At, 0
 }
 
-func (l *Ledger) applyHealth(e HealthChanged) {
-	at := slices.IndexFunc(l.host.Inventory().Devices, func(d devices.Device) bool { return d.UUID == e.UUID })
-	if at < 0 {
-		return
-	}
-	l.free.Unhealthy &^= 1 << at
-	if !e.Health.Allocatable() {
-		l.free.Unhealthy |= 1 << at
-	}
-	l.health[at] = e.Health
-}
-
 // applyGranted adds a grant and takes what it holds or blocks.
-func (l *Ledger) applyGranted(add Grant) error {
+func (l *Ledger) applyGranted(add *Grant) error {
 	if old := l.grants[add.Tx]; old != nil {
 		return fmt.Errorf("grant %s as %s: it is %s already", add.Tx, add.State, old.State)
 	}
-	if add.Incarnation.IsZero() {
-		add.Incarnation = l.incarnation
+	g := l.newGrant()
+	g.Grant = *add
+	if g.Incarnation.IsZero() {
+		g.Incarnation = l.incarnation
 	}
-	g := &grant{Grant: add}
-	g.Members = l.reindexed(add.Members)
+	g.Members = l.places.reindex(add.Members)
 	switch {
 	case add.State.Holds():
-		for i, m := range g.Members {
-			part, exact, err := l.take(l.free, m.Assignment)
-			if err != nil {
-				return fmt.Errorf("grant %s as %s, member %d: %w", add.Tx, add.State, m.Index, err)
-			}
-			if !exact && g.taken == nil {
-				g.taken = make([]resource.Assignment, len(g.Members))
+		for i := range g.Members {
+			if err := l.own.take(&g.Members[i].Assignment); err != nil {
 				for k := range i {
-					g.taken[k] = g.Members[k].Assignment
+					l.own.give(&g.Members[k].Assignment)
 				}
-			}
-			if g.taken != nil {
-				g.taken[i] = part
+				return fmt.Errorf("grant %s as %s, member %d: %w", add.Tx, add.State, g.Members[i].Index, err)
 			}
 		}
 	case add.State == Waiting:
@@ -129,6 +110,27 @@ func (l *Ledger) applyGranted(add Grant) error {
 	return nil
 }
 
+// maxSpare bounds Ledger.spare.
+const maxSpare = 256
+
+// newGrant returns a zero grant, if possible one that recycle took.
+func (l *Ledger) newGrant() *grant {
+	if n := len(l.spare); n > 0 {
+		g := l.spare[n-1]
+		l.spare = l.spare[:n-1]
+		return g
+	}
+	return &grant{}
+}
+
+// recycle takes a grant that nothing refers to any more.
+func (l *Ledger) recycle(g *grant) {
+	if len(l.spare) < maxSpare {
+		*g = grant{}
+		l.spare = append(l.spare, g)
+	}
+}
+
 // applyBuried turns a grant into a tombstone, and hands what a Waiting grant
 // was waiting for to it.
 func (l *Ledger) applyBuried(e Buried) error {
@@ -141,7 +143,7 @@ func (l *Ledger) applyBuried(e Buried) error {
 		return fmt.Errorf("bury %s: it is a tombstone already", e.Tx)
 	}
 	err := l.leave(g)
-	g.State, g.Members, g.taken, g.WasWaiting = Tombstone, nil, nil, false
+	g.State, g.Members, g.WasWaiting = Tombstone, nil, false
 	return err
 }
 
@@ -151,7 +153,7 @@ func (l *Ledger) leave(g *grant) error {
 	waiting := l.grants[g.claimed]
 	g.claimed = ""
 	if waiting != nil {
-		l.give(waiting.blocked)
+		l.own.give(&waiting.blocked)
 		waiting.blocked = resource.Assignment{}
 		waiting.Victims = slices.DeleteFunc(slices.Clone(waiting.Victims), func(tx resource.TxID) bool { return tx == g.Tx })
 	}
@@ -170,11 +172,11 @@ func (l *Ledger) leave(g *grant) error {
 func (l *Ledger) vacate(g *grant) {
 	if g.State.Holds() {
 		for i := range g.Members {
-			l.give(g.part(i))
+			l.own.give(&g.Members[i].Assignment)
 		}
 	}
 	if g.State == Waiting {
-		l.give(g.blocked)
+		l.own.give(&g.blocked)
 		g.blocked = resource.Assignment{}
 		for _, v := range g.Victims {
 			l.grants[v].claimed = ""
@@ -228,7 +230,9 @@ func (l *Ledger) applyChange(event Event) error {
 			return err
 		}
 		delete(l.grants, e.Tx)
-		return l.leave(g)
+		err = l.leave(g)
+		l.recycle(g)
+		return err
 	default:
 		return fmt.Errorf("apply %T: no such event", event)
 	}

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/resource"
@@ -20,6 +21,48 @@ func apply(b *testing.B, l *ledger.Ledger, cmd ledger.Command) {
 	}
 }
 
+// BenchmarkReserveOneGPU is decide and apply of one Reserve of a GPU alone, on a
+// host of 8 GPUs and 128 CPUs with 1000 tombstones: ns/reserve. An op is eight of
+// them, from empty to full, and the eight aborts that make room again.
+func BenchmarkReserveOneGPU(b *testing.B) {
+	for name, request := range map[string]resource.Request{
+		"GPU":              {GPUs: 1},
+		"GPU, CPU, memory": {GPUs: 1, CPU: 8000, Memory: 16 << 30},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := crowded(b)
+			var reserves, aborts []ledger.Command
+			for i := range 8 {
+				c := gpus(resource.TxID(fmt.Sprint("6f1d0e9a-3b5c-", i)), 1, 1)
+				c.Members[0].Request = request
+				reserves, aborts = append(reserves, c), append(aborts, ledger.Abort{Tx: c.Tx, Epoch: 1})
+			}
+			b.ReportAllocs()
+			var timed time.Duration
+			for b.Loop() {
+				began := time.Now()
+				for _, c := range reserves {
+					apply(b, l, c)
+				}
+				timed += time.Since(began)
+				for _, c := range aborts {
+					apply(b, l, c)
+				}
+			}
+			b.ReportMetric(float64(timed.Nanoseconds())/float64(b.N*len(reserves)), "ns/reserve")
+		})
+	}
+}
+
+// crowded is a ledger with 1000 tombstones.
+func crowded(b *testing.B) *ledger.Ledger {
+	l := ready(b, machine(b, 128, 8))
+	for i := range 1000 {
+		apply(b, l, ledger.Release{Tx: resource.TxID(fmt.Sprint("old-", i)), Epoch: 1})
+	}
+	return l
+}
+
 // BenchmarkReserveAbort is decide and apply of a Reserve, and of the Abort that
 // makes room again, on a host of 8 GPUs and 128 CPUs with 1000 tombstones.
 func BenchmarkReserveAbort(b *testing.B) {
@@ -29,10 +72,7 @@ func BenchmarkReserveAbort(b *testing.B) {
 		"four GPUs, CPU, memory": {GPUs: 4, CPU: 32000, Memory: 32 << 30},
 	} {
 		b.Run(name, func(b *testing.B) {
-			l := ready(b, machine(b, 128, 8))
-			for i := range 1000 {
-				apply(b, l, ledger.Release{Tx: resource.TxID(fmt.Sprint("old-", i)), Epoch: 1})
-			}
+			l := crowded(b)
 			c := gpus("tx", 1, 1)
 			c.Members[0].Request = request
 			var reserve, abort ledger.Command = c, ledger.Abort{Tx: "tx", Epoch: 1}

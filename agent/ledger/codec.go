@@ -13,11 +13,16 @@ import (
 // Encoding of an event: the version, the kind, then the fields in the order of
 // the type. Numbers are varints (signed ones zigzag), texts have their length
 // before them, times are nanoseconds of the owner's time line and 0 for the
-// zero time. There is one encoding of each event, and the parser takes no
-// other.
+// zero time. There is one encoding of each event in a version, and the parser
+// takes no other.
 
-// CodecVersion is the first byte of an encoded event.
-const CodecVersion = 1
+// CodecVersion is the first byte of an encoded event. The parser reads
+// oldestVersion too, which knew no whole cores, huge pages, MIG instances and
+// reasons of health.
+const (
+	CodecVersion  = 2
+	oldestVersion = 1
+)
 
 // The kinds of events; their numbers are for ever.
 const (
@@ -73,17 +78,19 @@ func AppendEvent(dst []byte, event Event) []byte {
 	case CordonSet:
 		return appendBool(append(dst, CodecVersion, kindCordonSet), e.Cordoned)
 	case HealthChanged:
-		return append(appendText(append(dst, CodecVersion, kindHealthChanged), e.UUID), byte(e.Health))
+		dst = append(appendText(append(dst, CodecVersion, kindHealthChanged), e.UUID), byte(e.Health))
+		return appendText(dst, e.Reason)
 	}
 	panic(fmt.Sprintf("ledger: encode %T: no such event", event))
 }
 
-// ParseEvent reads exactly one event; bytes that AppendEvent would not write
-// are an error that names the offset.
+// ParseEvent reads exactly one event; bytes that no AppendEvent, of this
+// version or the one before, would write are an error that names the offset.
 func ParseEvent(b []byte) (Event, error) {
 	r := reader{b: b}
-	if v := r.byte(); r.err == nil && v != CodecVersion {
-		return nil, fmt.Errorf("event of version %d, this program reads version %d", v, CodecVersion)
+	r.version = r.byte()
+	if r.err == nil && (r.version < oldestVersion || r.version > CodecVersion) {
+		return nil, fmt.Errorf("event of version %d, this program reads versions %d to %d", r.version, oldestVersion, CodecVersion)
 	}
 	event := r.event(r.byte())
 	if r.err == nil && r.at != len(b) {
@@ -122,7 +129,10 @@ func (r *reader) event(kind byte) Event {
 	case kindCordonSet:
 		return CordonSet{r.bool()}
 	case kindHealthChanged:
-		e := HealthChanged{r.text(), devices.Health(r.byte())}
+		e := HealthChanged{UUID: r.text(), Health: devices.Health(r.byte())}
+		if r.version > 1 {
+			e.Reason = r.text()
+		}
 		if e.Health > devices.Probation {
 			r.fail("health %d is unknown", e.Health)
 		}

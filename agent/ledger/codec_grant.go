@@ -1,11 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
@@ -49,13 +50,20 @@ func appendMember(dst []byte, m *Member) []byte {
 	if m.Request == (resource.Request{}) {
 		dst = append(dst, 0)
 	} else {
-		q := &m.Request
-		dst = append(dst, 1)
-		dst = appendInt(appendInt(appendInt(dst, int64(q.CPU)), int64(q.Memory)), int64(q.GPUs))
-		dst = appendText(appendInt(dst, int64(q.GPUShare)), q.GPUModel)
-		dst = append(appendInt(dst, int64(q.GPUMemory)), byte(q.NUMA), byte(q.Link))
+		dst = appendRequest(append(dst, 1), &m.Request)
 	}
-	a := &m.Assignment
+	return appendAssignment(dst, &m.Assignment)
+}
+
+func appendRequest(dst []byte, q *resource.Request) []byte {
+	dst = appendInt(appendInt(appendInt(dst, int64(q.CPU)), int64(q.Memory)), int64(q.GPUs))
+	dst = appendText(appendInt(dst, int64(q.GPUShare)), q.GPUModel)
+	dst = append(appendInt(dst, int64(q.GPUMemory)), byte(q.NUMA), byte(q.Link))
+	dst = appendInt(appendInt(appendInt(dst, int64(q.Cores)), int64(q.Hugepages)), int64(q.HugepageSize))
+	return appendText(appendInt(dst, int64(q.MIG)), q.MIGProfile)
+}
+
+func appendAssignment(dst []byte, a *resource.Assignment) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(a.CPUs)))
 	last := -1
 	for _, c := range a.CPUs {
@@ -76,103 +84,19 @@ func appendMember(dst []byte, m *Member) []byte {
 		dst = binary.AppendUvarint(dst, uint64(g.Milli))
 		dst = appendText(dst, g.UUID)
 	}
+	dst = binary.AppendUvarint(dst, uint64(len(a.Hugepages)))
+	for _, g := range a.Hugepages {
+		dst = binary.AppendUvarint(dst, uint64(g.Node))
+		dst = binary.AppendUvarint(dst, uint64(g.Size))
+		dst = binary.AppendUvarint(dst, uint64(g.Bytes))
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(a.MIG)))
+	for _, g := range a.MIG {
+		dst = binary.AppendUvarint(dst, uint64(g.GPU))
+		dst = binary.AppendUvarint(dst, uint64(g.Instance))
+		dst = appendText(appendText(dst, g.UUID), g.Profile)
+	}
 	return dst
-}
-
-// reader reads fields and keeps the first error; after it every field is zero.
-type reader struct {
-	b   []byte
-	at  int
-	err error
-}
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf(format, args...)
-	}
-}
-
-var errShort = errors.New("it ends within a field")
-
-func (r *reader) byte() byte {
-	if r.err == nil && r.at >= len(r.b) {
-		r.err = errShort
-	}
-	if r.err != nil {
-		return 0
-	}
-	r.at++
-	return r.b[r.at-1]
-}
-
-func (r *reader) bool() bool {
-	b := r.byte()
-	if b > 1 {
-		r.fail("%d is neither 0 nor 1", b)
-	}
-	return b == 1
-}
-
-func (r *reader) uint() uint64 {
-	if r.err != nil {
-		return 0
-	}
-	v, n := binary.Uvarint(r.b[r.at:])
-	switch {
-	case n <= 0:
-		r.err = errShort
-		return 0
-	case n > 1 && r.b[r.at+n-1] == 0:
-		r.fail("a number is padded")
-		return 0
-	}
-	r.at += n
-	return v
-}
-
-func (r *reader) int() int64 {
-	v := r.uint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-// upTo reads a number of at most most.
-func (r *reader) upTo(what string, most uint64) int {
-	v := r.uint()
-	if v > most {
-		r.fail("%s: %d is greater than %d", what, v, most)
-		return 0
-	}
-	return int(v)
-}
-
-// count reads the length of a list whose elements take at least size bytes.
-func (r *reader) count(what string, size int) int {
-	n := r.uint()
-	if most := uint64((len(r.b) - r.at) / size); n > most {
-		r.fail("%s: %d is greater than %d, which is left", what, n, most)
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) text() string {
-	n := r.count("length of a text", 1)
-	if r.err != nil {
-		return ""
-	}
-	r.at += n
-	return string(r.b[r.at-n : r.at])
-}
-
-func (r *reader) time() time.Time {
-	if v := r.int(); v != 0 && r.err == nil {
-		return time.Unix(0, v)
-	}
-	return time.Time{}
-}
-
-func (r *reader) incarnation() resource.Incarnation {
-	return resource.Incarnation{JournalID: r.text(), BootID: r.text()}
 }
 
 func (r *reader) grant() Grant {
@@ -194,11 +118,11 @@ func (r *reader) grant() Grant {
 	g.Since, g.Deadline = r.time(), r.time()
 	g.TTL, g.Grace = time.Duration(r.int()), time.Duration(r.int())
 	g.By, g.Reason = resource.TxID(r.text()), r.text()
-	for n := r.count("victims", 1); n > 0 && r.err == nil; n-- {
+	for n := r.atMost("victims", r.count("victims", 1), MaxVictims); n > 0 && r.err == nil; n-- {
 		g.Victims = append(g.Victims, resource.TxID(r.text()))
 	}
 	last := -1
-	for n := r.count("members", 5); n > 0 && r.err == nil; n-- {
+	for n := r.atMost("members", r.count("members", 5), MaxMembers); n > 0 && r.err == nil; n-- {
 		m := r.member()
 		if m.Index <= last {
 			r.fail("member %d follows member %d", m.Index, last)
@@ -215,15 +139,34 @@ func (r *reader) grant() Grant {
 func (r *reader) member() Member {
 	m := Member{Index: r.upTo("member", 1<<31)}
 	if r.bool() {
-		q := &m.Request
-		q.CPU, q.Memory, q.GPUs = resource.Millicores(r.int()), resource.Bytes(r.int()), int(r.int())
-		q.GPUShare, q.GPUModel = resource.Milli(r.int()), r.text()
-		q.GPUMemory, q.NUMA, q.Link = resource.Bytes(r.int()), resource.NUMAPolicy(r.byte()), resource.LinkRequirement(r.byte())
-		if err := q.Validate(); err != nil && r.err == nil {
+		m.Request = r.request()
+		if err := m.Request.Validate(); err != nil && r.err == nil {
 			r.err = fmt.Errorf("request of member %d: %w", m.Index, err)
 		}
 	}
-	a := &m.Assignment
+	r.host(&m.Assignment)
+	r.gpus(&m.Assignment)
+	if r.version > 1 {
+		r.hugepages(&m.Assignment)
+		r.mig(&m.Assignment)
+	}
+	return m
+}
+
+func (r *reader) request() resource.Request {
+	var q resource.Request
+	q.CPU, q.Memory, q.GPUs = resource.Millicores(r.int()), resource.Bytes(r.int()), int(r.int())
+	q.GPUShare, q.GPUModel = resource.Milli(r.int()), r.text()
+	q.GPUMemory, q.NUMA, q.Link = resource.Bytes(r.int()), resource.NUMAPolicy(r.byte()), resource.LinkRequirement(r.byte())
+	if r.version > 1 {
+		q.Cores, q.Hugepages, q.HugepageSize = int(r.int()), resource.Bytes(r.int()), resource.Bytes(r.int())
+		q.MIG, q.MIGProfile = int(r.int()), r.text()
+	}
+	return q
+}
+
+// host reads CPUs and memory.
+func (r *reader) host(a *resource.Assignment) {
 	last := -1
 	for n := r.count("cpus", 2); n > 0 && r.err == nil; n-- {
 		c := resource.CPUGrant{ID: r.index("cpu", last), Milli: resource.Millicores(r.amount("millicores", uint64(resource.WholeCPU)))}
@@ -231,9 +174,12 @@ func (r *reader) member() Member {
 	}
 	last = -1
 	for n := r.count("memory", 2); n > 0 && r.err == nil; n-- {
-		g := resource.MemoryGrant{Node: r.index("node", last), Bytes: resource.Bytes(r.amount("bytes", 1<<62))}
+		g := resource.MemoryGrant{Node: r.index("node", last), Bytes: resource.Bytes(r.amount("bytes", uint64(resource.MaxMemory)))}
 		a.Memory, last = append(a.Memory, g), g.Node
 	}
+}
+
+func (r *reader) gpus(a *resource.Assignment) {
 	for n := r.count("gpus", 3); n > 0 && r.err == nil; n-- {
 		g := resource.GPUGrant{Index: r.upTo("gpu", bitset.MaxMember), Milli: resource.Milli(r.amount("device-milli", uint64(resource.WholeDevice))), UUID: r.text()}
 		if k := len(a.GPUs); k > 0 && a.GPUs[k-1].Index >= g.Index || g.UUID == "" {
@@ -241,19 +187,35 @@ func (r *reader) member() Member {
 		}
 		a.GPUs = append(a.GPUs, g)
 	}
-	return m
 }
 
-// index reads the distance from the member before, less one.
-func (r *reader) index(what string, last int) int {
-	return last + 1 + r.upTo("distance to the next "+what, uint64(bitset.MaxMember-last-1))
-}
-
-// amount reads a number in 1..most.
-func (r *reader) amount(what string, most uint64) int64 {
-	v := r.uint()
-	if v < 1 || v > most {
-		r.fail("%d %s are outside 1..%d", v, what, most)
+func (r *reader) hugepages(a *resource.Assignment) {
+	for n := r.count("huge pages", 3); n > 0 && r.err == nil; n-- {
+		g := resource.HugepageGrant{
+			Node: r.upTo("node", bitset.MaxMember), Size: resource.Bytes(r.amount("bytes of a page", uint64(resource.MaxHugepageSize))),
+			Bytes: resource.Bytes(r.amount("bytes", uint64(resource.MaxMemory))),
+		}
+		if r.err == nil && g.Bytes%g.Size != 0 {
+			r.fail("%d bytes of node %d are not whole pages of %d bytes", g.Bytes, g.Node, g.Size)
+		}
+		if k := len(a.Hugepages); k > 0 && cmp.Or(cmp.Compare(a.Hugepages[k-1].Node, g.Node), cmp.Compare(a.Hugepages[k-1].Size, g.Size)) >= 0 {
+			r.fail("pages of %d bytes of node %d are out of order", g.Size, g.Node)
+		}
+		a.Hugepages = append(a.Hugepages, g)
 	}
-	return int64(v)
+}
+
+func (r *reader) mig(a *resource.Assignment) {
+	for n := r.count("MIG instances", 4); n > 0 && r.err == nil; n-- {
+		g := resource.MIGGrant{
+			GPU: r.upTo("gpu", bitset.MaxMember), Instance: r.upTo("MIG instance", devices.MaxMIGInstances-1), UUID: r.text(), Profile: r.text(),
+		}
+		if k := len(a.MIG); k > 0 && cmp.Or(cmp.Compare(a.MIG[k-1].GPU, g.GPU), cmp.Compare(a.MIG[k-1].Instance, g.Instance)) >= 0 || g.UUID == "" {
+			r.fail("MIG instance %d of GPU %d (%q) is out of order, or has no UUID", g.Instance, g.GPU, g.UUID)
+		}
+		if err := resource.ValidMIGProfile(g.Profile); err != nil && r.err == nil {
+			r.err = fmt.Errorf("MIG instance %d of GPU %d: %w", g.Instance, g.GPU, err)
+		}
+		a.MIG = append(a.MIG, g)
+	}
 }

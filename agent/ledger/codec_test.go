@@ -2,10 +2,10 @@ package ledger_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -17,38 +17,21 @@ import (
 
 // samples has every kind of event once, and grants of every shape.
 func samples() []ledger.Event {
-	member := ledger.Member{
-		Index:   3,
-		Request: resource.Request{CPU: 1500, Memory: 1 << 33, GPUs: 2, GPUModel: "A100", GPUMemory: 1 << 30, NUMA: resource.NUMARestricted, Link: resource.LinkNVLink},
+	exclusive := ledger.Member{
+		Index:   1,
+		Request: resource.Request{Cores: 2, Hugepages: 6 << 20, HugepageSize: 2 << 20, MIG: 2, MIGProfile: "1g.10gb+me"},
 		Assignment: resource.Assignment{
-			CPUs:   []resource.CPUGrant{{ID: 0, Milli: 500}, {ID: 130, Milli: 1000}},
-			Memory: []resource.MemoryGrant{{Node: 0, Bytes: 1}, {Node: 7, Bytes: 1 << 40}},
-			GPUs:   []resource.GPUGrant{{Index: 2, UUID: "GPU-a", Milli: 1000}, {Index: 5, UUID: "GPU-b", Milli: 1}},
+			CPUs:      []resource.CPUGrant{{ID: 4, Milli: 1000}, {ID: 5, Milli: 1000}},
+			Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 4 << 20}, {Node: 0, Size: 1 << 30, Bytes: 1 << 30}, {Node: 3, Size: 2 << 20, Bytes: 2 << 20}},
+			MIG: []resource.MIGGrant{
+				{GPU: 1, Instance: 6, UUID: "MIG-a", Profile: "1g.10gb+me"}, {GPU: 2, Instance: 0, UUID: "MIG-b", Profile: "1g.10gb"},
+			},
 		},
 	}
-	return []ledger.Event{
-		ledger.Started{Incarnation: incarnation("j", "b"), At: boot(1)},
-		ledger.Started{},
-		ledger.Enrolled{Revision: 77},
-		ledger.EpochRaised{Epoch: 1 << 40},
-		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Tombstone}},
-		ledger.Granted{Grant: ledger.Grant{
-			Tx: "t", Unit: "u", Epoch: 4, Origin: ledger.OriginOrphan, State: ledger.Waiting, Members: []ledger.Member{{}, member},
-			Incarnation: incarnation("other", "boot"), Since: boot(1), Deadline: boot(2.5), TTL: time.Minute, Victims: []resource.TxID{"v1", "v2"},
-		}},
-		ledger.Granted{Grant: ledger.Grant{
-			Tx: "t", State: ledger.Reserved, Members: []ledger.Member{member}, Revision: 9, Grace: time.Second, WasWaiting: true, By: "p", Reason: "why not",
-		}},
-		ledger.Committed{Tx: "t", Revision: -1},
-		ledger.Renewed{Tx: "t", Epoch: 5, Deadline: boot(3)},
-		ledger.Promoted{Tx: "t", Deadline: boot(4)},
-		ledger.Noticed{Tx: "t", By: "p", Since: boot(5), Deadline: boot(6), Grace: time.Second},
-		ledger.StopBegun{Tx: "t", Since: boot(5), Deadline: boot(6), Grace: time.Second, Reason: "done"},
-		ledger.Buried{Tx: "t"},
-		ledger.Dropped{Tx: "t"},
-		ledger.CordonSet{Cordoned: true},
-		ledger.HealthChanged{UUID: "GPU-a", Health: devices.Probation},
-	}
+	return append(version1Samples(),
+		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Held, Members: []ledger.Member{exclusive}}},
+		ledger.HealthChanged{UUID: "GPU-a", Health: devices.Tainted, Reason: "xid 79: GPU has fallen off the bus"},
+	)
 }
 
 func TestEveryEventReadsBackAsItWasWritten(t *testing.T) {
@@ -87,12 +70,24 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		want  string
 	}{
 		"nothing":                     {nil, "ends within"},
-		"another version":             {[]byte{2, 10, 0}, "version 2"},
+		"another version":             {[]byte{3, 10, 0}, "version 3"},
 		"an unknown kind":             {[]byte{1, 99}, "kind 99"},
 		"a padded number":             {[]byte{1, 3, 0x80, 0x00}, "padded"},
 		"a text longer than the rest": {[]byte{1, 10, 200, 1, 'x'}, "length of a text"},
 		"a bool of two":               {[]byte{1, 12, 2}, "neither 0 nor 1"},
+		"version 0":                   {[]byte{0, 10, 0}, "version 0"},
+		"a reason in version 1":       {[]byte{1, 13, 1, 'x', 2, 1, 'y'}, "follow"},
+		"no reason in version 2":      {[]byte{2, 13, 1, 'x', 2}, "ends within"},
 		"an unknown health":           {[]byte{1, 13, 1, 'x', 9}, "health 9"},
+		"half a page":                 {member(0, 0, 0, 1, 0, 3, 4), "whole pages"},
+		"pages out of order":          {member(0, 0, 0, 2, 1, 2, 2, 0, 2, 2), "out of order"},
+		"the same pages twice":        {member(0, 0, 0, 2, 1, 2, 2, 1, 2, 2), "out of order"},
+		"pages of no size":            {member(0, 0, 0, 1, 0, 0, 2), "bytes of a page"},
+		"an instance twice":           {member(0, 0, 0, 0, 2, 1, 1, 1, 'x', 6, '1', 'g', '.', '1', 'g', 'b', 1, 1, 1, 'y', 6, '1', 'g', '.', '1', 'g', 'b'), "out of order"},
+		"an instance without a UUID":  {member(0, 0, 0, 0, 1, 1, 1, 0, 6, '1', 'g', '.', '1', 'g', 'b'), "no UUID"},
+		"an instance of no profile":   {member(0, 0, 0, 0, 1, 1, 1, 1, 'x', 1, '?'), "MIG profile"},
+		"a 17th instance":             {member(0, 0, 0, 0, 1, 1, 16, 1, 'x', 6, '1', 'g', '.', '1', 'g', 'b'), "16 is greater than 15"},
+		"more memory than any host":   {member(0, 1, 0, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0, 0), "outside 1.."},
 		"unknown flags of a grant":    {[]byte{1, 4, 0xf0, 0, 1}, "flags"},
 		"a grant in no state":         {[]byte{1, 4, 0, 0, 0}, "state 0"},
 		"a payload cut in a length":   {[]byte{1, 0}, "length"},
@@ -109,6 +104,14 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// member is a Granted event whose only member has no request and this encoded
+// assignment: the counts and entries of CPUs, memory, GPUs, huge pages and MIG
+// instances.
+func member(assignment ...byte) []byte {
+	head := ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Held, Members: []ledger.Member{{}}}})
+	return append(head[:len(head)-5], assignment...)
 }
 
 func TestAppendAllocatesNothingWhereThereIsRoom(t *testing.T) {
@@ -132,6 +135,13 @@ func TestGrantHashTellsAssignmentsApart(t *testing.T) {
 				for at := range rapid.IntRange(0, 2).Draw(t, "gpus") {
 					a.GPUs = append(a.GPUs, resource.GPUGrant{Index: at, UUID: "x", Milli: 1})
 				}
+				for at := range rapid.IntRange(0, 2).Draw(t, "instances") {
+					a.MIG = append(a.MIG, resource.MIGGrant{GPU: at / 2, Instance: at % 2, UUID: "x", Profile: "1g.10gb"})
+				}
+				for node := range rapid.IntRange(0, 2).Draw(t, "pools") {
+					size := resource.Bytes(2<<20) << (9 * rapid.IntRange(0, 1).Draw(t, "size"))
+					a.Hugepages = append(a.Hugepages, resource.HugepageGrant{Node: node, Size: size, Bytes: size})
+				}
 				members = append(members, ledger.Member{Index: i, Assignment: a})
 			}
 			return resource.TxID(rapid.SampledFrom([]string{"a", "b", "ab", "longer-than-eight"}).Draw(t, name)), members
@@ -146,7 +156,7 @@ func TestGrantHashTellsAssignmentsApart(t *testing.T) {
 }
 
 // FuzzParseEvents: no bytes make the parser panic, and it takes nothing but
-// what AppendEvents writes.
+// what AppendEvents writes, or wrote in version 1.
 func FuzzParseEvents(f *testing.F) {
 	for _, e := range samples() {
 		f.Add(ledger.AppendEvents(nil, []ledger.Event{e}))
@@ -157,18 +167,37 @@ func FuzzParseEvents(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := ledger.AppendEvents(nil, events); !bytes.Equal(again, b) {
-			t.Fatalf("%x reads as %+v, which is written %x", b, events, again)
+		again := ledger.AppendEvents(nil, events)
+		if bytes.Equal(again, b) {
+			return
+		}
+		reread, err := ledger.ParseEvents(again)
+		if err != nil || cmp.Diff(events, reread) != "" || !version1In(b) {
+			t.Fatalf("%x reads as %+v, which is written %x and reads as %+v (%v)", b, events, again, reread, err)
 		}
 	})
 }
 
-// FuzzReplay: whatever events a journal holds, replaying them ends in a
-// consistent ledger or an error, never in a panic or a double grant.
+// version1In reports whether a payload that parses has an event of version 1.
+func version1In(b []byte) bool {
+	for len(b) > 0 {
+		n := binary.LittleEndian.Uint32(b)
+		if b[4] == 1 {
+			return true
+		}
+		b = b[4+n:]
+	}
+	return false
+}
+
+// FuzzReplay: whatever events a journal holds, replaying them on the host of
+// the model test ends in a consistent ledger or an error, never in a panic or a
+// double grant; and where it replays, the ledger moves to every other host and
+// back.
 func FuzzReplay(f *testing.F) {
-	host := machine(f, 8, 4)
-	l := ready(f, host)
-	for i := range 3 {
+	hosts := worldHosts(f)
+	l := ready(f, hosts[0])
+	for i := range 2 {
 		do(f, l, boot(1), gpus(resource.TxID(fmt.Sprint(i)), 1, 1))
 	}
 	do(f, l, boot(2), ledger.Commit{Tx: "0", Epoch: 1, Revision: 6})
@@ -180,12 +209,24 @@ func FuzzReplay(f *testing.F) {
 	f.Add(ledger.AppendEvents(nil, append(snapshot, ledger.Buried{Tx: "0"}, ledger.Promoted{Tx: "w"}, ledger.Dropped{Tx: "1"})))
 	f.Add(ledger.AppendEvents(nil, samples()))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l := ledger.New(host)
+		l := ledger.New(hosts[0])
 		if err := l.Replay([][]byte{b}); err != nil {
 			return
 		}
 		if err := l.Check(); err != nil {
 			t.Fatal(err)
+		}
+		hash := l.Hash()
+		for _, host := range append(hosts[1:len(hosts):len(hosts)], hosts[0]) {
+			if err := l.Rehost(host); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.Hash() != hash {
+			t.Fatalf("hash %x there and back, %x before", l.Hash(), hash)
 		}
 		do(t, l, boot(9), ledger.Start{Incarnation: incarnation("fuzz", "fuzz")})
 		do(t, l, boot(9), ledger.Registered{Revision: 1})

@@ -87,10 +87,12 @@ type (
 	Stopped struct{ Tx resource.TxID }
 	// Cordon sets whether the host takes new work.
 	Cordon struct{ Cordoned bool }
-	// SetHealth sets a device's health; Device is its index.
+	// SetHealth sets a device's health; Device is its index. Reason says in
+	// plain words why it is not OK; of an OK device it is not kept.
 	SetHealth struct {
 		Device int
 		Health devices.Health
+		Reason string
 	}
 	// Tick asks what is due. It changes nothing.
 	Tick struct{}

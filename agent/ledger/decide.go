@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,6 +17,8 @@ type decision struct {
 	events []Event
 	// ended are the grants that events of this decision end.
 	ended []resource.TxID
+	// yielding are the grants that give way to records at a registration.
+	yielding []*grant
 	// state is what Tx will be once the events are applied, where they change
 	// it.
 	state   State
@@ -30,7 +31,8 @@ type decision struct {
 // owner's time line (see the package comment). The events' slice is valid
 // until the next Decide.
 func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
-	d := decision{l: l, now: now.Round(0), events: l.events[:0]}
+	d := &l.decision // kept, so that it is not allocated
+	*d = decision{l: l, now: now.Round(0), events: d.events[:0], ended: d.ended[:0], yielding: d.yielding[:0]}
 	d.reply.Incarnation, d.reply.Registered = l.incarnation, l.registered
 	switch c := cmd.(type) {
 	case Reserve:
@@ -67,7 +69,6 @@ func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
 		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
 	}
 	d.present()
-	l.events = d.events
 	return d.reply, d.events
 }
 
@@ -195,20 +196,6 @@ func (d *decision) stop(g *grant, grace time.Duration, reason string) {
 	grace = max(grace, 0)
 	d.emit(StopBegun{Tx: g.Tx, Since: d.now, Deadline: d.now.Add(grace), Grace: grace, Reason: reason})
 	d.become(Stopping, g.Members)
-}
-
-func (d *decision) setHealth(c SetHealth) {
-	if c.Device < 0 || c.Device >= len(d.l.health) {
-		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf("device %d: this host has %d GPUs", c.Device, len(d.l.health))})
-		return
-	}
-	if c.Health > devices.Probation {
-		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf("device %d: health %d is unknown", c.Device, c.Health)})
-		return
-	}
-	if d.l.health[c.Device] != c.Health {
-		d.emit(HealthChanged{d.l.host.Inventory().Devices[c.Device].UUID, c.Health})
-	}
 }
 
 // tick lists what is due. A due transaction is listed until it is dealt with.

@@ -25,5 +25,20 @@
 // assignment from the victim to the blocked part, in the same step, so nobody
 // else can come between.
 //
+// # Hosts that change
+//
+// A grant's assignment stays what it is, while cards vanish and return, CPUs go
+// offline, memory shrinks: at run time (Rehost), or between two runs (a journal
+// replayed on another host). What the host lacks of it stays owned; so nothing
+// is owned twice whatever comes back. What is owned beyond a node's memory or
+// huge pages is a debt, paid before any of it is free again. All of this
+// follows from the grants and the host alone, not from the way there.
+//
+// # Damaged journals
+//
+// A registration after a journal was damaged may find grants that had ended
+// here before: the store lists a live record with their devices. Then the
+// record is adopted and they give way, with an alarm.
+//
 // A Ledger has one owner: it has no locks, clocks, goroutines, I/O or logs.
 package ledger

@@ -63,11 +63,12 @@ type (
 	Dropped struct{ Tx resource.TxID }
 	// CordonSet: the host takes new work, or does not.
 	CordonSet struct{ Cordoned bool }
-	// HealthChanged: a device is in another state. Devices that are not in
-	// the inventory any more are passed over.
+	// HealthChanged: a device is in another state, or for another reason. Of
+	// a device that is not in the inventory it is kept until it is back.
 	HealthChanged struct {
 		UUID   string
 		Health devices.Health
+		Reason string
 	}
 )
 

@@ -152,22 +152,12 @@ type Record struct {
 
 // grant is a Grant with what the ledger keeps about it.
 //
-// Invariant: taken is nil, or has one entry per member: what of the member's
-// assignment this host still has. blocked is not zero only while Waiting.
+// Invariant: blocked, which is what of its assignment no victim of it has, is
+// not zero only while Waiting.
 type grant struct {
 	Grant
-	taken   []resource.Assignment
 	blocked resource.Assignment
 	// claimed is the Waiting grant that this one is a victim of, or "".
 	claimed resource.TxID
 	hash    uint64
-}
-
-// part returns what member i has taken from what is free, while the grant
-// Holds.
-func (g *grant) part(i int) resource.Assignment {
-	if g.taken != nil {
-		return g.taken[i]
-	}
-	return g.Members[i].Assignment
 }

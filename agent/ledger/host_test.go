@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // threads per core, the siblings adjacent) and GPUs, and 64 GiB each. GPUs of
 // one node are linked by NVLink.
 func machine(t testing.TB, cpus, gpus int) *fit.Host {
+	t.Helper()
 	return machineWith(t, cpus, 64<<30, gpuNames(gpus))
 }
 
@@ -30,24 +32,64 @@ func gpuNames(n int) []string {
 
 func machineWith(t testing.TB, cpus int, memory resource.Bytes, gpus []string) *fit.Host {
 	t.Helper()
+	h := hardware{cpus: cpus, memory: memory}
+	for _, uuid := range gpus {
+		h.gpus = append(h.gpus, card{uuid: uuid})
+	}
+	return h.build(t)
+}
+
+// hardware describes a host of two NUMA nodes.
+type hardware struct {
+	cpus    int // in all
+	offline []int
+	system  []int            // CPUs that the system keeps
+	memory  resource.Bytes   // of each node
+	pages   [2]map[int]int64 // of each node: by size in kB, the count
+	gpus    []card           // the first half is on node 0
+}
+
+// card is a GPU; with instances it is in MIG mode.
+type card struct {
+	uuid      string
+	health    devices.Health
+	mig       bool
+	instances []devices.MIGInstance
+}
+
+// partition returns MIG instances of these profiles; their UUIDs say the card,
+// the profile and a number, so that the same words are the same instance.
+func partition(uuid string, profiles ...string) card {
+	c := card{uuid: uuid, mig: true}
+	count := map[string]int{}
+	for _, p := range profiles {
+		count[p]++
+		c.instances = append(c.instances, devices.MIGInstance{UUID: fmt.Sprintf("MIG-%s-%s-%d", uuid, p, count[p]), Profile: p, Memory: 10 << 30})
+	}
+	return c
+}
+
+func (h hardware) build(t testing.TB) *fit.Host {
+	t.Helper()
 	topology := &numa.Topology{Distances: [][]int{{10, 21}, {21, 10}}}
 	for n := range 2 {
-		topology.Nodes = append(topology.Nodes, numa.Node{ID: n, Memory: memory})
+		topology.Nodes = append(topology.Nodes, numa.Node{ID: n, Memory: h.memory, Hugepages: h.pages[n]})
 	}
-	for id := range cpus {
-		node := id * 2 / cpus
+	for id := range h.cpus {
+		node := id * 2 / h.cpus
 		topology.CPUs = append(topology.CPUs, numa.CPU{
-			ID: id, Socket: node, Core: id / 2, L3: node, NUMA: node, Online: true, Siblings: bitset.Of(id&^1, id|1),
+			ID: id, Socket: node, Core: id / 2, L3: node, NUMA: node, Online: !slices.Contains(h.offline, id), Siblings: bitset.Of(id&^1, id|1),
 		})
 		topology.Nodes[node].CPUs.Add(id)
 	}
 	inventory := &devices.Inventory{Driver: "550.54"}
-	nodeOf := func(i int) int { return i * 2 / len(gpus) }
-	for i, uuid := range gpus {
+	nodeOf := func(i int) int { return i * 2 / len(h.gpus) }
+	for i, c := range h.gpus {
 		inventory.Devices = append(inventory.Devices, devices.Device{
-			Index: i, UUID: uuid, Model: "A100", Memory: 80 << 30, PCIBusID: fmt.Sprintf("0000:%02x:00.0", i), NUMANode: nodeOf(i),
+			Index: i, UUID: c.uuid, Model: "A100", Memory: 80 << 30, PCIBusID: fmt.Sprintf("0000:%02x:00.0", i), NUMANode: nodeOf(i),
+			Health: c.health, MIG: devices.MIG{Enabled: c.mig, Instances: c.instances},
 		})
-		row := make([]devices.Link, len(gpus))
+		row := make([]devices.Link, len(h.gpus))
 		for j := range row {
 			switch {
 			case i == j:
@@ -59,7 +101,7 @@ func machineWith(t testing.TB, cpus int, memory resource.Bytes, gpus []string) *
 		}
 		inventory.Links = append(inventory.Links, row)
 	}
-	host, err := fit.NewHost(topology, inventory, fit.Reserved{})
+	host, err := fit.NewHost(topology, inventory, fit.Reserved{CPUs: bitset.Of(h.system...)})
 	if err != nil {
 		t.Fatal(err)
 	}

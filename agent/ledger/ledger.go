@@ -5,25 +5,25 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
 // Ledger is one host's grants. It has a single owner.
 //
-// Invariant (verified by Check): free is the host's capacity less what every
-// holding grant has taken and every Waiting grant blocks; hash is the sum of
-// the grants' hashes; every victim of a Waiting grant holds and is claimed by
-// it alone.
+// Invariant (verified by Check): own is what the holding grants have and the
+// Waiting ones block; hash is the sum of the grants' hashes; every victim of a
+// Waiting grant holds and is claimed by it alone; health is what told says of a
+// device, else what the inventory does.
 type Ledger struct {
-	host  *fit.Host
-	empty *fit.Free // the host with nothing taken
-	free  *fit.Free
+	places *places
+	own    account
 
-	health []devices.Health // by device index
+	health []condition          // by device index
+	told   map[string]condition // by UUID, devices that are gone included: what events said
 
 	grants map[resource.TxID]*grant
+	spare  []*grant // dropped ones, for new ones
 	hash   uint64
 
 	incarnation resource.Incarnation
@@ -33,18 +33,17 @@ type Ledger struct {
 	cordoned    bool
 	diskFull    bool
 
-	scratch    *fit.Free           // of a Decide
+	decision   decision            // the last
+	scratch    account             // of a Decide
 	assignment resource.Assignment // of a Decide
-	events     []Event             // of the last Decide
 }
 
 // New returns the ledger of a host that holds nothing. Replay what the journal
 // has, then decide Start.
 func New(host *fit.Host) *Ledger {
-	l := &Ledger{host: host, empty: host.NewFree(), free: host.NewFree(), scratch: host.NewFree(), grants: map[resource.TxID]*grant{}}
-	for _, d := range host.Inventory().Devices {
-		l.health = append(l.health, d.Health)
-	}
+	p := newPlaces(host)
+	l := &Ledger{places: p, own: newAccount(p), scratch: newAccount(p), told: map[string]condition{}, grants: map[resource.TxID]*grant{}}
+	l.health = l.conditions(p)
 	return l
 }
 
@@ -104,34 +103,32 @@ func (l *Ledger) sorted(pick func(*grant) bool) []resource.TxID {
 // names the first difference. It is for tests and audits: its cost grows with
 // the host and the grants.
 func (l *Ledger) Check() error {
-	if err := l.host.Check(l.free); err != nil {
+	if err := l.places.host.Check(l.own.free); err != nil {
 		return err
 	}
-	free := l.host.NewFree()
-	free.Unhealthy = l.free.Unhealthy
+	own := newAccount(l.places)
 	var hash uint64
 	for _, tx := range l.sorted(func(*grant) bool { return true }) {
 		g := l.grants[tx]
 		hash += g.hash
-		if err := l.checkGrant(g, free); err != nil {
+		if err := l.checkGrant(g, &own); err != nil {
 			return fmt.Errorf("ledger: %s %s: %w", g.State, tx, err)
 		}
 	}
-	switch {
-	case hash != l.hash:
+	if hash != l.hash {
 		return fmt.Errorf("ledger: hash is %016x, the grants give %016x", l.hash, hash)
-	case !slices.Equal(free.GPU, l.free.GPU):
-		return fmt.Errorf("ledger: free GPUs are %v, the grants leave %v", l.free.GPU, free.GPU)
-	case !slices.Equal(free.CPU, l.free.CPU):
-		return fmt.Errorf("ledger: free CPUs are %v, the grants leave %v", l.free.CPU, free.CPU)
-	case !slices.Equal(free.Memory, l.free.Memory):
-		return fmt.Errorf("ledger: free memory is %v, the grants leave %v", l.free.Memory, free.Memory)
+	}
+	if difference := l.own.differs(&own); difference != "" {
+		return fmt.Errorf("ledger: %s", difference)
+	}
+	if health := l.conditions(l.places); !slices.Equal(health, l.health) || l.own.free.Unhealthy != l.unhealthy() {
+		return fmt.Errorf("ledger: health is %v and the set of unhealthy devices %x, events and inventory say %v", l.health, l.own.free.Unhealthy, health)
 	}
 	return nil
 }
 
-// checkGrant verifies one grant and takes what it has from free.
-func (l *Ledger) checkGrant(g *grant, free *fit.Free) error {
+// checkGrant verifies one grant and takes what it has from own.
+func (l *Ledger) checkGrant(g *grant, own *account) error {
 	if (len(g.Members) == 0) != (g.State == Tombstone) {
 		return fmt.Errorf("it has %d members", len(g.Members))
 	}
@@ -140,7 +137,7 @@ func (l *Ledger) checkGrant(g *grant, free *fit.Free) error {
 	}
 	if g.State.Holds() {
 		for i := range g.Members {
-			if err := l.host.Take(free, g.part(i)); err != nil {
+			if err := own.take(&g.Members[i].Assignment); err != nil {
 				return err
 			}
 		}
@@ -156,5 +153,5 @@ func (l *Ledger) checkGrant(g *grant, free *fit.Free) error {
 			return fmt.Errorf("its victim %s does not hold, or is not claimed by it", v)
 		}
 	}
-	return l.host.Take(free, g.blocked)
+	return own.take(&g.blocked)
 }

@@ -1,9 +1,11 @@
 package ledger_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -34,49 +36,94 @@ var next = map[string]map[ledger.State]ledger.State{
 	"resolved absent":    {ledger.Tombstone: ledger.None},
 }
 
-// world is a naive model beside a ledger: states by transaction, assignments
-// as plain lists, everything recomputed from them after each step.
+// steps is how many random operations TestRandomOperationsAgreeWithTheModel
+// does in all. For a long run: go test -run Random -ledger.steps=5000000.
+var steps = flag.Int("ledger.steps", 200_000, "random operations of the model test")
+
+// world is a naive model beside a ledger: states by transaction, owners by
+// thing, everything compared with them after each step.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
-	host    *fit.Host
+	hosts   []*fit.Host
+	host    int // which of hosts the ledger is on
+	full    amounts
 	ledger  *ledger.Ledger
 	replica *ledger.Ledger // fed by the journal alone
 	journal [][]byte
+	passed  []point // one for each record of the journal
 
-	now     time.Time
-	epoch   resource.Epoch
-	boots   int
-	state   map[resource.TxID]ledger.State
-	members map[resource.TxID][]ledger.Member
-	victims map[resource.TxID][]resource.TxID
-	drawn   int
+	now    time.Time
+	epoch  resource.Epoch
+	boots  int
+	state  map[resource.TxID]ledger.State
+	owners *owners
+	health map[string]ledger.HealthChanged
+	drawn  int
+	seen   map[string]int // how often something happened, for the log
+}
+
+// point is a state that the live ledger passed through.
+type point struct {
+	host int
+	hash uint64
+	len  int
+	view *ledger.View // nil at most points: views are large
+}
+
+// worldHosts are one host and what may become of it.
+func worldHosts(t testing.TB) []*fit.Host {
+	a100 := func(uuid string) card { return card{uuid: uuid} }
+	partitioned := partition("GPU-c", "1g.10gb", "1g.10gb", "1g.10gb", "3g.40gb")
+	base := hardware{
+		cpus: 8, memory: 64 << 30, pages: [2]map[int]int64{{2048: 512}, {2048: 256, 1 << 20: 2}},
+		gpus: []card{a100("GPU-a"), a100("GPU-b"), partitioned, partition("GPU-d", "1g.10gb", "1g.10gb"), a100("GPU-e")},
+	}
+	with := func(edit func(*hardware)) *fit.Host {
+		h := base
+		h.gpus = slices.Clone(base.gpus)
+		edit(&h)
+		return h.build(t)
+	}
+	return []*fit.Host{
+		base.build(t),
+		with(func(h *hardware) { h.gpus = slices.Delete(h.gpus, 1, 2) }),
+		with(func(h *hardware) {
+			h.gpus = slices.Insert(h.gpus, 0, card{uuid: "GPU-new", health: devices.Suspect}, partition("GPU-x", "1g.10gb"))
+		}),
+		with(func(h *hardware) { h.gpus[2] = partition("GPU-c", "2g.20gb", "1g.10gb", "3g.40gb") }),
+		with(func(h *hardware) { h.gpus[1], h.gpus[3] = partition("GPU-b", "1g.10gb", "3g.40gb"), a100("GPU-d") }),
+		with(func(h *hardware) { h.offline = []int{1, 6, 7} }),
+		with(func(h *hardware) { h.memory, h.pages = 20<<30, [2]map[int]int64{{2048: 100, 1 << 20: 1}, {2048: 256}} }),
+		with(func(h *hardware) {
+			h.gpus, h.memory, h.offline, h.system = []card{partitioned, a100("GPU-e"), a100("GPU-a")}, 40<<30, []int{0, 4}, []int{2}
+		}),
+	}
 }
 
 func TestRandomOperationsAgreeWithTheModel(t *testing.T) {
-	steps := 250_000
-	if testing.Short() {
-		steps = 20_000
-	}
 	const worlds = 25
-	host := machine(t, 8, 4)
+	hosts := worldHosts(t)
+	seen := map[string]int{}
+	defer func() { t.Logf("of %d operations: %v", *steps, seen) }()
 	for seed := range uint64(worlds) {
-		w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), host: host, ledger: ledger.New(host), replica: ledger.New(host), now: boot(0), epoch: 3}
-		w.forget()
+		w := &world{
+			t: t, rng: rand.New(rand.NewPCG(seed, 7)), hosts: hosts, full: capacity(hosts[0]), now: boot(0), epoch: 3,
+			ledger: ledger.New(hosts[0]), replica: ledger.New(hosts[0]),
+			state: map[resource.TxID]ledger.State{}, owners: newOwners(), health: map[string]ledger.HealthChanged{}, seen: seen,
+		}
 		w.restart(true)
 		w.run(ledger.NewEpoch{Epoch: w.epoch})
-		for range steps / worlds {
+		for range *steps / worlds {
 			w.step()
+			if t.Failed() {
+				return
+			}
 		}
 	}
 }
 
-func (w *world) forget() {
-	w.state, w.members, w.victims = map[resource.TxID]ledger.State{}, map[resource.TxID][]ledger.Member{}, map[resource.TxID][]resource.TxID{}
-}
-
-// run decides and applies a command, journals it, feeds the replica, and
-// verifies everything the model knows.
+// run decides and applies a command, journals it and feeds the replica.
 func (w *world) run(cmd ledger.Command) ledger.Reply {
 	reply, events := w.ledger.Decide(w.now, cmd)
 	for _, e := range events {
@@ -86,98 +133,91 @@ func (w *world) run(cmd ledger.Command) ledger.Reply {
 	}
 	if len(events) > 0 {
 		payload := ledger.AppendEvents(nil, events)
-		w.journal = append(w.journal, payload)
 		if err := w.replica.Replay([][]byte{payload}); err != nil {
 			w.t.Fatalf("%+v: %v", cmd, err)
 		}
+		w.remember(payload)
 	}
 	return reply
 }
 
-func (w *world) verify(what string) {
-	if err := w.ledger.Check(); err != nil {
-		w.t.Fatalf("%s: %v", what, err)
+// remember appends a record to the journal, with the state that it led to.
+func (w *world) remember(payload []byte) {
+	p := point{host: w.host, hash: w.ledger.Hash(), len: w.ledger.Len()}
+	if w.rng.IntN(32) == 0 {
+		p.view = w.ledger.Snapshot()
 	}
-	if err := w.replica.Check(); err != nil || w.replica.Hash() != w.ledger.Hash() || w.replica.Len() != w.ledger.Len() {
-		w.t.Fatalf("%s: the replica has %d grants with hash %x, the ledger %d with %x: %v", what, w.replica.Len(), w.replica.Hash(), w.ledger.Len(), w.ledger.Hash(), err)
+	w.journal, w.passed = append(w.journal, payload), append(w.passed, p)
+}
+
+// verify compares what is cheap to compare, and now and then everything.
+func (w *world) verify(what any) {
+	if w.replica.Hash() != w.ledger.Hash() || w.replica.Len() != w.ledger.Len() {
+		w.t.Fatalf("%+v: the replica has %d grants with hash %x, the ledger %d with %x", what, w.replica.Len(), w.replica.Hash(), w.ledger.Len(), w.ledger.Hash())
 	}
 	for tx, want := range w.state {
 		if g, _ := w.ledger.Lookup(tx); g.State != want {
-			w.t.Fatalf("%s: %s is %s, the model says %s", what, tx, g.State, want)
+			w.t.Fatalf("%+v: %s is %s, the model says %s", what, tx, g.State, want)
 		}
 	}
 	if w.ledger.Len() != len(w.state) {
-		w.t.Fatalf("%s: %d grants, the model has %d", what, w.ledger.Len(), len(w.state))
+		w.t.Fatalf("%+v: %d grants, the model has %d", what, w.ledger.Len(), len(w.state))
 	}
-	if w.rng.IntN(20) == 0 {
-		w.verifyFree(what)
+	if w.rng.IntN(24) == 0 {
+		w.verifyAll(what)
 	}
 }
 
-// verifyFree compares what is free with the model: each slot's use is the sum
-// over grants, except that a Waiting grant and its victims use the greater of
-// the two.
-func (w *world) verifyFree(what string) {
-	type slot struct {
-		kind string
-		id   int
+// verifyAll compares what is free with the owners' maps, and the ledger with
+// itself and with its replica.
+func (w *world) verifyAll(what any) {
+	if err := w.ledger.Check(); err != nil {
+		w.t.Fatalf("%+v: %v", what, err)
 	}
-	slots := func(txs []resource.TxID) map[slot]int64 {
-		use := map[slot]int64{}
-		for _, tx := range txs {
-			for _, m := range w.members[tx] {
-				for _, c := range m.Assignment.CPUs {
-					use[slot{"cpu", c.ID}] += int64(c.Milli)
-				}
-				for _, g := range m.Assignment.Memory {
-					use[slot{"memory", g.Node}] += int64(g.Bytes)
-				}
-				for _, g := range m.Assignment.GPUs {
-					use[slot{"gpu", g.Index}] += int64(g.Milli)
-				}
-			}
-		}
-		return use
-	}
-	var alone []resource.TxID
-	claimed := map[resource.TxID]bool{}
-	for _, list := range w.victims {
-		for _, v := range list {
-			claimed[v] = true
-		}
-	}
-	total := map[slot]int64{}
-	for tx, s := range w.state {
-		switch {
-		case s == ledger.Waiting:
-			want, have := slots([]resource.TxID{tx}), slots(w.victims[tx])
-			for k := range have {
-				want[k] = max(want[k], have[k])
-			}
-			for k, n := range want {
-				total[k] += n
-			}
-		case s.Holds() && !claimed[tx]:
-			alone = append(alone, tx)
-		}
-	}
-	for k, n := range slots(alone) {
-		total[k] += n
-	}
-	full := w.host.NewFree()
 	view := w.ledger.Snapshot()
-	for i := range full.CPU {
-		full.CPU[i] -= resource.Millicores(total[slot{"cpu", i}])
+	got, err := offered(view)
+	if err != nil {
+		w.t.Fatalf("%+v: %v", what, err)
 	}
-	for i := range full.Memory {
-		full.Memory[i] -= resource.Bytes(total[slot{"memory", i}])
+	want := w.owners.free(w.hosts[w.host])
+	if !maps.Equal(got, want) {
+		w.t.Fatalf("%+v: on host %d, free (-owners +ledger): %s", what, w.host, cmp.Diff(want, got, cmp.AllowUnexported(thing{})))
 	}
-	for i := range full.GPU {
-		full.GPU[i] -= resource.Milli(total[slot{"gpu", i}])
+	for i, d := range w.hosts[w.host].Inventory().Devices {
+		told, ok := w.health[d.UUID]
+		if !ok {
+			told.Health = d.Health
+		}
+		if g := view.GPUs[i]; g.Health != told.Health || g.Reason != told.Reason || view.Free.Unhealthy>>i&1 == 1 != !told.Health.Allocatable() {
+			w.t.Fatalf("%+v: GPU %s is shown as %+v, it is %+v", what, d.UUID, g, told)
+		}
 	}
-	if !slices.Equal(full.CPU, view.Free.CPU) || !slices.Equal(full.Memory, view.Free.Memory) || !slices.Equal(full.GPU, view.Free.GPU) {
-		w.t.Fatalf("%s: free is %v %v %v, the model says %v %v %v", what, view.Free.CPU, view.Free.Memory, view.Free.GPU, full.CPU, full.Memory, full.GPU)
+	w.same(what, view, w.replica.Snapshot())
+}
+
+// same compares two views.
+func (w *world) same(what any, want, got *ledger.View) {
+	if sameView(want, got) {
+		return
 	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(sameFree), cmp.Comparer(sameHost)); diff != "" {
+		w.t.Fatalf("%v: %s", what, diff)
+	}
+}
+
+// sameView is cmp.Diff without its words, and many times as fast; it may say
+// no of equal times.
+func sameView(a, b *ledger.View) bool {
+	x, y := *a, *b
+	x.Free, y.Free = nil, nil
+	return sameFree(a.Free, b.Free) && a.Host == b.Host && reflect.DeepEqual(x, y)
+}
+
+func sameHost(a, b *fit.Host) bool { return a == b }
+
+func sameFree(a, b *fit.Free) bool {
+	return slices.Equal(a.CPU, b.CPU) && slices.Equal(a.Memory, b.Memory) && slices.Equal(a.Hugepages, b.Hugepages) &&
+		slices.Equal(a.GPU, b.GPU) && slices.Equal(a.MIG, b.MIG) && a.Unhealthy == b.Unhealthy
 }
 
 // enter puts a transaction into a state and follows what that means for who
@@ -189,23 +229,9 @@ func (w *world) enter(tx resource.TxID, s ledger.State) {
 	} else {
 		w.state[tx] = s
 	}
-	if s == ledger.None || s == ledger.Tombstone {
-		delete(w.members, tx)
-	}
-	if was == ledger.Waiting {
-		delete(w.victims, tx)
-	}
-	if !was.Holds() || s.Holds() {
-		return
-	}
-	for waiting, list := range w.victims {
-		if i := slices.Index(list, tx); i >= 0 {
-			list = slices.Delete(slices.Clone(list), i, i+1)
-			w.victims[waiting] = list
-			if len(list) == 0 {
-				delete(w.victims, waiting)
-				w.state[waiting] = ledger.Reserved
-			}
+	if (was.Holds() || was == ledger.Waiting) && (s == ledger.None || s == ledger.Tombstone) {
+		if woken := w.owners.end(tx); woken != "" {
+			w.state[woken] = ledger.Reserved
 		}
 	}
 }
@@ -250,9 +276,12 @@ func (w *world) step() {
 		w.verify("new epoch")
 		return
 	case n < 38:
-		w.run(ledger.SetHealth{Device: w.rng.IntN(4), Health: devices.Health(w.rng.IntN(4))})
-		w.run(ledger.Cordon{Cordoned: w.rng.IntN(4) == 0})
+		w.setHealth()
+		w.run(ledger.Cordon{Cordoned: w.rng.IntN(10) == 0})
 		w.tick()
+		return
+	case n < 39:
+		w.rehost()
 		return
 	default:
 		if w.rng.IntN(10) == 0 {
@@ -268,7 +297,7 @@ func (w *world) step() {
 			w.enter(tx, to)
 		}
 	}
-	w.verify(fmt.Sprintf("%+v", cmd))
+	w.verify(cmd)
 }
 
 func (w *world) reserve(epoch resource.Epoch) {
@@ -278,13 +307,7 @@ func (w *world) reserve(epoch resource.Epoch) {
 		c.Tx = w.any()
 	}
 	for i := range 1 + w.rng.IntN(3) {
-		q := resource.Request{CPU: resource.Millicores(w.rng.IntN(2500)), Memory: resource.Bytes(w.rng.IntN(20)) << 30}
-		if w.rng.IntN(2) == 0 {
-			q.GPUs = w.rng.IntN(3)
-		} else {
-			q.GPUShare = resource.Milli(w.rng.IntN(700))
-		}
-		if q != (resource.Request{}) {
+		if q := w.request(); q != (resource.Request{}) {
 			c.Members = append(c.Members, ledger.MemberRequest{Index: i * 2, Request: q})
 		}
 	}
@@ -295,6 +318,7 @@ func (w *world) reserve(epoch resource.Epoch) {
 	reply := w.run(c)
 	switch {
 	case reply.Refused():
+		w.seen["No: "+string(reply.Reasons[0].Code)]++
 		if epoch == w.epoch && was != ledger.None && was != ledger.Tombstone {
 			w.t.Fatalf("repeated %+v of a %s grant: %v", c, was, reply.Reasons)
 		}
@@ -307,15 +331,71 @@ func (w *world) reserve(epoch resource.Epoch) {
 		if len(reply.Members) != len(c.Members) || reply.State != g.State {
 			w.t.Fatalf("%+v: %+v", c, reply)
 		}
-		w.state[c.Tx], w.members[c.Tx] = g.State, g.Members
 		if (g.State == ledger.Waiting) != (len(g.Victims) > 0) {
 			w.t.Fatalf("%+v: %s with victims %v", c, g.State, g.Victims)
 		}
-		if g.State == ledger.Waiting {
-			w.victims[c.Tx] = g.Victims
+		w.granted(g)
+	}
+	w.verify(c)
+}
+
+// granted enters a new grant and verifies that nobody else has what it got.
+func (w *world) granted(g ledger.Grant) {
+	w.state[g.Tx] = g.State
+	w.seen[g.State.String()]++
+	for _, m := range g.Members {
+		a := &m.Assignment
+		for kind, n := range map[string]int{"with CPUs": len(a.CPUs), "with cores": m.Request.Cores, "with pages": len(a.Hugepages), "with GPUs": len(a.GPUs), "with instances": len(a.MIG)} {
+			w.seen[kind] += min(n, 1)
 		}
 	}
-	w.verify(fmt.Sprintf("%+v", c))
+	w.owners.own(g.Tx, g.Members, g.Victims)
+	if err := w.owners.overbooked(g.Tx, w.full); err != nil {
+		w.t.Fatalf("%s is granted %+v on host %d: %v", g.Tx, g.Members, w.host, err)
+	}
+}
+
+// request draws what a member wants; the zero value at times.
+func (w *world) request() resource.Request {
+	q := resource.Request{Memory: resource.Bytes(w.rng.IntN(12)) << 30}
+	if w.rng.IntN(3) == 0 {
+		q.Cores = w.rng.IntN(3)
+	} else {
+		q.CPU = resource.Millicores(w.rng.IntN(1800))
+	}
+	if w.rng.IntN(3) == 0 {
+		q.HugepageSize = 2 << 20 << (9 * w.rng.IntN(2))
+		q.Hugepages = q.HugepageSize * resource.Bytes(1+w.rng.IntN(int(512<<20/q.HugepageSize+1)))
+	}
+	switch w.rng.IntN(3) {
+	case 0:
+		q.GPUs = 1 + w.rng.IntN(8)/6
+	case 1:
+		q.GPUShare = resource.Milli(w.rng.IntN(700))
+	case 2:
+		q.MIG, q.MIGProfile = 1+w.rng.IntN(2), []string{"1g.10gb", "3g.40gb"}[w.rng.IntN(2)]
+	}
+	return q
+}
+
+// setHealth gives a device a health and a reason, or the same again.
+func (w *world) setHealth() {
+	at := w.rng.IntN(len(w.hosts[w.host].Inventory().Devices))
+	uuid := w.hosts[w.host].Inventory().Devices[at].UUID
+	c := ledger.SetHealth{Device: at, Health: devices.Health(max(0, w.rng.IntN(16)-12)), Reason: []string{"", "xid 79", "hung"}[w.rng.IntN(3)]}
+	before := len(w.journal)
+	was := w.ledger.Snapshot().GPUs[at]
+	w.run(c)
+	if c.Health == devices.OK {
+		c.Reason = ""
+	}
+	changed := was.Health != c.Health || was.Reason != c.Reason
+	if changed != (len(w.journal) > before) {
+		w.t.Fatalf("%+v of %+v is journalled: %v", c, was, !changed)
+	}
+	if changed {
+		w.health[uuid] = ledger.HealthChanged{UUID: uuid, Health: c.Health, Reason: c.Reason}
+	}
 }
 
 // tick verifies that exactly what is due is listed.
@@ -338,111 +418,4 @@ func (w *world) tick() {
 		w.t.Fatalf("tick lists %v and %v, due are %v and %v", reply.Resolve, reply.Stop, resolve, stop)
 	}
 	w.verify("tick")
-}
-
-// restart replays the journal into a new ledger, sometimes a compacted one,
-// under the same or another incarnation, and registers where it must.
-func (w *world) restart(reboot bool) {
-	if w.rng.IntN(2) == 0 {
-		w.journal = [][]byte{ledger.AppendEvents(nil, w.ledger.SnapshotEvents())}
-	}
-	fresh := ledger.New(w.host)
-	if err := fresh.Replay(w.journal); err != nil {
-		w.t.Fatal(err)
-	}
-	if diff := cmp.Diff(w.ledger.Snapshot(), fresh.Snapshot(), cmp.Comparer(sameFree)); diff != "" {
-		w.t.Fatalf("replayed ledger differs: %s", diff)
-	}
-	w.ledger, w.replica = fresh, ledger.New(w.host)
-	if err := w.replica.Replay(w.journal); err != nil {
-		w.t.Fatal(err)
-	}
-	if reboot {
-		w.boots++
-		w.now = boot(0)
-	}
-	w.run(ledger.Start{Incarnation: incarnation("j", fmt.Sprint(w.boots))})
-	if reply := w.run(gpus("early", w.epoch, 1)); reboot != reply.Refused() && !w.cordonedOrFull(reply) {
-		w.t.Fatalf("reserve after reboot %v: %+v", reboot, reply)
-	} else if !reply.Refused() {
-		w.state["early"], w.members["early"] = reply.State, reply.Members
-	}
-	if reboot {
-		w.register()
-	}
-	w.verify("restart")
-}
-
-// cordonedOrFull reports a refusal for an ordinary reason, or a repetition.
-func (w *world) cordonedOrFull(r ledger.Reply) bool {
-	return r.Refused() && r.Reasons[0].Code != resource.ReasonUnregistered
-}
-
-// register meets the store after a reboot: what was held or ends is listed,
-// reservations only where they were committed in time.
-func (w *world) register() {
-	var records []ledger.Record
-	after := map[resource.TxID]ledger.State{}
-	for tx, s := range w.state {
-		g, _ := w.ledger.Lookup(tx)
-		r := ledger.Record{Tx: tx, Unit: g.Unit, Epoch: g.Epoch, State: ledger.RecordCommitted, Members: g.Members, Revision: 20, Incarnation: g.Incarnation}
-		switch s {
-		case ledger.Waiting:
-			after[tx] = ledger.None
-			continue
-		case ledger.Reserved:
-			after[tx] = ledger.None
-			if w.rng.IntN(2) == 0 {
-				continue
-			}
-			after[tx] = ledger.Held
-		case ledger.Held:
-			after[tx] = ledger.Held
-			if w.rng.IntN(3) == 0 {
-				r.State, after[tx] = ledger.RecordReleasing, ledger.Tombstone
-			}
-		case ledger.Evicting:
-			r.State, after[tx] = ledger.RecordEvicting, ledger.Tombstone
-		case ledger.Stopping:
-			r.State, after[tx] = ledger.RecordReleasing, ledger.Tombstone
-		case ledger.Tombstone:
-			after[tx] = ledger.Tombstone
-			continue
-		}
-		records = append(records, r)
-	}
-	slices.SortFunc(records, func(a, b ledger.Record) int { return w.rng.IntN(3) - 1 })
-	reply := w.run(ledger.Registered{Revision: 30, Records: records})
-	if len(reply.Alarms) > 0 {
-		w.t.Fatalf("registration: %v", reply.Alarms)
-	}
-	w.victims = map[resource.TxID][]resource.TxID{}
-	for tx, s := range after {
-		w.enter(tx, s)
-	}
-	w.adoptFromNothing(records)
-}
-
-// adoptFromNothing verifies the wiped-disk path: a ledger without a journal
-// adopts what the store lists.
-func (w *world) adoptFromNothing(records []ledger.Record) {
-	l := ledger.New(w.host)
-	do(w.t, l, w.now, ledger.Start{Incarnation: incarnation("wiped", fmt.Sprint(w.boots))})
-	reply := do(w.t, l, w.now, ledger.Registered{Revision: 31, Records: records})
-	if len(reply.Alarms) > 0 {
-		w.t.Fatalf("adoption: %v", reply.Alarms)
-	}
-	for _, r := range records {
-		want := ledger.Held
-		if r.State != ledger.RecordCommitted {
-			want = ledger.Tombstone // its incarnation is of an earlier boot
-		}
-		if g, _ := l.Lookup(r.Tx); g.State != want {
-			w.t.Fatalf("record %s %s was adopted as %s", r.State, r.Tx, g.State)
-		}
-	}
-}
-
-func sameFree(a, b *fit.Free) bool {
-	return slices.Equal(a.CPU, b.CPU) && slices.Equal(a.Memory, b.Memory) && slices.Equal(a.GPU, b.GPU) && a.Unhealthy == b.Unhealthy
 }

@@ -3,7 +3,6 @@ package ledger
 import (
 	"slices"
 
-	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,7 +23,7 @@ func (d *decision) start(c Start) {
 // register is the step "register, read, apply": what the store lists for this
 // node meets what the journal knows.
 func (d *decision) register(c Registered) {
-	d.l.scratch.CopyFrom(d.l.free)
+	d.l.scratch.copyFrom(&d.l.own)
 	listed := make(map[resource.TxID]*Record, len(c.Records))
 	for i := range c.Records {
 		listed[c.Records[i].Tx] = &c.Records[i]
@@ -60,6 +59,9 @@ func (d *decision) meet(g *grant, listed map[resource.TxID]*Record) {
 		return
 	}
 	if r == nil {
+		if old && g.State.Holds() {
+			d.yielding = append(d.yielding, g)
+		}
 		switch {
 		case (g.State == Waiting || g.State == Reserved) && old:
 			// Its vote can no longer pass a compare.
@@ -69,7 +71,7 @@ func (d *decision) meet(g *grant, listed map[resource.TxID]*Record) {
 		}
 		return
 	}
-	if g.State == Waiting || g.State == Reserved && !sameMembers(g.Members, d.l.reindexed(r.Members)) {
+	if g.State == Waiting || g.State == Reserved && !sameMembers(g.Members, d.l.places.reindex(r.Members)) {
 		// The record names what is protected; the local promise gives way.
 		d.leave(g, Dropped{g.Tx})
 		return
@@ -95,6 +97,9 @@ func (d *decision) meet(g *grant, listed map[resource.TxID]*Record) {
 			d.notice(g, "", r.Grace)
 		}
 	default:
+		if old && g.State.Holds() {
+			d.yielding = append(d.yielding, g)
+		}
 		d.resolve(g.Tx)
 	}
 }
@@ -104,20 +109,14 @@ func (d *decision) meet(g *grant, listed map[resource.TxID]*Record) {
 func (d *decision) leave(g *grant, e Event) {
 	d.end(g, e)
 	if g.State == Waiting {
-		give(d.l.host, d.l.scratch, g.blocked)
+		d.l.scratch.give(&g.blocked)
 		return
 	}
 	if g.claimed != "" && !slices.Contains(d.ended, g.claimed) {
 		return // a Waiting grant gets it
 	}
-	for i := range g.Members {
-		give(d.l.host, d.l.scratch, g.part(i))
-	}
-}
-
-func give(host *fit.Host, free *fit.Free, a resource.Assignment) {
-	if err := host.Give(free, a); err != nil {
-		panic("ledger: " + err.Error())
+	for _, m := range g.Members {
+		d.l.scratch.give(&m.Assignment)
 	}
 }
 
@@ -147,21 +146,75 @@ func (d *decision) adopt(r *Record) {
 		Tx: r.Tx, Unit: r.Unit, Epoch: r.Epoch, State: state, Revision: r.Revision,
 		Since: d.now, Deadline: d.now.Add(r.Grace), Grace: r.Grace,
 	}
-	var parts []resource.Assignment
-	for _, m := range d.l.reindexed(r.Members) {
-		part, _, err := d.l.take(d.l.scratch, m.Assignment)
-		if err != nil {
-			for _, p := range parts {
-				give(d.l.host, d.l.scratch, p)
-			}
+	var gone []*grant
+	for _, m := range d.l.places.reindex(r.Members) {
+		if err := d.claim(&m.Assignment, &gone); err != nil {
+			d.unclaim(add.Members, gone)
 			d.alarm("transaction %s is %s at revision %d and cannot be adopted: member %d: %v", r.Tx, r.State, r.Revision, m.Index, err)
 			return
 		}
-		parts = append(parts, part)
 		m.Assignment = m.Assignment.Clone()
 		add.Members = append(add.Members, m)
 	}
+	for _, g := range gone {
+		d.alarm("transaction %s is %s here without a live record: it gives way to %s, which is %s with its devices at revision %d", g.Tx, g.State, r.Tx, r.State, r.Revision)
+		d.end(g, Buried{g.Tx})
+	}
 	d.emit(Granted{add})
+}
+
+// claim takes an assignment of a record for its adoption. Where that fails,
+// grants of earlier incarnations without a live record give way: the store
+// says that this host promised the assignment to the record, so they had ended
+// and a damaged journal has forgotten it. Those that must go are added to gone.
+func (d *decision) claim(a *resource.Assignment, gone *[]*grant) error {
+	err := d.l.scratch.take(a)
+	for _, g := range d.yielding {
+		if err == nil {
+			break
+		}
+		if slices.Contains(d.ended, g.Tx) || slices.Contains(*gone, g) || !overlaps(g.Members, a) {
+			continue
+		}
+		for i := range g.Members {
+			d.l.scratch.give(&g.Members[i].Assignment)
+		}
+		*gone = append(*gone, g)
+		err = d.l.scratch.take(a)
+	}
+	return err
+}
+
+// unclaim undoes what claim did.
+func (d *decision) unclaim(taken []Member, gone []*grant) {
+	for i := range taken {
+		d.l.scratch.give(&taken[i].Assignment)
+	}
+	for _, g := range gone {
+		for i := range g.Members {
+			if err := d.l.scratch.take(&g.Members[i].Assignment); err != nil {
+				panic("ledger: " + err.Error())
+			}
+		}
+	}
+}
+
+// overlaps reports whether an assignment has a CPU, GPU or instance of one of
+// the members.
+func overlaps(members []Member, a *resource.Assignment) bool {
+	for i := range members {
+		b := &members[i].Assignment
+		if slices.ContainsFunc(a.CPUs, func(x resource.CPUGrant) bool {
+			return slices.ContainsFunc(b.CPUs, func(y resource.CPUGrant) bool { return x.ID == y.ID })
+		}) || slices.ContainsFunc(a.GPUs, func(x resource.GPUGrant) bool {
+			return slices.ContainsFunc(b.GPUs, func(y resource.GPUGrant) bool { return x.UUID == y.UUID })
+		}) || slices.ContainsFunc(a.MIG, func(x resource.MIGGrant) bool {
+			return slices.ContainsFunc(b.MIG, func(y resource.MIGGrant) bool { return x.UUID == y.UUID })
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // adoptable returns what keeps a record from becoming a grant, or "".
@@ -177,7 +230,10 @@ func adoptable(r *Record) string {
 	return ""
 }
 
-// sameMembers reports whether a record names what is promised here.
+// sameMembers reports whether a record names what is promised here; both have
+// the indices of this host. The requests are not compared: a record has none.
 func sameMembers(a, b []Member) bool {
-	return GrantHash("", a) == GrantHash("", b)
+	return slices.EqualFunc(a, b, func(x, y Member) bool {
+		return x.Index == y.Index && x.Assignment.Equal(y.Assignment)
+	})
 }

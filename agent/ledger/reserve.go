@@ -100,30 +100,27 @@ func (c *Reserve) validate() error {
 // fitAll finds room for all members as if the victims were gone, or says why
 // there is none.
 func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Member, []resource.Reason) {
-	free := l.free
+	own := &l.own
 	if len(requests) > 1 || len(victims) > 0 {
-		free = l.scratch
-		free.CopyFrom(l.free)
+		own = &l.scratch
+		own.copyFrom(&l.own)
 	}
 	for _, v := range victims {
-		g := l.grants[v]
-		for i := range g.Members {
-			if err := l.host.Give(free, g.part(i)); err != nil {
-				panic(fmt.Sprintf("ledger: without victim %s: %v", v, err))
-			}
+		for _, m := range l.grants[v].Members {
+			own.give(&m.Assignment)
 		}
 	}
 	members := make([]Member, len(requests))
 	for i := range requests {
 		r := &requests[i]
-		if !l.fitOne(free, r) {
-			return nil, l.explain(free, r, i, len(requests))
+		if !l.fitOne(own.free, r) {
+			return nil, l.explain(own.free, r, i, len(requests))
 		}
-		members[i] = Member{r.Index, r.Request, compact(l.assignment)}
+		members[i] = Member{r.Index, r.Request, compact(&l.assignment)}
 		if i+1 == len(requests) {
 			break
 		}
-		if err := l.host.Take(free, l.assignment); err != nil {
+		if err := own.take(&l.assignment); err != nil {
 			panic(fmt.Sprintf("ledger: fit chose for member %d what is not free: %v", r.Index, err))
 		}
 	}
@@ -132,29 +129,36 @@ func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Me
 
 // compact copies the scratch assignment; empty lists become nil, as they are
 // when read back from the journal.
-func compact(a resource.Assignment) resource.Assignment {
-	var c resource.Assignment
-	c.CPUs = append(c.CPUs, a.CPUs...)
-	c.Memory = append(c.Memory, a.Memory...)
-	c.GPUs = append(c.GPUs, a.GPUs...)
+func compact(a *resource.Assignment) resource.Assignment {
+	return resource.Assignment{
+		CPUs: exact(a.CPUs), Memory: exact(a.Memory), Hugepages: exact(a.Hugepages), GPUs: exact(a.GPUs), MIG: exact(a.MIG),
+	}
+}
+
+func exact[E any](list []E) []E {
+	if len(list) == 0 {
+		return nil
+	}
+	c := make([]E, len(list))
+	copy(c, list)
 	return c
 }
 
 // fitOne leaves its choice in l.assignment.
 func (l *Ledger) fitOne(free *fit.Free, r *MemberRequest) bool {
 	if len(r.PinnedGPUs) > 0 {
-		return l.host.Pinned(free, r.Request, r.PinnedGPUs, &l.assignment)
+		return l.places.host.Pinned(free, r.Request, r.PinnedGPUs, &l.assignment)
 	}
-	return l.host.Assign(free, r.Request, &l.assignment)
+	return l.places.host.Assign(free, r.Request, &l.assignment)
 }
 
 // explain says why member i of n does not fit after those before it.
 func (l *Ledger) explain(free *fit.Free, r *MemberRequest, i, n int) []resource.Reason {
 	var reasons []resource.Reason
 	if len(r.PinnedGPUs) > 0 {
-		reasons = l.host.ExplainPinned(free, r.Request, r.PinnedGPUs)
+		reasons = l.places.host.ExplainPinned(free, r.Request, r.PinnedGPUs)
 	} else {
-		reasons = l.host.Explain(free, r.Request)
+		reasons = l.places.host.Explain(free, r.Request)
 	}
 	if len(reasons) == 0 {
 		panic(fmt.Sprintf("ledger: fit refuses %+v and gives no reason", r.Request))

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/devices"
@@ -17,6 +18,8 @@ type View struct {
 	Cordoned    bool
 	DiskFull    bool
 	Hash        uint64 // see Ledger.Hash
+	// Host is the hardware that the rest is of.
+	Host *fit.Host
 	// Free is what may be handed out; read it, never Take from it.
 	Free *fit.Free
 	// Nodes are the NUMA nodes with ordinary memory, in ascending order.
@@ -32,14 +35,24 @@ type NodeFree struct {
 	CPU        resource.Millicores
 	WholeCores int // physical cores all of whose threads are free
 	Memory     resource.Bytes
+	Hugepages  []PoolFree // ascending by Size; every pool that the node has
+}
+
+// PoolFree is what is free of a node's huge pages of one size.
+type PoolFree struct {
+	Size  resource.Bytes // of one page
+	Bytes resource.Bytes // a multiple of Size
 }
 
 // GPUFree is what is free of one GPU, whatever its health.
 type GPUFree struct {
-	Index  int
-	UUID   string
-	Milli  resource.Milli
+	Index int
+	UUID  string
+	Milli resource.Milli
+	// MIG has bit k set where instance k is free.
+	MIG    uint16
 	Health devices.Health
+	Reason string // why it is not OK, in plain words; "" when it is
 }
 
 // Snapshot returns the present view. Its cost grows with the host and the
@@ -47,15 +60,16 @@ type GPUFree struct {
 func (l *Ledger) Snapshot() *View {
 	v := &View{
 		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch,
-		Cordoned: l.cordoned, DiskFull: l.diskFull, Hash: l.hash, Free: l.free.Clone(),
+		Cordoned: l.cordoned, DiskFull: l.diskFull, Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
 	}
-	for i, n := range l.host.Topology().Nodes {
+	host, free := l.places.host, l.own.free
+	for i, n := range host.Topology().Nodes {
 		if !n.MemoryOnly {
-			v.Nodes = append(v.Nodes, NodeFree{n.ID, l.host.FreeCPU(l.free, i), l.host.WholeFreeCores(l.free, i), l.free.Memory[i]})
+			v.Nodes = append(v.Nodes, NodeFree{n.ID, host.FreeCPU(free, i), host.WholeFreeCores(free, i), free.Memory[i], l.places.pools(free, i)})
 		}
 	}
-	for i, d := range l.host.Inventory().Devices {
-		v.GPUs = append(v.GPUs, GPUFree{i, d.UUID, l.free.GPU[i], l.health[i]})
+	for i, d := range host.Inventory().Devices {
+		v.GPUs = append(v.GPUs, GPUFree{i, d.UUID, free.GPU[i], free.MIG[i], l.health[i].health, l.health[i].reason})
 	}
 	for _, tx := range l.sorted(func(*grant) bool { return true }) {
 		v.Grants = append(v.Grants, l.grants[tx].Grant)
@@ -74,10 +88,8 @@ func (l *Ledger) SnapshotEvents() []Event {
 	if l.cordoned {
 		events = append(events, CordonSet{true})
 	}
-	for i, d := range l.host.Inventory().Devices {
-		if l.health[i] != d.Health {
-			events = append(events, HealthChanged{d.UUID, l.health[i]})
-		}
+	for _, uuid := range slices.Sorted(maps.Keys(l.told)) {
+		events = append(events, HealthChanged{uuid, l.told[uuid].health, l.told[uuid].reason})
 	}
 	txs := l.sorted(func(g *grant) bool { return g.State != Waiting })
 	txs = append(txs, l.sorted(func(g *grant) bool { return g.State == Waiting })...)

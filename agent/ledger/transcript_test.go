@@ -17,13 +17,48 @@ import (
 
 // TestTranscripts runs the files under testdata/transcript: each a story of
 // commands, with the reply, the journalled events and the ledger's state. The
-// host has 8 CPUs, 4 GPUs and 2 × 64 GiB. Rewrite them with -rewrite.
+// host has 8 CPUs, 4 GPUs and 2 × 64 GiB until a story says otherwise (see
+// storyHosts). Rewrite them with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcript", func(t *testing.T, path string) {
 		s := &story{t: t, host: machine(t, 8, 4), now: boot(0)}
 		s.ledger = ledger.New(s.host)
 		datadriven.RunTest(t, path, s.run)
 	})
+}
+
+// storyHosts are what "rehost" can make of the host, by name.
+func storyHosts() map[string]hardware {
+	names := gpuNames(4)
+	base := hardware{cpus: 8, memory: 64 << 30}
+	for _, uuid := range names {
+		base.gpus = append(base.gpus, card{uuid: uuid})
+	}
+	with := func(edit func(*hardware)) hardware {
+		h := base
+		h.gpus = slices.Clone(base.gpus)
+		edit(&h)
+		return h
+	}
+	pages := [2]map[int]int64{{2048: 512}, {2048: 256, 1 << 20: 2}}
+	return map[string]hardware{
+		"base":          base,
+		"without-gpu0":  with(func(h *hardware) { h.gpus = h.gpus[1:] }),
+		"with-new-card": with(func(h *hardware) { h.gpus = slices.Insert(h.gpus, 0, card{uuid: "GPU-new"}) }),
+		"cpus-offline":  with(func(h *hardware) { h.offline = []int{0, 1} }),
+		"less-memory":   with(func(h *hardware) { h.memory = 16 << 30 }),
+		"pages":         with(func(h *hardware) { h.pages = pages }),
+		"fewer-pages":   with(func(h *hardware) { h.pages = [2]map[int]int64{{2048: 16}, {2048: 256}} }),
+		"mig": with(func(h *hardware) {
+			h.gpus[2] = partition(names[2], "1g.10gb", "1g.10gb", "3g.40gb")
+			h.gpus[3] = partition(names[3], "1g.10gb")
+		}),
+		"repartitioned": with(func(h *hardware) {
+			h.gpus[2] = partition(names[2], "2g.20gb", "1g.10gb", "3g.40gb")
+			h.gpus[3] = partition(names[3], "1g.10gb")
+		}),
+		"gpu0-in-mig-mode": with(func(h *hardware) { h.gpus[0] = partition(names[0], "1g.10gb", "3g.40gb") }),
+	}
 }
 
 // story is one transcript in progress.
@@ -45,6 +80,9 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("wiped") {
 			s.journal = nil
 		}
+		if d.HasArg("keep") {
+			s.journal = s.journal[:number(t, d, "keep")]
+		}
 		if err := s.ledger.Replay(s.journal); err != nil {
 			return err.Error()
 		}
@@ -52,6 +90,26 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 	case "compact":
 		s.journal = [][]byte{ledger.AppendEvents(nil, s.ledger.SnapshotEvents())}
 		return fmt.Sprintf("%d bytes", len(s.journal[0]))
+	case "rehost":
+		h, ok := storyHosts()[word(t, d, "host")]
+		if !ok {
+			d.Fatalf(t, "no such host")
+		}
+		s.host = h.build(t)
+		if err := s.ledger.Rehost(s.host); err != nil {
+			return err.Error()
+		}
+		if err := s.ledger.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return s.grants()
+	case "granted":
+		// A grant that no command of the leader makes.
+		at := number(t, d, "gpu")
+		return s.apply([]ledger.Event{ledger.Granted{Grant: ledger.Grant{
+			Tx: resource.TxID(word(t, d, "tx")), Origin: ledger.Origin(number(t, d, "origin")), State: ledger.Held,
+			Members: []ledger.Member{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: at, UUID: gpuNames(4)[at], Milli: resource.WholeDevice}}}}},
+		}}})
 	case "disk-full":
 		s.ledger.SetDiskFull(d.HasArg("yes"))
 		return ""
@@ -84,6 +142,9 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 		for i := range max(1, number(t, d, "members")) {
 			c.Members = append(c.Members, ledger.MemberRequest{Index: i, Request: resource.Request{
 				GPUs: number(t, d, "gpus"), GPUShare: resource.Milli(number(t, d, "share")), CPU: resource.Millicores(number(t, d, "cpu")),
+				Cores: number(t, d, "cores"), Memory: resource.Bytes(number(t, d, "gib")) << 30,
+				Hugepages: resource.Bytes(number(t, d, "pages")) << 21, HugepageSize: resource.Bytes(min(number(t, d, "pages"), 1)) << 21,
+				MIG: number(t, d, "mig"), MIGProfile: word(t, d, "profile"),
 			}})
 		}
 		if pinned := word(t, d, "pinned"); pinned != "" {
@@ -118,7 +179,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		return ledger.SetHealth{Device: number(t, d, "device"), Health: h}
+		return ledger.SetHealth{Device: number(t, d, "device"), Health: h, Reason: word(t, d, "reason")}
 	case "start":
 		return ledger.Start{Incarnation: incarnation(word(t, d, "journal"), word(t, d, "boot"))}
 	case "resolved":
@@ -178,6 +239,13 @@ func (s *story) decide(cmd ledger.Command) string {
 	for _, a := range reply.Alarms {
 		fmt.Fprintf(&b, "ALARM: %s\n", a)
 	}
+	b.WriteString(s.apply(events))
+	return b.String()
+}
+
+// apply applies events as the owner does, journals them and tells them.
+func (s *story) apply(events []ledger.Event) string {
+	var b strings.Builder
 	for _, e := range events {
 		fmt.Fprintf(&b, "journal: %s\n", describe(e))
 		if err := s.ledger.Apply(e); err != nil {
@@ -209,6 +277,8 @@ func describe(e ledger.Event) string {
 		return fmt.Sprintf("Renewed %s in epoch %d until %s", e.Tx, e.Epoch, seconds(e.Deadline))
 	case ledger.Promoted:
 		return fmt.Sprintf("Promoted %s until %s", e.Tx, seconds(e.Deadline))
+	case ledger.HealthChanged:
+		return strings.TrimSpace(fmt.Sprintf("HealthChanged %s %s %s", e.UUID, e.Health, e.Reason))
 	case ledger.Started:
 		return fmt.Sprintf("Started %s", e.Incarnation)
 	}
@@ -222,8 +292,17 @@ func holding(a resource.Assignment) string {
 	for _, g := range a.GPUs {
 		parts = append(parts, fmt.Sprintf("gpu%d=%d", g.Index, g.Milli))
 	}
+	for _, g := range a.MIG {
+		parts = append(parts, fmt.Sprintf("gpu%d/%d=%s", g.GPU, g.Instance, g.Profile))
+	}
 	for _, c := range a.CPUs {
 		parts = append(parts, fmt.Sprintf("cpu%d=%d", c.ID, c.Milli))
+	}
+	for _, g := range a.Memory {
+		parts = append(parts, fmt.Sprintf("node%d=%s", g.Node, resource.FormatBytes(g.Bytes)))
+	}
+	for _, g := range a.Hugepages {
+		parts = append(parts, fmt.Sprintf("node%d=%s in %s", g.Node, resource.FormatBytes(g.Bytes), resource.FormatBytes(g.Size)))
 	}
 	return "[" + strings.Join(parts, " ") + "]"
 }
@@ -239,9 +318,21 @@ func (s *story) grants() string {
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "epoch %d, registered %d, free gpus", v.Epoch, v.Registered)
-	for _, g := range v.GPUs {
-		fmt.Fprintf(&b, " %d", g.Milli)
+	for i, g := range v.GPUs {
+		if instances := v.Host.Inventory().Devices[i].MIG; instances.Enabled {
+			fmt.Fprintf(&b, " %0*b", len(instances.Instances), g.MIG) // a bit for each instance, the first to the right
+		} else {
+			fmt.Fprintf(&b, " %d", g.Milli)
+		}
+		if g.Health != devices.OK {
+			fmt.Fprintf(&b, " (%s %s)", g.Health, g.Reason)
+		}
 	}
 	b.WriteByte('\n')
+	for _, n := range v.Nodes {
+		for _, p := range n.Hugepages {
+			fmt.Fprintf(&b, "free on node %d: %s of %s pages\n", n.ID, resource.FormatBytes(p.Bytes), resource.FormatBytes(p.Size))
+		}
+	}
 	return b.String()
 }

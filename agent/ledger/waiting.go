@@ -8,30 +8,43 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// tally adds up amounts by CPU, NUMA node and GPU.
+// tally adds up amounts by CPU, NUMA node, pool of huge pages, GPU and MIG
+// instance. Devices are told apart by UUID, for one that is gone has no index
+// of its own.
 type tally struct {
-	cpus   map[int]resource.Millicores
-	memory map[int]resource.Bytes
-	gpus   map[int]resource.Milli
+	cpus    map[int]resource.Millicores
+	memory  map[int]resource.Bytes
+	pages   map[pool]resource.Bytes
+	gpus    map[string]resource.Milli
+	mig     map[string]int
+	profile map[string]string // of an instance
 }
 
-func (t *tally) add(a resource.Assignment, sign int64) {
-	if t.cpus == nil {
-		*t = tally{map[int]resource.Millicores{}, map[int]resource.Bytes{}, map[int]resource.Milli{}}
-	}
+func (t *tally) add(a resource.Assignment, sign int) {
 	for _, c := range a.CPUs {
-		t.cpus[c.ID] += resource.Millicores(sign) * c.Milli
+		add(&t.cpus, c.ID, resource.Millicores(sign)*c.Milli)
 	}
 	for _, g := range a.Memory {
-		t.memory[g.Node] += resource.Bytes(sign) * g.Bytes
+		add(&t.memory, g.Node, resource.Bytes(sign)*g.Bytes)
+	}
+	for _, g := range a.Hugepages {
+		add(&t.pages, pool{g.Node, g.Size}, resource.Bytes(sign)*g.Bytes)
 	}
 	for _, g := range a.GPUs {
-		t.gpus[g.Index] += resource.Milli(sign) * g.Milli
+		add(&t.gpus, g.UUID, resource.Milli(sign)*g.Milli)
+	}
+	for _, g := range a.MIG {
+		if t.mig == nil {
+			t.mig, t.profile = map[string]int{}, map[string]string{}
+		}
+		t.mig[g.UUID] += sign
+		t.profile[g.UUID] = g.Profile
 	}
 }
 
-// positive returns the amounts above zero as an assignment.
-func (t *tally) positive(l *Ledger) resource.Assignment {
+// positive returns the amounts above zero as an assignment with the indices of
+// this host.
+func (t *tally) positive(p *places) resource.Assignment {
 	var a resource.Assignment
 	for _, id := range slices.Sorted(maps.Keys(t.cpus)) {
 		if m := t.cpus[id]; m > 0 {
@@ -43,12 +56,25 @@ func (t *tally) positive(l *Ledger) resource.Assignment {
 			a.Memory = append(a.Memory, resource.MemoryGrant{Node: node, Bytes: b})
 		}
 	}
-	for _, at := range slices.Sorted(maps.Keys(t.gpus)) {
-		if m := t.gpus[at]; m > 0 && at < len(l.host.Inventory().Devices) {
-			a.GPUs = append(a.GPUs, resource.GPUGrant{Index: at, UUID: l.host.Inventory().Devices[at].UUID, Milli: m})
+	for at, b := range t.pages {
+		if b > 0 {
+			a.Hugepages = append(a.Hugepages, resource.HugepageGrant{Node: at.node, Size: at.size, Bytes: b})
 		}
 	}
-	return a
+	slices.SortFunc(a.Hugepages, func(x, y resource.HugepageGrant) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Size, y.Size))
+	})
+	for uuid, m := range t.gpus {
+		if m > 0 {
+			a.GPUs = append(a.GPUs, resource.GPUGrant{UUID: uuid, Milli: m})
+		}
+	}
+	for uuid, n := range t.mig {
+		for range n { // more than one is refused as a contradiction
+			a.MIG = append(a.MIG, resource.MIGGrant{UUID: uuid, Profile: t.profile[uuid]})
+		}
+	}
+	return p.renumbered(a)
 }
 
 // block takes what of a Waiting grant no live victim of it covers.
@@ -58,44 +84,33 @@ func (l *Ledger) block(g *grant) error {
 		t.add(m.Assignment, 1)
 	}
 	for _, v := range g.Victims {
-		victim := l.grants[v]
-		for i := range victim.Members {
-			t.add(victim.part(i), -1)
+		for _, m := range l.grants[v].Members {
+			t.add(m.Assignment, -1)
 		}
 	}
-	part, _, err := l.take(l.free, t.positive(l))
-	if err != nil {
+	blocked := t.positive(l.places)
+	if err := l.own.take(&blocked); err != nil {
 		return err
 	}
-	g.blocked = part
+	g.blocked = blocked
 	return nil
 }
 
 // promote makes a Waiting grant without victims Reserved: it now owns what it
 // blocked, which is all of its assignment.
 func (l *Ledger) promote(g *grant) {
-	l.give(g.blocked)
+	l.own.give(&g.blocked)
 	g.blocked = resource.Assignment{}
-	for i, m := range g.Members {
-		part, exact, err := l.take(l.free, m.Assignment)
-		if err != nil {
+	for _, m := range g.Members {
+		if err := l.own.take(&m.Assignment); err != nil {
 			panic("ledger: what " + string(g.Tx) + " blocked is not its assignment: " + err.Error())
-		}
-		if !exact && g.taken == nil {
-			g.taken = make([]resource.Assignment, len(g.Members))
-			for k := range i {
-				g.taken[k] = g.Members[k].Assignment
-			}
-		}
-		if g.taken != nil {
-			g.taken[i] = part
 		}
 	}
 	g.State, g.WasWaiting, g.Victims = Reserved, true, nil
 }
 
 // claimants returns the victims of a Reserve that hold something here, sorted;
-// ok is false where one is claimed by another Waiting grant.
+// claimed is the Waiting grant that has claimed one of them, or "".
 func (l *Ledger) claimants(after []resource.TxID) (live []resource.TxID, claimed resource.TxID) {
 	for _, v := range after {
 		g := l.grants[v]

@@ -23,8 +23,13 @@ var (
 	ErrSlowLeader = errors.New("leader too slow")
 	// ErrReplaced: a newer session of a leader took over.
 	ErrReplaced = errors.New("session replaced")
-	// ErrStopping: the agent is shutting down or has failed.
+	// ErrHostChanged: the host has other devices than the session began with.
+	ErrHostChanged = errors.New("the host's devices have changed")
+	// ErrStopping: the agent is shutting down.
 	ErrStopping = errors.New("agent is stopping")
+	// ErrFailed: the agent's journal failed. It answers nothing more, and
+	// returns under a new incarnation once it can write.
+	ErrFailed = errors.New("agent has failed")
 )
 
 // StaleEpochError refuses a leader of an older epoch than the agent has seen.
@@ -52,10 +57,12 @@ func statusOf(err error) error {
 		code = codes.InvalidArgument
 	case errors.Is(err, ErrSlowLeader):
 		code = codes.ResourceExhausted
-	case errors.Is(err, ErrReplaced):
+	case errors.Is(err, ErrReplaced), errors.Is(err, ErrHostChanged):
 		code = codes.Aborted
 	case errors.Is(err, ErrStopping):
 		code = codes.Unavailable
+	case errors.Is(err, ErrFailed):
+		code = codes.DataLoss
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
 	case errors.Is(err, context.DeadlineExceeded):

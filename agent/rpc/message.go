@@ -34,10 +34,11 @@ type (
 	}
 )
 
-// DeviceHealth is one device's health.
+// DeviceHealth is one device's health, and why it is not ok.
 type DeviceHealth struct {
 	Index  int
 	Health devices.Health
+	Reason string
 }
 
 func (e Envelope) message() *musterv1.AgentMessage {
@@ -105,7 +106,7 @@ func membersMessage(members []ledger.Member) []*musterv1.MemberAssignment {
 func healthMessage(health []DeviceHealth) []*musterv1.DeviceHealth {
 	var ms []*musterv1.DeviceHealth
 	for _, h := range health {
-		ms = append(ms, &musterv1.DeviceHealth{Index: int32(h.Index), Health: h.Health.String()})
+		ms = append(ms, &musterv1.DeviceHealth{Index: int32(h.Index), Health: h.Health.String(), Reason: h.Reason})
 	}
 	return ms
 }

@@ -24,7 +24,8 @@ type Snapshot struct {
 type NUMAFree struct {
 	ID         int
 	CPU        resource.Millicores
-	Memory     resource.Bytes
+	Memory     resource.Bytes  // in ordinary pages
+	Hugepages  resource.Vector // bytes by the names of huge pages; nil without any
 	WholeCores int
 }
 
@@ -32,8 +33,17 @@ type NUMAFree struct {
 type DeviceFree struct {
 	Index       int
 	UUID, Model string
-	Free        resource.Milli
+	Free        resource.Milli // 0 in MIG mode
 	Health      string
+	Reason      string // why it is not ok
+	MIG         []MIGFree
+}
+
+// MIGFree is one MIG instance of a device.
+type MIGFree struct {
+	UUID, Profile string
+	Memory        resource.Bytes
+	Free          bool
 }
 
 // GrantMember is one member of one transaction here.
@@ -119,26 +129,58 @@ func (n *nodeAgent) GetResourceSnapshot(ctx context.Context, _ *schedulerv1.Snap
 	for _, n := range s.NUMA {
 		m.NumaNodes = append(m.NumaNodes, &schedulerv1.NUMASnapshot{
 			Id: int32(n.ID), FreeCpuMillicores: int64(n.CPU), FreeMemoryBytes: int64(n.Memory), FreeWholeCores: int32(n.WholeCores),
+			FreeHugepagesBytes: bytesByName(n.Hugepages),
 		})
 	}
-	for _, d := range s.Devices {
-		m.Devices = append(m.Devices, &schedulerv1.DeviceSnapshot{
-			Index: int32(d.Index), Uuid: d.UUID, Model: d.Model, FreeMilli: int64(d.Free), Health: d.Health,
-		})
+	for i := range s.Devices {
+		m.Devices = append(m.Devices, s.Devices[i].message())
 	}
-	for _, g := range s.Grants {
-		a := &schedulerv1.AllocationSnapshot{
-			Transaction: string(g.Tx), Unit: string(g.Unit), Member: int32(g.Member), State: g.State, Cpus: g.Assignment.CPUSet().String(),
-		}
-		for _, d := range g.Assignment.GPUs {
-			a.GpuUuids = append(a.GpuUuids, d.UUID)
-		}
-		for _, b := range g.Assignment.Memory {
-			a.MemoryBytes += int64(b.Bytes)
-		}
-		m.Allocations = append(m.Allocations, a)
+	for i := range s.Grants {
+		m.Allocations = append(m.Allocations, s.Grants[i].message())
 	}
 	return m, nil
+}
+
+func (d *DeviceFree) message() *schedulerv1.DeviceSnapshot {
+	m := &schedulerv1.DeviceSnapshot{
+		Index: int32(d.Index), Uuid: d.UUID, Model: d.Model, FreeMilli: int64(d.Free), Health: d.Health, HealthReason: d.Reason,
+	}
+	for _, g := range d.MIG {
+		m.MigInstances = append(m.MigInstances, &schedulerv1.MIGSnapshot{Uuid: g.UUID, Profile: g.Profile, MemoryBytes: int64(g.Memory), Free: g.Free})
+	}
+	return m
+}
+
+func (g *GrantMember) message() *schedulerv1.AllocationSnapshot {
+	m := &schedulerv1.AllocationSnapshot{
+		Transaction: string(g.Tx), Unit: string(g.Unit), Member: int32(g.Member), State: g.State, Cpus: g.Assignment.CPUSet().String(),
+	}
+	for _, d := range g.Assignment.GPUs {
+		m.GpuUuids = append(m.GpuUuids, d.UUID)
+	}
+	for _, d := range g.Assignment.MIG {
+		m.MigUuids = append(m.MigUuids, d.UUID)
+	}
+	for _, b := range g.Assignment.Memory {
+		m.MemoryBytes += int64(b.Bytes)
+	}
+	huge := resource.Vector{}
+	for _, b := range g.Assignment.Hugepages {
+		huge.Add(resource.Vector{resource.Hugepages(b.Size): int64(b.Bytes)})
+	}
+	m.HugepagesBytes = bytesByName(huge)
+	return m
+}
+
+func bytesByName(v resource.Vector) map[string]int64 {
+	if len(v) == 0 {
+		return nil
+	}
+	m := make(map[string]int64, len(v))
+	for name, amount := range v {
+		m[string(name)] = amount
+	}
+	return m
 }
 
 func quantities(v resource.Vector) map[string]string {

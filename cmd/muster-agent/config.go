@@ -43,6 +43,8 @@ type reservedConfig struct {
 type discoveryConfig struct {
 	SysfsRoot   string `json:"sysfsRoot"`
 	NVMLLibrary string `json:"nvmlLibrary"`
+	// Rediscover is the time between two looks for cards that were added.
+	Rediscover configfile.Duration `json:"rediscover"`
 }
 
 type gossipConfig struct {
@@ -66,7 +68,7 @@ func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-agent",
 		Listen: "127.0.0.1:8472", MetricsListen: "127.0.0.1:8473",
-		Discovery: discoveryConfig{SysfsRoot: "/"},
+		Discovery: discoveryConfig{SysfsRoot: "/", Rediscover: configfile.DurationOf(5 * time.Minute)},
 		Gossip: gossipConfig{
 			Enabled: true, SerfBind: "127.0.0.1:7946", SerfRPC: "127.0.0.1:7373", CapacityBind: "127.0.0.1:7947", Cell: "0",
 		},
@@ -84,6 +86,7 @@ type settings struct {
 	token          rpcauth.Token
 	serfToken      rpcauth.Token
 	heartbeat      time.Duration
+	rediscover     time.Duration
 	level          slog.Level
 }
 
@@ -142,6 +145,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 		s.reservedMemory = resource.Bytes(amount)
 	}
 	s.heartbeat, err = c.Heartbeat.Check("heartbeat", 100*time.Millisecond, 5*time.Minute)
+	keep(err)
+	s.rediscover, err = c.Discovery.Rediscover.Check("discovery.rediscover", 100*time.Millisecond, 24*time.Hour)
 	keep(err)
 	errs = append(errs, c.Gossip.check()...)
 	if !c.Gossip.Enabled && len(c.Coordinators) == 0 {

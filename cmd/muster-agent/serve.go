@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/cmd/buildinfo"
+	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
 )
@@ -23,14 +24,17 @@ import (
 // serve discovers the host and runs its agent until ctx ends.
 func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) error {
 	log := newLogger(s, stderr)
-	found, err := agent.Discover(agent.DiscoverOptions{SysfsRoot: s.Discovery.SysfsRoot, NVMLLibrary: s.Discovery.NVMLLibrary})
+	where := agent.DiscoverOptions{SysfsRoot: s.Discovery.SysfsRoot, NVMLLibrary: s.Discovery.NVMLLibrary}
+	found, err := agent.Discover(where)
 	if err != nil {
 		return err
 	}
 	logFound(log, found)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a, err := agent.New(agentConfig(s, newJournal), agent.Deps{Discovered: found, Token: s.token, Metrics: metrics, Log: log})
+	a, err := agent.New(agentConfig(s, newJournal), agent.Deps{
+		Discovered: found, Token: s.token, Metrics: metrics, Log: log, Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover}),
+	})
 	if err != nil {
 		if errors.Is(err, journal.ErrLocked) {
 			return fmt.Errorf("dataDir %s: %w; one agent per folder", s.DataDir, err)

@@ -157,13 +157,9 @@ func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Name
 			errs = append(errs, fmt.Errorf("%s.admission: %q: want reject or queue", field, n.Admission))
 		}
 		for _, r := range slices.Sorted(maps.Keys(n.Quota)) {
-			if r != resource.CPU && r != resource.Memory && r != resource.GPU {
-				errs = append(errs, fmt.Errorf("%s.quota: resource %q is unknown: want cpu, memory or nvidia.com/gpu", field, r))
-				continue
-			}
-			amount, err := resource.ParseAmount(r, string(n.Quota[r]))
+			amount, err := api.ParseAmount(r, string(n.Quota[r]))
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s.quota: %w", field, err))
+				errs = append(errs, fmt.Errorf("%s.quota: %s: %w", field, r, err))
 				continue
 			}
 			if ns.Hard == nil {

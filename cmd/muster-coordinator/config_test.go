@@ -71,7 +71,11 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a bad log format":               {"log: {format: xml}", `log.format: "xml": want text or json`},
 		"a bad namespace":                {"namespaces: {Team_A: {}}", "namespaces.Team_A: want 1 to 63 of a-z, 0-9 and '-', with a letter or digit at both ends"},
 		"a bad admission":                {"namespaces: {a: {admission: maybe}}", `namespaces.a.admission: "maybe": want reject or queue`},
-		"an unknown resource":            {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: resource "disk" is unknown: want cpu, memory or nvidia.com/gpu`},
+		"an unknown resource":            {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: disk: unknown resource: this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>`},
+		"a quota of half a core":         {"namespaces: {a: {quota: {muster.io/cores: 500m}}}", `namespaces.a.quota: muster.io/cores: "500m" is not a whole number`},
+		"a quota of half a huge page":    {"namespaces: {a: {quota: {hugepages-2Mi: 1Mi}}}", `namespaces.a.quota: hugepages-2Mi: "1Mi" is not a multiple of the page size 2Mi`},
+		"a quota of odd huge pages":      {"namespaces: {a: {quota: {hugepages-3Mi: 3Mi}}}", `namespaces.a.quota: hugepages-3Mi: "hugepages-3Mi": want a page size as in hugepages-2Mi`},
+		"a quota of a misspelt profile":  {"namespaces: {a: {quota: {nvidia.com/mig-1g.10gb+me: 1}}}", `namespaces.a.quota: nvidia.com/mig-1g.10gb+me: "nvidia.com/mig-1g.10gb+me": want the spelling "nvidia.com/mig-1g.10gb.me"`},
 		"a negative quota":               {"namespaces: {a: {quota: {memory: -1Gi}}}", `namespaces.a.quota: memory: quantity "-1Gi": negative`},
 		"a quota that overflows":         {"namespaces: {a: {quota: {memory: 99999Ei}}}", `namespaces.a.quota: memory: quantity "99999Ei": larger`},
 		"a quota that is a list":         {"namespaces: {a: {quota: {cpu: [1]}}}", `namespaces.a.quota: cpu: quantity "[1]": not a number`},
@@ -134,6 +138,7 @@ adminTokenFile: `+write(t, "admin-token", adminToken)+`
 leaseTTL: 3s
 namespaces:
   research: {tenant: physics, quota: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 16}, admission: queue}
+  inference: {quota: {muster.io/cores: 32, hugepages-1Gi: 64Gi, nvidia.com/mig-1g.10gb: 8}}
   sandbox: {}
 `)
 	c, err := read(path)
@@ -152,7 +157,8 @@ namespaces:
 			Tenant: "physics", QueueAllocations: true,
 			Hard: resource.Vector{resource.CPU: 64_000, resource.Memory: 1 << 40, resource.GPU: 16_000},
 		},
-		"sandbox": {},
+		"inference": {Hard: resource.Vector{resource.Cores: 32, "hugepages-1Gi": 64 << 30, "nvidia.com/mig-1g.10gb": 8}},
+		"sandbox":   {},
 	}
 	if diff := cmp.Diff(want, got.Namespaces); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)

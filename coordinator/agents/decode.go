@@ -131,17 +131,21 @@ func decodeMembers(ms []*musterv1.MemberAssignment) ([]Member, error) {
 	return members, nil
 }
 
-func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]devices.Health, error) {
+func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]DeviceHealth, error) {
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	health := make(map[int]devices.Health, len(ds))
+	health := make(map[int]DeviceHealth, len(ds))
 	for _, d := range ds {
 		h, err := devices.ParseHealth(d.GetHealth())
 		if err != nil {
 			return nil, fmt.Errorf("device %d: %w", d.GetIndex(), err)
 		}
-		health[int(d.GetIndex())] = h
+		index := int(d.GetIndex())
+		if _, twice := health[index]; twice || index < 0 {
+			return nil, fmt.Errorf("device %d: told twice or below 0", index)
+		}
+		health[index] = DeviceHealth{Health: h, Reason: d.GetReason()}
 	}
 	return health, nil
 }

@@ -25,6 +25,7 @@ func TestDecodeRefuses(t *testing.T) {
 		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Occupancy{Occupancy: o}}
 	}
 	negative := []*musterv1.MemberAssignment{{Member: -1}}
+	halfPage := []*musterv1.MemberAssignment{{Assignment: &musterv1.Assignment{Hugepages: []*musterv1.HugepageGrant{{Size: 2 << 20, Bytes: 1 << 20}}}}}
 	sick := []*musterv1.DeviceHealth{{Index: 1, Health: "dizzy"}}
 	cases := map[string]struct {
 		message *musterv1.AgentMessage
@@ -40,6 +41,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"a registration at no revision":        {registered(&musterv1.Registered{Incarnation: &musterv1.Incarnation{JournalId: "j", BootId: "b"}}), "revision 0"},
 		"a grant without a state":              {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx"}}}), "grant tx"},
 		"a grant with a negative member":       {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx", State: 1, Members: negative}}}), "grant tx"},
+		"a device told twice":                  {occupancy(&musterv1.Occupancy{Health: []*musterv1.DeviceHealth{{Health: "tainted"}, {Health: "suspect"}}}), "device 0: told twice"},
+		"a device below zero":                  {occupancy(&musterv1.Occupancy{Health: []*musterv1.DeviceHealth{{Index: -1, Health: "tainted"}}}), "device -1"},
+		"a grant of half a huge page":          {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx", State: 5, Members: halfPage}}}), "grant tx: member 0: assignment.hugepages[0].bytes"},
 		"a health that is unknown":             {occupancy(&musterv1.Occupancy{Health: sick}), "dizzy"},
 		"a change to a health that is unknown": {&musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Devices: sick}}}, "dizzy"},
 	}
@@ -61,7 +65,16 @@ func FuzzDecode(f *testing.F) {
 	}
 	host := wire.ToHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
+	partitioned := resource.Assignment{
+		CPUs:      []resource.CPUGrant{{ID: 1, Milli: 1000}, {ID: 33, Milli: 1000}},
+		Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 1 << 30}},
+		MIG:       []resource.MIGGrant{{GPU: 0, Instance: 2, UUID: "MIG-1", Profile: "1g.10gb"}},
+	}
 	for _, m := range []*musterv1.AgentMessage{
+		{Message: &musterv1.AgentMessage_Occupancy{Occupancy: &musterv1.Occupancy{
+			Grants: []*musterv1.Grant{{Tx: "tx", Unit: "u", Epoch: 1, State: musterv1.Reply_HELD, Members: []*musterv1.MemberAssignment{wire.ToMember(0, partitioned)}}},
+			Health: []*musterv1.DeviceHealth{{Index: 1, Health: "tainted", Reason: "XID 79"}},
+		}}},
 		{Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{NodeId: "n1", Host: host}}},
 		reply(&musterv1.Reply{Tx: "tx", State: musterv1.Reply_RESERVED, Members: []*musterv1.MemberAssignment{wire.ToMember(0, a)}}),
 	} {

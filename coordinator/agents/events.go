@@ -50,7 +50,13 @@ type Occupancy struct {
 	Grants   []Grant
 	Cordoned bool
 	DiskFull bool
-	Health   map[int]devices.Health // devices that are not as the inventory says
+	Health   map[int]DeviceHealth // by index; devices that are ok are left out
+}
+
+// DeviceHealth is a device's health, and why it is not ok.
+type DeviceHealth struct {
+	Health devices.Health
+	Reason string
 }
 
 // Event is something an agent said, or that the stream to it did. Events of
@@ -95,10 +101,11 @@ type (
 		Occupancy  Occupancy
 		LedgerHash uint64
 	}
-	// HealthChanged tells devices' health and the node's own conditions.
+	// HealthChanged tells the health of all devices that are not ok, and the
+	// node's own conditions.
 	HealthChanged struct {
 		Node     resource.NodeID
-		Health   map[int]devices.Health
+		Health   map[int]DeviceHealth // by index
 		Cordoned bool
 		DiskFull bool
 	}

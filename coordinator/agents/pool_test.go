@@ -101,7 +101,7 @@ func TestEventsAreDecodedInOrder(t *testing.T) {
 	stream := open(t, agent, events)
 	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
 	reason := resource.Reason{Code: resource.ReasonInsufficient, Resource: resource.GPU, Want: 2000, Have: 1000}
-	health := []*musterv1.DeviceHealth{{Index: 1, Health: devices.Tainted.String()}}
+	health := []*musterv1.DeviceHealth{{Index: 1, Health: devices.Tainted.String(), Reason: "XID 79: fell off the bus"}}
 	for _, m := range []*musterv1.AgentMessage{
 		{Message: &musterv1.AgentMessage_Registered{Registered: &musterv1.Registered{Incarnation: wire.ToIncarnation(incarnation), Revision: 6}}},
 		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{
@@ -114,7 +114,7 @@ func TestEventsAreDecodedInOrder(t *testing.T) {
 	} {
 		stream.say(t, m)
 	}
-	bad := map[int]devices.Health{1: devices.Tainted}
+	bad := map[int]agents.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
 	for _, want := range []agents.Event{
 		agents.Registered{Node: "n1", Incarnation: incarnation, Revision: 6},
 		agents.Replied{Node: "n1", Tx: "tx", State: agents.StateReserved, Incarnation: incarnation, Revision: 6, Members: []agents.Member{{Index: 2, Assignment: a}}, LedgerHash: 8},

@@ -21,7 +21,7 @@ type Explanation struct {
 // why no more do. It leaves the views as they were.
 func Explain(nodes []*Node, u Unit) Explanation {
 	var e Explanation
-	var freeCPU, freeMemory, freeGPU int64
+	free := resource.Vector{}
 	var placed []Member
 	for i, n := range nodes {
 		reasons := n.closed()
@@ -34,13 +34,7 @@ func Explain(nodes []*Node, u Unit) Explanation {
 			e.Nodes = append(e.Nodes, api.NodeExplanation{Node: n.ID, Reasons: reasons})
 			continue
 		}
-		freeCPU += int64(n.FreeCPU)
-		freeMemory += int64(n.FreeMemory)
-		if u.Request.GPUs > 0 {
-			freeGPU += int64(n.WholeGPUs) * int64(resource.WholeDevice)
-		} else {
-			freeGPU += int64(n.FreeGPU)
-		}
+		free.Add(n.free(&u.Request))
 		here, s := 0, search{nodes: nodes[i : i+1], unit: &u}
 		for e.Fit+here < u.Members {
 			m, ok := s.place()
@@ -56,10 +50,12 @@ func Explain(nodes []*Node, u Unit) Explanation {
 	}
 	Undo(placed)
 	total := u.Request.Vector().Scaled(int64(u.Members))
+	if u.Request.Cores > 0 {
+		delete(total, resource.CPU) // what a core is charged; how many threads it takes is the node's
+	}
 	for _, name := range total.Names() {
-		have := map[resource.Name]int64{resource.CPU: freeCPU, resource.Memory: freeMemory, resource.GPU: freeGPU}[name]
-		if total[name] > have {
-			e.Shortages = append(e.Shortages, resource.Reason{Code: resource.ReasonInsufficient, Resource: name, Want: total[name], Have: have})
+		if total[name] > free[name] {
+			e.Shortages = append(e.Shortages, resource.Reason{Code: resource.ReasonInsufficient, Resource: name, Want: total[name], Have: free[name]})
 		}
 	}
 	slices.SortStableFunc(e.Shortages, func(a, b resource.Reason) int {

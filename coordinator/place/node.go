@@ -28,25 +28,40 @@ type Node struct {
 
 	// Aggregates of Free, for filtering without a full fit.
 	FreeCPU    resource.Millicores
+	FreeCores  int // physical cores all of whose threads are free
 	FreeMemory resource.Bytes
 	WholeGPUs  int            // healthy devices that are wholly free
 	FreeGPU    resource.Milli // over all healthy devices
 	LargestGPU resource.Milli // most that is free on one healthy device
+	// FreeMIG is the free MIG instances of all healthy devices, as parts of
+	// devices.
+	FreeMIG resource.Milli
+}
+
+// slicesMilli is GPU slices as part of a device, which has seven.
+func slicesMilli(slices int) resource.Milli {
+	return min(resource.WholeDevice, resource.Milli(slices)*resource.WholeDevice/7)
 }
 
 // Refresh recomputes the aggregates after Free changed.
 func (n *Node) Refresh() {
-	n.FreeCPU, n.FreeMemory, n.WholeGPUs, n.FreeGPU, n.LargestGPU = 0, 0, 0, 0, 0
+	n.FreeCPU, n.FreeCores, n.FreeMemory, n.WholeGPUs, n.FreeGPU, n.LargestGPU, n.FreeMIG = 0, 0, 0, 0, 0, 0, 0
 	if n.Free == nil {
 		return
 	}
-	for i, m := range n.Free.Memory {
-		n.FreeCPU += n.Host.FreeCPU(n.Free, i) // Memory has one entry per NUMA node
+	n.FreeCores = n.Host.FreeCores(n.Free)
+	for _, m := range n.Free.CPU {
+		n.FreeCPU += m
+	}
+	for _, m := range n.Free.Memory {
 		n.FreeMemory += m
 	}
 	for i, g := range n.Free.GPU {
 		if n.Free.Unhealthy&(1<<i) != 0 {
 			continue
+		}
+		if n.Free.MIG[i] != 0 {
+			n.FreeMIG += slicesMilli(n.Host.FreeSlices(n.Free, i))
 		}
 		n.FreeGPU += g
 		n.LargestGPU = max(n.LargestGPU, g)
@@ -58,5 +73,25 @@ func (n *Node) Refresh() {
 
 // roomFor is the cheap, never pessimistic test before a full fit.
 func (n *Node) roomFor(r *resource.Request) bool {
-	return n.FreeCPU >= r.CPU && n.FreeMemory >= r.Memory && n.WholeGPUs >= r.GPUs && n.LargestGPU >= r.GPUShare
+	return n.FreeCPU >= r.CPU && n.FreeCores >= r.Cores && n.FreeMemory >= r.Memory && n.WholeGPUs >= r.GPUs && n.LargestGPU >= r.GPUShare &&
+		(r.Hugepages == 0 || n.Host.FreeHugepages(n.Free, r.HugepageSize) >= r.Hugepages) &&
+		(r.MIG == 0 || n.Host.FreeMIG(n.Free, r.MIGProfile) >= r.MIG)
+}
+
+// free is what the node has left of each resource that the request is for.
+// Devices that are partly used count for shares alone.
+func (n *Node) free(r *resource.Request) resource.Vector {
+	v := resource.Vector{
+		resource.CPU: int64(n.FreeCPU), resource.Cores: int64(n.FreeCores), resource.Memory: int64(n.FreeMemory), resource.GPU: int64(n.FreeGPU),
+	}
+	if r.GPUs > 0 {
+		v[resource.GPU] = int64(n.WholeGPUs) * int64(resource.WholeDevice)
+	}
+	if r.Hugepages > 0 {
+		v[resource.Hugepages(r.HugepageSize)] = int64(n.Host.FreeHugepages(n.Free, r.HugepageSize))
+	}
+	if r.MIG > 0 {
+		v[resource.MIG(r.MIGProfile)] = int64(n.Host.FreeMIG(n.Free, r.MIGProfile))
+	}
+	return v
 }

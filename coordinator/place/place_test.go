@@ -23,13 +23,15 @@ func frees(nodes []*place.Node) []*fit.Free {
 // sameFree reports whether nothing was taken since copies was made.
 func sameFree(nodes []*place.Node, copies []*fit.Free) string {
 	type amounts struct {
-		CPU    []resource.Millicores
-		Memory []resource.Bytes
-		GPU    []resource.Milli
+		CPU       []resource.Millicores
+		Memory    []resource.Bytes
+		Hugepages []resource.Bytes
+		GPU       []resource.Milli
+		MIG       []uint16
 	}
+	of := func(f *fit.Free) amounts { return amounts{f.CPU, f.Memory, f.Hugepages, f.GPU, f.MIG} }
 	for i, n := range nodes {
-		c := copies[i]
-		if diff := cmp.Diff(amounts{c.CPU, c.Memory, c.GPU}, amounts{n.Free.CPU, n.Free.Memory, n.Free.GPU}); diff != "" {
+		if diff := cmp.Diff(of(copies[i]), of(n.Free)); diff != "" {
 			return string(n.ID) + ":\n" + diff
 		}
 	}

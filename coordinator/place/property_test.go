@@ -22,7 +22,11 @@ func drawNodes(t *rapid.T) []*place.Node {
 			t.Fatal(err)
 		}
 		id := string(rune('a' + i))
-		host, err := fit.NewHost(profile.Topology(), profile.Inventory(id), fit.Reserved{})
+		topology := profile.Topology()
+		if pages := rapid.SampledFrom([]int64{0, 0, 1, 4}).Draw(t, "huge pages"); pages > 0 {
+			topology.Nodes[len(topology.Nodes)-1].Hugepages = map[int]int64{2048: 100 * pages, 1 << 20: pages}
+		}
+		host, err := fit.NewHost(topology, profile.Inventory(id), fit.Reserved{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +58,16 @@ func drawRequest(t *rapid.T) resource.Request {
 		Memory: resource.Bytes(rapid.SampledFrom([]int64{0, 1 << 30, 100 << 30}).Draw(t, "memory")),
 		NUMA:   resource.NUMAPolicy(rapid.IntRange(0, 3).Draw(t, "numa")),
 	}
-	switch rapid.IntRange(0, 2).Draw(t, "devices") {
+	if rapid.IntRange(0, 2).Draw(t, "whole cores") == 0 {
+		r.CPU, r.Cores = 0, rapid.SampledFrom([]int{1, 8, 30}).Draw(t, "cores")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "huge") == 0 {
+		r.HugepageSize = rapid.SampledFrom([]resource.Bytes{2 << 20, 1 << 30}).Draw(t, "page size")
+		r.Hugepages = r.HugepageSize * resource.Bytes(rapid.SampledFrom([]int64{1, 2, 60}).Draw(t, "pages"))
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "devices") {
+	case 3:
+		r.MIG, r.MIGProfile = rapid.IntRange(1, 2).Draw(t, "instances"), rapid.SampledFrom([]string{"1g.10gb", "2g.20gb", "3g.40gb"}).Draw(t, "profile")
 	case 0:
 		r.GPUShare = resource.Milli(rapid.SampledFrom([]int{250, 500, 900}).Draw(t, "share"))
 	case 1:
@@ -166,5 +179,7 @@ func TestUndoAndExplainChangeNothing(t *testing.T) {
 
 // aggregates is all that Refresh computes.
 func aggregates(n *place.Node) []int64 {
-	return []int64{int64(n.FreeCPU), int64(n.FreeMemory), int64(n.WholeGPUs), int64(n.FreeGPU), int64(n.LargestGPU)}
+	return []int64{
+		int64(n.FreeCPU), int64(n.FreeCores), int64(n.FreeMemory), int64(n.WholeGPUs), int64(n.FreeGPU), int64(n.LargestGPU), int64(n.FreeMIG),
+	}
 }

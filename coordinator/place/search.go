@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
@@ -156,9 +157,17 @@ const (
 	maxPreference    = 1 << 14
 )
 
-// packed prefers the node with the least left over, GPUs before CPU: whole
-// nodes stay free for large gangs, and work without GPUs goes to nodes that
-// have none. Greater is better.
+// packed prefers the node with the least left over, devices before CPU: whole
+// nodes stay free for large gangs, and work without devices goes to nodes that
+// have none. MIG instances are nothing that a request for GPUs could leave
+// over. Greater is better.
 func packed(n *Node, r *resource.Request) int64 {
-	return -(int64(n.FreeGPU-r.GPUMilli())<<32 + min(int64(n.FreeCPU-r.CPU), 1<<32-1))
+	left := n.FreeGPU - r.GPUMilli()
+	if r.GPUMilli() == 0 {
+		left += n.FreeMIG
+	}
+	if r.MIG > 0 {
+		left -= min(n.FreeMIG, resource.Milli(r.MIG)*slicesMilli(devices.MIGInstance{Profile: r.MIGProfile}.Slices()))
+	}
+	return -(int64(left)<<32 + min(int64(n.FreeCPU-r.CPU), 1<<32-1))
 }

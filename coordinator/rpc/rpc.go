@@ -139,10 +139,9 @@ func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
 	if err != nil {
 		return store.NodeSpec{}, err
 	}
-	whole, err := fit.NewHostLike(host, h.Topology, h.Inventory, fit.Reserved{})
-	if err != nil {
-		return store.NodeSpec{}, err
-	}
+	capacity := host.Allocatable()
+	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)
+	capacity[resource.Memory] = int64(h.Topology.Memory()) // that in huge pages included
 	var models []string
 	for _, d := range h.Inventory.Devices {
 		if !slices.Contains(models, d.Model) {
@@ -152,7 +151,7 @@ func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
 	slices.Sort(models)
 	return store.NodeSpec{
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels, Created: time.Now().UTC().Format(time.RFC3339),
-		Capacity: whole.Allocatable(), Allocatable: host.Allocatable(),
+		Capacity: capacity, Allocatable: host.Allocatable(),
 		Topology: store.TopologySummary{
 			Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
 			GPUs: len(h.Inventory.Devices), GPUModels: models,

@@ -101,6 +101,37 @@ func TestRegisterRecordsTheHost(t *testing.T) {
 	}
 }
 
+func TestRegisterRecordsHugePagesAndInstances(t *testing.T) {
+	profile, err := fake.ParseProfile([]byte(`{
+		"name": "partitioned", "driver": "550", "threadsPerCore": 2,
+		"nodes": [{"socket": 0, "cores": 4, "memory": "16Gi", "hugepages": {"2048": 1024, "1048576": 2}}],
+		"gpus": [{"model": "A100", "memory": "80Gi", "pciBusID": "0000:01:00.0", "numaNode": 0, "path": "rc0", "mig": {"enabled": true, "instances": [
+			{"profile": "1g.10gb", "memory": "10Gi"}, {"profile": "1g.10gb+me", "memory": "10Gi"}, {"profile": "1g.10gb", "memory": "10Gi"}]}}]
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, s := open(t, mem.Options{})
+	_, err = server.Register(t.Context(), &musterv1.RegisterRequest{
+		Cluster: server.Cluster, NodeId: "n1", Incarnation: wire.ToIncarnation(first),
+		Host: wire.ToHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1"), ReservedMemory: 1 << 30}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	want := resource.Vector{
+		resource.CPU: 8000, resource.Memory: 11 << 30, "hugepages-2Mi": 2 << 30, "hugepages-1Gi": 2 << 30, "nvidia.com/mig-1g.10gb": 2, "nvidia.com/mig-1g.10gb.me": 1,
+	}
+	if diff := cmp.Diff(want, spec.Allocatable); diff != "" {
+		t.Errorf("allocatable (-want +got):\n%s", diff)
+	}
+	want[resource.Memory] = 16 << 30
+	if diff := cmp.Diff(want, spec.Capacity); diff != "" {
+		t.Errorf("capacity (-want +got):\n%s", diff)
+	}
+}
+
 func TestTheSameIncarnationKeepsItsRegistration(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	revision := register(t, server, first)

@@ -42,6 +42,29 @@ func txRecord() store.TxRecord {
 	}
 }
 
+// migRecord is of a member with whole cores, huge pages and a MIG instance.
+func migRecord() store.TxRecord {
+	return store.TxRecord{
+		State:   store.TxCommitted,
+		Epoch:   7,
+		Unit:    store.UnitPath{Namespace: "ml", Kind: store.AllocUnit, Name: "infer"},
+		UnitUID: "u-3",
+		Charges: []store.Charge{{Tree: "default", Group: "ml", Request: resource.Request{
+			Cores: 1, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb",
+		}.Vector()}},
+		Members: []store.Member{{
+			Node:        "gpu-01",
+			Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"},
+			Assignment: resource.Assignment{
+				CPUs:      []resource.CPUGrant{{ID: 4, Milli: 1000}, {ID: 36, Milli: 1000}},
+				Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 1 << 30}},
+				MIG:       []resource.MIGGrant{{GPU: 0, Instance: 2, UUID: "MIG-1", Profile: "1g.10gb"}},
+			},
+		}},
+		Committed: "2026-01-02T03:04:06Z",
+	}
+}
+
 // roundTrip compares the encoding with a golden file and reads it back.
 func roundTrip[R store.Record](t *testing.T, name string, r R) {
 	t.Run(name, func(t *testing.T) {
@@ -72,6 +95,7 @@ func roundTrip[R store.Record](t *testing.T, name string, r R) {
 func TestGoldenRecords(t *testing.T) {
 	document := json.RawMessage(`{"kind":"Allocation","spec":{"resources":{"requests":{"cpu":"8000m"}}},"x":"a<b"}`)
 	roundTrip(t, "tx-evicting", txRecord())
+	roundTrip(t, "tx-mig", migRecord())
 	roundTrip(t, "tx-aborted", store.TxRecord{State: store.TxAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
 	roundTrip(t, "unit-alloc", store.UnitRecord{
 		UID: "u-1", Kind: store.AllocUnit, Namespace: "ml", Name: "one", Tenant: "t", Queue: "default", Priority: -5,

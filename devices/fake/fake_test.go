@@ -100,7 +100,7 @@ SYS SYS SYS SYS NODE NODE PIX X
 		inv := lookup(t, name).Inventory("n1")
 		for i := range inv.Devices {
 			for j := range i {
-				if got := inv.Link(i, j); got != devices.NVLink(want) {
+				if got := inv.Link(i, j); got.NVLinks() != want {
 					t.Errorf("%s: link %d-%d is %s, want NV%d", name, i, j, got, want)
 				}
 			}

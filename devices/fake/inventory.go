@@ -23,7 +23,7 @@ func (p Profile) Inventory(nodeName string) *devices.Inventory {
 		for j := range m.GPUs {
 			inv.Links[i][j] = p.relations[i][j].link()
 			if n := p.nvlinks[i][j]; n > 0 {
-				inv.Links[i][j] = devices.NVLink(n)
+				inv.Links[i][j] = devices.NVLink(n).Over(inv.Links[i][j])
 			}
 		}
 	}

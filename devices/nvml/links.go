@@ -8,8 +8,8 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// links is the connection of every pair: NVLinks where there are any, else the
-// PCIe relation.
+// links is the connection of every pair: the PCIe relation, and NVLinks where
+// there are any.
 func (d *discovery) links(cards []*card) [][]devices.Link {
 	wires := d.countNVLinks(cards)
 	rows := make([][]devices.Link, len(cards))
@@ -19,11 +19,9 @@ func (d *discovery) links(cards []*card) [][]devices.Link {
 	for i, a := range cards {
 		d.asking("the links of a GPU", a.device.UUID)
 		for j, b := range cards[:i] {
-			var link devices.Link
+			link := d.pcie(a, b)
 			if n := d.between(cards, wires, i, j); n > 0 {
-				link = devices.NVLink(min(n, devices.MaxNVLinks))
-			} else {
-				link = d.pcie(a, b)
+				link = devices.NVLink(min(n, devices.MaxNVLinks)).Over(link)
 			}
 			rows[i][j], rows[j][i] = link, link
 		}

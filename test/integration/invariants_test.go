@@ -14,7 +14,7 @@ var gpuUUID = regexp.MustCompile(`^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 
 // checkSnapshot checks what must hold in every list of allocations:
 //   - no device is granted beyond the whole of it, and one that is granted
-//     whole is granted once;
+//     whole is granted once, as a MIG instance is;
 //   - the members of a gang are all in the same phase, and all there.
 func checkSnapshot(list []api.Allocation) error {
 	type device struct {
@@ -54,6 +54,12 @@ func checkSnapshot(list []api.Allocation) error {
 				return fmt.Errorf("device %s of %s is granted %d milli to %s and %d to others (%s)", g.UUID, a.Status.NodeID, g.Milli, name, d.milli, d.owner)
 			}
 			devices[g.UUID] = device{d.milli + g.Milli, name}
+		}
+		for _, g := range a.Status.Assignment.MIG {
+			if other := devices[g.UUID].owner; other != "" {
+				return fmt.Errorf("MIG instance %s of %s is granted to %s and to %s", g.UUID, a.Status.NodeID, name, other)
+			}
+			devices[g.UUID] = device{resource.WholeDevice, name}
 		}
 	}
 	for _, job := range sorted(gangs) {

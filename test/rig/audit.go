@@ -112,6 +112,12 @@ func (a *audit) check(revision resource.Revision) {
 			continue // its agent may have freed it already
 		}
 		for _, m := range r.Members {
+			for _, g := range m.Assignment.MIG {
+				if other := taken[g.UUID]; other != "" {
+					a.t.Errorf("I1: at revision %d MIG instance %s belongs to %s and to %s", revision, g.UUID, key, other)
+				}
+				taken[g.UUID] = key
+			}
 			for _, g := range m.Assignment.GPUs {
 				if g.Milli != resource.WholeDevice {
 					continue

@@ -9,6 +9,7 @@
 package rig
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -61,6 +62,17 @@ type Cluster struct {
 	like         *fit.Host
 }
 
+// astray reads the coordinators' errors: a leader whose view is not what the
+// agents told it has lost count.
+type astray struct{ t testing.TB }
+
+func (a astray) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("view_astray")) {
+		a.t.Errorf("%s", line)
+	}
+	return len(line), nil
+}
+
 // New returns a cluster without processes.
 func New(t testing.TB, o Options) *Cluster {
 	t.Helper()
@@ -68,7 +80,7 @@ func New(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, level := io.Discard, slog.LevelError
+	out, level := io.Writer(astray{t}), slog.LevelError
 	if testing.Verbose() && os.Getenv("MUSTER_TEST_VERBOSE") != "" {
 		out, level = io.Writer(os.Stderr), slog.LevelDebug
 	}

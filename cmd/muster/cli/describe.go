@@ -122,12 +122,18 @@ func (a *app) describeAllocation(o *api.Allocation) {
 		for _, m := range s.Assignment.Memory {
 			t.add("memory", fmt.Sprintf("%s on NUMA node %d", m.Bytes, m.Node))
 		}
+		for _, h := range s.Assignment.Hugepages {
+			t.add("huge pages", fmt.Sprintf("%s in %s pages on NUMA node %d", h.Bytes, h.PageSize, h.Node))
+		}
 		for _, d := range s.Assignment.GPUs {
 			share := ""
 			if d.Milli != resource.WholeDevice {
 				share = fmt.Sprintf("%dm of ", d.Milli)
 			}
 			t.add(fmt.Sprintf("GPU %d", d.Index), strings.TrimSpace(fmt.Sprintf("%s%s %s", share, d.UUID, d.Model)))
+		}
+		for _, d := range s.Assignment.MIG {
+			t.add(fmt.Sprintf("MIG %d:%d", d.GPU, d.Instance), strings.TrimSpace(fmt.Sprintf("%s %s of %s", d.UUID, d.Profile, d.Model)))
 		}
 		t.write(a.Stdout, "  ")
 	}
@@ -229,23 +235,59 @@ func (a *app) describeNode(o *api.Node) {
 		resources.add(string(n), cell(o.Spec.Capacity), cell(o.Spec.Allocatable), orZero(cell(o.Status.Available)), cell(o.Status.Usage))
 	}
 	a.section("Resources", resources)
-	numa := newTable("NUMA", "CPUS", "FREE CPU", "MEMORY", "FREE MEMORY")
-	for _, n := range o.Status.NUMANodes {
-		numa.add(strconv.Itoa(n.ID), n.CPUs, orZero(n.FreeCPU), humanAmount(resource.Memory, n.Memory), humanAmount(resource.Memory, n.FreeMemory))
-	}
-	a.section("NUMA nodes", numa)
-	devices := newTable("GPU", "UUID", "MODEL", "MEMORY", "NUMA", "HEALTH", "FREE")
-	for _, d := range o.Status.Devices {
-		free := resource.FormatAmount(resource.GPU, int64(d.Free))
-		devices.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), strconv.Itoa(d.NUMANode), d.Health, free)
-	}
-	a.section("Devices", devices)
+	a.section("NUMA nodes", numaTable(o))
+	a.section("Devices", deviceTable(o))
+	a.section("MIG instances", instanceTable(o))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	allocations := newTable("ALLOCATION")
 	for _, n := range o.Status.Allocations {
 		allocations.add(n)
 	}
 	a.section("Allocations", allocations)
+}
+
+func numaTable(o *api.Node) *table {
+	t := newTable("NUMA", "CPUS", "FREE CPU", "FREE CORES", "MEMORY", "FREE MEMORY", "FREE HUGE PAGES")
+	for _, n := range o.Status.NUMANodes {
+		var huge []string
+		for _, name := range names(n.FreeHugepages) {
+			if size, ok, _ := name.HugepageSize(); ok {
+				huge = append(huge, fmt.Sprintf("%s in %s pages", humanAmount(name, n.FreeHugepages[name]), resource.FormatBytes(size)))
+			}
+		}
+		t.add(strconv.Itoa(n.ID), n.CPUs, orZero(n.FreeCPU), strconv.Itoa(n.FreeCores),
+			humanAmount(resource.Memory, n.Memory), humanAmount(resource.Memory, n.FreeMemory), strings.Join(huge, ", "))
+	}
+	return t
+}
+
+func deviceTable(o *api.Node) *table {
+	t := newTable("GPU", "UUID", "MODEL", "MEMORY", "NUMA", "HEALTH", "FREE", "REASON")
+	for _, d := range o.Status.Devices {
+		free := resource.FormatAmount(resource.GPU, int64(d.Free))
+		if d.MIG != nil {
+			free = "MIG"
+		}
+		t.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), strconv.Itoa(d.NUMANode), d.Health, free, d.HealthReason)
+	}
+	return t
+}
+
+func instanceTable(o *api.Node) *table {
+	t := newTable("INSTANCE", "UUID", "PROFILE", "MEMORY", "FREE")
+	for _, d := range o.Status.Devices {
+		if d.MIG == nil {
+			continue
+		}
+		for k, g := range d.MIG.Instances {
+			free := "0"
+			if g.Free {
+				free = "1"
+			}
+			t.add(fmt.Sprintf("%d:%d", d.Index, k), g.UUID, g.Profile, humanAmount(resource.Memory, g.Memory), free)
+		}
+	}
+	return t
 }
 
 func names(m map[resource.Name]string) []resource.Name {

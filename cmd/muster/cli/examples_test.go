@@ -20,6 +20,8 @@ func TestExamplesAreWellFormed(t *testing.T) {
 	}{
 		"cpu.yaml":       {1, false, resource.Request{CPU: 500, Memory: 256 << 20}},
 		"gpu-share.yaml": {1, false, resource.Request{CPU: 2000, Memory: 4 << 30, GPUShare: 500}},
+		"mig.yaml":       {1, false, resource.Request{Cores: 8, Memory: 16 << 30, MIG: 2, MIGProfile: "1g.10gb"}},
+		"hugepages.yaml": {1, false, resource.Request{Cores: 4, Memory: 1 << 30, Hugepages: 2 << 30, HugepageSize: 2 << 20, NUMA: resource.NUMASingleNode}},
 		"gang.yaml":      {4, true, resource.Request{CPU: 16000, Memory: 64 << 30, GPUs: 8}},
 		"gang-5.yaml":    {5, true, resource.Request{CPU: 16000, Memory: 64 << 30, GPUs: 8}},
 	}

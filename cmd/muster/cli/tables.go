@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,9 @@ func allocationWide(o *api.Allocation) []string {
 		for _, g := range o.Status.Assignment.GPUs {
 			uuids = append(uuids, g.UUID)
 		}
+		for _, g := range o.Status.Assignment.MIG {
+			uuids = append(uuids, g.UUID)
+		}
 	}
 	return []string{o.Status.Job, strings.Join(uuids, ","), o.Status.Message}
 }
@@ -112,28 +116,72 @@ func grantOf(s *api.AllocationStatus) grant {
 	if s.Assignment == nil {
 		return g
 	}
-	amount := func(n resource.Name) string { return s.AllocatedResources[n] }
-	which := func(amount, list string) string {
-		if amount == "" {
-			return list
-		}
-		if list == "" {
-			return amount
-		}
-		return fmt.Sprintf("%s (%s)", amount, list)
-	}
-	var numa, devices bitset.Set
+	var numa bitset.Set
 	for _, n := range s.Assignment.NUMANodes {
 		numa.Add(n)
 	}
+	cpus := s.AllocatedResources[resource.CPU]
+	if cores := s.AllocatedResources[resource.Cores]; cores != "" {
+		cpus = plural(cores, "core")
+	}
+	g.cpus = which(cpus, s.Assignment.CPUs)
+	g.numa = numa.String()
+	g.memory = memoryOf(s)
+	g.gpus = devicesOf(s)
+	return g
+}
+
+// which is an amount and the list of what it is made of.
+func which(amount, list string) string {
+	if amount == "" {
+		return list
+	}
+	if list == "" {
+		return amount
+	}
+	return fmt.Sprintf("%s (%s)", amount, list)
+}
+
+func plural(amount, noun string) string {
+	if amount == "1" {
+		return "1 " + noun
+	}
+	return amount + " " + noun + "s"
+}
+
+// memoryOf is ordinary memory, and what there is in huge pages.
+func memoryOf(s *api.AllocationStatus) string {
+	var parts []string
+	if m := s.AllocatedResources[resource.Memory]; m != "" {
+		parts = append(parts, m)
+	}
+	for _, name := range names(s.AllocatedResources) {
+		if size, ok, _ := name.HugepageSize(); ok {
+			parts = append(parts, fmt.Sprintf("%s in %s pages", s.AllocatedResources[name], resource.FormatBytes(size)))
+		}
+	}
+	return strings.Join(parts, " + ")
+}
+
+// devicesOf is GPUs by their index, or MIG instances by GPU:INSTANCE.
+func devicesOf(s *api.AllocationStatus) string {
+	var devices bitset.Set
 	for _, d := range s.Assignment.GPUs {
 		devices.Add(d.Index)
 	}
-	g.cpus = which(amount(resource.CPU), s.Assignment.CPUs)
-	g.numa = numa.String()
-	g.memory = amount(resource.Memory)
-	g.gpus = which(amount(resource.GPU), devices.String())
-	return g
+	parts := []string{}
+	if gpus := which(s.AllocatedResources[resource.GPU], devices.String()); gpus != "" {
+		parts = append(parts, gpus)
+	}
+	byProfile := map[string][]string{}
+	for _, d := range s.Assignment.MIG {
+		byProfile[d.Profile] = append(byProfile[d.Profile], fmt.Sprintf("%d:%d", d.GPU, d.Instance))
+	}
+	for _, profile := range slices.Sorted(maps.Keys(byProfile)) {
+		list := byProfile[profile]
+		parts = append(parts, fmt.Sprintf("%d × %s (%s)", len(list), profile, strings.Join(list, ",")))
+	}
+	return strings.Join(parts, " + ")
 }
 
 func jobRow(o *api.Job, now time.Time) []string {
@@ -178,8 +226,14 @@ func nodeRow(o *api.Node, now time.Time) []string {
 		}
 		return humanAmount(n, free) + "/" + humanAmount(n, total)
 	}
+	gpus := share(resource.GPU)
+	for _, n := range names(o.Spec.Allocatable) {
+		if profile, ok, _ := n.MIGProfile(); ok {
+			gpus += fmt.Sprintf(" + %s × %s", share(n), profile)
+		}
+	}
 	return []string{
-		o.Metadata.Name, phase, share(resource.CPU), strconv.Itoa(len(o.Status.NUMANodes)), share(resource.Memory), share(resource.GPU),
+		o.Metadata.Name, phase, share(resource.CPU), strconv.Itoa(len(o.Status.NUMANodes)), share(resource.Memory), gpus,
 		age(o.Metadata.CreationTimestamp, now),
 	}
 }
@@ -207,7 +261,7 @@ func labels(m map[string]string) string {
 // humanAmount rounds a host's memory to a readable size ("123.4Gi"); what is
 // granted is always shown exactly.
 func humanAmount(n resource.Name, text string) string {
-	if n != resource.Memory {
+	if _, huge, _ := n.HugepageSize(); n != resource.Memory && !huge {
 		return text
 	}
 	v, err := resource.ParseAmount(n, text)

@@ -18,6 +18,7 @@ import (
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/coordinator/daemon"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/numa/sysfs"
@@ -208,7 +209,9 @@ func (d *Cluster) nodeDir(name string) string {
 
 func (d *Cluster) startAgent(run context.Context, name string, found agent.Discovered, like *fit.Host, token rpcauth.Token) (*agent.Agent, error) {
 	deps := agent.Deps{Discovered: found, HostLike: like, Token: token, Log: d.config.Logger}
-	if d.config.Profile != "host" { // a node of a profile has no usage to measure
+	if d.config.Profile == "host" {
+		deps.Watch = agent.WatchDevices(agent.DiscoverOptions{}, nvml.WatchOptions{})
+	} else { // a node of a profile has no usage to measure and no driver to watch
 		deps.Usage = func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil }
 	}
 	assignments := ""

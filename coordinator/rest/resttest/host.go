@@ -65,6 +65,9 @@ func (h *host) fits(r resource.Request, selector map[string]string) []resource.R
 	}
 	short(resource.GPU, int64(r.GPUs)*int64(resource.WholeDevice), int64(whole))
 	short(resource.GPU, int64(r.GPUShare), int64(most))
+	short(resource.Cores, int64(r.Cores), 0) // these hosts hand out CPUs, memory and GPUs alone
+	short(resource.Hugepages(r.HugepageSize), int64(r.Hugepages), 0)
+	short(resource.MIG(r.MIGProfile), int64(r.MIG), 0)
 	slices.SortFunc(reasons, func(a, b resource.Reason) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Resource, b.Resource))
 	})

@@ -38,8 +38,11 @@ func (c *Cluster) node(h *host) api.Node {
 			NUMANodes:  []api.NUMAStatus{{ID: 0, CPUs: fmt.Sprintf("0-%d", h.CPUs-1), Memory: resource.FormatBytes(h.Memory), FreeMemory: resource.FormatBytes(h.memory)}},
 		},
 	}
-	for _, milli := range h.cpu {
+	for _, milli := range h.cpu { // each a core of its own
 		free[resource.CPU] += int64(milli)
+		if milli == resource.WholeCPU {
+			n.Status.NUMANodes[0].FreeCores++
+		}
 	}
 	for i, milli := range h.gpu {
 		free[resource.GPU] += int64(milli)

@@ -1450,9 +1450,11 @@ func (x *HealthChange) GetDiskFull() bool {
 }
 
 type DeviceHealth struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         int32                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Health        string                 `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Index  int32                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Health string                 `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
+	// Why it is not ok, for people.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1497,6 +1499,13 @@ func (x *DeviceHealth) GetIndex() int32 {
 func (x *DeviceHealth) GetHealth() string {
 	if x != nil {
 		return x.Health
+	}
+	return ""
+}
+
+func (x *DeviceHealth) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -1613,10 +1622,11 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\fHealthChange\x121\n" +
 	"\adevices\x18\x01 \x03(\v2\x17.muster.v1.DeviceHealthR\adevices\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
-	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\"<\n" +
+	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\"T\n" +
 	"\fDeviceHealth\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x16\n" +
-	"\x06health\x18\x02 \x01(\tR\x06health2I\n" +
+	"\x06health\x18\x02 \x01(\tR\x06health\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason2I\n" +
 	"\x05Agent\x12@\n" +
 	"\aSession\x12\x18.muster.v1.LeaderMessage\x1a\x17.muster.v1.AgentMessage(\x010\x01B4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
 

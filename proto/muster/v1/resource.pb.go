@@ -75,7 +75,9 @@ func (x *Incarnation) GetBootId() string {
 	return ""
 }
 
-// Request: cpu in millicores, memory in bytes, gpu_share in device-milli.
+// Request: cpu in millicores, cores in physical cores, memory, hugepages and
+// hugepage_size (of one page) in bytes, gpu_share in device-milli, mig in
+// instances of mig_profile.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cpu           int64                  `protobuf:"varint,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
@@ -86,6 +88,11 @@ type Request struct {
 	GpuMemory     int64                  `protobuf:"varint,6,opt,name=gpu_memory,json=gpuMemory,proto3" json:"gpu_memory,omitempty"`
 	NumaPolicy    uint32                 `protobuf:"varint,7,opt,name=numa_policy,json=numaPolicy,proto3" json:"numa_policy,omitempty"`
 	Link          uint32                 `protobuf:"varint,8,opt,name=link,proto3" json:"link,omitempty"`
+	Cores         int32                  `protobuf:"varint,9,opt,name=cores,proto3" json:"cores,omitempty"`
+	Hugepages     int64                  `protobuf:"varint,10,opt,name=hugepages,proto3" json:"hugepages,omitempty"`
+	HugepageSize  int64                  `protobuf:"varint,11,opt,name=hugepage_size,json=hugepageSize,proto3" json:"hugepage_size,omitempty"`
+	Mig           int32                  `protobuf:"varint,12,opt,name=mig,proto3" json:"mig,omitempty"`
+	MigProfile    string                 `protobuf:"bytes,13,opt,name=mig_profile,json=migProfile,proto3" json:"mig_profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -176,6 +183,41 @@ func (x *Request) GetLink() uint32 {
 	return 0
 }
 
+func (x *Request) GetCores() int32 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
+func (x *Request) GetHugepages() int64 {
+	if x != nil {
+		return x.Hugepages
+	}
+	return 0
+}
+
+func (x *Request) GetHugepageSize() int64 {
+	if x != nil {
+		return x.HugepageSize
+	}
+	return 0
+}
+
+func (x *Request) GetMig() int32 {
+	if x != nil {
+		return x.Mig
+	}
+	return 0
+}
+
+func (x *Request) GetMigProfile() string {
+	if x != nil {
+		return x.MigProfile
+	}
+	return ""
+}
+
 type MemberAssignment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
@@ -233,6 +275,8 @@ type Assignment struct {
 	Cpus          []*CPUGrant            `protobuf:"bytes,1,rep,name=cpus,proto3" json:"cpus,omitempty"`
 	Memory        []*MemoryGrant         `protobuf:"bytes,2,rep,name=memory,proto3" json:"memory,omitempty"`
 	Gpus          []*GPUGrant            `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	Hugepages     []*HugepageGrant       `protobuf:"bytes,4,rep,name=hugepages,proto3" json:"hugepages,omitempty"`
+	Mig           []*MIGGrant            `protobuf:"bytes,5,rep,name=mig,proto3" json:"mig,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -284,6 +328,20 @@ func (x *Assignment) GetMemory() []*MemoryGrant {
 func (x *Assignment) GetGpus() []*GPUGrant {
 	if x != nil {
 		return x.Gpus
+	}
+	return nil
+}
+
+func (x *Assignment) GetHugepages() []*HugepageGrant {
+	if x != nil {
+		return x.Hugepages
+	}
+	return nil
+}
+
+func (x *Assignment) GetMig() []*MIGGrant {
+	if x != nil {
+		return x.Mig
 	}
 	return nil
 }
@@ -452,6 +510,137 @@ func (x *GPUGrant) GetMilli() int64 {
 	return 0
 }
 
+// HugepageGrant: bytes is a multiple of size, the bytes of one page.
+type HugepageGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          int32                  `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HugepageGrant) Reset() {
+	*x = HugepageGrant{}
+	mi := &file_muster_v1_resource_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HugepageGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HugepageGrant) ProtoMessage() {}
+
+func (x *HugepageGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_resource_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HugepageGrant.ProtoReflect.Descriptor instead.
+func (*HugepageGrant) Descriptor() ([]byte, []int) {
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HugepageGrant) GetNode() int32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *HugepageGrant) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *HugepageGrant) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// MIGGrant: gpu is the parent's position in the inventory, instance the
+// position among its instances.
+type MIGGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gpu           int32                  `protobuf:"varint,1,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	Instance      int32                  `protobuf:"varint,2,opt,name=instance,proto3" json:"instance,omitempty"`
+	Uuid          string                 `protobuf:"bytes,3,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Profile       string                 `protobuf:"bytes,4,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MIGGrant) Reset() {
+	*x = MIGGrant{}
+	mi := &file_muster_v1_resource_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MIGGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MIGGrant) ProtoMessage() {}
+
+func (x *MIGGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_resource_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MIGGrant.ProtoReflect.Descriptor instead.
+func (*MIGGrant) Descriptor() ([]byte, []int) {
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *MIGGrant) GetGpu() int32 {
+	if x != nil {
+		return x.Gpu
+	}
+	return 0
+}
+
+func (x *MIGGrant) GetInstance() int32 {
+	if x != nil {
+		return x.Instance
+	}
+	return 0
+}
+
+func (x *MIGGrant) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *MIGGrant) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
 type Reason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
@@ -465,7 +654,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_v1_resource_proto_msgTypes[7]
+	mi := &file_muster_v1_resource_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +666,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[7]
+	mi := &file_muster_v1_resource_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +679,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Reason) GetCode() string {
@@ -544,7 +733,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_muster_v1_resource_proto_msgTypes[8]
+	mi := &file_muster_v1_resource_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +745,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[8]
+	mi := &file_muster_v1_resource_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +758,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Host) GetHostname() string {
@@ -626,7 +815,7 @@ type Topology struct {
 
 func (x *Topology) Reset() {
 	*x = Topology{}
-	mi := &file_muster_v1_resource_proto_msgTypes[9]
+	mi := &file_muster_v1_resource_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +827,7 @@ func (x *Topology) String() string {
 func (*Topology) ProtoMessage() {}
 
 func (x *Topology) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[9]
+	mi := &file_muster_v1_resource_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +840,7 @@ func (x *Topology) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topology.ProtoReflect.Descriptor instead.
 func (*Topology) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Topology) GetNodes() []*NUMANode {
@@ -688,7 +877,7 @@ type NUMANode struct {
 
 func (x *NUMANode) Reset() {
 	*x = NUMANode{}
-	mi := &file_muster_v1_resource_proto_msgTypes[10]
+	mi := &file_muster_v1_resource_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +889,7 @@ func (x *NUMANode) String() string {
 func (*NUMANode) ProtoMessage() {}
 
 func (x *NUMANode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[10]
+	mi := &file_muster_v1_resource_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +902,7 @@ func (x *NUMANode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMANode.ProtoReflect.Descriptor instead.
 func (*NUMANode) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NUMANode) GetId() int32 {
@@ -752,22 +941,25 @@ func (x *NUMANode) GetHugepages() map[int32]int64 {
 }
 
 type CPU struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Socket        int32                  `protobuf:"varint,2,opt,name=socket,proto3" json:"socket,omitempty"`
-	Core          int32                  `protobuf:"varint,3,opt,name=core,proto3" json:"core,omitempty"`
-	L3            int32                  `protobuf:"varint,4,opt,name=l3,proto3" json:"l3,omitempty"`
-	Numa          int32                  `protobuf:"varint,5,opt,name=numa,proto3" json:"numa,omitempty"`
-	Online        bool                   `protobuf:"varint,6,opt,name=online,proto3" json:"online,omitempty"`
-	Isolated      bool                   `protobuf:"varint,7,opt,name=isolated,proto3" json:"isolated,omitempty"`
-	Siblings      string                 `protobuf:"bytes,8,opt,name=siblings,proto3" json:"siblings,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Socket   int32                  `protobuf:"varint,2,opt,name=socket,proto3" json:"socket,omitempty"`
+	Core     int32                  `protobuf:"varint,3,opt,name=core,proto3" json:"core,omitempty"`
+	L3       int32                  `protobuf:"varint,4,opt,name=l3,proto3" json:"l3,omitempty"`
+	Numa     int32                  `protobuf:"varint,5,opt,name=numa,proto3" json:"numa,omitempty"`
+	Online   bool                   `protobuf:"varint,6,opt,name=online,proto3" json:"online,omitempty"`
+	Isolated bool                   `protobuf:"varint,7,opt,name=isolated,proto3" json:"isolated,omitempty"`
+	Siblings string                 `protobuf:"bytes,8,opt,name=siblings,proto3" json:"siblings,omitempty"`
+	// As numa.CoreKind numbers the kinds of a hybrid processor's cores; 0 where
+	// all are alike.
+	Kind          uint32 `protobuf:"varint,9,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CPU) Reset() {
 	*x = CPU{}
-	mi := &file_muster_v1_resource_proto_msgTypes[11]
+	mi := &file_muster_v1_resource_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +971,7 @@ func (x *CPU) String() string {
 func (*CPU) ProtoMessage() {}
 
 func (x *CPU) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[11]
+	mi := &file_muster_v1_resource_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +984,7 @@ func (x *CPU) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CPU.ProtoReflect.Descriptor instead.
 func (*CPU) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CPU) GetId() int32 {
@@ -851,19 +1043,29 @@ func (x *CPU) GetSiblings() string {
 	return ""
 }
 
+func (x *CPU) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
 type Inventory struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Driver  string                 `protobuf:"bytes,1,opt,name=driver,proto3" json:"driver,omitempty"`
 	Devices []*Device              `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Row by row in the order of devices. Version 1 of devices.Link: PCIe
+	// relations 0 to 5, then 5 + n for n NVLinks. Read, not written any more.
+	Links []byte `protobuf:"bytes,3,opt,name=links,proto3" json:"links,omitempty"`
 	// Row by row in the order of devices, as devices.Link numbers.
-	Links         []byte `protobuf:"bytes,3,opt,name=links,proto3" json:"links,omitempty"`
+	Connections   []byte `protobuf:"bytes,4,opt,name=connections,proto3" json:"connections,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_muster_v1_resource_proto_msgTypes[12]
+	mi := &file_muster_v1_resource_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +1077,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[12]
+	mi := &file_muster_v1_resource_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1090,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Inventory) GetDriver() string {
@@ -912,6 +1114,13 @@ func (x *Inventory) GetLinks() []byte {
 	return nil
 }
 
+func (x *Inventory) GetConnections() []byte {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
+}
+
 type Device struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
@@ -928,7 +1137,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_muster_v1_resource_proto_msgTypes[13]
+	mi := &file_muster_v1_resource_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1149,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[13]
+	mi := &file_muster_v1_resource_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1162,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Device) GetUuid() string {
@@ -1023,7 +1232,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_v1_resource_proto_msgTypes[14]
+	mi := &file_muster_v1_resource_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1244,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[14]
+	mi := &file_muster_v1_resource_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1257,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -1080,7 +1289,7 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\vIncarnation\x12\x1d\n" +
 	"\n" +
 	"journal_id\x18\x01 \x01(\tR\tjournalId\x12\x17\n" +
-	"\aboot_id\x18\x02 \x01(\tR\x06bootId\"\xd5\x01\n" +
+	"\aboot_id\x18\x02 \x01(\tR\x06bootId\"\xe1\x02\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03cpu\x18\x01 \x01(\x03R\x03cpu\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x12\n" +
@@ -1091,17 +1300,26 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"gpu_memory\x18\x06 \x01(\x03R\tgpuMemory\x12\x1f\n" +
 	"\vnuma_policy\x18\a \x01(\rR\n" +
 	"numaPolicy\x12\x12\n" +
-	"\x04link\x18\b \x01(\rR\x04link\"a\n" +
+	"\x04link\x18\b \x01(\rR\x04link\x12\x14\n" +
+	"\x05cores\x18\t \x01(\x05R\x05cores\x12\x1c\n" +
+	"\thugepages\x18\n" +
+	" \x01(\x03R\thugepages\x12#\n" +
+	"\rhugepage_size\x18\v \x01(\x03R\fhugepageSize\x12\x10\n" +
+	"\x03mig\x18\f \x01(\x05R\x03mig\x12\x1f\n" +
+	"\vmig_profile\x18\r \x01(\tR\n" +
+	"migProfile\"a\n" +
 	"\x10MemberAssignment\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x125\n" +
 	"\n" +
 	"assignment\x18\x02 \x01(\v2\x15.muster.v1.AssignmentR\n" +
-	"assignment\"\x8e\x01\n" +
+	"assignment\"\xed\x01\n" +
 	"\n" +
 	"Assignment\x12'\n" +
 	"\x04cpus\x18\x01 \x03(\v2\x13.muster.v1.CPUGrantR\x04cpus\x12.\n" +
 	"\x06memory\x18\x02 \x03(\v2\x16.muster.v1.MemoryGrantR\x06memory\x12'\n" +
-	"\x04gpus\x18\x03 \x03(\v2\x13.muster.v1.GPUGrantR\x04gpus\"0\n" +
+	"\x04gpus\x18\x03 \x03(\v2\x13.muster.v1.GPUGrantR\x04gpus\x126\n" +
+	"\thugepages\x18\x04 \x03(\v2\x18.muster.v1.HugepageGrantR\thugepages\x12%\n" +
+	"\x03mig\x18\x05 \x03(\v2\x13.muster.v1.MIGGrantR\x03mig\"0\n" +
 	"\bCPUGrant\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x14\n" +
 	"\x05milli\x18\x02 \x01(\x03R\x05milli\"7\n" +
@@ -1111,7 +1329,16 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\bGPUGrant\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n" +
-	"\x05milli\x18\x03 \x01(\x03R\x05milli\"x\n" +
+	"\x05milli\x18\x03 \x01(\x03R\x05milli\"M\n" +
+	"\rHugepageGrant\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\x05R\x04node\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"f\n" +
+	"\bMIGGrant\x12\x10\n" +
+	"\x03gpu\x18\x01 \x01(\x05R\x03gpu\x12\x1a\n" +
+	"\binstance\x18\x02 \x01(\x05R\binstance\x12\x12\n" +
+	"\x04uuid\x18\x03 \x01(\tR\x04uuid\x12\x18\n" +
+	"\aprofile\x18\x04 \x01(\tR\aprofile\"x\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x1a\n" +
 	"\bresource\x18\x02 \x01(\tR\bresource\x12\x12\n" +
@@ -1141,7 +1368,7 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\thugepages\x18\x05 \x03(\v2\".muster.v1.NUMANode.HugepagesEntryR\thugepages\x1a<\n" +
 	"\x0eHugepagesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb5\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc9\x01\n" +
 	"\x03CPU\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x16\n" +
 	"\x06socket\x18\x02 \x01(\x05R\x06socket\x12\x12\n" +
@@ -1150,11 +1377,13 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\x04numa\x18\x05 \x01(\x05R\x04numa\x12\x16\n" +
 	"\x06online\x18\x06 \x01(\bR\x06online\x12\x1a\n" +
 	"\bisolated\x18\a \x01(\bR\bisolated\x12\x1a\n" +
-	"\bsiblings\x18\b \x01(\tR\bsiblings\"f\n" +
+	"\bsiblings\x18\b \x01(\tR\bsiblings\x12\x12\n" +
+	"\x04kind\x18\t \x01(\rR\x04kind\"\x88\x01\n" +
 	"\tInventory\x12\x16\n" +
 	"\x06driver\x18\x01 \x01(\tR\x06driver\x12+\n" +
 	"\adevices\x18\x02 \x03(\v2\x11.muster.v1.DeviceR\adevices\x12\x14\n" +
-	"\x05links\x18\x03 \x01(\fR\x05links\"\xfb\x01\n" +
+	"\x05links\x18\x03 \x01(\fR\x05links\x12 \n" +
+	"\vconnections\x18\x04 \x01(\fR\vconnections\"\xfb\x01\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x16\n" +
@@ -1183,7 +1412,7 @@ func file_muster_v1_resource_proto_rawDescGZIP() []byte {
 	return file_muster_v1_resource_proto_rawDescData
 }
 
-var file_muster_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_muster_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_muster_v1_resource_proto_goTypes = []any{
 	(*Incarnation)(nil),      // 0: muster.v1.Incarnation
 	(*Request)(nil),          // 1: muster.v1.Request
@@ -1192,35 +1421,39 @@ var file_muster_v1_resource_proto_goTypes = []any{
 	(*CPUGrant)(nil),         // 4: muster.v1.CPUGrant
 	(*MemoryGrant)(nil),      // 5: muster.v1.MemoryGrant
 	(*GPUGrant)(nil),         // 6: muster.v1.GPUGrant
-	(*Reason)(nil),           // 7: muster.v1.Reason
-	(*Host)(nil),             // 8: muster.v1.Host
-	(*Topology)(nil),         // 9: muster.v1.Topology
-	(*NUMANode)(nil),         // 10: muster.v1.NUMANode
-	(*CPU)(nil),              // 11: muster.v1.CPU
-	(*Inventory)(nil),        // 12: muster.v1.Inventory
-	(*Device)(nil),           // 13: muster.v1.Device
-	(*MIGInstance)(nil),      // 14: muster.v1.MIGInstance
-	nil,                      // 15: muster.v1.Host.LabelsEntry
-	nil,                      // 16: muster.v1.NUMANode.HugepagesEntry
+	(*HugepageGrant)(nil),    // 7: muster.v1.HugepageGrant
+	(*MIGGrant)(nil),         // 8: muster.v1.MIGGrant
+	(*Reason)(nil),           // 9: muster.v1.Reason
+	(*Host)(nil),             // 10: muster.v1.Host
+	(*Topology)(nil),         // 11: muster.v1.Topology
+	(*NUMANode)(nil),         // 12: muster.v1.NUMANode
+	(*CPU)(nil),              // 13: muster.v1.CPU
+	(*Inventory)(nil),        // 14: muster.v1.Inventory
+	(*Device)(nil),           // 15: muster.v1.Device
+	(*MIGInstance)(nil),      // 16: muster.v1.MIGInstance
+	nil,                      // 17: muster.v1.Host.LabelsEntry
+	nil,                      // 18: muster.v1.NUMANode.HugepagesEntry
 }
 var file_muster_v1_resource_proto_depIdxs = []int32{
 	3,  // 0: muster.v1.MemberAssignment.assignment:type_name -> muster.v1.Assignment
 	4,  // 1: muster.v1.Assignment.cpus:type_name -> muster.v1.CPUGrant
 	5,  // 2: muster.v1.Assignment.memory:type_name -> muster.v1.MemoryGrant
 	6,  // 3: muster.v1.Assignment.gpus:type_name -> muster.v1.GPUGrant
-	9,  // 4: muster.v1.Host.topology:type_name -> muster.v1.Topology
-	12, // 5: muster.v1.Host.inventory:type_name -> muster.v1.Inventory
-	15, // 6: muster.v1.Host.labels:type_name -> muster.v1.Host.LabelsEntry
-	10, // 7: muster.v1.Topology.nodes:type_name -> muster.v1.NUMANode
-	11, // 8: muster.v1.Topology.cpus:type_name -> muster.v1.CPU
-	16, // 9: muster.v1.NUMANode.hugepages:type_name -> muster.v1.NUMANode.HugepagesEntry
-	13, // 10: muster.v1.Inventory.devices:type_name -> muster.v1.Device
-	14, // 11: muster.v1.Device.mig_instances:type_name -> muster.v1.MIGInstance
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	7,  // 4: muster.v1.Assignment.hugepages:type_name -> muster.v1.HugepageGrant
+	8,  // 5: muster.v1.Assignment.mig:type_name -> muster.v1.MIGGrant
+	11, // 6: muster.v1.Host.topology:type_name -> muster.v1.Topology
+	14, // 7: muster.v1.Host.inventory:type_name -> muster.v1.Inventory
+	17, // 8: muster.v1.Host.labels:type_name -> muster.v1.Host.LabelsEntry
+	12, // 9: muster.v1.Topology.nodes:type_name -> muster.v1.NUMANode
+	13, // 10: muster.v1.Topology.cpus:type_name -> muster.v1.CPU
+	18, // 11: muster.v1.NUMANode.hugepages:type_name -> muster.v1.NUMANode.HugepagesEntry
+	15, // 12: muster.v1.Inventory.devices:type_name -> muster.v1.Device
+	16, // 13: muster.v1.Device.mig_instances:type_name -> muster.v1.MIGInstance
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_resource_proto_init() }
@@ -1234,7 +1467,7 @@ func file_muster_v1_resource_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_resource_proto_rawDesc), len(file_muster_v1_resource_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -846,13 +846,14 @@ func (x *ResourceSnapshot) GetAllocations() []*AllocationSnapshot {
 }
 
 type NUMASnapshot struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	Id                int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	FreeCpuMillicores int64                  `protobuf:"varint,2,opt,name=free_cpu_millicores,json=freeCpuMillicores,proto3" json:"free_cpu_millicores,omitempty"`
-	FreeMemoryBytes   int64                  `protobuf:"varint,3,opt,name=free_memory_bytes,json=freeMemoryBytes,proto3" json:"free_memory_bytes,omitempty"`
-	FreeWholeCores    int32                  `protobuf:"varint,4,opt,name=free_whole_cores,json=freeWholeCores,proto3" json:"free_whole_cores,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Id                 int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	FreeCpuMillicores  int64                  `protobuf:"varint,2,opt,name=free_cpu_millicores,json=freeCpuMillicores,proto3" json:"free_cpu_millicores,omitempty"`
+	FreeMemoryBytes    int64                  `protobuf:"varint,3,opt,name=free_memory_bytes,json=freeMemoryBytes,proto3" json:"free_memory_bytes,omitempty"`
+	FreeWholeCores     int32                  `protobuf:"varint,4,opt,name=free_whole_cores,json=freeWholeCores,proto3" json:"free_whole_cores,omitempty"`
+	FreeHugepagesBytes map[string]int64       `protobuf:"bytes,5,rep,name=free_hugepages_bytes,json=freeHugepagesBytes,proto3" json:"free_hugepages_bytes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by resource name, as "hugepages-2Mi"
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *NUMASnapshot) Reset() {
@@ -913,6 +914,13 @@ func (x *NUMASnapshot) GetFreeWholeCores() int32 {
 	return 0
 }
 
+func (x *NUMASnapshot) GetFreeHugepagesBytes() map[string]int64 {
+	if x != nil {
+		return x.FreeHugepagesBytes
+	}
+	return nil
+}
+
 type DeviceSnapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         int32                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -920,6 +928,8 @@ type DeviceSnapshot struct {
 	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	FreeMilli     int64                  `protobuf:"varint,4,opt,name=free_milli,json=freeMilli,proto3" json:"free_milli,omitempty"`
 	Health        string                 `protobuf:"bytes,5,opt,name=health,proto3" json:"health,omitempty"`
+	HealthReason  string                 `protobuf:"bytes,6,opt,name=health_reason,json=healthReason,proto3" json:"health_reason,omitempty"` // why it is not ok
+	MigInstances  []*MIGSnapshot         `protobuf:"bytes,7,rep,name=mig_instances,json=migInstances,proto3" json:"mig_instances,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -989,22 +999,106 @@ func (x *DeviceSnapshot) GetHealth() string {
 	return ""
 }
 
-type AllocationSnapshot struct {
+func (x *DeviceSnapshot) GetHealthReason() string {
+	if x != nil {
+		return x.HealthReason
+	}
+	return ""
+}
+
+func (x *DeviceSnapshot) GetMigInstances() []*MIGSnapshot {
+	if x != nil {
+		return x.MigInstances
+	}
+	return nil
+}
+
+type MIGSnapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Transaction   string                 `protobuf:"bytes,1,opt,name=transaction,proto3" json:"transaction,omitempty"`
-	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
-	Member        int32                  `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
-	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	Cpus          string                 `protobuf:"bytes,5,opt,name=cpus,proto3" json:"cpus,omitempty"`
-	GpuUuids      []string               `protobuf:"bytes,6,rep,name=gpu_uuids,json=gpuUuids,proto3" json:"gpu_uuids,omitempty"`
-	MemoryBytes   int64                  `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Profile       string                 `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	MemoryBytes   int64                  `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Free          bool                   `protobuf:"varint,4,opt,name=free,proto3" json:"free,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *MIGSnapshot) Reset() {
+	*x = MIGSnapshot{}
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MIGSnapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MIGSnapshot) ProtoMessage() {}
+
+func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MIGSnapshot.ProtoReflect.Descriptor instead.
+func (*MIGSnapshot) Descriptor() ([]byte, []int) {
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *MIGSnapshot) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *MIGSnapshot) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *MIGSnapshot) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *MIGSnapshot) GetFree() bool {
+	if x != nil {
+		return x.Free
+	}
+	return false
+}
+
+type AllocationSnapshot struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Transaction    string                 `protobuf:"bytes,1,opt,name=transaction,proto3" json:"transaction,omitempty"`
+	Unit           string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	Member         int32                  `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
+	State          string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Cpus           string                 `protobuf:"bytes,5,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	GpuUuids       []string               `protobuf:"bytes,6,rep,name=gpu_uuids,json=gpuUuids,proto3" json:"gpu_uuids,omitempty"`
+	MemoryBytes    int64                  `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`                                                                                    // in ordinary pages
+	HugepagesBytes map[string]int64       `protobuf:"bytes,8,rep,name=hugepages_bytes,json=hugepagesBytes,proto3" json:"hugepages_bytes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by resource name, as "hugepages-2Mi"
+	MigUuids       []string               `protobuf:"bytes,9,rep,name=mig_uuids,json=migUuids,proto3" json:"mig_uuids,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
 func (x *AllocationSnapshot) Reset() {
 	*x = AllocationSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1110,7 @@ func (x *AllocationSnapshot) String() string {
 func (*AllocationSnapshot) ProtoMessage() {}
 
 func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1123,7 @@ func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSnapshot.ProtoReflect.Descriptor instead.
 func (*AllocationSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AllocationSnapshot) GetTransaction() string {
@@ -1079,6 +1173,20 @@ func (x *AllocationSnapshot) GetMemoryBytes() int64 {
 		return x.MemoryBytes
 	}
 	return 0
+}
+
+func (x *AllocationSnapshot) GetHugepagesBytes() map[string]int64 {
+	if x != nil {
+		return x.HugepagesBytes
+	}
+	return nil
+}
+
+func (x *AllocationSnapshot) GetMigUuids() []string {
+	if x != nil {
+		return x.MigUuids
+	}
+	return nil
 }
 
 var File_scheduler_v1_node_agent_proto protoreflect.FileDescriptor
@@ -1166,19 +1274,30 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
 	"\x0eAvailableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa4\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd1\x02\n" +
 	"\fNUMASnapshot\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12.\n" +
 	"\x13free_cpu_millicores\x18\x02 \x01(\x03R\x11freeCpuMillicores\x12*\n" +
 	"\x11free_memory_bytes\x18\x03 \x01(\x03R\x0ffreeMemoryBytes\x12(\n" +
-	"\x10free_whole_cores\x18\x04 \x01(\x05R\x0efreeWholeCores\"\x87\x01\n" +
+	"\x10free_whole_cores\x18\x04 \x01(\x05R\x0efreeWholeCores\x12d\n" +
+	"\x14free_hugepages_bytes\x18\x05 \x03(\v22.scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntryR\x12freeHugepagesBytes\x1aE\n" +
+	"\x17FreeHugepagesBytesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xec\x01\n" +
 	"\x0eDeviceSnapshot\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x12\x1d\n" +
 	"\n" +
 	"free_milli\x18\x04 \x01(\x03R\tfreeMilli\x12\x16\n" +
-	"\x06health\x18\x05 \x01(\tR\x06health\"\xcc\x01\n" +
+	"\x06health\x18\x05 \x01(\tR\x06health\x12#\n" +
+	"\rhealth_reason\x18\x06 \x01(\tR\fhealthReason\x12>\n" +
+	"\rmig_instances\x18\a \x03(\v2\x19.scheduler.v1.MIGSnapshotR\fmigInstances\"r\n" +
+	"\vMIGSnapshot\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x18\n" +
+	"\aprofile\x18\x02 \x01(\tR\aprofile\x12!\n" +
+	"\fmemory_bytes\x18\x03 \x01(\x03R\vmemoryBytes\x12\x12\n" +
+	"\x04free\x18\x04 \x01(\bR\x04free\"\x8b\x03\n" +
 	"\x12AllocationSnapshot\x12 \n" +
 	"\vtransaction\x18\x01 \x01(\tR\vtransaction\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x16\n" +
@@ -1186,7 +1305,12 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x12\n" +
 	"\x04cpus\x18\x05 \x01(\tR\x04cpus\x12\x1b\n" +
 	"\tgpu_uuids\x18\x06 \x03(\tR\bgpuUuids\x12!\n" +
-	"\fmemory_bytes\x18\a \x01(\x03R\vmemoryBytes2\xc8\x02\n" +
+	"\fmemory_bytes\x18\a \x01(\x03R\vmemoryBytes\x12]\n" +
+	"\x0fhugepages_bytes\x18\b \x03(\v24.scheduler.v1.AllocationSnapshot.HugepagesBytesEntryR\x0ehugepagesBytes\x12\x1b\n" +
+	"\tmig_uuids\x18\t \x03(\tR\bmigUuids\x1aA\n" +
+	"\x13HugepagesBytesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xc8\x02\n" +
 	"\tNodeAgent\x12P\n" +
 	"\tHeartbeat\x12\x1e.scheduler.v1.HeartbeatRequest\x1a\x1f.scheduler.v1.HeartbeatResponse(\x010\x01\x12G\n" +
 	"\x0eBindAllocation\x12\x19.scheduler.v1.BindRequest\x1a\x1a.scheduler.v1.BindResponse\x12J\n" +
@@ -1205,7 +1329,7 @@ func file_scheduler_v1_node_agent_proto_rawDescGZIP() []byte {
 	return file_scheduler_v1_node_agent_proto_rawDescData
 }
 
-var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_scheduler_v1_node_agent_proto_goTypes = []any{
 	(*HeartbeatRequest)(nil),     // 0: scheduler.v1.HeartbeatRequest
 	(*HeartbeatResponse)(nil),    // 1: scheduler.v1.HeartbeatResponse
@@ -1222,13 +1346,16 @@ var file_scheduler_v1_node_agent_proto_goTypes = []any{
 	(*ResourceSnapshot)(nil),     // 12: scheduler.v1.ResourceSnapshot
 	(*NUMASnapshot)(nil),         // 13: scheduler.v1.NUMASnapshot
 	(*DeviceSnapshot)(nil),       // 14: scheduler.v1.DeviceSnapshot
-	(*AllocationSnapshot)(nil),   // 15: scheduler.v1.AllocationSnapshot
-	nil,                          // 16: scheduler.v1.BindRequest.AnnotationsEntry
-	nil,                          // 17: scheduler.v1.ResourceRequirements.RequestsEntry
-	nil,                          // 18: scheduler.v1.ResourceRequirements.LimitsEntry
-	nil,                          // 19: scheduler.v1.ResourceSnapshot.CapacityEntry
-	nil,                          // 20: scheduler.v1.ResourceSnapshot.AllocatableEntry
-	nil,                          // 21: scheduler.v1.ResourceSnapshot.AvailableEntry
+	(*MIGSnapshot)(nil),          // 15: scheduler.v1.MIGSnapshot
+	(*AllocationSnapshot)(nil),   // 16: scheduler.v1.AllocationSnapshot
+	nil,                          // 17: scheduler.v1.BindRequest.AnnotationsEntry
+	nil,                          // 18: scheduler.v1.ResourceRequirements.RequestsEntry
+	nil,                          // 19: scheduler.v1.ResourceRequirements.LimitsEntry
+	nil,                          // 20: scheduler.v1.ResourceSnapshot.CapacityEntry
+	nil,                          // 21: scheduler.v1.ResourceSnapshot.AllocatableEntry
+	nil,                          // 22: scheduler.v1.ResourceSnapshot.AvailableEntry
+	nil,                          // 23: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	nil,                          // 24: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
 }
 var file_scheduler_v1_node_agent_proto_depIdxs = []int32{
 	2,  // 0: scheduler.v1.HeartbeatRequest.current_usage:type_name -> scheduler.v1.ResourceUsage
@@ -1236,28 +1363,31 @@ var file_scheduler_v1_node_agent_proto_depIdxs = []int32{
 	4,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
 	5,  // 3: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
 	7,  // 4: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
-	16, // 5: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
-	17, // 6: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
-	18, // 7: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
-	19, // 8: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
-	20, // 9: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
-	21, // 10: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
+	17, // 5: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
+	18, // 6: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
+	19, // 7: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
+	20, // 8: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
+	21, // 9: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
+	22, // 10: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
 	13, // 11: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
 	14, // 12: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
-	15, // 13: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
-	0,  // 14: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
-	6,  // 15: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
-	9,  // 16: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
-	11, // 17: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
-	1,  // 18: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
-	8,  // 19: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
-	10, // 20: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
-	12, // 21: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	16, // 13: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
+	23, // 14: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	15, // 15: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
+	24, // 16: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	0,  // 17: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
+	6,  // 18: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
+	9,  // 19: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
+	11, // 20: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
+	1,  // 21: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
+	8,  // 22: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
+	10, // 23: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
+	12, // 24: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
+	21, // [21:25] is the sub-list for method output_type
+	17, // [17:21] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_scheduler_v1_node_agent_proto_init() }
@@ -1271,7 +1401,7 @@ func file_scheduler_v1_node_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scheduler_v1_node_agent_proto_rawDesc), len(file_scheduler_v1_node_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/wire"
+)
+
+// hardware is what a host has at one time. It is immutable.
+type hardware struct {
+	host *fit.Host
+	wire wire.Host // the same as coordinators are told
+}
+
+func (a *Agent) hardwareOf(host *fit.Host) *hardware {
+	return &hardware{host: host, wire: wire.Host{
+		Hostname: a.deps.Discovered.Host.Hostname, Topology: host.Topology(), Inventory: host.Inventory(),
+		ReservedCPUs: a.config.ReservedCPUs, ReservedMemory: a.config.ReservedMemory, Labels: a.config.Labels,
+	}}
+}
+
+// rehost takes over another inventory. Every grant stays; the leader's session
+// ends, so that the next one begins with the new truth, and the node registers
+// again under the same incarnation: promises made stay good.
+func (a *Agent) rehost(ctx context.Context, inventory *devices.Inventory) error {
+	now := a.Host()
+	host, err := fit.NewHostLike(now, now.Topology(), inventory, now.Reserved())
+	if err != nil {
+		return fmt.Errorf("devices changed: %w", err)
+	}
+	next := a.hardwareOf(host)
+	var refused error
+	asked := a.owner.ask(ctx, func(o *owner) {
+		if refused = o.ledger.Rehost(host); refused != nil {
+			return
+		}
+		a.hardware.Store(next)
+		if o.session != nil {
+			o.session.End(rpc.ErrHostChanged)
+			o.session = nil
+		}
+		wake(a.dirty)
+	})
+	if err := errors.Join(asked, refused); err != nil {
+		return fmt.Errorf("devices changed: %w", err)
+	}
+	wake(a.register)
+	return nil
+}

@@ -1,0 +1,160 @@
+package ledger_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+// rehost changes the host under load: there, back, and there.
+func (w *world) rehost() {
+	to := w.rng.IntN(len(w.hosts))
+	before := w.ledger.Snapshot()
+	w.move(w.ledger, to)
+	w.move(w.ledger, w.host)
+	w.same("there and back", before, w.ledger.Snapshot())
+	w.move(w.ledger, to)
+	w.move(w.replica, to)
+	w.host, w.full = to, capacity(w.hosts[to])
+	w.verifyAll("rehost")
+	w.seen["rehosts"]++
+	for x := range w.owners.of {
+		if w.full[x] == 0 {
+			w.seen["rehosts with something lost"]++
+			break
+		}
+	}
+	if w.rng.IntN(8) == 0 {
+		w.replayed()
+	}
+}
+
+func (w *world) move(l *ledger.Ledger, to int) {
+	if err := l.Rehost(w.hosts[to]); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// replayed replays the journal on the present host: the end is the live
+// ledger, and every prefix is a state that the live ledger passed through,
+// whatever hosts it was on between.
+func (w *world) replayed() *ledger.Ledger {
+	w.seen["replays"]++
+	fresh := ledger.New(w.hosts[w.host])
+	for i, payload := range w.journal {
+		if err := fresh.Replay([][]byte{payload}); err != nil {
+			w.t.Fatal(err)
+		}
+		p := w.passed[i]
+		if p.host != w.host {
+			continue
+		}
+		if fresh.Hash() != p.hash || fresh.Len() != p.len {
+			w.t.Fatalf("after %d of %d records: %d grants with hash %x, the live ledger had %d with %x", i+1, len(w.journal), fresh.Len(), fresh.Hash(), p.len, p.hash)
+		}
+		if p.view != nil {
+			w.same(i, p.view, fresh.Snapshot())
+		}
+	}
+	w.same("the whole journal", w.ledger.Snapshot(), fresh.Snapshot())
+	return fresh
+}
+
+// restart replays the journal into a new ledger, sometimes a compacted one,
+// under the same or another incarnation, and registers where it must.
+func (w *world) restart(reboot bool) {
+	if w.rng.IntN(2) == 0 || len(w.journal) > 2000 {
+		w.journal, w.passed = nil, nil
+		w.remember(ledger.AppendEvents(nil, w.ledger.SnapshotEvents()))
+	}
+	w.ledger, w.replica = w.replayed(), w.replayed()
+	if reboot {
+		w.boots++
+		w.now = boot(0)
+	}
+	w.run(ledger.Start{Incarnation: incarnation("j", fmt.Sprint(w.boots))})
+	if reply := w.run(gpus("early", w.epoch, 1)); reboot != reply.Refused() && !w.cordonedOrFull(reply) {
+		w.t.Fatalf("reserve after reboot %v: %+v", reboot, reply)
+	} else if g, _ := w.ledger.Lookup("early"); !reply.Refused() && w.state["early"] == ledger.None {
+		w.granted(g)
+	}
+	if reboot {
+		w.register()
+	}
+	w.verify("restart")
+}
+
+// cordonedOrFull reports a refusal for an ordinary reason, or a repetition.
+func (w *world) cordonedOrFull(r ledger.Reply) bool {
+	return r.Refused() && r.Reasons[0].Code != resource.ReasonUnregistered
+}
+
+// register meets the store after a reboot: what was held or ends is listed,
+// reservations only where they were committed in time.
+func (w *world) register() {
+	var records []ledger.Record
+	after := map[resource.TxID]ledger.State{}
+	for tx, s := range w.state {
+		g, _ := w.ledger.Lookup(tx)
+		r := ledger.Record{Tx: tx, Unit: g.Unit, Epoch: g.Epoch, State: ledger.RecordCommitted, Members: g.Members, Revision: 20, Incarnation: g.Incarnation}
+		switch s {
+		case ledger.Waiting:
+			after[tx] = ledger.None
+			continue
+		case ledger.Reserved:
+			after[tx] = ledger.None
+			if w.rng.IntN(2) == 0 {
+				continue
+			}
+			after[tx] = ledger.Held
+		case ledger.Held:
+			after[tx] = ledger.Held
+			if w.rng.IntN(3) == 0 {
+				r.State, after[tx] = ledger.RecordReleasing, ledger.Tombstone
+			}
+		case ledger.Evicting:
+			r.State, after[tx] = ledger.RecordEvicting, ledger.Tombstone
+		case ledger.Stopping:
+			r.State, after[tx] = ledger.RecordReleasing, ledger.Tombstone
+		case ledger.Tombstone:
+			after[tx] = ledger.Tombstone
+			continue
+		}
+		records = append(records, r)
+	}
+	slices.SortFunc(records, func(a, b ledger.Record) int { return w.rng.IntN(3) - 1 })
+	reply := w.run(ledger.Registered{Revision: 30, Records: records})
+	if len(reply.Alarms) > 0 {
+		w.t.Fatalf("registration: %v", reply.Alarms)
+	}
+	// What waited is dropped before its victims end, so it is not woken.
+	for tx := range w.owners.waits {
+		w.enter(tx, after[tx])
+	}
+	for tx, s := range after {
+		w.enter(tx, s)
+	}
+	w.adoptFromNothing(records)
+}
+
+// adoptFromNothing verifies the wiped-disk path: a ledger without a journal
+// adopts what the store lists.
+func (w *world) adoptFromNothing(records []ledger.Record) {
+	l := ledger.New(w.hosts[w.host])
+	do(w.t, l, w.now, ledger.Start{Incarnation: incarnation("wiped", fmt.Sprint(w.boots))})
+	reply := do(w.t, l, w.now, ledger.Registered{Revision: 31, Records: records})
+	if len(reply.Alarms) > 0 {
+		w.t.Fatalf("adoption: %v", reply.Alarms)
+	}
+	for _, r := range records {
+		want := ledger.Held
+		if r.State != ledger.RecordCommitted {
+			want = ledger.Tombstone // its incarnation is of an earlier boot
+		}
+		if g, _ := l.Lookup(r.Tx); g.State != want {
+			w.t.Fatalf("record %s %s was adopted as %s", r.State, r.Tx, g.State)
+		}
+	}
+}

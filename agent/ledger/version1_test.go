@@ -1,0 +1,106 @@
+package ledger_test
+
+import (
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// TestJournalsOfVersion1Replay reads what the first version of the codec wrote:
+// the journals of some stories of testdata/transcript. The bytes are as they
+// were recorded and are never rewritten.
+func TestJournalsOfVersion1Replay(t *testing.T) {
+	datadriven.Walk(t, "testdata/version1", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s := &story{t: t, host: machine(t, 8, 4)}
+			s.ledger = ledger.New(s.host)
+			for line := range strings.Lines(d.Input) {
+				payload, err := hex.DecodeString(strings.TrimSpace(line))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.ledger.Replay([][]byte{payload}); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.ledger.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rewritten := ledger.New(s.host)
+			if err := rewritten.Replay([][]byte{ledger.AppendEvents(nil, s.ledger.SnapshotEvents())}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(s.ledger.Snapshot(), rewritten.Snapshot(), cmp.Comparer(sameFree), cmp.Comparer(sameHost)); diff != "" {
+				t.Errorf("rewritten in this version: %s", diff)
+			}
+			return s.grants()
+		})
+	})
+}
+
+func TestEveryEventOfVersion1ReadsAsItWasWritten(t *testing.T) {
+	recorded, err := os.ReadFile("testdata/version1-events.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := version1Samples()
+	for i, line := range strings.Fields(string(recorded)) {
+		b, err := hex.DecodeString(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ledger.ParseEvent(b)
+		if err != nil {
+			t.Fatalf("%T: %v", want[i], err)
+		}
+		if diff := cmp.Diff(want[i], got); diff != "" {
+			t.Errorf("%T: %s", want[i], diff)
+		}
+	}
+}
+
+// version1Samples has what version 1 could say: every kind of event once, and
+// grants of every shape.
+func version1Samples() []ledger.Event {
+	member := ledger.Member{
+		Index:   3,
+		Request: resource.Request{CPU: 1500, Memory: 1 << 33, GPUs: 2, GPUModel: "A100", GPUMemory: 1 << 30, NUMA: resource.NUMARestricted, Link: resource.LinkNVLink},
+		Assignment: resource.Assignment{
+			CPUs:   []resource.CPUGrant{{ID: 0, Milli: 500}, {ID: 130, Milli: 1000}},
+			Memory: []resource.MemoryGrant{{Node: 0, Bytes: 1}, {Node: 7, Bytes: 1 << 40}},
+			GPUs:   []resource.GPUGrant{{Index: 2, UUID: "GPU-a", Milli: 1000}, {Index: 5, UUID: "GPU-b", Milli: 1}},
+		},
+	}
+	return []ledger.Event{
+		ledger.Started{Incarnation: incarnation("j", "b"), At: boot(1)},
+		ledger.Started{},
+		ledger.Enrolled{Revision: 77},
+		ledger.EpochRaised{Epoch: 1 << 40},
+		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Tombstone}},
+		ledger.Granted{Grant: ledger.Grant{
+			Tx: "t", Unit: "u", Epoch: 4, Origin: ledger.OriginOrphan, State: ledger.Waiting, Members: []ledger.Member{{}, member},
+			Incarnation: incarnation("other", "boot"), Since: boot(1), Deadline: boot(2.5), TTL: time.Minute, Victims: []resource.TxID{"v1", "v2"},
+		}},
+		ledger.Granted{Grant: ledger.Grant{
+			Tx: "t", State: ledger.Reserved, Members: []ledger.Member{member}, Revision: 9, Grace: time.Second, WasWaiting: true, By: "p", Reason: "why not",
+		}},
+		ledger.Committed{Tx: "t", Revision: -1},
+		ledger.Renewed{Tx: "t", Epoch: 5, Deadline: boot(3)},
+		ledger.Promoted{Tx: "t", Deadline: boot(4)},
+		ledger.Noticed{Tx: "t", By: "p", Since: boot(5), Deadline: boot(6), Grace: time.Second},
+		ledger.StopBegun{Tx: "t", Since: boot(5), Deadline: boot(6), Grace: time.Second, Reason: "done"},
+		ledger.Buried{Tx: "t"},
+		ledger.Dropped{Tx: "t"},
+		ledger.CordonSet{Cordoned: true},
+		ledger.HealthChanged{UUID: "GPU-a", Health: devices.Probation},
+	}
+}

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/devices/health"
+)
+
+// warden keeps the devices' health, and which devices there are, in step with
+// what the driver tells. What follows from an event devices/health decides;
+// what is known the ledger keeps.
+type warden struct {
+	agent  *Agent
+	policy health.Policy
+	states map[string]health.State // by UUID
+}
+
+func newWarden(a *Agent) *warden {
+	return &warden{agent: a, policy: health.DefaultPolicy(), states: map[string]health.State{}}
+}
+
+// run looks after the devices until ctx ends.
+func (w *warden) run(ctx context.Context) {
+	if w.agent.deps.Watch == nil {
+		return
+	}
+	v, err := w.agent.view(ctx, nil)
+	if err != nil {
+		return // only when the agent ends
+	}
+	for _, g := range v.GPUs { // as the journal remembers them
+		w.states[g.UUID] = health.Restored(g.Health, g.Reason, time.Now())
+	}
+	changes := make(chan devices.Change)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		err := w.agent.deps.Watch(ctx, v.Host.Inventory(), func(c devices.Change) {
+			select {
+			case changes <- c:
+			case <-ctx.Done():
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			w.agent.log.Error("devices are not watched any more", "error", err)
+		}
+	}()
+	defer func() { <-watched }()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case c := <-changes:
+			w.take(ctx, c)
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		w.publish(ctx)
+		if at, ok := w.next(); ok {
+			timer.Reset(time.Until(at))
+		}
+	}
+}
+
+// take notes what the watch has told.
+func (w *warden) take(ctx context.Context, c devices.Change) {
+	log := w.agent.log
+	for _, warning := range c.Warnings {
+		log.Warn("host is odd", "warning", warning)
+	}
+	if c.Inventory != nil {
+		if err := w.agent.rehost(ctx, c.Inventory); err != nil {
+			log.Error("devices changed and cannot be taken over; the old ones stay", "error", err)
+		} else {
+			log.Warn("devices changed", "gpus", len(c.Inventory.Devices))
+		}
+	}
+	for _, e := range c.Events {
+		w.agent.metrics.events.WithLabelValues(e.Kind.String()).Inc()
+		log.Warn("device event", "event", e.String())
+		for _, d := range w.agent.Host().Inventory().Devices {
+			if e.UUID == "" || e.UUID == d.UUID {
+				w.states[d.UUID] = w.policy.Observe(w.of(d), time.Now(), e)
+			}
+		}
+	}
+}
+
+// of is the state of a device; one not seen before is as the inventory says.
+func (w *warden) of(d devices.Device) health.State {
+	s, known := w.states[d.UUID]
+	if !known {
+		s = health.Restored(d.Health, "", time.Now())
+	}
+	return s
+}
+
+// publish lets time pass for every device and tells the ledger what has
+// changed.
+func (w *warden) publish(ctx context.Context) {
+	v, err := w.agent.view(ctx, nil)
+	if err != nil {
+		return
+	}
+	for _, d := range v.Host.Inventory().Devices {
+		s := w.policy.Tick(w.of(d), time.Now())
+		w.states[d.UUID] = s
+		known := v.GPUs[d.Index]
+		if s.Health == known.Health && s.Reason == known.Reason {
+			continue
+		}
+		if _, err := w.agent.owner.do(ctx, ledger.SetHealth{Device: d.Index, Health: s.Health, Reason: s.Reason}); err != nil {
+			return
+		}
+		w.agent.log.Warn("device health changed", "gpu", d.Index, "uuid", d.UUID, "from", known.Health.String(), "to", s.Health.String(), "reason", s.Reason)
+	}
+}
+
+// next is when the earliest device changes by itself.
+func (w *warden) next() (at time.Time, ok bool) {
+	for _, d := range w.agent.Host().Inventory().Devices {
+		due, waits := w.policy.Next(w.states[d.UUID])
+		if waits && (!ok || due.Before(at)) {
+			at, ok = due, true
+		}
+	}
+	return at, ok
+}

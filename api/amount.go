@@ -1,0 +1,112 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/musterd/muster/resource"
+)
+
+// CheckResource reports whether Muster allocates a resource: cpu,
+// muster.io/cores, memory, nvidia.com/gpu, or one of the families
+// hugepages-<size> and nvidia.com/mig-<profile>. A name has one spelling, so
+// that requests, limits and quotas of it meet.
+func CheckResource(name resource.Name) error {
+	switch name {
+	case resource.CPU, resource.Cores, resource.Memory, resource.GPU:
+		return nil
+	}
+	if _, ok, err := name.HugepageSize(); ok {
+		return err
+	}
+	profile, ok, err := name.MIGProfile()
+	switch {
+	case !ok:
+		return errors.New("unknown resource: this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>")
+	case err == nil && resource.MIG(profile) != name:
+		return fmt.Errorf("%q: want the spelling %q", clip(string(name)), resource.MIG(profile))
+	}
+	return err
+}
+
+// ParseAmount reads a quantity of a resource into its base unit: millicores,
+// cores, bytes, device-milli or instances. What is counted must be whole, and
+// huge pages whole pages; the error does not name the resource.
+func ParseAmount(name resource.Name, text string) (int64, error) {
+	if err := CheckResource(name); err != nil {
+		return 0, err
+	}
+	amount, err := resource.ParseAmount(name, text)
+	if err != nil {
+		return 0, errors.Unwrap(err)
+	}
+	if _, mig, _ := name.MIGProfile(); (mig || name == resource.Cores) && !whole(text) {
+		return 0, fmt.Errorf("%q is not a whole number", clip(text))
+	}
+	if size, huge, _ := name.HugepageSize(); huge && amount%int64(size) != 0 {
+		return 0, fmt.Errorf("%q is not a multiple of the page size %s", clip(text), resource.FormatBytes(size))
+	}
+	return amount, nil
+}
+
+// whole reports whether a quantity is a whole number: resource.ParseAmount
+// rounds up.
+func whole(text string) bool {
+	milli, err := resource.ParseQuantity(text, 1000)
+	return err == nil && milli%1000 == 0
+}
+
+// most is the greatest amount that one member may ask for.
+func most(name resource.Name) int64 {
+	switch name {
+	case resource.CPU:
+		return int64(resource.MaxCPU)
+	case resource.Cores:
+		return resource.MaxCores
+	case resource.GPU:
+		return resource.MaxGPUs * int64(resource.WholeDevice)
+	}
+	if _, mig, _ := name.MIGProfile(); mig {
+		return resource.MaxMIG
+	}
+	return int64(resource.MaxMemory) // also in huge pages
+}
+
+// exact reports whether a resource's limit must equal its request, as
+// Kubernetes asks of what cannot be overcommitted.
+func exact(name resource.Name) bool {
+	return name != resource.CPU && name != resource.Memory && name != resource.GPU
+}
+
+// amounts reads quantities into base units and holds each within what one
+// member may ask for.
+func amounts(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
+	v := make(resource.Vector, len(quantities)+1)
+	for _, name := range sortedKeys(quantities) {
+		text := quantities[name]
+		at := key(path, string(name))
+		amount, err := ParseAmount(name, text)
+		if err != nil {
+			return nil, invalid(at, "%v", err)
+		}
+		if most := most(name); amount > most {
+			return nil, invalid(at, "%q is more than %s, the most one member may ask for", clip(text), resource.FormatAmount(name, most))
+		}
+		if whole := int64(resource.WholeDevice); name == resource.GPU && amount > whole && amount%whole != 0 {
+			return nil, invalid(at, "%q is neither whole devices nor a share of one: want a whole number, or less than 1", clip(text))
+		}
+		v[name] = amount
+	}
+	return v, nil
+}
+
+// Amounts prints a vector the way people write quantities; zeros are left out.
+func Amounts(v resource.Vector) map[resource.Name]string {
+	out := make(map[resource.Name]string, len(v))
+	for _, name := range v.Names() {
+		if v[name] != 0 {
+			out[name] = resource.FormatAmount(name, v[name])
+		}
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package rest
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+)
+
+// Quotas are what bounds tenants. Objects are changed under optimistic
+// concurrency: an update carries the resourceVersion it was made from and is
+// refused with 409 where that is no longer the object's; "" means whatever it
+// is. Limits that are lowered below the usage end nothing.
+type Quotas interface {
+	CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error)
+	GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error)
+	// ListResourceQuotas lists a namespace's, or with "" all.
+	ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error)
+	UpdateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error)
+	DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error)
+
+	// PutQuotaTree creates a tree (create: refused with 409 where it exists) or
+	// replaces it; its consumers move to the new tree, none is evicted.
+	PutQuotaTree(ctx context.Context, t *api.QuotaTree, create bool) (*api.QuotaTree, error)
+	GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error)
+	ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error)
+	// DeleteQuotaTree is refused with 409 while units are charged to the tree or
+	// bindings name it.
+	DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error)
+
+	PutQuotaForest(ctx context.Context, f *api.QuotaForest, create bool) (*api.QuotaForest, error)
+	GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error)
+	ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error)
+	DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error)
+
+	PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, create bool) (*api.QuotaBinding, error)
+	GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error)
+	ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error)
+	DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error)
+
+	// ExplainQuota tells where an allocation or job stands on its trees.
+	ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error)
+	// TryQuota answers what admission would say of a consumer document
+	// (spec/quota-manager.txt, kind Consumer) now, without effect.
+	TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial, error)
+}

@@ -1,0 +1,20 @@
+module github.com/musterd/muster/test/bench
+
+go 1.26.0
+
+require (
+	github.com/NVIDIA/go-gpuallocator v0.6.0
+	github.com/musterd/muster v0.0.0
+)
+
+require (
+	github.com/NVIDIA/go-nvlib v0.7.3 // indirect
+	github.com/NVIDIA/go-nvml v0.13.4-0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+)
+
+replace github.com/musterd/muster => ../..
+
+// What go-gpuallocator was released with; a newer one lacks what it uses. Muster's own
+// version is in its go.mod: nothing compared here asks a driver.
+replace github.com/NVIDIA/go-nvml => github.com/NVIDIA/go-nvml v0.12.9-0

@@ -1,0 +1,137 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/sdk"
+)
+
+// smallDisk mounts a file system of its own over a folder until the test ends.
+func smallDisk(t *testing.T, dir, size string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := syscall.Mount("muster-test", dir, "tmpfs", 0, "size="+size+",mode=0755")
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("not permitted here: mounting a small tmpfs needs CAP_SYS_ADMIN")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fill writes a file until the disk has no room.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zeros := make([]byte, 4096)
+	for {
+		if _, err := f.Write(zeros); errors.Is(err, syscall.ENOSPC) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readiness is a node's Ready condition: status, reason and message.
+func (c *cluster) readiness(node string) string {
+	c.t.Helper()
+	n, err := c.client.Nodes().Get(soon(c.t), node)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == "Ready" {
+			return fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
+		}
+	}
+	return "there is none"
+}
+
+// TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo fills the disk below a running
+// agent: promises are refused before they are written, releases are made
+// durable in the room kept for them, and the node says why, until there is
+// room again.
+func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	a := c.agents[0]
+	smallDisk(t, a.dataDir, "17m") // 16 MiB are kept for releases
+	a.start()
+	c.coordinator.start()
+	c.awaitLeader()
+	c.awaitNodes(1)
+	c.submit(gang("old", 1, gpus(4)))
+	c.awaitRunning("old")
+	fillers := filepath.Join(a.dataDir, "filler-")
+
+	// The journal uses up what it has allocated beyond the reserve first.
+	waiting := ""
+	for i := 0; waiting == "" && i < 200; i++ {
+		fill(t, fmt.Sprint(fillers, i)) // also what a removal gave back
+		name := fmt.Sprintf("new-%d", i)
+		c.submit(gang(name, 1, gpus(1)))
+		eventually(t, patience, "job "+name+" runs, or its node refuses it", func() error {
+			j, err := c.client.Jobs(namespace).Get(soon(t), name, sdk.GetOptions{})
+			switch {
+			case err != nil || j.Status.Phase == api.Running:
+				return err
+			case strings.HasPrefix(c.readiness(a.name), "False DiskFull: "):
+				waiting = name
+				return nil
+			}
+			return fmt.Errorf("it is %s", j.Status.Phase)
+		})
+		if waiting == "" {
+			c.remove(name)
+		}
+	}
+	if waiting == "" {
+		t.Fatalf("the full disk refuses nothing; the node says %q", c.readiness(a.name))
+	}
+	c.remove("old")
+	if free := c.freeGPUs()[a.name]; free < 7 {
+		t.Errorf("%d GPUs are free after the release, want 7 or 8", free)
+	}
+	before := c.incarnation(a.name)
+	a.kill()
+	a.start()
+	eventually(t, patience, "the agent is back on the full disk", func() error {
+		if got := c.readiness(a.name); !strings.HasPrefix(got, "True ") && !strings.Contains(got, "DiskFull") {
+			return fmt.Errorf("its node says %q", got)
+		}
+		return nil
+	})
+	if now := c.incarnation(a.name); now != before {
+		t.Errorf("a restart on the full disk made incarnation %v of %v: it forgot something", now, before)
+	}
+	full, err := filepath.Glob(fillers + "*")
+	if err != nil || len(full) == 0 {
+		t.Fatalf("fillers: %v, %v", full, err)
+	}
+	for _, f := range full {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.awaitNodes(1)
+	c.awaitRunning(waiting)
+}
