@@ -251,9 +251,9 @@ func (a *Agent) logRecovery(r *journal.Recovery) {
 		a.log.Warn("journal moved aside", "to", r.MovedTo, "journal_id", r.JournalID)
 	case r.Wiped:
 		a.log.Info("journal is new", "path", a.journal.Path(), "journal_id", r.JournalID)
-	case r.Cut > 0 || r.Doubtful:
+	case r.Cut > 0 || r.Doubtful || r.Short > 0:
 		a.log.Warn("journal repaired under a new identifier", "path", a.journal.Path(), "cut_bytes", r.Cut,
-			"cut_offset", r.CutOffset, "doubtful", r.Doubtful, "previous_id", r.PreviousID, "journal_id", r.JournalID)
+			"cut_offset", r.CutOffset, "doubtful", r.Doubtful, "missing_bytes", r.Short, "previous_id", r.PreviousID, "journal_id", r.JournalID)
 	default:
 		a.log.Info("journal replayed", "path", a.journal.Path(), "records", len(r.Payloads), "journal_id", r.JournalID)
 	}
