@@ -73,8 +73,14 @@ func (n *Node) Refresh() {
 
 // roomFor is the cheap, never pessimistic test before a full fit.
 func (n *Node) roomFor(r *resource.Request) bool {
-	return n.FreeCPU >= r.CPU && n.FreeCores >= r.Cores && n.FreeMemory >= r.Memory && n.WholeGPUs >= r.GPUs && n.LargestGPU >= r.GPUShare &&
-		(r.Hugepages == 0 || n.Host.FreeHugepages(n.Free, r.HugepageSize) >= r.Hugepages) &&
+	return n.WholeGPUs >= r.GPUs && n.FreeCPU >= r.CPU && n.FreeMemory >= r.Memory && n.LargestGPU >= r.GPUShare && n.FreeCores >= r.Cores &&
+		(r.Hugepages == 0 && r.MIG == 0 || n.roomForSlots(r))
+}
+
+// roomForSlots is roomFor for what few requests ask for: apart, so that roomFor
+// is inlined into the search.
+func (n *Node) roomForSlots(r *resource.Request) bool {
+	return (r.Hugepages == 0 || n.Host.FreeHugepages(n.Free, r.HugepageSize) >= r.Hugepages) &&
 		(r.MIG == 0 || n.Host.FreeMIG(n.Free, r.MIGProfile) >= r.MIG)
 }
 

@@ -162,12 +162,19 @@ const (
 // have none. MIG instances are nothing that a request for GPUs could leave
 // over. Greater is better.
 func packed(n *Node, r *resource.Request) int64 {
-	left := n.FreeGPU - r.GPUMilli()
-	if r.GPUMilli() == 0 {
-		left += n.FreeMIG
-	}
-	if r.MIG > 0 {
-		left -= min(n.FreeMIG, resource.Milli(r.MIG)*slicesMilli(devices.MIGInstance{Profile: r.MIGProfile}.Slices()))
+	left := n.FreeGPU
+	if wanted := resource.Milli(r.GPUs)*resource.WholeDevice + r.GPUShare; wanted > 0 {
+		left -= wanted
+	} else {
+		left += leftOfMIG(n, r)
 	}
 	return -(int64(left)<<32 + min(int64(n.FreeCPU-r.CPU), 1<<32-1))
+}
+
+// leftOfMIG is what a request without GPUs leaves of the node's MIG instances.
+func leftOfMIG(n *Node, r *resource.Request) resource.Milli {
+	if n.FreeMIG == 0 || r.MIG == 0 {
+		return n.FreeMIG
+	}
+	return max(0, n.FreeMIG-resource.Milli(r.MIG)*slicesMilli(devices.MIGInstance{Profile: r.MIGProfile}.Slices()))
 }
