@@ -47,9 +47,8 @@ func (m *mirror) put(tx resource.TxID, members []agents.Member) {
 	for i := range members {
 		f.Add(members[i].Index, &members[i].Assignment)
 	}
-	print := f.Sum()
-	m.prints[tx] = print
-	m.sum += print
+	m.prints[tx] = f.Sum()
+	m.sum += m.prints[tx]
 }
 
 func (m *mirror) drop(tx resource.TxID) {

@@ -16,7 +16,7 @@ func (h *Host) explainNUMA(f *Free, req *resource.Request, p pin) resource.Reaso
 	relaxed := *req
 	relaxed.NUMA = resource.NUMABestEffort
 	var a resource.Assignment
-	fits := false
+	var fits bool
 	if p.text == "" {
 		fits = h.Assign(f, relaxed, &a)
 	} else {

@@ -56,7 +56,7 @@ func TestGatheredMIGFindsWhatTheExactSearchFinds(t *testing.T) {
 		h := migHost(t)
 		f := h.NewFree()
 		for i := range f.MIG {
-			f.MIG[i] &= uint16(rapid.Uint16().Draw(t, "free"))
+			f.MIG[i] &= rapid.Uint16().Draw(t, "free")
 		}
 		req := resource.Request{
 			MIG: rapid.IntRange(1, 30).Draw(t, "instances"), MIGProfile: "1g.10gb", CPU: resource.Millicores(rapid.IntRange(0, 4000).Draw(t, "cpu")),

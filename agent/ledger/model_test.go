@@ -318,7 +318,7 @@ func (w *world) reserve(epoch resource.Epoch) {
 	reply := w.run(c)
 	switch {
 	case reply.Refused():
-		w.seen["No: "+string(reply.Reasons[0].Code)]++
+		w.seen["No: "+reply.Reasons[0].Code]++
 		if epoch == w.epoch && was != ledger.None && was != ledger.Tombstone {
 			w.t.Fatalf("repeated %+v of a %s grant: %v", c, was, reply.Reasons)
 		}

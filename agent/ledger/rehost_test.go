@@ -32,7 +32,8 @@ func TestHealthOverARehost(t *testing.T) {
 			[]card{{uuid: names[0]}, {uuid: "GPU-new", health: devices.Probation}}, false, map[string]shown{names[0]: tainted, "GPU-new": {devices.Probation, ""}},
 		},
 		"an inventory that knows no better is not believed": {
-			[]card{{uuid: names[0], health: devices.OK}, {uuid: names[2], health: devices.Tainted}}, false,
+			[]card{{uuid: names[0], health: devices.OK}, {uuid: names[2], health: devices.Tainted}},
+			false,
 			map[string]shown{names[0]: tainted, names[2]: {devices.Suspect, "xid 48"}},
 		},
 		"of a card of which nothing was told the new inventory says it": {

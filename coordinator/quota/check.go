@@ -144,7 +144,7 @@ func (t *tree) checkBands(n int32) error {
 // checkBand verifies the treap below band b and returns its sum and its oldest
 // seat.
 func (t *tree) checkBand(b, up, k int32, count *int32) (sum []int64, oldest int32, err error) {
-	sum, oldest = make([]int64, t.width), none
+	sum = make([]int64, t.width)
 	if b == none {
 		return sum, none, nil
 	}

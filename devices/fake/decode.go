@@ -82,7 +82,7 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 	var amount string
 	if err := json.Unmarshal(text, &amount); err != nil {
 		q.fault = fmt.Sprintf("%.40s is not a quantity in quotes such as \"256Gi\"", text)
-		return nil
+		return nil //nolint:nilerr // the fault is told with its path, by whoever knows it
 	}
 	n, err := resource.ParseQuantity(amount, 1)
 	if err != nil {

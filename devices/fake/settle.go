@@ -144,7 +144,7 @@ func (h *Host) settleMemory(now card, before *card, partitioned bool, tell func(
 		tell(devices.Event{Kind: devices.EventRowRemapFailed})
 	}
 	before.pages, before.rows, before.failed = now.pages, now.rows, now.failed
-	if broken && !(now.pages || now.rows || now.failed) {
+	if broken && !now.pages && !now.rows && !now.failed {
 		tell(devices.Event{Kind: devices.EventRepaired})
 	}
 }

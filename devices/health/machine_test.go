@@ -56,7 +56,7 @@ const (
 
 	off  = "XID 79: GPU has fallen off the bus"
 	ecc  = "XID 48: uncorrectable double-bit memory error"
-	copy = "XID 39: copy engine exception"
+	dma  = "XID 39: copy engine exception"
 	gone = "the driver went away"
 	lost = "the device was lost"
 	mute = "the driver did not answer"
@@ -72,36 +72,36 @@ func TestLivesOfADevice(t *testing.T) {
 		},
 		"a notice changes nothing": {on(0, xid(154), ok, "", 0)},
 		"an unknown kind of event changes nothing": {
-			on(0, event(99), ok, "", 0), on(0, xid(39), suspect, copy, 30*m), on(m, event(99), suspect, copy, 29*m),
+			on(0, event(99), ok, "", 0), on(0, xid(39), suspect, dma, 30*m), on(m, event(99), suspect, dma, 29*m),
 		},
 		"one suspicious error makes suspect for a while": {
-			on(0, xid(39), suspect, copy, 30*m), quiet(30*m-1, suspect, copy, 1), quiet(1, ok, "", 0),
+			on(0, xid(39), suspect, dma, 30*m), quiet(30*m-1, suspect, dma, 1), quiet(1, ok, "", 0),
 		},
 		"the latest fault is the reason of a suspicion": {
-			on(0, xid(39), suspect, copy, 30*m), on(m, xid(86), suspect, "XID 86: optical flow engine exception", 30*m),
+			on(0, xid(39), suspect, dma, 30*m), on(m, xid(86), suspect, "XID 86: optical flow engine exception", 30*m),
 		},
 		"three suspicious errors taint, and time brings the device back": {
-			on(0, xid(39), suspect, copy, 30*m), on(5*m, xid(39), suspect, copy, 30*m), on(5*m, xid(39), tainted, copy, 10*m),
-			quiet(10*m, probation, past+copy, 5*m), quiet(5*m, ok, "", 0),
+			on(0, xid(39), suspect, dma, 30*m), on(5*m, xid(39), suspect, dma, 30*m), on(5*m, xid(39), tainted, dma, 10*m),
+			quiet(10*m, probation, past+dma, 5*m), quiet(5*m, ok, "", 0),
 		},
 		"errors of one incident count once": {
-			on(0, xid(39), suspect, copy, 30*m), on(10*s, xid(39), suspect, copy, 30*m), on(49*s, xid(39), suspect, copy, 30*m),
-			on(s, xid(39), suspect, copy, 30*m), on(m, xid(39), tainted, copy, 10*m),
+			on(0, xid(39), suspect, dma, 30*m), on(10*s, xid(39), suspect, dma, 30*m), on(49*s, xid(39), suspect, dma, 30*m),
+			on(s, xid(39), suspect, dma, 30*m), on(m, xid(39), tainted, dma, 10*m),
 		},
 		"errors further apart than the window do not add up": {
-			on(0, xid(39), suspect, copy, 30*m), on(40*m, xid(39), suspect, copy, 30*m), on(20*m, xid(39), suspect, copy, 30*m),
-			on(39*m, xid(39), tainted, copy, 10*m),
+			on(0, xid(39), suspect, dma, 30*m), on(40*m, xid(39), suspect, dma, 30*m), on(20*m, xid(39), suspect, dma, 30*m),
+			on(39*m, xid(39), tainted, dma, 10*m),
 		},
 		"strikes are spent on a taint": {
-			on(0, xid(39), suspect, copy, 30*m), on(m, xid(39), suspect, copy, 30*m), on(m, xid(39), tainted, copy, 10*m),
-			quiet(10*m, probation, past+copy, 5*m), quiet(5*m, ok, "", 0), on(m, xid(39), suspect, copy, 30*m),
+			on(0, xid(39), suspect, dma, 30*m), on(m, xid(39), suspect, dma, 30*m), on(m, xid(39), tainted, dma, 10*m),
+			quiet(10*m, probation, past+dma, 5*m), quiet(5*m, ok, "", 0), on(m, xid(39), suspect, dma, 30*m),
 		},
 		"a suspicious error while tainted begins the time anew": {
 			on(0, xid(167), tainted, "XID 167: fatal PCIe timeout", 10*m), on(9*m, xid(39), tainted, "XID 167: fatal PCIe timeout", 10*m),
 		},
 		"a suspicious error on probation is a relapse": {
 			on(0, xid(167), tainted, "XID 167: fatal PCIe timeout", 10*m), quiet(10*m, probation, past+"XID 167: fatal PCIe timeout", 5*m),
-			on(m, xid(39), tainted, copy, 20*m), quiet(20*m, probation, past+copy, 10*m),
+			on(m, xid(39), tainted, dma, 20*m), quiet(20*m, probation, past+dma, 10*m),
 		},
 		"a program's fault on probation is none": {
 			on(0, xid(167), tainted, "XID 167: fatal PCIe timeout", 10*m), quiet(10*m, probation, past+"XID 167: fatal PCIe timeout", 5*m),
@@ -344,7 +344,7 @@ func TestARestartOfTheAgent(t *testing.T) {
 		life   []step
 	}{
 		"finds a good device good": {ok, "whatever", []step{quiet(0, ok, "", 0)}},
-		"goes on suspecting":       {suspect, copy, []step{quiet(0, suspect, copy, 30*m), quiet(30*m, ok, "", 0)}},
+		"goes on suspecting":       {suspect, dma, []step{quiet(0, suspect, dma, 30*m), quiet(30*m, ok, "", 0)}},
 		"lets a tainted device work off its time, if nobody tells that it is still lost": {
 			tainted, off + "; needs a reset",
 			[]step{quiet(0, tainted, off+"; needs a reset", 10*m), quiet(10*m, probation, past+off, 5*m), quiet(5*m, ok, "", 0)},
@@ -374,7 +374,7 @@ func TestTheZeroStateIsAGoodDevice(t *testing.T) {
 	if at, comes := policy().Next(s); comes || s.Health != ok {
 		t.Errorf("%s, next at %s", s.Health, at)
 	}
-	if s = policy().Observe(s, noon, xid(39)); s.Health != suspect || s.Reason != copy || !s.Since.Equal(noon) {
+	if s = policy().Observe(s, noon, xid(39)); s.Health != suspect || s.Reason != dma || !s.Since.Equal(noon) {
 		t.Errorf("%s for %q since %s", s.Health, s.Reason, s.Since)
 	}
 }

@@ -145,12 +145,13 @@ func (s *State) drop(over ...cause) {
 
 // explain sets Reason.
 func (s *State) explain() {
-	switch c := s.cause(); {
-	case s.Health == devices.OK:
+	switch s.Health {
+	case devices.OK:
 		s.Reason = ""
-	case s.Health == devices.Probation:
+	case devices.Probation:
 		s.Reason = printable(probationPrefix + s.why[fault])
 	default:
+		c := s.cause()
 		s.Reason = printable(s.why[c], remedies[c])
 	}
 }

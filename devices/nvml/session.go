@@ -59,7 +59,7 @@ func (s *session) disconnect() {
 func (s *session) deafen() {
 	if s.set != nil {
 		s.asking("the end of events", "")
-		s.set.Free()
+		_ = s.set.Free() // a set that cannot be freed goes with the library
 		s.set = nil
 	}
 }

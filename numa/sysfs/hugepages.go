@@ -65,7 +65,7 @@ func (r *reader) nodesHugepages(nodes []int) map[int]map[int]int64 {
 	pages := make(map[int]map[int]int64, len(nodes))
 	var silent bitset.Set
 	for _, id := range nodes {
-		told := false
+		var told bool
 		if pages[id], told = r.hugepages(nodePath(id, "/hugepages")); !told {
 			silent.Add(id)
 		}

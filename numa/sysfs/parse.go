@@ -204,7 +204,7 @@ func parseHugePageSize(text string) (int, error) {
 			return int(kb), nil
 		}
 	}
-	return 0, fmt.Errorf("Hugepagesize %.60q is not an amount in kB", strings.Join(fields, " "))
+	return 0, fmt.Errorf("the line Hugepagesize: %.60q is not an amount in kB", strings.Join(fields, " "))
 }
 
 // parseDistances reads one row of want distances. The least is 1; ACPI's SLIT

@@ -18,7 +18,7 @@ func (p *player) do(op *operation) (outcome, error) {
 	switch op.Op {
 	case "allocate", "try":
 		if p.register(op) != nil {
-			return got, nil // malformed: refused
+			return got, nil //nolint:nilerr // a malformed consumer is refused, which is an outcome
 		}
 		r, err := p.allocate(op)
 		got.OK = err == nil && r.OK
