@@ -38,6 +38,9 @@ type AllocationSpec struct {
 	// GangScheduling is the same as Scheduling.GangScheduling; spec/api-design.txt
 	// writes it here for allocations and there for jobs. At most one is given.
 	GangScheduling *GangScheduling `json:"gangScheduling,omitempty"`
+	// Quota says to which groups it is charged, where not to its namespace's;
+	// Muster's own.
+	Quota *QuotaDemand `json:"quota,omitempty"`
 }
 
 // Gang is the gang asked for in either of its two places, or nil.

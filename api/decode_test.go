@@ -106,6 +106,51 @@ var badDocuments = map[string]string{
 	"job: no member":                                     job(`"parallelism":0`, cpu),
 	"job: no template":                                   `{"metadata":{"name":"a"},"spec":{"parallelism":2}}`,
 	"job: zero completions":                              job(`"completions":0`, cpu),
+	"binding: a forest of no name":                       binding("a", `"forest":"a/b"`),
+	"binding: a group of nothing":                        binding("a", `"groups":{"Org":""}`),
+	"binding: a group that cannot be shown":              binding("a", `"groups":{"Org":"a\u0007"}`),
+	"binding: a name that is no namespace":               binding("a.b", ``),
+	"binding: a namespace":                               `{"metadata":{"name":"a","namespace":"a"},"spec":{}}`,
+	"binding: a tree of no name":                         binding("a", `"groups":{"Org tree":"x"}`),
+	"binding: admission nobody knows":                    binding("a", `"admission":"maybe"`),
+	"binding: no name":                                   `{"spec":{}}`,
+	"forest: a name with a slash":                        forest("a/b", `"trees":["x"]`),
+	"forest: a tree twice":                               forest("f", `"trees":["x","y","x"]`),
+	"forest: a tree with a space":                        forest("f", `"trees":["x y"]`),
+	"forest: no trees":                                   forest("f", `"trees":[]`),
+	"forest: of another kind":                            `{"kind":"QuotaTree","metadata":{"name":"f"},"spec":{"trees":["x"]}}`,
+	"forest: 257 trees":                                  forest("f", `"trees":["x"`+strings.Repeat(`,"x"`, 256)+`]`),
+	"allocation: a group of nothing":                     allocation(cpu + `,"quota":{"groups":{"Org":""}}`),
+	"job: a tree with a slash":                           job(`"parallelism":2`, cpu+`,"quota":{"groups":{"a/b":"x"}}`),
+	"quota: a core and a half":                           quota(`"hard":{"muster.io/cores":"1500m"}`),
+	"quota: a fraction of a service":                     quota(`"hard":{"services":"1e-1"}`),
+	"quota: a limit in words":                            quota(`"hard":{"cpu":"all"}`),
+	"quota: a misspelt profile":                          quota(`"hard":{"nvidia.com/mig-1g.10gb+me":"1"}`),
+	"quota: a negative limit":                            quota(`"hard":{"memory":"-1Gi"}`),
+	"quota: a resource that is no name":                  quota(`"hard":{"my pods":"1"}`),
+	"quota: a scope nobody knows":                        quota(`"scopes":["BestEffort"]`),
+	"quota: a scope that needs an operator":              quota(`"scopes":["PriorityClass"]`),
+	"quota: a selector of nothing":                       quota(selector(`"scopeName":"PriorityClass","operator":"In"`)),
+	"quota: a selector of existence with values":         quota(selector(`"scopeName":"PriorityClass","operator":"Exists","values":["normal"]`)),
+	"quota: a selector's operator unknown":               quota(selector(`"scopeName":"PriorityClass","operator":"Like","values":["normal"]`)),
+	"quota: a selector's scope unknown":                  quota(selector(`"scopeName":"BestEffort","operator":"Exists"`)),
+	"quota: a selector's value that is no class":         quota(selector(`"scopeName":"PriorityClass","operator":"In","values":["normal","High"]`)),
+	"quota: a deadline within":                           quota(selector(`"scopeName":"Terminating","operator":"In","values":["x"]`)),
+	"quota: contradictory scopes":                        quota(`"scopes":["NotTerminating","NotTerminating","Terminating"]`),
+	"quota: half a pod":                                  quota(`"hard":{"pods":"500m"}`),
+	"quota: more soft than hard":                         quota(`"hard":{"cpu":"10","pods":5},"soft":{"cpu":"10","pods":6}`),
+	"quota: no name":                                     `{"metadata":{},"spec":{}}`,
+	"quota: scope and selector contradict":               quota(`"scopes":["NotTerminating"],` + selector(`"scopeName":"Terminating","operator":"Exists"`)),
+	"quota: the same resource twice":                     quota(`"hard":{"cpu":"1","cpu":"2"}`),
+	"tree: a key twice":                                  `{"kind":"QuotaTree","metadata":{"name":"T"},"spec":{"nodes":{"A":{},"A":{}}}}`,
+	"tree: a list for a spec":                            `{"kind":"QuotaTree","metadata":{"name":"T"},"spec":[]}`,
+	"tree: a name with a space":                          `{"metadata":{"name":"Test Tree"},"spec":{}}`,
+	"tree: a namespace":                                  `{"metadata":{"name":"T","namespace":"a"},"spec":{}}`,
+	"tree: a trailing comma":                             `{"metadata":{"name":"T"},"spec":{"nodes":{},}}`,
+	"tree: a word":                                       `{"metadata":{"name":"T"},"spec":{"nodes":yes}}`,
+	"tree: no spec":                                      `{"metadata":{"name":"T"}}`,
+	"tree: too deep":                                     `{"metadata":{"name":"T"},"spec":{"x":` + strings.Repeat("[", 40) + `}}`,
+	"tree: an unknown field":                             `{"metadata":{"name":"T","owner":"me"},"spec":{}}`,
 	"node: a patch of labels":                            `{"metadata":{"labels":{"a":"b"}}}`,
 	"node: a patch of nothing":                           `{"spec":{}}`,
 }
@@ -132,6 +177,18 @@ func job(fields, member string) string {
 	return `{"metadata":{"name":"a"},"spec":{` + fields + `,"template":{"spec":{` + member + `}}}}`
 }
 
+func quota(spec string) string { return `{"metadata":{"name":"q"},"spec":{` + spec + `}}` }
+
+func selector(expression string) string {
+	return `"scopeSelector":{"matchExpressions":[{` + expression + `}]}`
+}
+
+func forest(name, spec string) string {
+	return `{"metadata":{"name":"` + name + `"},"spec":{` + spec + `}}`
+}
+
+func binding(name, spec string) string { return forest(name, spec) }
+
 func decodeAs(kind, doc string) *Status {
 	var status *Status
 	switch kind {
@@ -141,6 +198,14 @@ func decodeAs(kind, doc string) *Status {
 		_, status = DecodeJob([]byte(doc))
 	case "delete":
 		_, status = DecodeDeleteOptions([]byte(doc))
+	case "quota":
+		_, status = DecodeResourceQuota([]byte(doc))
+	case "tree":
+		_, status = DecodeQuotaTree([]byte(doc))
+	case "forest":
+		_, status = DecodeQuotaForest([]byte(doc))
+	case "binding":
+		_, status = DecodeQuotaBinding([]byte(doc))
 	case "node":
 		_, status = DecodeNodePatch([]byte(doc))
 	}

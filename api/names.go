@@ -114,7 +114,12 @@ func checkMeta(path string, m ObjectMeta, nameLimit int) *Status {
 		return invalid(path+".name", "required: "+subdomainRule, nameLimit)
 	case nameLimit > 0 && (!IsSubdomain(m.Name) || len(m.Name) > nameLimit):
 		return invalid(path+".name", "%q is not a name: "+subdomainRule, clip(m.Name), nameLimit)
-	case m.Namespace != "" && !IsLabel(m.Namespace):
+	}
+	return checkMetaBesideName(path, m)
+}
+
+func checkMetaBesideName(path string, m ObjectMeta) *Status {
+	if m.Namespace != "" && !IsLabel(m.Namespace) {
 		return invalid(path+".namespace", "%q is not a namespace: %s", clip(m.Namespace), labelRule)
 	}
 	if status := checkLabels(path+".labels", m.Labels); status != nil {

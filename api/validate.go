@@ -98,6 +98,9 @@ func checkSpec(path string, s *AllocationSpec) *Status {
 	if status := checkGang(path, s); status != nil {
 		return status
 	}
+	if status := checkQuotaDemand(path+".quota", s.Quota); status != nil {
+		return status
+	}
 	return checkScheduling(path+".scheduling", &s.Scheduling)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -19,8 +20,12 @@ type Config struct {
 	// Address is what followers and agents are told about this coordinator.
 	Address store.LeaderAddress
 	// Namespaces by name. Namespaces that are not listed are open: their tenant
-	// has the namespace's name and there is no limit.
+	// has the namespace's name, there is no limit, and they are charged to the
+	// trees that a quota binding names.
 	Namespaces map[string]Namespace
+	// Quota changes how quota trees are charged; the zero value is the model as
+	// it is documented.
+	Quota quota.Options
 	// LeaseTTL is how long a dead leader blocks the next one; default 5 s.
 	LeaseTTL time.Duration
 	// VoteBudget is how long votes are collected before an attempt is fenced;
@@ -36,13 +41,19 @@ type Config struct {
 	Logger     *slog.Logger
 }
 
-// Namespace maps a namespace to its tenant and its limit.
+// Namespace maps a namespace to its tenant, its limit and its groups.
 type Namespace struct {
 	Tenant resource.TenantID
-	// Hard is the limit per resource in base units; nil = unlimited.
+	// Hard is the limit per resource in base units; nil = unlimited. It is kept
+	// as the namespace's resource quota "config".
 	Hard resource.Vector
-	// QueueAllocations: an allocation over the limit waits instead of being
-	// refused with 403. Jobs always wait.
+	// Groups say to which group of a quota tree the namespace's units are
+	// charged, by tree. A quota binding replaces them tree by tree, a unit's
+	// own specification replaces both. Units wait while the tree or the group
+	// does not exist.
+	Groups map[string]string
+	// QueueAllocations: an allocation over quota waits instead of being refused
+	// with 403, unless a quota binding says otherwise. Jobs always wait.
 	QueueAllocations bool
 }
 

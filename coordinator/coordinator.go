@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -163,7 +162,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership) error {
 		inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
 		commit: newCommitter(c.store, term.Held()),
 		nodes:  map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, requests: map[string]request{}, quota: quota.New(),
+		attempts: map[resource.TxID]*attempt{}, requests: map[string]request{}, quotas: newQuotas(c.config.Quota),
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
 	}
 	live, err := l.load(ctx)

@@ -36,8 +36,9 @@ func uid(prefix string) string {
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// newUnit builds a unit from a member's specification.
-func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec) (*unit, error) {
+// newUnit builds a unit from a member's specification; job is the document
+// that the specification is the template of, nil for an allocation.
+func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job *api.Job) (*unit, error) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
 		return nil, status
@@ -49,7 +50,17 @@ func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec) (*u
 	u := &unit{record: record, path: record.Path().String(), changed: make(chan struct{})}
 	u.demand = place.Unit{Members: record.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
-	u.charge = quota.Charge{Group: record.Namespace, Request: request.Vector().Scaled(int64(record.Members))}
+	u.charge = quota.Charge{
+		Group: record.Namespace, Request: request.Vector().Scaled(int64(record.Members)), Members: int64(record.Members),
+		Class: spec.PriorityClass, Terminating: spec.TTL != "",
+	}
+	if job != nil {
+		u.charge.Class = job.Spec.PriorityClass
+		u.charge.Terminating = u.charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
+	}
+	if spec.Quota != nil {
+		u.wish = *spec.Quota
+	}
 	return u, nil
 }
 
@@ -66,7 +77,7 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*subm
 	u, err := newUnit(l.config.namespace(c.Namespace), store.UnitRecord{
 		UID: resource.UnitUID(uid("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
 		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: now(),
-	}, a.Spec)
+	}, a.Spec, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +110,7 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 		if n > 0 {
 			record.Parent = s.units[0].record.UID
 		}
-		u, err := newUnit(l.config.namespace(c.Namespace), record, doc.Spec.Template.Spec)
+		u, err := newUnit(l.config.namespace(c.Namespace), record, doc.Spec.Template.Spec, doc)
 		if err != nil {
 			return nil, err
 		}
@@ -146,16 +157,11 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 			}
 		}
 	}
-	if s.job == nil && !l.config.namespace(ns).QueueAllocations {
-		if short := l.quota.Admit(first.charge.Group, first.charge.Request); len(short) > 0 {
-			return nil, overQuota(short)
-		}
-	}
 	if ops := l.opsOf(s); ops > l.commit.maxOps {
 		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
 			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
 	}
-	return first, l.admit(s)
+	return first, l.number(s)
 }
 
 // overQuota refuses an allocation that may not wait.
@@ -172,9 +178,9 @@ func (l *leader) opsOf(s *submission) int {
 	return max(enqueue, commit)
 }
 
-// admit numbers the units and lets them be tried, or stores them first where
-// there are several.
-func (l *leader) admit(s *submission) *api.Status {
+// number gives the units their places in the order and lets them be tried, or
+// stores them first where there are several.
+func (l *leader) number(s *submission) *api.Status {
 	create := &creation{started: time.Now()}
 	first := s.units[0]
 	if s.job != nil {
@@ -225,7 +231,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 			l.enqueued(u, o, rev, err)
 		}
 	}
-	l.settleCreation(s.units[0], d)
+	l.settleCreation(s.units[0].creating(), d)
 }
 
 // await follows a unit until the store holds it and, for at most wait, until it

@@ -63,7 +63,9 @@ func (l *leader) explainUnit(u *unit) *api.Explanation {
 		return e
 	}
 	e.Queue, e.QueuePosition = u.record.Queue, l.queue.Position(u.key)
-	e.Quota = l.quota.Admit(u.charge.Group, u.charge.Request)
+	if u.attempt == nil {
+		e.Quota = l.reasons(l.judge(u))
+	}
 	x := place.Explain(l.order, u.demand)
 	e.Fit, e.Shortages, e.Nodes = x.Fit, x.Shortages, x.Nodes
 	e.Summary = summary(u, e, len(l.order))

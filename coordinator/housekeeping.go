@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -21,41 +20,15 @@ const requestLeaseTTL = 25 * time.Hour
 // collectAtOnce bounds one Txn of the collection.
 const collectAtOnce = 64
 
-// prepare writes what a new term needs before it serves: the configured
-// limits, and the lease for this hour's request ids.
+// prepare writes what a new term needs before it serves: the lease for this
+// hour's request ids, and the configured limits.
 func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
 	lease, err := l.store.Grant(ctx, requestLeaseTTL)
 	if err != nil {
 		return fmt.Errorf("grant the request lease: %w", err)
 	}
 	l.requestLease = lease.ID
-	t := store.Txn{If: []store.Compare{term.Held()}}
-	for _, name := range l.quota.Limited() {
-		if l.config.Namespaces[name].Hard == nil { // no longer configured
-			t.Then = append(t.Then, store.Delete(store.QuotaLimitKey(name)))
-			l.quota.SetLimit(name, nil)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
-		ns := l.config.namespace(name)
-		if ns.Hard == nil {
-			continue
-		}
-		limit := store.QuotaLimit{Namespace: name, Tenant: ns.Tenant, Hard: ns.Hard}
-		t.Then = append(t.Then, store.Put(store.QuotaLimitKey(name), store.MustEncode(limit)))
-		l.quota.SetLimit(name, ns.Hard)
-	}
-	if len(t.Then) == 0 {
-		return nil
-	}
-	result, err := l.store.Txn(ctx, t)
-	if err != nil {
-		return fmt.Errorf("write the limits of %d namespaces: %w", len(t.Then), err)
-	}
-	if !result.Succeeded {
-		return fmt.Errorf("write the limits: another leader was elected")
-	}
-	return nil
+	return l.prepareQuotas(ctx, term)
 }
 
 // housekeep runs every second: gauges, expired requests, terminal records.
@@ -84,6 +57,7 @@ func (l *leader) housekeep(ctx context.Context) {
 	}
 	l.compact(ctx)
 	l.collect()
+	l.sampleQuotas()
 	l.audit()
 }
 

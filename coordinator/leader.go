@@ -13,7 +13,6 @@ import (
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
@@ -25,7 +24,7 @@ import (
 //
 // Invariant: nodes, order and views agree (order ascends by ID over all of
 // nodes); every attempt is in attempts exactly while its machine has not ended;
-// quota charges exactly the transactions in attempts.
+// quotas charge exactly the transactions in attempts.
 type leader struct {
 	config Config
 	store  store.Store
@@ -51,7 +50,7 @@ type leader struct {
 	attempts map[resource.TxID]*attempt
 	requests map[string]request // by tenant/request id
 	queue    queue.Queue
-	quota    *quota.Limits
+	quotas   *quotas
 
 	// generation grows whenever something was freed or added: what failed
 	// before may fit now. hopeless holds demands that failed at it.

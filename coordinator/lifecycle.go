@@ -23,6 +23,7 @@ func (l *leader) add(u *unit) {
 func (l *leader) forget(u *unit) {
 	u.gone = true
 	l.queue.Remove(u.key)
+	l.withdraw(u)
 	delete(l.units, u.path)
 	for i := range u.record.Members {
 		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
@@ -35,7 +36,7 @@ func (l *leader) forget(u *unit) {
 func (l *leader) enqueue(u *unit) {
 	u.writing = true
 	key := u.record.Path().Key()
-	l.settleCreation(u, decision{
+	l.settleCreation(u.creating(), decision{
 		compares: append([]store.Compare{store.Absent(key)}, u.create.compares...),
 		ops: append([]store.Op{
 			store.Put(key, store.MustEncode(u.record)),
@@ -156,6 +157,7 @@ func (l *leader) endQueued(u *unit) {
 // finish follows a unit's end: a deleted allocation is gone; a job ends with
 // its last unit.
 func (l *leader) finish(u *unit) {
+	l.withdraw(u)
 	u.notify()
 	if u.job == nil {
 		l.forget(u)

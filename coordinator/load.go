@@ -12,7 +12,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -27,7 +26,7 @@ var errStoreAway = errors.New("the store does not answer, or has another leader"
 func (l *leader) load(ctx context.Context) ([]recovered, error) {
 	read := &reader{store: l.store}
 	nodes := read.prefix(ctx, store.NodesPrefix)
-	limits := read.prefix(ctx, store.QuotaPrefix)
+	quotas := read.prefix(ctx, store.QuotaPrefix)
 	jobs := read.prefix(ctx, store.JobsPrefix)
 	units := read.prefix(ctx, store.UnitsPrefix)
 	orders := read.prefix(ctx, store.OrderPrefix)
@@ -38,7 +37,7 @@ func (l *leader) load(ctx context.Context) ([]recovered, error) {
 	}
 	for _, step := range []func() error{
 		func() error { return l.loadNodes(nodes) },
-		func() error { return l.loadLimits(limits) },
+		func() error { return l.loadQuotas(quotas) },
 		func() error { return l.loadJobs(jobs) },
 		func() error { return l.loadUnits(units) },
 		func() error { return l.loadOrder(orders) },
@@ -54,8 +53,8 @@ func (l *leader) load(ctx context.Context) ([]recovered, error) {
 	if err := l.loadRequests(requests); err != nil {
 		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
 	}
-	if err := l.quota.Check(); err != nil {
-		return nil, err
+	if err := l.chargeRecovered(live); err != nil {
+		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
 	}
 	return live, nil
 }
@@ -97,26 +96,6 @@ func (l *leader) loadNodes(kvs []store.KV) error {
 		n.spec, n.specRev = spec, kv.ModRev
 		n.view.Labels = maps.Clone(spec.Labels)
 		n.setTaints()
-	}
-	return nil
-}
-
-// loadLimits takes the limits in the store; the configuration's own come on
-// top (see writeLimits).
-func (l *leader) loadLimits(kvs []store.KV) error {
-	for _, kv := range kvs {
-		kind, _, err := store.ParseQuotaKey(kv.Key)
-		if err != nil {
-			return err
-		}
-		if kind != store.QuotaLimits {
-			continue
-		}
-		limit, err := store.Decode[store.QuotaLimit](kv.Key, kv.Value)
-		if err != nil {
-			return err
-		}
-		l.quota.SetLimit(limit.Namespace, limit.Hard)
 	}
 	return nil
 }
@@ -170,7 +149,7 @@ func (l *leader) restoreUnit(record store.UnitRecord) (*unit, error) {
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
-		u, err := newUnit(ns, record, j.doc.Spec.Template.Spec)
+		u, err := newUnit(ns, record, j.doc.Spec.Template.Spec, j.doc)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +161,7 @@ func (l *leader) restoreUnit(record store.UnitRecord) (*unit, error) {
 	if status != nil {
 		return nil, fmt.Errorf("document: %w", status)
 	}
-	u, err := newUnit(ns, record, doc.Spec)
+	u, err := newUnit(ns, record, doc.Spec, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +188,9 @@ func (l *leader) loadOrder(kvs []store.KV) error {
 
 // recovered is a live transaction found in the store, and what to tell agents.
 type recovered struct {
-	attempt *attempt
-	effects []txn.Effect
+	attempt   *attempt
+	effects   []txn.Effect
+	committed resource.Revision
 }
 
 // loadRecords rebuilds the charges and the machines of live transactions.
@@ -233,7 +213,9 @@ func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
 		if u == nil || u.record.TxID != id {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, record.State, record.Unit)
 		}
-		live = append(live, l.restoreAttempt(id, u, record, kv.ModRev))
+		r := l.restoreAttempt(id, u, record, kv.ModRev)
+		r.committed = kv.CreateRev // a record's first state is COMMITTED
+		live = append(live, r)
 	}
 	return live, nil
 }
@@ -258,16 +240,13 @@ func (l *leader) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord
 		releasing = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
 		u.ending = releasing
 	}
-	a := &attempt{unit: u, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
+	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
 	a.budget.Stop()
 	var effects []txn.Effect
 	a.machine, effects = txn.Recover(id, rev, votes, releasing)
 	u.attempt = a
 	l.attempts[id] = a
-	for _, c := range record.Charges {
-		l.quota.Charge(id, quota.Charge{Group: c.Group, Request: c.Request})
-	}
-	return recovered{a, effects}
+	return recovered{attempt: a, effects: effects}
 }
 
 func (l *leader) loadRequests(kvs []store.KV) error {

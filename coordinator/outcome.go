@@ -77,13 +77,30 @@ func (l *leader) settle(d decision, key string, mine func(value []byte, found bo
 	l.commit.submit(d)
 }
 
+// creating names what a decision creates, and how it is known again.
+type creating struct {
+	what string           // for the log
+	uid  resource.UnitUID // of what is created
+	key  string
+	mine func(value []byte) bool
+}
+
+// creating is the creation of a unit.
+func (u *unit) creating() creating {
+	key := u.record.Path().Key()
+	return creating{u.path, u.record.UID, key, func(value []byte) bool {
+		record, err := store.Decode[store.UnitRecord](key, value)
+		return err == nil && record.UID == u.record.UID
+	}}
+}
+
 // settleCreation is settle for a decision that compares with "absent", which
 // may come back: were it only sent again, the one without an answer could land
 // much later, when what was created has been deleted. So it carries a
 // transaction's identifier that is nobody else's, and is fenced like a
 // transaction whose commit has no answer.
-func (l *leader) settleCreation(u *unit, d decision) {
-	guard := l.nextTx(u.record.UID)
+func (l *leader) settleCreation(c creating, d decision) {
+	guard := l.nextTx(c.uid)
 	sent := d
 	sent.compares = append(slices.Clip(d.compares), store.Absent(store.TxKey(guard)))
 	sent.done = func(o txn.Outcome, rev resource.Revision, err error) {
@@ -92,8 +109,8 @@ func (l *leader) settleCreation(u *unit, d decision) {
 				d.done(o, rev, err)
 				return
 			}
-			l.log.Warn("outcome_unknown", "unit", u.path, "error", err)
-			l.fence(guard, u, func() { l.reread(u, d) })
+			l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
+			l.fence(guard, c, func() { l.reread(c, d) })
 		})
 	}
 	l.commit.submit(sent)
@@ -101,9 +118,9 @@ func (l *leader) settleCreation(u *unit, d decision) {
 
 // fence makes sure that nothing which compares with the absence of guard lands
 // any more. Its record stays for the rest of the epoch.
-func (l *leader) fence(guard resource.TxID, u *unit, then func()) {
+func (l *leader) fence(guard resource.TxID, c creating, then func()) {
 	key := store.TxKey(guard)
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: u.record.UID, Reason: "a creation had no answer", Ended: now()}
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: now()}
 	l.settle(decision{
 		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
 		done: func(txn.Outcome, resource.Revision, error) { then() },
@@ -112,13 +129,12 @@ func (l *leader) fence(guard resource.TxID, u *unit, then func()) {
 
 // reread decides a creation that was fenced: it has landed, or never will and
 // is sent anew.
-func (l *leader) reread(u *unit, d decision) {
-	l.read(u.record.Path().Key(), func(kv store.KV, found bool, _ resource.Revision) {
-		record, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
-		if found && err == nil && record.UID == u.record.UID {
+func (l *leader) reread(c creating, d decision) {
+	l.read(c.key, func(kv store.KV, found bool, _ resource.Revision) {
+		if found && c.mine(kv.Value) {
 			d.done(txn.Landed, kv.ModRev, nil)
 			return
 		}
-		l.settleCreation(u, d)
+		l.settleCreation(c, d)
 	})
 }

@@ -99,7 +99,7 @@ func (l *leader) aborted(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
 	a.budget.Stop()
 	delete(l.attempts, tx)
-	l.quota.Discharge(tx)
+	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
@@ -129,7 +129,7 @@ func (l *leader) releasing(a *attempt, revision resource.Revision) {
 func (l *leader) released(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
 	delete(l.attempts, tx)
-	l.quota.Discharge(tx)
+	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}

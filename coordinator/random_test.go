@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -37,9 +38,16 @@ func TestRandomFaults(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			o := limited(20, true)
 			o.Namespaces["small"] = coordinator.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
+			o.Configure = func(c *coordinator.Config) {
+				c.Quota = quota.Options{Settle: seed&1 != 0, EvictAtHard: seed&2 != 0, IgnoreOverdrawn: seed&4 != 0, FewestVictims: seed&8 != 0, PinnedWithinQuota: seed&16 != 0}
+			}
 			bubble(t, o, func(t *testing.T, c *rig.Cluster) {
-				c.Bring(4)
-				w := &world{t: t, c: c, random: rand.New(rand.NewPCG(seed, 0)), late: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*object{}}
+				k := c.Bring(4)
+				plant(t, k, "Org", org[0]...)
+				plant(t, k, "Service", "all nil 28", "gold all 8 hard", "best all 28")
+				bind(t, k, rig.Namespace, "", "Org/research", "Service/best")
+				bind(t, k, "small", "", "Org/ops")
+				w := &world{t: t, c: c, random: rand.New(rand.NewPCG(seed, 0)), late: rand.New(rand.NewPCG(seed, 1)), regroups: seed&32 != 0, objects: map[string]*object{}}
 				for range 120 {
 					w.step()
 					pass(time.Duration(w.random.IntN(300)) * time.Millisecond)
@@ -53,14 +61,25 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
+// org are the forms of a tree: as it was meant, with less, and without one of
+// its groups, which every other run has.
+var org = [][]string{
+	{"all nil 24", "lab all 20 hard", "research lab 8", "idle lab 10", "ops all 6"},
+	{"all nil 12", "lab all 10 hard", "research lab 6", "idle lab 2", "ops all 2"},
+	{"all nil 30", "lab all 20 hard", "research lab 20", "idle lab 0", "ops all 10"},
+	{"all nil 24", "lab all 20 hard", "idle lab 10", "ops all 6"},
+}
+
 // world is what the clients know.
 type world struct {
 	t      *testing.T
 	c      *rig.Cluster
 	random *rand.Rand
-	wg     sync.WaitGroup
-	made   int
-	names  []string // in the order of their creation
+	// regroups: a group of the tree may go while units are charged to it.
+	regroups bool
+	wg       sync.WaitGroup
+	made     int
+	names    []string // in the order of their creation
 
 	mu      sync.Mutex
 	objects map[string]*object
@@ -80,7 +99,7 @@ type object struct {
 }
 
 func (w *world) step() {
-	switch n := w.random.IntN(20); {
+	switch n := w.random.IntN(22); {
 	case n < 7:
 		w.create()
 	case n < 11:
@@ -97,8 +116,16 @@ func (w *world) step() {
 		node := w.someAgent().Node
 		cordoned := w.random.IntN(2) == 0
 		w.ask(func(ctx context.Context, k *rig.Coordinator) { _, _ = k.SetUnschedulable(ctx, string(node), cordoned) })
-	default:
+	case n < 20:
 		w.c.CheckGrants()
+	default:
+		form := w.random.IntN(len(org))
+		if form == 3 && !w.regroups {
+			form = 0
+		}
+		w.ask(func(ctx context.Context, k *rig.Coordinator) {
+			_, _ = k.PutQuotaTree(ctx, tree("Org", org[form]...), false)
+		})
 	}
 }
 
@@ -122,8 +149,11 @@ func (w *world) create() {
 	o.submission = rig.Submission{
 		Name: fmt.Sprint("o", w.made), GPUs: 1 + w.random.IntN(8), Priority: int32(w.random.IntN(3)), RequestID: fmt.Sprint("r", w.made),
 	}
-	if w.random.IntN(4) == 0 {
+	switch w.random.IntN(8) {
+	case 0, 1:
 		o.submission.Namespace = "small"
+	case 2:
+		o.submission.Quota = &api.QuotaDemand{Groups: map[string]string{"Org": "ops", "Service": "gold"}, Unpreemptable: w.random.IntN(2) == 0}
 	}
 	if o.job {
 		o.submission.Members = 1 + w.random.IntN(4)
@@ -337,6 +367,7 @@ func (w *world) settle() {
 	pass(30 * time.Second) // agents that are to come back have come back
 	w.c.AwaitReady(4)
 	ctx := w.t.Context()
+	plant(w.t, w.c.Leader(), "Org", org[0]...)
 	for _, a := range w.c.Agents() {
 		if _, err := w.c.Leader().SetUnschedulable(ctx, string(a.Node), false); err != nil {
 			w.t.Error(err)

@@ -84,8 +84,8 @@ func (l *leader) showWaiting(s *api.AllocationStatus, u *unit) {
 	s.QueuePosition = l.queue.Position(u.key)
 	reason, message := "Unscheduled", "waiting for the scheduler"
 	switch {
-	case len(u.quotaShort) > 0:
-		reason, message = "QuotaExceeded", u.quotaShort[0].Detail
+	case u.short != nil:
+		reason, message = "QuotaExceeded", l.reasons(u.short)[0].Detail
 	case u.failed > 0:
 		reason, message = "WaitingForResources", "no place now; `muster why "+u.record.Name+"` tells what is short"
 	}
@@ -184,8 +184,8 @@ func (l *leader) showJobPhase(j *job, s *api.JobStatus) {
 		condition := api.Condition{
 			Type: "Queued", Status: "True", Reason: "WaitingForResources", Message: "no place now; `muster why " + j.record.Name + "` tells what is short",
 		}
-		if short := j.units[0].quotaShort; len(short) > 0 {
-			condition.Reason, condition.Message = "QuotaExceeded", short[0].Detail
+		if short := j.units[0].short; short != nil {
+			condition.Reason, condition.Message = "QuotaExceeded", l.reasons(short)[0].Detail
 		}
 		s.Message = condition.Message
 		s.Conditions = []api.Condition{condition}

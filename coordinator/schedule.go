@@ -21,6 +21,7 @@ const (
 // behind it are still tried: a large gang at the head does not idle the
 // cluster.
 func (l *leader) schedule() {
+	l.tellTime()
 	for _, key := range l.queue.Active() {
 		u := l.units[key.Path]
 		if u == nil || !u.waiting() || u.ending != nil {
@@ -39,12 +40,14 @@ func (l *leader) schedule() {
 func (l *leader) try(u *unit) {
 	u.attempts++
 	u.lastAttempt = time.Now()
-	u.quotaShort = l.quota.Admit(u.charge.Group, u.charge.Request)
-	if len(u.quotaShort) == 0 && l.fits(u) {
-		return
+	if u.short = l.admit(u); u.short == nil {
+		if l.fits(u) {
+			return
+		}
+		l.takeBack(u)
 	}
-	if u.create != nil && u.job == nil && len(u.quotaShort) > 0 && !l.config.namespace(u.record.Namespace).QueueAllocations {
-		u.err = overQuota(u.quotaShort) // those accepted with it took what was left
+	if u.create != nil && u.job == nil && u.short != nil && u.short.victims == nil && !l.queues(u.record.Namespace) {
+		u.err = overQuota(l.reasons(u.short))
 		l.undoCreation(u)
 		return
 	}
@@ -72,8 +75,8 @@ func (l *leader) fits(u *unit) bool {
 	return true
 }
 
-// begin starts the transaction of a placed unit. From here on its charge
-// counts and its devices are taken in the view.
+// begin starts the transaction of a placed unit that was admitted. From here
+// on its charge counts and its devices are taken in the view.
 func (l *leader) begin(u *unit, plan []place.Member) {
 	l.queue.Remove(u.key)
 	tx := l.nextTx(u.record.UID)
@@ -92,12 +95,12 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 		h.taken = append(h.taken, m.Assignment)
 		requests[id] = append(requests[id], agents.MemberRequest{Index: m.Index, Request: u.demand.Request})
 	}
-	a := &attempt{unit: u, begun: time.Now(), requests: requests, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), requests: requests, held: map[resource.NodeID]bool{}}
 	var effects []txn.Effect
 	a.machine, effects = txn.New(tx, nodes)
 	u.attempt = a
 	l.attempts[tx] = a
-	l.quota.Charge(tx, u.charge)
+	l.quotas.limits.Charge(tx, u.charge) // the trees charge it since it was admitted
 	a.budget = time.AfterFunc(l.config.VoteBudget, func() { l.post(func() { l.step(a, txn.BudgetSpent{}) }) })
 	l.perform(a, effects)
 }

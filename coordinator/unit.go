@@ -29,6 +29,14 @@ type unit struct {
 	demand place.Unit
 	shape  string // of the demand; see shapeOf
 	charge quota.Charge
+	// wish is what the specification says of groups; charges is what the unit
+	// is charged when it is placed, by the bindings of that generation, its
+	// namespace first, then trees in ascending order.
+	wish    api.QuotaDemand
+	charges []store.Charge
+	bound   uint64
+	// enrolled: the trees know the unit by its path.
+	enrolled bool
 	// exactly one of these is set: the object that the unit belongs to.
 	allocation *api.Allocation
 	job        *job
@@ -50,7 +58,7 @@ type unit struct {
 	resting     bool
 	attempts    int
 	lastAttempt time.Time
-	quotaShort  []resource.Reason // why quota holds it back, if it does
+	short       *shortage // why quota held it back when it was tried last, or nil
 
 	// changed is closed and replaced whenever what clients see changes.
 	changed chan struct{}
@@ -72,6 +80,11 @@ type creation struct {
 type attempt struct {
 	machine *txn.Machine
 	unit    *unit
+	// charges are what the record carries.
+	charges []store.Charge
+	// adrift: not charged to a tree as the record says, because the tree does
+	// not have the group, or nothing at all.
+	adrift bool
 	// requests per node, for Reserve and its repetition.
 	requests map[resource.NodeID][]agents.MemberRequest
 	budget   *time.Timer

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -15,7 +14,7 @@ func (l *leader) writeCommit(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
 	record := store.TxRecord{
 		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
-		Charges: []store.Charge{{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}}, Committed: now(),
+		Charges: a.charges, Committed: now(),
 	}
 	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx)), store.ModRevIs(u.record.Path().Key(), u.stored)}}
 	for _, node := range a.machine.Nodes() {
@@ -75,7 +74,7 @@ func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
 	}
 	record := store.TxRecord{
 		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
-		Charges: []store.Charge{{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}}, Committed: u.record.Started,
+		Charges: a.charges, Committed: u.record.Started,
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)

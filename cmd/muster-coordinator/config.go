@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 )
@@ -32,6 +33,7 @@ type config struct {
 	LeaseTTL       configfile.Duration        `json:"leaseTTL"`
 	Gossip         gossipConfig               `json:"gossip"`
 	Namespaces     map[string]namespaceConfig `json:"namespaces"`
+	Quota          quotaConfig                `json:"quota"`
 	Log            logConfig                  `json:"log"`
 }
 
@@ -44,8 +46,22 @@ type gossipConfig struct {
 type namespaceConfig struct {
 	Tenant    string                              `json:"tenant"`
 	Quota     map[resource.Name]configfile.Scalar `json:"quota"`
+	Groups    map[string]string                   `json:"groups"`
 	Admission string                              `json:"admission"`
 }
+
+type quotaConfig struct {
+	Settle            bool                `json:"settle"`
+	EvictAtHard       bool                `json:"evictAtHard"`
+	IgnoreOverdrawn   bool                `json:"ignoreOverdrawn"`
+	FewestVictims     bool                `json:"fewestVictims"`
+	PinnedWithinQuota bool                `json:"pinnedWithinQuota"`
+	MinRunTime        configfile.Duration `json:"minRunTime"`
+}
+
+// maxMinRunTime bounds quota.minRunTime: what nobody may reclaim for longer is
+// no borrowing.
+const maxMinRunTime = 7 * 24 * time.Hour
 
 type logConfig struct {
 	Level  string `json:"level"`
@@ -101,6 +117,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		keep(fmt.Errorf("log.format: %q: want text or json", c.Log.Format))
 	}
+	options, err := c.Quota.check()
+	keep(err)
 	namespaces, err := checkNamespaces(c.Namespaces)
 	keep(err)
 	cluster, err := token("tokenFile", c.TokenFile, "agents and coordinators")
@@ -110,7 +128,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, EtcdEndpoints: c.EtcdEndpoints, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
-		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, LeaseTTL: leaseTTL,
+		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, LeaseTTL: leaseTTL,
 	}, level, errors.Join(errs...)
 }
 
@@ -138,6 +156,14 @@ func token(field, path, whose string) (rpcauth.Token, error) {
 	return t, nil
 }
 
+func (q quotaConfig) check() (quota.Options, error) {
+	minRunTime, err := q.MinRunTime.Check("quota.minRunTime", 0, maxMinRunTime)
+	return quota.Options{
+		Settle: q.Settle, EvictAtHard: q.EvictAtHard, IgnoreOverdrawn: q.IgnoreOverdrawn, FewestVictims: q.FewestVictims,
+		PinnedWithinQuota: q.PinnedWithinQuota, MinRunTime: minRunTime,
+	}, err
+}
+
 // checkNamespaces turns the limits into base units.
 func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Namespace, error) {
 	out := make(map[string]coordinator.Namespace, len(in))
@@ -156,6 +182,8 @@ func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Name
 		default:
 			errs = append(errs, fmt.Errorf("%s.admission: %q: want reject or queue", field, n.Admission))
 		}
+		errs = append(errs, checkGroups(field+".groups", n.Groups))
+		ns.Groups = n.Groups
 		for _, r := range slices.Sorted(maps.Keys(n.Quota)) {
 			amount, err := api.ParseAmount(r, string(n.Quota[r]))
 			if err != nil {
@@ -170,4 +198,19 @@ func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Name
 		out[name] = ns
 	}
 	return out, errors.Join(errs...)
+}
+
+// checkGroups wants the names of trees and of their leaves. Whether there are
+// such is for the coordinator to see: trees come and go.
+func checkGroups(field string, groups map[string]string) error {
+	var errs []error
+	for _, tree := range slices.Sorted(maps.Keys(groups)) {
+		if !api.IsTreeName(tree) {
+			errs = append(errs, fmt.Errorf("%s: %q: want a tree's name, 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends", field, tree))
+		}
+		if err := api.CheckGroup(groups[tree]); err != nil {
+			errs = append(errs, fmt.Errorf("%s.%s: %w", field, tree, err))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
 
@@ -78,6 +79,14 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a quota of a misspelt profile":  {"namespaces: {a: {quota: {nvidia.com/mig-1g.10gb+me: 1}}}", `namespaces.a.quota: nvidia.com/mig-1g.10gb+me: "nvidia.com/mig-1g.10gb+me": want the spelling "nvidia.com/mig-1g.10gb.me"`},
 		"a negative quota":               {"namespaces: {a: {quota: {memory: -1Gi}}}", `namespaces.a.quota: memory: quantity "-1Gi": negative`},
 		"a quota that overflows":         {"namespaces: {a: {quota: {memory: 99999Ei}}}", `namespaces.a.quota: memory: quantity "99999Ei": larger`},
+		"a group of a tree of no name":   {"namespaces: {a: {groups: {Org tree: x}}}", `namespaces.a.groups: "Org tree": want a tree's name, 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends`},
+		"a group without a name":         {"namespaces: {a: {groups: {Org: ''}}}", "namespaces.a.groups.Org: empty: want the name of a leaf"},
+		"groups in a list":               {"namespaces: {a: {groups: [Org]}}", "groups"},
+		"an unknown quota option":        {"quota: {fewest: true}", `unknown field "fewest"`},
+		"a quota option in words":        {"quota: {settle: often}", "settle"},
+		"a run time that is a number":    {"quota: {minRunTime: 5}", `quota.minRunTime: "5": want a number and a unit, such as "10s" or "1m30s"`},
+		"a negative run time":            {"quota: {minRunTime: -1s}", "quota.minRunTime: -1s is outside 0s..168h0m0s"},
+		"a run time of eight days":       {"quota: {minRunTime: 192h}", "quota.minRunTime: 192h0m0s is outside 0s..168h0m0s"},
 		"a quota that is a list":         {"namespaces: {a: {quota: {cpu: [1]}}}", `namespaces.a.quota: cpu: quantity "[1]": not a number`},
 		"no cluster token":               {"tokenFile: ''", "tokenFile: not set; it holds the token of agents and coordinators"},
 		"no admin token":                 {"adminTokenFile: ''", "adminTokenFile: not set; it holds the token of operators and tenants"},
@@ -139,7 +148,8 @@ leaseTTL: 3s
 namespaces:
   research: {tenant: physics, quota: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 16}, admission: queue}
   inference: {quota: {muster.io/cores: 32, hugepages-1Gi: 64Gi, nvidia.com/mig-1g.10gb: 8}}
-  sandbox: {}
+  sandbox: {groups: {Org: "Research / NLP", services: batch}}
+quota: {settle: true, evictAtHard: true, ignoreOverdrawn: true, fewestVictims: true, pinnedWithinQuota: true, minRunTime: 10m}
 `)
 	c, err := read(path)
 	if err != nil {
@@ -158,10 +168,16 @@ namespaces:
 			Hard: resource.Vector{resource.CPU: 64_000, resource.Memory: 1 << 40, resource.GPU: 16_000},
 		},
 		"inference": {Hard: resource.Vector{resource.Cores: 32, "hugepages-1Gi": 64 << 30, "nvidia.com/mig-1g.10gb": 8}},
-		"sandbox":   {},
+		"sandbox":   {Groups: map[string]string{"Org": "Research / NLP", "services": "batch"}},
 	}
 	if diff := cmp.Diff(want, got.Namespaces); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+	options := quota.Options{
+		Settle: true, EvictAtHard: true, IgnoreOverdrawn: true, FewestVictims: true, PinnedWithinQuota: true, MinRunTime: 10 * time.Minute,
+	}
+	if diff := cmp.Diff(options, got.Quota); diff != "" {
+		t.Errorf("quota (-want +got):\n%s", diff)
 	}
 }
 

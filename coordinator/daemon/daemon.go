@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/grpcapi"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
@@ -50,10 +52,12 @@ type Config struct {
 	CapacityBind  string
 	Join          []string // serf addresses
 	// ClusterToken is what agents and coordinators prove to each other;
-	// AdminToken is the operators' and tenants' bearer token.
+	// AdminToken is the operators' and tenants' bearer token, over REST and for
+	// muster.v1.Quotas.
 	ClusterToken rpcauth.Token
 	AdminToken   rpcauth.Token
 	Namespaces   map[string]coordinator.Namespace
+	Quota        quota.Options
 	LeaseTTL     time.Duration
 	Profile      gossip.Profile
 	Version      string
@@ -66,6 +70,7 @@ type Daemon struct {
 	log         *slog.Logger
 	store       store.Store
 	coordinator *coordinator.Coordinator
+	callers     rest.Authenticator // who may use the public API, over REST and gRPC
 	restLis     net.Listener
 	grpcLis     net.Listener
 	rest        *http.Server
@@ -92,9 +97,10 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if d.store, err = open(ctx, c); err != nil {
 		return d, err
 	}
+	d.callers = rest.StaticToken(c.AdminToken.Secret())
 	registry := prometheus.NewRegistry()
 	d.coordinator, err = coordinator.New(coordinator.Config{
-		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
+		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address: store.LeaderAddress{ID: c.ID, GRPC: d.GRPCAddr(), REST: d.RESTAddr()},
 		DialAgents: []grpc.DialOption{
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(c.ClusterToken)),
@@ -154,7 +160,7 @@ func tlsFor(endpoints []string) *tls.Config {
 
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
-		Service: d.coordinator, Authenticator: rest.StaticToken(d.config.AdminToken.Secret()), Logger: d.log, Metrics: registry,
+		Service: d.coordinator, Authenticator: d.callers, Logger: d.log, Metrics: registry,
 		Version: d.config.Version,
 		Ready: func(context.Context) error {
 			if !d.coordinator.Leading() {
@@ -170,7 +176,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 }
 
 func (d *Daemon) serveGRPC() {
-	d.grpc = grpc.NewServer(append(rpcauth.ServerOptions(d.config.ClusterToken), grpc.MaxRecvMsgSize(16<<20),
+	d.grpc = grpc.NewServer(append(rpcauth.ServerOptions(d.config.ClusterToken, grpcapi.Guard(d.callers)), grpc.MaxRecvMsgSize(16<<20),
 		// Agents ping every 15 s while nothing else comes; gRPC's default takes
 		// that for an attack and closes the connection.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
@@ -180,6 +186,7 @@ func (d *Daemon) serveGRPC() {
 	schedulerv1.RegisterNodeAgentServer(d.grpc, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
 	})
+	musterv1.RegisterQuotasServer(d.grpc, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
 }
 
 // member takes a serf member's change: agents are where streams are opened to.

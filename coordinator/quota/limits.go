@@ -1,11 +1,3 @@
-// Package quota decides whether a group may be charged for a request. It holds
-// limits and the set of live charges; it does not store them, place anything
-// or know who asks.
-//
-// For now a tree has one level: a group is a namespace with one hard limit per
-// resource. A usage is the sum over a set of transactions, never a counter
-// that is added to and taken from, so a charge that ends twice changes nothing
-// (PROTOCOL.md section 8, I2).
 package quota
 
 import (
@@ -13,82 +5,172 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 )
 
 // Tree names the tree that one-level limits belong to in a record's charges.
 const Tree = "namespaces"
 
+// Scope says which charges a limit counts: class is a unit's priority class,
+// "" for none, terminating that it has a deadline. It is asked whenever the
+// charge is, and always says the same.
+type Scope interface {
+	Matches(class string, terminating bool) bool
+}
+
+// Limit bounds what a group may hold altogether, beside its other limits.
+type Limit struct {
+	Group, Name string
+	// Hard bounds the sum of charges per resource, in base units; what it does
+	// not name is unlimited. Soft is only reported.
+	Hard, Soft resource.Vector
+	Scope      Scope // nil counts everything
+}
+
 // Charge is what one transaction costs one group.
 type Charge struct {
-	Group   string
+	Group string
+	// Request must not change while it is charged.
 	Request resource.Vector
+	// Members are counted as api.Pods.
+	Members     int64
+	Class       string // of priority, "" for none
+	Terminating bool
 }
 
-// Limits holds the groups' limits and what is charged to them. The zero value
-// is unusable; call New. One goroutine owns it.
+// of is the charge's amount of a resource.
+func (c *Charge) of(name resource.Name) int64 {
+	if name == api.Pods {
+		return c.Members
+	}
+	return c.Request[name]
+}
+
+// Shortage is one limit that a charge does not fit.
+type Shortage struct {
+	Limit    string // its name
+	Resource resource.Name
+	// Hard is the limit, Requested the charge, Used what is charged already.
+	Hard, Requested, Used int64
+}
+
+// Reason returns the shortage as the constraint that users are shown: Want is
+// the usage it would lead to, Have the limit.
+func (s Shortage) Reason() resource.Reason {
+	return resource.Reason{
+		Code: resource.ReasonQuota, Resource: s.Resource, Want: resource.SaturatingAdd(s.Used, s.Requested), Have: s.Hard,
+		Detail: Sentence(s.Resource, s.Hard, s.Requested, s.Used),
+	}
+}
+
+// Limits holds the groups' limits and what is charged to them. A usage is the
+// sum over a set of transactions, never a counter that is added to and taken
+// from, so a charge that ends twice changes nothing (PROTOCOL.md section 8,
+// I2). The zero value is unusable; call New. One goroutine owns it.
 //
-// Invariant: used[g] is the sum of Request over live charges of group g.
+// Invariant: used of a limit is, per resource, the sum over the live charges
+// of its group that its scope matches.
 type Limits struct {
-	hard map[string]resource.Vector
-	used map[string]resource.Vector
-	live map[resource.TxID]Charge
+	limits map[string][]*limit // by group, ascending by name
+	live   map[resource.TxID]Charge
 }
 
-// New returns limits for no group: everything is admitted and counted.
+// limit is a Limit and its usage of the resources that it names.
+type limit struct {
+	Limit
+	names []resource.Name // ascending
+	used  []int64
+}
+
+// New returns limits for no group: everything is admitted.
 func New() *Limits {
-	return &Limits{hard: map[string]resource.Vector{}, used: map[string]resource.Vector{}, live: map[resource.TxID]Charge{}}
+	return &Limits{limits: map[string][]*limit{}, live: map[resource.TxID]Charge{}}
 }
 
-// SetLimit replaces a group's limit. Resources that hard does not name are
-// unlimited; nil removes the limit. Lowering a limit below the usage blocks new
-// charges and ends none.
-func (l *Limits) SetLimit(group string, hard resource.Vector) {
-	if hard == nil {
-		delete(l.hard, group)
+func (l *limit) counts(c *Charge) bool {
+	return l.Scope == nil || l.Scope.Matches(c.Class, c.Terminating)
+}
+
+func (l *limit) add(c *Charge) {
+	for i, name := range l.names {
+		l.used[i] = resource.SaturatingAdd(l.used[i], c.of(name))
+	}
+}
+
+func (l *Limits) find(group, name string) (at int, found bool) {
+	return slices.BinarySearchFunc(l.limits[group], name, func(l *limit, name string) int { return cmp.Compare(l.Name, name) })
+}
+
+// SetLimit adds a limit or replaces the group's of the same name. Lowering a
+// limit below the usage blocks new charges and ends none.
+func (l *Limits) SetLimit(to Limit) {
+	to.Hard, to.Soft = to.Hard.Clone(), to.Soft.Clone()
+	made := &limit{Limit: to, names: append(to.Hard.Names(), to.Soft.Names()...)}
+	slices.Sort(made.names)
+	made.names = slices.Compact(made.names)
+	made.used = make([]int64, len(made.names))
+	for _, c := range l.live {
+		if c.Group == to.Group && made.counts(&c) {
+			made.add(&c)
+		}
+	}
+	at, found := l.find(to.Group, to.Name)
+	if found {
+		l.limits[to.Group][at] = made
 		return
 	}
-	l.hard[group] = hard.Clone()
+	l.limits[to.Group] = slices.Insert(l.limits[to.Group], at, made)
 }
 
-// Limit returns a copy of the group's limit, nil where there is none.
-func (l *Limits) Limit(group string) resource.Vector { return l.hard[group].Clone() }
-
-// Limited returns the groups that have a limit, in ascending order.
-func (l *Limits) Limited() []string {
-	groups := make([]string, 0, len(l.hard))
-	for g := range l.hard {
-		groups = append(groups, g)
+// RemoveLimit forgets a limit; one that is unknown changes nothing.
+func (l *Limits) RemoveLimit(group, name string) {
+	at, found := l.find(group, name)
+	if !found {
+		return
 	}
-	slices.SortFunc(groups, cmp.Compare)
-	return groups
+	l.limits[group] = slices.Delete(l.limits[group], at, at+1)
+	if len(l.limits[group]) == 0 {
+		delete(l.limits, group)
+	}
 }
 
-// Used returns a copy of the group's usage.
-func (l *Limits) Used(group string) resource.Vector { return l.used[group].Clone() }
-
-// Admit reports whether the group may be charged with request on top of its
-// usage. A refusal names every resource that is short, in name order: Want is
-// the usage it would lead to, Have the limit.
-func (l *Limits) Admit(group string, request resource.Vector) []resource.Reason {
-	hard, limited := l.hard[group]
-	if !limited {
+// Used returns the usage that a limit counts, of each resource that it names;
+// nil where the limit is unknown.
+func (l *Limits) Used(group, name string) resource.Vector {
+	at, found := l.find(group, name)
+	if !found {
 		return nil
 	}
-	var reasons []resource.Reason
-	for _, name := range request.Names() {
-		limit, named := hard[name]
-		if !named || request[name] == 0 {
+	limit := l.limits[group][at]
+	used := make(resource.Vector, len(limit.names))
+	for i, name := range limit.names {
+		used[name] = limit.used[i]
+	}
+	return used
+}
+
+// Admit reports whether c may be charged on top of the usage. A refusal names
+// every resource that is short, by limit and resource. It allocates no memory
+// where everything fits.
+func (l *Limits) Admit(c *Charge) []Shortage {
+	var short []Shortage
+	for _, limit := range l.limits[c.Group] {
+		if !limit.counts(c) {
 			continue
 		}
-		if want := resource.SaturatingAdd(l.used[group][name], request[name]); want > limit {
-			reasons = append(reasons, resource.Reason{
-				Code: resource.ReasonQuota, Resource: name, Want: want, Have: limit,
-				Detail: Sentence(name, limit, request[name], l.used[group][name]),
-			})
+		for i, name := range limit.names {
+			hard, named := limit.Hard[name]
+			requested := c.of(name)
+			if !named || requested == 0 {
+				continue
+			}
+			if resource.SaturatingAdd(limit.used[i], requested) > hard {
+				short = append(short, Shortage{Limit: limit.Name, Resource: name, Hard: hard, Requested: requested, Used: limit.used[i]})
+			}
 		}
 	}
-	return reasons
+	return short
 }
 
 // Sentence is the documented wording of a quota refusal, e.g. "exceeded quota:
@@ -103,19 +185,18 @@ func Sentence(name resource.Name, limit, requested, used int64) string {
 }
 
 // Charge counts a transaction from now on. Charging the same transaction again
-// changes nothing. It does not check the limit: a record that exists is
-// charged whatever the limit says.
+// changes nothing. It does not check the limits: a record that exists is
+// charged whatever they say.
 func (l *Limits) Charge(tx resource.TxID, c Charge) {
 	if _, dup := l.live[tx]; dup {
 		return
 	}
-	l.live[tx] = Charge{Group: c.Group, Request: c.Request.Clone()}
-	used := l.used[c.Group]
-	if used == nil {
-		used = resource.Vector{}
-		l.used[c.Group] = used
+	l.live[tx] = c
+	for _, limit := range l.limits[c.Group] {
+		if limit.counts(&c) {
+			limit.add(&c)
+		}
 	}
-	used.Add(c.Request)
 }
 
 // Discharge stops counting a transaction; an unknown one changes nothing.
@@ -125,28 +206,36 @@ func (l *Limits) Discharge(tx resource.TxID) {
 		return
 	}
 	delete(l.live, tx)
-	l.used[c.Group].Sub(c.Request)
+	for _, limit := range l.limits[c.Group] {
+		if !limit.counts(&c) {
+			continue
+		}
+		for i, name := range limit.names {
+			limit.used[i] = resource.SaturatingSub(limit.used[i], c.of(name))
+		}
+	}
 }
 
-// Check recomputes every usage from the live charges and names the first group
+// Check recomputes every usage from the live charges and names the first limit
 // that differs.
 func (l *Limits) Check() error {
-	sums := map[string]resource.Vector{}
-	for _, c := range l.live {
-		if sums[c.Group] == nil {
-			sums[c.Group] = resource.Vector{}
-		}
-		sums[c.Group].Add(c.Request)
-	}
-	groups := make([]string, 0, len(l.used))
-	for g := range l.used {
+	groups := make([]string, 0, len(l.limits))
+	for g := range l.limits {
 		groups = append(groups, g)
 	}
-	slices.SortFunc(groups, cmp.Compare)
+	slices.Sort(groups)
 	for _, g := range groups {
-		for _, name := range l.used[g].Names() {
-			if got, want := l.used[g][name], sums[g][name]; got != want {
-				return fmt.Errorf("quota: group %s uses %d of %s, its charges sum to %d", g, got, name, want)
+		for _, limit := range l.limits[g] {
+			for i, name := range limit.names {
+				var want int64
+				for _, c := range l.live {
+					if c.Group == g && limit.counts(&c) {
+						want = resource.SaturatingAdd(want, c.of(name))
+					}
+				}
+				if limit.used[i] != want {
+					return fmt.Errorf("quota: limit %s of %s counts %d of %s, the charges sum to %d", limit.Name, g, limit.used[i], name, want)
+				}
 			}
 		}
 	}

@@ -20,9 +20,9 @@ type Principal struct {
 	Admin bool
 }
 
-// mayUse reports whether the principal may use a namespace: an admin any, a
+// MayUse reports whether the principal may use a namespace: an admin any, a
 // tenant the one that bears its name.
-func (p Principal) mayUse(namespace string) bool { return p.Admin || namespace == string(p.Tenant) }
+func (p Principal) MayUse(namespace string) bool { return p.Admin || namespace == string(p.Tenant) }
 
 // Authenticator turns a bearer token into a principal. It is called for every
 // request, possibly at once from many goroutines, and may block. A nil error

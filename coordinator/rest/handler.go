@@ -77,6 +77,8 @@ func NewHandler(c Config) http.Handler {
 	h.route("GET "+v1+"/nodes/{name}", tenant, h.getNode)
 	h.route("PATCH "+v1+"/nodes/{name}", admin, h.patchNode)
 
+	h.routeQuotas(v1)
+
 	h.route("GET /healthz", anyone, func(*call) (answer, error) { return ok("ok"), nil })
 	h.route("GET /readyz", anyone, h.ready)
 	h.route("GET /version", anyone, func(*call) (answer, error) {
@@ -171,14 +173,19 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		if who == admin && !p.Admin {
 			return nil, api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", r.Method, r.URL.Path, p.Name)
 		}
-		if c.namespace != "" && !p.mayUse(c.namespace) {
+		if c.namespace != "" && !p.MayUse(c.namespace) {
 			return nil, api.Errorf(http.StatusForbidden, "%q may not use namespace %q", p.Name, c.namespace)
 		}
 	}
 	if c.namespace != "" && !api.IsLabel(c.namespace) {
 		return nil, api.Errorf(http.StatusBadRequest, "namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.namespace))
 	}
-	if c.name != "" && !api.IsSubdomain(c.name) {
+	if tree := r.PathValue("tree"); tree != "" {
+		c.name = tree
+		if !api.IsTreeName(tree) {
+			return nil, api.Errorf(http.StatusBadRequest, "name %q is not one of a quota tree or forest (1..63 letters, digits, '-', '_' or '.')", clip(tree))
+		}
+	} else if c.name != "" && !api.IsSubdomain(c.name) {
 		return nil, api.Errorf(http.StatusBadRequest, "name %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(c.name))
 	}
 	return c, nil
@@ -239,7 +246,7 @@ func (h *handler) ready(c *call) (answer, error) {
 // served with another method, else 404.
 func (h *handler) nothingHere(c *call) (answer, error) {
 	var allowed []string
-	for _, method := range []string{"DELETE", "GET", "PATCH", "POST"} {
+	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
 		probe := &http.Request{Method: method, URL: c.r.URL, Host: c.r.Host}
 		if _, pattern := h.mux.Handler(probe); pattern != "" && pattern != "/" {
 			allowed = append(allowed, method)

@@ -10,13 +10,14 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Service is what the API serves: the three kinds and the explanation. All
+// Service is what the API serves: the kinds, quota and the explanations. All
 // methods may block; they return an *api.Status as error for every refusal.
 // What they return is the caller's own copy.
 type Service interface {
 	Allocations
 	Jobs
 	Nodes
+	Quotas
 }
 
 // Create is a validated submission.

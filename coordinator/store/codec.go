@@ -16,7 +16,7 @@ const SchemaVersion = 1
 // Record is any value kept under Root.
 type Record interface {
 	TxRecord | UnitRecord | JobRecord | OrderRecord | RequestRecord |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaLimit | LeaderAddress
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaRecord | QuotaLimit | LeaderAddress
 	check() error
 }
 
@@ -203,6 +203,18 @@ func (r NodeTx) check() error {
 		if m < 0 {
 			return fmt.Errorf("members[%d] %d is negative", i, m)
 		}
+	}
+	return nil
+}
+
+func (r QuotaRecord) check() error {
+	switch {
+	case r.UID == "":
+		return errors.New("uid is empty")
+	case r.Name == "":
+		return errors.New("name is empty")
+	case len(r.Document) == 0:
+		return errors.New("document is empty")
 	}
 	return nil
 }

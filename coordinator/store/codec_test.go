@@ -124,6 +124,21 @@ func TestGoldenRecords(t *testing.T) {
 	})
 	roundTrip(t, "node-lease", store.NodeLease{Coordinator: "c1"})
 	roundTrip(t, "node-tx", store.NodeTx{Members: []int{0, 3}})
+	roundTrip(t, "quota-tree", store.QuotaRecord{
+		UID: "q-1", Name: "Org", Created: "2026-01-02T03:04:05Z", Document: json.RawMessage(
+			`{"kind":"QuotaTree","metadata":{"name":"Org"},"spec":{"resourceNames":["cpu"],"nodes":{"all":{"parent":"nil","hard":"true","quota":{"cpu":"64"}}}}}`),
+	})
+	roundTrip(t, "quota-resource", store.QuotaRecord{
+		UID: "q-2", Namespace: "ml", Name: "team", Document: json.RawMessage(
+			`{"kind":"ResourceQuota","metadata":{"name":"team","namespace":"ml"},"spec":{"hard":{"nvidia.com/gpu":"16"},"scopes":["NotTerminating"]}}`),
+	})
+	roundTrip(t, "quota-forest", store.QuotaRecord{
+		UID: "q-3", Name: "both", Document: json.RawMessage(`{"kind":"QuotaForest","metadata":{"name":"both"},"spec":{"trees":["Org","Service"]}}`),
+	})
+	roundTrip(t, "quota-binding", store.QuotaRecord{
+		UID: "q-4", Name: "ml", Document: json.RawMessage(
+			`{"kind":"QuotaBinding","metadata":{"name":"ml"},"spec":{"forest":"both","groups":{"Org":"research","Service":"gold"},"admission":"queue"}}`),
+	})
 	roundTrip(t, "quota-limit", store.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
 	roundTrip(t, "leader", store.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
 	roundTrip(t, "nothing-but-version", store.NodeStatus{})
@@ -189,6 +204,24 @@ func TestRecordsKeepTheirRules(t *testing.T) {
 	}
 }
 
+func TestQuotaRecordsKeepTheirRules(t *testing.T) {
+	whole := store.QuotaRecord{UID: "q", Name: "n", Document: json.RawMessage(`{}`)}
+	for want, change := range map[string]func(*store.QuotaRecord){
+		"uid is empty":      func(r *store.QuotaRecord) { r.UID = "" },
+		"name is empty":     func(r *store.QuotaRecord) { r.Name = "" },
+		"document is empty": func(r *store.QuotaRecord) { r.Document = nil },
+	} {
+		r := whole
+		change(&r)
+		if _, err := store.Encode(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("encode: %v, want an error with %q", err, want)
+		}
+	}
+	if _, err := store.Encode(whole); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.json")
 	for _, path := range files {
@@ -207,6 +240,7 @@ func FuzzDecode(f *testing.F) {
 		again[store.NodeSpec](t, value)
 		again[store.NodeStatus](t, value)
 		again[store.NodeTx](t, value)
+		again[store.QuotaRecord](t, value)
 		again[store.QuotaLimit](t, value)
 	})
 }

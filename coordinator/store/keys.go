@@ -132,31 +132,51 @@ func ParseNodeKey(key string) (NodeKey, error) {
 // QuotaKind says what a key below QuotaPrefix holds.
 type QuotaKind string
 
-// The kinds, which are also their path segments.
+// The kinds, which are also their path segments. All but QuotaLimits hold
+// QuotaRecord.
 const (
-	QuotaLimits     QuotaKind = "limits"     // QuotaLimit of a namespace
-	QuotaTrees      QuotaKind = "trees"      // a tree by its name
-	QuotaForests    QuotaKind = "forests"    // a forest by its name
-	QuotaNamespaces QuotaKind = "namespaces" // the group a namespace belongs to
+	QuotaTrees      QuotaKind = "trees"          // a tree by its name
+	QuotaForests    QuotaKind = "forests"        // a forest by its name
+	QuotaNamespaces QuotaKind = "namespaces"     // the groups a namespace is bound to
+	QuotaResources  QuotaKind = "resourcequotas" // a resource quota by namespace and name
+	// QuotaLimits held one QuotaLimit per namespace before there were resource
+	// quotas: it is read, and rewritten as one of them.
+	QuotaLimits QuotaKind = "limits"
 )
 
-// QuotaKey is the key of the named quota object.
-func QuotaKey(kind QuotaKind, name string) string { return join(QuotaPrefix, string(kind), name) }
+// QuotaKey is a parsed key below QuotaPrefix. Namespace is set for
+// QuotaResources only: of QuotaNamespaces and QuotaLimits the name is the
+// namespace.
+type QuotaKey struct {
+	Kind            QuotaKind
+	Namespace, Name string
+}
 
-// QuotaLimitKey is the key of a namespace's limit.
-func QuotaLimitKey(namespace string) string { return QuotaKey(QuotaLimits, namespace) }
+// Key is the key's text.
+func (k QuotaKey) Key() string {
+	if k.Kind == QuotaResources {
+		return join(QuotaPrefix, string(k.Kind), k.Namespace, k.Name)
+	}
+	return join(QuotaPrefix, string(k.Kind), k.Name)
+}
 
-// ParseQuotaKey is the inverse of QuotaKey.
-func ParseQuotaKey(key string) (kind QuotaKind, name string, err error) {
-	var k string
-	if err := split("quota", key, QuotaPrefix, &k, &name); err != nil {
-		return "", "", err
+// ParseQuotaKey is the inverse of QuotaKey.Key.
+func ParseQuotaKey(key string) (QuotaKey, error) {
+	var kind, namespace, name string
+	if err := split("quota", key, QuotaPrefix, &kind, &namespace, &name); err == nil {
+		if k := QuotaKind(kind); k == QuotaResources {
+			return QuotaKey{Kind: k, Namespace: namespace, Name: name}, nil
+		}
+		return QuotaKey{}, fmt.Errorf("quota key %q: %q is not resourcequotas", key, kind)
 	}
-	switch kind = QuotaKind(k); kind {
-	case QuotaLimits, QuotaTrees, QuotaForests, QuotaNamespaces:
-		return kind, name, nil
+	if err := split("quota", key, QuotaPrefix, &kind, &name); err != nil {
+		return QuotaKey{}, err
 	}
-	return "", "", fmt.Errorf("quota key %q: %q is not limits, trees, forests or namespaces", key, k)
+	switch k := QuotaKind(kind); k {
+	case QuotaTrees, QuotaForests, QuotaNamespaces, QuotaLimits:
+		return QuotaKey{Kind: k, Name: name}, nil
+	}
+	return QuotaKey{}, fmt.Errorf("quota key %q: %q is not trees, forests, namespaces, resourcequotas/<namespace> or limits", key, kind)
 }
 
 // LeaderKey is the key of a candidate, whose lease it is named after.

@@ -42,8 +42,9 @@ func TestKeys(t *testing.T) {
 		"a node's status":       {store.NodeStatusKey("n"), "/registry/nodes/n/status"},
 		"a node's lease":        {store.NodeLeaseKey("n"), "/registry/nodes/n/lease"},
 		"a node's transactions": {store.NodeTxIn("n"), "/registry/nodes/n/tx/"},
-		"a namespace's limit":   {store.QuotaLimitKey("a"), "/registry/quota/limits/a"},
-		"a quota tree":          {store.QuotaKey(store.QuotaTrees, "a"), "/registry/quota/trees/a"},
+		"a namespace's limit":   {store.QuotaKey{Kind: store.QuotaLimits, Name: "a"}.Key(), "/registry/quota/limits/a"},
+		"a quota tree":          {store.QuotaKey{Kind: store.QuotaTrees, Name: "a/b"}.Key(), "/registry/quota/trees/a%2Fb"},
+		"a resource quota":      {store.QuotaKey{Kind: store.QuotaResources, Namespace: "a", Name: "b"}.Key(), "/registry/quota/resourcequotas/a/b"},
 		"a queue":               {store.OrderIn("a"), "/registry/order/a/"},
 		"a leader":              {store.LeaderKey(255), "/registry/leader/00000000000000ff"},
 		"an empty segment":      {store.JobKey("", "x"), "/registry/jobs/%/x"},
@@ -115,9 +116,15 @@ func TestParsersInvertBuilders(t *testing.T) {
 			got, err := store.ParseNodeKey(key)
 			same("node key "+key, err, got == want)
 		}
-		for _, kind := range []store.QuotaKind{store.QuotaLimits, store.QuotaTrees, store.QuotaForests, store.QuotaNamespaces} {
-			gotKind, gotName, err := store.ParseQuotaKey(store.QuotaKey(kind, a))
-			same("quota", err, gotKind == kind && gotName == a)
+		for _, key := range []store.QuotaKey{
+			{Kind: store.QuotaLimits, Name: a},
+			{Kind: store.QuotaTrees, Name: a},
+			{Kind: store.QuotaForests, Name: a},
+			{Kind: store.QuotaNamespaces, Name: a},
+			{Kind: store.QuotaResources, Namespace: a, Name: b},
+		} {
+			got, err := store.ParseQuotaKey(key.Key())
+			same("quota", err, got == key)
 		}
 		gotUnit, err := store.ParseUnitKey(unit.Key())
 		same("unit", err, gotUnit == unit)
@@ -179,7 +186,7 @@ func TestParsersRefuse(t *testing.T) {
 	unit := func(k string) error { a, err := store.ParseUnitKey(k); return one(a, err) }
 	order := func(k string) error { a, err := store.ParseOrderKey(k); return one(a, err) }
 	node := func(k string) error { a, err := store.ParseNodeKey(k); return one(a, err) }
-	quota := func(k string) error { a, b, err := store.ParseQuotaKey(k); return two(a, b, err) }
+	quota := func(k string) error { a, err := store.ParseQuotaKey(k); return one(a, err) }
 	leader := func(k string) error { a, err := store.ParseLeaderKey(k); return one(a, err) }
 	cases := map[string]struct {
 		parse func(string) error
@@ -207,6 +214,8 @@ func TestParsersRefuse(t *testing.T) {
 		"a node's index without tx":      {node, "/registry/nodes/n/tx"},
 		"an unknown part with a segment": {node, "/registry/nodes/n/spec/x"},
 		"an unknown kind of quota":       {quota, "/registry/quota/usage/a"},
+		"a resource quota of nobody":     {quota, "/registry/quota/resourcequotas/a"},
+		"a tree in a namespace":          {quota, "/registry/quota/trees/a/b"},
 		"a leader key that is no lease":  {leader, "/registry/leader/me"},
 		"a leader key elsewhere":         {leader, "/registry/leaders/00000000000000ff"},
 	}
@@ -223,6 +232,7 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add("/registry/order/q/7fffffff/0000000000000001.0000000000000001/a/job/x/0")
 	f.Add("/registry/nodes/n%20/tx/u.1.2.ff")
 	f.Add("/registry/units/%/alloc/x/0")
+	f.Add("/registry/quota/resourcequotas/a/b")
 	f.Fuzz(func(t *testing.T, key string) {
 		if k, err := store.ParseOrderKey(key); err == nil && k.Key() != key {
 			t.Errorf("order key %q is written as %q", key, k.Key())
@@ -232,6 +242,9 @@ func FuzzParseKeys(f *testing.F) {
 		}
 		if k, err := store.ParseNodeKey(key); err == nil && k.Part == store.NodeTxPart && store.NodeTxKey(k.ID, k.Tx) != key {
 			t.Errorf("node key %q is written as %q", key, store.NodeTxKey(k.ID, k.Tx))
+		}
+		if k, err := store.ParseQuotaKey(key); err == nil && k.Key() != key {
+			t.Errorf("quota key %q is written as %q", key, k.Key())
 		}
 		if ns, n, err := store.ParseJobKey(key); err == nil && store.JobKey(ns, n) != key {
 			t.Errorf("job key %q is written as %q", key, store.JobKey(ns, n))

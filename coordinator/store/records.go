@@ -212,7 +212,20 @@ type NodeTx struct {
 	Members []int `json:"members"` // indices of the members on this node
 }
 
-// QuotaLimit is a namespace's hard limit (QuotaLimitKey).
+// QuotaRecord is what an operator set: a resource quota, a tree, a forest or
+// the groups of a namespace (QuotaKey).
+type QuotaRecord struct {
+	UID string `json:"uid"`
+	// Namespace of a resource quota; the others are in none.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Document is the object as it was submitted: its kind, what of its
+	// metadata is the operator's, and its specification.
+	Document json.RawMessage `json:"document"`
+	Created  string          `json:"created,omitempty"` // RFC 3339
+}
+
+// QuotaLimit is a namespace's hard limit (QuotaLimits). It is only read.
 type QuotaLimit struct {
 	Namespace string            `json:"namespace"`
 	Tenant    resource.TenantID `json:"tenant"`

@@ -59,6 +59,7 @@ var table = map[string]row{
 	"coordinator/agents":          {layer: adapter, neighbours: []string{"proto/muster/v1", "wire"}},
 	"coordinator/quota/replay":    {layer: adapter},
 	"coordinator/rest":            {layer: adapter},
+	"coordinator/grpcapi":         {layer: adapter, neighbours: []string{"coordinator/rest", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/rest/resttest":   {layer: adapter, neighbours: []string{"coordinator/rest"}, testOnly: true},
 	"coordinator/rpc":             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire"}},
 

@@ -2,10 +2,12 @@ package rig
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -13,8 +15,8 @@ import (
 
 // audit follows the records and checks, revision by revision, what must hold
 // after every commit: the edges of a record's life (I11), that no device is in
-// two COMMITTED records (I1), that charges are within the limits (I2), that a
-// unit has one live transaction (I6).
+// two COMMITTED records (I1), that charges are within the limits and the quota
+// trees (I2), that a unit has one live transaction (I6).
 type audit struct {
 	t      testing.TB
 	limits map[string]coordinator.Namespace
@@ -24,13 +26,14 @@ type audit struct {
 	mu       sync.Mutex
 	revision resource.Revision
 	records  map[string]store.TxRecord // those that are not collected
+	trees    map[string]*tree          // by key
 	aborted  int                       // ABORTED records ever written
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), records: map[string]store.TxRecord{}}
-	batches := s.Watch(ctx, store.TxPrefix, store.WatchOptions{From: 1})
+	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), records: map[string]store.TxRecord{}, trees: map[string]*tree{}}
+	batches := s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
 	go func() {
 		defer close(a.ended)
 		for b := range batches {
@@ -58,7 +61,15 @@ func (a *audit) follow(b store.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revision = max(a.revision, b.Revision)
+	changed := false
 	for _, e := range b.Events {
+		if strings.HasPrefix(e.KV.Key, store.QuotaPrefix) {
+			a.followQuota(e)
+		}
+		if !strings.HasPrefix(e.KV.Key, store.TxPrefix) {
+			continue
+		}
+		changed = true
 		before := a.records[e.KV.Key]
 		if e.Type == store.EventDelete {
 			if !before.State.Terminal() {
@@ -84,14 +95,14 @@ func (a *audit) follow(b store.Batch) {
 		}
 		a.records[e.KV.Key] = record
 	}
-	if len(b.Events) > 0 {
+	if changed {
 		a.check(b.Revision)
 	}
 }
 
 // check is called with mu held.
 func (a *audit) check(revision resource.Revision) {
-	used := map[string]resource.Vector{}
+	used := map[group]resource.Vector{}
 	units := map[resource.UnitUID]string{}
 	taken := map[string]string{}
 	for key, r := range a.records {
@@ -99,10 +110,11 @@ func (a *audit) check(revision resource.Revision) {
 			continue
 		}
 		for _, c := range r.Charges {
-			if used[c.Group] == nil {
-				used[c.Group] = resource.Vector{}
+			at := group{c.Tree, c.Group}
+			if used[at] == nil {
+				used[at] = resource.Vector{}
 			}
-			used[c.Group].Add(c.Request)
+			used[at].Add(c.Request)
 		}
 		if other := units[r.UnitUID]; other != "" {
 			a.t.Errorf("I6: at revision %d unit %s is live in %s and in %s", revision, r.UnitUID, key, other)
@@ -129,11 +141,17 @@ func (a *audit) check(revision resource.Revision) {
 			}
 		}
 	}
-	for group, sum := range used {
-		for name, limit := range a.limits[group].Hard {
+	for namespace, limits := range a.limits {
+		sum := used[group{quota.Tree, namespace}]
+		for name, limit := range limits.Hard {
 			if sum[name] > limit {
-				a.t.Errorf("I2: at revision %d namespace %s is charged %d of %s, its limit is %d", revision, group, sum[name], name, limit)
+				a.t.Errorf("I2: at revision %d namespace %s is charged %d of %s, its limit is %d", revision, namespace, sum[name], name, limit)
 			}
+		}
+	}
+	for _, t := range a.trees {
+		for _, problem := range t.check(used) {
+			a.t.Errorf("I2: at revision %d %s", revision, problem)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -228,6 +229,57 @@ func (s *state) checkLeader(c *Cluster) {
 		s.problem("the leader shows (-store +shown):\n%s", diff)
 	}
 	s.checkFree(c, k)
+	s.checkQuotas(k)
+}
+
+// checkQuotas compares what the leader says is used of quotas with the sum of
+// the records.
+func (s *state) checkQuotas(k *Coordinator) {
+	used := map[group]resource.Vector{}
+	for _, r := range s.records {
+		if !r.State.Charged() {
+			continue
+		}
+		for _, c := range r.Charges {
+			for _, at := range []group{{c.Tree, c.Group}, {tree: c.Tree}} { // "" is all of a tree
+				if used[at] == nil {
+					used[at] = resource.Vector{}
+				}
+				used[at].Add(c.Request)
+			}
+		}
+	}
+	trees, err := k.ListQuotaTrees(context.Background())
+	if err != nil {
+		s.problem("list quota trees: %v", err)
+		return
+	}
+	for _, t := range trees.Items {
+		if len(t.Status.Nodes) == 0 {
+			continue
+		}
+		for name, shown := range t.Status.Nodes[0].Allocated {
+			if want := resource.FormatAmount(name, used[group{tree: t.Metadata.Name}][name]); shown != want {
+				s.problem("tree %s is charged %s of %s, its records sum to %s", t.Metadata.Name, shown, name, want)
+			}
+		}
+	}
+	quotas, err := k.ListResourceQuotas(context.Background(), "")
+	if err != nil {
+		s.problem("list resource quotas: %v", err)
+		return
+	}
+	for _, q := range quotas.Items {
+		if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+			continue
+		}
+		for name, shown := range q.Status.Used {
+			want := resource.FormatAmount(name, used[group{quota.Tree, q.Metadata.Namespace}][name])
+			if name != api.Pods && shown != want {
+				s.problem("resource quota %s/%s counts %s of %s, the records sum to %s", q.Metadata.Namespace, q.Metadata.Name, shown, name, want)
+			}
+		}
+	}
 }
 
 // checkFree compares what the leader believes free with what is.

@@ -21,6 +21,10 @@ type Submission struct {
 	Name      string
 	GPUs      int // of each member, with a core and 1Gi for each
 	Priority  int32
+	// Class replaces the number as priority where it is set.
+	Class     string
+	TTL       string           // makes it terminating
+	Quota     *api.QuotaDemand // which groups it is charged to
 	RequestID string
 	Wait      time.Duration
 	// Of a job: Members as parallelism, Gang as minMembers; Gang 0 is no gang.
@@ -43,15 +47,31 @@ func (s Submission) namespace() string {
 }
 
 func (s Submission) spec() map[string]any {
-	return map[string]any{"resources": map[string]any{"requests": map[string]string{
+	spec := map[string]any{"resources": map[string]any{"requests": map[string]string{
 		string(resource.GPU): fmt.Sprint(s.GPUs), "cpu": fmt.Sprint(s.GPUs), "memory": fmt.Sprintf("%dGi", s.GPUs),
 	}}}
+	if s.TTL != "" {
+		spec["ttl"] = s.TTL
+	}
+	if s.Quota != nil {
+		spec["quota"] = s.Quota
+	}
+	return spec
+}
+
+// prioritize sets the priority in a specification of an allocation or a job.
+func (s Submission) prioritize(spec map[string]any) {
+	if s.Class != "" {
+		spec["priorityClass"] = s.Class
+		return
+	}
+	spec["priority"] = s.Priority
 }
 
 // Allocate submits an allocation and reports whether it was a repetition.
 func (k *Coordinator) Allocate(ctx context.Context, s Submission) (a *api.Allocation, repeated bool, err error) {
 	spec := s.spec()
-	spec["priority"] = s.Priority
+	s.prioritize(spec)
 	create, document := s.create(map[string]any{"kind": "Allocation", "metadata": map[string]any{"name": s.Name}, "spec": spec})
 	doc, status := api.DecodeAllocation(document)
 	if status != nil {
@@ -67,9 +87,9 @@ func (k *Coordinator) Job(ctx context.Context, s Submission) (j *api.Job, repeat
 	if s.Gang > 0 {
 		spec["scheduling"] = map[string]any{"gangScheduling": map[string]any{"minMembers": s.Gang}}
 	}
-	create, document := s.create(map[string]any{"kind": "Job", "metadata": map[string]any{"name": s.Name}, "spec": map[string]any{
-		"parallelism": s.Members, "priority": s.Priority, "template": map[string]any{"spec": spec},
-	}})
+	job := map[string]any{"parallelism": s.Members, "template": map[string]any{"spec": spec}}
+	s.prioritize(job)
+	create, document := s.create(map[string]any{"kind": "Job", "metadata": map[string]any{"name": s.Name}, "spec": job})
 	doc, status := api.DecodeJob(document)
 	if status != nil {
 		return nil, false, status

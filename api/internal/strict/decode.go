@@ -43,7 +43,8 @@ type step struct {
 	index int
 }
 
-// value decodes what follows into v. The nesting is bounded by the type.
+// value decodes what follows into v. The nesting is bounded by the type, and
+// by maxDepth below json.RawMessage.
 func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
 	d.space()
 	if d.peek() == 'n' {
@@ -52,6 +53,9 @@ func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
 		}
 		v.SetZero()
 		return nil
+	}
+	if p.raw {
+		return d.raw(v)
 	}
 	switch p.kind {
 	case reflect.Pointer:
@@ -159,25 +163,22 @@ func (d *decoder) dictionary(v reflect.Value, p *plan, numbers bool) *Error {
 	return nil
 }
 
-func (d *decoder) array(v reflect.Value, p *plan, numbers bool) *Error {
+// elements walks an array's elements; one is called at each value.
+func (d *decoder) elements(one func(i int) *Error) *Error {
 	if d.peek() != '[' {
 		return d.wrongType("an array […]")
 	}
 	d.pos++
-	list := reflect.MakeSlice(p.typ, 0, 0)
 	d.space()
 	if d.peek() == ']' {
 		d.pos++
-		v.Set(list)
 		return nil
 	}
 	for i := 0; ; i++ {
 		d.path = append(d.path, step{index: i})
-		element := reflect.New(p.elem.typ).Elem()
-		if err := d.value(element, p.elem, numbers); err != nil {
+		if err := one(i); err != nil {
 			return err
 		}
-		list = reflect.Append(list, element)
 		d.path = d.path[:len(d.path)-1]
 		d.space()
 		switch d.peek() {
@@ -185,12 +186,27 @@ func (d *decoder) array(v reflect.Value, p *plan, numbers bool) *Error {
 			d.pos++
 		case ']':
 			d.pos++
-			v.Set(list)
 			return nil
 		default:
 			return d.syntax("',' or ']'")
 		}
 	}
+}
+
+func (d *decoder) array(v reflect.Value, p *plan, numbers bool) *Error {
+	list := reflect.MakeSlice(p.typ, 0, 0)
+	if err := d.elements(func(int) *Error {
+		element := reflect.New(p.elem.typ).Elem()
+		if err := d.value(element, p.elem, numbers); err != nil {
+			return err
+		}
+		list = reflect.Append(list, element)
+		return nil
+	}); err != nil {
+		return err
+	}
+	v.Set(list)
+	return nil
 }
 
 func (d *decoder) boolean(v reflect.Value) *Error {

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -10,6 +11,7 @@ import (
 type plan struct {
 	typ    reflect.Type
 	kind   reflect.Kind
+	raw    bool    // json.RawMessage
 	elem   *plan   // of pointers, slices and maps
 	fields []field // of structs
 }
@@ -29,8 +31,9 @@ type field struct {
 type Decoder[T any] struct{ plan *plan }
 
 // For builds the decoder of T, a struct of strings, integers, booleans and
-// pointers to, slices of, structs of and string-keyed maps of these. It panics
-// on any other type, which is a mistake in the program.
+// pointers to, slices of, structs of and string-keyed maps of these, and of
+// json.RawMessage, which takes any value as it was written. It panics on any
+// other type, which is a mistake in the program.
 func For[T any]() Decoder[T] {
 	p := compile(reflect.TypeFor[T](), nil)
 	if p.kind != reflect.Struct {
@@ -46,7 +49,10 @@ func compile(t reflect.Type, above []reflect.Type) *plan {
 		}
 	}
 	above = append(above, t)
-	p := &plan{typ: t, kind: t.Kind()}
+	p := &plan{typ: t, kind: t.Kind(), raw: t == reflect.TypeFor[json.RawMessage]()}
+	if p.raw {
+		return p
+	}
 	switch p.kind {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64:
 	case reflect.Pointer, reflect.Slice:

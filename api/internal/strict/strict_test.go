@@ -21,6 +21,7 @@ type tree struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	List   []leaf            `json:"list,omitempty"`
 	Leaf   *leaf             `json:"leaf,omitempty"`
+	Raw    json.RawMessage   `json:"raw,omitempty"`
 	Hidden string            `json:"-"`
 }
 
@@ -52,6 +53,10 @@ func TestRefusals(t *testing.T) {
 		"invalid UTF-8":                  {"{\"name\": \"\xff\"}", `the document is not valid UTF-8`},
 		"a hidden field":                 {`{"Hidden": "x"}`, `Hidden: unknown field`},
 		"nesting where none belongs":     {`{"name": ` + strings.Repeat("[", 100000), `name: want a string, got an array`},
+		"a raw value cut short":          {`{"raw": {"a": [1, `, `raw.a[1]: line 1, column 19: want a value, found the end of the document`},
+		"a raw key twice":                {`{"raw": {"a": [{"b": 1, "b": 2}]}}`, `raw.a[0].b: the key is given twice`},
+		"a raw word":                     {`{"raw": {"a": yes}}`, `raw.a: line 1, column 15: want a value, found 'y'`},
+		"a raw value nested too deep":    {`{"raw": ` + strings.Repeat(`{"a":`, 1000), `raw` + strings.Repeat(".a", 33) + `: nested deeper than 32`},
 		"a half literal":                 {`{"on": tru}`, `on: line 1, column 8: want a value, found 't'`},
 	}
 	for name, c := range cases {

@@ -37,9 +37,22 @@ func (c *Cluster) CreateAllocation(ctx context.Context, create rest.Create, a *a
 		if status != nil {
 			return nil, status
 		}
+		priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
+		if status != nil {
+			return nil, status
+		}
+		u := &unit{
+			key: key, members: []string{key}, request: request, selector: a.Spec.Scheduling.NodeSelector, class: a.Spec.PriorityClass,
+			consumer: c.consumerOf(create.Namespace+"/alloc/"+a.Metadata.Name+"/0", create.Namespace, 1, request, &a.Spec, priority),
+		}
+		if reasons := c.refused(u); len(reasons) > 0 && !c.queues(create.Namespace) {
+			status := api.Errorf(http.StatusForbidden, "%s", reasons[0].Detail)
+			status.Details = reasons
+			return nil, status
+		}
 		c.remember(create, "allocation", key)
 		c.admit(key, clone(a))
-		c.queue = append(c.queue, &unit{key: key, members: []string{key}, request: request, selector: a.Spec.Scheduling.NodeSelector})
+		c.queue = append(c.queue, u)
 		c.schedule()
 		c.touch()
 	}

@@ -17,15 +17,19 @@ func notFound(kind, key string) error {
 
 // clone copies an object by its encoding, so that a caller owns what it gets.
 func clone[T any](v *T) *T {
+	out := new(T)
+	if err := json.Unmarshal(encode(v), out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func encode[T any](v *T) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}
-	out := new(T)
-	if err := json.Unmarshal(raw, out); err != nil {
-		panic(err)
-	}
-	return out
+	return raw
 }
 
 // await returns as soon as done says so, at the latest after wait; c.mu is

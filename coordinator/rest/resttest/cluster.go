@@ -1,8 +1,12 @@
 // Package resttest is a small rest.Service for tests of the API and its
 // clients: a cluster in memory that really places, queues, waits and explains,
-// by first fit over nodes that start at once and never fail. It decides
-// nothing for production, has no quota, priorities or preemption, and ends
-// what is deleted at once whatever the grace.
+// by first fit over nodes that start at once and never fail, within quotas that
+// it counts on a real quota.Manager. It decides nothing for production, has no
+// order by priority and no preemption, tells no trend, and ends what is deleted
+// at once whatever the grace.
+//
+// RunQuotas is the contract that every rest.Quotas keeps, whichever way it is
+// reached.
 package resttest
 
 import (
@@ -11,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/resource"
 )
@@ -38,6 +43,7 @@ type Cluster struct {
 	jobs        map[string]*api.Job
 	queue       []*unit           // oldest first
 	requests    map[string]string // request id → namespace/name it made
+	quota       quotas
 }
 
 var _ rest.Service = (*Cluster)(nil)
@@ -48,6 +54,10 @@ type unit struct {
 	members  []string
 	request  resource.Request
 	selector map[string]string
+	// What quotas need to know.
+	consumer    quota.ConsumerSpec
+	class       string
+	terminating bool
 }
 
 // New builds a cluster; now stamps objects.
@@ -55,6 +65,7 @@ func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
 		now: now, changed: make(chan struct{}), allocations: map[string]*api.Allocation{},
 		grants: map[string]placement{}, jobs: map[string]*api.Job{}, requests: map[string]string{},
+		quota: newQuotas(),
 	}
 	for _, n := range nodes {
 		h := &host{Node: n, memory: n.Memory}

@@ -34,14 +34,23 @@ func (c *Cluster) admitJob(key string, j *api.Job) *api.Status {
 	if status != nil {
 		return status
 	}
+	priority, status := api.PriorityOf(j.Spec.Priority, j.Spec.PriorityClass)
+	if status != nil {
+		return status
+	}
 	j.Metadata.UID = fmt.Sprintf("job-%04d", len(c.jobs)+1)
 	j.Metadata.ResourceVersion = strconv.Itoa(c.revision + 1)
 	j.Metadata.CreationTimestamp = c.stamp()
 	c.jobs[key] = j
 	first, growth, _ := api.JobUnits(j)
 	size, member := first, 0
-	for range 1 + growth {
-		u := &unit{key: key, request: request, selector: j.Spec.Template.Spec.Scheduling.NodeSelector}
+	for n := range 1 + growth {
+		u := &unit{
+			key: key, request: request, selector: j.Spec.Template.Spec.Scheduling.NodeSelector,
+			class: j.Spec.PriorityClass, terminating: j.Spec.ActiveDeadlineSeconds != nil,
+			consumer: c.consumerOf(fmt.Sprintf("%s/job/%s/%d", j.Metadata.Namespace, j.Metadata.Name, n),
+				j.Metadata.Namespace, size, request, &j.Spec.Template.Spec, priority),
+		}
 		for range size {
 			a := &api.Allocation{Metadata: j.Spec.Template.Metadata, Spec: j.Spec.Template.Spec}
 			a.Metadata.Name, a.Metadata.Namespace = fmt.Sprintf("%s-%d", j.Metadata.Name, member), j.Metadata.Namespace

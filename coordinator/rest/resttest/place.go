@@ -13,17 +13,22 @@ type placement struct {
 	grant resource.Assignment
 }
 
-// schedule starts every waiting unit that fits, oldest first; a unit that does
-// not fit holds nothing.
+// schedule starts every waiting unit that fits and has quota, oldest first; a
+// unit that does not holds nothing.
 func (c *Cluster) schedule() {
 	waiting := c.queue[:0]
 	for _, u := range c.queue {
+		if len(c.refused(u)) > 0 {
+			waiting = append(waiting, u)
+			continue
+		}
 		placed := c.attempt(u, len(u.members))
 		if len(placed) < len(u.members) {
 			undo(placed)
 			waiting = append(waiting, u)
 			continue
 		}
+		c.charge(u)
 		for i, key := range u.members {
 			c.grants[key] = placed[i]
 			c.start(c.allocations[key], placed[i])
@@ -94,6 +99,7 @@ func (c *Cluster) stop(key string, a *api.Allocation, phase api.Phase) {
 	if p, held := c.grants[key]; held {
 		p.host.give(p.grant)
 		delete(c.grants, key)
+		c.discharge(key)
 	}
 	a.Status.Phase = phase
 }
@@ -134,6 +140,10 @@ func (c *Cluster) explain(u *unit) *api.Explanation {
 		if want[r] > total[r] {
 			e.Shortages = append(e.Shortages, resource.Reason{Code: resource.ReasonInsufficient, Resource: r, Want: want[r], Have: total[r]})
 		}
+	}
+	if e.Quota = c.refused(u); len(e.Quota) > 0 {
+		e.Summary = e.Quota[0].Detail
+		return e
 	}
 	e.Summary = fmt.Sprintf("%d of %d members fit", e.Fit, e.Members)
 	if len(e.Shortages) > 0 {

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/musterd/muster/api/internal/strict"
+)
+
+// The kinds of quota documents.
+const (
+	KindResourceQuota = "ResourceQuota"
+	KindQuotaTree     = "QuotaTree"
+	KindQuotaForest   = "QuotaForest"
+	KindQuotaBinding  = "QuotaBinding"
+)
+
+var (
+	resourceQuotaDecoder = strict.For[ResourceQuota]()
+	quotaTreeDecoder     = strict.For[QuotaTree]()
+	quotaForestDecoder   = strict.For[QuotaForest]()
+	quotaBindingDecoder  = strict.For[QuotaBinding]()
+)
+
+// QuotaDocument is one of the documents by which quota is set.
+type QuotaDocument interface {
+	ResourceQuota | QuotaTree | QuotaForest | QuotaBinding
+}
+
+// DecodeResourceQuota reads and validates a resource quota as DecodeAllocation
+// does an allocation. Of what belongs to the server, resourceVersion stays: an
+// update is made from it.
+func DecodeResourceQuota(doc []byte) (*ResourceQuota, *Status) {
+	q, status := decode(resourceQuotaDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := q.Metadata.settable(&q.APIVersion, &q.Kind, KindResourceQuota); status != nil {
+		return nil, status
+	}
+	q.Status = ResourceQuotaStatus{}
+	if status := q.Validate(); status != nil {
+		return nil, status
+	}
+	return q, nil
+}
+
+// DecodeQuotaTree reads a quota tree as DecodeResourceQuota does a resource
+// quota. Its spec is kept as it was written: it is known to be an object
+// without repeated keys, nothing else.
+func DecodeQuotaTree(doc []byte) (*QuotaTree, *Status) {
+	t, status := decode(quotaTreeDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := t.Metadata.settable(&t.APIVersion, &t.Kind, KindQuotaTree); status != nil {
+		return nil, status
+	}
+	t.Status = QuotaTreeStatus{}
+	if status := t.Validate(); status != nil {
+		return nil, status
+	}
+	return t, nil
+}
+
+// DecodeQuotaForest reads and validates a forest as DecodeResourceQuota does a
+// resource quota.
+func DecodeQuotaForest(doc []byte) (*QuotaForest, *Status) {
+	f, status := decode(quotaForestDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := f.Metadata.settable(&f.APIVersion, &f.Kind, KindQuotaForest); status != nil {
+		return nil, status
+	}
+	if status := f.Validate(); status != nil {
+		return nil, status
+	}
+	return f, nil
+}
+
+// DecodeQuotaBinding reads and validates a binding as DecodeResourceQuota does
+// a resource quota.
+func DecodeQuotaBinding(doc []byte) (*QuotaBinding, *Status) {
+	b, status := decode(quotaBindingDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := b.Metadata.settable(&b.APIVersion, &b.Kind, KindQuotaBinding); status != nil {
+		return nil, status
+	}
+	if status := b.Validate(); status != nil {
+		return nil, status
+	}
+	return b, nil
+}
+
+// settable checks and names version and kind, and drops what only the server
+// may set, but for the resourceVersion.
+func (m *ObjectMeta) settable(apiVersion, kind *string, want string) *Status {
+	if status := checkKind(*apiVersion, *kind, want); status != nil {
+		return status
+	}
+	*apiVersion, *kind = APIVersion, want
+	version := m.ResourceVersion
+	m.dropServerFields()
+	m.ResourceVersion = version
+	return nil
+}
+
+// MergePatch applies a merge patch (RFC 7386) to a document and returns the
+// document that comes out, to be decoded in turn. A patch that is no object,
+// or gives a field twice, is refused with 400.
+func MergePatch[T QuotaDocument](target *T, patch []byte) ([]byte, *Status) {
+	if len(patch) > MaxDocument {
+		return nil, Errorf(http.StatusRequestEntityTooLarge, "the patch has %d bytes, the limit is %d", len(patch), MaxDocument)
+	}
+	doc, err := json.Marshal(target)
+	if err != nil {
+		return nil, Errorf(http.StatusInternalServerError, "encode what is to be patched: %v", err)
+	}
+	merged, wrong := strict.Merge(doc, patch)
+	if wrong != nil {
+		return nil, Errorf(http.StatusBadRequest, "%s", wrong.Error())
+	}
+	return merged, nil
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Matches reports whether a unit falls under the quota: every scope and every
+// expression must match. class is its priority class as given, "" for none;
+// terminating says that it has a deadline.
+func (s *ResourceQuotaSpec) Matches(class string, terminating bool) bool {
+	for _, scope := range s.Scopes {
+		if (scope == ScopeTerminating) != terminating {
+			return false
+		}
+	}
+	if s.ScopeSelector == nil {
+		return true
+	}
+	for _, e := range s.ScopeSelector.MatchExpressions {
+		if !e.matches(class, terminating) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches judges one valid expression. As in Kubernetes, a unit without a
+// class is not In any and is NotIn every set.
+func (e ScopeExpression) matches(class string, terminating bool) bool {
+	switch {
+	case e.ScopeName != ScopePriorityClass:
+		return (e.ScopeName == ScopeTerminating) == terminating
+	case e.Operator == "In":
+		return slices.Contains(e.Values, class)
+	case e.Operator == "NotIn":
+		return !slices.Contains(e.Values, class)
+	}
+	return (e.Operator == "Exists") == (class != "")
+}
+
+// Pods is limited by resource quotas though nobody asks for it: the members of
+// a unit are counted.
+const Pods resource.Name = "pods"
+
+// Limits returns the hard and the soft limits of a valid quota in base units:
+// those that hold, of the resources that Muster hands out and of Pods.
+func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
+	return held(s.Hard), held(s.Soft)
+}
+
+func held(quantities map[resource.Name]string) resource.Vector {
+	v := make(resource.Vector, len(quantities))
+	for name, text := range quantities {
+		if name != Pods && foreign(name) {
+			continue
+		}
+		if amount, err := limit(name, text); err == nil {
+			v[name] = amount
+		}
+	}
+	return v
+}
+
+// RecordedOnly lists, in document order and by name, what this version keeps
+// and echoes but does not act on: limits that do not hold, and priority classes that it does not know.
+func (q *ResourceQuota) RecordedOnly() []string {
+	var fields []string
+	for _, of := range []struct {
+		path       string
+		quantities map[resource.Name]string
+	}{{"spec.hard", q.Spec.Hard}, {"spec.soft", q.Spec.Soft}} {
+		for _, name := range sortedKeys(of.quantities) {
+			if name != Pods && foreign(name) {
+				fields = append(fields, key(of.path, string(name)))
+			}
+		}
+	}
+	if q.Spec.ScopeSelector == nil {
+		return fields
+	}
+	for i, e := range q.Spec.ScopeSelector.MatchExpressions {
+		for j, class := range e.Values {
+			if _, status := PriorityOf(nil, class); status != nil {
+				fields = append(fields, fmt.Sprintf("spec.scopeSelector.matchExpressions[%d].values[%d]", i, j))
+			}
+		}
+	}
+	return fields
+}

@@ -1,0 +1,99 @@
+// Package grpcapi is the public API over gRPC, as far as it is offered there:
+// quota. It decides who may call what, by REST's own Authenticator, and
+// translates; documents are judged by package api and everything else by the
+// rest.Quotas beneath, so that both ways in answer alike.
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire"
+)
+
+// codeOf is the one map from REST's codes to gRPC's. A conflict is ABORTED:
+// the caller reads again and repeats its change.
+var codeOf = map[int]codes.Code{
+	http.StatusBadRequest:            codes.InvalidArgument,
+	http.StatusUnauthorized:          codes.Unauthenticated,
+	http.StatusForbidden:             codes.PermissionDenied,
+	http.StatusNotFound:              codes.NotFound,
+	http.StatusConflict:              codes.Aborted,
+	http.StatusRequestEntityTooLarge: codes.ResourceExhausted,
+	http.StatusUnprocessableEntity:   codes.InvalidArgument,
+	http.StatusTooManyRequests:       codes.ResourceExhausted,
+	http.StatusServiceUnavailable:    codes.Unavailable,
+}
+
+// refusal is a Status as gRPC tells it, whole among its details.
+func refusal(s *api.Status) error {
+	code, known := codeOf[s.Code]
+	if !known {
+		code = codes.Internal
+	}
+	plain := status.New(code, s.Message)
+	detailed, err := plain.WithDetails(&musterv1.Refusal{Code: int32(s.Code), Reason: s.Reason, Details: wire.ToReasons(s.Details)})
+	if err != nil {
+		return plain.Err() // the details cannot be encoded: text that is not UTF-8
+	}
+	return detailed.Err()
+}
+
+// principalKey is the context's key of the caller.
+type principalKey struct{}
+
+// Guard lets in whom REST lets in: the bearers of its tokens.
+func Guard(a rest.Authenticator) rpcauth.Guard {
+	return rpcauth.Guard{
+		Service: musterv1.Quotas_ServiceDesc.ServiceName,
+		Check: func(ctx context.Context, secret string) (context.Context, error) {
+			p, err := a.Authenticate(ctx, secret)
+			var refused *api.Status
+			switch {
+			case errors.As(err, &refused):
+				return nil, refusal(refused)
+			case err != nil:
+				return nil, refusal(api.Errorf(http.StatusUnauthorized, "the token is not valid here"))
+			}
+			return context.WithValue(ctx, principalKey{}, p), nil
+		},
+	}
+}
+
+// caller is who calls; without a Guard nobody is let in.
+func caller(ctx context.Context) (rest.Principal, *api.Status) {
+	p, known := ctx.Value(principalKey{}).(rest.Principal)
+	if !known {
+		return p, api.Errorf(http.StatusUnauthorized, "nobody has checked who calls")
+	}
+	return p, nil
+}
+
+// reader lets in any caller, within its namespaces where one is named.
+func reader(ctx context.Context, namespace string) *api.Status {
+	p, status := caller(ctx)
+	switch {
+	case status != nil:
+		return status
+	case namespace != "" && !p.MayUse(namespace):
+		return api.Errorf(http.StatusForbidden, "%q may not use namespace %q", p.Name, namespace)
+	}
+	return nil
+}
+
+// admin lets in admins alone.
+func admin(ctx context.Context) *api.Status {
+	p, status := caller(ctx)
+	if status == nil && !p.Admin {
+		return api.Errorf(http.StatusForbidden, "only an admin may do this, %q is none", p.Name)
+	}
+	return status
+}

@@ -1,0 +1,217 @@
+package grpcapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+)
+
+// Server implements muster.v1.Quotas over the service that REST serves. It
+// wants its Guard before it.
+type Server struct {
+	musterv1.UnimplementedQuotasServer
+	Quotas rest.Quotas
+	Logger *slog.Logger
+}
+
+// answer ends a call: what it was asked for, or why not. An error that is no
+// *api.Status is logged and not shown.
+func answer[T, M any](s *Server, what string, got *T, err error, message func(*T) *M) (*M, error) {
+	var refused *api.Status
+	switch {
+	case err == nil:
+		return message(got), nil
+	case errors.As(err, &refused):
+		return nil, refusal(refused)
+	}
+	s.Logger.Error("call_failed", "call", what, "error", err)
+	return nil, refusal(api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", what))
+}
+
+// judged holds a document that came as a message to what REST asks of one.
+func judged[T api.QuotaDocument](v *T, decode func([]byte) (*T, *api.Status)) (*T, *api.Status) {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return nil, api.Errorf(http.StatusBadRequest, "spec: %v", err)
+	}
+	return decode(doc)
+}
+
+// change is a call by which an admin sets a document.
+func change[T api.QuotaDocument, M any](ctx context.Context, s *Server, what string, v *T, decode func([]byte) (*T, *api.Status),
+	set func(*T) (*T, error), message func(*T) *M,
+) (*M, error) {
+	status := admin(ctx)
+	if status == nil {
+		v, status = judged(v, decode)
+	}
+	if status != nil {
+		return nil, refusal(status)
+	}
+	got, err := set(v)
+	return answer(s, what, got, err, message)
+}
+
+// keyed is a call about one object; allowed says whether the caller may.
+func keyed[T, M any](s *Server, what string, allowed *api.Status, call func() (*T, error), message func(*T) *M) (*M, error) {
+	if allowed != nil {
+		return nil, refusal(allowed)
+	}
+	got, err := call()
+	return answer(s, what, got, err, message)
+}
+
+// CreateResourceQuota implements musterv1.QuotasServer.
+func (s *Server) CreateResourceQuota(ctx context.Context, r *musterv1.ResourceQuota) (*musterv1.ResourceQuota, error) {
+	if status := ofNamespace(r.GetMetadata().GetNamespace()); status != nil {
+		return nil, refusal(status)
+	}
+	return change(ctx, s, "CreateResourceQuota", fromResourceQuota(r), api.DecodeResourceQuota,
+		func(q *api.ResourceQuota) (*api.ResourceQuota, error) {
+			q.Metadata.ResourceVersion = ""
+			return s.Quotas.CreateResourceQuota(ctx, q)
+		}, toResourceQuota)
+}
+
+// UpdateResourceQuota implements musterv1.QuotasServer.
+func (s *Server) UpdateResourceQuota(ctx context.Context, r *musterv1.ResourceQuota) (*musterv1.ResourceQuota, error) {
+	if status := ofNamespace(r.GetMetadata().GetNamespace()); status != nil {
+		return nil, refusal(status)
+	}
+	return change(ctx, s, "UpdateResourceQuota", fromResourceQuota(r), api.DecodeResourceQuota,
+		func(q *api.ResourceQuota) (*api.ResourceQuota, error) { return s.Quotas.UpdateResourceQuota(ctx, q) }, toResourceQuota)
+}
+
+// GetResourceQuota implements musterv1.QuotasServer.
+func (s *Server) GetResourceQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.ResourceQuota, error) {
+	return keyed(s, "GetResourceQuota", first(inNamespace(k), reader(ctx, k.GetNamespace())),
+		func() (*api.ResourceQuota, error) {
+			return s.Quotas.GetResourceQuota(ctx, k.GetNamespace(), k.GetName())
+		}, toResourceQuota)
+}
+
+// ListResourceQuotas implements musterv1.QuotasServer.
+func (s *Server) ListResourceQuotas(ctx context.Context, r *musterv1.ListResourceQuotasRequest) (*musterv1.ListResourceQuotasResponse, error) {
+	allowed := reader(ctx, r.GetNamespace())
+	if r.GetNamespace() == "" {
+		allowed = admin(ctx)
+	}
+	return keyed(s, "ListResourceQuotas", allowed,
+		func() (*api.ResourceQuotaList, error) { return s.Quotas.ListResourceQuotas(ctx, r.GetNamespace()) },
+		func(l *api.ResourceQuotaList) *musterv1.ListResourceQuotasResponse {
+			return &musterv1.ListResourceQuotasResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toResourceQuota)}
+		})
+}
+
+// DeleteResourceQuota implements musterv1.QuotasServer.
+func (s *Server) DeleteResourceQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.ResourceQuota, error) {
+	return keyed(s, "DeleteResourceQuota", first(inNamespace(k), admin(ctx)),
+		func() (*api.ResourceQuota, error) {
+			return s.Quotas.DeleteResourceQuota(ctx, k.GetNamespace(), k.GetName())
+		}, toResourceQuota)
+}
+
+// PutQuotaTree implements musterv1.QuotasServer.
+func (s *Server) PutQuotaTree(ctx context.Context, r *musterv1.PutQuotaTreeRequest) (*musterv1.QuotaTree, error) {
+	return change(ctx, s, "PutQuotaTree", fromQuotaTree(r.GetTree()), api.DecodeQuotaTree,
+		func(t *api.QuotaTree) (*api.QuotaTree, error) {
+			return s.Quotas.PutQuotaTree(ctx, t, r.GetCreateOnly())
+		}, toQuotaTree)
+}
+
+// GetQuotaTree implements musterv1.QuotasServer.
+func (s *Server) GetQuotaTree(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaTree, error) {
+	return keyed(s, "GetQuotaTree", first(ofTree(k), reader(ctx, "")),
+		func() (*api.QuotaTree, error) { return s.Quotas.GetQuotaTree(ctx, k.GetName()) }, toQuotaTree)
+}
+
+// ListQuotaTrees implements musterv1.QuotasServer.
+func (s *Server) ListQuotaTrees(ctx context.Context, _ *musterv1.ListQuotaTreesRequest) (*musterv1.ListQuotaTreesResponse, error) {
+	return keyed(s, "ListQuotaTrees", reader(ctx, ""),
+		func() (*api.QuotaTreeList, error) { return s.Quotas.ListQuotaTrees(ctx) },
+		func(l *api.QuotaTreeList) *musterv1.ListQuotaTreesResponse {
+			return &musterv1.ListQuotaTreesResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toQuotaTree)}
+		})
+}
+
+// DeleteQuotaTree implements musterv1.QuotasServer.
+func (s *Server) DeleteQuotaTree(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaTree, error) {
+	return keyed(s, "DeleteQuotaTree", first(ofTree(k), admin(ctx)),
+		func() (*api.QuotaTree, error) { return s.Quotas.DeleteQuotaTree(ctx, k.GetName()) }, toQuotaTree)
+}
+
+// PutQuotaForest implements musterv1.QuotasServer.
+func (s *Server) PutQuotaForest(ctx context.Context, r *musterv1.PutQuotaForestRequest) (*musterv1.QuotaForest, error) {
+	return change(ctx, s, "PutQuotaForest", fromQuotaForest(r.GetForest()), api.DecodeQuotaForest,
+		func(f *api.QuotaForest) (*api.QuotaForest, error) {
+			return s.Quotas.PutQuotaForest(ctx, f, r.GetCreateOnly())
+		}, toQuotaForest)
+}
+
+// GetQuotaForest implements musterv1.QuotasServer.
+func (s *Server) GetQuotaForest(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaForest, error) {
+	return keyed(s, "GetQuotaForest", first(ofTree(k), reader(ctx, "")),
+		func() (*api.QuotaForest, error) { return s.Quotas.GetQuotaForest(ctx, k.GetName()) }, toQuotaForest)
+}
+
+// ListQuotaForests implements musterv1.QuotasServer.
+func (s *Server) ListQuotaForests(ctx context.Context, _ *musterv1.ListQuotaForestsRequest) (*musterv1.ListQuotaForestsResponse, error) {
+	return keyed(s, "ListQuotaForests", reader(ctx, ""),
+		func() (*api.QuotaForestList, error) { return s.Quotas.ListQuotaForests(ctx) },
+		func(l *api.QuotaForestList) *musterv1.ListQuotaForestsResponse {
+			return &musterv1.ListQuotaForestsResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toQuotaForest)}
+		})
+}
+
+// DeleteQuotaForest implements musterv1.QuotasServer.
+func (s *Server) DeleteQuotaForest(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaForest, error) {
+	return keyed(s, "DeleteQuotaForest", first(ofTree(k), admin(ctx)),
+		func() (*api.QuotaForest, error) { return s.Quotas.DeleteQuotaForest(ctx, k.GetName()) }, toQuotaForest)
+}
+
+// PutQuotaBinding implements musterv1.QuotasServer.
+func (s *Server) PutQuotaBinding(ctx context.Context, r *musterv1.PutQuotaBindingRequest) (*musterv1.QuotaBinding, error) {
+	return change(ctx, s, "PutQuotaBinding", fromQuotaBinding(r.GetBinding()), api.DecodeQuotaBinding,
+		func(b *api.QuotaBinding) (*api.QuotaBinding, error) {
+			return s.Quotas.PutQuotaBinding(ctx, b, r.GetCreateOnly())
+		}, toQuotaBinding)
+}
+
+// GetQuotaBinding implements musterv1.QuotasServer.
+func (s *Server) GetQuotaBinding(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaBinding, error) {
+	return keyed(s, "GetQuotaBinding", first(ofNamespace(k.GetName()), reader(ctx, k.GetName())),
+		func() (*api.QuotaBinding, error) { return s.Quotas.GetQuotaBinding(ctx, k.GetName()) }, toQuotaBinding)
+}
+
+// ListQuotaBindings implements musterv1.QuotasServer.
+func (s *Server) ListQuotaBindings(ctx context.Context, _ *musterv1.ListQuotaBindingsRequest) (*musterv1.ListQuotaBindingsResponse, error) {
+	return keyed(s, "ListQuotaBindings", admin(ctx),
+		func() (*api.QuotaBindingList, error) { return s.Quotas.ListQuotaBindings(ctx) },
+		func(l *api.QuotaBindingList) *musterv1.ListQuotaBindingsResponse {
+			return &musterv1.ListQuotaBindingsResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toQuotaBinding)}
+		})
+}
+
+// DeleteQuotaBinding implements musterv1.QuotasServer.
+func (s *Server) DeleteQuotaBinding(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaBinding, error) {
+	return keyed(s, "DeleteQuotaBinding", first(ofNamespace(k.GetName()), admin(ctx)),
+		func() (*api.QuotaBinding, error) { return s.Quotas.DeleteQuotaBinding(ctx, k.GetName()) }, toQuotaBinding)
+}
+
+// ExplainQuota implements musterv1.QuotasServer.
+func (s *Server) ExplainQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaStanding, error) {
+	return keyed(s, "ExplainQuota", first(inNamespace(k), reader(ctx, k.GetNamespace())),
+		func() (*api.QuotaStanding, error) { return s.Quotas.ExplainQuota(ctx, k.GetNamespace(), k.GetName()) }, toStanding)
+}
+
+// TryQuota implements musterv1.QuotasServer.
+func (s *Server) TryQuota(ctx context.Context, r *musterv1.TryQuotaRequest) (*musterv1.QuotaTrial, error) {
+	return keyed(s, "TryQuota", reader(ctx, ""),
+		func() (*api.QuotaTrial, error) { return s.Quotas.TryQuota(ctx, r.GetConsumer()) }, toTrial)
+}

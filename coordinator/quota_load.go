@@ -1,0 +1,167 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// configQuota is the name of the resource quota that a namespace has by
+// configuration.
+const configQuota = "config"
+
+// loadQuotas takes the quota objects that the store has; the configuration's
+// own come on top (prepareQuotas).
+func (l *leader) loadQuotas(kvs []store.KV) error {
+	for _, kv := range kvs {
+		key, err := store.ParseQuotaKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		if key.Kind == store.QuotaLimits {
+			if _, err := store.Decode[store.QuotaLimit](kv.Key, kv.Value); err != nil {
+				return err
+			}
+			l.quotas.outdated = append(l.quotas.outdated, kv.Key)
+			continue
+		}
+		record, err := store.Decode[store.QuotaRecord](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		if status := l.loadQuota(key, record, kv.ModRev); status != nil {
+			return fmt.Errorf("%s: document: %w", kv.Key, status)
+		}
+	}
+	return nil
+}
+
+func (l *leader) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev resource.Revision) error {
+	switch key.Kind {
+	case store.QuotaResources:
+		object, status := api.DecodeResourceQuota(record.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = metadataOf(record, object.Metadata, rev)
+		l.quotas.setResourceQuota(*object, rev)
+	case store.QuotaTrees:
+		object, status := api.DecodeQuotaTree(record.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = metadataOf(record, object.Metadata, rev)
+		spec, status := specOf(*object)
+		if status != nil {
+			return status
+		}
+		_, err := l.quotas.plant(*object, rev, spec)
+		return err
+	case store.QuotaForests:
+		object, status := api.DecodeQuotaForest(record.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = metadataOf(record, object.Metadata, rev)
+		l.quotas.forests[key.Name] = &kept[api.QuotaForest]{*object, rev}
+	case store.QuotaNamespaces:
+		object, status := api.DecodeQuotaBinding(record.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = metadataOf(record, object.Metadata, rev)
+		l.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
+	case store.QuotaLimits:
+	}
+	return nil
+}
+
+// metadataOf adds what is the server's to what an operator set.
+func metadataOf(r store.QuotaRecord, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
+	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
+	return at(m, rev)
+}
+
+func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
+	m.ResourceVersion = strconv.FormatInt(int64(rev), 10)
+	return m
+}
+
+// configuredQuota is the resource quota by which a namespace's configured
+// limit is kept.
+func configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
+	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: uid("quota"), CreationTimestamp: now()}
+	q.Spec.Hard = map[resource.Name]string{}
+	for name, amount := range hard {
+		if amount != resource.Unlimited {
+			q.Spec.Hard[name] = resource.FormatAmount(name, amount)
+		}
+	}
+	return q
+}
+
+// prepareQuotas makes the resource quotas named "config" those of this
+// coordinator's configuration, and deletes what the version before wrote in
+// their place.
+func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) error {
+	var changes []quotaWrite
+	for _, key := range l.quotas.outdated {
+		changes = append(changes, quotaWrite{op: store.Delete(key), landed: func(resource.Revision) {}})
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
+		m := l.quotas.resources[key].object.Metadata
+		if m.Name == configQuota && l.config.Namespaces[m.Namespace].Hard == nil { // no longer configured
+			changes = append(changes, quotaWrite{
+				op:     store.Delete(store.QuotaKey{Kind: store.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
+				landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
+			})
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
+		hard := l.config.Namespaces[namespace].Hard
+		if hard == nil {
+			continue
+		}
+		object := configuredQuota(namespace, hard)
+		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
+			if maps.Equal(before.object.Spec.Hard, object.Spec.Hard) {
+				continue
+			}
+			object.Metadata.UID, object.Metadata.CreationTimestamp = before.object.Metadata.UID, before.object.Metadata.CreationTimestamp
+		}
+		key := store.QuotaKey{Kind: store.QuotaResources, Namespace: namespace, Name: configQuota}
+		changes = append(changes, quotaWrite{
+			op: store.Put(key.Key(), store.MustEncode(*recordOf(object.Metadata, object))),
+			landed: func(rev resource.Revision) {
+				object.Metadata = at(object.Metadata, rev)
+				l.quotas.setResourceQuota(object, rev)
+			},
+		})
+	}
+	for part := range slices.Chunk(changes, l.commit.maxOps) {
+		t := store.Txn{If: []store.Compare{term.Held()}}
+		for _, w := range part {
+			t.Then = append(t.Then, w.op)
+		}
+		result, err := l.store.Txn(ctx, t)
+		if err != nil {
+			return fmt.Errorf("write the limits of the namespaces: %w", err)
+		}
+		if !result.Succeeded {
+			return fmt.Errorf("write the limits of the namespaces: another leader was elected")
+		}
+		for _, w := range part {
+			w.landed(result.Revision)
+		}
+	}
+	l.quotas.outdated = nil
+	l.reportOverQuota()
+	return nil
+}

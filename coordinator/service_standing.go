@@ -1,0 +1,166 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/quota/quotajson"
+	"github.com/musterd/muster/resource"
+)
+
+// ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
+// explained, else the first.
+func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
+	return look(ctx, c, func(l *leader) (*api.QuotaStanding, *api.Status) {
+		if j := l.jobs[namespace+"/"+name]; j != nil {
+			at := max(0, slices.IndexFunc(j.units, (*unit).waiting))
+			return l.standing(j.units[at]), nil
+		}
+		u, _, status := l.member(namespace, name)
+		if status != nil {
+			return nil, api.Errorf(404, "no allocation and no job %s found in namespace %s", name, namespace)
+		}
+		return l.standing(u), nil
+	})
+}
+
+// standing tells where a unit stands on its trees.
+func (l *leader) standing(u *unit) *api.QuotaStanding {
+	s := &api.QuotaStanding{Kind: "QuotaStanding", Consumer: u.record.Namespace + "/" + u.record.Name, Phase: u.phase(), Seats: []api.QuotaSeat{}}
+	charges := u.charges
+	switch {
+	case u.attempt != nil:
+		charges = u.attempt.charges
+	case u.waiting():
+		s.Reasons = l.reasons(l.judge(u))
+		charges = u.charges
+	}
+	for _, d := range u.consumer(charges).Demands {
+		s.Seats = append(s.Seats, seatOf(quota.SeatView{Demand: d, Group: d.Group}))
+	}
+	if u.enrolled {
+		view, err := l.quotas.trees.Consumer(u.path)
+		must(err)
+		for i, seat := range view.Seats {
+			group := s.Seats[i].Group // as it was asked for, even where the tree does not have it
+			s.Seats[i] = seatOf(seat)
+			s.Seats[i].Group = group
+		}
+	}
+	s.Summary = standingSummary(s)
+	return s
+}
+
+// seatOf shows a place on a tree.
+func seatOf(v quota.SeatView) api.QuotaSeat {
+	seat := api.QuotaSeat{
+		Tree: v.Tree, Group: v.Demand.Group, Request: api.Amounts(v.Request), Priority: int32(v.Priority), Unpreemptable: v.Unpreemptable,
+	}
+	if v.Allocated {
+		seat.Node, seat.BorrowsFrom, seat.Claimants = v.Node, v.BorrowsFrom, v.Claimants
+	}
+	return seat
+}
+
+// standingSummary says it in one sentence.
+func standingSummary(s *api.QuotaStanding) string {
+	switch {
+	case len(s.Reasons) > 0:
+		return fmt.Sprintf("%s is not charged: %s", s.Consumer, s.Reasons[0].Detail)
+	case len(s.Seats) == 0:
+		return s.Consumer + " is charged to no tree"
+	}
+	return s.Consumer + " " + seatsSummary(s.Seats)
+}
+
+// seatsSummary says tree by tree where a unit is counted.
+func seatsSummary(seats []api.QuotaSeat) string {
+	parts := make([]string, len(seats))
+	for i, seat := range seats {
+		switch {
+		case seat.Node == "":
+			parts[i] = fmt.Sprintf("on tree %s belongs to group %s and is not charged", seat.Tree, seat.Group)
+		case seat.Node == seat.Group:
+			parts[i] = fmt.Sprintf("on tree %s is charged to its own group %s", seat.Tree, seat.Group)
+		case len(seat.BorrowsFrom) > 0:
+			parts[i] = fmt.Sprintf("on tree %s belongs to group %s and borrows from %s at node %s", seat.Tree, seat.Group, strings.Join(seat.BorrowsFrom, ", "), seat.Node)
+		default:
+			parts[i] = fmt.Sprintf("on tree %s belongs to group %s and is charged to node %s above it", seat.Tree, seat.Group, seat.Node)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// trialPrefix begins the names of consumers that are only tried: no unit's path
+// has a question mark.
+const trialPrefix = "?"
+
+// TryQuota implements rest.Quotas.
+func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial, error) {
+	spec, _, err := quotajson.Consumer(consumer, quotajson.Natural)
+	if err != nil {
+		return nil, api.Errorf(422, "%v", err)
+	}
+	return look(ctx, c, func(l *leader) (*api.QuotaTrial, *api.Status) { return l.tryQuota(spec) })
+}
+
+// tryQuota charges a consumer to its trees and takes that back.
+func (l *leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaTrial, *api.Status) {
+	trial := &api.QuotaTrial{Kind: "QuotaTrial"}
+	trees, name := l.quotas.trees, spec.ID
+	if len(spec.Demands) == 0 {
+		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
+	}
+	for i, d := range spec.Demands {
+		if t := l.quotas.planted[d.Tree]; t == nil || t.closed {
+			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
+		}
+	}
+	spec.ID = trialPrefix + name
+	if err := trees.AddConsumer(spec); err != nil {
+		return nil, api.Errorf(422, "%v", err)
+	}
+	l.tellTime()
+	r, err := trees.TryAllocateForest(everyTree, spec.ID)
+	must(err)
+	trial.Admitted = r.OK
+	if r.OK {
+		l.showTrial(trial, spec.ID, r)
+	} else {
+		trial.Reasons = []resource.Reason{l.refusalReason(r.Refusal)}
+	}
+	must(trees.UndoAllocateForest(everyTree, spec.ID))
+	must(trees.RemoveConsumer(spec.ID))
+	trial.Summary = trialSummary(name, trial)
+	return trial, nil
+}
+
+// showTrial tells where a consumer that was admitted would be, and what that
+// would do to others.
+func (l *leader) showTrial(trial *api.QuotaTrial, id string, r quota.Result) {
+	trial.Victims = slices.Clone(r.Preempted)
+	for _, m := range l.quotas.trees.Moves() {
+		if m.Consumer != id && m.From != "" && m.To != "" {
+			trial.Moved = append(trial.Moved, fmt.Sprintf("%s on %s: %s to %s", m.Consumer, m.Tree, m.From, m.To))
+		}
+	}
+	view, err := l.quotas.trees.Consumer(id)
+	must(err)
+	for _, seat := range view.Seats {
+		trial.Seats = append(trial.Seats, seatOf(seat))
+	}
+}
+
+func trialSummary(name string, trial *api.QuotaTrial) string {
+	switch {
+	case !trial.Admitted:
+		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
+	case len(trial.Victims) > 0:
+		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims))
+	}
+	return fmt.Sprintf("%s would be admitted: %s", name, seatsSummary(trial.Seats))
+}

@@ -1,0 +1,169 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// PutQuotaTree implements rest.Quotas. An update that leaves a node with less
+// than is charged to it ends nobody.
+func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create bool) (*api.QuotaTree, error) {
+	name := t.Metadata.Name
+	if status := t.Validate(); status != nil {
+		return nil, status
+	}
+	if name == quota.Tree {
+		return nil, api.Errorf(422, "metadata.name: %q names the limits of the namespaces, choose another", name)
+	}
+	if !json.Valid(t.Spec) {
+		return nil, api.Errorf(400, "spec: not JSON")
+	}
+	spec, status := specOf(*t)
+	if status != nil {
+		return nil, status
+	}
+	judge := func(l *leader) (quotaWrite, *api.Status) {
+		object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Spec: t.Spec}
+		var before *kept[api.QuotaTree]
+		if planted := l.quotas.planted[name]; planted != nil {
+			before = &planted.kept
+		}
+		w, status := put(before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
+		if status != nil {
+			return w, status
+		}
+		w.op = store.Put(store.QuotaKey{Kind: store.QuotaTrees, Name: name}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.landed = func(rev resource.Revision) {
+			object.Metadata = at(object.Metadata, rev)
+			again, err := l.quotas.plant(object, rev, spec)
+			must(err) // it was judged
+			l.seatAgain(name, again)
+			l.reportShape(name)
+		}
+		return w, nil
+	}
+	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaTree { return l.quotaTreeObject(l.quotas.planted[name]) })
+}
+
+// reportShape logs what of a tree is not as it was meant.
+func (l *leader) reportShape(name string) {
+	t := l.quotas.planted[name]
+	if len(t.shape.Dangling) > 0 {
+		l.log.Warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
+	}
+	if len(t.detached) > 0 {
+		l.log.Warn("tree_detached", "tree", name, "units", len(t.detached))
+	}
+}
+
+// GetQuotaTree implements rest.Quotas.
+func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+	return look(ctx, c, func(l *leader) (*api.QuotaTree, *api.Status) {
+		t, status := l.quotaTree(name)
+		if status != nil {
+			return nil, status
+		}
+		return l.quotaTreeObject(t), nil
+	})
+}
+
+// ListQuotaTrees implements rest.Quotas.
+func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
+	return look(ctx, c, func(l *leader) (*api.QuotaTreeList, *api.Status) {
+		list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
+		newest := resource.Revision(l.epoch)
+		for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
+			list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.planted[name]))
+			newest = max(newest, l.quotas.planted[name].rev)
+		}
+		list.Metadata.ResourceVersion = at(api.ObjectMeta{}, newest).ResourceVersion
+		return list, nil
+	})
+}
+
+// DeleteQuotaTree implements rest.Quotas.
+func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+	var was *api.QuotaTree
+	judge := func(l *leader) (quotaWrite, *api.Status) {
+		t, status := l.quotaTree(name)
+		if status == nil {
+			status = l.unused(name)
+		}
+		if status != nil {
+			return quotaWrite{}, status
+		}
+		was = l.quotaTreeObject(t)
+		t.closed = true
+		return quotaWrite{
+			op: store.Delete(store.QuotaKey{Kind: store.QuotaTrees, Name: name}.Key()), rev: t.rev,
+			landed: func(resource.Revision) { l.quotas.fell(name) },
+			failed: func() { t.closed = false },
+		}, nil
+	}
+	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaTree { return was })
+}
+
+// unused refuses to delete a tree that something names.
+func (l *leader) unused(tree string) *api.Status {
+	for _, name := range slices.Sorted(maps.Keys(l.quotas.forests)) {
+		if slices.Contains(l.quotas.forests[name].object.Spec.Trees, tree) {
+			return api.Errorf(409, "quota tree %s is in use: forest %s has it", tree, name)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
+		if group, bound := l.quotas.bindings[namespace].object.Spec.Groups[tree]; bound {
+			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s", tree, namespace, group)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
+		if group, bound := l.config.Namespaces[namespace].Groups[tree]; bound {
+			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s by the coordinators' configuration", tree, namespace, group)
+		}
+	}
+	charged, first := 0, ""
+	for _, a := range l.attempts {
+		if slices.ContainsFunc(a.charges, func(c store.Charge) bool { return c.Tree == tree }) {
+			charged++
+			if first == "" || a.unit.path < first {
+				first = a.unit.path
+			}
+		}
+	}
+	if charged > 0 {
+		return api.Errorf(409, "quota tree %s is in use: %d units are charged to it, %s among them", tree, charged, first)
+	}
+	return nil
+}
+
+func (l *leader) quotaTree(name string) (*quotaTree, *api.Status) {
+	if t := l.quotas.planted[name]; t != nil {
+		return t, nil
+	}
+	return nil, api.Errorf(404, "quota tree %s not found", name)
+}
+
+// quotaTreeObject shows a tree as it is in force.
+func (l *leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
+	o := t.object
+	o.Status = api.QuotaTreeStatus{
+		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
+		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
+	}
+	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
+	must(err)
+	for _, n := range nodes {
+		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{
+			Name: n.Name, Parent: n.Parent, Depth: n.Depth, Hard: n.Hard, Leaf: n.Leaf,
+			Quota: quantities(n.Quota), Allocated: quantities(n.Allocated), Own: api.Amounts(n.Own),
+			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
+		})
+	}
+	return &o
+}

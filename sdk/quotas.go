@@ -1,0 +1,152 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/musterd/muster/api"
+)
+
+// quotaDocuments are the calls that the kinds have in common by which quota is
+// set.
+type quotaDocuments[T api.QuotaDocument] struct {
+	objects
+	nameOf func(*T) string
+}
+
+// Create submits an object that does not exist yet. It is sent once: after a
+// broken connection a get tells whether it was heard.
+func (q quotaDocuments[T]) Create(ctx context.Context, v *T) (*T, error) {
+	return q.send(ctx, http.MethodPost, q.path, v)
+}
+
+// Get returns an object.
+func (q quotaDocuments[T]) Get(ctx context.Context, name string) (*T, error) {
+	return call[T](ctx, q.client, q.get(name, GetOptions{}))
+}
+
+// Update replaces an object: from the resourceVersion that it carries alone,
+// and with none whatever is there, or it is created.
+func (q quotaDocuments[T]) Update(ctx context.Context, v *T) (*T, error) {
+	return q.send(ctx, http.MethodPut, q.at(q.nameOf(v), ""), v)
+}
+
+// Patch applies a merge patch (RFC 7386). A metadata.resourceVersion in it is
+// a precondition.
+func (q quotaDocuments[T]) Patch(ctx context.Context, name string, patch []byte) (*T, error) {
+	return call[T](ctx, q.client, request{
+		method: http.MethodPatch, path: q.at(name, ""), contentType: "application/merge-patch+json", body: patch,
+	})
+}
+
+// Delete removes an object and returns it as it was.
+func (q quotaDocuments[T]) Delete(ctx context.Context, name string) (*T, error) {
+	return call[T](ctx, q.client, request{method: http.MethodDelete, path: q.at(name, "")})
+}
+
+func (q quotaDocuments[T]) send(ctx context.Context, method, path string, v *T) (*T, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return call[T](ctx, q.client, request{method: method, path: path, contentType: "application/json", body: body})
+}
+
+// ResourceQuotas are the limits of one namespace.
+type ResourceQuotas struct {
+	quotaDocuments[api.ResourceQuota]
+}
+
+// ResourceQuotas selects a namespace; "" is all of them and serves List alone.
+func (c *Client) ResourceQuotas(namespace string) ResourceQuotas {
+	return ResourceQuotas{quotaDocuments[api.ResourceQuota]{
+		objects{client: c, path: collection(namespace, "resourcequotas")}, func(q *api.ResourceQuota) string { return q.Metadata.Name },
+	}}
+}
+
+// List returns resource quotas ordered by namespace and name.
+func (q ResourceQuotas) List(ctx context.Context, o ListOptions) (*api.ResourceQuotaList, error) {
+	return call[api.ResourceQuotaList](ctx, q.client, q.list(o))
+}
+
+// Status returns what is used of a quota.
+func (q ResourceQuotas) Status(ctx context.Context, name string) (*api.ResourceQuotaStatus, error) {
+	answer, err := call[struct {
+		Status api.ResourceQuotaStatus `json:"status"`
+	}](ctx, q.client, request{method: http.MethodGet, path: q.at(name, "/status")})
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Status, nil
+}
+
+// QuotaTrees are the trees of quotas.
+type QuotaTrees struct {
+	quotaDocuments[api.QuotaTree]
+}
+
+// QuotaTrees selects the trees.
+func (c *Client) QuotaTrees() QuotaTrees {
+	return QuotaTrees{quotaDocuments[api.QuotaTree]{
+		objects{client: c, path: collection("", "quotatrees")}, func(t *api.QuotaTree) string { return t.Metadata.Name },
+	}}
+}
+
+// List returns trees ordered by name.
+func (q QuotaTrees) List(ctx context.Context, o ListOptions) (*api.QuotaTreeList, error) {
+	return call[api.QuotaTreeList](ctx, q.client, q.list(o))
+}
+
+// QuotaForests are sets of trees.
+type QuotaForests struct {
+	quotaDocuments[api.QuotaForest]
+}
+
+// QuotaForests selects the forests.
+func (c *Client) QuotaForests() QuotaForests {
+	return QuotaForests{quotaDocuments[api.QuotaForest]{
+		objects{client: c, path: collection("", "quotaforests")}, func(f *api.QuotaForest) string { return f.Metadata.Name },
+	}}
+}
+
+// List returns forests ordered by name.
+func (q QuotaForests) List(ctx context.Context, o ListOptions) (*api.QuotaForestList, error) {
+	return call[api.QuotaForestList](ctx, q.client, q.list(o))
+}
+
+// QuotaBindings say to which groups namespaces are charged; each has its
+// namespace's name.
+type QuotaBindings struct {
+	quotaDocuments[api.QuotaBinding]
+}
+
+// QuotaBindings selects the bindings.
+func (c *Client) QuotaBindings() QuotaBindings {
+	return QuotaBindings{quotaDocuments[api.QuotaBinding]{
+		objects{client: c, path: collection("", "quotabindings")}, func(b *api.QuotaBinding) string { return b.Metadata.Name },
+	}}
+}
+
+// List returns bindings ordered by name.
+func (q QuotaBindings) List(ctx context.Context, o ListOptions) (*api.QuotaBindingList, error) {
+	return call[api.QuotaBindingList](ctx, q.client, q.list(o))
+}
+
+// QuotaStanding tells where an allocation or a job stands on the trees that it
+// is charged to.
+func (c *Client) QuotaStanding(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
+	return call[api.QuotaStanding](ctx, c, request{
+		method: http.MethodGet, path: collection(namespace, "jobs") + "/" + url.PathEscape(name) + "/quota",
+	})
+}
+
+// QuotaTrial tells what admission would say now of a consumer, a document of
+// kind Consumer in JSON. It has no effect.
+func (c *Client) QuotaTrial(ctx context.Context, consumer []byte) (*api.QuotaTrial, error) {
+	return call[api.QuotaTrial](ctx, c, request{
+		method: http.MethodPost, path: "/api/v1/quota/trials", contentType: "application/json", body: consumer,
+	})
+}
