@@ -109,6 +109,8 @@ func (a *app) advise(ctx context.Context, err error) string {
 		return err.Error()
 	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context file)", server, status.Message)
+	case errors.As(err, &status) && status.Code == http.StatusForbidden && strings.Contains(status.Message, "quota"):
+		return err.Error() + "; muster quota get shows who holds what"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("cannot connect to %s: connection refused; is it running? start one with: muster dev", server)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -46,7 +46,12 @@ type target struct {
 	namespace, name string
 }
 
-func (t target) String() string { return fmt.Sprintf("%s %s/%s", t.kind, t.namespace, t.name) }
+func (t target) String() string {
+	if !t.kind.namespaced() {
+		return fmt.Sprintf("%s %s", t.kind, t.name)
+	}
+	return fmt.Sprintf("%s %s/%s", t.kind, t.namespace, t.name)
+}
 
 func (a *app) deleteCommand() *cobra.Command {
 	var files []string
@@ -55,7 +60,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:     "delete KIND NAME… | -f FILE",
-		Short:   "End allocations and jobs and remove them",
+		Short:   "End allocations and jobs and remove them; remove quotas",
 		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n  muster delete -f examples/gang.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkDelete(args, files); err != nil {
@@ -107,8 +112,13 @@ func (a *app) targets(args, files []string) ([]target, error) {
 	var targets []target
 	if len(files) > 0 {
 		objects, err := a.read(files)
+		quotas := false
 		for _, o := range objects {
 			targets = append(targets, target{o.kind(), o.meta().Namespace, o.meta().Name})
+			quotas = quotas || o.kind().isQuota()
+		}
+		if quotas { // what names another stands behind it
+			slices.Reverse(targets)
 		}
 		return targets, err
 	}

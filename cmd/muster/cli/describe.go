@@ -18,7 +18,7 @@ import (
 func (a *app) describeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "describe KIND NAME…",
-		Short:   "Show everything about allocations, jobs or nodes",
+		Short:   "Show everything about allocations, jobs, nodes or quotas",
 		Example: "  muster describe allocation cpu\n  muster describe node/n1",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,6 +68,8 @@ func (a *app) describe(ctx context.Context, o object) error {
 		}
 	case o.node != nil:
 		a.describeNode(o.node)
+	default:
+		a.describeQuota(o)
 	}
 	if phase, _ := o.state(); phase != api.Pending && phase != api.Queued {
 		return nil

@@ -11,10 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota/quotajson"
 )
 
 // maxFile bounds what one -f may hold, in bytes.
 const maxFile = 16 << 20
+
+// documentKinds are the kinds that files may hold.
+var documentKinds = []string{
+	api.KindAllocation, api.KindJob, api.KindResourceQuota, api.KindQuotaTree, api.KindQuotaForest, api.KindQuotaBinding,
+}
 
 // read returns the objects of all files in order, each validated and given its
 // namespace. Nothing is sent anywhere: a mistake in the last document keeps
@@ -30,6 +36,7 @@ func (a *app) read(files []string) ([]object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		documents = unlist(documents)
 		for i, doc := range documents {
 			o, err := a.decode(doc)
 			if err != nil {
@@ -102,6 +109,25 @@ func split(raw []byte) ([][]byte, error) {
 	return documents, flush()
 }
 
+// unlist replaces lists, as get prints them, by what is in them.
+func unlist(documents [][]byte) [][]byte {
+	var all [][]byte
+	for _, doc := range documents {
+		var list struct {
+			Kind  string            `json:"kind"`
+			Items []json.RawMessage `json:"items"`
+		}
+		if json.Unmarshal(doc, &list) != nil || !strings.HasSuffix(list.Kind, "List") || list.Items == nil {
+			all = append(all, doc)
+			continue
+		}
+		for _, item := range list.Items {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
 // firstValue is the first JSON value of a stream, or nothing if it is broken.
 func firstValue(raw []byte) []byte {
 	var value json.RawMessage
@@ -127,7 +153,7 @@ func splitJSON(raw []byte) [][]byte {
 	return documents
 }
 
-// decode reads one document of either kind.
+// decode reads one document of work or of a quota.
 func (a *app) decode(doc []byte) (object, error) {
 	var o object
 	kind, status := api.PeekKind(doc)
@@ -143,8 +169,30 @@ func (a *app) decode(doc []byte) (object, error) {
 		if o.job, status = api.DecodeJob(doc); status != nil {
 			return o, status
 		}
+	case api.KindResourceQuota:
+		if o.quota, status = api.DecodeResourceQuota(doc); status != nil {
+			return o, status
+		}
+	case api.KindQuotaTree:
+		if o.tree, status = api.DecodeQuotaTree(doc); status != nil {
+			return o, status
+		}
+		if _, err := quotajson.Tree(doc, quotajson.Natural); err != nil {
+			return o, err
+		}
+	case api.KindQuotaForest:
+		if o.forest, status = api.DecodeQuotaForest(doc); status != nil {
+			return o, status
+		}
+	case api.KindQuotaBinding:
+		if o.binding, status = api.DecodeQuotaBinding(doc); status != nil {
+			return o, status
+		}
 	default:
-		return o, fmt.Errorf("kind %q cannot be submitted: want Allocation or Job", kind)
+		return o, fmt.Errorf("kind %q is not one of %s", kind, strings.Join(documentKinds, ", "))
+	}
+	if !o.kind().namespaced() {
+		return o, nil
 	}
 	return o, a.assignNamespace(o.meta())
 }

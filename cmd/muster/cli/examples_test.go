@@ -5,7 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/quota/quotajson"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,10 +28,11 @@ func TestExamplesAreWellFormed(t *testing.T) {
 		"hugepages.yaml": {1, false, resource.Request{Cores: 4, Memory: 1 << 30, Hugepages: 2 << 30, HugepageSize: 2 << 20, NUMA: resource.NUMASingleNode}},
 		"gang.yaml":      {4, true, resource.Request{CPU: 16000, Memory: 64 << 30, GPUs: 8}},
 		"gang-5.yaml":    {5, true, resource.Request{CPU: 16000, Memory: 64 << 30, GPUs: 8}},
+		"quota-job.yaml": {1, false, resource.Request{CPU: 4000, Memory: 16 << 30, GPUs: 4}},
 	}
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil || len(files) != len(cases) {
-		t.Fatalf("%d examples in %s, %d are tested (%v)", len(files), folder, len(cases), err)
+	files, err := os.ReadDir(folder)
+	if err != nil || len(files) != len(cases)+len(quotaExamples) {
+		t.Fatalf("%d examples in %s, %d are tested (%v)", len(files), folder, len(cases)+len(quotaExamples), err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +54,72 @@ func TestExamplesAreWellFormed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// quotaExamples are the examples about quotas, with what they hold.
+var quotaExamples = map[string][]string{
+	"quota-tree.json":     {"quotatree company"},
+	"quota-binding.yaml":  {"quotabinding vision", "quotabinding speech"},
+	"resourcequota.yaml":  {"resourcequota ml/team"},
+	"quota-consumer.json": nil,
+}
+
+func TestQuotaExamplesAreWellFormed(t *testing.T) {
+	var tree quota.TreeSpec
+	var groups []string
+	for name, want := range quotaExamples {
+		path := filepath.Join("..", "..", "..", "examples", name)
+		a := &app{namespace: "default"}
+		if want == nil {
+			_, doc, err := a.consumer(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _, err := quotajson.Consumer(doc, quotajson.Natural)
+			if err != nil || len(c.Demands) != 1 || c.Demands[0].Request[resource.GPU] != 4000 {
+				t.Errorf("%s: %+v, %v", name, c, err)
+			}
+			groups = append(groups, c.Demands[0].Group)
+			continue
+		}
+		objects, err := a.read([]string{path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range objects {
+			got = append(got, o.String())
+			if o.tree != nil {
+				if tree, err = quotajson.Tree(read(t, path), quotajson.Natural); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if o.binding != nil {
+				groups = append(groups, o.binding.Spec.Groups["company"])
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	m := quota.NewManager(quota.Options{})
+	if shape, err := m.AddTree(tree); err != nil || shape.Root != "company" || len(shape.Dangling) > 0 {
+		t.Errorf("the tree is %+v, %v", shape, err)
+	}
+	for _, g := range groups {
+		if n, err := m.Node(tree.Name, g); err != nil || !n.Leaf {
+			t.Errorf("group %q: %+v, %v", g, n, err)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 func TestStreamsAreSplitIntoDocuments(t *testing.T) {
@@ -86,15 +157,24 @@ func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"a: 1\n---\nb: 2", `{"a":1}{"b":2}`, "{a: [", "--- # x\n&a [*a]", "a: &a [1,2]\nb: *a"} {
 		f.Add([]byte(s))
 	}
-	if raw, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "gang.yaml")); err == nil {
+	examples, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", "*"))
+	if err != nil || len(examples) == 0 {
+		f.Fatalf("%d examples, %v", len(examples), err)
+	}
+	for _, example := range examples {
+		raw, err := os.ReadFile(example)
+		if err != nil {
+			f.Fatal(err)
+		}
 		f.Add(raw)
 	}
+	f.Add([]byte(`{"kind":"List","items":[{"kind":"QuotaForest","metadata":{"name":"f"},"spec":{"trees":["t"]}},null,7]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		documents, err := split(raw)
 		if err != nil {
 			return
 		}
-		for _, doc := range documents {
+		for _, doc := range unlist(documents) {
 			if _, err := (&app{namespace: "default"}).decode(doc); err != nil && err.Error() == "" {
 				t.Fatalf("%q is refused without a word", doc)
 			}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ const completionTimeout = time.Second
 
 // listing is a list as it came, and its objects one by one.
 type listing struct {
-	document any // *api.AllocationList, *api.JobList or *api.NodeList
+	document any // *api.AllocationList and so on
 	objects  []object
 }
 
@@ -51,6 +52,52 @@ func (a *app) list(ctx context.Context, k kind, o sdk.ListOptions) (listing, err
 		for i := range got.Items {
 			l.objects = append(l.objects, object{node: &got.Items[i]})
 		}
+	default:
+		return a.listQuotas(ctx, k, o)
+	}
+	return l, nil
+}
+
+// listQuotas is list for the kinds of quota.
+func (a *app) listQuotas(ctx context.Context, k kind, o sdk.ListOptions) (listing, error) {
+	var l listing
+	switch k {
+	case resourceQuotaKind:
+		got, err := a.client.ResourceQuotas(a.listNamespace()).List(ctx, o)
+		if err != nil {
+			return l, err
+		}
+		l.document = got
+		for i := range got.Items {
+			l.objects = append(l.objects, object{quota: &got.Items[i]})
+		}
+	case quotaTreeKind:
+		got, err := a.client.QuotaTrees().List(ctx, o)
+		if err != nil {
+			return l, err
+		}
+		l.document = got
+		for i := range got.Items {
+			l.objects = append(l.objects, object{tree: &got.Items[i]})
+		}
+	case quotaForestKind:
+		got, err := a.client.QuotaForests().List(ctx, o)
+		if err != nil {
+			return l, err
+		}
+		l.document = got
+		for i := range got.Items {
+			l.objects = append(l.objects, object{forest: &got.Items[i]})
+		}
+	case quotaBindingKind:
+		got, err := a.client.QuotaBindings().List(ctx, o)
+		if err != nil {
+			return l, err
+		}
+		l.document = got
+		for i := range got.Items {
+			l.objects = append(l.objects, object{binding: &got.Items[i]})
+		}
 	}
 	return l, nil
 }
@@ -59,11 +106,12 @@ func (a *app) getCommand() *cobra.Command {
 	var o sdk.ListOptions
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME…]",
-		Short: "Show allocations, jobs or nodes",
+		Short: "Show allocations, jobs, nodes or quotas",
 		Long: "get shows objects. For allocations, CPUS and GPUS are how much is granted and, in brackets,\n" +
-			"exactly which; for nodes, CPUS, MEMORY and GPUS are what is free of what can be allocated.",
+			"exactly which; for nodes, CPUS, MEMORY and GPUS are what is free of what can be allocated.\n" +
+			"Kinds: " + strings.Join(plurals(kinds), ", ") + "; rq, qt, qf and qb are short for the last four.",
 		Example: "  muster get allocations -A -o wide\n  muster get jobs -l team=ml\n" +
-			"  muster get node n1 -o json\n  muster get job/train",
+			"  muster get node n1 -o json\n  muster get job/train\n  muster get rq -A",
 		Args:              arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,7 +168,7 @@ func (a *app) getAll(ctx context.Context, k kind, o sdk.ListOptions) error {
 	}
 	if len(l.objects) == 0 && a.isTable() {
 		where := ""
-		if k != nodeKind {
+		if k.namespaced() {
 			where = fmt.Sprintf(" in namespace %q", a.namespace)
 			if a.allNamespaces {
 				where = ""
@@ -137,7 +185,11 @@ func listOf(objects []object) any {
 	if len(objects) == 1 {
 		return objects[0].document()
 	}
-	l := genericList{Kind: "List", APIVersion: api.APIVersion}
+	return genericListOf(objects)
+}
+
+func genericListOf(objects []object) genericList {
+	l := genericList{Kind: "List", APIVersion: api.APIVersion, Items: []any{}}
 	for _, o := range objects {
 		l.Items = append(l.Items, o.document())
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,28 +16,65 @@ import (
 type kind string
 
 const (
-	allocationKind kind = "allocation"
-	jobKind        kind = "job"
-	nodeKind       kind = "node"
+	allocationKind    kind = "allocation"
+	jobKind           kind = "job"
+	nodeKind          kind = "node"
+	resourceQuotaKind kind = "resourcequota"
+	quotaTreeKind     kind = "quotatree"
+	quotaForestKind   kind = "quotaforest"
+	quotaBindingKind  kind = "quotabinding"
 )
+
+// kinds are all kinds in the order in which they are shown, and quotaKinds
+// those of muster quota.
+var (
+	kinds      = []kind{jobKind, allocationKind, nodeKind, quotaTreeKind, quotaForestKind, quotaBindingKind, resourceQuotaKind}
+	quotaKinds = kinds[3:]
+)
+
+// shortNames are the other names of kinds, besides the plural.
+var shortNames = map[string]kind{
+	"alloc": allocationKind, "allocs": allocationKind, "no": nodeKind,
+	"rq": resourceQuotaKind, "quota": resourceQuotaKind, "quotas": resourceQuotaKind,
+	"qt": quotaTreeKind, "qf": quotaForestKind, "qb": quotaBindingKind,
+}
+
+func (k kind) plural() string { return string(k) + "s" }
+
+// namespaced reports whether objects of the kind live in namespaces.
+func (k kind) namespaced() bool {
+	return k == allocationKind || k == jobKind || k == resourceQuotaKind
+}
+
+func (k kind) isQuota() bool { return slices.Contains(quotaKinds, k) }
+
+// plurals lists kinds as an error or a completion does.
+func plurals(of []kind) []string {
+	names := make([]string, 0, len(of))
+	for _, k := range of {
+		names = append(names, k.plural())
+	}
+	return names
+}
 
 // parseKind reads a kind in any of its names.
 func parseKind(s string) (kind, error) {
-	switch strings.ToLower(s) {
-	case "allocation", "allocations", "alloc", "allocs":
-		return allocationKind, nil
-	case "job", "jobs":
-		return jobKind, nil
-	case "node", "nodes", "no":
-		return nodeKind, nil
+	word := strings.ToLower(s)
+	for _, k := range kinds {
+		if word == string(k) || word == k.plural() {
+			return k, nil
+		}
 	}
-	return "", usagef("unknown kind %q: want allocations, jobs or nodes", s)
+	if k, ok := shortNames[word]; ok {
+		return k, nil
+	}
+	return "", usagef("unknown kind %q: want one of %s", s, strings.Join(plurals(kinds), ", "))
 }
 
 // parseTargets reads "KIND [NAME…]" or "KIND/NAME…".
 func parseTargets(args []string) (kind, []string, error) {
 	if len(args) == 0 {
-		return "", nil, usagef("name a kind: allocations, jobs or nodes")
+		return "", nil, usagef("name a kind: one of %s", strings.Join(plurals(kinds), ", "))
 	}
 	word, name, combined := strings.Cut(args[0], "/")
 	k, err := parseKind(word)
@@ -55,6 +93,12 @@ func parseTargets(args []string) (kind, []string, error) {
 		}
 	}
 	for _, n := range names {
+		if k == quotaTreeKind || k == quotaForestKind {
+			if !api.IsTreeName(n) {
+				return "", nil, usagef("%q is not the name of a %s: want 1..63 letters, digits, '-', '_' and '.'", n, k)
+			}
+			continue
+		}
 		if !api.IsSubdomain(n) {
 			return "", nil, usagef("%q is not a name: want 1..253 of a-z, 0-9, '-' and '.'", n)
 		}
@@ -62,36 +106,55 @@ func parseTargets(args []string) (kind, []string, error) {
 	return k, names, nil
 }
 
-// object is one of the three kinds.
+// object is one of the kinds.
 //
 // Invariant: exactly one of the pointers is set.
 type object struct {
 	allocation *api.Allocation
 	job        *api.Job
 	node       *api.Node
+	quota      *api.ResourceQuota
+	tree       *api.QuotaTree
+	forest     *api.QuotaForest
+	binding    *api.QuotaBinding
+}
+
+// parts are what all kinds have: the kind, the metadata, and the object as its
+// own type for encoding.
+func (o object) parts() (kind, *api.ObjectMeta, any) {
+	switch {
+	case o.allocation != nil:
+		return allocationKind, &o.allocation.Metadata, o.allocation
+	case o.job != nil:
+		return jobKind, &o.job.Metadata, o.job
+	case o.quota != nil:
+		return resourceQuotaKind, &o.quota.Metadata, o.quota
+	case o.tree != nil:
+		return quotaTreeKind, &o.tree.Metadata, o.tree
+	case o.forest != nil:
+		return quotaForestKind, &o.forest.Metadata, o.forest
+	case o.binding != nil:
+		return quotaBindingKind, &o.binding.Metadata, o.binding
+	}
+	return nodeKind, &o.node.Metadata, o.node
 }
 
 func (o object) kind() kind {
-	switch {
-	case o.allocation != nil:
-		return allocationKind
-	case o.job != nil:
-		return jobKind
-	}
-	return nodeKind
+	k, _, _ := o.parts()
+	return k
 }
 
 func (o object) meta() *api.ObjectMeta {
-	switch {
-	case o.allocation != nil:
-		return &o.allocation.Metadata
-	case o.job != nil:
-		return &o.job.Metadata
-	}
-	return &o.node.Metadata
+	_, m, _ := o.parts()
+	return m
 }
 
-// state is the phase and the one line about it; nodes have none.
+func (o object) document() any {
+	_, _, d := o.parts()
+	return d
+}
+
+// state is the phase and the one line about it; only work has them.
 func (o object) state() (api.Phase, string) {
 	switch {
 	case o.allocation != nil:
@@ -112,17 +175,6 @@ func (o object) queuePosition() int {
 	return 0
 }
 
-// document is the object as its own type, for encoding.
-func (o object) document() any {
-	switch {
-	case o.allocation != nil:
-		return o.allocation
-	case o.job != nil:
-		return o.job
-	}
-	return o.node
-}
-
 // String is "kind namespace/name".
 func (o object) String() string {
 	m := o.meta()
@@ -141,8 +193,16 @@ func (a *app) fetch(ctx context.Context, k kind, namespace, name string, g sdk.G
 		o.job, err = a.client.Jobs(namespace).Get(ctx, name, g)
 	case nodeKind:
 		o.node, err = a.client.Nodes().Get(ctx, name)
+	case resourceQuotaKind:
+		o.quota, err = a.client.ResourceQuotas(namespace).Get(ctx, name)
+	case quotaTreeKind:
+		o.tree, err = a.client.QuotaTrees().Get(ctx, name)
+	case quotaForestKind:
+		o.forest, err = a.client.QuotaForests().Get(ctx, name)
+	case quotaBindingKind:
+		o.binding, err = a.client.QuotaBindings().Get(ctx, name)
 	}
-	return o, err
+	return o, hint(k, err)
 }
 
 // remove deletes one object and returns its last state.
@@ -154,14 +214,39 @@ func (a *app) remove(ctx context.Context, k kind, namespace, name string, option
 		o.job, err = a.client.Jobs(namespace).Delete(ctx, name, options)
 	case nodeKind:
 		err = fmt.Errorf("nodes are not deleted")
+	case resourceQuotaKind:
+		o.quota, err = a.client.ResourceQuotas(namespace).Delete(ctx, name)
+	case quotaTreeKind:
+		o.tree, err = a.client.QuotaTrees().Delete(ctx, name)
+	case quotaForestKind:
+		o.forest, err = a.client.QuotaForests().Delete(ctx, name)
+	case quotaBindingKind:
+		o.binding, err = a.client.QuotaBindings().Delete(ctx, name)
 	}
-	return o, err
+	return o, hint(k, err)
+}
+
+// hint says where to look for a quota that is not there.
+func hint(k kind, err error) error {
+	if k.isQuota() && isNotFound(err) {
+		return fmt.Errorf("%w; muster quota get %s shows what there is", err, k.plural())
+	}
+	return err
 }
 
 // completeTargets offers kinds, then the names of that kind.
 func (a *app) completeTargets(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completeKinds(kinds, cmd, args)
+}
+
+// completeQuotas is completeTargets for muster quota.
+func (a *app) completeQuotas(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completeKinds(quotaKinds, cmd, args)
+}
+
+func (a *app) completeKinds(of []kind, cmd *cobra.Command, args []string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return []string{"allocations", "jobs", "nodes"}, cobra.ShellCompDirectiveNoFileComp
+		return plurals(of), cobra.ShellCompDirectiveNoFileComp
 	}
 	k, err := parseKind(args[0])
 	if err != nil {

@@ -134,7 +134,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
-		a.whyCommand(), a.cordonCommand(true), a.cordonCommand(false), a.versionCommand())
+		a.whyCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.versionCommand())
 	for _, cmd := range extra {
 		if cmd.Args != nil {
 			cmd.Args = arguments(cmd.Args)

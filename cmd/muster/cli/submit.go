@@ -49,6 +49,11 @@ func (a *app) submitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, o := range objects {
+				if o.kind().isQuota() {
+					return fmt.Errorf("%s is not submitted: use muster quota apply", o)
+				}
+			}
 			return a.submit(cmd.Context(), objects, wait, timeout)
 		},
 	}

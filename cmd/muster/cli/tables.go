@@ -16,7 +16,7 @@ import (
 // tables prints objects, one table per kind.
 func (a *app) tables(objects []object) {
 	first := true
-	for _, k := range []kind{jobKind, allocationKind, nodeKind} {
+	for _, k := range kinds {
 		var some []object
 		for _, o := range objects {
 			if o.kind() == k {
@@ -30,6 +30,10 @@ func (a *app) tables(objects []object) {
 			a.printf("\n")
 		}
 		first = false
+		if k == resourceQuotaKind {
+			a.quotaTable(some)
+			continue
+		}
 		a.tableOf(k, some).write(a.Stdout, "")
 	}
 }
@@ -50,8 +54,14 @@ func (a *app) tableOf(k kind, objects []object) *table {
 	case nodeKind:
 		heads, row = []string{"NAME", "PHASE", "CPUS", "NUMA", "MEMORY", "GPUS", "AGE"}, func(o object) []string { return nodeRow(o.node, now) }
 		wideHeads, wideRow = []string{"MODELS", "ALLOCATIONS", "LABELS"}, func(o object) []string { return nodeWide(o.node) }
+	case quotaTreeKind:
+		heads, row = []string{"NAME", "ROOT", "NODES", "GROUPS", "UNITS", "OVER QUOTA", "NOT IN FORCE", "AGE"}, func(o object) []string { return treeRow(o.tree, now) }
+	case quotaForestKind:
+		heads, row = []string{"NAME", "TREES", "AGE"}, func(o object) []string { return forestRow(o.forest, now) }
+	case quotaBindingKind:
+		heads, row = []string{"NAMESPACE", "GROUPS", "FOREST", "ADMISSION", "AGE"}, func(o object) []string { return bindingRow(o.binding, now) }
 	}
-	namespaced := a.allNamespaces && k != nodeKind
+	namespaced := a.allNamespaces && k.namespaced()
 	if namespaced {
 		heads = append([]string{"NAMESPACE"}, heads...)
 	}
@@ -67,7 +77,9 @@ func (a *app) tableOf(k kind, objects []object) *table {
 		}
 		cells = append(cells, row(o)...)
 		if wide {
-			cells = append(cells, wideRow(o)...)
+			if wideRow != nil {
+				cells = append(cells, wideRow(o)...)
+			}
 		}
 		t.add(cells...)
 	}

@@ -93,7 +93,10 @@ func (a *app) explanation(k kind, e *api.Explanation) {
 		}
 	}
 	a.printf("%s\n%s\n", head, e.Summary)
-	a.reasons("Quota", e.Quota)
+	if len(e.Quota) > 0 {
+		a.limits(e.Quota, e.Summary)
+		a.printf("\nQuota holds it back; muster quota explain %s/%s says more, muster quota get shows who holds what\n", e.Namespace, e.Name)
+	}
 	a.reasons("Short in all", e.Shortages)
 	if len(e.Nodes) > 0 {
 		a.printf("\n")

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (a *app) quotaCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "quota",
+		Short: "Set and show quotas, say where work stands on them, replay recordings",
+		Long: "quota keeps what bounds tenants: resource quotas of namespaces, quota trees whose groups\n" +
+			"borrow from each other, forests of such trees, and the bindings that say to which groups a\n" +
+			"namespace's work is charged. docs/quota.md explains the model.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownVerb(cmd, args[0])
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaDeleteCommand(), a.quotaReplayCommand())
+	return cmd
+}
