@@ -182,8 +182,11 @@ func (l *leader) chargeRecovered(live []recovered) error {
 }
 
 // seat charges a live transaction to its trees, as its record says, evicting
-// and moving nobody. Where a tree does not have the group it is charged to the
-// root, and where there is no tree to be charged to that is only told.
+// nobody. It takes its place as an arrival does, so that sharers are pushed up
+// for owners; where that would take room from somebody for good, it is charged
+// where there is room, or over quota. Where a tree does not have the group it is
+// charged to the root, and where there is no tree to be charged to that is only
+// told.
 func (l *leader) seat(a *attempt) {
 	u := a.unit
 	c := u.consumer(a.charges)
@@ -209,6 +212,9 @@ func (l *leader) seat(a *attempt) {
 	}
 	u.charges, u.bound = a.charges, 0
 	l.enroll(u, c)
+	if !a.adrift && l.arrives(u) {
+		return
+	}
 	for _, d := range c.Demands {
 		t := l.quotas.planted[d.Tree]
 		if t == nil {
@@ -225,6 +231,17 @@ func (l *leader) seat(a *attempt) {
 			l.log.Warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
 		}
 	}
+}
+
+// arrives charges a unit as if it arrived now, unless that evicts somebody.
+func (l *leader) arrives(u *unit) bool {
+	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
+	must(err)
+	if r.OK && len(r.Preempted) == 0 {
+		return true
+	}
+	l.takeBack(u)
+	return false
 }
 
 // seatAgain charges units anew, by path, whose tree has changed beneath them:

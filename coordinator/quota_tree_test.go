@@ -237,6 +237,30 @@ func TestTheNextLeaderChargesTheSame(t *testing.T) {
 	})
 }
 
+// TestTheNextLeaderLeavesOwnersTheirSeats: an owner that came after a borrower
+// has pushed it up, and does so again when all are charged anew; else the
+// owner would borrow and its group could claim the same quota twice.
+func TestTheNextLeaderLeavesOwnersTheirSeats(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		plant(t, k, "Deep", "all nil 16", "lab all 8", "x lab 2", "y lab 6")
+		bind(t, k, "x", "reject", "Deep/x")
+		bind(t, k, "y", "reject", "Deep/y")
+		allocate(t, k, rig.Submission{Namespace: "x", Name: "guest", GPUs: 4})
+		allocate(t, k, rig.Submission{Namespace: "y", Name: "home", GPUs: 6})
+		wantSeat(t, c, "x", "guest", "all")
+		wantSeat(t, c, "y", "home", "y")
+		before := standing(t, c, "Deep")
+		k.Crash()
+		c.StartCoordinator("c2")
+		c.AwaitReady(2)
+		if diff := cmp.Diff(before, standing(t, c, "Deep")); diff != "" {
+			t.Errorf("the tree after the failover (-before +after):\n%s", diff)
+		}
+		c.Converge()
+	})
+}
+
 func TestATreeChangesUnderLoad(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := laboratory(t, c, 3, "queue")
@@ -368,7 +392,7 @@ func TestATrialNamesVictimsAndEndsNobody(t *testing.T) {
 			return got
 		}
 		got := trial("b", 2)
-		if !got.Admitted || !cmp.Equal(got.Victims, []string{"a/alloc/guest/0"}) || got.Seats[0].Node != "b" ||
+		if got.Admitted || !cmp.Equal(got.Victims, []string{"a/alloc/guest/0"}) || got.Seats[0].Node != "b" ||
 			got.Summary != "me would have to wait: its quota is in use by others: 1 unit must give way first: a/alloc/guest/0" {
 			t.Errorf("%+v", got)
 		}

@@ -127,7 +127,7 @@ func (l *leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaTrial, *api.Status
 	l.tellTime()
 	r, err := trees.TryAllocateForest(everyTree, spec.ID)
 	must(err)
-	trial.Admitted = r.OK
+	trial.Admitted = r.OK && len(r.Preempted) == 0 // until somebody can be evicted for it
 	if r.OK {
 		l.showTrial(trial, spec.ID, r)
 	} else {
@@ -157,10 +157,10 @@ func (l *leader) showTrial(trial *api.QuotaTrial, id string, r quota.Result) {
 
 func trialSummary(name string, trial *api.QuotaTrial) string {
 	switch {
-	case !trial.Admitted:
-		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
 	case len(trial.Victims) > 0:
 		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims))
+	case !trial.Admitted:
+		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
 	}
 	return fmt.Sprintf("%s would be admitted: %s", name, seatsSummary(trial.Seats))
 }
