@@ -5,11 +5,14 @@ go 1.26.0
 require (
 	github.com/NVIDIA/go-gpuallocator v0.6.0
 	github.com/musterd/muster v0.0.0
+	github.com/project-codeflare/multi-cluster-app-dispatcher v1.40.0
+	k8s.io/klog/v2 v2.90.1
 )
 
 require (
 	github.com/NVIDIA/go-nvlib v0.7.3 // indirect
 	github.com/NVIDIA/go-nvml v0.13.4-0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 )
 
