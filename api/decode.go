@@ -116,8 +116,8 @@ func DecodeDeleteOptions(doc []byte) (DeleteOptions, *Status) {
 	if status != nil {
 		return DeleteOptions{}, status
 	}
-	if g := o.GracePeriodSeconds; g != nil && (*g < 0 || *g > MaxGracePeriodSeconds) {
-		return DeleteOptions{}, invalid("gracePeriodSeconds", "%d is outside 0..%d", *g, MaxGracePeriodSeconds)
+	if status := checkGrace(o.GracePeriodSeconds); status != nil {
+		return DeleteOptions{}, status
 	}
 	switch o.PropagationPolicy {
 	case "", "Foreground", "Background":

@@ -94,6 +94,9 @@ var badDocuments = map[string]string{
 	"delete: a grace in words":                           `{"gracePeriodSeconds":"long"}`,
 	"delete: a negative grace":                           `{"gracePeriodSeconds":-1}`,
 	"delete: orphans":                                    `{"propagationPolicy":"Orphan"}`,
+	"reclaim: a grace of two days":                       `{"gracePeriodSeconds":172800}`,
+	"reclaim: a negative grace":                          `{"gracePeriodSeconds":-1}`,
+	"reclaim: a reason":                                  `{"reason":"mine"}`,
 	"job: a gang larger than the job":                    job(`"parallelism":4`, cpu+`,"scheduling":{"gangScheduling":{"minMembers":5}}`),
 	"job: a name without room for member numbers":        `{"metadata":{"name":"` + strings.Repeat("a", 249) + `"},"spec":{"template":{"spec":{` + cpu + `}}}}`,
 	"job: a priority in the template":                    job(`"parallelism":4`, cpu+`,"priority":5`),
@@ -198,6 +201,8 @@ func decodeAs(kind, doc string) *Status {
 		_, status = DecodeJob([]byte(doc))
 	case "delete":
 		_, status = DecodeDeleteOptions([]byte(doc))
+	case "reclaim":
+		_, status = DecodeReclaimOptions([]byte(doc))
 	case "quota":
 		_, status = DecodeResourceQuota([]byte(doc))
 	case "tree":

@@ -195,6 +195,14 @@ func FuzzDecodeQuotaBinding(f *testing.F) {
 	fuzzDocument(f, DecodeQuotaBinding, binding("ml-team", `"forest":"F","groups":{"Org":"nlp"},"admission":"queue"`))
 }
 
+func FuzzDecodeReclaimOptions(f *testing.F) {
+	decode := func(doc []byte) (*ReclaimOptions, *Status) {
+		o, status := DecodeReclaimOptions(doc)
+		return &o, status
+	}
+	fuzzDocument(f, decode, "", `{"gracePeriodSeconds":0}`, `{"gracePeriodSeconds":86400}`, `{"gracePeriodSeconds":1e1}`)
+}
+
 // FuzzMergePatch: a patch that is accepted leaves a document, and changes
 // nothing when it is applied again.
 func FuzzMergePatch(f *testing.F) {

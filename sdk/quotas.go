@@ -100,6 +100,29 @@ func (q QuotaTrees) List(ctx context.Context, o ListOptions) (*api.QuotaTreeList
 	return call[api.QuotaTreeList](ctx, q.client, q.list(o))
 }
 
+// ReclaimOptions say how a tree's quotas are reclaimed.
+type ReclaimOptions struct {
+	// DryRun only asks whom it would end.
+	DryRun bool
+	// GracePeriodSeconds is what everybody gets to stop in; nil is the
+	// server's default.
+	GracePeriodSeconds *int64
+}
+
+// Reclaim ends what has to end so that no node of a tree is over its quota any
+// more, and returns who that is. It is sent once: after a broken connection it
+// may be asked again, and ends nobody whom the first did not have to.
+func (q QuotaTrees) Reclaim(ctx context.Context, name string, o ReclaimOptions) (*api.QuotaReclaim, error) {
+	r := request{method: http.MethodPost, path: q.at(name, "/reclaim"), contentType: "application/json"}
+	if o.DryRun {
+		r.query = url.Values{"dryRun": {"true"}}
+	}
+	if o.GracePeriodSeconds != nil {
+		r.body, _ = json.Marshal(api.ReclaimOptions{GracePeriodSeconds: o.GracePeriodSeconds}) // an integer always encodes
+	}
+	return call[api.QuotaReclaim](ctx, q.client, r)
+}
+
 // QuotaForests are sets of trees.
 type QuotaForests struct {
 	quotaDocuments[api.QuotaForest]

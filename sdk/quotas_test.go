@@ -96,6 +96,10 @@ func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.
 	return r.QuotaBindings().Delete(ctx, namespace)
 }
 
+func (r remote) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error) {
+	return r.QuotaTrees().Reclaim(ctx, tree, sdk.ReclaimOptions{DryRun: dryRun, GracePeriodSeconds: grace})
+}
+
 func (r remote) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
 	return r.QuotaStanding(ctx, namespace, name)
 }

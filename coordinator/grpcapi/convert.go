@@ -152,3 +152,16 @@ func toTrial(t *api.QuotaTrial) *musterv1.QuotaTrial {
 		Reasons: wire.ToReasons(t.Reasons), Summary: t.Summary,
 	}
 }
+
+func toReclaim(r *api.QuotaReclaim) *musterv1.QuotaReclaim {
+	return &musterv1.QuotaReclaim{
+		Tree: r.Tree, DryRun: r.DryRun, Nodes: all(r.Nodes, toOverdraft), Remaining: all(r.Remaining, toOverdraft), Summary: r.Summary,
+		Units: all(r.Units, func(u *api.QuotaReclaimed) *musterv1.QuotaReclaimed {
+			return &musterv1.QuotaReclaimed{Kind: u.Kind, Consumer: u.Consumer, Node: u.Node, Request: named[string](u.Request), Priority: u.Priority}
+		}),
+	}
+}
+
+func toOverdraft(o *api.QuotaOverdraft) *musterv1.QuotaOverdraft {
+	return &musterv1.QuotaOverdraft{Node: o.Node, Over: named[string](o.Over)}
+}

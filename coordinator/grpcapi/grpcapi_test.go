@@ -109,6 +109,10 @@ func TestWhoMayCallWhat(t *testing.T) {
 			_, err := c.DeleteQuotaTree(ctx, key("", "T"))
 			return err
 		}, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated},
+		"trees are reclaimed by admins": {func(ctx context.Context, c musterv1.QuotasClient) error {
+			_, err := c.ReclaimQuota(ctx, &musterv1.ReclaimQuotaRequest{Tree: "T", DryRun: true})
+			return err
+		}, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated},
 		"limits are set by admins": {func(ctx context.Context, c musterv1.QuotasClient) error {
 			_, err := c.UpdateResourceQuota(ctx, &musterv1.ResourceQuota{Metadata: &musterv1.ObjectMeta{Name: "q", Namespace: "ml-team"}})
 			return err

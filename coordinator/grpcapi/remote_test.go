@@ -244,3 +244,26 @@ func (r remote) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial,
 		}
 	})
 }
+
+func fromOverdrafts(ms []*musterv1.QuotaOverdraft) []api.QuotaOverdraft {
+	var all []api.QuotaOverdraft
+	for _, m := range ms {
+		all = append(all, api.QuotaOverdraft{Node: m.GetNode(), Over: named[resource.Name](m.GetOver())})
+	}
+	return all
+}
+
+func (r remote) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error) {
+	m, err := r.client.ReclaimQuota(ctx, &musterv1.ReclaimQuotaRequest{Tree: tree, DryRun: dryRun, GracePeriodSeconds: grace})
+	return got(m, err, func(m *musterv1.QuotaReclaim) *api.QuotaReclaim {
+		reclaim := &api.QuotaReclaim{
+			Tree: m.GetTree(), DryRun: m.GetDryRun(), Nodes: fromOverdrafts(m.GetNodes()), Remaining: fromOverdrafts(m.GetRemaining()), Summary: m.GetSummary(),
+		}
+		for _, u := range m.GetUnits() {
+			reclaim.Units = append(reclaim.Units, api.QuotaReclaimed{
+				Kind: u.GetKind(), Consumer: u.GetConsumer(), Node: u.GetNode(), Request: named[resource.Name](u.GetRequest()), Priority: u.GetPriority(),
+			})
+		}
+		return reclaim
+	})
+}

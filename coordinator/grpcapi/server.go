@@ -146,6 +146,15 @@ func (s *Server) DeleteQuotaTree(ctx context.Context, k *musterv1.QuotaKey) (*mu
 		func() (*api.QuotaTree, error) { return s.Quotas.DeleteQuotaTree(ctx, k.GetName()) }, toQuotaTree)
 }
 
+// ReclaimQuota implements musterv1.QuotasServer.
+func (s *Server) ReclaimQuota(ctx context.Context, r *musterv1.ReclaimQuotaRequest) (*musterv1.QuotaReclaim, error) {
+	options := api.ReclaimOptions{GracePeriodSeconds: r.GracePeriodSeconds}
+	return keyed(s, "ReclaimQuota", first(ofTree(&musterv1.QuotaKey{Name: r.GetTree()}), admin(ctx), options.Validate()),
+		func() (*api.QuotaReclaim, error) {
+			return s.Quotas.ReclaimQuota(ctx, r.GetTree(), r.GetDryRun(), r.GracePeriodSeconds)
+		}, toReclaim)
+}
+
 // PutQuotaForest implements musterv1.QuotasServer.
 func (s *Server) PutQuotaForest(ctx context.Context, r *musterv1.PutQuotaForestRequest) (*musterv1.QuotaForest, error) {
 	return change(ctx, s, "PutQuotaForest", fromQuotaForest(r.GetForest()), api.DecodeQuotaForest,

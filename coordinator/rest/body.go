@@ -40,17 +40,24 @@ func (h *handler) document(c *call) ([]byte, *api.Status) {
 
 // options reads the optional body of a delete or cancel.
 func (h *handler) options(c *call) (api.DeleteOptions, *api.Status) {
-	if c.r.ContentLength == 0 {
-		return api.DeleteOptions{}, nil
-	}
-	body, status := h.body(c)
-	if status != nil || len(body) == 0 {
-		return api.DeleteOptions{}, status
-	}
-	if _, status := contentType(c.r, typeJSON); status != nil {
+	body, status := h.optional(c)
+	if status != nil {
 		return api.DeleteOptions{}, status
 	}
 	return api.DecodeDeleteOptions(body)
+}
+
+// optional reads a body in JSON that need not be there.
+func (h *handler) optional(c *call) ([]byte, *api.Status) {
+	if c.r.ContentLength == 0 {
+		return nil, nil
+	}
+	body, status := h.body(c)
+	if status != nil || len(body) == 0 {
+		return nil, status
+	}
+	_, status = contentType(c.r, typeJSON)
+	return body, status
 }
 
 // contentType returns which of the accepted types the body has, or 415.

@@ -24,6 +24,7 @@ type query struct {
 	limit     int // 0 = no limit
 	after     string
 	continues bool
+	dryRun    bool
 }
 
 var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
@@ -88,6 +89,11 @@ func (q *query) set(name, value string) *api.Status {
 		if value != "" {
 			q.after, err = decodeContinue(value)
 			q.continues = err == nil
+		}
+	case "dryRun":
+		q.dryRun, err = strconv.ParseBool(value)
+		if err != nil {
+			err = fmt.Errorf("want true or false")
 		}
 	case "watch":
 		if on, parseErr := strconv.ParseBool(value); parseErr != nil {

@@ -146,3 +146,23 @@ func (h *handler) tryQuota(c *call) (answer, error) {
 	got.Kind = "QuotaTrial"
 	return ok(got), nil
 }
+
+func (h *handler) reclaimQuota(c *call) (answer, error) {
+	if status := c.parameters("dryRun"); status != nil {
+		return answer{}, status
+	}
+	body, status := h.optional(c)
+	if status != nil {
+		return answer{}, status
+	}
+	options, status := api.DecodeReclaimOptions(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ReclaimQuota(c.ctx(), c.name, c.query.dryRun, options.GracePeriodSeconds)
+	if err != nil {
+		return answer{}, err
+	}
+	got.Kind = api.KindQuotaReclaim
+	return ok(got), nil
+}

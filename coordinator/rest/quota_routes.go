@@ -19,6 +19,7 @@ func (h *handler) routeQuotas(v1 string) {
 
 	h.route("GET "+v1+"/quotatrees", tenant, h.listQuotaTrees)
 	h.route("GET "+v1+"/quotatrees/{tree}/status", tenant, h.getQuotaTreeStatus)
+	h.route("POST "+v1+"/quotatrees/{tree}/reclaim", admin, h.reclaimQuota)
 	routeDocuments(h, v1+"/quotatrees", "/{tree}", tenant, trees)
 
 	h.route("GET "+v1+"/quotaforests", tenant, h.listQuotaForests)

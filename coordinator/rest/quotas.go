@@ -37,6 +37,13 @@ type Quotas interface {
 	ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error)
 	DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error)
 
+	// ReclaimQuota ends what has to end so that no node of a tree is over its
+	// quota any more, or with dryRun only says what that is. Jobs end whole;
+	// what must not be evicted stays. grace is in seconds, nil for the default.
+	// It answers once the ends are durable, which may take grace to come; asked
+	// again in between it ends nothing more.
+	ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error)
+
 	// ExplainQuota tells where an allocation or job stands on its trees.
 	ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error)
 	// TryQuota answers what admission would say of a consumer document

@@ -102,6 +102,8 @@ func TestQuotaIsForAdminsToChange(t *testing.T) {
 		"DELETE /api/v1/namespaces/ml-team/resourcequotas/q":     403,
 		"GET /api/v1/quotatrees":                                 200,
 		"PUT /api/v1/quotatrees/T":                               403,
+		"POST /api/v1/quotatrees/T/reclaim":                      403,
+		"POST /api/v1/quotatrees/T/reclaim?dryRun=true":          403,
 		"GET /api/v1/quotaforests":                               200,
 		"POST /api/v1/quotaforests":                              403,
 		"GET /api/v1/quotabindings":                              403,

@@ -20,6 +20,7 @@ func (a *app) quotaCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaDeleteCommand(), a.quotaReplayCommand())
+	cmd.AddCommand(a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaReclaimCommand(),
+		a.quotaDeleteCommand(), a.quotaReplayCommand())
 	return cmd
 }

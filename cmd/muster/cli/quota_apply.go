@@ -188,8 +188,8 @@ func (a *app) warnQuota(ctx context.Context, o object) {
 		warnings = treeFaults(&o.tree.Status)
 		for _, n := range o.tree.Status.Nodes {
 			for _, name := range n.OverQuota {
-				warnings = append(warnings, fmt.Sprintf("node %s is over quota: %s of %s %s; nothing ends by that, new work waits",
-					n.Name, human(name, amountOf(name, n.Allocated)), human(name, amountOf(name, n.Quota)), name))
+				warnings = append(warnings, fmt.Sprintf("node %s is over quota: %s of %s %s; nothing ends by that, new work waits; muster quota reclaim %s ends what has to",
+					n.Name, human(name, amountOf(name, n.Allocated)), human(name, amountOf(name, n.Quota)), name, o.tree.Metadata.Name))
 			}
 		}
 	case o.quota != nil:

@@ -24,6 +24,7 @@ func RunQuotas(t *testing.T, open func(*testing.T) rest.Quotas) {
 		"a tree is in one forest":                          forests,
 		"a binding has a group on each tree of its forest": bindings,
 		"a trial says what would be, and changes nothing":  trials,
+		"nothing ends where no node is over quota":         nothingToReclaim,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -126,6 +127,7 @@ func missing(t *testing.T, q rest.Quotas) {
 		"update a quota":   func() error { _, err := q.UpdateResourceQuota(ctx, limit("a", "q", "1")); return err },
 		"delete a quota":   func() error { _, err := q.DeleteResourceQuota(ctx, "a", "q"); return err },
 		"get a tree":       func() error { _, err := q.GetQuotaTree(ctx, "T"); return err },
+		"reclaim a tree":   func() error { _, err := q.ReclaimQuota(ctx, "T", true, nil); return err },
 		"delete a tree":    func() error { _, err := q.DeleteQuotaTree(ctx, "T"); return err },
 		"get a forest":     func() error { _, err := q.GetQuotaForest(ctx, "F"); return err },
 		"delete a forest":  func() error { _, err := q.DeleteQuotaForest(ctx, "F"); return err },
@@ -304,5 +306,31 @@ func trials(t *testing.T, q rest.Quotas) {
 	wantDone(t, "get", err)
 	if after.Status.Nodes[0].Allocated["cpu"] != before.Status.Nodes[0].Allocated["cpu"] || after.Metadata.ResourceVersion != before.Metadata.ResourceVersion {
 		t.Errorf("a trial changed the tree: %+v", after.Status)
+	}
+}
+
+func nothingToReclaim(t *testing.T, q rest.Quotas) {
+	ctx := t.Context()
+	before, err := q.PutQuotaTree(ctx, lab(), true)
+	wantDone(t, "create", err)
+	grace, negative, days := int64(0), int64(-1), int64(api.MaxGracePeriodSeconds+1)
+	for _, dryRun := range []bool{true, false} {
+		for _, g := range []*int64{nil, &grace} {
+			got, err := q.ReclaimQuota(ctx, "Lab", dryRun, g)
+			wantDone(t, "reclaim", err)
+			if got.Tree != "Lab" || got.DryRun != dryRun || len(got.Units)+len(got.Nodes)+len(got.Remaining) != 0 ||
+				got.Summary != "no node of quota tree Lab is over its quota: nothing has to end" {
+				t.Errorf("dry run %t: %+v", dryRun, got)
+			}
+		}
+		for _, g := range []*int64{&negative, &days} {
+			_, err = q.ReclaimQuota(ctx, "Lab", dryRun, g)
+			wantCode(t, "a grace out of range", err, http.StatusBadRequest, http.StatusUnprocessableEntity)
+		}
+	}
+	after, err := q.GetQuotaTree(ctx, "Lab")
+	wantDone(t, "get", err)
+	if after.Metadata.ResourceVersion != before.Metadata.ResourceVersion {
+		t.Errorf("it changed the tree: %+v", after.Metadata)
 	}
 }

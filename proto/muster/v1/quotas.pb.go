@@ -1702,6 +1702,284 @@ func (x *QuotaTrial) GetSummary() string {
 	return ""
 }
 
+type ReclaimQuotaRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tree  string                 `protobuf:"bytes,1,opt,name=tree,proto3" json:"tree,omitempty"`
+	// Only tells whom it would end.
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// What everybody gets to stop in; absent for the server's default.
+	GracePeriodSeconds *int64 `protobuf:"varint,3,opt,name=grace_period_seconds,json=gracePeriodSeconds,proto3,oneof" json:"grace_period_seconds,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *ReclaimQuotaRequest) Reset() {
+	*x = ReclaimQuotaRequest{}
+	mi := &file_muster_v1_quotas_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReclaimQuotaRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReclaimQuotaRequest) ProtoMessage() {}
+
+func (x *ReclaimQuotaRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_quotas_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReclaimQuotaRequest.ProtoReflect.Descriptor instead.
+func (*ReclaimQuotaRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_quotas_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ReclaimQuotaRequest) GetTree() string {
+	if x != nil {
+		return x.Tree
+	}
+	return ""
+}
+
+func (x *ReclaimQuotaRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ReclaimQuotaRequest) GetGracePeriodSeconds() int64 {
+	if x != nil && x.GracePeriodSeconds != nil {
+		return *x.GracePeriodSeconds
+	}
+	return 0
+}
+
+type QuotaReclaim struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tree   string                 `protobuf:"bytes,1,opt,name=tree,proto3" json:"tree,omitempty"`
+	DryRun bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// In the order in which they were chosen.
+	Units []*QuotaReclaimed `protobuf:"bytes,3,rep,name=units,proto3" json:"units,omitempty"`
+	// Over quota before, the deepest first.
+	Nodes []*QuotaOverdraft `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// Over quota still, once all units have ended.
+	Remaining     []*QuotaOverdraft `protobuf:"bytes,5,rep,name=remaining,proto3" json:"remaining,omitempty"`
+	Summary       string            `protobuf:"bytes,6,opt,name=summary,proto3" json:"summary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaReclaim) Reset() {
+	*x = QuotaReclaim{}
+	mi := &file_muster_v1_quotas_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaReclaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaReclaim) ProtoMessage() {}
+
+func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_quotas_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaReclaim.ProtoReflect.Descriptor instead.
+func (*QuotaReclaim) Descriptor() ([]byte, []int) {
+	return file_muster_v1_quotas_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *QuotaReclaim) GetTree() string {
+	if x != nil {
+		return x.Tree
+	}
+	return ""
+}
+
+func (x *QuotaReclaim) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *QuotaReclaim) GetUnits() []*QuotaReclaimed {
+	if x != nil {
+		return x.Units
+	}
+	return nil
+}
+
+func (x *QuotaReclaim) GetNodes() []*QuotaOverdraft {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *QuotaReclaim) GetRemaining() []*QuotaOverdraft {
+	if x != nil {
+		return x.Remaining
+	}
+	return nil
+}
+
+func (x *QuotaReclaim) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+// QuotaReclaimed is an allocation or a whole job that ends.
+type QuotaReclaimed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`         // Allocation or Job
+	Consumer      string                 `protobuf:"bytes,2,opt,name=consumer,proto3" json:"consumer,omitempty"` // namespace/name
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`         // for whose sake
+	Request       map[string]string      `protobuf:"bytes,4,rep,name=request,proto3" json:"request,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Priority      int32                  `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaReclaimed) Reset() {
+	*x = QuotaReclaimed{}
+	mi := &file_muster_v1_quotas_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaReclaimed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaReclaimed) ProtoMessage() {}
+
+func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_quotas_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
+func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
+	return file_muster_v1_quotas_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *QuotaReclaimed) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *QuotaReclaimed) GetConsumer() string {
+	if x != nil {
+		return x.Consumer
+	}
+	return ""
+}
+
+func (x *QuotaReclaimed) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *QuotaReclaimed) GetRequest() map[string]string {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *QuotaReclaimed) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+type QuotaOverdraft struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Over          map[string]string      `protobuf:"bytes,2,rep,name=over,proto3" json:"over,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaOverdraft) Reset() {
+	*x = QuotaOverdraft{}
+	mi := &file_muster_v1_quotas_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaOverdraft) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaOverdraft) ProtoMessage() {}
+
+func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_quotas_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
+func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
+	return file_muster_v1_quotas_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *QuotaOverdraft) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *QuotaOverdraft) GetOver() map[string]string {
+	if x != nil {
+		return x.Over
+	}
+	return nil
+}
+
 // Refusal is the Status that REST would have answered.
 type Refusal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1714,7 +1992,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_muster_v1_quotas_proto_msgTypes[26]
+	mi := &file_muster_v1_quotas_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +2004,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_quotas_proto_msgTypes[26]
+	mi := &file_muster_v1_quotas_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +2017,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_muster_v1_quotas_proto_rawDescGZIP(), []int{26}
+	return file_muster_v1_quotas_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Refusal) GetCode() int32 {
@@ -1942,12 +2220,38 @@ const file_muster_v1_quotas_proto_rawDesc = "" +
 	"\avictims\x18\x03 \x03(\tR\avictims\x12\x14\n" +
 	"\x05moved\x18\x04 \x03(\tR\x05moved\x12+\n" +
 	"\areasons\x18\x05 \x03(\v2\x11.muster.v1.ReasonR\areasons\x12\x18\n" +
-	"\asummary\x18\x06 \x01(\tR\asummary\"b\n" +
+	"\asummary\x18\x06 \x01(\tR\asummary\"\x92\x01\n" +
+	"\x13ReclaimQuotaRequest\x12\x12\n" +
+	"\x04tree\x18\x01 \x01(\tR\x04tree\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x125\n" +
+	"\x14grace_period_seconds\x18\x03 \x01(\x03H\x00R\x12gracePeriodSeconds\x88\x01\x01B\x17\n" +
+	"\x15_grace_period_seconds\"\xf0\x01\n" +
+	"\fQuotaReclaim\x12\x12\n" +
+	"\x04tree\x18\x01 \x01(\tR\x04tree\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12/\n" +
+	"\x05units\x18\x03 \x03(\v2\x19.muster.v1.QuotaReclaimedR\x05units\x12/\n" +
+	"\x05nodes\x18\x04 \x03(\v2\x19.muster.v1.QuotaOverdraftR\x05nodes\x127\n" +
+	"\tremaining\x18\x05 \x03(\v2\x19.muster.v1.QuotaOverdraftR\tremaining\x12\x18\n" +
+	"\asummary\x18\x06 \x01(\tR\asummary\"\xee\x01\n" +
+	"\x0eQuotaReclaimed\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1a\n" +
+	"\bconsumer\x18\x02 \x01(\tR\bconsumer\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12@\n" +
+	"\arequest\x18\x04 \x03(\v2&.muster.v1.QuotaReclaimed.RequestEntryR\arequest\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\x05R\bpriority\x1a:\n" +
+	"\fRequestEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x01\n" +
+	"\x0eQuotaOverdraft\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x127\n" +
+	"\x04over\x18\x02 \x03(\v2#.muster.v1.QuotaOverdraft.OverEntryR\x04over\x1a7\n" +
+	"\tOverEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
 	"\aRefusal\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12+\n" +
-	"\adetails\x18\x03 \x03(\v2\x11.muster.v1.ReasonR\adetails2\xfc\n" +
-	"\n" +
+	"\adetails\x18\x03 \x03(\v2\x11.muster.v1.ReasonR\adetails2\xc5\v\n" +
 	"\x06Quotas\x12I\n" +
 	"\x13CreateResourceQuota\x12\x18.muster.v1.ResourceQuota\x1a\x18.muster.v1.ResourceQuota\x12A\n" +
 	"\x10GetResourceQuota\x12\x13.muster.v1.QuotaKey\x1a\x18.muster.v1.ResourceQuota\x12a\n" +
@@ -1957,7 +2261,8 @@ const file_muster_v1_quotas_proto_rawDesc = "" +
 	"\fPutQuotaTree\x12\x1e.muster.v1.PutQuotaTreeRequest\x1a\x14.muster.v1.QuotaTree\x129\n" +
 	"\fGetQuotaTree\x12\x13.muster.v1.QuotaKey\x1a\x14.muster.v1.QuotaTree\x12U\n" +
 	"\x0eListQuotaTrees\x12 .muster.v1.ListQuotaTreesRequest\x1a!.muster.v1.ListQuotaTreesResponse\x12<\n" +
-	"\x0fDeleteQuotaTree\x12\x13.muster.v1.QuotaKey\x1a\x14.muster.v1.QuotaTree\x12J\n" +
+	"\x0fDeleteQuotaTree\x12\x13.muster.v1.QuotaKey\x1a\x14.muster.v1.QuotaTree\x12G\n" +
+	"\fReclaimQuota\x12\x1e.muster.v1.ReclaimQuotaRequest\x1a\x17.muster.v1.QuotaReclaim\x12J\n" +
 	"\x0ePutQuotaForest\x12 .muster.v1.PutQuotaForestRequest\x1a\x16.muster.v1.QuotaForest\x12=\n" +
 	"\x0eGetQuotaForest\x12\x13.muster.v1.QuotaKey\x1a\x16.muster.v1.QuotaForest\x12[\n" +
 	"\x10ListQuotaForests\x12\".muster.v1.ListQuotaForestsRequest\x1a#.muster.v1.ListQuotaForestsResponse\x12@\n" +
@@ -1981,7 +2286,7 @@ func file_muster_v1_quotas_proto_rawDescGZIP() []byte {
 	return file_muster_v1_quotas_proto_rawDescData
 }
 
-var file_muster_v1_quotas_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_muster_v1_quotas_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_muster_v1_quotas_proto_goTypes = []any{
 	(*QuotaKey)(nil),                   // 0: muster.v1.QuotaKey
 	(*ObjectMeta)(nil),                 // 1: muster.v1.ObjectMeta
@@ -2009,104 +2314,117 @@ var file_muster_v1_quotas_proto_goTypes = []any{
 	(*QuotaStanding)(nil),              // 23: muster.v1.QuotaStanding
 	(*TryQuotaRequest)(nil),            // 24: muster.v1.TryQuotaRequest
 	(*QuotaTrial)(nil),                 // 25: muster.v1.QuotaTrial
-	(*Refusal)(nil),                    // 26: muster.v1.Refusal
-	nil,                                // 27: muster.v1.ObjectMeta.LabelsEntry
-	nil,                                // 28: muster.v1.ObjectMeta.AnnotationsEntry
-	nil,                                // 29: muster.v1.ResourceQuota.HardEntry
-	nil,                                // 30: muster.v1.ResourceQuota.SoftEntry
-	nil,                                // 31: muster.v1.ResourceQuotaStatus.HardEntry
-	nil,                                // 32: muster.v1.ResourceQuotaStatus.UsedEntry
-	nil,                                // 33: muster.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                                // 34: muster.v1.ResourceQuotaStatus.TrendEntry
-	nil,                                // 35: muster.v1.QuotaNode.QuotaEntry
-	nil,                                // 36: muster.v1.QuotaNode.AllocatedEntry
-	nil,                                // 37: muster.v1.QuotaNode.OwnEntry
-	nil,                                // 38: muster.v1.QuotaNode.BorrowedEntry
-	nil,                                // 39: muster.v1.QuotaNode.LentEntry
-	nil,                                // 40: muster.v1.QuotaBinding.GroupsEntry
-	nil,                                // 41: muster.v1.QuotaSeat.RequestEntry
-	(*Reason)(nil),                     // 42: muster.v1.Reason
+	(*ReclaimQuotaRequest)(nil),        // 26: muster.v1.ReclaimQuotaRequest
+	(*QuotaReclaim)(nil),               // 27: muster.v1.QuotaReclaim
+	(*QuotaReclaimed)(nil),             // 28: muster.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),             // 29: muster.v1.QuotaOverdraft
+	(*Refusal)(nil),                    // 30: muster.v1.Refusal
+	nil,                                // 31: muster.v1.ObjectMeta.LabelsEntry
+	nil,                                // 32: muster.v1.ObjectMeta.AnnotationsEntry
+	nil,                                // 33: muster.v1.ResourceQuota.HardEntry
+	nil,                                // 34: muster.v1.ResourceQuota.SoftEntry
+	nil,                                // 35: muster.v1.ResourceQuotaStatus.HardEntry
+	nil,                                // 36: muster.v1.ResourceQuotaStatus.UsedEntry
+	nil,                                // 37: muster.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                                // 38: muster.v1.ResourceQuotaStatus.TrendEntry
+	nil,                                // 39: muster.v1.QuotaNode.QuotaEntry
+	nil,                                // 40: muster.v1.QuotaNode.AllocatedEntry
+	nil,                                // 41: muster.v1.QuotaNode.OwnEntry
+	nil,                                // 42: muster.v1.QuotaNode.BorrowedEntry
+	nil,                                // 43: muster.v1.QuotaNode.LentEntry
+	nil,                                // 44: muster.v1.QuotaBinding.GroupsEntry
+	nil,                                // 45: muster.v1.QuotaSeat.RequestEntry
+	nil,                                // 46: muster.v1.QuotaReclaimed.RequestEntry
+	nil,                                // 47: muster.v1.QuotaOverdraft.OverEntry
+	(*Reason)(nil),                     // 48: muster.v1.Reason
 }
 var file_muster_v1_quotas_proto_depIdxs = []int32{
-	27, // 0: muster.v1.ObjectMeta.labels:type_name -> muster.v1.ObjectMeta.LabelsEntry
-	28, // 1: muster.v1.ObjectMeta.annotations:type_name -> muster.v1.ObjectMeta.AnnotationsEntry
+	31, // 0: muster.v1.ObjectMeta.labels:type_name -> muster.v1.ObjectMeta.LabelsEntry
+	32, // 1: muster.v1.ObjectMeta.annotations:type_name -> muster.v1.ObjectMeta.AnnotationsEntry
 	1,  // 2: muster.v1.ResourceQuota.metadata:type_name -> muster.v1.ObjectMeta
-	29, // 3: muster.v1.ResourceQuota.hard:type_name -> muster.v1.ResourceQuota.HardEntry
-	30, // 4: muster.v1.ResourceQuota.soft:type_name -> muster.v1.ResourceQuota.SoftEntry
+	33, // 3: muster.v1.ResourceQuota.hard:type_name -> muster.v1.ResourceQuota.HardEntry
+	34, // 4: muster.v1.ResourceQuota.soft:type_name -> muster.v1.ResourceQuota.SoftEntry
 	4,  // 5: muster.v1.ResourceQuota.scope_selector:type_name -> muster.v1.ScopeExpression
 	5,  // 6: muster.v1.ResourceQuota.status:type_name -> muster.v1.ResourceQuotaStatus
-	31, // 7: muster.v1.ResourceQuotaStatus.hard:type_name -> muster.v1.ResourceQuotaStatus.HardEntry
-	32, // 8: muster.v1.ResourceQuotaStatus.used:type_name -> muster.v1.ResourceQuotaStatus.UsedEntry
-	33, // 9: muster.v1.ResourceQuotaStatus.utilization:type_name -> muster.v1.ResourceQuotaStatus.UtilizationEntry
-	34, // 10: muster.v1.ResourceQuotaStatus.trend:type_name -> muster.v1.ResourceQuotaStatus.TrendEntry
+	35, // 7: muster.v1.ResourceQuotaStatus.hard:type_name -> muster.v1.ResourceQuotaStatus.HardEntry
+	36, // 8: muster.v1.ResourceQuotaStatus.used:type_name -> muster.v1.ResourceQuotaStatus.UsedEntry
+	37, // 9: muster.v1.ResourceQuotaStatus.utilization:type_name -> muster.v1.ResourceQuotaStatus.UtilizationEntry
+	38, // 10: muster.v1.ResourceQuotaStatus.trend:type_name -> muster.v1.ResourceQuotaStatus.TrendEntry
 	2,  // 11: muster.v1.ResourceQuotaStatus.conditions:type_name -> muster.v1.Condition
 	3,  // 12: muster.v1.ListResourceQuotasResponse.items:type_name -> muster.v1.ResourceQuota
 	1,  // 13: muster.v1.QuotaTree.metadata:type_name -> muster.v1.ObjectMeta
 	9,  // 14: muster.v1.QuotaTree.status:type_name -> muster.v1.QuotaTreeStatus
 	10, // 15: muster.v1.QuotaTreeStatus.nodes:type_name -> muster.v1.QuotaNode
-	35, // 16: muster.v1.QuotaNode.quota:type_name -> muster.v1.QuotaNode.QuotaEntry
-	36, // 17: muster.v1.QuotaNode.allocated:type_name -> muster.v1.QuotaNode.AllocatedEntry
-	37, // 18: muster.v1.QuotaNode.own:type_name -> muster.v1.QuotaNode.OwnEntry
-	38, // 19: muster.v1.QuotaNode.borrowed:type_name -> muster.v1.QuotaNode.BorrowedEntry
-	39, // 20: muster.v1.QuotaNode.lent:type_name -> muster.v1.QuotaNode.LentEntry
+	39, // 16: muster.v1.QuotaNode.quota:type_name -> muster.v1.QuotaNode.QuotaEntry
+	40, // 17: muster.v1.QuotaNode.allocated:type_name -> muster.v1.QuotaNode.AllocatedEntry
+	41, // 18: muster.v1.QuotaNode.own:type_name -> muster.v1.QuotaNode.OwnEntry
+	42, // 19: muster.v1.QuotaNode.borrowed:type_name -> muster.v1.QuotaNode.BorrowedEntry
+	43, // 20: muster.v1.QuotaNode.lent:type_name -> muster.v1.QuotaNode.LentEntry
 	8,  // 21: muster.v1.PutQuotaTreeRequest.tree:type_name -> muster.v1.QuotaTree
 	8,  // 22: muster.v1.ListQuotaTreesResponse.items:type_name -> muster.v1.QuotaTree
 	1,  // 23: muster.v1.QuotaForest.metadata:type_name -> muster.v1.ObjectMeta
 	14, // 24: muster.v1.PutQuotaForestRequest.forest:type_name -> muster.v1.QuotaForest
 	14, // 25: muster.v1.ListQuotaForestsResponse.items:type_name -> muster.v1.QuotaForest
 	1,  // 26: muster.v1.QuotaBinding.metadata:type_name -> muster.v1.ObjectMeta
-	40, // 27: muster.v1.QuotaBinding.groups:type_name -> muster.v1.QuotaBinding.GroupsEntry
+	44, // 27: muster.v1.QuotaBinding.groups:type_name -> muster.v1.QuotaBinding.GroupsEntry
 	18, // 28: muster.v1.PutQuotaBindingRequest.binding:type_name -> muster.v1.QuotaBinding
 	18, // 29: muster.v1.ListQuotaBindingsResponse.items:type_name -> muster.v1.QuotaBinding
-	41, // 30: muster.v1.QuotaSeat.request:type_name -> muster.v1.QuotaSeat.RequestEntry
+	45, // 30: muster.v1.QuotaSeat.request:type_name -> muster.v1.QuotaSeat.RequestEntry
 	22, // 31: muster.v1.QuotaStanding.seats:type_name -> muster.v1.QuotaSeat
-	42, // 32: muster.v1.QuotaStanding.reasons:type_name -> muster.v1.Reason
+	48, // 32: muster.v1.QuotaStanding.reasons:type_name -> muster.v1.Reason
 	22, // 33: muster.v1.QuotaTrial.seats:type_name -> muster.v1.QuotaSeat
-	42, // 34: muster.v1.QuotaTrial.reasons:type_name -> muster.v1.Reason
-	42, // 35: muster.v1.Refusal.details:type_name -> muster.v1.Reason
-	3,  // 36: muster.v1.Quotas.CreateResourceQuota:input_type -> muster.v1.ResourceQuota
-	0,  // 37: muster.v1.Quotas.GetResourceQuota:input_type -> muster.v1.QuotaKey
-	6,  // 38: muster.v1.Quotas.ListResourceQuotas:input_type -> muster.v1.ListResourceQuotasRequest
-	3,  // 39: muster.v1.Quotas.UpdateResourceQuota:input_type -> muster.v1.ResourceQuota
-	0,  // 40: muster.v1.Quotas.DeleteResourceQuota:input_type -> muster.v1.QuotaKey
-	11, // 41: muster.v1.Quotas.PutQuotaTree:input_type -> muster.v1.PutQuotaTreeRequest
-	0,  // 42: muster.v1.Quotas.GetQuotaTree:input_type -> muster.v1.QuotaKey
-	12, // 43: muster.v1.Quotas.ListQuotaTrees:input_type -> muster.v1.ListQuotaTreesRequest
-	0,  // 44: muster.v1.Quotas.DeleteQuotaTree:input_type -> muster.v1.QuotaKey
-	15, // 45: muster.v1.Quotas.PutQuotaForest:input_type -> muster.v1.PutQuotaForestRequest
-	0,  // 46: muster.v1.Quotas.GetQuotaForest:input_type -> muster.v1.QuotaKey
-	16, // 47: muster.v1.Quotas.ListQuotaForests:input_type -> muster.v1.ListQuotaForestsRequest
-	0,  // 48: muster.v1.Quotas.DeleteQuotaForest:input_type -> muster.v1.QuotaKey
-	19, // 49: muster.v1.Quotas.PutQuotaBinding:input_type -> muster.v1.PutQuotaBindingRequest
-	0,  // 50: muster.v1.Quotas.GetQuotaBinding:input_type -> muster.v1.QuotaKey
-	20, // 51: muster.v1.Quotas.ListQuotaBindings:input_type -> muster.v1.ListQuotaBindingsRequest
-	0,  // 52: muster.v1.Quotas.DeleteQuotaBinding:input_type -> muster.v1.QuotaKey
-	0,  // 53: muster.v1.Quotas.ExplainQuota:input_type -> muster.v1.QuotaKey
-	24, // 54: muster.v1.Quotas.TryQuota:input_type -> muster.v1.TryQuotaRequest
-	3,  // 55: muster.v1.Quotas.CreateResourceQuota:output_type -> muster.v1.ResourceQuota
-	3,  // 56: muster.v1.Quotas.GetResourceQuota:output_type -> muster.v1.ResourceQuota
-	7,  // 57: muster.v1.Quotas.ListResourceQuotas:output_type -> muster.v1.ListResourceQuotasResponse
-	3,  // 58: muster.v1.Quotas.UpdateResourceQuota:output_type -> muster.v1.ResourceQuota
-	3,  // 59: muster.v1.Quotas.DeleteResourceQuota:output_type -> muster.v1.ResourceQuota
-	8,  // 60: muster.v1.Quotas.PutQuotaTree:output_type -> muster.v1.QuotaTree
-	8,  // 61: muster.v1.Quotas.GetQuotaTree:output_type -> muster.v1.QuotaTree
-	13, // 62: muster.v1.Quotas.ListQuotaTrees:output_type -> muster.v1.ListQuotaTreesResponse
-	8,  // 63: muster.v1.Quotas.DeleteQuotaTree:output_type -> muster.v1.QuotaTree
-	14, // 64: muster.v1.Quotas.PutQuotaForest:output_type -> muster.v1.QuotaForest
-	14, // 65: muster.v1.Quotas.GetQuotaForest:output_type -> muster.v1.QuotaForest
-	17, // 66: muster.v1.Quotas.ListQuotaForests:output_type -> muster.v1.ListQuotaForestsResponse
-	14, // 67: muster.v1.Quotas.DeleteQuotaForest:output_type -> muster.v1.QuotaForest
-	18, // 68: muster.v1.Quotas.PutQuotaBinding:output_type -> muster.v1.QuotaBinding
-	18, // 69: muster.v1.Quotas.GetQuotaBinding:output_type -> muster.v1.QuotaBinding
-	21, // 70: muster.v1.Quotas.ListQuotaBindings:output_type -> muster.v1.ListQuotaBindingsResponse
-	18, // 71: muster.v1.Quotas.DeleteQuotaBinding:output_type -> muster.v1.QuotaBinding
-	23, // 72: muster.v1.Quotas.ExplainQuota:output_type -> muster.v1.QuotaStanding
-	25, // 73: muster.v1.Quotas.TryQuota:output_type -> muster.v1.QuotaTrial
-	55, // [55:74] is the sub-list for method output_type
-	36, // [36:55] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	48, // 34: muster.v1.QuotaTrial.reasons:type_name -> muster.v1.Reason
+	28, // 35: muster.v1.QuotaReclaim.units:type_name -> muster.v1.QuotaReclaimed
+	29, // 36: muster.v1.QuotaReclaim.nodes:type_name -> muster.v1.QuotaOverdraft
+	29, // 37: muster.v1.QuotaReclaim.remaining:type_name -> muster.v1.QuotaOverdraft
+	46, // 38: muster.v1.QuotaReclaimed.request:type_name -> muster.v1.QuotaReclaimed.RequestEntry
+	47, // 39: muster.v1.QuotaOverdraft.over:type_name -> muster.v1.QuotaOverdraft.OverEntry
+	48, // 40: muster.v1.Refusal.details:type_name -> muster.v1.Reason
+	3,  // 41: muster.v1.Quotas.CreateResourceQuota:input_type -> muster.v1.ResourceQuota
+	0,  // 42: muster.v1.Quotas.GetResourceQuota:input_type -> muster.v1.QuotaKey
+	6,  // 43: muster.v1.Quotas.ListResourceQuotas:input_type -> muster.v1.ListResourceQuotasRequest
+	3,  // 44: muster.v1.Quotas.UpdateResourceQuota:input_type -> muster.v1.ResourceQuota
+	0,  // 45: muster.v1.Quotas.DeleteResourceQuota:input_type -> muster.v1.QuotaKey
+	11, // 46: muster.v1.Quotas.PutQuotaTree:input_type -> muster.v1.PutQuotaTreeRequest
+	0,  // 47: muster.v1.Quotas.GetQuotaTree:input_type -> muster.v1.QuotaKey
+	12, // 48: muster.v1.Quotas.ListQuotaTrees:input_type -> muster.v1.ListQuotaTreesRequest
+	0,  // 49: muster.v1.Quotas.DeleteQuotaTree:input_type -> muster.v1.QuotaKey
+	26, // 50: muster.v1.Quotas.ReclaimQuota:input_type -> muster.v1.ReclaimQuotaRequest
+	15, // 51: muster.v1.Quotas.PutQuotaForest:input_type -> muster.v1.PutQuotaForestRequest
+	0,  // 52: muster.v1.Quotas.GetQuotaForest:input_type -> muster.v1.QuotaKey
+	16, // 53: muster.v1.Quotas.ListQuotaForests:input_type -> muster.v1.ListQuotaForestsRequest
+	0,  // 54: muster.v1.Quotas.DeleteQuotaForest:input_type -> muster.v1.QuotaKey
+	19, // 55: muster.v1.Quotas.PutQuotaBinding:input_type -> muster.v1.PutQuotaBindingRequest
+	0,  // 56: muster.v1.Quotas.GetQuotaBinding:input_type -> muster.v1.QuotaKey
+	20, // 57: muster.v1.Quotas.ListQuotaBindings:input_type -> muster.v1.ListQuotaBindingsRequest
+	0,  // 58: muster.v1.Quotas.DeleteQuotaBinding:input_type -> muster.v1.QuotaKey
+	0,  // 59: muster.v1.Quotas.ExplainQuota:input_type -> muster.v1.QuotaKey
+	24, // 60: muster.v1.Quotas.TryQuota:input_type -> muster.v1.TryQuotaRequest
+	3,  // 61: muster.v1.Quotas.CreateResourceQuota:output_type -> muster.v1.ResourceQuota
+	3,  // 62: muster.v1.Quotas.GetResourceQuota:output_type -> muster.v1.ResourceQuota
+	7,  // 63: muster.v1.Quotas.ListResourceQuotas:output_type -> muster.v1.ListResourceQuotasResponse
+	3,  // 64: muster.v1.Quotas.UpdateResourceQuota:output_type -> muster.v1.ResourceQuota
+	3,  // 65: muster.v1.Quotas.DeleteResourceQuota:output_type -> muster.v1.ResourceQuota
+	8,  // 66: muster.v1.Quotas.PutQuotaTree:output_type -> muster.v1.QuotaTree
+	8,  // 67: muster.v1.Quotas.GetQuotaTree:output_type -> muster.v1.QuotaTree
+	13, // 68: muster.v1.Quotas.ListQuotaTrees:output_type -> muster.v1.ListQuotaTreesResponse
+	8,  // 69: muster.v1.Quotas.DeleteQuotaTree:output_type -> muster.v1.QuotaTree
+	27, // 70: muster.v1.Quotas.ReclaimQuota:output_type -> muster.v1.QuotaReclaim
+	14, // 71: muster.v1.Quotas.PutQuotaForest:output_type -> muster.v1.QuotaForest
+	14, // 72: muster.v1.Quotas.GetQuotaForest:output_type -> muster.v1.QuotaForest
+	17, // 73: muster.v1.Quotas.ListQuotaForests:output_type -> muster.v1.ListQuotaForestsResponse
+	14, // 74: muster.v1.Quotas.DeleteQuotaForest:output_type -> muster.v1.QuotaForest
+	18, // 75: muster.v1.Quotas.PutQuotaBinding:output_type -> muster.v1.QuotaBinding
+	18, // 76: muster.v1.Quotas.GetQuotaBinding:output_type -> muster.v1.QuotaBinding
+	21, // 77: muster.v1.Quotas.ListQuotaBindings:output_type -> muster.v1.ListQuotaBindingsResponse
+	18, // 78: muster.v1.Quotas.DeleteQuotaBinding:output_type -> muster.v1.QuotaBinding
+	23, // 79: muster.v1.Quotas.ExplainQuota:output_type -> muster.v1.QuotaStanding
+	25, // 80: muster.v1.Quotas.TryQuota:output_type -> muster.v1.QuotaTrial
+	61, // [61:81] is the sub-list for method output_type
+	41, // [41:61] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_quotas_proto_init() }
@@ -2115,13 +2433,14 @@ func file_muster_v1_quotas_proto_init() {
 		return
 	}
 	file_muster_v1_resource_proto_init()
+	file_muster_v1_quotas_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_quotas_proto_rawDesc), len(file_muster_v1_quotas_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

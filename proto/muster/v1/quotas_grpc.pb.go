@@ -32,6 +32,7 @@ const (
 	Quotas_GetQuotaTree_FullMethodName        = "/muster.v1.Quotas/GetQuotaTree"
 	Quotas_ListQuotaTrees_FullMethodName      = "/muster.v1.Quotas/ListQuotaTrees"
 	Quotas_DeleteQuotaTree_FullMethodName     = "/muster.v1.Quotas/DeleteQuotaTree"
+	Quotas_ReclaimQuota_FullMethodName        = "/muster.v1.Quotas/ReclaimQuota"
 	Quotas_PutQuotaForest_FullMethodName      = "/muster.v1.Quotas/PutQuotaForest"
 	Quotas_GetQuotaForest_FullMethodName      = "/muster.v1.Quotas/GetQuotaForest"
 	Quotas_ListQuotaForests_FullMethodName    = "/muster.v1.Quotas/ListQuotaForests"
@@ -70,6 +71,8 @@ type QuotasClient interface {
 	GetQuotaTree(ctx context.Context, in *QuotaKey, opts ...grpc.CallOption) (*QuotaTree, error)
 	ListQuotaTrees(ctx context.Context, in *ListQuotaTreesRequest, opts ...grpc.CallOption) (*ListQuotaTreesResponse, error)
 	DeleteQuotaTree(ctx context.Context, in *QuotaKey, opts ...grpc.CallOption) (*QuotaTree, error)
+	// Ends what has to end so that no node of a tree is over its quota any more.
+	ReclaimQuota(ctx context.Context, in *ReclaimQuotaRequest, opts ...grpc.CallOption) (*QuotaReclaim, error)
 	PutQuotaForest(ctx context.Context, in *PutQuotaForestRequest, opts ...grpc.CallOption) (*QuotaForest, error)
 	GetQuotaForest(ctx context.Context, in *QuotaKey, opts ...grpc.CallOption) (*QuotaForest, error)
 	ListQuotaForests(ctx context.Context, in *ListQuotaForestsRequest, opts ...grpc.CallOption) (*ListQuotaForestsResponse, error)
@@ -177,6 +180,16 @@ func (c *quotasClient) DeleteQuotaTree(ctx context.Context, in *QuotaKey, opts .
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaTree)
 	err := c.cc.Invoke(ctx, Quotas_DeleteQuotaTree_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *quotasClient) ReclaimQuota(ctx context.Context, in *ReclaimQuotaRequest, opts ...grpc.CallOption) (*QuotaReclaim, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QuotaReclaim)
+	err := c.cc.Invoke(ctx, Quotas_ReclaimQuota_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -309,6 +322,8 @@ type QuotasServer interface {
 	GetQuotaTree(context.Context, *QuotaKey) (*QuotaTree, error)
 	ListQuotaTrees(context.Context, *ListQuotaTreesRequest) (*ListQuotaTreesResponse, error)
 	DeleteQuotaTree(context.Context, *QuotaKey) (*QuotaTree, error)
+	// Ends what has to end so that no node of a tree is over its quota any more.
+	ReclaimQuota(context.Context, *ReclaimQuotaRequest) (*QuotaReclaim, error)
 	PutQuotaForest(context.Context, *PutQuotaForestRequest) (*QuotaForest, error)
 	GetQuotaForest(context.Context, *QuotaKey) (*QuotaForest, error)
 	ListQuotaForests(context.Context, *ListQuotaForestsRequest) (*ListQuotaForestsResponse, error)
@@ -358,6 +373,9 @@ func (UnimplementedQuotasServer) ListQuotaTrees(context.Context, *ListQuotaTrees
 }
 func (UnimplementedQuotasServer) DeleteQuotaTree(context.Context, *QuotaKey) (*QuotaTree, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteQuotaTree not implemented")
+}
+func (UnimplementedQuotasServer) ReclaimQuota(context.Context, *ReclaimQuotaRequest) (*QuotaReclaim, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReclaimQuota not implemented")
 }
 func (UnimplementedQuotasServer) PutQuotaForest(context.Context, *PutQuotaForestRequest) (*QuotaForest, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutQuotaForest not implemented")
@@ -568,6 +586,24 @@ func _Quotas_DeleteQuotaTree_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(QuotasServer).DeleteQuotaTree(ctx, req.(*QuotaKey))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Quotas_ReclaimQuota_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReclaimQuotaRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QuotasServer).ReclaimQuota(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Quotas_ReclaimQuota_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QuotasServer).ReclaimQuota(ctx, req.(*ReclaimQuotaRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -794,6 +830,10 @@ var Quotas_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteQuotaTree",
 			Handler:    _Quotas_DeleteQuotaTree_Handler,
+		},
+		{
+			MethodName: "ReclaimQuota",
+			Handler:    _Quotas_ReclaimQuota_Handler,
 		},
 		{
 			MethodName: "PutQuotaForest",
