@@ -18,7 +18,8 @@ func assignment() resource.Assignment {
 			{Node: 0, Size: 2 << 20, Bytes: 4 << 20}, {Node: 0, Size: 1 << 30, Bytes: 1 << 30}, {Node: 1, Size: 2 << 20, Bytes: 2 << 20},
 		},
 		MIG: []resource.MIGGrant{
-			{GPU: 2, Instance: 0, UUID: "MIG-0", Profile: "1g.10gb"}, {GPU: 2, Instance: 3, UUID: "MIG-3", Profile: "1g.10gb"},
+			{GPU: 2, Instance: 0, UUID: "MIG-0", Profile: "1g.10gb"},
+			{GPU: 2, Instance: 3, UUID: "MIG-3", Profile: "1g.10gb"},
 			{GPU: 5, Instance: 0, UUID: "MIG-5", Profile: "1g.10gb+me"},
 		},
 	}

@@ -392,8 +392,11 @@ func TestReasonsAreBoundedAndPrintable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, e := range []devices.Event{
-				{Kind: devices.EventXID, XID: 999, Detail: detail}, {Kind: devices.EventLost, Detail: detail}, {Kind: devices.EventReturned},
-				{Kind: devices.EventRowRemapFailed, Detail: detail}, {Kind: devices.EventDriverGone, Detail: detail},
+				{Kind: devices.EventXID, XID: 999, Detail: detail},
+				{Kind: devices.EventLost, Detail: detail},
+				{Kind: devices.EventReturned},
+				{Kind: devices.EventRowRemapFailed, Detail: detail},
+				{Kind: devices.EventDriverGone, Detail: detail},
 			} {
 				s := p.Observe(health.Fresh(noon), noon, e)
 				if err := health.Check(s); err != nil {
