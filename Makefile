@@ -13,7 +13,7 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build run test race vet fuzz-smoke bench lint proto clean prerequisites
+.PHONY: help build run test race vet model model-full fuzz-smoke bench lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -38,6 +38,14 @@ vet: ## gofmt and go vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && $(GO) vet ./...) || exit 1; done
+
+model: ## the protocol's models: every configuration and mutant (spin, gcc; a minute)
+	@test/prerequisites.sh $(BUILD) spin
+	@$(GO) run ./test/model
+
+model-full: ## larger configurations of the models (twelve minutes, 12 GB)
+	@test/prerequisites.sh $(BUILD) spin
+	@$(GO) run ./test/model -full -jobs 1
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)

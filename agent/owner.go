@@ -323,7 +323,7 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 			o.handOver(e.Grant.Tx)
 		}
 		return e.Grant.Tx, e.Grant.State == ledger.Stopping
-	case ledger.Committed:
+	case ledger.Committed: // model: mutant START_BEFORE_COMMITTED
 		o.held = true
 		o.handOver(e.Tx)
 	case ledger.StopBegun:

@@ -111,7 +111,7 @@ func (a *Agent) registrar(ctx context.Context) {
 	}
 }
 
-// registerOnce is register, read, apply, in this order.
+// registerOnce is register, read, apply, in this order; model: mutants READ_BEFORE_REGISTERING, REJOIN_WITHOUT_READING
 func (a *Agent) registerOnce(ctx context.Context) error {
 	revision, err := a.calls.Register(ctx, rpc.Registration{
 		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,

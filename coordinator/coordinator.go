@@ -165,7 +165,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership) error {
 		attempts: map[resource.TxID]*attempt{}, requests: map[string]request{}, quotas: newQuotas(c.config.Quota),
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
 	}
-	live, err := l.load(ctx)
+	live, err := l.load(ctx) // model: mutant SUM_BEFORE_ELECTION
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)
 	}

@@ -148,7 +148,7 @@ func (l *leader) replied(e agents.Replied) {
 		return
 	}
 	switch e.State {
-	case agents.StateReserved:
+	case agents.StateReserved: // alone. model: mutant YES_FOR_WAITING
 		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
 	case agents.StateHeld:
 		if l.attempts[e.Tx] != nil {

@@ -158,7 +158,7 @@ func (l *leader) wake() {
 
 // nextTx draws an attempt's identifier.
 func (l *leader) nextTx(unit resource.UnitUID) resource.TxID {
-	l.counter++
+	l.counter++ // model: mutant ATTEMPT_REUSED
 	var nonce resource.Nonce
 	rand.Read(nonce[:])
 	return resource.NewTxID(unit, l.epoch, l.counter, nonce)

@@ -111,3 +111,25 @@ func TestAStateThatCannotBeReadEndsTheProcessWithItsKey(t *testing.T) {
 		}
 	})
 }
+
+func TestADeposedLeaderRefusesNoCreationForGood(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			if kinds["enqueue"](x) {
+				k.Gate.OnTxn(nil)
+				depose(t, c) // its compare of the leader's key is what fails
+			}
+			return rig.None
+		})
+		_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "b", GPUs: 8, RequestID: "rb"})
+		refused(t, err, 503, "ask again")
+		again(t, c, "ask again", func(k *rig.Coordinator) error {
+			_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "b", GPUs: 8, RequestID: "rb"})
+			return err
+		})
+		phase(t, c, "b", api.Pending)
+		c.Converge()
+	})
+}

@@ -102,18 +102,35 @@ func (u *unit) creating() creating {
 func (l *leader) settleCreation(c creating, d decision) {
 	guard := l.nextTx(c.uid)
 	sent := d
-	sent.compares = append(slices.Clip(d.compares), store.Absent(store.TxKey(guard)))
+	sent.compares = append(slices.Clip(d.compares), store.Absent(store.TxKey(guard))) // model: mutant CREATE_WITHOUT_GUARD
 	sent.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		l.post(func() {
-			if o != txn.Unknown {
+			switch {
+			case o == txn.Unknown:
+				l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
+				l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
+			case o == txn.Conflict && err == nil:
+				l.refuse(d, rev)
+			default:
 				d.done(o, rev, err)
-				return
 			}
-			l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
-			l.fence(guard, c, func() { l.reread(c, d) })
 		})
 	}
 	l.commit.submit(sent)
+}
+
+// refuse ends a creation whose compares failed. That is a refusal only if this
+// term goes on: where the leader's key is what failed, the client may have
+// asked another leader by now, whose creation is under way.
+func (l *leader) refuse(d decision, rev resource.Revision) {
+	held := l.commit.held
+	l.read(held.Key, func(kv store.KV, _ bool, _ resource.Revision) {
+		var err error
+		if kv.CreateRev != held.Rev { // model: mutant DEPOSED_REFUSES
+			err = errDeposed
+		}
+		d.done(txn.Conflict, rev, err)
+	})
 }
 
 // fence makes sure that nothing which compares with the absence of guard lands

@@ -103,7 +103,7 @@ func (l *leader) aborted(a *attempt) {
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
-	if !a.machine.CommitInDoubt() {
+	if !a.machine.CommitInDoubt() { // model: mutant COLLECT_IN_DOUBT
 		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
 	}
 	u.attempt = nil

@@ -100,7 +100,8 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 	a.machine, effects = txn.New(tx, nodes)
 	u.attempt = a
 	l.attempts[tx] = a
-	l.quotas.limits.Charge(tx, u.charge) // the trees charge it since it was admitted
+	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
+	l.quotas.limits.Charge(tx, u.charge)
 	a.budget = time.AfterFunc(l.config.VoteBudget, func() { l.post(func() { l.step(a, txn.BudgetSpent{}) }) })
 	l.perform(a, effects)
 }

@@ -16,9 +16,11 @@ func (l *leader) writeCommit(a *attempt) {
 		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
 		Charges: a.charges, Committed: now(),
 	}
+	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx)), store.ModRevIs(u.record.Path().Key(), u.stored)}}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
+		// model: mutant NO_INCARNATION_COMPARE
 		d.compares = append(d.compares, store.ModRevIs(store.NodeIdentityKey(node), v.Revision))
 		index := store.NodeTx{}
 		for _, m := range v.Members {
@@ -114,7 +116,7 @@ func (l *leader) writeReleased(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
 	record := l.recordOf(a, store.TxReleased)
 	record.Ended = now()
-	d := decision{
+	d := decision{ // model: mutant RELEASE_WITHOUT_STATE
 		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
 		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {

@@ -1,11 +1,14 @@
 #!/bin/sh
 # Brings what the tests need beyond Go, gcc, make and git into the given
 # folder, without installing a service: Debian's etcd (the contract suite runs
-# against an older peer) and systemd-analyze (it checks the units). Stock clients are built from tools/go.mod. Where
-# something cannot be had it is named, and the tests that need it skip; with
-# CI=true that is a failure.
+# against an older peer), systemd-analyze (it checks the units) and spin (it
+# searches the models); a second argument, one of etcd, systemd-analyze, spin
+# and serf, asks for that alone. Stock clients are built from tools/go.mod.
+# Where something cannot be had it is named, and the tests that need it skip;
+# with CI=true that is a failure.
 set -u
 build=$1
+only=${2:-}
 mkdir -p "$build/bin"
 missing=0
 
@@ -14,17 +17,20 @@ lack() {
 	missing=1
 }
 
-fetch_etcd() {
+wanted() { [ -z "$only" ] || [ "$only" = "$1" ]; }
+
+# One program of one package that needs nothing beside it.
+fetch_program() { # package, path of the program in it
 	command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || return 1
 	work=$(mktemp -d) || return 1
 	(
 		cd "$work" || exit 1
-		apt-get download etcd-server >/dev/null 2>&1 || {
+		apt-get download "$1" >/dev/null 2>&1 || {
 			[ "$(id -u)" = 0 ] || exit 1
 			apt-get update >/dev/null 2>&1
-			apt-get download etcd-server >/dev/null 2>&1 || exit 1
+			apt-get download "$1" >/dev/null 2>&1 || exit 1
 		}
-		dpkg -x etcd-server_*.deb out && cp out/usr/bin/etcd "$build/bin/etcd"
+		dpkg -x "$1"_*.deb out && cp "out/$2" "$build/bin/"
 	)
 	code=$?
 	rm -rf "$work"
@@ -58,16 +64,20 @@ fetch_systemd_analyze() {
 	return $code
 }
 
-command -v gcc >/dev/null 2>&1 || lack "gcc is missing: the fake NVML library cannot be built (apt-get install gcc)"
-if ! command -v etcd >/dev/null 2>&1; then
-	echo "prerequisites: fetching Debian's etcd-server"
-	fetch_etcd || lack "etcd is missing and could not be fetched (apt-get install etcd-server)"
+command -v gcc >/dev/null 2>&1 || lack "gcc is missing: the fake NVML library and the models cannot be built (apt-get install gcc)"
+if wanted spin && ! command -v spin >/dev/null 2>&1; then
+	echo "prerequisites: fetching Debian's spin"
+	fetch_program spin usr/bin/spin || lack "spin is missing and could not be fetched (apt-get install spin)"
 fi
-if ! command -v systemd-analyze >/dev/null 2>&1; then
+if wanted etcd && ! command -v etcd >/dev/null 2>&1; then
+	echo "prerequisites: fetching Debian's etcd-server"
+	fetch_program etcd-server usr/bin/etcd || lack "etcd is missing and could not be fetched (apt-get install etcd-server)"
+fi
+if wanted systemd-analyze && ! command -v systemd-analyze >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's systemd-analyze"
 	fetch_systemd_analyze || lack "systemd-analyze is missing and could not be fetched (apt-get install systemd)"
 fi
-if [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; then
+if wanted serf && { [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; }; then
 	echo "prerequisites: building the stock serf CLI"
 	(cd tools && go build -o "$build/bin/serf" github.com/hashicorp/serf/cmd/serf) || lack "the serf CLI could not be built from tools/go.mod"
 fi

@@ -137,7 +137,7 @@ func (j *Journal) replay(r *Recovery) error {
 		r.Cut, r.CutOffset = int64(len(data)-img.end), int64(img.end)
 	}
 	r.Short = img.short
-	if img.torn || img.short > 0 || r.Doubtful {
+	if img.torn || img.short > 0 || r.Doubtful { // model: mutant LOSS_KEEPS_INCARNATION
 		if err := j.renew(img.payloads); err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*grant, bool) 
 
 // enrolled refuses where this incarnation has not registered.
 func (d *decision) enrolled() bool {
-	if d.l.registered == 0 {
+	if d.l.registered == 0 { // model: mutant PROMISE_BEFORE_REGISTERING
 		d.refuse(resource.Reason{Code: resource.ReasonUnregistered, Detail: "the agent has not registered this incarnation yet"})
 		return false
 	}
@@ -159,6 +159,7 @@ func (d *decision) end(g *grant, e Event) {
 			return
 		}
 	}
+	// In the same decision, though a later one would do: model: mutant PROMOTE_LATER
 	d.emit(Promoted{waiting.Tx, d.now.Add(waiting.TTL)})
 	d.reply.Woken = append(d.reply.Woken, waiting.Tx)
 }
@@ -200,7 +201,7 @@ func (d *decision) stop(g *grant, grace time.Duration, reason string) {
 
 // tick lists what is due. A due transaction is listed until it is dealt with.
 func (d *decision) tick() {
-	if d.l.registered > 0 {
+	if d.l.registered > 0 { // to be fenced or learnt of, not freed. model: mutant TTL_FREES_WITHOUT_FENCE
 		d.resolve(d.l.sorted(func(g *grant) bool {
 			due := !d.now.Before(g.Deadline)
 			return g.State == Reserved && (due || !g.WasWaiting && g.Epoch < d.l.epoch) || g.State == Waiting && due

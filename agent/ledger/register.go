@@ -126,6 +126,7 @@ func (d *decision) adopt(r *Record) {
 	switch r.State {
 	case RecordCommitted:
 	case RecordEvicting, RecordReleasing:
+		// model: mutant BURY_WHAT_RUNS
 		rebooted := !r.Incarnation.IsZero() && r.Incarnation.BootID != d.l.incarnation.BootID
 		if rebooted || len(r.Members) == 0 {
 			d.emit(Buried{r.Tx})
@@ -169,7 +170,7 @@ func (d *decision) adopt(r *Record) {
 // and a damaged journal has forgotten it. Those that must go are added to gone.
 func (d *decision) claim(a *resource.Assignment, gone *[]*grant) error {
 	err := d.l.scratch.take(a)
-	for _, g := range d.yielding {
+	for _, g := range d.yielding { // model: mutant REVIVED_STAYS
 		if err == nil {
 			break
 		}

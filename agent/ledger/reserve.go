@@ -46,7 +46,7 @@ func (d *decision) reserve(c *Reserve) {
 		return
 	}
 	state := Reserved
-	if len(victims) > 0 {
+	if len(victims) > 0 { // model: mutant YES_FOR_WAITING
 		state = Waiting
 	}
 	d.emit(Granted{Grant{

@@ -117,7 +117,7 @@ func (l *Ledger) claimants(after []resource.TxID) (live []resource.TxID, claimed
 		if g == nil || !g.State.Holds() {
 			continue
 		}
-		if g.claimed != "" {
+		if g.claimed != "" { // model: mutant WAITING_NOT_EXCLUSIVE
 			return nil, g.claimed
 		}
 		live = append(live, v)

@@ -43,7 +43,7 @@ func (m *Machine) voted(in Voted) []Effect {
 		return nil
 	}
 	p.voted, p.vote = true, in.Vote
-	for i := range m.parts {
+	for i := range m.parts { // model: mutant PARTIAL_VOTE
 		if !m.parts[i].voted {
 			return nil
 		}
@@ -90,7 +90,7 @@ func (m *Machine) commitAnswered(in CommitAnswered) []Effect {
 // the meantime.
 func (m *Machine) committed(revision resource.Revision) []Effect {
 	m.state, m.revision, m.commitInDoubt = Committed, revision, false
-	effects := append([]Effect{AckCommitted{revision}}, m.tellCommit()...)
+	effects := append([]Effect{AckCommitted{revision}}, m.tellCommit()...) // model: mutant ACK_BEFORE_COMMIT
 	if m.release != nil {
 		effects = append(effects, m.end()...)
 	}
@@ -129,7 +129,7 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 		if wasCommitted {
 			return m.released(in.Revision)
 		}
-		return m.fence()
+		return m.fence() // model: mutant ABSENT_IS_AN_OUTCOME
 	case RecordAborted:
 		// A commit Txn without an answer stays in doubt: it could still land if
 		// this record were collected.
@@ -196,7 +196,7 @@ func (m *Machine) nodeFreed(in Freed) []Effect {
 		return nil
 	}
 	p.freed = true
-	if m.state == Closing || !m.allFreed() {
+	if m.state == Closing || !m.allFreed() { // model: mutant END_BEFORE_FREED
 		return nil
 	}
 	m.state = Closing
