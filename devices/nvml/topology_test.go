@@ -37,7 +37,7 @@ func sharedData(t *testing.T, path ...string) []byte {
 	file := filepath.Join(append([]string{root, "..", "shared", "data"}, path...)...)
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Skipf("no reference data: %v", err)
+		t.Skipf("no reference material: %v", err)
 	}
 	return text
 }

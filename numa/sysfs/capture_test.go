@@ -32,7 +32,7 @@ func captureDir(tb testing.TB) string {
 	}
 	captures := filepath.Join(dir, "..", "shared", "data", "sysfs")
 	if _, err := os.Stat(captures); err != nil {
-		tb.Skip("../shared/data/sysfs is absent: the real sysfs captures are not checked")
+		tb.Skip("no reference material: ../shared/data/sysfs is absent, the real captures are not checked")
 	}
 	return captures
 }

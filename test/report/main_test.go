@@ -22,6 +22,9 @@ func TestReport(t *testing.T) {
 		"a skip for want of rights is expected": {
 			input: pass + strings.ReplaceAll(skip, "no etcd", "not permitted here: mount"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
 		},
+		"a skip for want of reference material is expected": {
+			input: pass + strings.ReplaceAll(skip, "no etcd", "no reference material: ../shared is absent"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
+		},
 		"a skip fails under CI": {input: pass + skip, strict: true, wantCode: 1, wantText: "CI=true"},
 	}
 	for name, c := range cases {

@@ -96,7 +96,7 @@ func TestReplayInJSON(t *testing.T) {
 func TestRecordedScenariosAllPass(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "shared", "vectors", "quota", "*.jsonl"))
 	if err != nil || len(files) == 0 {
-		t.Skipf("no recorded scenarios beside the repository (%v)", err)
+		t.Skipf("no reference material: ../shared/vectors/quota is absent (%v)", err)
 	}
 	if code, stdout, stderr := newShell(t, nil).run(t.Context(), "", append([]string{"quota", "replay"}, files...)...); code != ExitDone {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)

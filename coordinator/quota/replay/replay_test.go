@@ -72,7 +72,7 @@ func TestRecordingsOfTheReferenceMaterial(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "..", "shared", "vectors", "quota", "*.jsonl"))
 	if err != nil || len(files) == 0 {
-		t.Skipf("no reference material at ../shared (%v)", err)
+		t.Skipf("no reference material: ../shared/vectors/quota is absent (%v)", err)
 	}
 	for _, name := range files {
 		f, err := os.Open(name)
