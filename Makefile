@@ -13,7 +13,7 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build run test race vet model model-full fuzz-smoke bench lint proto clean prerequisites
+.PHONY: help build run test race vet model model-full sim fuzz-smoke bench lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -46,6 +46,9 @@ model: ## the protocol's models: every configuration and mutant (spin, gcc; a mi
 model-full: ## larger configurations of the models (twelve minutes, 12 GB)
 	@test/prerequisites.sh $(BUILD) spin
 	@$(GO) run ./test/model -full -jobs 1
+
+sim: ## simulate SEEDS=1000 clusters from seed FROM=1; SEED=n replays one and prints what happened
+	$(GO) test ./test/sim -count=1 -timeout 0 -v -run '^TestSeedsHoldEveryInvariant$$' -args $(if $(SEED),-sim.seed=$(SEED),-sim.seeds=$(or $(SEEDS),1000) -sim.from=$(or $(FROM),1)) -sim.meet=$(MEET)
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)

@@ -1,0 +1,342 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// action is one thing that may happen. It reports false if it cannot now.
+type action struct {
+	weight int
+	act    func(*Sim) bool
+}
+
+// trouble is how often something breaks: a seed draws one of these, so that
+// some clusters get much done and others hardly anything.
+var trouble = []int{1, 2, 8}
+
+// actions are what a step draws from: what is on its way arrives far more often
+// than anything breaks.
+var actions = []action{
+	{240, (*Sim).actServe},
+	{240, (*Sim).actAnswer},
+	{200, (*Sim).actDown},
+	{200, (*Sim).actUp},
+	{160, (*Sim).actFlush},
+	{64, (*Sim).actConnect},
+	{48, (*Sim).actElect},
+	{24, (*Sim).actTime},
+	{80, (*Sim).actTick},
+	{48, (*Sim).actTimer},
+	{40, (*Sim).actClient},
+	{40, (*Sim).actRetry},
+	{20, (*Sim).actRelease},
+	{48, (*Sim).actStop},
+	{8, (*Sim).actLaunch},
+	{40, (*Sim).actCollect},
+	{48, (*Sim).actStartAgent},
+	{8, (*Sim).actSync},
+	{4, (*Sim).actCompact},
+	{4, (*Sim).actLimit},
+}
+
+// mishaps are drawn as often as the seed has trouble.
+var mishaps = []action{
+	{6, (*Sim).actStall},
+	{4, (*Sim).actLate},
+	{3, (*Sim).actGhost},
+	{2, (*Sim).actBreak},
+	{1, (*Sim).actExpire},
+	{1, (*Sim).actNotice},
+	{1, (*Sim).actCoordinator},
+	{1, (*Sim).actKill},
+	{1, (*Sim).actReboot},
+	{1, (*Sim).actDisk},
+	{1, (*Sim).actHost},
+}
+
+func weigh(list []action) (sum int) {
+	for _, a := range list {
+		sum += a.weight
+	}
+	return sum
+}
+
+// act lets one thing happen.
+func (s *Sim) act() {
+	usual := weigh(actions)
+	for {
+		n := s.rng.IntN(usual + s.trouble*weigh(mishaps))
+		list := actions
+		if n >= usual {
+			n, list = (n-usual)/s.trouble, mishaps
+		}
+		for i := range list {
+			if n -= list[i].weight; n < 0 {
+				if list[i].act(s) {
+					return
+				}
+				break
+			}
+		}
+	}
+}
+
+// mishap is true once in n times where the trouble is medium, more often or
+// less where there is more or less, and never once the faults have ended.
+func (s *Sim) mishap(n int) bool { return s.faults && s.rng.IntN(2*n) < s.trouble }
+
+func (s *Sim) actServe() bool {
+	var fit []int
+	for i := range s.requests {
+		if s.requests[i].stalled <= s.step || !s.faults {
+			fit = append(fit, i)
+		}
+	}
+	if len(fit) == 0 {
+		return false
+	}
+	i := pick(s, fit)
+	r := s.requests[i]
+	s.requests = slices.Delete(s.requests, i, i+1)
+	s.serve(r)
+	return true
+}
+
+func (s *Sim) actAnswer() bool {
+	if len(s.answers) == 0 {
+		return false
+	}
+	a := takeOut(s, &s.answers)
+	s.logf("answer: %s", a.what)
+	a.deliver()
+	return true
+}
+
+func (s *Sim) actDown() bool {
+	return s.withStream(func(st *stream) bool { return len(st.down) > 0 }, (*stream).deliverDown)
+}
+
+func (s *Sim) actUp() bool {
+	return s.withStream(func(st *stream) bool { return len(st.up) > 0 }, (*stream).deliverUp)
+}
+
+func (s *Sim) withStream(accept func(*stream) bool, do func(*stream)) bool {
+	var fit []*stream
+	s.streams = slices.DeleteFunc(s.streams, (*stream).done)
+	for _, st := range s.streams {
+		if accept(st) && (st.stalled <= s.step || !s.faults) {
+			fit = append(fit, st)
+		}
+	}
+	if len(fit) == 0 {
+		return false
+	}
+	do(pick(s, fit))
+	return true
+}
+
+func (s *Sim) withTerm(accept func(*term) bool, do func(*term)) bool {
+	s.terms = slices.DeleteFunc(s.terms, func(t *term) bool { return t.ended })
+	var fit []*term
+	for _, t := range s.terms {
+		if accept == nil || accept(t) {
+			fit = append(fit, t)
+		}
+	}
+	if len(fit) == 0 {
+		return false
+	}
+	do(pick(s, fit))
+	return true
+}
+
+func (s *Sim) actFlush() bool {
+	return s.withTerm(func(t *term) bool { return len(t.waiting) > 0 }, func(t *term) { t.flush(1 + s.rng.IntN(len(t.waiting))) })
+}
+
+func (s *Sim) actConnect() bool {
+	return s.withTerm(nil, func(t *term) {
+		h := pick(s, s.hosts)
+		if v := t.nodes[h.node]; h.agent != nil && v.stream == nil && !v.dialing {
+			t.connect(h)
+		}
+	})
+}
+
+// actElect lets a coordinator become a candidate, or a candidate the leader.
+func (s *Sim) actElect() bool {
+	c := pick(s, s.coordinators)
+	switch {
+	case c.term != nil && !c.term.ended || c.preparing:
+		return false
+	case c.key == "":
+		s.candidates++
+		c.key, c.preparing = fmt.Sprintf("%s%d", leaderPrefix, s.candidates), true
+		key := c.key
+		s.send(&write{
+			what: c.name + "'s candidacy", compares: []store.Compare{store.Absent(key)}, ops: []op{{key, c.name}},
+			done: func(o txn.Outcome, rev resource.Revision) {
+				if c.key != key {
+					return
+				}
+				c.preparing = false
+				if o == txn.Landed {
+					c.epoch = resource.Epoch(rev)
+					if s.bug == SumBeforeElection {
+						c.early = s.store.snapshot()
+					}
+				} else {
+					c.key = "" // its lease ends by itself
+				}
+			},
+		})
+		return true
+	case s.store.keys[c.key].create == 0:
+		c.key = "" // it waited in vain
+		return true
+	case s.elected() != c.epoch:
+		return false
+	}
+	c.preparing = true
+	key := c.key
+	s.ask(c.name+"'s view of the state", func() func() {
+		state := s.store.snapshot()
+		if c.early != nil {
+			state = c.early
+		}
+		return func() {
+			if c.key != key {
+				return
+			}
+			c.preparing = false
+			c.term = s.begin(c.name, c.key, c.epoch, state)
+			s.terms = append(s.terms, c.term)
+			c.term.schedule()
+		}
+	})
+	return true
+}
+
+func (s *Sim) actTime() bool {
+	d := time.Duration(1+s.rng.IntN(4000)) * time.Millisecond
+	s.clock += d
+	s.logf("time: %v pass", d)
+	if s.rng.IntN(10) == 0 {
+		h := pick(s, s.hosts)
+		jump := time.Duration(s.rng.IntN(600)) * time.Second
+		h.jumped += jump
+		s.logf("%s: its clock steps %v ahead", h.node, jump)
+	}
+	return true
+}
+
+// actTick lets an agent look at its deadlines.
+func (s *Sim) actTick() bool {
+	h := pick(s, s.hosts)
+	if h.agent == nil {
+		return false
+	}
+	at, ok := h.agent.l.Next()
+	if (!ok || h.now().Before(at)) && len(h.agent.unresolved) == 0 && !h.agent.register {
+		return false
+	}
+	s.logf("%s: looks at what is due", h.node)
+	h.agent.tick()
+	return true
+}
+
+// actTimer lets one of a leader's timers fire: at any time, for a pause may
+// come between.
+func (s *Sim) actTimer() bool {
+	return s.withTerm(nil, func(t *term) {
+		for _, name := range slices.Sorted(maps.Keys(t.units)) {
+			u := t.units[name]
+			switch {
+			case u == nil || s.rng.IntN(2) > 0:
+			case u.resting:
+				s.logf("%s: %s has rested", t.name, name)
+				t.rested(u)
+			case u.attempt != nil && u.attempt.budget && s.rng.IntN(6) == 0:
+				s.logf("%s: the time for votes on %s is over", t.name, name)
+				t.step(u.attempt, txn.BudgetSpent{})
+			}
+		}
+		t.schedule()
+	})
+}
+
+// actStop lets a workload end that was told to.
+func (s *Sim) actStop() bool {
+	h := pick(s, s.hosts)
+	txs := h.stoppable()
+	if len(txs) == 0 {
+		return false
+	}
+	h.stop(pick(s, txs), false)
+	return true
+}
+
+// actLaunch lets a workload start again, after the host has.
+func (s *Sim) actLaunch() bool {
+	h := pick(s, s.hosts)
+	if h.agent == nil || h.agent.l.Registration() == 0 {
+		return false
+	}
+	started := false
+	for _, g := range h.agent.l.Snapshot().Grants {
+		if g.State == ledger.Held && h.running[g.Tx] == nil && (h.lossless || s.decided[g.Tx].Charged()) {
+			s.logf("%s: %s starts again", h.node, short(g.Tx))
+			h.launch(h.agent, g.Tx)
+			started = true
+		}
+	}
+	return started
+}
+
+func (s *Sim) actCollect() bool {
+	return s.withTerm(func(t *term) bool { return len(t.terminal) > 0 }, func(t *term) { t.collect(s.rng.IntN(len(t.terminal))) })
+}
+
+func (s *Sim) actStartAgent() bool {
+	h := pick(s, s.hosts)
+	if h.agent != nil {
+		return false
+	}
+	h.startAgent()
+	return true
+}
+
+func (s *Sim) actSync() bool {
+	h := pick(s, s.hosts)
+	h.disk.synced = len(h.disk.payloads)
+	return true
+}
+
+func (s *Sim) actCompact() bool {
+	h := pick(s, s.hosts)
+	if h.agent == nil {
+		return false
+	}
+	h.disk.compact(h.agent.l)
+	s.logf("%s: compacts its journal", h.node)
+	return true
+}
+
+func (s *Sim) actLimit() bool {
+	return s.withTerm(nil, func(t *term) {
+		namespace := pick(s, namespaces)
+		amount := highLimit
+		if t.limitNow[namespace] == highLimit {
+			amount = lowLimit
+		}
+		t.changeLimit(namespace, amount)
+	})
+}

@@ -1,0 +1,365 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+// agent is one life of an agent's process: a real ledger and, around it, the
+// rules of the owner's loop.
+type agent struct {
+	h           *host
+	l           *ledger.Ledger
+	incarnation resource.Incarnation
+	dead        bool
+
+	session    *stream // the leader's, nil without one
+	unresolved map[resource.TxID]bool
+	calls      map[resource.TxID]bool // of Resolve, under way
+	register   bool                   // a registration is wished for
+	calling    bool                   // and this one is under way
+}
+
+// startAgent starts the process on what the disk holds.
+func (h *host) startAgent() {
+	s := h.sim
+	h.disk.open()
+	h.agents++
+	a := &agent{h: h, l: ledger.New(h.hardware()), unresolved: map[resource.TxID]bool{}, calls: map[resource.TxID]bool{}, register: true}
+	if err := a.l.Replay(h.disk.payloads); err != nil {
+		s.fail("I9", "%s cannot replay its journal: %v", h.node, err)
+		return
+	}
+	s.checkI9(h, a.l)
+	a.incarnation = resource.Incarnation{JournalID: h.disk.id(), BootID: fmt.Sprintf("b%d", h.boot)}
+	h.agent = a
+	for _, g := range a.l.Snapshot().Grants {
+		if g.State == ledger.Tombstone {
+			s.checkStopped(h, g.Tx)
+		}
+		if w := h.running[g.Tx]; w != nil && (g.State == ledger.Evicting || g.State == ledger.Stopping) {
+			w.noticed, w.at, w.grace = true, g.Since, g.Grace // stops repeat
+		}
+	}
+	s.logf("%s: agent starts as %s", h.node, a.incarnation)
+	if s.bug == AnswerBeforeRegistering {
+		if _, known := s.store.keys[identityKey(h.node)]; known {
+			a.do(ledger.Start{Incarnation: a.incarnation}, nil)
+			a.do(ledger.Registered{Revision: s.store.keys[identityKey(h.node)].mod}, nil)
+			return
+		}
+	}
+	if _, ok := a.do(ledger.Start{Incarnation: a.incarnation}, nil); ok {
+		h.disk.synced = len(h.disk.payloads)
+	}
+}
+
+// do decides one command, makes it durable, and only then acts on it and
+// answers into out. ok is false if the process did not live to answer.
+func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) {
+	s, h := a.h.sim, a.h
+	again := a.l.Registration() > 0
+	before := a.l.Epoch()
+	reply, events := a.l.Decide(h.now(), c)
+	s.checkI12Agent(h, before, c, events)
+	urgent := false
+	for _, e := range events {
+		if err := a.l.Apply(e); err != nil {
+			s.fail("ledger", "%s refuses its own event %T of %T: %v", h.node, e, c, err)
+			return reply, false
+		}
+		if e, is := e.(ledger.Granted); is && e.Grant.State == ledger.Tombstone {
+			urgent = true
+		}
+		if _, is := e.(ledger.Buried); is {
+			urgent = true
+		}
+	}
+	if len(events) > 0 && !a.record(ledger.AppendEvents(nil, events), urgent) {
+		return reply, false
+	}
+	for _, e := range events {
+		a.note(e)
+	}
+	s.touched(h)
+	for _, alarm := range reply.Alarms {
+		s.alarmed(h, c, alarm)
+	}
+	_, registers := c.(ledger.Registered)
+	for _, tx := range reply.Resolve {
+		if g, known := a.l.Lookup(tx); registers && again && known && g.State == ledger.Reserved {
+			continue // a second registration of one incarnation has lost nothing
+		}
+		a.resolve(tx)
+	}
+	for _, tx := range reply.Woken {
+		if g, known := a.l.Lookup(tx); known {
+			a.tell(replied{a.stamped(ledger.Reply{Tx: tx, State: g.State, Members: g.Members})})
+		}
+	}
+	for _, tx := range reply.Stop {
+		h.stop(tx, true)
+	}
+	if out != nil {
+		out.say(a, replied{reply})
+	}
+	a.told(reply)
+	if reply.State == ledger.Reserved && s.mishap(40) {
+		h.reboot() // the worst moment: its promise need not be on the disk
+	}
+	return reply, true
+}
+
+// told notes an answer Freed.
+func (a *agent) told(r ledger.Reply) {
+	if r.State == ledger.Tombstone && a.l.Registration() > 0 {
+		a.h.freed[r.Tx] = true
+	}
+}
+
+func (a *agent) stamped(r ledger.Reply) ledger.Reply {
+	r.Incarnation, r.Registered = a.incarnation, a.l.Registration()
+	return r
+}
+
+// record appends to the journal. With faults the process or the machine may end
+// on either side of each step.
+func (a *agent) record(payload []byte, urgent bool) bool {
+	s, d := a.h.sim, &a.h.disk
+	if s.mishap(250) {
+		a.h.intact = false
+		switch s.rng.IntN(4) {
+		case 0: // nothing of it was written
+			a.h.crash("before the append")
+		case 1: // a part of it was written
+			d.doubt = true
+			a.h.crash("in the append")
+		case 2:
+			d.payloads = append(d.payloads, payload)
+			a.h.crash("after the append")
+		case 3: // the sync fails, and the kernel drops what was not synced
+			d.payloads = append(d.payloads, payload)
+			d.payloads = d.payloads[:d.synced+s.rng.IntN(len(d.payloads)-d.synced+1)]
+			d.doubt, a.h.forgetful = true, true
+			a.h.crash("in the sync")
+		}
+		return false
+	}
+	d.payloads = append(d.payloads, payload)
+	if urgent && s.bug != FreedBeforeDurable {
+		d.synced = len(d.payloads)
+	}
+	return true
+}
+
+// note lets the host do what an event asks for.
+func (a *agent) note(e ledger.Event) {
+	h := a.h
+	switch e := e.(type) {
+	case ledger.Granted:
+		switch e.Grant.State {
+		case ledger.Held:
+			h.launch(a, e.Grant.Tx)
+		case ledger.Evicting, ledger.Stopping:
+			h.notice(e.Grant.Tx, e.Grant.Grace)
+		}
+	case ledger.Committed:
+		h.launch(a, e.Tx)
+	case ledger.Noticed:
+		h.notice(e.Tx, e.Grace)
+	case ledger.StopBegun:
+		h.notice(e.Tx, e.Grace)
+		if h.sim.bug == FreedBeforeStopped {
+			a.do(ledger.Stopped{Tx: e.Tx}, a.session)
+		}
+	case ledger.Buried:
+		h.sim.checkStopped(h, e.Tx)
+	}
+}
+
+// launch starts the workload of a grant that is HELD.
+func (h *host) launch(a *agent, tx resource.TxID) {
+	if h.running[tx] != nil {
+		return
+	}
+	g, ok := a.l.Lookup(tx)
+	if !ok || g.State != ledger.Held {
+		return
+	}
+	w := &workload{}
+	for _, m := range g.Members {
+		w.assignment = append(w.assignment, m.Assignment)
+	}
+	h.running[tx] = w
+	h.sim.checkLaunch(h, tx)
+}
+
+// notice tells a workload that it has to stop. One that does not run has
+// stopped by then.
+func (h *host) notice(tx resource.TxID, promised time.Duration) {
+	if w := h.running[tx]; w != nil {
+		w.noticed, w.at, w.grace = true, h.now(), promised
+	}
+}
+
+// stop ends a workload, by force or because it ends by itself, and tells the
+// agent's ledger.
+func (h *host) stop(tx resource.TxID, force bool) {
+	if w := h.running[tx]; w != nil {
+		h.sim.checkI8(h, tx, w, force)
+		delete(h.running, tx)
+		h.sim.logf("%s: %s has stopped (by force: %t)", h.node, short(tx), force)
+	}
+	if a := h.agent; a != nil {
+		if reply, ok := a.do(ledger.Stopped{Tx: tx}, nil); ok {
+			a.tell(replied{reply})
+		}
+	}
+}
+
+// stoppable are the grants whose end is waited for.
+func (h *host) stoppable() []resource.TxID {
+	var txs []resource.TxID
+	if h.agent == nil {
+		return nil
+	}
+	for _, g := range h.agent.l.Snapshot().Grants {
+		if g.State == ledger.Evicting || g.State == ledger.Stopping {
+			txs = append(txs, g.Tx)
+		}
+	}
+	return txs
+}
+
+// tick is the owner's timer.
+func (a *agent) tick() {
+	if _, ok := a.do(ledger.Tick{}, nil); !ok {
+		return
+	}
+	for _, tx := range slices.Sorted(maps.Keys(a.unresolved)) {
+		a.call(tx)
+	}
+	if a.register {
+		a.callRegister()
+	}
+}
+
+// resolve asks for a record, again and again until it is known.
+func (a *agent) resolve(tx resource.TxID) {
+	a.unresolved[tx] = true
+	a.call(tx)
+}
+
+// fences reports whether an undecided transaction may be aborted.
+func (a *agent) fences(tx resource.TxID) bool {
+	g, ok := a.l.Lookup(tx)
+	return ok && (g.State == ledger.Waiting || g.State == ledger.Reserved)
+}
+
+// tell queues news for the leader, once this incarnation may answer at all.
+func (a *agent) tell(e event) {
+	if a.session != nil && a.l.Registration() > 0 {
+		a.session.say(a, e)
+	}
+}
+
+// occupancy is everything the ledger holds; nothing before the registration.
+func (a *agent) occupancy() occupied {
+	v := a.l.Snapshot()
+	o := occupied{cordoned: v.Cordoned, unhealthy: v.Free.Unhealthy}
+	if v.Registered > 0 {
+		o.grants = v.Grants
+		for _, g := range v.Grants {
+			a.told(ledger.Reply{Tx: g.Tx, State: g.State})
+		}
+	}
+	return o
+}
+
+// crash ends the process, as kill -9 does.
+func (h *host) crash(where string) {
+	a := h.agent
+	if a == nil {
+		return
+	}
+	h.sim.logf("%s: agent ends %s", h.node, where)
+	h.sim.stats["agent crashes"]++
+	a.dead, h.agent = true, nil
+	for _, st := range h.sim.streams {
+		if st.agent == a {
+			st.cut()
+		}
+	}
+}
+
+// kill is a crash at rest: what was answered is in the page cache.
+func (h *host) kill() {
+	if a := h.agent; a != nil {
+		h.lastHash, h.lastLen, h.intact = a.l.Hash(), a.l.Len(), true
+	}
+	h.crash("by kill")
+}
+
+// reboot is the operating system's end: what was not synced may be gone, and
+// nothing runs any more.
+func (h *host) reboot() {
+	s, d := h.sim, &h.disk
+	h.crash("with its machine")
+	h.intact = false
+	if unsynced := len(d.payloads) - d.synced; unsynced > 0 {
+		keep := s.rng.IntN(unsynced + 1)
+		if keep < unsynced && s.rng.IntN(2) == 0 {
+			d.doubt = true // a torn record is seen; without one the loss leaves no trace
+		}
+		d.payloads = d.payloads[:d.synced+keep]
+	}
+	d.synced = len(d.payloads)
+	h.boot++
+	h.bootedAt, h.jumped, h.rate = s.clock, 0, 900+s.rng.Int64N(201)
+	clear(h.running)
+	s.logf("%s: reboots", h.node)
+	s.stats["reboots"]++
+}
+
+// wipe empties the disk under a dead agent.
+func (h *host) wipe() {
+	h.crash("for its disk is gone")
+	h.intact = false
+	h.disk.payloads, h.disk.synced = nil, 0
+	h.disk.renew()
+	h.lossless, h.forgetful = false, true
+	h.sim.logf("%s: its disk is empty", h.node)
+}
+
+// damage loses synced records, which the journal notices.
+func (h *host) damage() {
+	h.crash("for its disk is damaged")
+	h.intact = false
+	d := &h.disk
+	if len(d.payloads) > 0 {
+		d.payloads = d.payloads[:h.sim.rng.IntN(len(d.payloads)+1)]
+	}
+	d.synced, d.doubt = len(d.payloads), true
+	h.lossless, h.forgetful = false, true
+	h.sim.logf("%s: its disk keeps %d records", h.node, len(d.payloads))
+}
+
+// rehost gives the machine other cards.
+func (a *agent) rehost(kind int) {
+	h := a.h
+	h.kind = kind
+	if err := a.l.Rehost(h.hardware()); err != nil {
+		h.sim.fail("I1", "%s: %v", h.node, err)
+		return
+	}
+	h.sim.touched(h)
+	if a.session != nil {
+		a.session.cut()
+	}
+	a.session, a.register = nil, true
+}

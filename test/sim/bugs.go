@@ -1,0 +1,57 @@
+package sim
+
+// Bug is a mistake that the simulation can make in the code around the real
+// machines, to show that its checks would find it.
+type Bug int
+
+// The bugs. Most are mutants of the protocol's model (PROTOCOL.md section 9).
+const (
+	NoBug Bug = iota
+	// CommitWithoutIncarnation: the commit Txn does not compare identities.
+	CommitWithoutIncarnation
+	// CompareIdentityReadAnew: it compares the identity as it is now, not the
+	// one that said Yes.
+	CompareIdentityReadAnew
+	// AnswerBeforeRegistering: a new incarnation promises at once.
+	AnswerBeforeRegistering
+	// RegisterWithoutReading: it does not ask what the store lists.
+	RegisterWithoutReading
+	// ReadBeforeRegistering: it asks before it registers.
+	ReadBeforeRegistering
+	// FreedBeforeDurable: a tombstone is not synced before Freed is answered.
+	FreedBeforeDurable
+	// FreedBeforeStopped: Freed is answered while the workload runs.
+	FreedBeforeStopped
+	// UnknownIsAborted: a commit without an answer is taken for failed.
+	UnknownIsAborted
+	// EpochNotCompared: a leader's Txns do not compare its election.
+	EpochNotCompared
+	// ChargeDroppedOnUnknown: a commit without an answer is not charged.
+	ChargeDroppedOnUnknown
+	// SumBeforeElection: a new leader reads the state from before its election.
+	SumBeforeElection
+	// TombstoneForgottenEarly: the leader lets a tombstone go when it hears
+	// Freed, not when the record has ended.
+	TombstoneForgottenEarly
+	// FreeWithoutFencing: an expired reservation is freed without a fence.
+	FreeWithoutFencing
+	// AckBeforeCommit: the client is told before the record is durable.
+	AckBeforeCommit
+	// ReleasedBeforeAllFreed: the first Freed ends the charge.
+	ReleasedBeforeAllFreed
+	// CollectInDoubt: an ABORTED record is deleted while its commit may land.
+	CollectInDoubt
+	// CommitOverRecord: the commit Txn does not compare with "absent".
+	CommitOverRecord
+	BugCount
+)
+
+var bugNames = [...]string{
+	"none", "commit without the incarnation compare", "compare the identity read anew", "answer before registering",
+	"register without reading", "read before registering", "Freed before it is durable", "Freed before the workload has stopped",
+	"unknown outcome taken for aborted", "epoch not compared", "charge dropped on an unknown outcome", "sum taken before the election",
+	"tombstone forgotten early", "reservation freed without a fence", "acknowledged before the commit", "charge ended before all freed",
+	"record collected while its commit is in doubt", "commit without \"record absent\"",
+}
+
+func (b Bug) String() string { return bugNames[b] }

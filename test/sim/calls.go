@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is what any coordinator does for agents on the store: Register,
+// ReadNode and Resolve, each step of them a request of its own.
+
+// lost reports whether a call comes to nothing here: the coordinator or the
+// connection to it ended.
+func (s *Sim) lost() bool { return s.mishap(25) }
+
+// record is a transaction's record as a node is to see it.
+func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
+	rec, e := value[store.TxRecord](s.store, txKey(tx))
+	r := ledger.Record{Tx: tx, Revision: s.store.rev}
+	if e.value == nil {
+		return r
+	}
+	r.Unit, r.Epoch, r.Revision, r.Grace = rec.UnitUID, rec.Epoch, e.mod, seconds(rec.GraceSeconds)
+	r.State = ledgerStates[rec.State]
+	for _, m := range rec.Members {
+		if m.Node == node {
+			r.Incarnation = m.Incarnation
+			r.Members = append(r.Members, ledger.Member{Index: m.Member, Assignment: m.Assignment})
+		}
+	}
+	return r
+}
+
+var ledgerStates = map[store.TxState]ledger.RecordState{
+	store.TxCommitted: ledger.RecordCommitted, store.TxEvicting: ledger.RecordEvicting, store.TxReleasing: ledger.RecordReleasing,
+	store.TxReleased: ledger.RecordReleased, store.TxAborted: ledger.RecordAborted,
+}
+
+// call resolves one transaction, if that is not under way already.
+func (a *agent) call(tx resource.TxID) {
+	if a.calls[tx] || a.dead {
+		return
+	}
+	a.calls[tx] = true
+	s, node, fence := a.h.sim, a.h.node, a.fences(tx)
+	if fence && s.bug == FreeWithoutFencing {
+		s.reply("an expired reservation", func() { a.resolved(ledger.Record{Tx: tx, State: ledger.RecordAborted}) })
+		return
+	}
+	what := string(node) + " resolves " + short(tx)
+	read := func(then func(ledger.Record)) {
+		s.ask(what, func() func() {
+			r := s.record(node, tx)
+			return func() { then(r) }
+		})
+	}
+	read(func(r ledger.Record) {
+		switch {
+		case s.lost():
+			delete(a.calls, tx)
+		case r.State != ledger.RecordAbsent || !fence:
+			a.resolved(r)
+		default:
+			unit, epoch, _, err := tx.Attempt()
+			if err != nil {
+				panic("sim: " + err.Error())
+			}
+			s.send(&write{
+				what: what + " with a fence", compares: []store.Compare{store.Absent(txKey(tx))},
+				ops: []op{{txKey(tx), store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: "fenced for " + string(node)}}},
+				done: func(o txn.Outcome, _ resource.Revision) {
+					if o == txn.Unknown || s.lost() {
+						delete(a.calls, tx)
+						return
+					}
+					read(a.resolved)
+				},
+			})
+		}
+	})
+}
+
+// resolved is the end of a call.
+func (a *agent) resolved(r ledger.Record) {
+	delete(a.calls, r.Tx)
+	if a.dead || a.h.sim.lost() {
+		return
+	}
+	delete(a.unresolved, r.Tx)
+	a.h.sim.logf("%s: learns that %s is %s", a.h.node, short(r.Tx), r.State)
+	if reply, ok := a.do(ledger.Resolved{Tx: r.Tx, State: r.State, Revision: r.Revision, Grace: r.Grace}, nil); ok {
+		a.tell(replied{reply})
+	}
+}
+
+// callRegister is register, read, apply, in this order.
+func (a *agent) callRegister() {
+	if a.calling || a.dead {
+		return
+	}
+	s, node := a.h.sim, a.h.node
+	a.calling, a.register = true, false
+	if s.bug == ReadBeforeRegistering {
+		s.ask("the index of "+string(node), func() func() {
+			listed := s.index(node)
+			return func() { a.registerAt(func(rev resource.Revision) { a.enrol(rev, listed) }) }
+		})
+		return
+	}
+	a.registerAt(func(rev resource.Revision) {
+		if s.bug == RegisterWithoutReading {
+			a.enrol(rev, nil)
+			return
+		}
+		s.ask("the index of "+string(node), func() func() {
+			listed := s.index(node)
+			return func() {
+				s.ask("the records of "+string(node), func() func() {
+					records := listed[:0:0]
+					for _, r := range listed {
+						if r = s.record(node, r.Tx); r.State != ledger.RecordAbsent {
+							records = append(records, r)
+						}
+					}
+					return func() { a.enrol(rev, records) }
+				})
+			}
+		})
+	})
+}
+
+// index lists what the store has for a node.
+func (s *Sim) index(node resource.NodeID) []ledger.Record {
+	var records []ledger.Record
+	prefix := indexIn(node)
+	for _, key := range s.store.under(prefix) {
+		records = append(records, s.record(node, resource.TxID(key[len(prefix):])))
+	}
+	return records
+}
+
+// registerAt writes the registration and hands on its revision.
+func (a *agent) registerAt(then func(resource.Revision)) {
+	s, node := a.h.sim, a.h.node
+	s.ask("identity of "+string(node), func() func() {
+		old, e := value[resource.Incarnation](s.store, identityKey(node))
+		spec, specEntry := value[nodeSpec](s.store, specKey(node))
+		return func() {
+			if a.dead || s.lost() {
+				a.notRegistered()
+				return
+			}
+			w := &write{
+				what:     "registration of " + string(node) + " as " + a.incarnation.String(),
+				compares: []store.Compare{store.ModRevIs(identityKey(node), e.mod), store.ModRevIs(specKey(node), specEntry.mod)},
+				ops:      []op{{specKey(node), spec}},
+			}
+			same := old == a.incarnation
+			if !same {
+				w.ops = append(w.ops, op{identityKey(node), a.incarnation})
+			}
+			w.done = func(o txn.Outcome, rev resource.Revision) {
+				if o != txn.Landed || a.dead || s.lost() {
+					a.notRegistered()
+					return
+				}
+				if same {
+					rev = e.mod
+				}
+				then(rev)
+			}
+			s.send(w)
+		}
+	})
+}
+
+func (a *agent) notRegistered() { a.calling, a.register = false, true }
+
+// enrol applies what was read.
+func (a *agent) enrol(rev resource.Revision, records []ledger.Record) {
+	s := a.h.sim
+	a.calling = false
+	if a.dead {
+		return
+	}
+	if s.lost() {
+		a.register = true
+		return
+	}
+	if a.l.Registration() > 0 && !s.meets(StaleRegistration) {
+		records = slices.DeleteFunc(records, func(r ledger.Record) bool { _, known := a.l.Lookup(r.Tx); return !known })
+	}
+	s.logf("%s: registered at %d, %d records", a.h.node, rev, len(records))
+	if _, ok := a.do(ledger.Registered{Revision: rev, Records: records}, nil); ok {
+		a.tell(enrolled{a.incarnation, rev})
+		a.tell(a.occupancy())
+	}
+}

@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is coordinator/events.go: what the leader makes of what agents say.
+
+func (t *term) hear(st *stream, e event) {
+	id := st.agent.h.node
+	v := t.node(id)
+	if v.stream != st {
+		return
+	}
+	switch e := e.(type) {
+	case connected:
+		st.open, v.connected, v.registered = true, true, e.registered
+		v.setHost(e.host)
+		t.occupy(id, e.occupancy)
+		if v.view.Unschedulable != e.occupancy.cordoned {
+			t.tell(id, order{command: ledger.Cordon{Cordoned: v.view.Unschedulable}})
+		}
+		t.reconnected(id)
+	case disconnected:
+		v.stream, v.connected = nil, false
+		v.setReady()
+	case enrolled:
+		v.registered = e.revision
+		v.setReady()
+		t.reconnected(id)
+	case replied:
+		t.replied(id, e.Reply)
+	case occupied:
+		t.occupy(id, e)
+		t.wake()
+	case health:
+		v.unhealthy = e.unhealthy
+		v.rebuild()
+		t.wake()
+	}
+}
+
+// reconnected repeats what the node must know.
+func (t *term) reconnected(id resource.NodeID) {
+	for _, tx := range slices.Sorted(maps.Keys(t.attempts)) {
+		if a := t.attempts[tx]; a != nil && slices.Contains(a.machine.Nodes(), id) {
+			t.step(a, txn.Reconnected{Node: id})
+		}
+	}
+	t.wake()
+}
+
+// occupy replaces what the view believes of a node by the agent's own word.
+func (t *term) occupy(id resource.NodeID, o occupied) {
+	v := t.node(id)
+	v.unhealthy = o.unhealthy
+	present := map[resource.TxID]bool{}
+	for _, g := range o.grants {
+		if g.State == ledger.Tombstone {
+			if a := t.attempts[g.Tx]; a != nil {
+				t.step(a, txn.Freed{Node: id})
+			} else {
+				t.tell(id, order{command: ledger.Forget{Tx: g.Tx}})
+			}
+			continue
+		}
+		present[g.Tx] = true
+		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true}
+	}
+	for tx, h := range v.held {
+		if present[tx] {
+			continue
+		}
+		if t.attempts[tx] == nil {
+			delete(v.held, tx)
+			continue
+		}
+		h.confirmed = false
+	}
+	v.rebuild()
+	v.setReady()
+}
+
+func membersOf(members []ledger.Member) []txn.Member {
+	list := make([]txn.Member, len(members))
+	for i, m := range members {
+		list[i] = txn.Member{Index: m.Index, Assignment: m.Assignment}
+	}
+	return list
+}
+
+// replied is an agent's answer on one transaction.
+func (t *term) replied(id resource.NodeID, r ledger.Reply) {
+	v := t.node(id)
+	a := t.attempts[r.Tx]
+	refused := r.Refused()
+	switch {
+	case refused || r.State == ledger.None:
+		if v.held[r.Tx] != nil && (a == nil || a.machine.State() < txn.Committed) {
+			v.drop(r.Tx)
+			t.wake()
+		}
+	case r.State == ledger.Tombstone:
+		if v.held[r.Tx] != nil {
+			v.drop(r.Tx)
+			t.wake()
+		}
+	default:
+		v.held[r.Tx] = &hold{members: membersOf(r.Members), confirmed: true}
+		v.rebuild()
+	}
+	if !refused && r.State == ledger.Tombstone && (a == nil || t.sim.bug == TombstoneForgottenEarly) {
+		t.tell(id, order{command: ledger.Forget{Tx: r.Tx}})
+	}
+	if a == nil {
+		return
+	}
+	switch {
+	case refused:
+		t.tell(id, order{resync: true}) // its ledger is not what the view says
+		t.step(a, txn.Refused{Node: id, Reasons: r.Reasons})
+	case r.State == ledger.Reserved:
+		t.step(a, txn.Voted{Node: id, Vote: txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}})
+	case r.State == ledger.Tombstone:
+		t.step(a, txn.Freed{Node: id})
+		if t.sim.bug == ReleasedBeforeAllFreed {
+			for _, other := range a.machine.Nodes() {
+				t.step(a, txn.Freed{Node: other})
+			}
+		}
+	}
+}
+
+// tell queues an order, if there is a stream to take it.
+func (t *term) tell(id resource.NodeID, o order) {
+	if st := t.nodes[id].stream; st != nil && st.open && !st.ended {
+		st.down = append(st.down, o)
+	}
+}

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// settle ends the faults and lets two TTLs and one resync pass; then everything
+// must agree (I13).
+func (s *Sim) settle() {
+	s.logf("the faults end")
+	s.faults = false
+	for len(s.late) > 0 && len(s.failures) == 0 {
+		s.actLate()
+		s.check()
+	}
+	s.past = nil
+	for range 2 {
+		if !s.quiet() {
+			return
+		}
+		s.clock += reservationTTL + reservationTTL/4 // a TTL on the slowest clock
+		for _, h := range s.hosts {
+			s.logf("%s: looks at what is due", h.node)
+			h.agent.tick()
+		}
+	}
+	if !s.quiet() {
+		return
+	}
+	s.withTerm(nil, func(t *term) {
+		for _, h := range s.hosts {
+			t.tell(h.node, order{resync: true})
+		}
+	})
+	if s.quiet() {
+		s.checkI13()
+	}
+}
+
+// quiet lets everything happen that is to happen without time passing. It
+// reports whether that came to an end without a failure.
+func (s *Sim) quiet() bool {
+	for range 20_000 {
+		if len(s.failures) > 0 {
+			return false
+		}
+		if !s.proceed() {
+			return true
+		}
+		s.step++
+		s.check()
+	}
+	s.fail("I13", "no end in sight: %d requests, %d answers, %d streams", len(s.requests), len(s.answers), len(s.streams))
+	return false
+}
+
+// proceed does one thing that is to be done, in a fixed order of preference.
+func (s *Sim) proceed() bool {
+	for _, h := range s.hosts {
+		if h.agent == nil {
+			h.startAgent()
+			return true
+		}
+	}
+	if s.actNotice() || s.actAnswer() || s.actServe() || s.actUp() || s.actDown() || s.actFlush() {
+		return true
+	}
+	for _, h := range s.hosts {
+		a := h.agent
+		switch {
+		case a.register && !a.calling, len(a.unresolved) > 0 && len(a.calls) == 0:
+			a.tick()
+			return true
+		}
+		if txs := h.stoppable(); len(txs) > 0 {
+			h.stop(txs[0], false)
+			return true
+		}
+	}
+	return s.proceedTerm()
+}
+
+func (s *Sim) proceedTerm() bool {
+	s.terms = slices.DeleteFunc(s.terms, func(t *term) bool { return t.ended })
+	if len(s.terms) == 0 {
+		for _, key := range s.store.under(leaderPrefix) {
+			if !slices.ContainsFunc(s.coordinators, func(c *coordinator) bool { return c.key == key }) {
+				s.expire(key)
+				return true
+			}
+		}
+		for range 50 {
+			if s.actElect() {
+				return true
+			}
+		}
+		return false
+	}
+	t := s.terms[len(s.terms)-1]
+	for _, h := range s.hosts {
+		if v := t.nodes[h.node]; v.stream == nil && !v.dialing {
+			t.connect(h)
+			return true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.units)) {
+		u := t.units[name]
+		if u.resting {
+			t.rested(u)
+			t.schedule()
+			return true
+		}
+		if u.attempt != nil && u.attempt.budget {
+			t.step(u.attempt, txn.BudgetSpent{})
+			t.schedule()
+			return true
+		}
+	}
+	for _, c := range s.live {
+		if u := t.units[c.name]; c.ends && u != nil && u.ending == nil {
+			s.release(t, c)
+			return true
+		}
+	}
+	return false
+}
+
+// checkI13 verifies that everything agrees.
+func (s *Sim) checkI13() {
+	want := map[string]bool{}
+	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
+		if r.State != store.TxCommitted {
+			s.fail("I13", "%s is still %s", short(tx), r.State)
+		}
+		for _, m := range r.Members {
+			want[fmt.Sprintf("%s/%s", m.Node, tx)] = true
+			if _, there := s.store.keys[indexKey(m.Node, tx)]; !there {
+				s.fail("I13", "%s is COMMITTED and not in the index of %s", short(tx), m.Node)
+			}
+		}
+	})
+	for _, key := range s.store.under("index/") {
+		if !want[strings.TrimPrefix(key, "index/")] {
+			s.fail("I13", "%s is left over", key)
+		}
+	}
+	for _, h := range s.hosts {
+		for _, g := range h.agent.l.Snapshot().Grants {
+			at := fmt.Sprintf("%s/%s", h.node, g.Tx)
+			switch {
+			case g.State == ledger.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
+				s.stats["revived grants at the end"]++ // an operator releases it
+			case g.State == ledger.Held && !want[at]:
+				s.fail("I13", "%s holds %s, which is %q", h.node, short(g.Tx), s.decided[g.Tx])
+			case g.State != ledger.Held && g.State != ledger.Tombstone:
+				s.fail("I13", "%s has %s in %s", h.node, short(g.Tx), g.State)
+			}
+			if g.State == ledger.Held {
+				delete(want, at)
+			}
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(want)) {
+		s.fail("I13", "%s is COMMITTED and not held there", at)
+	}
+	if len(s.terms) != 1 {
+		s.fail("I13", "%d leaders", len(s.terms))
+		return
+	}
+	s.checkUnits(s.terms[0])
+}
+
+// checkUnits is I13 for what the leader knows: every unit runs, or waits with a
+// reason.
+func (s *Sim) checkUnits(t *term) {
+	for _, key := range s.store.under(unitKey("")) {
+		r, _ := value[unitRecord](s.store, key)
+		name := s.clients[r.client].name
+		u := t.units[name]
+		_, ordered := s.store.keys[orderKey(name)]
+		switch {
+		case u == nil:
+			s.fail("I13", "the leader does not know %s", name)
+		case r.phase != u.record.phase:
+			s.fail("I13", "%s is %s, the leader says %s", name, r.phase, u.record.phase)
+		case ordered != (r.phase == pending):
+			s.fail("I13", "%s is %s, in the order: %t", name, r.phase, ordered)
+		case r.phase == terminating:
+			s.fail("I13", "%s is still Terminating", name)
+		case r.phase == pending && s.fits(t, u):
+			s.fail("I13", "%s waits although there is room", name)
+		case r.phase == pending:
+			s.stats["waiting at the end"]++
+		default:
+			s.stats["running at the end"]++
+		}
+	}
+	for _, h := range s.hosts {
+		s.checkView(t, h)
+	}
+}
+
+// fits reports whether a unit could be admitted and placed now.
+func (s *Sim) fits(t *term, u *unit) bool {
+	if u.attempt != nil || u.writing || !t.admit(u) {
+		return false
+	}
+	must(t.trees.UndoAllocate(treeName, u.client.name))
+	plan, ok := place.Place(t.order, u.client.demand)
+	if ok {
+		place.Undo(plan)
+	}
+	return ok
+}
+
+// checkView compares the leader's view of a node with its agent's ledger.
+func (s *Sim) checkView(t *term, h *host) {
+	v, l := t.nodes[h.node], h.agent.l.Snapshot()
+	for i, d := range l.GPUs {
+		healthy := d.Health == devices.OK || d.Health.Allocatable()
+		if v.view.Free.GPU[i] != l.Free.GPU[i] || healthy != (v.view.Free.Unhealthy&(1<<i) == 0) {
+			s.fail("I13", "%s has %d milli of %s free, the leader's view %d", h.node, l.Free.GPU[i], d.UUID, v.view.Free.GPU[i])
+		}
+	}
+	if v.view.Unschedulable != l.Cordoned {
+		s.fail("I13", "%s is cordoned: %t, for the leader: %t", h.node, l.Cordoned, v.view.Unschedulable)
+	}
+}

@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/resource"
+)
+
+// Options say what to run.
+type Options struct {
+	Seed  uint64
+	Steps int // with faults; then the faults end and everything must agree
+	Bug   Bug
+	Meet  Known // what the real code is known to break at; 0 avoids it
+}
+
+// Result is what became of a run.
+type Result struct {
+	Seed       uint64
+	Steps      int // until the end, or the first failure
+	Failures   []string
+	Transcript []byte
+	Hash       uint64         // of the transcript
+	Stats      map[string]int // how often things happened
+}
+
+// namespaces and groups that clients are of.
+var (
+	namespaces = []string{"x", "y"}
+	groups     = []string{"a", "b"}
+)
+
+// treeNodes are a tree in which a borrows and b does not.
+var treeNodes = map[string]quota.NodeSpec{
+	"root": {Quota: gpus(10)},
+	"a":    {Parent: "root", Quota: gpus(5)},
+	"b":    {Parent: "root", Quota: gpus(5), Hard: true},
+}
+
+func gpus(n int64) resource.Vector {
+	return resource.Vector{resource.GPU: n * int64(resource.WholeDevice)}
+}
+
+// highLimit and lowLimit are the limits of a namespace.
+const (
+	highLimit = 8 * int64(resource.WholeDevice)
+	lowLimit  = 4 * int64(resource.WholeDevice)
+)
+
+// Sim is a cluster in one goroutine. All that happens follows from the seed.
+type Sim struct {
+	rng    *rand.Rand
+	bug    Bug
+	meet   Known
+	faults bool
+	// trouble is one of trouble.
+	trouble int
+	clock   time.Duration
+
+	store    *kvStore
+	requests []request // on their way to the store
+	answers  []answer  // on their way back
+	late     []*write  // answered Unknown, and not yet lost
+
+	hosts        []*host
+	coordinators []*coordinator
+	terms        []*term // those that act
+	streams      []*stream
+	streamCount  int
+	candidates   int
+	past         []ghost
+
+	clients []*client // by index, ended ones too
+	live    []*client
+
+	memory
+
+	step       int
+	transcript bytes.Buffer
+	failures   []string
+	stats      map[string]int
+}
+
+// coordinator is a process that wants to lead.
+type coordinator struct {
+	name      string
+	key       string // of its candidacy, "" for none
+	epoch     resource.Epoch
+	early     *kvStore // for SumBeforeElection
+	preparing bool
+	term      *term
+}
+
+// Run runs a seed to its end, or to its first failure.
+func Run(o Options) Result {
+	s := newSim(o)
+	for s.step < o.Steps && len(s.failures) == 0 {
+		s.step++
+		s.act()
+		s.check()
+	}
+	if len(s.failures) == 0 {
+		s.settle()
+	}
+	h := fnv.New64a()
+	h.Write(s.transcript.Bytes())
+	return Result{o.Seed, s.step, s.failures, s.transcript.Bytes(), h.Sum64(), s.stats}
+}
+
+func newSim(o Options) *Sim {
+	s := &Sim{
+		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, meet: o.Meet, faults: true, clock: time.Hour,
+		store: &kvStore{rev: 1, keys: map[string]entry{}}, stats: map[string]int{}, memory: newMemory(),
+	}
+	s.trouble = pick(s, trouble)
+	for i := range nodeCount {
+		h := &host{
+			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},
+			freed: map[resource.TxID]bool{}, lossless: true,
+		}
+		s.hosts = append(s.hosts, h)
+		h.startAgent()
+	}
+	for i := range 2 {
+		s.coordinators = append(s.coordinators, &coordinator{name: fmt.Sprintf("c%d", i+1)})
+	}
+	for _, namespace := range namespaces {
+		s.store.commit(nil, []op{{limitPrefix + namespace, highLimit}})
+	}
+	return s
+}
+
+// logf adds a line to the transcript.
+func (s *Sim) logf(format string, args ...any) {
+	fmt.Fprintf(&s.transcript, "%5d ", s.step)
+	fmt.Fprintf(&s.transcript, format, args...)
+	s.transcript.WriteByte('\n')
+}
+
+// fail notes that an invariant does not hold.
+func (s *Sim) fail(invariant, format string, args ...any) {
+	f := invariant + ": " + fmt.Sprintf(format, args...)
+	s.logf("FAILED %s", f)
+	s.failures = append(s.failures, f)
+}
+
+// short is a transaction without its nonce.
+func short(tx resource.TxID) string {
+	if i := strings.LastIndexByte(string(tx), '.'); i > 0 {
+		return string(tx[:i])
+	}
+	return string(tx)
+}
+
+// pick draws one of a list.
+func pick[T any](s *Sim, list []T) T { return list[s.rng.IntN(len(list))] }
+
+// takeOut draws one of a list and removes it.
+func takeOut[T any](s *Sim, list *[]T) T {
+	i := s.rng.IntN(len(*list))
+	v := (*list)[i]
+	*list = append((*list)[:i], (*list)[i+1:]...)
+	return v
+}

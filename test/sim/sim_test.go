@@ -1,0 +1,104 @@
+package sim_test
+
+import (
+	"bytes"
+	"flag"
+	"testing"
+
+	"github.com/musterd/muster/test/sim"
+)
+
+// What `make sim` sets.
+var (
+	seed  = flag.Int64("sim.seed", -1, "replay this seed and print its transcript")
+	seeds = flag.Int("sim.seeds", 300, "how many seeds to run")
+	base  = flag.Uint64("sim.from", 1, "the first of them")
+	steps = flag.Int("sim.steps", 2000, "steps of each until its faults end")
+	meet  = flag.String("sim.meet", "", "meet this known fault, one of KnownNames")
+)
+
+// options are those of a seed.
+func options(t *testing.T, seed uint64) sim.Options {
+	o := sim.Options{Seed: seed, Steps: *steps}
+	if testing.Short() {
+		o.Steps = min(o.Steps, 500)
+	}
+	if *meet != "" {
+		var known bool
+		if o.Meet, known = sim.KnownNames[*meet]; !known {
+			t.Fatalf("sim.meet: %q is none of %v", *meet, sim.KnownNames)
+		}
+	}
+	return o
+}
+
+// tailOf returns the last lines of a transcript.
+func tailOf(transcript []byte, lines int) []byte {
+	all := bytes.SplitAfter(transcript, []byte("\n"))
+	return bytes.Join(all[max(0, len(all)-lines):], nil)
+}
+
+func TestSeedsHoldEveryInvariant(t *testing.T) {
+	if *seed >= 0 {
+		r := sim.Run(options(t, uint64(*seed)))
+		t.Logf("seed %d ends at step %d with %v\n%s", r.Seed, r.Steps, r.Failures, r.Transcript)
+		if len(r.Failures) > 0 {
+			t.Fail()
+		}
+		return
+	}
+	total := map[string]int{}
+	failed := 0
+	for i := range *seeds {
+		r := sim.Run(options(t, *base+uint64(i)))
+		total["steps"] += r.Steps
+		for k, v := range r.Stats {
+			total[k] += v
+		}
+		if len(r.Failures) == 0 {
+			continue
+		}
+		if failed++; failed == 1 {
+			t.Logf("the last lines of seed %d; all of them: make sim SEED=%d\n%s", r.Seed, r.Seed, tailOf(r.Transcript, 120))
+		}
+		if failed <= 20 {
+			t.Errorf("seed %d, step %d: %v", r.Seed, r.Steps, r.Failures)
+		}
+	}
+	t.Logf("%d of %d seeds failed; in all: %v", failed, *seeds, total)
+	for _, what := range []string{"commits", "releases", "aborts", "agent crashes", "reboots", "terms", "running at the end"} {
+		if *seeds >= 100 && total[what] < *seeds {
+			t.Errorf("%s: %d in %d seeds: the simulation does not get far", what, total[what], *seeds)
+		}
+	}
+}
+
+func TestASeedDecidesEverything(t *testing.T) {
+	hashes := map[uint64]uint64{}
+	for s := range uint64(10) {
+		first, second := sim.Run(options(t, s)), sim.Run(options(t, s))
+		if first.Hash != second.Hash {
+			t.Errorf("seed %d: transcripts %016x and %016x", s, first.Hash, second.Hash)
+		}
+		if other, twice := hashes[first.Hash]; twice {
+			t.Errorf("seeds %d and %d have the same transcript", other, s)
+		}
+		hashes[first.Hash] = s
+	}
+}
+
+func TestEveryPlantedBugIsFound(t *testing.T) {
+	const within = 300
+	for b := sim.NoBug + 1; b < sim.BugCount; b++ {
+		t.Run(b.String(), func(t *testing.T) {
+			for s := range uint64(within) {
+				r := sim.Run(sim.Options{Seed: s + 1, Steps: 2000, Bug: b})
+				if len(r.Failures) > 0 {
+					t.Logf("seed %d, step %d: %s", r.Seed, r.Steps, r.Failures[0])
+					return
+				}
+			}
+			t.Errorf("not found within %d seeds", within)
+		})
+	}
+}

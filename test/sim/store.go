@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// The keys, as in PROTOCOL.md section 1 but shorter.
+func txKey(tx resource.TxID) string { return "tx/" + string(tx) }
+
+func unitKey(name string) string    { return "unit/" + name }
+func orderKey(name string) string   { return "order/" + name }
+func requestKey(name string) string { return "request/" + name }
+
+func identityKey(n resource.NodeID) string { return "identity/" + string(n) }
+func specKey(n resource.NodeID) string     { return "spec/" + string(n) }
+func indexIn(n resource.NodeID) string     { return "index/" + string(n) + "/" }
+
+func indexKey(n resource.NodeID, tx resource.TxID) string { return indexIn(n) + string(tx) }
+
+const (
+	leaderPrefix = "leader/"
+	limitPrefix  = "limit/"
+)
+
+// entry is a key's present version. Its value is never changed.
+type entry struct {
+	value       any
+	create, mod resource.Revision
+}
+
+// op writes a key; a nil value deletes it.
+type op struct {
+	key   string
+	value any
+}
+
+// write is a Txn on its way to the store, or one that may still arrive.
+type write struct {
+	what     string
+	epoch    resource.Epoch // of the leader that sent it, 0: nobody's
+	compares []store.Compare
+	ops      []op
+	done     func(txn.Outcome, resource.Revision)
+}
+
+// kvStore is linearizable: one revision per Txn that changes anything.
+type kvStore struct {
+	rev  resource.Revision
+	keys map[string]entry
+}
+
+// under returns the keys with a prefix, ascending.
+func (s *kvStore) under(prefix string) []string {
+	var keys []string
+	for k := range s.keys {
+		if strings.HasPrefix(k, prefix) {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// commit does the operations if all compares hold.
+func (s *kvStore) commit(compares []store.Compare, ops []op) bool {
+	for _, c := range compares {
+		e := s.keys[c.Key]
+		have := e.mod
+		if c.Target == store.CompareCreateRev {
+			have = e.create
+		}
+		if have != c.Rev {
+			return false
+		}
+	}
+	s.rev++
+	for _, o := range ops {
+		if o.value == nil {
+			delete(s.keys, o.key)
+			continue
+		}
+		e := s.keys[o.key]
+		if e.create == 0 {
+			e.create = s.rev
+		}
+		e.value, e.mod = o.value, s.rev
+		s.keys[o.key] = e
+	}
+	return true
+}
+
+// snapshot is the store at this revision.
+func (s *kvStore) snapshot() *kvStore { return &kvStore{s.rev, maps.Clone(s.keys)} }
+
+// value reads a key of a known type; the zero value where it is absent.
+func value[T any](s *kvStore, key string) (v T, e entry) {
+	e = s.keys[key]
+	if e.value != nil {
+		v = e.value.(T)
+	}
+	return v, e
+}
+
+// request is something for the store to do: a Txn, or a read that returns the
+// delivery of what it saw.
+type request struct {
+	what    string
+	write   *write
+	read    func() func()
+	stalled int // until this step
+}
+
+// send gives a Txn to the store.
+func (s *Sim) send(w *write) { s.requests = append(s.requests, request{what: w.what, write: w}) }
+
+// ask gives a read to the store.
+func (s *Sim) ask(what string, read func() func()) {
+	s.requests = append(s.requests, request{what: what, read: read})
+}
+
+// answer is on its way back from the store, or from a coordinator.
+type answer struct {
+	what    string
+	deliver func()
+}
+
+func (s *Sim) reply(what string, deliver func()) {
+	s.answers = append(s.answers, answer{what, deliver})
+}
+
+// serve lets the store take one request. With faults a Txn may be lost, land
+// without an answer, or land much later.
+func (s *Sim) serve(r request) {
+	if r.read != nil {
+		s.logf("store: reads %s", r.what)
+		s.reply("read "+r.what, r.read())
+		return
+	}
+	w := r.write
+	fate := "answered"
+	if s.mishap(8) {
+		fate = pick(s, []string{"lost", "answer lost", "late"})
+	}
+	switch fate {
+	case "answered":
+		outcome, rev := s.land(w)
+		s.reply(w.what, func() { w.done(outcome, rev) })
+		return
+	case "answer lost":
+		s.land(w)
+	case "late":
+		s.late = append(s.late, w)
+	}
+	s.logf("store: %s is %s", w.what, fate)
+	s.reply(w.what, func() { w.done(txn.Unknown, 0) })
+}
+
+// land tries a Txn and checks what it did.
+func (s *Sim) land(w *write) (txn.Outcome, resource.Revision) {
+	before := s.recordsOf(w.ops)
+	leader := s.elected()
+	if !s.store.commit(w.compares, w.ops) {
+		s.logf("store: %s conflicts at %d", w.what, s.store.rev)
+		return txn.Conflict, s.store.rev
+	}
+	s.logf("store: %s lands at %d", w.what, s.store.rev)
+	s.stats["landed"]++
+	s.checkI12Store(w, leader)
+	s.landed(w, before)
+	return txn.Landed, s.store.rev
+}
+
+// elected is the epoch of the first candidate whose key exists, 0 for none.
+func (s *Sim) elected() resource.Epoch {
+	var first resource.Revision
+	for k, e := range s.store.keys {
+		if strings.HasPrefix(k, leaderPrefix) && (first == 0 || e.create < first) {
+			first = e.create
+		}
+	}
+	return resource.Epoch(first)
+}

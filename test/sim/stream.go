@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
+)
+
+// event is what an agent says, or what a stream does.
+type event interface{ event() }
+
+type (
+	connected struct {
+		incarnation resource.Incarnation
+		registered  resource.Revision
+		host        *fit.Host
+		occupancy   occupied
+	}
+	disconnected struct{}
+	enrolled     struct {
+		incarnation resource.Incarnation
+		revision    resource.Revision
+	}
+	replied  struct{ ledger.Reply }
+	occupied struct {
+		grants    []ledger.Grant
+		cordoned  bool
+		unhealthy uint64 // devices, by index
+	}
+	health struct {
+		cordoned  bool
+		unhealthy uint64
+	}
+)
+
+func (connected) event()    {}
+func (disconnected) event() {}
+func (enrolled) event()     {}
+func (replied) event()      {}
+func (occupied) event()     {}
+func (health) event()       {}
+
+// order is what a leader says: a command, or the wish for everything.
+type order struct {
+	command ledger.Command
+	hello   *hello
+	resync  bool
+}
+
+// hello opens a stream.
+type hello struct {
+	epoch    resource.Epoch
+	revision resource.Revision // of the node's registration, as the store has it
+}
+
+// stream is one session between a term and an agent's process: in order both
+// ways until it is cut, and then some of what was on its way still arrives.
+type stream struct {
+	sim     *Sim
+	id      int
+	term    *term
+	agent   *agent
+	down    []order
+	up      []event
+	open    bool // the leader may send
+	stalled int  // until this step nothing of it arrives
+	ended   bool // cut; disconnected is the last of up
+}
+
+// say queues an event for the leader.
+func (st *stream) say(a *agent, e event) {
+	if !st.ended && a == st.agent && !a.dead {
+		st.up = append(st.up, e)
+	}
+}
+
+// cut ends the stream. Of what is on its way a part is lost.
+func (st *stream) cut() {
+	if st.ended {
+		return
+	}
+	st.ended = true
+	if s := st.sim; s.faults {
+		st.down = st.down[:s.rng.IntN(len(st.down)+1)]
+		st.up = st.up[:s.rng.IntN(len(st.up)+1)]
+	}
+	st.up = append(st.up, disconnected{})
+	if st.agent.session == st {
+		st.agent.session = nil
+	}
+}
+
+// done reports whether nothing can come of the stream any more.
+func (st *stream) done() bool {
+	return (len(st.up) == 0 || st.term.ended) && st.ended && (len(st.down) == 0 || st.agent.dead)
+}
+
+// connect opens a stream: what the store has registered is read first.
+func (t *term) connect(h *host) {
+	s := t.sim
+	v := t.node(h.node)
+	v.dialing = true
+	s.ask("identity of "+string(h.node)+" for a hello", func() func() {
+		rev := s.store.keys[identityKey(h.node)].mod
+		return func() {
+			v.dialing = false
+			if t.ended || h.agent == nil || v.stream != nil {
+				return
+			}
+			s.streamCount++
+			st := &stream{sim: s, id: s.streamCount, term: t, agent: h.agent}
+			v.stream = st
+			st.down = append(st.down, order{hello: &hello{t.epoch, rev}})
+			s.streams = append(s.streams, st)
+		}
+	})
+}
+
+// deliverDown hands the agent the next of what the leader said; twice is as
+// good as once.
+func (st *stream) deliverDown() {
+	s, a := st.sim, st.agent
+	o := st.down[0]
+	st.down = st.down[1:]
+	if a.dead {
+		return
+	}
+	s.logf("%s: hears %s", a.h.node, describe(o))
+	if o.hello != nil {
+		st.admit(o.hello)
+		return
+	}
+	out := st
+	if a.session != st {
+		out = nil // the session was replaced: nobody hears the answer
+	}
+	if o.resync {
+		if a.session == st {
+			st.say(a, a.occupancy())
+		}
+		return
+	}
+	if out == nil && !s.meets(ReplacedSession) {
+		switch c := o.command.(type) {
+		case ledger.Cordon:
+			return
+		case ledger.Reserve:
+			if s.decided[c.Tx].Terminal() {
+				return
+			}
+		}
+	}
+	if _, is := o.command.(ledger.Cordon); !is && s.mishap(12) {
+		s.past = append(s.past, ghost{a.h, o.command})
+	}
+	a.obey(o.command, out)
+	if !a.dead && s.mishap(20) {
+		s.logf("%s: hears it twice", a.h.node)
+		a.obey(o.command, out)
+	}
+}
+
+// ghost is a command that may come again, hours later.
+type ghost struct {
+	host    *host
+	command ledger.Command
+}
+
+func (a *agent) obey(c ledger.Command, out *stream) {
+	if _, is := c.(ledger.Cordon); is {
+		if _, ok := a.do(c, nil); ok && out != nil {
+			v := a.l.Snapshot()
+			out.say(a, health{v.Cordoned, v.Free.Unhealthy})
+		}
+		return
+	}
+	a.do(c, out)
+}
+
+// admit lets a leader in: its epoch is taken up, the session before it ends.
+func (st *stream) admit(hi *hello) {
+	a := st.agent
+	if hi.epoch < a.l.Epoch() {
+		st.cut()
+		return
+	}
+	if _, ok := a.do(ledger.NewEpoch{Epoch: hi.epoch}, nil); !ok {
+		return
+	}
+	if a.session != nil {
+		a.session.cut()
+	}
+	a.session = st
+	registered := a.l.Registration()
+	if registered > 0 && hi.revision > registered {
+		a.register = true
+	}
+	st.say(a, connected{a.incarnation, registered, a.h.hardware(), a.occupancy()})
+}
+
+// deliverUp hands the leader the next of what the agent said.
+func (st *stream) deliverUp() {
+	s := st.sim
+	e := st.up[0]
+	st.up = st.up[1:]
+	if st.term.ended {
+		return
+	}
+	s.logf("%s: hears of %s: %s", st.term.name, st.agent.h.node, describeEvent(e))
+	st.term.hear(st, e)
+	if !st.term.ended && s.mishap(20) {
+		if _, is := e.(replied); is {
+			s.logf("%s: hears it twice", st.term.name)
+			st.term.hear(st, e)
+		}
+	}
+	st.term.schedule()
+}
+
+func describe(o order) string {
+	switch c := o.command.(type) {
+	case ledger.Reserve:
+		return fmt.Sprintf("Reserve %s of epoch %d", short(c.Tx), c.Epoch)
+	case ledger.Commit:
+		return fmt.Sprintf("Commit %s at %d of epoch %d", short(c.Tx), c.Revision, c.Epoch)
+	case ledger.Abort:
+		return fmt.Sprintf("Abort %s of epoch %d", short(c.Tx), c.Epoch)
+	case ledger.Release:
+		return fmt.Sprintf("Release %s of epoch %d", short(c.Tx), c.Epoch)
+	case ledger.Forget:
+		return fmt.Sprintf("Forget %s", short(c.Tx))
+	case ledger.Cordon:
+		return fmt.Sprintf("Cordon %t", c.Cordoned)
+	}
+	if o.hello != nil {
+		return fmt.Sprintf("Hello of epoch %d", o.hello.epoch)
+	}
+	return "Resync"
+}
+
+func describeEvent(e event) string {
+	switch e := e.(type) {
+	case connected:
+		return fmt.Sprintf("Connected %s registered at %d, %d grants", e.incarnation, e.registered, len(e.occupancy.grants))
+	case enrolled:
+		return fmt.Sprintf("Registered %s at %d", e.incarnation, e.revision)
+	case replied:
+		if e.Refused() {
+			return fmt.Sprintf("No to %s: %s", short(e.Tx), e.Reasons[0].Code)
+		}
+		return fmt.Sprintf("%s is %s under %d", short(e.Tx), e.State, e.Registered)
+	case occupied:
+		return fmt.Sprintf("Occupancy of %d grants", len(e.grants))
+	case health:
+		return fmt.Sprintf("health %x, cordoned %t", e.unhealthy, e.cordoned)
+	}
+	return "Disconnected"
+}
