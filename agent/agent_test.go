@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,38 @@ import (
 )
 
 // awaitFiles waits until exactly these files are there.
+// TestAnEndedSessionIsNotObeyed: what a leader sent over a session that its next
+// one replaced does not happen after the next one's welcome.
+func TestAnEndedSessionIsNotObeyed(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	old := r.lead(1)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for i := range 2000 {
+			reserve := &musterv1.Reserve{
+				Tx: fmt.Sprint("old-", i), Unit: "u", Epoch: 1, TtlMillis: 60000,
+				Members: []*musterv1.MemberRequest{{Request: &musterv1.Request{Cpu: 1}}},
+			}
+			if old.stream.Send(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: reserve}}) != nil {
+				return // the session has ended
+			}
+		}
+	}()
+	next, err := r.try(r.store.hello(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-sent
+	welcome := len(next.hello.GetOccupancy().GetGrants())
+	next.send(&musterv1.Resync{})
+	o := next.until("occupancy", func(m *musterv1.AgentMessage) bool { return m.GetOccupancy() != nil }).GetOccupancy()
+	if now := len(o.GetGrants()); now != welcome {
+		t.Errorf("%d grants at the welcome, %d after it", welcome, now)
+	}
+}
+
 func (r *rig) awaitFiles(suffix string, want ...string) {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

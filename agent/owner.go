@@ -212,6 +212,9 @@ func (o *owner) checkRoom(group []item) error {
 
 func (o *owner) handle(it *item) {
 	switch {
+	case it.out != nil && it.out != o.session:
+		// Of a session that has ended: its leader says again what matters in the
+		// next one, whose welcome must not be overtaken by this.
 	case it.refused != nil:
 		r := *it.refused
 		r.Incarnation, r.Registered = o.incarnation, o.ledger.Registration()

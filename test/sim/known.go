@@ -26,20 +26,15 @@ const (
 	// an earlier boot, but the grant was adopted and started in this one
 	// (seeds 217 at step 308 and 116 at step 269).
 	BuriedWhileRunning
-	// ReplacedSession: commands of a session that a newer one of the same
-	// leader has replaced are still obeyed: a Reserve after its transaction
-	// was forgotten, a Cordon after a newer one (seed 1016: the node refuses
-	// for ever what the leader tries there).
-	ReplacedSession
-	// LateReserve: as above, where the network itself repeats a Reserve, and
-	// then the Commit, after the end (seed 571). Streams do not.
+	// LateReserve: the network repeats a Reserve, and then the Commit, after the
+	// transaction has ended and was forgotten (seed 571). Streams do not.
 	LateReserve
 )
 
 // KnownNames are the words for them on the command line.
 var KnownNames = map[string]Known{
 	"stale-registration": StaleRegistration, "released-in-part": ReleasedInPart, "buried-while-running": BuriedWhileRunning,
-	"replaced-session": ReplacedSession, "late-reserve": LateReserve,
+	"late-reserve": LateReserve,
 }
 
 // meets reports whether a run is to meet a known fault.

@@ -132,33 +132,20 @@ func (st *stream) deliverDown() {
 		st.admit(o.hello)
 		return
 	}
-	out := st
 	if a.session != st {
-		out = nil // the session was replaced: nobody hears the answer
+		return // the session was replaced: it is not obeyed any more
 	}
 	if o.resync {
-		if a.session == st {
-			st.say(a, a.occupancy())
-		}
+		st.say(a, a.occupancy())
 		return
-	}
-	if out == nil && !s.meets(ReplacedSession) {
-		switch c := o.command.(type) {
-		case ledger.Cordon:
-			return
-		case ledger.Reserve:
-			if s.decided[c.Tx].Terminal() {
-				return
-			}
-		}
 	}
 	if _, is := o.command.(ledger.Cordon); !is && s.mishap(12) {
 		s.past = append(s.past, ghost{a.h, o.command})
 	}
-	a.obey(o.command, out)
+	a.obey(o.command, st)
 	if !a.dead && s.mishap(20) {
 		s.logf("%s: hears it twice", a.h.node)
-		a.obey(o.command, out)
+		a.obey(o.command, st)
 	}
 }
 
