@@ -16,7 +16,7 @@ func terminal(t *testing.T) (keyboard, stdin *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no pseudoterminals here: %v", err)
+		t.Skipf("not permitted here: a pseudoterminal: %v", err)
 	}
 	t.Cleanup(func() { _ = keyboard.Close() })
 	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
@@ -28,7 +28,7 @@ func terminal(t *testing.T) (keyboard, stdin *os.File) {
 	}
 	stdin, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no pseudoterminals here: %v", err)
+		t.Skipf("not permitted here: a pseudoterminal: %v", err)
 	}
 	t.Cleanup(func() { _ = stdin.Close() })
 	return keyboard, stdin
