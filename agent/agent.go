@@ -1,10 +1,12 @@
 // Package agent is the host's agent: it owns the ledger and its journal,
 // serves the leader's session, registers with coordinators, resolves what was
-// left undecided, writes assignment files, and tells the rings what is free.
+// left undecided, writes assignment files, follows what happens to the devices,
+// and tells the rings what is free.
 //
 // One goroutine (owner) decides; everything else sends it commands or asks it
-// for views. It decides nothing that agent/ledger does not, and it never
-// places, admits to a quota or commits: the coordinator and the store do.
+// for views. It decides nothing that agent/ledger and, of devices' health,
+// devices/health do not, and it never places, admits to a quota or commits: the
+// coordinator and the store do.
 package agent
 
 import (

@@ -19,11 +19,11 @@ func Open(root string) (fs.FS, error) {
 	}
 	folder, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, fmt.Errorf("open a tree: %w", err)
+		return nil, fmt.Errorf("the tree to read: %w", err)
 	}
 	if info, err := folder.Stat("sys"); err != nil || !info.IsDir() {
 		folder.Close()
-		return nil, fmt.Errorf("open a tree: %s holds no folder sys", root)
+		return nil, fmt.Errorf("the tree to read: %s holds no folder sys", root)
 	}
 	return folder.FS(), nil
 }

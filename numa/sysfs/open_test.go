@@ -51,7 +51,7 @@ func TestOpenRefusesWhatIsNoTree(t *testing.T) {
 	for name, test := range map[string]struct{ root, want string }{
 		"an empty folder":              {t.TempDir(), "holds no folder sys"},
 		"a folder with a file sys":     {filepath.Dir(file), "holds no folder sys"},
-		"a file":                       {file, "open a tree"},
+		"a file":                       {file, "the tree to read"},
 		"a folder that does not exist": {filepath.Join(t.TempDir(), "none"), "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
