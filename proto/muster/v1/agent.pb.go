@@ -87,7 +87,7 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type LeaderMessage struct {
@@ -103,6 +103,7 @@ type LeaderMessage struct {
 	//	*LeaderMessage_Forget
 	//	*LeaderMessage_Resync
 	//	*LeaderMessage_Cordon
+	//	*LeaderMessage_Reconcile
 	Message       isLeaderMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -226,6 +227,15 @@ func (x *LeaderMessage) GetCordon() *Cordon {
 	return nil
 }
 
+func (x *LeaderMessage) GetReconcile() *Reconcile {
+	if x != nil {
+		if x, ok := x.Message.(*LeaderMessage_Reconcile); ok {
+			return x.Reconcile
+		}
+	}
+	return nil
+}
+
 type isLeaderMessage_Message interface {
 	isLeaderMessage_Message()
 }
@@ -266,6 +276,10 @@ type LeaderMessage_Cordon struct {
 	Cordon *Cordon `protobuf:"bytes,9,opt,name=cordon,proto3,oneof"`
 }
 
+type LeaderMessage_Reconcile struct {
+	Reconcile *Reconcile `protobuf:"bytes,10,opt,name=reconcile,proto3,oneof"`
+}
+
 func (*LeaderMessage_Hello) isLeaderMessage_Message() {}
 
 func (*LeaderMessage_Reserve) isLeaderMessage_Message() {}
@@ -283,6 +297,8 @@ func (*LeaderMessage_Forget) isLeaderMessage_Message() {}
 func (*LeaderMessage_Resync) isLeaderMessage_Message() {}
 
 func (*LeaderMessage_Cordon) isLeaderMessage_Message() {}
+
+func (*LeaderMessage_Reconcile) isLeaderMessage_Message() {}
 
 // LeaderHello opens the stream and announces the epoch: the agent resolves
 // reservations of older epochs at once.
@@ -375,7 +391,12 @@ type Reserve struct {
 	TtlMillis int64                  `protobuf:"varint,5,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
 	// Transactions to wait for (PROTOCOL.md section 6); those not known to the
 	// agent have ended.
-	After         []string `protobuf:"bytes,6,rep,name=after,proto3" json:"after,omitempty"`
+	After []string `protobuf:"bytes,6,rep,name=after,proto3" json:"after,omitempty"`
+	// name is the unit's, "namespace/alloc|job/name/n", and tenant whose it is.
+	// The agent keeps both with the grant: should the store lose the record, an
+	// operator can have it made again.
+	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant        string `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -450,6 +471,20 @@ func (x *Reserve) GetAfter() []string {
 		return x.After
 	}
 	return nil
+}
+
+func (x *Reserve) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Reserve) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 type MemberRequest struct {
@@ -887,6 +922,87 @@ func (x *Cordon) GetCordoned() bool {
 	return false
 }
 
+// Reconcile ends a quarantine (PROTOCOL.md section 5): what the agent holds is
+// from now on what the store has, which goes back behind what the agent has
+// seen. adopted transactions have new records; released ones are stopped with
+// grace. Grants in neither list have a record already.
+type Reconcile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Epoch int64                  `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// revision of the store with which all this is true.
+	Revision      int64    `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Adopted       []string `protobuf:"bytes,3,rep,name=adopted,proto3" json:"adopted,omitempty"`
+	Released      []string `protobuf:"bytes,4,rep,name=released,proto3" json:"released,omitempty"`
+	GraceMillis   int64    `protobuf:"varint,5,opt,name=grace_millis,json=graceMillis,proto3" json:"grace_millis,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reconcile) Reset() {
+	*x = Reconcile{}
+	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reconcile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reconcile) ProtoMessage() {}
+
+func (x *Reconcile) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reconcile.ProtoReflect.Descriptor instead.
+func (*Reconcile) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Reconcile) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Reconcile) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Reconcile) GetAdopted() []string {
+	if x != nil {
+		return x.Adopted
+	}
+	return nil
+}
+
+func (x *Reconcile) GetReleased() []string {
+	if x != nil {
+		return x.Released
+	}
+	return nil
+}
+
+func (x *Reconcile) GetGraceMillis() int64 {
+	if x != nil {
+		return x.GraceMillis
+	}
+	return 0
+}
+
 type AgentMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -905,7 +1021,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	mi := &file_muster_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +1033,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	mi := &file_muster_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1046,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AgentMessage) GetMessage() isAgentMessage_Message {
@@ -1035,13 +1151,16 @@ type AgentHello struct {
 	RegisteredRevision int64      `protobuf:"varint,3,opt,name=registered_revision,json=registeredRevision,proto3" json:"registered_revision,omitempty"`
 	Host               *Host      `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	Occupancy          *Occupancy `protobuf:"bytes,5,opt,name=occupancy,proto3" json:"occupancy,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// quarantine says why the agent promises nothing until an operator has
+	// reconciled it; empty while it is not in quarantine.
+	Quarantine    string `protobuf:"bytes,6,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[12]
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1172,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[12]
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1185,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -1104,6 +1223,13 @@ func (x *AgentHello) GetOccupancy() *Occupancy {
 	return nil
 }
 
+func (x *AgentHello) GetQuarantine() string {
+	if x != nil {
+		return x.Quarantine
+	}
+	return ""
+}
+
 // Registered says that the agent has registered, read and applied: from now
 // on it makes promises.
 type Registered struct {
@@ -1116,7 +1242,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1254,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1267,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -1174,7 +1300,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1312,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1325,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Reply) GetTx() string {
@@ -1257,7 +1383,7 @@ type Occupancy struct {
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1395,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1408,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -1314,19 +1440,24 @@ func (x *Occupancy) GetHealth() []*DeviceHealth {
 }
 
 type Grant struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tx            string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
-	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
-	Epoch         int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	State         Reply_State            `protobuf:"varint,4,opt,name=state,proto3,enum=muster.v1.Reply_State" json:"state,omitempty"`
-	Members       []*MemberAssignment    `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Tx      string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	Unit    string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	Epoch   int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	State   Reply_State            `protobuf:"varint,4,opt,name=state,proto3,enum=muster.v1.Reply_State" json:"state,omitempty"`
+	Members []*MemberAssignment    `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
+	// origin is "txn" (or empty), "escrow", "kubelet" or "orphan".
+	Origin string `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
+	// name and tenant are those of Reserve, where they are known.
+	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant        string `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1469,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1482,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Grant) GetTx() string {
@@ -1389,18 +1520,40 @@ func (x *Grant) GetMembers() []*MemberAssignment {
 	return nil
 }
 
+func (x *Grant) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *Grant) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Grant) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
 type HealthChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Devices       []*DeviceHealth        `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
 	Cordoned      bool                   `protobuf:"varint,2,opt,name=cordoned,proto3" json:"cordoned,omitempty"`
 	DiskFull      bool                   `protobuf:"varint,3,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
+	Quarantine    string                 `protobuf:"bytes,4,opt,name=quarantine,proto3" json:"quarantine,omitempty"` // as in AgentHello
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1565,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1578,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -1449,6 +1602,13 @@ func (x *HealthChange) GetDiskFull() bool {
 	return false
 }
 
+func (x *HealthChange) GetQuarantine() string {
+	if x != nil {
+		return x.Quarantine
+	}
+	return ""
+}
+
 type DeviceHealth struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Index  int32                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -1461,7 +1621,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1633,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1646,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -1514,7 +1674,7 @@ var File_muster_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xb2\x03\n" +
+	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xe8\x03\n" +
 	"\rLeaderMessage\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.muster.v1.LeaderHelloH\x00R\x05hello\x12.\n" +
 	"\areserve\x18\x02 \x01(\v2\x12.muster.v1.ReserveH\x00R\areserve\x12+\n" +
@@ -1524,7 +1684,9 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x05evict\x18\x06 \x01(\v2\x10.muster.v1.EvictH\x00R\x05evict\x12+\n" +
 	"\x06forget\x18\a \x01(\v2\x11.muster.v1.ForgetH\x00R\x06forget\x12+\n" +
 	"\x06resync\x18\b \x01(\v2\x11.muster.v1.ResyncH\x00R\x06resync\x12+\n" +
-	"\x06cordon\x18\t \x01(\v2\x11.muster.v1.CordonH\x00R\x06cordonB\t\n" +
+	"\x06cordon\x18\t \x01(\v2\x11.muster.v1.CordonH\x00R\x06cordon\x124\n" +
+	"\treconcile\x18\n" +
+	" \x01(\v2\x14.muster.v1.ReconcileH\x00R\treconcileB\t\n" +
 	"\amessage\"\xc3\x01\n" +
 	"\vLeaderHello\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1b\n" +
@@ -1533,7 +1695,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x04 \x01(\v2\x16.muster.v1.IncarnationR\n" +
 	"registered\x12/\n" +
-	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\xac\x01\n" +
+	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\xd8\x01\n" +
 	"\aReserve\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -1541,7 +1703,9 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\amembers\x18\x04 \x03(\v2\x18.muster.v1.MemberRequestR\amembers\x12\x1d\n" +
 	"\n" +
 	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\x12\x14\n" +
-	"\x05after\x18\x06 \x03(\tR\x05after\"v\n" +
+	"\x05after\x18\x06 \x03(\tR\x05after\x12\x12\n" +
+	"\x04name\x18\a \x01(\tR\x04name\x12\x16\n" +
+	"\x06tenant\x18\b \x01(\tR\x06tenant\"v\n" +
 	"\rMemberRequest\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12,\n" +
 	"\arequest\x18\x02 \x01(\v2\x12.muster.v1.RequestR\arequest\x12\x1f\n" +
@@ -1568,7 +1732,13 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\"\b\n" +
 	"\x06Resync\"$\n" +
 	"\x06Cordon\x12\x1a\n" +
-	"\bcordoned\x18\x01 \x01(\bR\bcordoned\"\xb5\x02\n" +
+	"\bcordoned\x18\x01 \x01(\bR\bcordoned\"\x96\x01\n" +
+	"\tReconcile\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x18\n" +
+	"\aadopted\x18\x03 \x03(\tR\aadopted\x12\x1a\n" +
+	"\breleased\x18\x04 \x03(\tR\breleased\x12!\n" +
+	"\fgrace_millis\x18\x05 \x01(\x03R\vgraceMillis\"\xb5\x02\n" +
 	"\fAgentMessage\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.muster.v1.AgentHelloH\x00R\x05hello\x12(\n" +
 	"\x05reply\x18\x02 \x01(\v2\x10.muster.v1.ReplyH\x00R\x05reply\x124\n" +
@@ -1579,14 +1749,17 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06health\x18\x06 \x01(\v2\x17.muster.v1.HealthChangeH\x00R\x06health\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\xe9\x01\n" +
+	"\amessage\"\x89\x02\n" +
 	"\n" +
 	"AgentHello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x128\n" +
 	"\vincarnation\x18\x02 \x01(\v2\x16.muster.v1.IncarnationR\vincarnation\x12/\n" +
 	"\x13registered_revision\x18\x03 \x01(\x03R\x12registeredRevision\x12#\n" +
 	"\x04host\x18\x04 \x01(\v2\x0f.muster.v1.HostR\x04host\x122\n" +
-	"\toccupancy\x18\x05 \x01(\v2\x14.muster.v1.OccupancyR\toccupancy\"b\n" +
+	"\toccupancy\x18\x05 \x01(\v2\x14.muster.v1.OccupancyR\toccupancy\x12\x1e\n" +
+	"\n" +
+	"quarantine\x18\x06 \x01(\tR\n" +
+	"quarantine\"b\n" +
 	"\n" +
 	"Registered\x128\n" +
 	"\vincarnation\x18\x01 \x01(\v2\x16.muster.v1.IncarnationR\vincarnation\x12\x1a\n" +
@@ -1612,17 +1785,23 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06grants\x18\x01 \x03(\v2\x10.muster.v1.GrantR\x06grants\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
 	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12/\n" +
-	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\"\xa6\x01\n" +
+	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\"\xea\x01\n" +
 	"\x05Grant\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x12,\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x16.muster.v1.Reply.StateR\x05state\x125\n" +
-	"\amembers\x18\x05 \x03(\v2\x1b.muster.v1.MemberAssignmentR\amembers\"z\n" +
+	"\amembers\x18\x05 \x03(\v2\x1b.muster.v1.MemberAssignmentR\amembers\x12\x16\n" +
+	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x12\n" +
+	"\x04name\x18\a \x01(\tR\x04name\x12\x16\n" +
+	"\x06tenant\x18\b \x01(\tR\x06tenant\"\x9a\x01\n" +
 	"\fHealthChange\x121\n" +
 	"\adevices\x18\x01 \x03(\v2\x17.muster.v1.DeviceHealthR\adevices\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
-	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\"T\n" +
+	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12\x1e\n" +
+	"\n" +
+	"quarantine\x18\x04 \x01(\tR\n" +
+	"quarantine\"T\n" +
 	"\fDeviceHealth\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x16\n" +
 	"\x06health\x18\x02 \x01(\tR\x06health\x12\x16\n" +
@@ -1643,7 +1822,7 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(Reply_State)(0),         // 0: muster.v1.Reply.State
 	(*LeaderMessage)(nil),    // 1: muster.v1.LeaderMessage
@@ -1657,19 +1836,20 @@ var file_muster_v1_agent_proto_goTypes = []any{
 	(*Forget)(nil),           // 9: muster.v1.Forget
 	(*Resync)(nil),           // 10: muster.v1.Resync
 	(*Cordon)(nil),           // 11: muster.v1.Cordon
-	(*AgentMessage)(nil),     // 12: muster.v1.AgentMessage
-	(*AgentHello)(nil),       // 13: muster.v1.AgentHello
-	(*Registered)(nil),       // 14: muster.v1.Registered
-	(*Reply)(nil),            // 15: muster.v1.Reply
-	(*Occupancy)(nil),        // 16: muster.v1.Occupancy
-	(*Grant)(nil),            // 17: muster.v1.Grant
-	(*HealthChange)(nil),     // 18: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 19: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 20: muster.v1.Incarnation
-	(*Request)(nil),          // 21: muster.v1.Request
-	(*Host)(nil),             // 22: muster.v1.Host
-	(*MemberAssignment)(nil), // 23: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 24: muster.v1.Reason
+	(*Reconcile)(nil),        // 12: muster.v1.Reconcile
+	(*AgentMessage)(nil),     // 13: muster.v1.AgentMessage
+	(*AgentHello)(nil),       // 14: muster.v1.AgentHello
+	(*Registered)(nil),       // 15: muster.v1.Registered
+	(*Reply)(nil),            // 16: muster.v1.Reply
+	(*Occupancy)(nil),        // 17: muster.v1.Occupancy
+	(*Grant)(nil),            // 18: muster.v1.Grant
+	(*HealthChange)(nil),     // 19: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 20: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 21: muster.v1.Incarnation
+	(*Request)(nil),          // 22: muster.v1.Request
+	(*Host)(nil),             // 23: muster.v1.Host
+	(*MemberAssignment)(nil), // 24: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 25: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
@@ -1681,34 +1861,35 @@ var file_muster_v1_agent_proto_depIdxs = []int32{
 	9,  // 6: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
 	10, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
 	11, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
-	20, // 9: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
-	4,  // 10: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	21, // 11: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	13, // 12: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	15, // 13: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	16, // 14: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	14, // 15: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	18, // 16: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	20, // 17: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	22, // 18: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	16, // 19: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	20, // 20: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	0,  // 21: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	20, // 22: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	23, // 23: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	24, // 24: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	17, // 25: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	19, // 26: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	0,  // 27: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	23, // 28: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	19, // 29: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	1,  // 30: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	12, // 31: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	31, // [31:32] is the sub-list for method output_type
-	30, // [30:31] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	12, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
+	21, // 10: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	4,  // 11: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
+	22, // 12: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	14, // 13: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	16, // 14: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	17, // 15: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	15, // 16: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	19, // 17: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	21, // 18: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	23, // 19: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	17, // 20: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	21, // 21: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	0,  // 22: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	21, // 23: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	24, // 24: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	25, // 25: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	18, // 26: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	20, // 27: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	0,  // 28: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	24, // 29: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	20, // 30: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	1,  // 31: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	13, // 32: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	32, // [32:33] is the sub-list for method output_type
+	31, // [31:32] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -1727,8 +1908,9 @@ func file_muster_v1_agent_proto_init() {
 		(*LeaderMessage_Forget)(nil),
 		(*LeaderMessage_Resync)(nil),
 		(*LeaderMessage_Cordon)(nil),
+		(*LeaderMessage_Reconcile)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[11].OneofWrappers = []any{
+	file_muster_v1_agent_proto_msgTypes[12].OneofWrappers = []any{
 		(*AgentMessage_Hello)(nil),
 		(*AgentMessage_Reply)(nil),
 		(*AgentMessage_Occupancy)(nil),
@@ -1741,7 +1923,7 @@ func file_muster_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

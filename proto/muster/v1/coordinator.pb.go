@@ -171,7 +171,10 @@ func (x *RegisterRequest) GetVersion() string {
 type RegisterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// revision of the store that carries the registration.
-	Revision      int64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// store_revision is that of the store at the registration. It only grows, as
+	// long as the store has not been restored from a backup.
+	StoreRevision int64 `protobuf:"varint,2,opt,name=store_revision,json=storeRevision,proto3" json:"store_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +212,13 @@ func (*RegisterResponse) Descriptor() ([]byte, []int) {
 func (x *RegisterResponse) GetRevision() int64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *RegisterResponse) GetStoreRevision() int64 {
+	if x != nil {
+		return x.StoreRevision
 	}
 	return 0
 }
@@ -515,6 +525,300 @@ func (x *ResolveResponse) GetRecord() *Record {
 	return nil
 }
 
+type EvictAllocationRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	NodeId string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// allocation is a name as clients see it, "namespace/name", or a transaction.
+	Allocation string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	// grace_seconds is between notice and forced stop; negative means the
+	// default.
+	GraceSeconds  int64  `protobuf:"varint,3,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvictAllocationRequest) Reset() {
+	*x = EvictAllocationRequest{}
+	mi := &file_muster_v1_coordinator_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvictAllocationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvictAllocationRequest) ProtoMessage() {}
+
+func (x *EvictAllocationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_coordinator_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvictAllocationRequest.ProtoReflect.Descriptor instead.
+func (*EvictAllocationRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *EvictAllocationRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *EvictAllocationRequest) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *EvictAllocationRequest) GetGraceSeconds() int64 {
+	if x != nil {
+		return x.GraceSeconds
+	}
+	return 0
+}
+
+func (x *EvictAllocationRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type EvictAllocationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tx    string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	// revision of the store that carries EVICTING.
+	Revision      int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvictAllocationResponse) Reset() {
+	*x = EvictAllocationResponse{}
+	mi := &file_muster_v1_coordinator_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvictAllocationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvictAllocationResponse) ProtoMessage() {}
+
+func (x *EvictAllocationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_coordinator_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvictAllocationResponse.ProtoReflect.Descriptor instead.
+func (*EvictAllocationResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *EvictAllocationResponse) GetTx() string {
+	if x != nil {
+		return x.Tx
+	}
+	return ""
+}
+
+func (x *EvictAllocationResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+type EnrollRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	NodeId  string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// csr is a PKCS #10 request in DER. Its subject and names are ignored: the
+	// certificate is for node_id alone.
+	Csr           []byte `protobuf:"bytes,3,opt,name=csr,proto3" json:"csr,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrollRequest) Reset() {
+	*x = EnrollRequest{}
+	mi := &file_muster_v1_coordinator_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrollRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrollRequest) ProtoMessage() {}
+
+func (x *EnrollRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_coordinator_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrollRequest.ProtoReflect.Descriptor instead.
+func (*EnrollRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *EnrollRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *EnrollRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *EnrollRequest) GetCsr() []byte {
+	if x != nil {
+		return x.Csr
+	}
+	return nil
+}
+
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Csr           []byte                 `protobuf:"bytes,1,opt,name=csr,proto3" json:"csr,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_muster_v1_coordinator_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_coordinator_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RenewRequest) GetCsr() []byte {
+	if x != nil {
+		return x.Csr
+	}
+	return nil
+}
+
+type EnrollResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// chain is the certificate and what it was signed by, in DER, leaf first.
+	Chain [][]byte `protobuf:"bytes,1,rep,name=chain,proto3" json:"chain,omitempty"`
+	// authorities are all roots to trust from now on, in DER.
+	Authorities [][]byte `protobuf:"bytes,2,rep,name=authorities,proto3" json:"authorities,omitempty"`
+	// gossip_keys are the rings' keys, the one to encrypt with first; none where
+	// the rings are in plain text.
+	GossipKeys    [][]byte `protobuf:"bytes,3,rep,name=gossip_keys,json=gossipKeys,proto3" json:"gossip_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrollResponse) Reset() {
+	*x = EnrollResponse{}
+	mi := &file_muster_v1_coordinator_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrollResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrollResponse) ProtoMessage() {}
+
+func (x *EnrollResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_coordinator_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrollResponse.ProtoReflect.Descriptor instead.
+func (*EnrollResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *EnrollResponse) GetChain() [][]byte {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *EnrollResponse) GetAuthorities() [][]byte {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+func (x *EnrollResponse) GetGossipKeys() [][]byte {
+	if x != nil {
+		return x.GossipKeys
+	}
+	return nil
+}
+
 var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
@@ -527,9 +831,10 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\x04host\x18\x04 \x01(\v2\x0f.muster.v1.HostR\x04host\x12\x1d\n" +
 	"\n" +
 	"agent_addr\x18\x05 \x01(\tR\tagentAddr\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\tR\aversion\".\n" +
+	"\aversion\x18\x06 \x01(\tR\aversion\"U\n" +
 	"\x10RegisterResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x03R\brevision\"*\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\x12%\n" +
+	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\"*\n" +
 	"\x0fReadNodeRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"[\n" +
 	"\x10ReadNodeResponse\x12+\n" +
@@ -558,11 +863,37 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\x02tx\x18\x02 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05fence\x18\x03 \x01(\bR\x05fence\"<\n" +
 	"\x0fResolveResponse\x12)\n" +
-	"\x06record\x18\x01 \x01(\v2\x11.muster.v1.RecordR\x06record2\xd9\x01\n" +
+	"\x06record\x18\x01 \x01(\v2\x11.muster.v1.RecordR\x06record\"\x8e\x01\n" +
+	"\x16EvictAllocationRequest\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12#\n" +
+	"\rgrace_seconds\x18\x03 \x01(\x03R\fgraceSeconds\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"E\n" +
+	"\x17EvictAllocationResponse\x12\x0e\n" +
+	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"T\n" +
+	"\rEnrollRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
+	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x10\n" +
+	"\x03csr\x18\x03 \x01(\fR\x03csr\" \n" +
+	"\fRenewRequest\x12\x10\n" +
+	"\x03csr\x18\x01 \x01(\fR\x03csr\"i\n" +
+	"\x0eEnrollResponse\x12\x14\n" +
+	"\x05chain\x18\x01 \x03(\fR\x05chain\x12 \n" +
+	"\vauthorities\x18\x02 \x03(\fR\vauthorities\x12\x1f\n" +
+	"\vgossip_keys\x18\x03 \x03(\fR\n" +
+	"gossipKeys2\xa9\x02\n" +
 	"\vCoordinator\x12C\n" +
 	"\bRegister\x12\x1a.muster.v1.RegisterRequest\x1a\x1b.muster.v1.RegisterResponse\x12C\n" +
 	"\bReadNode\x12\x1a.muster.v1.ReadNodeRequest\x1a\x1b.muster.v1.ReadNodeResponse\x12@\n" +
-	"\aResolve\x12\x19.muster.v1.ResolveRequest\x1a\x1a.muster.v1.ResolveResponseB4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
+	"\aResolve\x12\x19.muster.v1.ResolveRequest\x1a\x1a.muster.v1.ResolveResponse\x12N\n" +
+	"\x05Evict\x12!.muster.v1.EvictAllocationRequest\x1a\".muster.v1.EvictAllocationResponse2\x88\x01\n" +
+	"\n" +
+	"Enrollment\x12=\n" +
+	"\x06Enroll\x12\x18.muster.v1.EnrollRequest\x1a\x19.muster.v1.EnrollResponse\x12;\n" +
+	"\x05Renew\x12\x17.muster.v1.RenewRequest\x1a\x19.muster.v1.EnrollResponseB4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_coordinator_proto_rawDescOnce sync.Once
@@ -577,36 +908,47 @@ func file_muster_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_muster_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_muster_v1_coordinator_proto_goTypes = []any{
-	(Record_State)(0),        // 0: muster.v1.Record.State
-	(*RegisterRequest)(nil),  // 1: muster.v1.RegisterRequest
-	(*RegisterResponse)(nil), // 2: muster.v1.RegisterResponse
-	(*ReadNodeRequest)(nil),  // 3: muster.v1.ReadNodeRequest
-	(*ReadNodeResponse)(nil), // 4: muster.v1.ReadNodeResponse
-	(*Record)(nil),           // 5: muster.v1.Record
-	(*ResolveRequest)(nil),   // 6: muster.v1.ResolveRequest
-	(*ResolveResponse)(nil),  // 7: muster.v1.ResolveResponse
-	(*Incarnation)(nil),      // 8: muster.v1.Incarnation
-	(*Host)(nil),             // 9: muster.v1.Host
-	(*MemberAssignment)(nil), // 10: muster.v1.MemberAssignment
+	(Record_State)(0),               // 0: muster.v1.Record.State
+	(*RegisterRequest)(nil),         // 1: muster.v1.RegisterRequest
+	(*RegisterResponse)(nil),        // 2: muster.v1.RegisterResponse
+	(*ReadNodeRequest)(nil),         // 3: muster.v1.ReadNodeRequest
+	(*ReadNodeResponse)(nil),        // 4: muster.v1.ReadNodeResponse
+	(*Record)(nil),                  // 5: muster.v1.Record
+	(*ResolveRequest)(nil),          // 6: muster.v1.ResolveRequest
+	(*ResolveResponse)(nil),         // 7: muster.v1.ResolveResponse
+	(*EvictAllocationRequest)(nil),  // 8: muster.v1.EvictAllocationRequest
+	(*EvictAllocationResponse)(nil), // 9: muster.v1.EvictAllocationResponse
+	(*EnrollRequest)(nil),           // 10: muster.v1.EnrollRequest
+	(*RenewRequest)(nil),            // 11: muster.v1.RenewRequest
+	(*EnrollResponse)(nil),          // 12: muster.v1.EnrollResponse
+	(*Incarnation)(nil),             // 13: muster.v1.Incarnation
+	(*Host)(nil),                    // 14: muster.v1.Host
+	(*MemberAssignment)(nil),        // 15: muster.v1.MemberAssignment
 }
 var file_muster_v1_coordinator_proto_depIdxs = []int32{
-	8,  // 0: muster.v1.RegisterRequest.incarnation:type_name -> muster.v1.Incarnation
-	9,  // 1: muster.v1.RegisterRequest.host:type_name -> muster.v1.Host
+	13, // 0: muster.v1.RegisterRequest.incarnation:type_name -> muster.v1.Incarnation
+	14, // 1: muster.v1.RegisterRequest.host:type_name -> muster.v1.Host
 	5,  // 2: muster.v1.ReadNodeResponse.records:type_name -> muster.v1.Record
 	0,  // 3: muster.v1.Record.state:type_name -> muster.v1.Record.State
-	10, // 4: muster.v1.Record.members:type_name -> muster.v1.MemberAssignment
-	8,  // 5: muster.v1.Record.incarnation:type_name -> muster.v1.Incarnation
+	15, // 4: muster.v1.Record.members:type_name -> muster.v1.MemberAssignment
+	13, // 5: muster.v1.Record.incarnation:type_name -> muster.v1.Incarnation
 	5,  // 6: muster.v1.ResolveResponse.record:type_name -> muster.v1.Record
 	1,  // 7: muster.v1.Coordinator.Register:input_type -> muster.v1.RegisterRequest
 	3,  // 8: muster.v1.Coordinator.ReadNode:input_type -> muster.v1.ReadNodeRequest
 	6,  // 9: muster.v1.Coordinator.Resolve:input_type -> muster.v1.ResolveRequest
-	2,  // 10: muster.v1.Coordinator.Register:output_type -> muster.v1.RegisterResponse
-	4,  // 11: muster.v1.Coordinator.ReadNode:output_type -> muster.v1.ReadNodeResponse
-	7,  // 12: muster.v1.Coordinator.Resolve:output_type -> muster.v1.ResolveResponse
-	10, // [10:13] is the sub-list for method output_type
-	7,  // [7:10] is the sub-list for method input_type
+	8,  // 10: muster.v1.Coordinator.Evict:input_type -> muster.v1.EvictAllocationRequest
+	10, // 11: muster.v1.Enrollment.Enroll:input_type -> muster.v1.EnrollRequest
+	11, // 12: muster.v1.Enrollment.Renew:input_type -> muster.v1.RenewRequest
+	2,  // 13: muster.v1.Coordinator.Register:output_type -> muster.v1.RegisterResponse
+	4,  // 14: muster.v1.Coordinator.ReadNode:output_type -> muster.v1.ReadNodeResponse
+	7,  // 15: muster.v1.Coordinator.Resolve:output_type -> muster.v1.ResolveResponse
+	9,  // 16: muster.v1.Coordinator.Evict:output_type -> muster.v1.EvictAllocationResponse
+	12, // 17: muster.v1.Enrollment.Enroll:output_type -> muster.v1.EnrollResponse
+	12, // 18: muster.v1.Enrollment.Renew:output_type -> muster.v1.EnrollResponse
+	13, // [13:19] is the sub-list for method output_type
+	7,  // [7:13] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
 	7,  // [7:7] is the sub-list for extension extendee
 	0,  // [0:7] is the sub-list for field type_name
@@ -624,9 +966,9 @@ func file_muster_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_coordinator_proto_rawDesc), len(file_muster_v1_coordinator_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   12,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   2,
 		},
 		GoTypes:           file_muster_v1_coordinator_proto_goTypes,
 		DependencyIndexes: file_muster_v1_coordinator_proto_depIdxs,

@@ -24,6 +24,7 @@ const (
 	Coordinator_Register_FullMethodName = "/muster.v1.Coordinator/Register"
 	Coordinator_ReadNode_FullMethodName = "/muster.v1.Coordinator/ReadNode"
 	Coordinator_Resolve_FullMethodName  = "/muster.v1.Coordinator/Resolve"
+	Coordinator_Evict_FullMethodName    = "/muster.v1.Coordinator/Evict"
 )
 
 // CoordinatorClient is the client API for Coordinator service.
@@ -39,6 +40,11 @@ type CoordinatorClient interface {
 	// Resolve tells the state of a transaction. With fence, an absent record is
 	// created as ABORTED, so the answer is final.
 	Resolve(ctx context.Context, in *ResolveRequest, opts ...grpc.CallOption) (*ResolveResponse, error)
+	// Evict asks for the end of an allocation that has members on the asking
+	// node: under notice, with grace, all members of its unit. It is answered
+	// once EVICTING is durable. Only the leader decides it; other coordinators
+	// pass it on.
+	Evict(ctx context.Context, in *EvictAllocationRequest, opts ...grpc.CallOption) (*EvictAllocationResponse, error)
 }
 
 type coordinatorClient struct {
@@ -79,6 +85,16 @@ func (c *coordinatorClient) Resolve(ctx context.Context, in *ResolveRequest, opt
 	return out, nil
 }
 
+func (c *coordinatorClient) Evict(ctx context.Context, in *EvictAllocationRequest, opts ...grpc.CallOption) (*EvictAllocationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EvictAllocationResponse)
+	err := c.cc.Invoke(ctx, Coordinator_Evict_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CoordinatorServer is the server API for Coordinator service.
 // All implementations must embed UnimplementedCoordinatorServer
 // for forward compatibility.
@@ -92,6 +108,11 @@ type CoordinatorServer interface {
 	// Resolve tells the state of a transaction. With fence, an absent record is
 	// created as ABORTED, so the answer is final.
 	Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error)
+	// Evict asks for the end of an allocation that has members on the asking
+	// node: under notice, with grace, all members of its unit. It is answered
+	// once EVICTING is durable. Only the leader decides it; other coordinators
+	// pass it on.
+	Evict(context.Context, *EvictAllocationRequest) (*EvictAllocationResponse, error)
 	mustEmbedUnimplementedCoordinatorServer()
 }
 
@@ -110,6 +131,9 @@ func (UnimplementedCoordinatorServer) ReadNode(context.Context, *ReadNodeRequest
 }
 func (UnimplementedCoordinatorServer) Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resolve not implemented")
+}
+func (UnimplementedCoordinatorServer) Evict(context.Context, *EvictAllocationRequest) (*EvictAllocationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Evict not implemented")
 }
 func (UnimplementedCoordinatorServer) mustEmbedUnimplementedCoordinatorServer() {}
 func (UnimplementedCoordinatorServer) testEmbeddedByValue()                     {}
@@ -186,6 +210,24 @@ func _Coordinator_Resolve_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Coordinator_Evict_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EvictAllocationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CoordinatorServer).Evict(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Coordinator_Evict_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CoordinatorServer).Evict(ctx, req.(*EvictAllocationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Coordinator_ServiceDesc is the grpc.ServiceDesc for Coordinator service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -204,6 +246,158 @@ var Coordinator_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Resolve",
 			Handler:    _Coordinator_Resolve_Handler,
+		},
+		{
+			MethodName: "Evict",
+			Handler:    _Coordinator_Evict_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/v1/coordinator.proto",
+}
+
+const (
+	Enrollment_Enroll_FullMethodName = "/muster.v1.Enrollment/Enroll"
+	Enrollment_Renew_FullMethodName  = "/muster.v1.Enrollment/Renew"
+)
+
+// EnrollmentClient is the client API for Enrollment service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Enrollment gives an agent its certificate. It is served without a client
+// certificate; Enroll is let in by a bootstrap token, Renew by the present
+// certificate.
+type EnrollmentClient interface {
+	Enroll(ctx context.Context, in *EnrollRequest, opts ...grpc.CallOption) (*EnrollResponse, error)
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*EnrollResponse, error)
+}
+
+type enrollmentClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewEnrollmentClient(cc grpc.ClientConnInterface) EnrollmentClient {
+	return &enrollmentClient{cc}
+}
+
+func (c *enrollmentClient) Enroll(ctx context.Context, in *EnrollRequest, opts ...grpc.CallOption) (*EnrollResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnrollResponse)
+	err := c.cc.Invoke(ctx, Enrollment_Enroll_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *enrollmentClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*EnrollResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnrollResponse)
+	err := c.cc.Invoke(ctx, Enrollment_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// EnrollmentServer is the server API for Enrollment service.
+// All implementations must embed UnimplementedEnrollmentServer
+// for forward compatibility.
+//
+// Enrollment gives an agent its certificate. It is served without a client
+// certificate; Enroll is let in by a bootstrap token, Renew by the present
+// certificate.
+type EnrollmentServer interface {
+	Enroll(context.Context, *EnrollRequest) (*EnrollResponse, error)
+	Renew(context.Context, *RenewRequest) (*EnrollResponse, error)
+	mustEmbedUnimplementedEnrollmentServer()
+}
+
+// UnimplementedEnrollmentServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedEnrollmentServer struct{}
+
+func (UnimplementedEnrollmentServer) Enroll(context.Context, *EnrollRequest) (*EnrollResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Enroll not implemented")
+}
+func (UnimplementedEnrollmentServer) Renew(context.Context, *RenewRequest) (*EnrollResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
+}
+func (UnimplementedEnrollmentServer) mustEmbedUnimplementedEnrollmentServer() {}
+func (UnimplementedEnrollmentServer) testEmbeddedByValue()                    {}
+
+// UnsafeEnrollmentServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to EnrollmentServer will
+// result in compilation errors.
+type UnsafeEnrollmentServer interface {
+	mustEmbedUnimplementedEnrollmentServer()
+}
+
+func RegisterEnrollmentServer(s grpc.ServiceRegistrar, srv EnrollmentServer) {
+	// If the following call panics, it indicates UnimplementedEnrollmentServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Enrollment_ServiceDesc, srv)
+}
+
+func _Enrollment_Enroll_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnrollRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EnrollmentServer).Enroll(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Enrollment_Enroll_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EnrollmentServer).Enroll(ctx, req.(*EnrollRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Enrollment_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EnrollmentServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Enrollment_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EnrollmentServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Enrollment_ServiceDesc is the grpc.ServiceDesc for Enrollment service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Enrollment_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.v1.Enrollment",
+	HandlerType: (*EnrollmentServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Enroll",
+			Handler:    _Enrollment_Enroll_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _Enrollment_Renew_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
