@@ -35,6 +35,7 @@ import (
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 	"github.com/musterd/muster/rpcauth"
@@ -52,6 +53,9 @@ type Config struct {
 	AssignmentsDir string
 	// Listen is the address of the gRPC server; port 0 takes a free one.
 	Listen string
+	// Advertise is the IP address that others reach this host at, for the leader
+	// and the rings; "" is the one that is bound.
+	Advertise string
 	// MetricsListen serves /metrics and /healthz; "" opens nothing.
 	MetricsListen string
 	// Coordinators are addresses known from the start.
@@ -80,6 +84,7 @@ type GossipConfig struct {
 	RPC                    gossip.RPC
 	Cell                   string
 	Profile                gossip.Profile
+	Transports             gossip.Transports // nil is the host's network
 }
 
 // Deps are what an agent works with. The zero value of a field is its default.
@@ -89,8 +94,10 @@ type Deps struct {
 	// HostLike may be another agent's fit.Host of the same kind: score tables
 	// are shared.
 	HostLike *fit.Host
-	// Token is required.
-	Token rpcauth.Token
+	// Identity proves this node to the others by its certificate. Without one
+	// Token is required, and everything stays on loopback.
+	Identity *Identity
+	Token    rpcauth.Token
 	// Listener replaces Config.Listen, and Address is what the leader then
 	// dials.
 	Listener net.Listener
@@ -145,6 +152,7 @@ type Agent struct {
 	register chan struct{} // capacity 1: a wish to register is one wish
 	found    chan struct{} // capacity 1: the ring has found a coordinator
 	dirty    chan struct{} // capacity 1: the digest should be published anew
+	renewal  chan struct{} // capacity 1: a coordinator has something new
 
 	registered atomic.Bool // this process has registered once
 
@@ -174,8 +182,10 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 		return nil, fmt.Errorf("agent: cluster %q and node %q must both be set", config.Cluster, config.Node)
 	case config.DataDir == "":
 		return nil, errors.New("agent: no data folder")
-	case deps.Token.IsZero():
-		return nil, errors.New("agent: no cluster token")
+	case deps.Identity == nil && deps.Token.IsZero():
+		return nil, errors.New("agent: no cluster token and no certificate")
+	case deps.Identity != nil && deps.Identity.name() != (pki.Identity{Cluster: config.Cluster, Role: pki.Node, ID: string(config.Node)}):
+		return nil, fmt.Errorf("agent: the certificate is of %s, the agent is node %s of cluster %s", deps.Identity.name(), config.Node, config.Cluster)
 	case d.BootID == "":
 		return nil, errors.New("agent: the kernel's boot id is unknown (/proc/sys/kernel/random/boot_id): a restart of the host could not be told from one of the agent")
 	case config.Heartbeat < 0 || config.HeldSync < 0:
@@ -203,6 +213,7 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 	a := &Agent{
 		config: config, deps: deps, log: deps.Log.With("node", string(config.Node)), usage: deps.Usage,
 		register: make(chan struct{}, 1), found: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
+		renewal: make(chan struct{}, 1),
 	}
 	a.hardware.Store(a.hardwareOf(host))
 	return a, nil
@@ -234,7 +245,7 @@ func (a *Agent) open() error {
 	if err := l.Replay(recovery.Payloads); err != nil {
 		return fmt.Errorf("journal %s: %w; restart with --new-journal to move it aside and recover from the store", j.Path(), err)
 	}
-	a.calls = rpc.NewCoordinators(a.coordinators, a.deps.Token, a.deps.Dialer)
+	a.calls = rpc.NewCoordinators(a.coordinators, a.member(), a.deps.Dialer)
 	a.owner = newOwner(a, l, files)
 	a.resolver = newResolver(a)
 	if err := a.owner.start(resource.Incarnation{JournalID: j.ID(), BootID: a.deps.Discovered.BootID}); err != nil {
@@ -243,7 +254,7 @@ func (a *Agent) open() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
-	a.server = rpc.NewServer(a.config.Cluster, a.deps.Token, a.owner, a)
+	a.server = rpc.NewServer(a.config.Cluster, a.member(), a.owner, a, a.calls)
 	return nil
 }
 
@@ -264,12 +275,14 @@ func (a *Agent) logRecovery(r *journal.Recovery) {
 func (a *Agent) listen() error {
 	var err error
 	if a.listener = a.deps.Listener; a.listener == nil {
-		if a.listener, err = rpc.Listen("listen", a.config.Listen); err != nil {
+		if a.listener, err = rpc.ListenAs(a.member(), "listen", a.config.Listen); err != nil {
 			return err
 		}
 	}
 	if a.address = a.deps.Address; a.address == "" {
-		a.address = a.listener.Addr().String()
+		if a.address, err = rpcauth.Reachable("listen", a.listener.Addr(), a.config.Advertise); err != nil {
+			return err
+		}
 	}
 	if a.config.MetricsListen == "" {
 		return nil
@@ -323,6 +336,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	tasks.Go(func() { a.registrar(ctx) })
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })
+	tasks.Go(func() { a.renewer(ctx) })
 	tasks.Go(func() { a.publisher(ctx) })
 	tasks.Go(func() { newWarden(a).run(ctx) })
 	tasks.Go(func() {

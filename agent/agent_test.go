@@ -467,7 +467,7 @@ func TestHeartbeatsTellUsageAndObey(t *testing.T) {
 		b := <-r.store.beats
 		return b.GetNodeId() == node && b.GetCurrentUsage().GetCpuMillicores() == 1500 &&
 			len(b.GetPodStatuses()) == 1 && b.GetPodStatuses()[0].GetPhase() == "Running" &&
-			len(b.GetConditions()) == 3 && b.GetConditions()[0].GetStatus() == "True"
+			len(b.GetConditions()) == 4 && b.GetConditions()[0].GetStatus() == "True"
 	})
 	calls := func() (n int) { r.store.set(func(s *store) { n = s.registered }); return n }
 	before := calls()
@@ -501,9 +501,15 @@ func TestTheServiceOfTheAPIDesign(t *testing.T) {
 			}
 		})
 	}
-	if _, err := client.EvictAllocation(t.Context(), &schedulerv1.EvictRequest{AllocationId: "a"}); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "muster delete") {
-		t.Errorf("evict: %v", err)
+	evicted, err := client.EvictAllocation(t.Context(), &schedulerv1.EvictRequest{AllocationId: "u-a", Reason: "maintenance"})
+	if err != nil || !evicted.GetAccepted() {
+		t.Errorf("evict: %v, %v", evicted, err)
 	}
+	r.store.set(func(s *store) {
+		if s.evicted.GetAllocation() != "a" || s.evicted.GetNodeId() != node || s.evicted.GetReason() != "maintenance" {
+			t.Errorf("the coordinator was asked to evict %v", s.evicted)
+		}
+	})
 	s, err := client.GetResourceSnapshot(t.Context(), &schedulerv1.SnapshotRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func (o *owner) rearm(group []item) {
 // retry does once more what could not be done before.
 func (o *owner) retry() {
 	for tx := range o.unresolved {
-		o.agent.resolver.want(tx, o.fences(tx))
+		o.agent.resolver.want(tx, o.question(tx))
 	}
 }
 
@@ -105,15 +105,15 @@ func (o *owner) retry() {
 func (o *owner) resolve(tx resource.TxID) {
 	o.unresolved[tx] = true
 	if o.agent.resolver != nil {
-		o.agent.resolver.want(tx, o.fences(tx))
+		o.agent.resolver.want(tx, o.question(tx))
 	}
 }
 
-// fences reports whether an undecided transaction may be aborted: its promise
-// is only a promise.
-func (o *owner) fences(tx resource.TxID) bool {
-	g, ok := o.ledger.Lookup(tx)
-	return ok && (g.State == ledger.Waiting || g.State == ledger.Reserved)
+// question is what to ask of a transaction's record. An undecided one may be
+// aborted where its promise is only a promise.
+func (o *owner) question(tx resource.TxID) question {
+	g, _ := o.ledger.Lookup(tx)
+	return question{fence: g.State == ledger.Waiting || g.State == ledger.Reserved, asked: g.State}
 }
 
 // handOver wishes for the files of a grant that may run.
@@ -124,7 +124,7 @@ func (o *owner) handOver(tx resource.TxID) {
 }
 
 func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
-	f := handoff.Grant{Tx: g.Tx, Unit: g.Unit, Node: o.agent.config.Node}
+	f := handoff.Grant{Tx: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: o.agent.config.Node}
 	for _, m := range g.Members {
 		f.Members = append(f.Members, handoff.Member{Index: m.Index, Assignment: m.Assignment})
 	}

@@ -108,6 +108,8 @@ func kindOf(c ledger.Command) string {
 		return "start"
 	case ledger.Tick:
 		return "tick"
+	case ledger.Reconcile:
+		return "reconcile"
 	}
 	return "other"
 }
@@ -116,7 +118,7 @@ func kindOf(c ledger.Command) string {
 type gauges struct {
 	agent                                *Agent
 	total, free, grants, registered, bad *prometheus.Desc
-	journal                              *prometheus.Desc
+	journal, quarantined                 *prometheus.Desc
 }
 
 func newGauges(a *Agent, labels prometheus.Labels) *gauges {
@@ -131,12 +133,14 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 		registered: desc("muster_agent_registered", "1 once this incarnation has registered."),
 		bad:        desc("muster_agent_unhealthy_devices", "Devices that take no new work."),
 		journal:    desc("muster_agent_journal_bytes", "Size of the journal's records."),
+
+		quarantined: desc("muster_agent_quarantined", "1 while the store is older than what this agent has heard of; see muster reconcile."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal} {
+	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.quarantined} {
 		c <- d
 	}
 }
@@ -166,7 +170,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	for s := ledger.Waiting; s <= ledger.Tombstone; s++ {
 		gauge(g.grants, float64(states[s]), s.String())
 	}
-	bad, registered := 0, 0.0
+	bad, registered, quarantined := 0, 0.0, 0.0
 	for _, d := range view.GPUs {
 		if !d.Health.Allocatable() {
 			bad++
@@ -175,6 +179,10 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	if view.Registered > 0 {
 		registered = 1
 	}
+	if !view.Quarantine.IsZero() {
+		quarantined = 1
+	}
+	gauge(g.quarantined, quarantined)
 	gauge(g.bad, float64(bad))
 	gauge(g.registered, registered)
 	gauge(g.journal, float64(size))

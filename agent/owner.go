@@ -82,7 +82,8 @@ type owner struct {
 	syncFailed chan error    // capacity 1: the syncer ends after one
 	wakeAt     time.Time     // when timer fires, zero when it does not
 	timer      *time.Timer
-	keep       int64 // bytes that the last compaction left
+	keep       int64     // bytes that the last compaction left
+	checked    time.Time // when the store was last registered with, or that was wished, see doubt
 }
 
 func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
@@ -94,8 +95,14 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	}
 }
 
-// start takes up the incarnation and makes it durable, before run.
+// start takes up the incarnation and makes it durable, before run. What a new
+// one holds may have ended, as far as its journal has forgotten that: its files
+// wait for the registration. After a start of the machine nothing runs, and the
+// files of before must not start anything either.
 func (o *owner) start(i resource.Incarnation) error {
+	if before := o.ledger.Incarnation().BootID; before != "" && before != i.BootID {
+		o.scribe.prune()
+	}
 	o.incarnation = i
 	if err := o.process([]item{{command: ledger.Start{Incarnation: i}}}); err != nil {
 		return err
@@ -103,7 +110,11 @@ func (o *owner) start(i resource.Incarnation) error {
 	if err := o.journal.Sync(); err != nil {
 		return err
 	}
-	o.scribe.start(o.runnable())
+	var files []handoff.Grant
+	if o.ledger.Registration() > 0 {
+		files = o.runnable()
+	}
+	o.scribe.start(files)
 	return nil
 }
 
@@ -235,7 +246,7 @@ func (o *owner) command(it *item) {
 	o.agent.metrics.decided(it.command, reply, time.Since(began))
 	out, body := it.out, rpc.Body(rpc.Reply(reply))
 	switch c := it.command.(type) {
-	case ledger.Cordon:
+	case ledger.Cordon, ledger.Reconcile:
 		body = o.health()
 	case ledger.SetHealth:
 		o.tell(o.health())
@@ -244,10 +255,7 @@ func (o *owner) command(it *item) {
 		out = o.listener() // the leader learns of it without having asked
 		o.log.Info("record resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
 	case ledger.Registered:
-		o.scribe.prune()
-		o.log.Info("agent registered", "revision", int64(c.Revision), "records", len(c.Records))
-		o.tell(rpc.Enrolled{Incarnation: o.incarnation, Revision: c.Revision})
-		o.tell(o.occupancy())
+		o.registered(c)
 	}
 	if out == nil {
 		body = nil
@@ -331,6 +339,12 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		o.handOver(e.Tx)
 	case ledger.StopBegun:
 		return e.Tx, true
+	case ledger.Quarantined:
+		clear(o.unresolved)
+		o.urgent = true
+	case ledger.Reconciled:
+		o.urgent = true
+		wake(o.agent.register)
 	case ledger.Buried:
 		o.urgent = true
 		o.scribe.remove(e.Tx)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -19,26 +20,32 @@ type resolver struct {
 	more  chan struct{} // capacity 1: there is something in wanted
 
 	mu     sync.Mutex
-	wanted map[resource.TxID]bool // to fence or not
+	wanted map[resource.TxID]question
+}
+
+// question is what is to be asked of a record, and what the grant was then.
+type question struct {
+	fence bool
+	asked ledger.State
 }
 
 func newResolver(a *Agent) *resolver {
-	return &resolver{agent: a, more: make(chan struct{}, 1), wanted: map[resource.TxID]bool{}}
+	return &resolver{agent: a, more: make(chan struct{}, 1), wanted: map[resource.TxID]question{}}
 }
 
 // want never blocks.
-func (r *resolver) want(tx resource.TxID, fence bool) {
+func (r *resolver) want(tx resource.TxID, q question) {
 	r.mu.Lock()
-	r.wanted[tx] = fence
+	r.wanted[tx] = q
 	r.mu.Unlock()
 	wake(r.more)
 }
 
-func (r *resolver) take() map[resource.TxID]bool {
+func (r *resolver) take() map[resource.TxID]question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch := r.wanted
-	r.wanted = map[resource.TxID]bool{}
+	r.wanted = map[resource.TxID]question{}
 	return batch
 }
 
@@ -58,34 +65,38 @@ func (r *resolver) run(ctx context.Context) {
 		slices.Sort(txs)
 		for _, tx := range txs {
 			if err := r.one(ctx, tx, batch[tx]); err != nil {
-				r.agent.log.Warn("record cannot be read now; the grant stays as it is", "tx", string(tx), "fence", batch[tx], "error", err)
+				r.agent.log.Warn("record cannot be read now; the grant stays as it is", "tx", string(tx), "fence", batch[tx].fence, "error", err)
 				break // nobody answers: the owner asks again
 			}
 		}
 	}
 }
 
-func (r *resolver) one(ctx context.Context, tx resource.TxID, fence bool) error {
-	record, err := r.agent.calls.Resolve(ctx, r.agent.config.Node, tx, fence)
+func (r *resolver) one(ctx context.Context, tx resource.TxID, q question) error {
+	record, err := r.agent.calls.Resolve(ctx, r.agent.config.Node, tx, q.fence)
 	if err != nil {
 		return err
 	}
 	return r.agent.owner.send(ctx, item{
-		command: ledger.Resolved{Tx: tx, State: record.State, Revision: record.Revision, Grace: record.Grace},
+		command: ledger.Resolved{Tx: tx, State: record.State, Revision: record.Revision, Grace: record.Grace, Asked: q.asked},
 	})
 }
 
 // listener is the session that may be told things, or nil.
 func (o *owner) listener() *rpc.Outbox {
-	if o.ledger.Registration() == 0 {
+	if !o.ledger.Known() {
 		return nil
 	}
 	return o.session
 }
 
+// auditEvery is at most the time between two registrations: each compares the
+// store's records with the ledger, and sees whether the store has gone back.
+const auditEvery = 10 * time.Minute
+
 // registrar registers this incarnation, reads what the store has for the node
-// and has the owner apply it, at the start and whenever it is wished, until
-// ctx ends.
+// and has the owner apply it, at the start, whenever it is wished, and now and
+// then, until ctx ends.
 func (a *Agent) registrar(ctx context.Context) {
 	for {
 		for attempt := 0; ; attempt++ {
@@ -103,9 +114,7 @@ func (a *Agent) registrar(ctx context.Context) {
 				return
 			}
 		}
-		select {
-		case <-a.register:
-		case <-ctx.Done():
+		if !pauseUntil(ctx, auditEvery-time.Duration(rand.Int64N(int64(auditEvery/4))), a.register) {
 			return
 		}
 	}
@@ -113,20 +122,36 @@ func (a *Agent) registrar(ctx context.Context) {
 
 // registerOnce is register, read, apply, in this order; model: mutants READ_BEFORE_REGISTERING, REJOIN_WITHOUT_READING
 func (a *Agent) registerOnce(ctx context.Context) error {
-	revision, err := a.calls.Register(ctx, rpc.Registration{
+	// What was heard before the store is asked: a read that shows less is of a
+	// store that has gone back; what is heard meanwhile may be newer than it.
+	var heard resource.Revision
+	if err := a.owner.ask(ctx, func(o *owner) { heard = o.ledger.Heard() }); err != nil {
+		return err
+	}
+	done, err := a.calls.Register(ctx, rpc.Registration{
 		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,
 		Address: a.address, Version: a.config.Version,
 	})
 	if err != nil {
 		return err
 	}
-	records, err := a.calls.ReadNode(ctx, a.config.Node)
+	records, read, err := a.calls.ReadNode(ctx, a.config.Node)
 	if err != nil {
 		return err
 	}
-	if _, err = a.owner.do(ctx, ledger.Registered{Revision: revision, Records: records}); err != nil {
+	if _, err = a.owner.do(ctx, registration(done, read, heard, records)); err != nil {
 		return err
 	}
 	a.registered.Store(true)
 	return nil
+}
+
+// registration is what a registration and the read after it say together; 0
+// revisions were not told.
+func registration(done rpc.Registered, read, heard resource.Revision, records []ledger.Record) ledger.Registered {
+	c := ledger.Registered{Revision: done.Revision, Store: done.Store, Heard: max(heard, done.Store), Records: records}
+	if c.Store == 0 || read > 0 && read < c.Store {
+		c.Store = read
+	}
+	return c
 }

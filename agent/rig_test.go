@@ -58,13 +58,14 @@ type store struct {
 	resolved   int  // calls of Resolve
 	away       bool // answers Unavailable
 	refused    int  // calls while away
+	evicted    *musterv1.EvictAllocationRequest
 	beats      chan *schedulerv1.HeartbeatRequest
 	directives chan *schedulerv1.HeartbeatResponse
 }
 
 func newStore() *store {
 	return &store{
-		revision: 10, records: map[string]*musterv1.Record{},
+		revision: 1000, records: map[string]*musterv1.Record{},
 		beats: make(chan *schedulerv1.HeartbeatRequest, 100), directives: make(chan *schedulerv1.HeartbeatResponse, 1),
 	}
 }
@@ -92,7 +93,7 @@ func (s *store) Register(_ context.Context, r *musterv1.RegisterRequest) (*muste
 		s.revision++
 		s.identity, s.identityAt = r.GetIncarnation(), s.revision
 	}
-	return &musterv1.RegisterResponse{Revision: s.identityAt}, nil
+	return &musterv1.RegisterResponse{Revision: s.identityAt, StoreRevision: s.revision}, nil
 }
 
 func (s *store) ReadNode(context.Context, *musterv1.ReadNodeRequest) (*musterv1.ReadNodeResponse, error) {
@@ -125,6 +126,15 @@ func (s *store) Resolve(_ context.Context, r *musterv1.ResolveRequest) (*musterv
 		record = &musterv1.Record{Tx: r.GetTx(), State: musterv1.Record_ABSENT}
 	}
 	return &musterv1.ResolveResponse{Record: proto.Clone(record).(*musterv1.Record)}, nil
+}
+
+func (s *store) Evict(_ context.Context, r *musterv1.EvictAllocationRequest) (*musterv1.EvictAllocationResponse, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	s.evicted = r
+	return &musterv1.EvictAllocationResponse{Tx: r.GetAllocation(), Revision: s.revision}, nil
 }
 
 func (s *store) Heartbeat(stream schedulerv1.NodeAgent_HeartbeatServer) error {
@@ -385,6 +395,8 @@ func (l *leader) send(m any) {
 		out.Message = &musterv1.LeaderMessage_Forget{Forget: m}
 	case *musterv1.Cordon:
 		out.Message = &musterv1.LeaderMessage_Cordon{Cordon: m}
+	case *musterv1.Reconcile:
+		out.Message = &musterv1.LeaderMessage_Reconcile{Reconcile: m}
 	case *musterv1.Resync:
 		out.Message = &musterv1.LeaderMessage_Resync{Resync: m}
 	default:
@@ -412,7 +424,9 @@ func (r *rig) grant(l *leader, tx string, gpus int) *musterv1.Reply {
 	yes := l.reserve(tx, gpus, time.Minute)
 	mustBe(r.t, yes, musterv1.Reply_RESERVED)
 	r.store.put(tx, musterv1.Record_COMMITTED, yes.GetMembers())
-	l.send(&musterv1.Commit{Tx: tx, Epoch: l.epoch, Revision: 20})
+	var revision int64
+	r.store.set(func(s *store) { revision = s.revision })
+	l.send(&musterv1.Commit{Tx: tx, Epoch: l.epoch, Revision: revision})
 	held := l.reply(tx)
 	mustBe(r.t, held, musterv1.Reply_HELD)
 	return held

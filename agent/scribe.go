@@ -36,8 +36,8 @@ func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 
 // start writes the files of the replayed ledger, before run; what cannot be
 // written now, on a full disk say, run tries again. What else is in the folder
-// stays for now: a journal that lost its memory may have forgotten what still
-// runs, and only the store knows (see prune).
+// stays for now, unless that was wished otherwise: a journal that lost its memory
+// may have forgotten what still runs, and only the store knows (see prune).
 func (s *scribe) start(live []handoff.Grant) {
 	for _, g := range live {
 		s.wanted[g.Tx] = g

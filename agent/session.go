@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
@@ -61,9 +62,13 @@ func (o *owner) endSession(reason error) {
 }
 
 // admit lets a leader in: its epoch is taken up, the session before it ends,
-// and its welcome leaves once the epoch is in the journal.
+// and its welcome leaves once the epoch is in the journal. In quarantine any
+// leader is let in, for it has to be one of a restored store that ends it; none
+// is obeyed in anything else.
 func (o *owner) admit(op *opening) {
-	if highest := o.ledger.Epoch(); op.hello.Epoch < highest {
+	quarantine := o.ledger.Quarantine()
+	if highest := o.ledger.Epoch(); op.hello.Epoch < highest && quarantine.IsZero() {
+		o.doubt(fmt.Sprintf("leader %s has epoch %d, epoch %d was seen here", op.hello.LeaderID, op.hello.Epoch, highest))
 		op.done <- welcome{err: &rpc.StaleEpochError{Got: op.hello.Epoch, Highest: highest}}
 		return
 	}
@@ -77,19 +82,23 @@ func (o *owner) admit(op *opening) {
 	// A registration that the leader knows and this agent does not is of
 	// somebody else, or of this one with the answer lost. An older one is what
 	// the leader saw before this agent registered.
-	if registered > 0 && op.hello.Revision > registered {
+	switch {
+	case registered > 0 && op.hello.Revision > registered:
 		wake(o.agent.register)
+	case op.hello.Revision < registered:
+		o.doubt(fmt.Sprintf("leader %s has seen its registration at revision %d, it was at %d", op.hello.LeaderID, op.hello.Revision, registered))
 	}
 	w := welcome{Welcome: rpc.Welcome{
 		Node: o.agent.config.Node, Incarnation: o.incarnation, Revision: registered,
 		Host: o.agent.hardware.Load().wire, Occupancy: o.occupancy(), LedgerHash: o.hash(),
+		Quarantine: quarantine.String(),
 	}}
 	o.answers = append(o.answers, answer{done: func(ledger.Reply) { op.done <- w }})
 }
 
-// tell queues news for the leader, once this incarnation may answer at all.
+// tell queues news for the leader, once it may be told anything.
 func (o *owner) tell(body rpc.Body) {
-	if o.session != nil && o.ledger.Registration() > 0 {
+	if o.session != nil && o.ledger.Known() {
 		o.answers = append(o.answers, answer{out: o.session, body: body, hash: o.hash()})
 	}
 }
@@ -97,18 +106,19 @@ func (o *owner) tell(body rpc.Body) {
 // hash is the ledger's, and that of an empty one before the registration, when
 // nothing is told of the grants.
 func (o *owner) hash() uint64 {
-	if o.ledger.Registration() == 0 {
+	if !o.ledger.Known() {
 		return 0
 	}
 	return o.ledger.Hash()
 }
 
 // occupancy is everything the ledger holds. Before the registration it is
-// empty: nothing may be answered, not even that something is free.
+// empty, for nothing may be answered then, not even that something is free; in
+// quarantine it is told, for an operator has to see it.
 func (o *owner) occupancy() rpc.Occupancy {
 	v := o.ledger.Snapshot()
 	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, Health: unhealthy(v)}
-	if v.Registered > 0 {
+	if o.ledger.Known() {
 		occupancy.Grants = v.Grants
 	}
 	return occupancy
@@ -116,7 +126,7 @@ func (o *owner) occupancy() rpc.Occupancy {
 
 func (o *owner) health() rpc.HealthChange {
 	v := o.ledger.Snapshot()
-	return rpc.HealthChange{Health: unhealthy(v), Cordoned: v.Cordoned, DiskFull: v.DiskFull}
+	return rpc.HealthChange{Health: unhealthy(v), Cordoned: v.Cordoned, DiskFull: v.DiskFull, Quarantine: v.Quarantine.String()}
 }
 
 func unhealthy(v *ledger.View) []rpc.DeviceHealth {

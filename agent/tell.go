@@ -53,7 +53,7 @@ func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
 	}
 	h.Conditions = a.conditions(v)
 	for _, g := range v.Grants {
-		if phase := phaseOf(g.State); phase != "" && v.Registered > 0 {
+		if phase := phaseOf(g.State); phase != "" && (v.Registered > 0 || !v.Quarantine.IsZero()) {
 			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
 		}
 	}
@@ -74,12 +74,15 @@ func phaseOf(s ledger.State) string {
 }
 
 func (a *Agent) obey(d rpc.Directive) {
-	if d.Type == rpc.DirectiveRegister {
+	switch d.Type {
+	case rpc.DirectiveRegister:
 		a.log.Info("a coordinator asks to register anew", "message", d.Message)
 		wake(a.register)
-		return
+	case rpc.DirectiveRenew:
+		a.renewTo(d.Message)
+	default:
+		a.log.Warn("unknown directive", "type", d.Type, "message", d.Message)
 	}
-	a.log.Warn("unknown directive", "type", d.Type, "message", d.Message)
 }
 
 // joinRings becomes a member of both rings.
@@ -92,9 +95,11 @@ func (a *Agent) joinRings() error {
 	if d := a.Host().Inventory().Devices; len(d) > 0 {
 		model = d[0].Model
 	}
+	keyring, keyringFile := a.keyring()
 	rings, err := gossip.Start(gossip.Config{
+		Keyring: keyring, KeyringFile: keyringFile, Advertise: a.config.Advertise,
 		Cluster: a.config.Cluster, Cell: g.Cell, SerfBind: g.SerfBind, CapacityBind: g.CapacityBind,
-		Join: g.Join, CapacityJoin: g.CapacityJoin, RPC: g.RPC, Profile: g.Profile, Logger: a.log,
+		Join: g.Join, CapacityJoin: g.CapacityJoin, RPC: g.RPC, Profile: g.Profile, Transports: g.Transports, Logger: a.log,
 		Tags: gossip.Tags{
 			Role: gossip.RoleAgent, ID: string(a.config.Node), Addr: a.address, API: apiVersion, Model: model,
 			Zone: a.config.Labels["zone"], Rack: a.config.Labels["rack"], Block: a.config.Labels["block"],
@@ -197,6 +202,9 @@ func (a *Agent) healthAnswer(v *ledger.View) []byte {
 	var rows []any
 	for _, c := range a.conditions(v) {
 		rows = append(rows, map[string]any{"type": c.Type, "status": c.True, "reason": c.Reason})
+	}
+	if q := v.Quarantine; !q.IsZero() {
+		rows = append(rows, map[string]any{"quarantine": q.String(), "heard": q.Heard, "store": q.Store})
 	}
 	for _, d := range unhealthy(v) {
 		rows = append(rows, map[string]any{"device": d.Index, "health": d.Health.String(), "reason": d.Reason})

@@ -93,21 +93,30 @@ func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Di
 	if v.Registered == 0 {
 		d.Flags |= digest.Unregistered
 	}
+	if !v.Quarantine.IsZero() {
+		d.Flags |= digest.Quarantined
+	}
 	d.Measure(v.Host, v.Free)
 	return d
 }
 
 // conditions are the node's, in a fixed order.
 func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
-	ready := rpc.Condition{Type: "Ready", True: v.Registered > 0, Reason: "Registered"}
-	if !ready.True {
+	q := v.Quarantine
+	ready := rpc.Condition{Type: "Ready", True: v.Registered > 0 && q.IsZero(), Reason: "Registered"}
+	quarantined := rpc.Condition{Type: "Quarantined", True: !q.IsZero(), Reason: "StoreAgrees"}
+	switch {
+	case quarantined.True:
+		ready.Reason, ready.Message = "Quarantined", q.String()
+		quarantined.Reason, quarantined.Message = "StoreWentBack", q.String()
+	case !ready.True:
 		ready.Reason, ready.Message = "Unregistered", "this incarnation has not registered yet"
 	}
 	disk := rpc.Condition{Type: "DiskPressure", True: v.DiskFull, Reason: "JournalHasRoom"}
 	if v.DiskFull {
 		disk.Reason, disk.Message = "JournalFull", "the journal's disk is full: no new reservations"
 	}
-	list := []rpc.Condition{ready, disk}
+	list := []rpc.Condition{ready, disk, quarantined}
 	if len(v.GPUs) == 0 {
 		return list
 	}

@@ -29,6 +29,7 @@ const (
 	ReasonStaleEpoch     = "StaleEpoch"     // the request is of an older leader
 	ReasonDecided        = "Decided"        // the transaction has ended here
 	ReasonDiskFull       = "DiskFull"       // no promise without its record
+	ReasonQuarantined    = "Quarantined"    // the store has lost records of what the node holds
 	ReasonNodeSelector   = "NodeSelector"   // labels do not match
 	ReasonTaint          = "Taint"          // a taint is not tolerated
 	ReasonAntiAffinity   = "AntiAffinity"   // a member may not share the node

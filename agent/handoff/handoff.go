@@ -31,6 +31,8 @@ const cdiVendor = "nvidia.com/gpu="
 type Grant struct {
 	Tx      resource.TxID
 	Unit    resource.UnitUID
+	Name    string            // of the unit, "" where it is not known
+	Tenant  resource.TenantID // "" where it is not known
 	Node    resource.NodeID
 	Members []Member // ascending by Index
 }
@@ -43,11 +45,13 @@ type Member struct {
 
 // document is the JSON form of a Grant.
 type document struct {
-	Version     int              `json:"version"`
-	Transaction resource.TxID    `json:"transaction"`
-	Unit        resource.UnitUID `json:"unit"`
-	Node        resource.NodeID  `json:"node"`
-	Members     []member         `json:"members"`
+	Version     int               `json:"version"`
+	Transaction resource.TxID     `json:"transaction"`
+	Unit        resource.UnitUID  `json:"unit"`
+	Name        string            `json:"name,omitempty"`
+	Tenant      resource.TenantID `json:"tenant,omitempty"`
+	Node        resource.NodeID   `json:"node"`
+	Members     []member          `json:"members"`
 }
 
 type member struct {
@@ -144,7 +148,7 @@ func (d *Dir) EnvPath(g Grant, member int) string {
 // Write puts the files of a grant, each whole or not at all, the JSON document
 // last. It may be repeated.
 func (d *Dir) Write(g Grant) error {
-	doc := document{Version: schemaVersion, Transaction: g.Tx, Unit: g.Unit, Node: g.Node}
+	doc := document{Version: schemaVersion, Transaction: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: g.Node}
 	for _, m := range g.Members {
 		env := Environment(m.Assignment)
 		doc.Members = append(doc.Members, member{m.Index, m.Assignment, env, CDIDevices(m.Assignment)})

@@ -75,7 +75,7 @@ func TestTheDocumentedExampleIsWhatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := handoff.Grant{Tx: "u-3.7.1.00000000000000000000000000000000", Unit: "u-3", Node: "gpu-01", Members: []handoff.Member{{Assignment: resource.Assignment{
+	g := handoff.Grant{Tx: "u-3.7.1.00000000000000000000000000000000", Unit: "u-3", Name: "default/alloc/notebook/1", Tenant: "team-a", Node: "gpu-01", Members: []handoff.Member{{Assignment: resource.Assignment{
 		CPUs:      []resource.CPUGrant{{ID: 4, Milli: 1000}, {ID: 36, Milli: 1000}},
 		Memory:    []resource.MemoryGrant{{Node: 0, Bytes: 4 << 30}},
 		Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 1 << 30}},

@@ -17,11 +17,13 @@ func (l *Ledger) Apply(event Event) error {
 		l.applyStarted(e)
 	case Enrolled:
 		l.registered = e.Revision
+		l.hear(max(e.Revision, e.Store))
 		for _, g := range l.grants {
-			g.Incarnation = l.incarnation
+			g.Incarnation, g.Disowned = l.incarnation, false
 		}
 	case EpochRaised:
 		l.epoch = max(l.epoch, e.Epoch)
+		l.hear(resource.Revision(e.Epoch)) // it was a revision of the store
 	case Granted:
 		return l.applyGranted(&e.Grant)
 	case CordonSet:
@@ -30,6 +32,11 @@ func (l *Ledger) Apply(event Event) error {
 		l.applyHealth(e)
 	case Buried:
 		return l.applyBuried(e)
+	case Quarantined:
+		l.quarantine = Quarantine(e)
+		l.hear(e.Heard)
+	case Reconciled:
+		return l.applyReconciled(e)
 	default:
 		return l.applyChange(event)
 	}
@@ -67,7 +74,12 @@ func (l *Ledger) applyStarted(e Started) {
 		}
 	}
 	l.incarnation, l.startedAt, l.registered = e.Incarnation, e.At, 0
+	l.hear(e.Heard)
+	l.forgotten = later(l.forgotten, e.Forgotten)
 }
+
+// hear takes up a revision of the store.
+func (l *Ledger) hear(r resource.Revision) { l.heard = max(l.heard, r) }
 
 // applyGranted adds a grant and takes what it holds or blocks.
 func (l *Ledger) applyGranted(add *Grant) error {
@@ -134,6 +146,7 @@ func (l *Ledger) recycle(g *grant) {
 // applyBuried turns a grant into a tombstone, and hands what a Waiting grant
 // was waiting for to it.
 func (l *Ledger) applyBuried(e Buried) error {
+	l.hear(e.Revision)
 	g := l.grants[e.Tx]
 	if g == nil {
 		l.grants[e.Tx] = &grant{Grant: Grant{Tx: e.Tx, State: Tombstone, Incarnation: l.incarnation}}
@@ -191,11 +204,12 @@ func (l *Ledger) vacate(g *grant) {
 func (l *Ledger) applyChange(event Event) error {
 	switch e := event.(type) {
 	case Committed:
-		g, err := l.expect("commit", e.Tx, Reserved, Held)
+		g, err := l.expect("commit", e.Tx, Reserved, Held, Evicting, Stopping)
 		if err != nil {
 			return err
 		}
 		g.State, g.Revision, g.WasWaiting = Held, e.Revision, false
+		l.hear(e.Revision)
 	case Renewed:
 		g, err := l.expect("renew", e.Tx, Waiting, Reserved)
 		if err != nil {
@@ -218,17 +232,23 @@ func (l *Ledger) applyChange(event Event) error {
 			return err
 		}
 		g.State, g.By, g.Since, g.Deadline, g.Grace, g.WasWaiting = Evicting, e.By, e.Since, e.Deadline, e.Grace, false
+		l.hear(e.Revision)
 	case StopBegun:
-		g, err := l.expect("stop", e.Tx, Held)
+		g, err := l.expect("stop", e.Tx, Reserved, Held, Evicting)
 		if err != nil {
 			return err
 		}
-		g.State, g.Since, g.Deadline, g.Grace, g.Reason = Stopping, e.Since, e.Deadline, e.Grace, e.Reason
+		g.State, g.Since, g.Deadline, g.Grace, g.Reason, g.WasWaiting = Stopping, e.Since, e.Deadline, e.Grace, e.Reason, false
+		l.hear(e.Revision)
 	case Dropped:
 		g, err := l.expect("drop", e.Tx, Waiting, Reserved, Tombstone)
 		if err != nil {
 			return err
 		}
+		if g.State == Tombstone {
+			l.forget(g.Tx)
+		}
+		l.hear(e.Revision)
 		delete(l.grants, e.Tx)
 		err = l.leave(g)
 		l.recycle(g)

@@ -16,11 +16,13 @@ import (
 // zero time. There is one encoding of each event in a version, and the parser
 // takes no other.
 
-// CodecVersion is the first byte of an encoded event. The parser reads
-// oldestVersion too, which knew no whole cores, huge pages, MIG instances and
-// reasons of health.
+// CodecVersion is the first byte of an encoded event. The parser reads earlier
+// versions too, from oldestVersion on: version 1 knew no whole cores, huge pages,
+// MIG instances and reasons of health; version 2 no names and tenants of grants,
+// no revisions of the store but those of Enrolled and Committed, and no
+// quarantine.
 const (
-	CodecVersion  = 2
+	CodecVersion  = 3
 	oldestVersion = 1
 )
 
@@ -39,6 +41,8 @@ const (
 	kindDropped       = 11
 	kindCordonSet     = 12
 	kindHealthChanged = 13
+	kindQuarantined   = 14
+	kindReconciled    = 15
 )
 
 // AppendEvent appends the encoding of an event and returns the longer slice;
@@ -47,9 +51,10 @@ func AppendEvent(dst []byte, event Event) []byte {
 	switch e := event.(type) {
 	case Started:
 		dst = append(dst, CodecVersion, kindStarted)
-		return appendTime(appendIncarnation(dst, e.Incarnation), e.At)
+		dst = appendInt(appendTime(appendIncarnation(dst, e.Incarnation), e.At), int64(e.Heard))
+		return binary.AppendUvarint(appendInt(dst, int64(e.Forgotten.Epoch)), e.Forgotten.Counter)
 	case Enrolled:
-		return appendInt(append(dst, CodecVersion, kindEnrolled), int64(e.Revision))
+		return appendInt(appendInt(append(dst, CodecVersion, kindEnrolled), int64(e.Revision)), int64(e.Store))
 	case EpochRaised:
 		return appendInt(append(dst, CodecVersion, kindEpochRaised), int64(e.Epoch))
 	case Granted:
@@ -66,17 +71,26 @@ func AppendEvent(dst []byte, event Event) []byte {
 	case Noticed:
 		dst = appendText(append(dst, CodecVersion, kindNoticed), string(e.Tx))
 		dst = appendTime(appendTime(appendText(dst, string(e.By)), e.Since), e.Deadline)
-		return appendInt(dst, int64(e.Grace))
+		return appendInt(appendInt(dst, int64(e.Grace)), int64(e.Revision))
 	case StopBegun:
 		dst = appendText(append(dst, CodecVersion, kindStopBegun), string(e.Tx))
 		dst = appendInt(appendTime(appendTime(dst, e.Since), e.Deadline), int64(e.Grace))
-		return appendText(dst, e.Reason)
+		return appendInt(appendText(dst, e.Reason), int64(e.Revision))
 	case Buried:
-		return appendText(append(dst, CodecVersion, kindBuried), string(e.Tx))
+		return appendInt(appendText(append(dst, CodecVersion, kindBuried), string(e.Tx)), int64(e.Revision))
 	case Dropped:
-		return appendText(append(dst, CodecVersion, kindDropped), string(e.Tx))
+		return appendInt(appendText(append(dst, CodecVersion, kindDropped), string(e.Tx)), int64(e.Revision))
 	case CordonSet:
 		return appendBool(append(dst, CodecVersion, kindCordonSet), e.Cordoned)
+	case Quarantined:
+		return appendInt(appendInt(append(dst, CodecVersion, kindQuarantined), int64(e.Heard)), int64(e.Store))
+	case Reconciled:
+		dst = appendInt(appendInt(append(dst, CodecVersion, kindReconciled), int64(e.Epoch)), int64(e.Revision))
+		dst = binary.AppendUvarint(appendInt(dst, int64(e.Grace)), uint64(len(e.Released)))
+		for _, tx := range e.Released {
+			dst = appendText(dst, string(tx))
+		}
+		return dst
 	case HealthChanged:
 		dst = append(appendText(append(dst, CodecVersion, kindHealthChanged), e.UUID), byte(e.Health))
 		return appendText(dst, e.Reason)
@@ -85,7 +99,7 @@ func AppendEvent(dst []byte, event Event) []byte {
 }
 
 // ParseEvent reads exactly one event; bytes that no AppendEvent, of this
-// version or the one before, would write are an error that names the offset.
+// version or an earlier one, would write are an error that names the offset.
 func ParseEvent(b []byte) (Event, error) {
 	r := reader{b: b}
 	r.version = r.byte()
@@ -105,9 +119,13 @@ func ParseEvent(b []byte) (Event, error) {
 func (r *reader) event(kind byte) Event {
 	switch kind {
 	case kindStarted:
-		return Started{r.incarnation(), r.time()}
+		e := Started{Incarnation: r.incarnation(), At: r.time()}
+		if r.version > 2 {
+			e.Heard, e.Forgotten = resource.Revision(r.int()), Attempt{resource.Epoch(r.int()), r.uint()}
+		}
+		return e
 	case kindEnrolled:
-		return Enrolled{resource.Revision(r.int())}
+		return Enrolled{resource.Revision(r.int()), r.revision()}
 	case kindEpochRaised:
 		return EpochRaised{resource.Epoch(r.int())}
 	case kindGranted:
@@ -119,13 +137,13 @@ func (r *reader) event(kind byte) Event {
 	case kindPromoted:
 		return Promoted{resource.TxID(r.text()), r.time()}
 	case kindNoticed:
-		return Noticed{resource.TxID(r.text()), resource.TxID(r.text()), r.time(), r.time(), time.Duration(r.int())}
+		return Noticed{resource.TxID(r.text()), resource.TxID(r.text()), r.time(), r.time(), time.Duration(r.int()), r.revision()}
 	case kindStopBegun:
-		return StopBegun{resource.TxID(r.text()), r.time(), r.time(), time.Duration(r.int()), r.text()}
+		return StopBegun{resource.TxID(r.text()), r.time(), r.time(), time.Duration(r.int()), r.text(), r.revision()}
 	case kindBuried:
-		return Buried{resource.TxID(r.text())}
+		return Buried{resource.TxID(r.text()), r.revision()}
 	case kindDropped:
-		return Dropped{resource.TxID(r.text())}
+		return Dropped{resource.TxID(r.text()), r.revision()}
 	case kindCordonSet:
 		return CordonSet{r.bool()}
 	case kindHealthChanged:
@@ -138,7 +156,30 @@ func (r *reader) event(kind byte) Event {
 		}
 		return e
 	}
+	if event := r.laterEvent(kind); event != nil {
+		return event
+	}
 	r.fail("event kind %d is unknown", kind)
+	return nil
+}
+
+// laterEvent reads the kinds that came with version 3; nil is none of them.
+func (r *reader) laterEvent(kind byte) Event {
+	switch {
+	case r.version < 3:
+	case kind == kindQuarantined:
+		e := Quarantined{resource.Revision(r.int()), resource.Revision(r.int())}
+		if r.err == nil && (e.Store < 1 || e.Store >= e.Heard) {
+			r.fail("quarantine: the store at %d has not gone back behind %d", e.Store, e.Heard)
+		}
+		return e
+	case kind == kindReconciled:
+		e := Reconciled{Epoch: resource.Epoch(r.int()), Revision: resource.Revision(r.int()), Grace: time.Duration(r.int())}
+		for n := r.count("released transactions", 1); n > 0 && r.err == nil; n-- {
+			e.Released = append(e.Released, resource.TxID(r.text()))
+		}
+		return e
+	}
 	return nil
 }
 

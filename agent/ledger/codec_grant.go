@@ -15,6 +15,7 @@ import (
 const (
 	flagIncarnation = 1 << iota // an incarnation follows; else the present one
 	flagWasWaiting
+	flagDisowned // since version 3
 )
 
 func appendGrant(dst []byte, g *Grant) []byte {
@@ -24,6 +25,9 @@ func appendGrant(dst []byte, g *Grant) []byte {
 	}
 	if g.WasWaiting {
 		flags |= flagWasWaiting
+	}
+	if g.Disowned {
+		flags |= flagDisowned
 	}
 	dst = append(dst, flags, byte(g.Origin), byte(g.State))
 	dst = appendText(appendText(dst, string(g.Tx)), string(g.Unit))
@@ -42,7 +46,7 @@ func appendGrant(dst []byte, g *Grant) []byte {
 	for i := range g.Members {
 		dst = appendMember(dst, &g.Members[i])
 	}
-	return dst
+	return appendText(appendText(dst, g.Name), string(g.Tenant))
 }
 
 func appendMember(dst []byte, m *Member) []byte {
@@ -101,10 +105,10 @@ func appendAssignment(dst []byte, a *resource.Assignment) []byte {
 
 func (r *reader) grant() Grant {
 	flags := r.byte()
-	if flags >= flagWasWaiting<<1 {
+	if flags >= flagDisowned<<1 || r.version < 3 && flags&flagDisowned != 0 {
 		r.fail("grant flags %#x are unknown", flags)
 	}
-	g := Grant{Origin: Origin(r.byte()), State: State(r.byte()), WasWaiting: flags&flagWasWaiting != 0}
+	g := Grant{Origin: Origin(r.byte()), State: State(r.byte()), WasWaiting: flags&flagWasWaiting != 0, Disowned: flags&flagDisowned != 0}
 	if g.Origin > OriginOrphan || g.State == None || g.State > Tombstone {
 		r.fail("origin %d or state %d is unknown", g.Origin, g.State)
 	}
@@ -129,6 +133,9 @@ func (r *reader) grant() Grant {
 		}
 		last = m.Index
 		g.Members = append(g.Members, m)
+	}
+	if r.version > 2 {
+		g.Name, g.Tenant = r.text(), resource.TenantID(r.text())
 	}
 	if (len(g.Members) == 0) != (g.State == Tombstone) || len(g.Victims) > 0 && g.State != Waiting {
 		r.fail("a grant %s has %d members and %d victims", g.State, len(g.Members), len(g.Victims))

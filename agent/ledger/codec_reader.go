@@ -112,6 +112,15 @@ func (r *reader) time() time.Time {
 	return time.Time{}
 }
 
+// revision reads a revision of the store that version 3 has added to an event;
+// 0 where an earlier one wrote it.
+func (r *reader) revision() resource.Revision {
+	if r.version < 3 {
+		return 0
+	}
+	return resource.Revision(r.int())
+}
+
 func (r *reader) incarnation() resource.Incarnation {
 	return resource.Incarnation{JournalID: r.text(), BootID: r.text()}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -17,6 +18,25 @@ import (
 
 // samples has every kind of event once, and grants of every shape.
 func samples() []ledger.Event {
+	named := ledger.Grant{
+		Tx: "t", State: ledger.Held, Members: []ledger.Member{{}}, Name: "default/job/train/1", Tenant: "team-a", Disowned: true,
+	}
+	return append(version2Samples(),
+		ledger.Started{Incarnation: incarnation("j", "b"), At: boot(1), Heard: 1 << 40, Forgotten: ledger.Attempt{Epoch: 7, Counter: 1 << 63}},
+		ledger.Enrolled{Revision: 77, Store: 1 << 40},
+		ledger.Granted{Grant: named},
+		ledger.Noticed{Tx: "t", By: "p", Since: boot(5), Deadline: boot(6), Grace: time.Second, Revision: 12},
+		ledger.StopBegun{Tx: "t", Since: boot(5), Deadline: boot(6), Grace: time.Second, Reason: "done", Revision: 12},
+		ledger.Buried{Tx: "t", Revision: 13},
+		ledger.Dropped{Tx: "t", Revision: 14},
+		ledger.Quarantined{Heard: 100, Store: 99},
+		ledger.Reconciled{Epoch: 98, Revision: 101},
+		ledger.Reconciled{Epoch: 98, Revision: 101, Released: []resource.TxID{"a", "b"}, Grace: time.Minute},
+	)
+}
+
+// version2Samples has what version 2 could say beyond version 1.
+func version2Samples() []ledger.Event {
 	exclusive := ledger.Member{
 		Index:   1,
 		Request: resource.Request{Cores: 2, Hugepages: 6 << 20, HugepageSize: 2 << 20, MIG: 2, MIGProfile: "1g.10gb+me"},
@@ -70,7 +90,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		want  string
 	}{
 		"nothing":                     {nil, "ends within"},
-		"another version":             {[]byte{3, 10, 0}, "version 3"},
+		"another version":             {[]byte{4, 10, 0}, "version 4"},
 		"an unknown kind":             {[]byte{1, 99}, "kind 99"},
 		"a padded number":             {[]byte{1, 3, 0x80, 0x00}, "padded"},
 		"a text longer than the rest": {[]byte{1, 10, 200, 1, 'x'}, "length of a text"},
@@ -79,6 +99,10 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		"a reason in version 1":       {[]byte{1, 13, 1, 'x', 2, 1, 'y'}, "follow"},
 		"no reason in version 2":      {[]byte{2, 13, 1, 'x', 2}, "ends within"},
 		"an unknown health":           {[]byte{1, 13, 1, 'x', 9}, "health 9"},
+		"a quarantine in version 2":   {[]byte{2, 14, 4, 2}, "kind 14 is unknown"},
+		"a quarantine without cause":  {[]byte{3, 14, 4, 4}, "has not gone back"},
+		"no revision in version 3":    {[]byte{3, 10, 1, 'x'}, "ends within"},
+		"a revision in version 2":     {[]byte{2, 10, 1, 'x', 2}, "follow"},
 		"half a page":                 {member(0, 0, 0, 1, 0, 3, 4), "whole pages"},
 		"pages out of order":          {member(0, 0, 0, 2, 1, 2, 2, 0, 2, 2), "out of order"},
 		"the same pages twice":        {member(0, 0, 0, 2, 1, 2, 2, 1, 2, 2), "out of order"},
@@ -89,6 +113,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		"a 17th instance":             {member(0, 0, 0, 0, 1, 1, 16, 1, 'x', 6, '1', 'g', '.', '1', 'g', 'b'), "16 is greater than 15"},
 		"more memory than any host":   {member(0, 1, 0, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0, 0), "outside 1.."},
 		"unknown flags of a grant":    {[]byte{1, 4, 0xf0, 0, 1}, "flags"},
+		"flags of version 3":          {[]byte{2, 4, 4, 0, 1}, "flags"},
 		"a grant in no state":         {[]byte{1, 4, 0, 0, 0}, "state 0"},
 		"a payload cut in a length":   {[]byte{1, 0}, "length"},
 		"an event after its end":      {append(bytes.Clone(committed), 7), "follow"},
@@ -111,7 +136,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 // instances.
 func member(assignment ...byte) []byte {
 	head := ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Held, Members: []ledger.Member{{}}}})
-	return append(head[:len(head)-5], assignment...)
+	return append(append(head[:len(head)-7], assignment...), 0, 0) // it ends with no name and no tenant
 }
 
 func TestAppendAllocatesNothingWhereThereIsRoom(t *testing.T) {
@@ -156,7 +181,7 @@ func TestGrantHashTellsAssignmentsApart(t *testing.T) {
 }
 
 // FuzzParseEvents: no bytes make the parser panic, and it takes nothing but
-// what AppendEvents writes, or wrote in version 1.
+// what AppendEvents writes, or wrote in an earlier version.
 func FuzzParseEvents(f *testing.F) {
 	for _, e := range samples() {
 		f.Add(ledger.AppendEvents(nil, []ledger.Event{e}))
@@ -172,17 +197,18 @@ func FuzzParseEvents(f *testing.F) {
 			return
 		}
 		reread, err := ledger.ParseEvents(again)
-		if err != nil || cmp.Diff(events, reread) != "" || !version1In(b) {
+		if err != nil || cmp.Diff(events, reread) != "" || !earlierIn(b) {
 			t.Fatalf("%x reads as %+v, which is written %x and reads as %+v (%v)", b, events, again, reread, err)
 		}
 	})
 }
 
-// version1In reports whether a payload that parses has an event of version 1.
-func version1In(b []byte) bool {
+// earlierIn reports whether a payload that parses has an event of an earlier
+// version.
+func earlierIn(b []byte) bool {
 	for len(b) > 0 {
 		n := binary.LittleEndian.Uint32(b)
-		if b[4] == 1 {
+		if b[4] < ledger.CodecVersion {
 			return true
 		}
 		b = b[4+n:]
@@ -229,6 +255,7 @@ func FuzzReplay(f *testing.F) {
 			t.Fatalf("hash %x there and back, %x before", l.Hash(), hash)
 		}
 		do(t, l, boot(9), ledger.Start{Incarnation: incarnation("fuzz", "fuzz")})
-		do(t, l, boot(9), ledger.Registered{Revision: 1})
+		do(t, l, boot(9), ledger.Registered{Revision: 1, Store: 5, Heard: l.Heard()})
+		do(t, l, boot(9), ledger.Reconcile{Epoch: 1, Revision: 5})
 	})
 }

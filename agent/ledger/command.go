@@ -12,7 +12,8 @@ import (
 const (
 	MaxMembers = 1024 // of one transaction on one host
 	MaxVictims = 1024
-	MaxText    = 256 // bytes of a transaction's, unit's or device's identifier, or of a reason
+	MaxText    = 256 // bytes of a transaction's, unit's or device's identifier, of a reason or a tenant
+	MaxName    = 512 // bytes of a unit's name
 )
 
 // Command is what the ledger decides. All commands may be repeated any number
@@ -20,8 +21,8 @@ const (
 type Command interface{ command() }
 
 // Commands of the leader. They are refused until this incarnation has
-// registered, and those with an Epoch also when it is older than the highest
-// one seen.
+// registered and while the agent is in quarantine, and those with an Epoch also
+// when it is older than the highest one seen.
 type (
 	// Reserve asks for all members of a transaction that go to this host, all
 	// or nothing.
@@ -33,6 +34,10 @@ type (
 		TTL     time.Duration   // > 0
 		// After names grants to wait for; those not known here have ended.
 		After []resource.TxID
+		// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it
+		// is. They are kept for people, and for a store that has lost the record.
+		Name   string
+		Tenant resource.TenantID
 	}
 	// Commit says that the record is COMMITTED at Revision.
 	Commit struct {
@@ -71,7 +76,12 @@ type (
 	// what the store's index of this node listed after that.
 	Registered struct {
 		Revision resource.Revision
-		Records  []Record
+		// Store is the store's revision at the registration, or at the read after
+		// it if that is lower; 0 where the store does not tell. Heard is what
+		// Ledger.Heard was before any of it was asked for: a Store below it has
+		// gone back, and the agent goes into quarantine.
+		Store, Heard resource.Revision
+		Records      []Record
 	}
 	// NewEpoch announces a leader.
 	NewEpoch struct{ Epoch resource.Epoch }
@@ -82,6 +92,20 @@ type (
 		State    RecordState
 		Revision resource.Revision
 		Grace    time.Duration
+		// Asked is what the grant was when the record was asked for. If it is
+		// something else by now, the answer may be too old to be alarmed by.
+		Asked State
+	}
+	// Reconcile ends a quarantine: from now on what the agent holds is what the
+	// store has at Revision, where Epoch leads. Adopted transactions have new
+	// records there. The owner registers again, and promises nothing before;
+	// Released ones that are not listed then are stopped with Grace. Without a
+	// quarantine nothing follows.
+	Reconcile struct {
+		Epoch             resource.Epoch
+		Revision          resource.Revision
+		Adopted, Released []resource.TxID
+		Grace             time.Duration // >= 0
 	}
 	// Stopped says that nothing of the transaction runs on its devices.
 	Stopped struct{ Tx resource.TxID }
@@ -117,6 +141,7 @@ func (Start) command()      {}
 func (Registered) command() {}
 func (NewEpoch) command()   {}
 func (Resolved) command()   {}
+func (Reconcile) command()  {}
 func (Stopped) command()    {}
 func (Cordon) command()     {}
 func (SetHealth) command()  {}

@@ -17,8 +17,9 @@ type decision struct {
 	events []Event
 	// ended are the grants that events of this decision end.
 	ended []resource.TxID
-	// yielding are the grants that give way to records at a registration.
-	yielding []*grant
+	// yielding and adopted are a registration's, see join.
+	yielding []yielding
+	adopted  []*Record
 	// state is what Tx will be once the events are applied, where they change
 	// it.
 	state   State
@@ -32,8 +33,18 @@ type decision struct {
 // until the next Decide.
 func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
 	d := &l.decision // kept, so that it is not allocated
-	*d = decision{l: l, now: now.Round(0), events: d.events[:0], ended: d.ended[:0], yielding: d.yielding[:0]}
+	*d = decision{l: l, now: now.Round(0), events: d.events[:0], ended: d.ended[:0], yielding: d.yielding[:0], adopted: d.adopted[:0]}
 	d.reply.Incarnation, d.reply.Registered = l.incarnation, l.registered
+	if l.quarantine.IsZero() {
+		d.decide(cmd)
+	} else {
+		d.quarantined(cmd)
+	}
+	d.present()
+	return d.reply, d.events
+}
+
+func (d *decision) decide(cmd Command) {
 	switch c := cmd.(type) {
 	case Reserve:
 		d.reserve(&c)
@@ -58,18 +69,21 @@ func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
 	case NewEpoch:
 		d.raise(c.Epoch)
 	case Cordon:
-		if c.Cordoned != l.cordoned {
-			d.emit(CordonSet(c))
-		}
+		d.cordon(c)
 	case SetHealth:
 		d.setHealth(c)
 	case Tick:
 		d.tick()
+	case Reconcile: // it was obeyed already
 	default:
 		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
 	}
-	d.present()
-	return d.reply, d.events
+}
+
+func (d *decision) cordon(c Cordon) {
+	if c.Cordoned != d.l.cordoned {
+		d.emit(CordonSet(c))
+	}
 }
 
 // present completes the reply with the state of its transaction.
@@ -164,24 +178,25 @@ func (d *decision) end(g *grant, e Event) {
 	d.reply.Woken = append(d.reply.Woken, waiting.Tx)
 }
 
-// bury makes the reply's transaction a tombstone.
-func (d *decision) bury(tx resource.TxID, g *grant) {
+// bury makes the reply's transaction a tombstone; revision, here and below, is
+// that of the record which says so, 0 where none was read.
+func (d *decision) bury(tx resource.TxID, g *grant, revision resource.Revision) {
 	if g == nil {
-		d.emit(Buried{tx})
+		d.emit(Buried{tx, revision})
 	} else {
-		d.end(g, Buried{tx})
+		d.end(g, Buried{tx, revision})
 	}
 	d.become(Tombstone, nil)
 }
 
-func (d *decision) drop(g *grant) {
-	d.end(g, Dropped{g.Tx})
+func (d *decision) drop(g *grant, revision resource.Revision) {
+	d.end(g, Dropped{g.Tx, revision})
 	d.become(None, nil)
 }
 
 // notice begins an eviction, or extends its grace: it never shrinks, and the
 // same notice twice extends nothing.
-func (d *decision) notice(g *grant, by resource.TxID, grace time.Duration) {
+func (d *decision) notice(g *grant, by resource.TxID, grace time.Duration, revision resource.Revision) {
 	since, grace := d.now, max(grace, 0)
 	if g.State == Evicting {
 		if grace <= g.Grace {
@@ -189,13 +204,13 @@ func (d *decision) notice(g *grant, by resource.TxID, grace time.Duration) {
 		}
 		since, by = g.Since, cmp.Or(g.By, by)
 	}
-	d.emit(Noticed{Tx: g.Tx, By: by, Since: since, Deadline: since.Add(grace), Grace: grace})
+	d.emit(Noticed{Tx: g.Tx, By: by, Since: since, Deadline: since.Add(grace), Grace: grace, Revision: revision})
 	d.become(Evicting, g.Members)
 }
 
-func (d *decision) stop(g *grant, grace time.Duration, reason string) {
+func (d *decision) stop(g *grant, grace time.Duration, reason string, revision resource.Revision) {
 	grace = max(grace, 0)
-	d.emit(StopBegun{Tx: g.Tx, Since: d.now, Deadline: d.now.Add(grace), Grace: grace, Reason: reason})
+	d.emit(StopBegun{Tx: g.Tx, Since: d.now, Deadline: d.now.Add(grace), Grace: grace, Reason: reason, Revision: revision})
 	d.become(Stopping, g.Members)
 }
 

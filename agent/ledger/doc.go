@@ -38,7 +38,21 @@
 //
 // A registration after a journal was damaged may find grants that had ended
 // here before: the store lists a live record with their devices. Then the
-// record is adopted and they give way, with an alarm.
+// record is adopted and they give way, with an alarm. What the store ends is
+// stopped before it is a tombstone, even if nothing here says that it runs.
+//
+// # Messages that come late
+//
+// A registration of an incarnation that has registered before adopts nothing:
+// what it read may be old. A Reserve for an unknown attempt that is no newer
+// than one which has ended here is refused. A record that was read before its
+// grant changed alarms nobody; it is read again.
+//
+// # Restored stores
+//
+// A store that was restored from an old backup has lost records of what runs
+// here. It is seen by its revision, at a registration; from then on the ledger
+// is in quarantine and changes nothing, until an operator's Reconcile.
 //
 // A Ledger has one owner: it has no locks, clocks, goroutines, I/O or logs.
 package ledger

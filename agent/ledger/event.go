@@ -15,15 +15,21 @@ type (
 	Started struct {
 		Incarnation resource.Incarnation
 		At          time.Time
+		// Heard and Forgotten are those of the ledger, for a journal that begins
+		// here. They never go down.
+		Heard     resource.Revision
+		Forgotten Attempt
 	}
 	// Enrolled: the present incarnation is registered, and what the store
-	// lists for this node has been applied.
-	Enrolled struct{ Revision resource.Revision }
+	// lists for this node has been applied. Store was the store's revision.
+	Enrolled struct{ Revision, Store resource.Revision }
 	// EpochRaised: requests of older epochs take no effect from now on.
 	EpochRaised struct{ Epoch resource.Epoch }
 	// Granted: a grant appears, in any state.
 	Granted struct{ Grant Grant }
-	// Committed: Reserved becomes Held, or a Held grant's record moved on.
+	// Committed: Reserved becomes Held, or a Held grant's record moved on. An
+	// Evicting or Stopping grant becomes Held again: the store it is registered
+	// in has lost what ended it.
 	Committed struct {
 		Tx       resource.TxID
 		Revision resource.Revision
@@ -41,28 +47,49 @@ type (
 		Deadline time.Time
 	}
 	// Noticed: Reserved or Held becomes Evicting; of an Evicting grant the
-	// grace is extended.
+	// grace is extended. Revision, here and below, is that of the record which
+	// it follows from, 0 where none was read.
 	Noticed struct {
 		Tx, By   resource.TxID
 		Since    time.Time
 		Deadline time.Time
 		Grace    time.Duration
+		Revision resource.Revision
 	}
-	// StopBegun: Held becomes Stopping.
+	// StopBegun: Reserved, Held or Evicting becomes Stopping.
 	StopBegun struct {
 		Tx       resource.TxID
 		Since    time.Time
 		Deadline time.Time
 		Grace    time.Duration
 		Reason   string
+		Revision resource.Revision
 	}
 	// Buried: the grant becomes a Tombstone and its devices free. Unknown
 	// transactions get one too.
-	Buried struct{ Tx resource.TxID }
+	Buried struct {
+		Tx       resource.TxID
+		Revision resource.Revision
+	}
 	// Dropped: a Waiting, Reserved or Tombstone grant disappears.
-	Dropped struct{ Tx resource.TxID }
+	Dropped struct {
+		Tx       resource.TxID
+		Revision resource.Revision
+	}
 	// CordonSet: the host takes new work, or does not.
 	CordonSet struct{ Cordoned bool }
+	// Quarantined: the store was at revision Store when this agent had heard of
+	// revision Heard. Nothing is promised, stopped, adopted or freed from now on.
+	Quarantined struct{ Heard, Store resource.Revision }
+	// Reconciled: the quarantine is over. What was heard of the store, and of its
+	// leaders, begins anew, and so does the registration. Released grants that it
+	// does not list are stopped then, with Grace.
+	Reconciled struct {
+		Epoch    resource.Epoch
+		Revision resource.Revision
+		Released []resource.TxID // ascending
+		Grace    time.Duration
+	}
 	// HealthChanged: a device is in another state, or for another reason. Of
 	// a device that is not in the inventory it is kept until it is back.
 	HealthChanged struct {
@@ -85,3 +112,5 @@ func (Buried) event()        {}
 func (Dropped) event()       {}
 func (CordonSet) event()     {}
 func (HealthChanged) event() {}
+func (Quarantined) event()   {}
+func (Reconciled) event()    {}

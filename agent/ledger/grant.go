@@ -111,6 +111,12 @@ type Grant struct {
 	By resource.TxID
 	// Reason is why a grant was released, in plain words.
 	Reason string
+	// Disowned: an operator released it in a quarantine. It is stopped unless the
+	// registration that follows finds a record of it.
+	Disowned bool
+	// Name is the unit's, Tenant whose it is, where Reserve said so.
+	Name   string
+	Tenant resource.TenantID
 }
 
 // RecordState is what the store says of a transaction.
@@ -145,9 +151,6 @@ type Record struct {
 	Members  []Member // of this host, ascending by Index
 	Grace    time.Duration
 	Revision resource.Revision
-	// Incarnation is that of this host's Yes; zero where it is not known, and
-	// then the workload is assumed to have outlived a reboot.
-	Incarnation resource.Incarnation
 }
 
 // grant is a Grant with what the ledger keeps about it.

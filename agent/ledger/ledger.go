@@ -30,6 +30,9 @@ type Ledger struct {
 	startedAt   time.Time
 	registered  resource.Revision // 0 = not in this incarnation
 	epoch       resource.Epoch
+	heard       resource.Revision // highest of the store
+	forgotten   Attempt           // newest whose tombstone went
+	quarantine  Quarantine
 	cordoned    bool
 	diskFull    bool
 
@@ -61,6 +64,10 @@ func (l *Ledger) Incarnation() resource.Incarnation { return l.incarnation }
 // Epoch returns the highest epoch seen.
 func (l *Ledger) Epoch() resource.Epoch { return l.epoch }
 
+// Heard returns the highest revision of the store that this ledger has heard
+// of: of records, registrations and elections.
+func (l *Ledger) Heard() resource.Revision { return l.heard }
+
 // Lookup returns the grant of a transaction.
 func (l *Ledger) Lookup(tx resource.TxID) (Grant, bool) {
 	g, ok := l.grants[tx]
@@ -76,6 +83,9 @@ func (l *Ledger) Len() int { return len(l.grants) }
 // Next returns the earliest deadline: when the owner should decide the next
 // Tick. ok is false where nothing is pending.
 func (l *Ledger) Next() (at time.Time, ok bool) {
+	if !l.quarantine.IsZero() {
+		return time.Time{}, false
+	}
 	for _, g := range l.grants {
 		if g.State == Held || g.State == Tombstone {
 			continue

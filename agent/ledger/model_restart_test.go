@@ -98,7 +98,7 @@ func (w *world) register() {
 	after := map[resource.TxID]ledger.State{}
 	for tx, s := range w.state {
 		g, _ := w.ledger.Lookup(tx)
-		r := ledger.Record{Tx: tx, Unit: g.Unit, Epoch: g.Epoch, State: ledger.RecordCommitted, Members: g.Members, Revision: 20, Incarnation: g.Incarnation}
+		r := ledger.Record{Tx: tx, Unit: g.Unit, Epoch: g.Epoch, State: ledger.RecordCommitted, Members: g.Members, Revision: w.revision()}
 		switch s {
 		case ledger.Waiting:
 			after[tx] = ledger.None
@@ -125,7 +125,7 @@ func (w *world) register() {
 		records = append(records, r)
 	}
 	slices.SortFunc(records, func(a, b ledger.Record) int { return w.rng.IntN(3) - 1 })
-	reply := w.run(ledger.Registered{Revision: 30, Records: records})
+	reply := w.run(ledger.Registered{Revision: w.revision(), Store: w.latest, Heard: w.ledger.Heard(), Records: records})
 	if len(reply.Alarms) > 0 {
 		w.t.Fatalf("registration: %v", reply.Alarms)
 	}
@@ -149,10 +149,9 @@ func (w *world) adoptFromNothing(records []ledger.Record) {
 		w.t.Fatalf("adoption: %v", reply.Alarms)
 	}
 	for _, r := range records {
-		want := ledger.Held
-		if r.State != ledger.RecordCommitted {
-			want = ledger.Tombstone // its incarnation is of an earlier boot
-		}
+		want := map[ledger.RecordState]ledger.State{
+			ledger.RecordCommitted: ledger.Held, ledger.RecordEvicting: ledger.Evicting, ledger.RecordReleasing: ledger.Stopping,
+		}[r.State]
 		if g, _ := l.Lookup(r.Tx); g.State != want {
 			w.t.Fatalf("record %s %s was adopted as %s", r.State, r.Tx, g.State)
 		}

@@ -59,7 +59,10 @@ type world struct {
 	state  map[resource.TxID]ledger.State
 	owners *owners
 	health map[string]ledger.HealthChanged
-	drawn  int
+	drawn  uint64
+	// gone are attempts whose tombstones went, latest the store's revision.
+	gone   []resource.TxID
+	latest resource.Revision
 	seen   map[string]int // how often something happened, for the log
 }
 
@@ -108,7 +111,7 @@ func TestRandomOperationsAgreeWithTheModel(t *testing.T) {
 	defer func() { t.Logf("of %d operations: %v", *steps, seen) }()
 	for seed := range uint64(worlds) {
 		w := &world{
-			t: t, rng: rand.New(rand.NewPCG(seed, 7)), hosts: hosts, full: capacity(hosts[0]), now: boot(0), epoch: 3,
+			t: t, rng: rand.New(rand.NewPCG(seed, 7)), hosts: hosts, full: capacity(hosts[0]), now: boot(0), epoch: 3, latest: 10,
 			ledger: ledger.New(hosts[0]), replica: ledger.New(hosts[0]),
 			state: map[resource.TxID]ledger.State{}, owners: newOwners(), health: map[string]ledger.HealthChanged{}, seen: seen,
 		}
@@ -193,6 +196,12 @@ func (w *world) verifyAll(what any) {
 		}
 	}
 	w.same(what, view, w.replica.Snapshot())
+	if diff := cmp.Diff(w.ledger.SnapshotEvents()[0], w.replica.SnapshotEvents()[0]); diff != "" {
+		w.t.Fatalf("%+v: %s", what, diff)
+	}
+	if view.Heard > max(w.latest, resource.Revision(w.epoch)) {
+		w.t.Fatalf("%+v: heard of revision %d, the store is at %d", what, view.Heard, w.latest)
+	}
 }
 
 // same compares two views.
@@ -226,6 +235,9 @@ func (w *world) enter(tx resource.TxID, s ledger.State) {
 	was := w.state[tx]
 	if s == ledger.None {
 		delete(w.state, tx)
+		if _, epoch, _, err := tx.Attempt(); was == ledger.Tombstone && err == nil && epoch <= w.epoch { // else of a store that was restored since
+			w.gone = append(w.gone, tx)
+		}
 	} else {
 		w.state[tx] = s
 	}
@@ -256,7 +268,7 @@ func (w *world) step() {
 		w.reserve(epoch)
 		return
 	case n < 18:
-		op, cmd = "commit", ledger.Commit{Tx: tx, Epoch: epoch, Revision: 9}
+		op, cmd = "commit", ledger.Commit{Tx: tx, Epoch: epoch, Revision: w.revision()}
 	case n < 20:
 		op, cmd = "abort", ledger.Abort{Tx: tx, Epoch: epoch}
 	case n < 23:
@@ -269,9 +281,10 @@ func (w *world) step() {
 		op, cmd, epoch = "forget", ledger.Forget{Tx: tx}, w.epoch
 	case n < 36:
 		s := ledger.RecordState(w.rng.IntN(6))
-		op, cmd, epoch = "resolved "+s.String(), ledger.Resolved{Tx: tx, State: s, Revision: 10, Grace: grace}, w.epoch
+		op, cmd, epoch = "resolved "+s.String(), ledger.Resolved{Tx: tx, State: s, Revision: w.revision(), Grace: grace, Asked: w.state[tx]}, w.epoch
 	case n < 37:
-		w.epoch++
+		w.latest++
+		w.epoch = resource.Epoch(w.latest)
 		w.run(ledger.NewEpoch{Epoch: w.epoch})
 		w.verify("new epoch")
 		return
@@ -287,6 +300,9 @@ func (w *world) step() {
 		if w.rng.IntN(10) == 0 {
 			w.restart(w.rng.IntN(3) == 0)
 		}
+		if w.rng.IntN(20) == 0 {
+			w.quarantine()
+		}
 		return
 	}
 	reply := w.run(cmd)
@@ -300,11 +316,23 @@ func (w *world) step() {
 	w.verify(cmd)
 }
 
+// revision is one more than any before.
+func (w *world) revision() resource.Revision {
+	w.latest++
+	return w.latest
+}
+
 func (w *world) reserve(epoch resource.Epoch) {
 	w.drawn++
-	c := ledger.Reserve{Tx: resource.TxID(fmt.Sprintf("tx-%d", w.drawn)), Unit: "u", Epoch: epoch, TTL: time.Duration(1+w.rng.IntN(9)) * time.Second}
-	if w.rng.IntN(6) == 0 {
+	c := ledger.Reserve{
+		Tx: resource.NewTxID("u", w.epoch, w.drawn, resource.Nonce{}), Unit: "u", Epoch: epoch, TTL: time.Duration(1+w.rng.IntN(9)) * time.Second,
+		Name: fmt.Sprintf("default/alloc/%d/1", w.drawn), Tenant: "team",
+	}
+	switch n := w.rng.IntN(12); {
+	case n < 2:
 		c.Tx = w.any()
+	case n == 2 && len(w.gone) > 0:
+		c.Tx = w.gone[w.rng.IntN(len(w.gone))]
 	}
 	for i := range 1 + w.rng.IntN(3) {
 		if q := w.request(); q != (resource.Request{}) {
@@ -316,6 +344,9 @@ func (w *world) reserve(epoch resource.Epoch) {
 	}
 	was := w.state[c.Tx]
 	reply := w.run(c)
+	if was == ledger.None && w.overtaken(c.Tx) && !reply.Refused() {
+		w.t.Fatalf("%+v: an attempt that has ended here is granted again", c)
+	}
 	switch {
 	case reply.Refused():
 		w.seen["No: "+reply.Reasons[0].Code]++
@@ -337,6 +368,15 @@ func (w *world) reserve(epoch resource.Epoch) {
 		w.granted(g)
 	}
 	w.verify(c)
+}
+
+// overtaken reports whether an attempt is no newer than one whose tombstone went.
+func (w *world) overtaken(tx resource.TxID) bool {
+	_, epoch, counter, err := tx.Attempt()
+	return err == nil && slices.ContainsFunc(w.gone, func(gone resource.TxID) bool {
+		_, e, n, _ := gone.Attempt()
+		return e > epoch || e == epoch && n >= counter
+	})
 }
 
 // granted enters a new grant and verifies that nobody else has what it got.

@@ -29,7 +29,7 @@ func (d *decision) abort(c Abort) {
 	}
 	switch g.State {
 	case Waiting, Reserved:
-		d.drop(g)
+		d.drop(g, 0)
 	case Held, Evicting, Stopping:
 		d.alarm("transaction %s is %s here and ABORTED for the leader: it stays as it is", c.Tx, g.State)
 	}
@@ -43,9 +43,9 @@ func (d *decision) release(c Release) {
 	switch {
 	case g == nil || g.State == Waiting || g.State == Reserved:
 		// No workload starts before COMMITTED was seen here.
-		d.bury(c.Tx, g)
+		d.bury(c.Tx, g, 0)
 	case g.State == Held:
-		d.stop(g, c.Grace, c.Reason)
+		d.stop(g, c.Grace, c.Reason, 0)
 	}
 }
 
@@ -58,7 +58,7 @@ func (d *decision) evict(c Evict) {
 	case g == nil:
 		d.resolve(c.Tx)
 	case g.State == Reserved || g.State == Held || g.State == Evicting:
-		d.notice(g, c.By, c.Grace)
+		d.notice(g, c.By, c.Grace, 0)
 	}
 }
 
@@ -77,14 +77,14 @@ func (d *decision) forget(c Forget) {
 		return
 	}
 	if g := d.l.grants[c.Tx]; g != nil && g.State == Tombstone {
-		d.drop(g)
+		d.drop(g, 0)
 	}
 }
 
 func (d *decision) stopped(c Stopped) {
 	d.reply.Tx = c.Tx
 	if g := d.l.grants[c.Tx]; g != nil && (g.State == Evicting || g.State == Stopping) {
-		d.bury(c.Tx, g)
+		d.bury(c.Tx, g, 0)
 	}
 }
 
@@ -102,35 +102,35 @@ func (d *decision) resolved(c Resolved) {
 	case RecordAborted:
 		switch state {
 		case Waiting, Reserved, Tombstone:
-			d.drop(g)
+			d.drop(g, c.Revision)
 		case Held, Evicting, Stopping:
 			d.alarm("transaction %s is %s here and its record is ABORTED: it stays as it is", c.Tx, state)
 		}
 	case RecordEvicting:
 		switch state {
 		case None:
-			d.bury(c.Tx, nil)
+			d.bury(c.Tx, nil, c.Revision)
 		case Reserved, Held:
-			d.notice(g, "", c.Grace)
+			d.notice(g, "", c.Grace, c.Revision)
 		}
 	case RecordReleasing:
 		switch state {
 		case None, Waiting, Reserved:
-			d.bury(c.Tx, g)
+			d.bury(c.Tx, g, c.Revision)
 		case Held:
-			d.stop(g, c.Grace, "")
+			d.stop(g, c.Grace, "", c.Revision)
 		}
 	case RecordReleased:
 		switch state {
 		case Waiting, Reserved, Tombstone:
-			d.drop(g)
+			d.drop(g, c.Revision)
 		case Held:
-			d.stop(g, c.Grace, "its record is RELEASED")
+			d.stop(g, c.Grace, "its record is RELEASED", c.Revision)
 		}
 	case RecordAbsent:
 		switch state {
 		case Tombstone:
-			d.drop(g) // it was terminal and is deleted
+			d.drop(g, c.Revision) // it was terminal and is deleted
 		case Held, Evicting, Stopping:
 			d.alarm("transaction %s is %s here and has no record: an operator adopts or releases it", c.Tx, state)
 		}
@@ -140,6 +140,10 @@ func (d *decision) resolved(c Resolved) {
 func (d *decision) sawCommitted(c Resolved, g *grant, state State) {
 	switch state {
 	case None, Tombstone:
+		if state != c.Asked {
+			d.resolve(c.Tx) // it was read before the transaction ended here
+			return
+		}
 		d.alarm("transaction %s is COMMITTED at revision %d and %s here: its devices are not protected", c.Tx, c.Revision, state)
 	case Waiting:
 		d.alarm("transaction %s is COMMITTED although this host only answered Waiting", c.Tx)

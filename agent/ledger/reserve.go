@@ -22,6 +22,10 @@ func (d *decision) reserve(c *Reserve) {
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: err.Error()})
 		return
 	}
+	if d.l.isForgotten(c.Tx) {
+		d.refuse(resource.Reason{Code: resource.ReasonDecided, Detail: "a newer attempt has ended here already: this one has, or has been overtaken"})
+		return
+	}
 	if d.l.cordoned {
 		d.refuse(resource.Reason{Code: resource.ReasonCordoned, Detail: "the host takes no new work"})
 	}
@@ -51,7 +55,7 @@ func (d *decision) reserve(c *Reserve) {
 	}
 	d.emit(Granted{Grant{
 		Tx: c.Tx, Unit: c.Unit, Epoch: c.Epoch, Origin: OriginTxn, State: state, Members: members, Victims: victims,
-		Since: d.now, TTL: c.TTL, Deadline: d.now.Add(c.TTL),
+		Since: d.now, TTL: c.TTL, Deadline: d.now.Add(c.TTL), Name: c.Name, Tenant: c.Tenant,
 	}})
 	d.become(state, members)
 }
@@ -77,6 +81,10 @@ func (c *Reserve) validate() error {
 		return fmt.Errorf("tx: %d bytes are outside 1..%d", len(c.Tx), MaxText)
 	case len(c.Unit) > MaxText:
 		return fmt.Errorf("unit: %d bytes are more than %d", len(c.Unit), MaxText)
+	case len(c.Name) > MaxName:
+		return fmt.Errorf("name: %d bytes are more than %d", len(c.Name), MaxName)
+	case len(c.Tenant) > MaxText:
+		return fmt.Errorf("tenant: %d bytes are more than %d", len(c.Tenant), MaxText)
 	case c.TTL <= 0:
 		return fmt.Errorf("ttl: %s is not positive", c.TTL)
 	case len(c.Members) == 0 || len(c.Members) > MaxMembers:

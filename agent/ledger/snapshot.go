@@ -15,6 +15,8 @@ type View struct {
 	Incarnation resource.Incarnation
 	Registered  resource.Revision // 0 = not yet
 	Epoch       resource.Epoch    // highest seen
+	Heard       resource.Revision // highest of the store
+	Quarantine  Quarantine
 	Cordoned    bool
 	DiskFull    bool
 	Hash        uint64 // see Ledger.Hash
@@ -59,7 +61,7 @@ type GPUFree struct {
 // number of grants.
 func (l *Ledger) Snapshot() *View {
 	v := &View{
-		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch,
+		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch, Heard: l.heard, Quarantine: l.quarantine,
 		Cordoned: l.cordoned, DiskFull: l.diskFull, Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
 	}
 	host, free := l.places.host, l.own.free
@@ -81,7 +83,7 @@ func (l *Ledger) Snapshot() *View {
 // to this one: what a compacted journal holds. Victims come before those that
 // wait for them.
 func (l *Ledger) SnapshotEvents() []Event {
-	events := []Event{Started{l.incarnation, l.startedAt}}
+	events := []Event{Started{l.incarnation, l.startedAt, l.heard, l.forgotten}}
 	if l.epoch > 0 {
 		events = append(events, EpochRaised{l.epoch})
 	}
@@ -102,7 +104,10 @@ func (l *Ledger) SnapshotEvents() []Event {
 		events = append(events, Granted{g})
 	}
 	if l.registered > 0 {
-		events = append(events, Enrolled{l.registered})
+		events = append(events, Enrolled{l.registered, 0})
+	}
+	if !l.quarantine.IsZero() {
+		events = append(events, Quarantined(l.quarantine))
 	}
 	return events
 }

@@ -183,9 +183,25 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 	case "start":
 		return ledger.Start{Incarnation: incarnation(word(t, d, "journal"), word(t, d, "boot"))}
 	case "resolved":
-		return ledger.Resolved{Tx: tx, State: recordState(t, d, word(t, d, "state")), Revision: revision, Grace: grace}
+		asked := ledger.State(number(t, d, "asked"))
+		if g, ok := s.ledger.Lookup(tx); ok && !d.HasArg("asked") {
+			asked = g.State
+		}
+		return ledger.Resolved{Tx: tx, State: recordState(t, d, word(t, d, "state")), Revision: revision, Grace: grace, Asked: asked}
 	case "register":
-		return ledger.Registered{Revision: revision, Records: s.records(t, d)}
+		c := ledger.Registered{Revision: revision, Store: resource.Revision(number(t, d, "store")), Heard: s.ledger.Heard(), Records: s.records(t, d)}
+		if d.HasArg("heard") {
+			c.Heard = resource.Revision(number(t, d, "heard"))
+		}
+		return c
+	case "reconcile":
+		split := func(key string) (txs []resource.TxID) {
+			for _, tx := range strings.FieldsFunc(word(t, d, key), func(r rune) bool { return r == '+' }) {
+				txs = append(txs, resource.TxID(tx))
+			}
+			return txs
+		}
+		return ledger.Reconcile{Epoch: epoch, Revision: revision, Adopted: split("adopted"), Released: split("released"), Grace: grace}
 	}
 	d.Fatalf(t, "unknown command %q", d.Cmd)
 	return nil
@@ -270,9 +286,9 @@ func describe(e ledger.Event) string {
 		}
 		return s
 	case ledger.Noticed:
-		return fmt.Sprintf("Noticed %s until %s", e.Tx, seconds(e.Deadline))
+		return fmt.Sprintf("Noticed %s until %s", e.Tx, seconds(e.Deadline)) + read(e.Revision)
 	case ledger.StopBegun:
-		return fmt.Sprintf("StopBegun %s until %s", e.Tx, seconds(e.Deadline))
+		return fmt.Sprintf("StopBegun %s until %s", e.Tx, seconds(e.Deadline)) + read(e.Revision)
 	case ledger.Renewed:
 		return fmt.Sprintf("Renewed %s in epoch %d until %s", e.Tx, e.Epoch, seconds(e.Deadline))
 	case ledger.Promoted:
@@ -282,7 +298,16 @@ func describe(e ledger.Event) string {
 	case ledger.Started:
 		return fmt.Sprintf("Started %s", e.Incarnation)
 	}
-	return fmt.Sprintf("%s %+v", strings.TrimPrefix(fmt.Sprintf("%T", e), "ledger."), e)
+	text := fmt.Sprintf("%s %+v", strings.TrimPrefix(fmt.Sprintf("%T", e), "ledger."), e)
+	return strings.NewReplacer(" Store:0}", "}", " Revision:0}", "}").Replace(text) // where nothing was read
+}
+
+// read tells the revision of the record that an event follows from.
+func read(r resource.Revision) string {
+	if r == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", read at %d", r)
 }
 
 func seconds(t time.Time) string { return fmt.Sprint(t.Sub(boot(0))) }
@@ -316,6 +341,9 @@ func (s *story) grants() string {
 			fmt.Fprintf(&b, " member %d: %s", m.Index, holding(m.Assignment))
 		}
 		b.WriteByte('\n')
+	}
+	if !v.Quarantine.IsZero() {
+		fmt.Fprintf(&b, "in quarantine: the store is at %d, heard of %d\n", v.Quarantine.Store, v.Quarantine.Heard)
 	}
 	fmt.Fprintf(&b, "epoch %d, registered %d, free gpus", v.Epoch, v.Registered)
 	for i, g := range v.GPUs {

@@ -23,7 +23,7 @@ const callTimeout = 5 * time.Second
 // context, and may be used by several goroutines.
 type Coordinators struct {
 	addresses func() []string
-	token     rpcauth.Token
+	member    rpcauth.Member
 	dialer    Dialer
 
 	mu          sync.Mutex
@@ -33,8 +33,8 @@ type Coordinators struct {
 
 // NewCoordinators returns a client of the coordinators that addresses lists;
 // it is called again before every attempt, as gossip finds and loses some.
-func NewCoordinators(addresses func() []string, token rpcauth.Token, dialer Dialer) *Coordinators {
-	return &Coordinators{addresses: addresses, token: token, dialer: dialer, connections: map[string]*grpc.ClientConn{}}
+func NewCoordinators(addresses func() []string, member rpcauth.Member, dialer Dialer) *Coordinators {
+	return &Coordinators{addresses: addresses, member: member, dialer: dialer, connections: map[string]*grpc.ClientConn{}}
 }
 
 // Close closes every connection.
@@ -121,7 +121,7 @@ func (c *Coordinators) connection(address string) (*grpc.ClientConn, error) {
 	if conn, ok := c.connections[address]; ok {
 		return conn, nil
 	}
-	conn, err := Dial(address, c.token, c.dialer)
+	conn, err := Dial(address, c.member, c.dialer)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type (
 	HealthChange struct {
 		Health             []DeviceHealth
 		Cordoned, DiskFull bool
+		Quarantine         string // why, "" while there is none
 	}
 )
 
@@ -68,6 +69,7 @@ func (o Occupancy) message() *musterv1.Occupancy {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch),
 			State: stateMessage(g.State), Members: membersMessage(g.Members),
+			Origin: originMessage(g.Origin), Name: g.Name, Tenant: string(g.Tenant),
 		})
 	}
 	return m
@@ -81,15 +83,23 @@ func (e Enrolled) fill(m *musterv1.AgentMessage) {
 
 func (h HealthChange) fill(m *musterv1.AgentMessage) {
 	m.Message = &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
-		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull,
+		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull, Quarantine: h.Quarantine,
 	}}
 }
 
 func welcomeMessage(w Welcome) *musterv1.AgentMessage {
 	return &musterv1.AgentMessage{LedgerHash: w.LedgerHash, Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{
 		NodeId: string(w.Node), Incarnation: wire.ToIncarnation(w.Incarnation), RegisteredRevision: int64(w.Revision),
-		Host: wire.ToHost(w.Host), Occupancy: w.Occupancy.message(),
+		Host: wire.ToHost(w.Host), Occupancy: w.Occupancy.message(), Quarantine: w.Quarantine,
 	}}}
+}
+
+// originMessage is "" for what nearly all grants are.
+func originMessage(o ledger.Origin) string {
+	if o == ledger.OriginTxn {
+		return ""
+	}
+	return o.String()
 }
 
 func membersMessage(members []ledger.Member) []*musterv1.MemberAssignment {

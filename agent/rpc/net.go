@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/rpcauth"
@@ -31,7 +30,13 @@ const (
 // Listen opens a TCP listener on a loopback address. field is the config field
 // that the address comes from; every error names both.
 func Listen(field, address string) (net.Listener, error) {
-	if err := rpcauth.CheckLoopback(field, address); err != nil {
+	return ListenAs(rpcauth.Token{}, field, address)
+}
+
+// ListenAs is Listen on an address that suits how member proves itself: with
+// TLS it may be any.
+func ListenAs(member rpcauth.Member, field, address string) (net.Listener, error) {
+	if err := member.CheckAddress(field, address); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", address)
@@ -47,19 +52,18 @@ func Listen(field, address string) (net.Listener, error) {
 // Dialer opens the connection beneath a client; nil dials TCP.
 type Dialer func(ctx context.Context, address string) (net.Conn, error)
 
-// Dial returns a client connection that carries the token on every call. It
-// does not block: the connection is made when the first call needs it. Without
-// a Dialer of its own it refuses addresses that are not loopback.
-func Dial(address string, token rpcauth.Token, dialer Dialer) (*grpc.ClientConn, error) {
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithPerRPCCredentials(rpcauth.Credentials(token)),
+// Dial returns a client connection to a coordinator, to whom member proves
+// itself. It does not block: the connection is made when the first call needs
+// it. Without a Dialer of its own it refuses addresses that do not suit how
+// member proves itself.
+func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientConn, error) {
+	options := append(member.DialOptions(rpcauth.AnyCoordinator()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.WithInitialWindowSize(windowSize), grpc.WithInitialConnWindowSize(windowSize),
-	}
+	)
 	if dialer == nil {
-		if err := rpcauth.CheckLoopback("dial", address); err != nil {
+		if err := member.CheckAddress("dial", address); err != nil {
 			return nil, err
 		}
 	} else {
@@ -72,9 +76,9 @@ func Dial(address string, token rpcauth.Token, dialer Dialer) (*grpc.ClientConn,
 	return conn, nil
 }
 
-// serverOptions are the token check, the keepalive and the size limits.
-func serverOptions(token rpcauth.Token) []grpc.ServerOption {
-	return append(rpcauth.ServerOptions(token),
+// serverOptions are the check of callers, the keepalive and the size limits.
+func serverOptions(member rpcauth.Member) []grpc.ServerOption {
+	return append(rpcauth.Server(member, rpcauth.AgentRules()),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),

@@ -67,6 +67,7 @@ type Snapshots interface {
 type nodeAgent struct {
 	schedulerv1.UnimplementedNodeAgentServer
 	snapshots Snapshots
+	evictions Evictions
 }
 
 // Heartbeat is served by coordinators.
@@ -107,13 +108,6 @@ func (n *nodeAgent) BindAllocation(ctx context.Context, r *schedulerv1.BindReque
 		FailureReason: "NotFound",
 		ErrorMessage:  fmt.Sprintf("node %s holds nothing of allocation %s; submit it to a coordinator", s.Node, r.GetAllocationId()),
 	}, nil
-}
-
-// EvictAllocation is refused: evictions are decided in the store, which agents
-// do not reach.
-func (n *nodeAgent) EvictAllocation(_ context.Context, r *schedulerv1.EvictRequest) (*schedulerv1.EvictResponse, error) {
-	return nil, status.Errorf(codes.FailedPrecondition,
-		"an agent ends nothing on its own: end allocation %q through a coordinator with `muster delete`", r.GetAllocationId())
 }
 
 // GetResourceSnapshot tells what the host has, and who holds it.

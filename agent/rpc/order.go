@@ -63,6 +63,8 @@ func orderOf(m *musterv1.LeaderMessage) (Order, error) {
 		err = needTx("forget", m.Forget.GetTx())
 	case *musterv1.LeaderMessage_Cordon:
 		command = ledger.Cordon{Cordoned: m.Cordon.GetCordoned()}
+	case *musterv1.LeaderMessage_Reconcile:
+		command, err = reconcileOf(m.Reconcile)
 	case *musterv1.LeaderMessage_Resync:
 		return Order{Resync: true}, nil
 	default:
@@ -87,7 +89,7 @@ func reserveOf(m *musterv1.Reserve) (ledger.Command, error) {
 	}
 	r := ledger.Reserve{
 		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()), TTL: ttl,
-		Members: make([]ledger.MemberRequest, 0, len(m.GetMembers())),
+		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()), Members: make([]ledger.MemberRequest, 0, len(m.GetMembers())),
 	}
 	for i, member := range m.GetMembers() {
 		request, err := wire.FromRequest(member.GetRequest())
@@ -104,6 +106,21 @@ func reserveOf(m *musterv1.Reserve) (ledger.Command, error) {
 		r.After = append(r.After, resource.TxID(tx))
 	}
 	return r, nil
+}
+
+func reconcileOf(m *musterv1.Reconcile) (ledger.Command, error) {
+	grace, err := millis("reconcile.grace_millis", m.GetGraceMillis())
+	if err != nil {
+		return nil, err
+	}
+	c := ledger.Reconcile{Epoch: resource.Epoch(m.GetEpoch()), Revision: resource.Revision(m.GetRevision()), Grace: grace}
+	for _, tx := range m.GetAdopted() {
+		c.Adopted = append(c.Adopted, resource.TxID(tx))
+	}
+	for _, tx := range m.GetReleased() {
+		c.Released = append(c.Released, resource.TxID(tx))
+	}
+	return c, nil
 }
 
 func needTx(kind, tx string) error {

@@ -22,36 +22,45 @@ type Registration struct {
 	Version     string
 }
 
-// Register records the agent's incarnation and returns the store's revision of
-// it.
-func (c *Coordinators) Register(ctx context.Context, r Registration) (resource.Revision, error) {
+// Registered is the answer to a registration.
+type Registered struct {
+	// Revision is the store's of this incarnation's registration, Store the
+	// store's own then; 0 where the coordinator does not tell.
+	Revision, Store resource.Revision
+}
+
+// Register records the agent's incarnation.
+func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered, error) {
 	request := &musterv1.RegisterRequest{
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
 	}
-	var revision resource.Revision
+	var done Registered
 	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {
 		response, err := client.Register(ctx, request)
 		if err != nil {
 			return err
 		}
-		if revision = resource.Revision(response.GetRevision()); revision < 1 {
-			return fmt.Errorf("revision %d is not positive: %w", revision, ErrBadMessage)
+		done = Registered{resource.Revision(response.GetRevision()), resource.Revision(response.GetStoreRevision())}
+		if done.Revision < 1 || done.Store < 0 {
+			return fmt.Errorf("revision %d is not positive, or that of the store %d is negative: %w", done.Revision, done.Store, ErrBadMessage)
 		}
 		return nil
 	})
-	return revision, err
+	return done, err
 }
 
-// ReadNode returns every transaction record that names the node.
-func (c *Coordinators) ReadNode(ctx context.Context, node resource.NodeID) ([]ledger.Record, error) {
+// ReadNode returns every transaction record that names the node, and the store's
+// revision of that; 0 where the coordinator does not tell.
+func (c *Coordinators) ReadNode(ctx context.Context, node resource.NodeID) ([]ledger.Record, resource.Revision, error) {
 	var records []ledger.Record
+	var revision resource.Revision
 	err := c.call(ctx, "read node "+string(node), func(ctx context.Context, client musterv1.CoordinatorClient) error {
 		response, err := client.ReadNode(ctx, &musterv1.ReadNodeRequest{NodeId: string(node)})
 		if err != nil {
 			return err
 		}
-		records = nil
+		records, revision = nil, resource.Revision(response.GetRevision())
 		for i, m := range response.GetRecords() {
 			record, err := recordOf(m)
 			if err != nil {
@@ -61,7 +70,7 @@ func (c *Coordinators) ReadNode(ctx context.Context, node resource.NodeID) ([]le
 		}
 		return nil
 	})
-	return records, err
+	return records, revision, err
 }
 
 // Resolve returns a transaction's record, read linearizably. With fence an
@@ -101,13 +110,9 @@ func recordOf(m *musterv1.Record) (ledger.Record, error) {
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	incarnation, err := wire.FromIncarnation(m.GetIncarnation())
-	if err != nil {
-		return ledger.Record{}, err
-	}
 	r := ledger.Record{
 		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()),
-		Grace: grace, Revision: resource.Revision(m.GetRevision()), Incarnation: incarnation,
+		Grace: grace, Revision: resource.Revision(m.GetRevision()),
 	}
 	switch m.GetState() {
 	case musterv1.Record_ABSENT:

@@ -87,10 +87,12 @@ func TestOrders(t *testing.T) {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TtlMillis: 1500, After: []string{"v"},
 				Members: []*musterv1.MemberRequest{{Member: 2, Request: request, PinnedGpus: []int32{1, 4}}},
+				Name:    "default/alloc/a/1", Tenant: "team",
 			}}},
 			want: Order{Command: ledger.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TTL: 1500 * time.Millisecond, After: []resource.TxID{"v"},
 				Members: []ledger.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1000}, PinnedGPUs: []int{1, 4}}},
+				Name:    "default/alloc/a/1", Tenant: "team",
 			}},
 		},
 		"a reserve with a bad member is answered No": {
@@ -114,6 +116,18 @@ func TestOrders(t *testing.T) {
 		"evict": {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Evict{Evict: &musterv1.Evict{Tx: "a", Epoch: 3, GraceMillis: 7, By: "p"}}},
 			want:    Order{Command: ledger.Evict{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, By: "p"}},
+		},
+		"reconcile": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reconcile{Reconcile: &musterv1.Reconcile{
+				Epoch: 3, Revision: 9, Adopted: []string{"a"}, Released: []string{"b", "c"}, GraceMillis: 7,
+			}}},
+			want: Order{Command: ledger.Reconcile{
+				Epoch: 3, Revision: 9, Adopted: []resource.TxID{"a"}, Released: []resource.TxID{"b", "c"}, Grace: 7 * time.Millisecond,
+			}},
+		},
+		"a reconcile with a negative grace": {
+			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reconcile{Reconcile: &musterv1.Reconcile{Epoch: 3, GraceMillis: -1}}},
+			err:     "reconcile.grace_millis: -1",
 		},
 		"resync":           {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}}, want: Order{Resync: true}},
 		"a negative grace": {message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Evict{Evict: &musterv1.Evict{Tx: "a", GraceMillis: -1}}}, err: "evict.grace_millis: -1"},
@@ -193,7 +207,7 @@ func TestCallsSayWhoDidNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := NewCoordinators(func() []string { return nil }, token, nil)
-	if _, err := none.ReadNode(t.Context(), "n1"); !errors.Is(err, ErrNoCoordinator) {
+	if _, _, err := none.ReadNode(t.Context(), "n1"); !errors.Is(err, ErrNoCoordinator) {
 		t.Errorf("nobody known: %v", err)
 	}
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

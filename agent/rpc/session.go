@@ -36,12 +36,16 @@ type Welcome struct {
 	Host       wire.Host
 	Occupancy  Occupancy
 	LedgerHash uint64
+	// Quarantine says why the agent promises nothing until it is reconciled, ""
+	// while there is none.
+	Quarantine string
 }
 
 // Owner owns the ledger. Its methods may block until the owner has time, end
 // early with their context, and may be called from many goroutines.
 type Owner interface {
-	// Open admits a leader or refuses it with *StaleEpochError. From now on
+	// Open admits a leader or refuses it with *StaleEpochError; in quarantine it
+	// admits any. From now on
 	// everything the leader should know goes into out, in order; the session
 	// before, if any, is ended with ErrReplaced.
 	Open(ctx context.Context, hello Hello, out *Outbox) (Welcome, error)
@@ -59,12 +63,13 @@ type agentServer struct {
 	owner   Owner
 }
 
-// NewServer returns a server of the agent's two services. Every call needs the
-// token. The caller serves a listener made by Listen, and stops it.
-func NewServer(cluster string, token rpcauth.Token, owner Owner, snapshots Snapshots) *grpc.Server {
-	server := grpc.NewServer(serverOptions(token)...)
+// NewServer returns a server of the agent's two services, whose callers prove
+// themselves to member. The caller serves a listener made by ListenAs, and
+// stops it.
+func NewServer(cluster string, member rpcauth.Member, owner Owner, snapshots Snapshots, evictions Evictions) *grpc.Server {
+	server := grpc.NewServer(serverOptions(member)...)
 	musterv1.RegisterAgentServer(server, &agentServer{cluster: cluster, owner: owner})
-	schedulerv1.RegisterNodeAgentServer(server, &nodeAgent{snapshots: snapshots})
+	schedulerv1.RegisterNodeAgentServer(server, &nodeAgent{snapshots: snapshots, evictions: evictions})
 	return server
 }
 

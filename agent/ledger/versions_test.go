@@ -15,44 +15,53 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TestJournalsOfVersion1Replay reads what the first version of the codec wrote:
-// the journals of some stories of testdata/transcript. The bytes are as they
-// were recorded and are never rewritten.
-func TestJournalsOfVersion1Replay(t *testing.T) {
-	datadriven.Walk(t, "testdata/version1", func(t *testing.T, path string) {
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s := &story{t: t, host: machine(t, 8, 4)}
-			s.ledger = ledger.New(s.host)
-			for line := range strings.Lines(d.Input) {
-				payload, err := hex.DecodeString(strings.TrimSpace(line))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.ledger.Replay([][]byte{payload}); err != nil {
-					t.Fatal(err)
-				}
-				if err := s.ledger.Check(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			rewritten := ledger.New(s.host)
-			if err := rewritten.Replay([][]byte{ledger.AppendEvents(nil, s.ledger.SnapshotEvents())}); err != nil {
+// TestJournalsOfEarlierVersionsReplay reads what earlier versions of the codec
+// wrote: the journals of some stories of testdata/transcript. The bytes are as
+// they were recorded and are never rewritten.
+func TestJournalsOfEarlierVersionsReplay(t *testing.T) {
+	for _, version := range []string{"testdata/version1", "testdata/version2"} {
+		datadriven.Walk(t, version, replayRecorded)
+	}
+}
+
+func replayRecorded(t *testing.T, path string) {
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		s := &story{t: t, host: machine(t, 8, 4)}
+		s.ledger = ledger.New(s.host)
+		for line := range strings.Lines(d.Input) {
+			payload, err := hex.DecodeString(strings.TrimSpace(line))
+			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(s.ledger.Snapshot(), rewritten.Snapshot(), cmp.Comparer(sameFree), cmp.Comparer(sameHost)); diff != "" {
-				t.Errorf("rewritten in this version: %s", diff)
+			if err := s.ledger.Replay([][]byte{payload}); err != nil {
+				t.Fatal(err)
 			}
-			return s.grants()
-		})
+			if err := s.ledger.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rewritten := ledger.New(s.host)
+		if err := rewritten.Replay([][]byte{ledger.AppendEvents(nil, s.ledger.SnapshotEvents())}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(s.ledger.Snapshot(), rewritten.Snapshot(), cmp.Comparer(sameFree), cmp.Comparer(sameHost)); diff != "" {
+			t.Errorf("rewritten in this version: %s", diff)
+		}
+		return s.grants()
 	})
 }
 
-func TestEveryEventOfVersion1ReadsAsItWasWritten(t *testing.T) {
-	recorded, err := os.ReadFile("testdata/version1-events.hex")
+func TestEveryEventOfEarlierVersionsReadsAsItWasWritten(t *testing.T) {
+	for version, want := range map[string][]ledger.Event{"version1": version1Samples(), "version2": version2Samples()} {
+		t.Run(version, func(t *testing.T) { readRecorded(t, "testdata/"+version+"-events.hex", want) })
+	}
+}
+
+func readRecorded(t *testing.T, path string, want []ledger.Event) {
+	recorded, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := version1Samples()
 	for i, line := range strings.Fields(string(recorded)) {
 		b, err := hex.DecodeString(line)
 		if err != nil {
