@@ -24,9 +24,12 @@ type capacityConfig struct {
 	Cell    string
 	ID      string
 	Bind    string
-	Keyring *memberlist.Keyring
-	Profile Profile
-	Logger  *slog.Logger
+	// Advertise is an IP address or "".
+	Advertise  string
+	Keyring    *Keyring
+	Transports Transports
+	Profile    Profile
+	Logger     *slog.Logger
 }
 
 // Capacity is a member of a capacity ring. Close ends it.
@@ -57,8 +60,8 @@ func newCapacity(cfg capacityConfig) (*Capacity, error) {
 	if err := errors.Join(validCluster(cfg.Cluster), digest.ValidCell(cfg.Cell), digest.ValidNodeID(resource.NodeID(cfg.ID))); err != nil {
 		return nil, err
 	}
-	bind, err := loopback("capacity bind address", cfg.Bind)
-	if err != nil {
+	bind, err := bindAddress("capacity bind address", cfg.Bind, cfg.Keyring)
+	if err = errors.Join(err, checkAdvertise(cfg.Advertise)); err != nil {
 		return nil, err
 	}
 	c := &Capacity{
@@ -76,9 +79,12 @@ func newCapacity(cfg capacityConfig) (*Capacity, error) {
 	mc.Name = cfg.ID
 	mc.Label = cfg.Cluster + "/capacity/" + cfg.Cell
 	mc.BindAddr, mc.BindPort = bind.Addr().String(), int(bind.Port())
-	mc.AdvertisePort = mc.BindPort
-	mc.Keyring = cfg.Keyring
+	mc.AdvertiseAddr, mc.AdvertisePort = cfg.Advertise, mc.BindPort
+	mc.Keyring = cfg.Keyring.memberlist()
 	mc.Logger = log.New(&logWriter{logger: loggerOr(cfg.Logger), ring: "capacity"}, "", 0)
+	if err := use(cfg.Transports, CapacityRing, cfg.ID, mc); err != nil {
+		return nil, fmt.Errorf("capacity ring at %s: %w", bind, err)
+	}
 	d := delegate{c}
 	mc.Delegate, mc.Events, mc.Merge = d, d, d
 	if c.list, err = memberlist.Create(mc); err != nil {

@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/hashicorp/memberlist"
-
 	"github.com/musterd/muster/gossip/digest"
 	"github.com/musterd/muster/resource"
 )
@@ -28,20 +26,28 @@ type Config struct {
 	// Tags say who this is. Tags.ID is the member's name in both rings and must
 	// be unique in each; Cell and Capacity are filled in by Start.
 	Tags Tags
-	// SerfBind and CapacityBind are "host:port" on a loopback address, used for
-	// TCP and UDP; port 0 takes a free one.
+	// SerfBind and CapacityBind are "host:port", used for TCP and UDP: on a
+	// loopback address without a Keyring, on any with one. Port 0 takes a free
+	// one.
 	SerfBind     string
 	CapacityBind string
+	// Advertise is the IP address that others reach this member at; "" is the
+	// one it is bound to.
+	Advertise string
 	// Join lists serf addresses of other members; any one that answers is
 	// enough. The capacity ring is found through the tags of serf's members.
 	Join []string
 	// CapacityJoin lists further addresses of the capacity ring; seldom needed.
 	CapacityJoin []string
 	RPC          RPC
-	// Keyring encrypts both rings; nil leaves them in plain text. It is shared,
-	// not copied.
-	Keyring *memberlist.Keyring
-	Profile Profile
+	// Keyring encrypts both rings; nil leaves them in plain text, and then they
+	// stay on loopback. It is shared, not copied.
+	Keyring *Keyring
+	// KeyringFile, where not "", is written when `serf keys` changes the keyring.
+	KeyringFile string
+	// Transports carries both rings; nil is the host's network.
+	Transports Transports
+	Profile    Profile
 	// Queries answers operators' queries by name.
 	Queries map[string]QueryHandler
 	// OnMember, OnHint and OnDigest may be nil; see their types.
@@ -65,7 +71,7 @@ func (r RPC) validate() error {
 	if r.Token == "" {
 		return fmt.Errorf("serf RPC address %q: no token; set one, or leave the address empty to open no RPC port", r.Addr)
 	}
-	_, err := loopback("serf RPC address", r.Addr)
+	_, err := bindAddress("serf RPC address", r.Addr, nil)
 	return err
 }
 
@@ -79,9 +85,9 @@ func validCluster(name string) error {
 	return nil
 }
 
-// loopback parses "host:port" and refuses what is reachable from outside: the
-// rings carry no TLS. The host "localhost" is 127.0.0.1.
-func loopback(field, text string) (netip.AddrPort, error) {
+// bindAddress parses "host:port" and refuses what is reachable from outside
+// while there is no keyring. The host "localhost" is 127.0.0.1.
+func bindAddress(field, text string, keyring *Keyring) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%s %q: want host:port", field, text)
@@ -93,10 +99,21 @@ func loopback(field, text string) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%s %q: want an IP address and a port from 0 to 65535", field, text)
 	}
-	if !addr.Addr().IsLoopback() {
+	if keyring == nil && !addr.Addr().IsLoopback() {
 		return netip.AddrPort{}, fmt.Errorf("%s %q: not a loopback address; use 127.0.0.1 or [::1]", field, text)
 	}
 	return addr, nil
+}
+
+// checkAdvertise wants an IP address or nothing.
+func checkAdvertise(text string) error {
+	if text == "" {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(text); err != nil || addr.IsUnspecified() {
+		return fmt.Errorf("advertised address %q: want an IP address that others can reach", text)
+	}
+	return nil
 }
 
 // joinAddresses checks the form of addresses to join and spells "localhost" as

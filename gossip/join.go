@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,7 +123,7 @@ func (j *joiner) attempt(ctx context.Context, in, again bool) bool {
 	targets = targets[:min(len(targets), joinAtOnce)]
 	n, err := j.join(targets)
 	if err != nil && n == 0 {
-		err = fmt.Errorf("join %v: %w", targets, err)
+		err = fmt.Errorf("join %v: %w%s", targets, err, keyHint(err))
 		level := slog.LevelDebug
 		if !in && j.lastError() == nil {
 			level = slog.LevelWarn
@@ -133,6 +134,18 @@ func (j *joiner) attempt(ctx context.Context, in, again bool) bool {
 	}
 	j.setLastError(nil)
 	return true
+}
+
+// keyHint says in plain words what the library's error about keys means.
+func keyHint(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "could decrypt the message"):
+		return "; they use another gossip key than this member: a rotation passed it by, or it is of another cluster"
+	case strings.Contains(text, "ncryption is configured but"), strings.Contains(text, "encryption is not configured"):
+		return "; one side has a gossip key and the other has none"
+	}
+	return ""
 }
 
 func (j *joiner) targets(again bool) []string {

@@ -27,8 +27,8 @@ func Start(cfg Config) (*Rings, error) {
 		return nil, err
 	}
 	capacity, err := newCapacity(capacityConfig{
-		Cluster: cfg.Cluster, Cell: cfg.Cell, ID: cfg.Tags.ID, Bind: cfg.CapacityBind,
-		Keyring: cfg.Keyring, Profile: cfg.Profile, Logger: cfg.Logger,
+		Cluster: cfg.Cluster, Cell: cfg.Cell, ID: cfg.Tags.ID, Bind: cfg.CapacityBind, Advertise: cfg.Advertise,
+		Keyring: cfg.Keyring, Transports: cfg.Transports, Profile: cfg.Profile, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -36,8 +36,9 @@ func Start(cfg Config) (*Rings, error) {
 	tags := cfg.Tags
 	tags.Cell, tags.Capacity = cfg.Cell, capacity.Addr()
 	serf, err := StartSerf(SerfConfig{
-		Cluster: cfg.Cluster, Tags: tags, Bind: cfg.SerfBind, Join: cfg.Join, RPC: cfg.RPC, Keyring: cfg.Keyring,
-		Profile: cfg.Profile, Queries: cfg.Queries, OnHint: cfg.OnHint, Logger: cfg.Logger,
+		Cluster: cfg.Cluster, Tags: tags, Bind: cfg.SerfBind, Advertise: cfg.Advertise, Join: cfg.Join, RPC: cfg.RPC,
+		Keyring: cfg.Keyring, KeyringFile: cfg.KeyringFile,
+		Transports: cfg.Transports, Profile: cfg.Profile, Queries: cfg.Queries, OnHint: cfg.OnHint, Logger: cfg.Logger,
 		OnMember: func(m Member) {
 			capacity.joiner.nudge()
 			if cfg.OnMember != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/memberlist"
 
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
@@ -208,7 +207,7 @@ func TestOneKeyringGuardsBothRings(t *testing.T) {
 	t.Parallel()
 	key := []byte("0123456789abcdef")
 	all := ring(t, 2, func(_ int, cfg *gossip.Config) {
-		keyring, err := memberlist.NewKeyring(nil, key)
+		keyring, err := gossip.NewKeyring([][]byte{key})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/memberlist"
 	serfclient "github.com/hashicorp/serf/client"
 
 	"github.com/musterd/muster/gossip"
@@ -151,9 +150,9 @@ func TestTheStockClientMonitorsAndStreams(t *testing.T) {
 func TestRotatingKeysThroughSerfRotatesBothRings(t *testing.T) {
 	t.Parallel()
 	const second = "MTIzNDU2Nzg5MDEyMzQ1Ng==" // 16 bytes
-	var keyrings []*memberlist.Keyring
+	var keyrings []*gossip.Keyring
 	all := rpcRing(t, 2, func(_ int, cfg *gossip.Config) {
-		keyring, err := memberlist.NewKeyring(nil, []byte("0123456789abcdef"))
+		keyring, err := gossip.NewKeyring([][]byte{[]byte("0123456789abcdef")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,8 +167,8 @@ func TestRotatingKeysThroughSerfRotatesBothRings(t *testing.T) {
 		t.Fatalf("use key: %v %v", err, messages)
 	}
 	for i, k := range keyrings {
-		if string(k.GetPrimaryKey()) != "1234567890123456" {
-			t.Errorf("member %d still encrypts with %q", i+1, k.GetPrimaryKey())
+		if string(k.Keys()[0]) != "1234567890123456" {
+			t.Errorf("member %d still encrypts with %q", i+1, k.Keys()[0])
 		}
 	}
 	if err := all[1].Capacity.Publish(free("node-2", 1, 1, 0x3c)); err != nil {

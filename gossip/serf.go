@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hashicorp/memberlist"
 	serfagent "github.com/hashicorp/serf/cmd/serf/command/agent"
 	"github.com/hashicorp/serf/serf"
 )
@@ -22,17 +21,20 @@ import (
 // SerfConfig is what a member of the serf ring needs. See Config for the
 // fields' meaning.
 type SerfConfig struct {
-	Cluster  string
-	Tags     Tags
-	Bind     string
-	Join     []string
-	RPC      RPC
-	Keyring  *memberlist.Keyring
-	Profile  Profile
-	Queries  map[string]QueryHandler
-	OnMember func(Member)
-	OnHint   func(Hint)
-	Logger   *slog.Logger
+	Cluster     string
+	Tags        Tags
+	Bind        string
+	Advertise   string
+	Join        []string
+	RPC         RPC
+	Keyring     *Keyring
+	KeyringFile string
+	Transports  Transports
+	Profile     Profile
+	Queries     map[string]QueryHandler
+	OnMember    func(Member)
+	OnHint      func(Hint)
+	Logger      *slog.Logger
 }
 
 // Status is a member's state in the serf ring.
@@ -99,12 +101,16 @@ func StartSerf(cfg SerfConfig) (*Serf, error) {
 	mc := cfg.Profile.memberlist()
 	mc.Label = cfg.Cluster + "/serf"
 	mc.BindAddr, mc.BindPort = bind.Addr().String(), int(bind.Port())
-	mc.AdvertisePort = mc.BindPort
-	mc.Keyring = cfg.Keyring
+	mc.AdvertiseAddr, mc.AdvertisePort = cfg.Advertise, mc.BindPort
+	mc.Keyring = cfg.Keyring.memberlist()
+	if err := use(cfg.Transports, SerfRing, cfg.Tags.ID, mc); err != nil {
+		return nil, fmt.Errorf("serf ring at %s: %w", bind, err)
+	}
 	sc := cfg.Profile.serf(mc)
 	sc.NodeName = cfg.Tags.ID
 	sc.Tags = cfg.Tags.encode()
 	sc.Merge = mergeWatch{s}
+	sc.KeyringFile = cfg.KeyringFile
 
 	lines := serfagent.NewLogWriter(256)
 	var out io.Writer = &logWriter{logger: loggerOr(cfg.Logger), ring: "serf"}
@@ -153,7 +159,10 @@ func (cfg SerfConfig) validate() (bind netip.AddrPort, err error) {
 	if err := cfg.RPC.validate(); err != nil {
 		return bind, err
 	}
-	return loopback("serf bind address", cfg.Bind)
+	if err := checkAdvertise(cfg.Advertise); err != nil {
+		return bind, err
+	}
+	return bindAddress("serf bind address", cfg.Bind, cfg.Keyring)
 }
 
 // run starts what goes on in the background.

@@ -1,8 +1,9 @@
 // Package rpcauth is how agents and coordinators prove to each other that they
-// belong to one cluster: a shared token on every call, and listeners that
-// never leave the loopback interface while there is no TLS. Services for
-// others than members have a Guard of their own. It decides who may call; what
-// a call means is agent/rpc's and the coordinator's business.
+// belong to one cluster: by certificates that name each of them (TLS), or,
+// without TLS, by a shared token on every call (Token), and then nothing
+// leaves the loopback interface. Services for others than members have a Guard
+// of their own. It decides who may call; what a call means is agent/rpc's and
+// the coordinator's business.
 package rpcauth
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -103,25 +105,21 @@ type Guard struct {
 // handler runs. The calls of guarded services are for their guards to check;
 // they are unary.
 func ServerOptions(t Token, guards ...Guard) []grpc.ServerOption {
-	guardOf := func(method string) *Guard {
-		service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-		for i := range guards {
-			if guards[i].Service == service {
-				return &guards[i]
-			}
-		}
-		return nil
-	}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-			ctx, err := admit(ctx, t, guardOf(info.FullMethod), info.FullMethod)
+			var err error
+			if g := guardOf(guards, info.FullMethod); g != nil {
+				ctx, err = g.admit(ctx, info.FullMethod)
+			} else {
+				err = t.check(ctx, info.FullMethod)
+			}
 			if err != nil {
 				return nil, err
 			}
 			return next(ctx, req)
 		}),
 		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-			if guardOf(info.FullMethod) != nil {
+			if guardOf(guards, info.FullMethod) != nil {
 				return status.Errorf(codes.Unimplemented, "%s: this service has no streams", info.FullMethod)
 			}
 			if err := t.check(stream.Context(), info.FullMethod); err != nil {
@@ -132,11 +130,19 @@ func ServerOptions(t Token, guards ...Guard) []grpc.ServerOption {
 	}
 }
 
-// admit returns the context that a call is handled in.
-func admit(ctx context.Context, t Token, g *Guard, method string) (context.Context, error) {
-	if g == nil {
-		return ctx, t.check(ctx, method)
+// guardOf returns the guard of a method's service, nil without one.
+func guardOf(guards []Guard, method string) *Guard {
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	for i := range guards {
+		if guards[i].Service == service {
+			return &guards[i]
+		}
 	}
+	return nil
+}
+
+// admit returns the context that a guarded call is handled in.
+func (g *Guard) admit(ctx context.Context, method string) (context.Context, error) {
 	secret, err := bearer(ctx, method, "a token of the REST API")
 	if err != nil {
 		return nil, err
@@ -172,4 +178,20 @@ func CheckLoopback(field, address string) error {
 		return fmt.Errorf("%s: address %q is not on the loopback interface; without TLS use 127.0.0.1 or [::1]", field, address)
 	}
 	return nil
+}
+
+// Reachable is where others reach a listener: the address it is bound to, at
+// the advertised host if there is one. A listener on every address of its host
+// needs one; field names where its address comes from.
+func Reachable(field string, bound net.Addr, advertise string) (string, error) {
+	address, err := netip.ParseAddrPort(bound.String())
+	switch {
+	case err != nil:
+		return bound.String(), nil //nolint:nilerr // no TCP address: an in-memory listener
+	case advertise != "":
+		return net.JoinHostPort(advertise, strconv.Itoa(int(address.Port()))), nil
+	case address.Addr().IsUnspecified():
+		return "", fmt.Errorf("%s: %s is every address of this host: set advertise to the IP address that others reach it at", field, address)
+	}
+	return address.String(), nil
 }

@@ -19,20 +19,28 @@ import (
 
 // config is the config file; systemd/muster-agent.yaml documents every key.
 type config struct {
-	Cluster        string              `json:"cluster"`
-	NodeID         string              `json:"nodeID"`
-	DataDir        string              `json:"dataDir"`
-	AssignmentsDir string              `json:"assignmentsDir"`
-	TokenFile      string              `json:"tokenFile"`
-	Listen         string              `json:"listen"`
-	MetricsListen  string              `json:"metricsListen"`
-	Coordinators   []string            `json:"coordinators"`
-	Labels         map[string]string   `json:"labels"`
-	Reserved       reservedConfig      `json:"reserved"`
-	Discovery      discoveryConfig     `json:"discovery"`
-	Gossip         gossipConfig        `json:"gossip"`
-	Heartbeat      configfile.Duration `json:"heartbeat"`
-	Log            logConfig           `json:"log"`
+	Cluster        string    `json:"cluster"`
+	NodeID         string    `json:"nodeID"`
+	DataDir        string    `json:"dataDir"`
+	AssignmentsDir string    `json:"assignmentsDir"`
+	TLS            tlsConfig `json:"tls"`
+	// BootstrapTokenFile is read while the node has no certificate that is good.
+	BootstrapTokenFile string              `json:"bootstrapTokenFile"`
+	TokenFile          string              `json:"tokenFile"`
+	Listen             string              `json:"listen"`
+	Advertise          string              `json:"advertise"`
+	MetricsListen      string              `json:"metricsListen"`
+	Coordinators       []string            `json:"coordinators"`
+	Labels             map[string]string   `json:"labels"`
+	Reserved           reservedConfig      `json:"reserved"`
+	Discovery          discoveryConfig     `json:"discovery"`
+	Gossip             gossipConfig        `json:"gossip"`
+	Heartbeat          configfile.Duration `json:"heartbeat"`
+	Log                logConfig           `json:"log"`
+}
+
+type tlsConfig struct {
+	Enabled bool `json:"enabled"`
 }
 
 type reservedConfig struct {
@@ -120,12 +128,17 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	if c.AssignmentsDir != "" && !filepath.IsAbs(c.AssignmentsDir) {
 		refuse("assignmentsDir: %q: want an absolute path", c.AssignmentsDir)
 	}
-	keep(configfile.CheckListen("listen", c.Listen))
+	checkListen, checkRemote := configfile.CheckListen, configfile.CheckRemote
+	if c.TLS.Enabled {
+		checkListen, checkRemote = configfile.CheckListenAnywhere, configfile.CheckRemoteAnywhere
+	}
+	keep(checkListen("listen", c.Listen))
+	keep(configfile.CheckAdvertise("advertise", c.Advertise))
 	if c.MetricsListen != "" {
 		keep(configfile.CheckListen("metricsListen", c.MetricsListen))
 	}
 	for i, a := range c.Coordinators {
-		keep(configfile.CheckRemote(fmt.Sprintf("coordinators[%d]", i), a))
+		keep(checkRemote(fmt.Sprintf("coordinators[%d]", i), a))
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !labelKey.MatchString(k) || len(c.Labels[k]) > 253 {
@@ -148,7 +161,7 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	keep(err)
 	s.rediscover, err = c.Discovery.Rediscover.Check("discovery.rediscover", 100*time.Millisecond, 24*time.Hour)
 	keep(err)
-	errs = append(errs, c.Gossip.check()...)
+	errs = append(errs, c.Gossip.check(checkListen, checkRemote)...)
 	if !c.Gossip.Enabled && len(c.Coordinators) == 0 {
 		refuse("coordinators: none, and gossip is off; name at least one address")
 	}
@@ -158,10 +171,33 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		refuse("log.format: %q: want text or json", c.Log.Format)
 	}
-	if c.TokenFile == "" {
+	keep(s.checkProof())
+	return s, errors.Join(errs...)
+}
+
+// checkProof checks how this agent proves itself: by a certificate or by a
+// token, never both.
+func (s *settings) checkProof() error {
+	c := &s.config
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var err error
+	switch {
+	case c.TLS.Enabled && c.TokenFile != "":
+		refuse("tokenFile: %q: unused with tls.enabled, where each node has a certificate; remove it", c.TokenFile)
+	case c.TLS.Enabled && c.BootstrapTokenFile != "" && len(c.Coordinators) == 0:
+		refuse("coordinators: none; to enroll by bootstrapTokenFile %q, name at least one", c.BootstrapTokenFile)
+	case c.TLS.Enabled:
+	case c.BootstrapTokenFile != "":
+		refuse("bootstrapTokenFile: %q: nodes have certificates only with tls.enabled", c.BootstrapTokenFile)
+	case c.Advertise != "":
+		refuse("advertise: %q: without tls.enabled nothing can be reached from elsewhere", c.Advertise)
+	case c.TokenFile == "":
 		refuse("tokenFile: not set; it holds the cluster's token")
-	} else if s.token, err = rpcauth.ReadFile(c.TokenFile); err != nil {
-		refuse("tokenFile: %w", err)
+	default:
+		if s.token, err = rpcauth.ReadFile(c.TokenFile); err != nil {
+			refuse("tokenFile: %w", err)
+		}
 	}
 	s.serfToken = s.token
 	if c.Gossip.SerfRPCTokenFile != "" {
@@ -169,10 +205,10 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 			refuse("gossip.serfRPCTokenFile: %w", err)
 		}
 	}
-	return s, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-func (g gossipConfig) check() []error {
+func (g gossipConfig) check(checkListen, checkRemote func(field, address string) error) []error {
 	if !g.Enabled {
 		return nil
 	}
@@ -182,16 +218,16 @@ func (g gossipConfig) check() []error {
 			errs = append(errs, err)
 		}
 	}
-	keep(configfile.CheckListen("gossip.serfBind", g.SerfBind))
-	keep(configfile.CheckListen("gossip.capacityBind", g.CapacityBind))
+	keep(checkListen("gossip.serfBind", g.SerfBind))
+	keep(checkListen("gossip.capacityBind", g.CapacityBind))
 	if g.SerfRPC != "" {
 		keep(configfile.CheckListen("gossip.serfRPC", g.SerfRPC))
 	}
 	for i, a := range g.Join {
-		keep(configfile.CheckRemote(fmt.Sprintf("gossip.join[%d]", i), a))
+		keep(checkRemote(fmt.Sprintf("gossip.join[%d]", i), a))
 	}
 	for i, a := range g.JoinCapacity {
-		keep(configfile.CheckRemote(fmt.Sprintf("gossip.joinCapacity[%d]", i), a))
+		keep(checkRemote(fmt.Sprintf("gossip.joinCapacity[%d]", i), a))
 	}
 	if g.Cell == "" || len(g.Cell) > 16 || strings.Trim(g.Cell, "0123456789abcdefghijklmnopqrstuvwxyz-") != "" {
 		errs = append(errs, fmt.Errorf("gossip.cell: %q: want 1 to 16 of a-z, 0-9 and '-'", g.Cell))

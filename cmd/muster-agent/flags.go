@@ -27,7 +27,10 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.StringVar(&v.Cluster, "cluster", d.Cluster, "the cluster's name")
 	set.StringVar(&v.NodeID, "node-id", "", "this host's name in the cluster (default the host name)")
 	set.StringVar(&v.DataDir, "data-dir", d.DataDir, "where the journal and the assignment files live")
-	set.StringVar(&v.TokenFile, "token-file", "", "file of mode 0600 with the cluster's token")
+	set.BoolVar(&v.TLS.Enabled, "tls", false, "prove this node by a certificate; all connections are mutual TLS")
+	set.StringVar(&v.BootstrapTokenFile, "bootstrap-token-file", "", "file of mode 0600 with a token of muster token create, for a node without a certificate")
+	set.StringVar(&v.Advertise, "advertise", "", "IP address that others reach this host at (default the one that is bound)")
+	set.StringVar(&v.TokenFile, "token-file", "", "file of mode 0600 with the cluster's token, without --tls")
 	set.StringVar(&v.Listen, "listen", d.Listen, "where the leader reaches this agent")
 	set.StringVar(&v.MetricsListen, "metrics-listen", d.MetricsListen, `where /metrics is served; "" for nowhere`)
 	set.StringSliceVar(&v.Coordinators, "coordinators", nil, "coordinators to register with")
@@ -37,7 +40,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.StringVar(&v.Gossip.SerfBind, "serf-bind", d.Gossip.SerfBind, "address of the serf ring")
 	set.StringVar(&v.Gossip.CapacityBind, "capacity-bind", d.Gossip.CapacityBind, "address of the capacity ring")
 	set.StringVar(&v.Gossip.SerfRPC, "serf-rpc-addr", d.Gossip.SerfRPC, `address of the stock serf command line; "" for none`)
-	set.StringVar(&v.Gossip.SerfRPCTokenFile, "serf-rpc-token-file", "", "file of mode 0600 with its token (default the cluster's)")
+	set.StringVar(&v.Gossip.SerfRPCTokenFile, "serf-rpc-token-file", "", "file of mode 0600 with its token (default the cluster's, with --tls one of its own)")
 	set.BoolVar(&f.noGossip, "no-gossip", false, "stay out of the rings")
 	set.DurationVar(&f.heartbeat, "heartbeat", 10*time.Second, "time between reports of usage")
 	set.StringVar(&v.Log.Level, "log-level", d.Log.Level, "debug, info, warn or error")
@@ -70,6 +73,12 @@ func (f *flags) override(c *config, name string) {
 		c.NodeID = v.NodeID
 	case "data-dir":
 		c.DataDir = v.DataDir
+	case "tls":
+		c.TLS.Enabled = v.TLS.Enabled
+	case "bootstrap-token-file":
+		c.BootstrapTokenFile = v.BootstrapTokenFile
+	case "advertise":
+		c.Advertise = v.Advertise
 	case "token-file":
 		c.TokenFile = v.TokenFile
 	case "listen":

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
 )
 
 // serve discovers the host and runs its agent until ctx ends.
@@ -30,11 +34,18 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 		return err
 	}
 	logFound(log, found)
+	deps := agent.Deps{
+		Discovered: found, Token: s.token, Log: log, Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover}),
+	}
+	if s.TLS.Enabled {
+		if deps.Identity, err = identify(ctx, log, &s); err != nil {
+			return err
+		}
+	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a, err := agent.New(agentConfig(s, newJournal), agent.Deps{
-		Discovered: found, Token: s.token, Metrics: metrics, Log: log, Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover}),
-	})
+	deps.Metrics = metrics
+	a, err := agent.New(agentConfig(s, newJournal), deps)
 	if err != nil {
 		if errors.Is(err, journal.ErrLocked) {
 			return fmt.Errorf("dataDir %s: %w; one agent per folder", s.DataDir, err)
@@ -52,10 +63,41 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	return err
 }
 
+// identify reads the node's certificate, or gets one, and sees to it that the
+// serf RPC port has a token.
+func identify(ctx context.Context, log *slog.Logger, s *settings) (*agent.Identity, error) {
+	if err := os.MkdirAll(s.DataDir, 0o755); err != nil { // as the agent makes it
+		return nil, fmt.Errorf("dataDir: %w", err)
+	}
+	if s.serfToken.IsZero() && s.Gossip.Enabled && s.Gossip.SerfRPC != "" {
+		token, err := serfTokenIn(s.DataDir)
+		if err != nil {
+			return nil, err
+		}
+		s.serfToken = token
+	}
+	return agent.OpenIdentity(ctx, agent.IdentityConfig{
+		Cluster: s.Cluster, Node: s.node, Dir: filepath.Join(s.DataDir, "identity"), TokenFile: s.BootstrapTokenFile,
+		Coordinators: s.Coordinators, Log: log,
+	})
+}
+
+// serfTokenIn reads the token of the serf RPC port in the data folder, or makes
+// it.
+func serfTokenIn(dir string) (rpcauth.Token, error) {
+	path := filepath.Join(dir, "serf-rpc-token")
+	token, err := rpcauth.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	token = rpcauth.Generate()
+	return token, rpcauth.WriteFile(path, token)
+}
+
 func agentConfig(s settings, newJournal bool) agent.Config {
 	c := agent.Config{
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir,
-		Listen: s.Listen, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
+		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
 		Heartbeat: s.heartbeat, NewJournal: newJournal,
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/numa/sysfs"
+	"github.com/musterd/muster/pki/folder"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
 )
 
@@ -66,9 +66,14 @@ type Addresses struct {
 	Serf      string `json:"serf"`
 	Capacity  string `json:"capacity"`
 	TokenFile string `json:"tokenFile"`
-	// ClusterTokenFile's token is also that of every node's serf RPC.
+	// ClusterTokenFile's token is that of every node's serf RPC.
 	ClusterTokenFile string `json:"clusterTokenFile"`
-	Nodes            []Node `json:"nodes"`
+	// CAFile holds the authorities that coordinator and agents trust, and
+	// OperatorFile the private key and the certificate of an operator, in PEM:
+	// with both one can ask an agent over gRPC what it tells of itself.
+	CAFile       string `json:"caFile"`
+	OperatorFile string `json:"operatorFile"`
+	Nodes        []Node `json:"nodes"`
 }
 
 // Cluster is a running dev cluster. Stop ends it.
@@ -146,7 +151,8 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 	d.daemon, err = daemon.New(ctx, daemon.Config{
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
 		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0",
-		ClusterToken: cluster, AdminToken: admin, Profile: gossip.Local, Version: c.Version, Logger: c.Logger,
+		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
+		AdminToken: admin, Profile: gossip.Local, Version: c.Version, Logger: c.Logger,
 	})
 	if err != nil {
 		cancel()
@@ -157,15 +163,18 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 		REST: "http://" + d.daemon.RESTAddr(), GRPC: d.daemon.GRPCAddr(), Serf: d.daemon.SerfAddr(), Capacity: d.daemon.CapacityAddr(),
 		TokenFile: adminFile, ClusterTokenFile: clusterFile,
 	}
-	if err := d.bringUp(ctx, run, hw, cluster); err != nil {
+	if err := d.bringUp(ctx, run, hw, cluster.Secret()); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
 	return d, nil
 }
 
 // bringUp starts the agents and waits for them.
-func (d *Cluster) bringUp(ctx, run context.Context, hw func(string) agent.Discovered, token rpcauth.Token) error {
-	var err error
+func (d *Cluster) bringUp(ctx, run context.Context, hw func(string) agent.Discovered, serfToken string) error {
+	secured, err := d.secure(ctx, hw)
+	if err != nil {
+		return err
+	}
 	if d.Client, err = sdk.NewClient(sdk.Config{Endpoint: d.Addresses.REST, Token: d.Token}); err != nil {
 		return err
 	}
@@ -176,7 +185,11 @@ func (d *Cluster) bringUp(ctx, run context.Context, hw func(string) agent.Discov
 		if i == 0 {
 			d.Discovered = found
 		}
-		a, err := d.startAgent(run, name, found, like, token)
+		identity, err := agent.NewIdentity(secured.Nodes[resource.NodeID(name)], secured.GossipKeys)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+		a, err := d.startAgent(run, name, found, like, identity, serfToken)
 		if err != nil {
 			return err
 		}
@@ -195,6 +208,25 @@ func (d *Cluster) bringUp(ctx, run context.Context, hw func(string) agent.Discov
 	return writeAddresses(filepath.Join(d.config.DataDir, "dev.json"), d.Addresses)
 }
 
+// secure gives every node its certificate, which is kept in memory, and writes
+// an operator's.
+func (d *Cluster) secure(ctx context.Context, hw func(string) agent.Discovered) (daemon.Secured, error) {
+	names := make([]resource.NodeID, 0, d.config.Nodes)
+	for i := range d.config.Nodes {
+		names = append(names, resource.NodeID(d.nodeName(i, hw)))
+	}
+	secured, err := d.daemon.Secure(ctx, names, "dev")
+	if err != nil {
+		return secured, err
+	}
+	operator, err := folder.Open(filepath.Join(d.config.DataDir, "tls", "operator"))
+	if err != nil {
+		return secured, err
+	}
+	d.Addresses.CAFile, d.Addresses.OperatorFile = filepath.Join(d.config.DataDir, "tls", "ca.pem"), operator.PartyPath()
+	return secured, operator.Save(folder.Party(secured.Operator))
+}
+
 // nodeName is the host's own name for the host, node-0… for a profile.
 func (d *Cluster) nodeName(i int, hw func(string) agent.Discovered) string {
 	if d.config.Profile == "host" {
@@ -207,8 +239,8 @@ func (d *Cluster) nodeDir(name string) string {
 	return filepath.Join(d.config.DataDir, "nodes", name)
 }
 
-func (d *Cluster) startAgent(run context.Context, name string, found agent.Discovered, like *fit.Host, token rpcauth.Token) (*agent.Agent, error) {
-	deps := agent.Deps{Discovered: found, HostLike: like, Token: token, Log: d.config.Logger}
+func (d *Cluster) startAgent(run context.Context, name string, found agent.Discovered, like *fit.Host, identity *agent.Identity, serfToken string) (*agent.Agent, error) {
+	deps := agent.Deps{Discovered: found, HostLike: like, Identity: identity, Log: d.config.Logger}
 	if d.config.Profile == "host" {
 		deps.Watch = agent.WatchDevices(agent.DiscoverOptions{}, nvml.WatchOptions{})
 	} else { // a node of a profile has no usage to measure and no driver to watch
@@ -224,7 +256,7 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 		Labels: map[string]string{"muster.dev/profile": profileLabel(d.config.Profile)},
 		Gossip: &agent.GossipConfig{
 			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local,
-			RPC: gossip.RPC{Addr: "127.0.0.1:0", Token: token.Secret()},
+			RPC: gossip.RPC{Addr: "127.0.0.1:0", Token: serfToken},
 		},
 	}, deps)
 	if err != nil {

@@ -1,0 +1,297 @@
+package enroll
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/pki"
+)
+
+// attempts bounds how often a Txn is repeated whose compares lost a race.
+const attempts = 8
+
+// Errors by which callers tell refusals apart.
+var (
+	// ErrFixed: the authorities come from files and are changed there.
+	ErrFixed = errors.New("the authorities come from files (tls.caCertFile): change them there")
+	// ErrNotFound: there is no such token or authority.
+	ErrNotFound = errors.New("not found")
+	// ErrInUse: somebody still needs it.
+	ErrInUse = errors.New("still in use")
+	// ErrInvalid: the request contradicts itself.
+	ErrInvalid = errors.New("invalid")
+)
+
+// Files are an authority of the cluster's own: a PEM file whose first
+// certificate signs and all of which are trusted, and the first one's key.
+type Files struct{ Certificates, Key string }
+
+// read reads the files. The key must be its owner's alone.
+func (f *Files) read() (*trust, error) {
+	text, err := os.ReadFile(f.Certificates)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caCertFile: %w", err)
+	}
+	roots, err := pki.ParsePEM(text)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caCertFile %s: %w", f.Certificates, err)
+	}
+	info, err := os.Stat(f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caKeyFile: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("tls.caKeyFile %s: mode %04o lets others use it; run: chmod 0600 %s", f.Key, mode, f.Key)
+	}
+	text, err = os.ReadFile(f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caKeyFile: %w", err)
+	}
+	key, err := pki.ParseKeyPEM(text)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caKeyFile %s: %w", f.Key, err)
+	}
+	signer, err := pki.ParseAuthority(roots[0].Raw, key)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caCertFile %s with tls.caKeyFile %s: %w", f.Certificates, f.Key, err)
+	}
+	return &trust{roots: roots, signer: signer}, nil
+}
+
+// changed reports whether the files hold something else than t, and can be
+// used.
+func (f *Files) changed(t *trust) bool {
+	if f == nil {
+		return false
+	}
+	now, err := f.read()
+	return err == nil && !now.same(t)
+}
+
+// same reports whether both trust and sign the same.
+func (t *trust) same(u *trust) bool {
+	return t.signer.ID() == u.signer.ID() && slices.EqualFunc(t.roots, u.roots, (*x509.Certificate).Equal)
+}
+
+// shown is the chain that a party presents: coordinators add the roots, among
+// which a host that has only a token finds the one it names.
+func (t *trust) shown(role pki.Role, chain []*x509.Certificate) []*x509.Certificate {
+	if role == pki.Coordinator {
+		return append(slices.Clip(chain), t.roots...)
+	}
+	return chain
+}
+
+// loadTrust reads the authorities, and makes the first one of a new cluster.
+func (s *Service) loadTrust(ctx context.Context) (*trust, error) {
+	if s.config.Files != nil {
+		return s.config.Files.read()
+	}
+	for range attempts {
+		kv, found, _, err := s.config.Store.Get(ctx, store.AuthoritiesKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the authorities: %w", err)
+		}
+		if found {
+			return s.parseTrust(kv)
+		}
+		first, err := pki.NewAuthority(s.config.Cluster, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		root, err := rootRecord(first)
+		if err != nil {
+			return nil, err
+		}
+		record := store.Authorities{Cluster: s.config.Cluster, Roots: []store.AuthorityRoot{root}}
+		if _, err := s.config.Store.Txn(ctx, store.Txn{
+			If:   []store.Compare{store.Absent(store.AuthoritiesKey)},
+			Then: []store.Op{store.Put(store.AuthoritiesKey, store.MustEncode(record))},
+		}); err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
+			return nil, fmt.Errorf("write the first authority: %w", err)
+		}
+	}
+	return nil, errors.New("the authorities kept changing; try again")
+}
+
+func rootRecord(a *pki.Authority) (store.AuthorityRoot, error) {
+	key, err := pki.MarshalKey(a.Key)
+	if err != nil {
+		return store.AuthorityRoot{}, err
+	}
+	return store.AuthorityRoot{
+		ID: a.ID(), Certificate: a.Certificate.Raw, Key: key, Cross: pki.Raw(a.Cross), Created: stamp(time.Now()),
+	}, nil
+}
+
+// parseTrust reads the record. Cross certificates of roots that are gone are
+// left out: nobody trusts those any more.
+func (s *Service) parseTrust(kv store.KV) (*trust, error) {
+	record, err := store.Decode[store.Authorities](kv.Key, kv.Value)
+	if err != nil {
+		return nil, err
+	}
+	if record.Cluster != s.config.Cluster {
+		return nil, fmt.Errorf("%s is of cluster %q, this coordinator of %q: is it the right store?", kv.Key, record.Cluster, s.config.Cluster)
+	}
+	t := &trust{revision: kv.ModRev}
+	for _, root := range record.Roots {
+		a, err := pki.ParseAuthority(root.Certificate, root.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: root %s: %w", kv.Key, root.ID, err)
+		}
+		if len(root.Cross) > 0 {
+			cross, err := pki.ParseCertificates(root.Cross)
+			if err != nil {
+				return nil, fmt.Errorf("%s: root %s: cross certificates: %w", kv.Key, root.ID, err)
+			}
+			for _, c := range cross {
+				if slices.ContainsFunc(t.roots, func(r *x509.Certificate) bool { return bytes.Equal(r.SubjectKeyId, c.AuthorityKeyId) }) {
+					a.Cross = append(a.Cross, c)
+				}
+			}
+		}
+		t.roots, t.signer = append(t.roots, a.Certificate), a
+	}
+	return t, nil
+}
+
+// AuthorityStatus is one authority as operators see it.
+type AuthorityStatus struct {
+	Certificate *x509.Certificate
+	ID          string
+	Signs       bool
+	// Nodes counts those whose certificate it signed and that has not expired.
+	Nodes int
+}
+
+// Authorities returns the authorities, oldest first.
+func (s *Service) Authorities(ctx context.Context) ([]AuthorityStatus, error) {
+	t, err := s.loadTrust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	users, err := s.users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []AuthorityStatus
+	for _, c := range t.roots {
+		id := fmt.Sprintf("%x", c.SubjectKeyId)
+		list = append(list, AuthorityStatus{Certificate: c, ID: id, Signs: id == t.signer.ID(), Nodes: len(users[id])})
+	}
+	return list, nil
+}
+
+// users lists, by issuer, the nodes whose certificates are still good.
+func (s *Service) users(ctx context.Context) (map[string][]string, error) {
+	all, _, err := s.config.Store.Range(ctx, store.EnrolledPrefix, store.RangeOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the enrolled nodes: %w", err)
+	}
+	now, users := time.Now(), map[string][]string{}
+	for _, kv := range all {
+		node, err := store.ParseEnrolledKey(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		record, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		if expires, err := time.Parse(time.RFC3339, record.Expires); err == nil && expires.After(now) {
+			users[record.Issuer] = append(users[record.Issuer], string(node))
+		}
+	}
+	return users, nil
+}
+
+// Rotate makes a new authority that signs from now on. Those before it stay
+// trusted until they are retired; nodes and coordinators replace their
+// certificates by themselves.
+func (s *Service) Rotate(ctx context.Context) (string, error) {
+	var made string
+	err := s.changeAuthorities(ctx, func(record *store.Authorities, t *trust) error {
+		if len(record.Roots) > 1 {
+			return fmt.Errorf("%w: %d authorities are trusted already: retire the old one first", ErrInUse, len(record.Roots))
+		}
+		next, err := t.signer.Succeed(s.config.Cluster, time.Now())
+		if err != nil {
+			return err
+		}
+		root, err := rootRecord(next)
+		if err != nil {
+			return err
+		}
+		record.Roots = append(record.Roots, root)
+		made = root.ID
+		return nil
+	})
+	return made, err
+}
+
+// Retire ends the trust in an authority. It is refused while nodes have
+// certificates by it, unless forced: those then have to enroll anew.
+func (s *Service) Retire(ctx context.Context, id string, force bool) error {
+	return s.changeAuthorities(ctx, func(record *store.Authorities, t *trust) error {
+		at := slices.IndexFunc(record.Roots, func(r store.AuthorityRoot) bool { return r.ID == id })
+		switch {
+		case at < 0:
+			return fmt.Errorf("%w: there is no authority %q", ErrNotFound, id)
+		case id == t.signer.ID():
+			return fmt.Errorf("%w: authority %s signs; rotate first", ErrInUse, id)
+		}
+		users, err := s.users(ctx)
+		if err != nil {
+			return err
+		}
+		if nodes := users[id]; len(nodes) > 0 && !force {
+			return fmt.Errorf("%w: authority %s: %d nodes have certificates by it, the first is %s; they renew them while they are up, or force it and let them enroll anew",
+				ErrInUse, id, len(nodes), nodes[0])
+		}
+		record.Roots = slices.Delete(record.Roots, at, at+1)
+		return nil
+	})
+}
+
+// changeAuthorities rewrites the record.
+func (s *Service) changeAuthorities(ctx context.Context, change func(*store.Authorities, *trust) error) error {
+	if s.config.Files != nil {
+		return ErrFixed
+	}
+	for range attempts {
+		kv, found, _, err := s.config.Store.Get(ctx, store.AuthoritiesKey)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%w: %s", ErrNotFound, store.AuthoritiesKey)
+		}
+		record, err := store.Decode[store.Authorities](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		t, err := s.parseTrust(kv)
+		if err != nil {
+			return err
+		}
+		if err := change(&record, t); err != nil {
+			return err
+		}
+		result, err := s.config.Store.Txn(ctx, store.Txn{
+			If:   []store.Compare{store.ModRevIs(kv.Key, kv.ModRev)},
+			Then: []store.Op{store.Put(kv.Key, store.MustEncode(record))},
+		})
+		if err != nil || result.Succeeded {
+			return err
+		}
+	}
+	return errors.New("the authorities kept changing; try again")
+}

@@ -1,0 +1,152 @@
+package enroll
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/pki"
+)
+
+// Documents is the Service as the REST API sees it (rest.Identity).
+type Documents struct{ Service *Service }
+
+// statusOf words an error of the Service for clients. What is no refusal stays
+// as it is.
+func statusOf(err error) error {
+	code := 0
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrInvalid):
+		code = http.StatusUnprocessableEntity
+	case errors.Is(err, ErrNotFound):
+		code = http.StatusNotFound
+	case errors.Is(err, ErrInUse), errors.Is(err, ErrFixed):
+		code = http.StatusConflict
+	case errors.Is(err, store.ErrUnknownOutcome), errors.Is(err, context.DeadlineExceeded):
+		return api.Errorf(http.StatusServiceUnavailable, "the store does not answer; it may have been done: %v", err)
+	default:
+		return err
+	}
+	return api.Errorf(code, "%v", err)
+}
+
+func tokenDocument(r store.BootstrapToken) api.BootstrapToken {
+	return api.BootstrapToken{
+		APIVersion: api.APIVersion, Kind: api.KindBootstrapToken, Metadata: api.ObjectMeta{Name: r.ID, CreationTimestamp: r.Created},
+		Spec:   api.BootstrapTokenSpec{Nodes: r.Nodes, Replace: r.Replace},
+		Status: api.BootstrapTokenStatus{Uses: r.Uses, Expires: r.Expires, Expired: expired(r, time.Now()), Creator: r.Creator},
+	}
+}
+
+// PutBootstrapToken implements rest.Identity.
+func (d Documents) PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error) {
+	token, record, err := d.Service.CreateToken(ctx, TokenOptions{
+		Nodes: t.Spec.Nodes, TTL: ttl, Uses: t.Spec.Uses, Replace: t.Spec.Replace, Creator: creator,
+	})
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	made := tokenDocument(record)
+	made.Status.Token = token.Text()
+	return &made, nil
+}
+
+// ListBootstrapTokens implements rest.Identity.
+func (d Documents) ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error) {
+	records, err := d.Service.ListTokens(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	list := &api.BootstrapTokenList{APIVersion: api.APIVersion, Kind: api.KindBootstrapToken + "List", Items: []api.BootstrapToken{}}
+	for _, r := range records {
+		list.Items = append(list.Items, tokenDocument(r))
+	}
+	return list, nil
+}
+
+// DeleteBootstrapToken implements rest.Identity.
+func (d Documents) DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error) {
+	record, err := d.Service.RevokeToken(ctx, id)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	gone := tokenDocument(record)
+	return &gone, nil
+}
+
+func authorityDocument(a AuthorityStatus) api.Authority {
+	return api.Authority{
+		APIVersion: api.APIVersion, Kind: api.KindAuthority,
+		Metadata: api.ObjectMeta{Name: a.ID, CreationTimestamp: stamp(a.Certificate.NotBefore.Add(pki.Backdate))},
+		Status: api.AuthorityStatus{
+			Signs: a.Signs, Expires: stamp(a.Certificate.NotAfter), Nodes: a.Nodes, Pin: pki.PinOf(a.Certificate).String(),
+			Certificate: string(pki.FormatPEM(pki.Bundle{a.Certificate})),
+		},
+	}
+}
+
+// ListAuthorities implements rest.Identity.
+func (d Documents) ListAuthorities(ctx context.Context) (*api.AuthorityList, error) {
+	all, err := d.Service.Authorities(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	list := &api.AuthorityList{APIVersion: api.APIVersion, Kind: api.KindAuthority + "List", Items: []api.Authority{}}
+	for _, a := range all {
+		list.Items = append(list.Items, authorityDocument(a))
+	}
+	return list, nil
+}
+
+// RotateAuthority implements rest.Identity.
+func (d Documents) RotateAuthority(ctx context.Context) (*api.Authority, error) {
+	id, err := d.Service.Rotate(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	list, err := d.ListAuthorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Metadata.Name == id {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, api.Errorf(http.StatusConflict, "authority %s was made and retired again by somebody else", id)
+}
+
+// RetireAuthority implements rest.Identity.
+func (d Documents) RetireAuthority(ctx context.Context, id string, force bool) error {
+	return statusOf(d.Service.Retire(ctx, id, force))
+}
+
+// CertifyOperator implements rest.Identity.
+func (d Documents) CertifyOperator(_ context.Context, c *api.OperatorCertificate) (*api.OperatorCertificate, error) {
+	der, err := pki.ParseRequestPEM([]byte(c.Spec.Request))
+	if err != nil {
+		return nil, api.Errorf(http.StatusUnprocessableEntity, "spec.request: %v", err)
+	}
+	public, err := pki.ParseRequest(der)
+	if err != nil {
+		return nil, api.Errorf(http.StatusUnprocessableEntity, "spec.request: %v", err)
+	}
+	s := d.Service
+	t := s.trust.Load()
+	leaf, err := t.signer.Issue(public, pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: c.Metadata.Name}, nil, time.Now(), s.config.TTL)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Info("operator_certified", "operator", c.Metadata.Name, "expires", stamp(leaf.NotAfter))
+	made := *c
+	made.APIVersion, made.Kind = api.APIVersion, api.KindOperatorCertificate
+	made.Status = api.OperatorCertificateStatus{
+		Chain: string(pki.FormatPEM(t.signer.Chain(leaf))), Authorities: string(pki.FormatPEM(t.roots)), Expires: stamp(leaf.NotAfter),
+	}
+	return &made, nil
+}

@@ -1,0 +1,625 @@
+package enroll_test
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/pki"
+	"github.com/musterd/muster/pki/folder"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
+)
+
+// keyring is a process's gossip keys.
+type keyring struct {
+	mu   sync.Mutex
+	keys [][]byte
+}
+
+func (k *keyring) Keys() [][]byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.keys)
+}
+
+func (k *keyring) Replace(keys [][]byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keys = slices.Clone(keys)
+	return nil
+}
+
+const ttl = time.Hour
+
+func open(t testing.TB, s store.Store, id string, change ...func(*enroll.Config)) *enroll.Service {
+	t.Helper()
+	c := enroll.Config{Cluster: "c", ID: id, Store: s, TTL: ttl, Names: []string{"localhost"}}
+	for _, f := range change {
+		f(&c)
+	}
+	e, err := enroll.Open(t.Context(), c, func(keys [][]byte) (enroll.Keyring, error) { return &keyring{keys: keys}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newKey(t testing.TB) crypto.Signer {
+	t.Helper()
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func csr(t testing.TB, key crypto.Signer) []byte {
+	t.Helper()
+	der, err := pki.NewRequest(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+func token(t testing.TB, e *enroll.Service, o enroll.TokenOptions) pki.Token {
+	t.Helper()
+	got, _, err := e.CreateToken(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// ask enrolls a node as a host would.
+func ask(t testing.TB, e *enroll.Service, text, node string, key crypto.Signer) (*musterv1.EnrollResponse, error) {
+	t.Helper()
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+text))
+	return e.Enroll(ctx, &musterv1.EnrollRequest{Cluster: "c", NodeId: node, Csr: csr(t, key)})
+}
+
+// identity checks an answer as the host does and returns its TLS identity.
+func identity(t testing.TB, r *musterv1.EnrollResponse, key crypto.Signer) *rpcauth.TLS {
+	t.Helper()
+	parse := func(ders [][]byte) []*x509.Certificate {
+		list, err := pki.ParseCertificates(ders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	p, err := rpcauth.NewTLS(rpcauth.Material{Chain: parse(r.GetChain()), Key: key, Roots: parse(r.GetAuthorities())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// renew asks over mutual TLS for a certificate for key.
+func renew(t testing.TB, e *enroll.Service, as *rpcauth.TLS, key crypto.Signer) (*musterv1.EnrollResponse, error) {
+	t.Helper()
+	l := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(rpcauth.Server(e.TLS(), rpcauth.CoordinatorRules())...)
+	musterv1.RegisterEnrollmentServer(server, e)
+	go server.Serve(l)
+	defer server.Stop()
+	conn, err := grpc.NewClient("passthrough:///c", append(as.DialOptions(rpcauth.AnyCoordinator()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return musterv1.NewEnrollmentClient(conn).Renew(t.Context(), &musterv1.RenewRequest{Csr: csr(t, key)})
+}
+
+func TestOnlyAGoodTokenLetsAHostIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		e := open(t, s, "c1")
+		other := open(t, mem.Open(mem.Options{}), "c1")
+		good := token(t, e, enroll.TokenOptions{Nodes: "gpu-*", TTL: time.Hour, Uses: 100})
+		once := token(t, e, enroll.TokenOptions{Nodes: "*"})
+		if _, err := ask(t, e, once.Text(), "first", newKey(t)); err != nil {
+			t.Fatal(err)
+		}
+		revoked := token(t, e, enroll.TokenOptions{Nodes: "*"})
+		if _, err := e.RevokeToken(t.Context(), revoked.ID); err != nil {
+			t.Fatal(err)
+		}
+		short := token(t, e, enroll.TokenOptions{Nodes: "*", TTL: time.Minute})
+		time.Sleep(time.Minute)
+		parts := strings.Split(good.Text(), ".")
+		guessed := strings.Join([]string{parts[0], parts[1], strings.Repeat("0", 32), parts[3]}, ".")
+		if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.NodeIdentityKey("gpu-old"),
+			store.MustEncode(store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}}))}}); err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			text, node string
+			want       codes.Code
+			wantText   string
+		}{
+			"a good one":                      {good.Text(), "gpu-1", codes.OK, ""},
+			"for a node that does not fit":    {good.Text(), "cpu-1", codes.PermissionDenied, `is for nodes "gpu-*", not for "cpu-1"`},
+			"for a node that enrolled before": {good.Text(), "gpu-0", codes.AlreadyExists, "muster token create --node gpu-0 --replace"},
+			"for a node that registered once": {good.Text(), "gpu-old", codes.AlreadyExists, "node gpu-old exists already"},
+			"used up":                         {once.Text(), "second", codes.PermissionDenied, "is used up"},
+			"revoked":                         {revoked.Text(), "gpu-1", codes.Unauthenticated, "revoked, or never was"},
+			"expired":                         {short.Text(), "gpu-1", codes.PermissionDenied, "expired at"},
+			"a guessed secret":                {guessed, "gpu-1", codes.Unauthenticated, "revoked, or never was"},
+			"of another cluster":              {token(t, other, enroll.TokenOptions{Nodes: "*"}).Text(), "gpu-1", codes.Unauthenticated, "revoked, or never was"},
+			"no token":                        {"", "gpu-1", codes.Unauthenticated, "want muster-boot.ID.SECRET.PIN"},
+			"a name with a slash":             {good.Text(), "gpu-1/x", codes.InvalidArgument, "want cluster and id"},
+		} {
+			if name == "for a node that enrolled before" {
+				if _, err := ask(t, e, good.Text(), c.node, newKey(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			key := newKey(t)
+			r, err := ask(t, e, c.text, c.node, key)
+			switch {
+			case status.Code(err) != c.want || (err != nil && !strings.Contains(err.Error(), c.wantText)):
+				t.Errorf("%s: got %v, want %s with %q", name, err, c.want, c.wantText)
+			case err == nil:
+				if got := identity(t, r, key).Identity(); got != (pki.Identity{Cluster: "c", Role: pki.Node, ID: c.node}) {
+					t.Errorf("%s: certified as %s", name, got)
+				}
+			case strings.Contains(err.Error(), parts[2]):
+				t.Errorf("%s: the refusal shows the secret: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestAUseIsTakenOnceHoweverManyHostsRaceForIt(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	services := []*enroll.Service{open(t, s, "c1"), open(t, s, "c2")}
+	boot := token(t, services[0], enroll.TokenOptions{Nodes: "*", Uses: 3})
+	var mu sync.Mutex
+	in := 0
+	var wg sync.WaitGroup
+	for i := range 8 {
+		key := newKey(t)
+		wg.Go(func() {
+			for { // Aborted means that the others were faster too often
+				_, err := ask(t, services[i%2], boot.Text(), fmt.Sprintf("n%d", i), key)
+				if status.Code(err) == codes.Aborted {
+					continue
+				}
+				if err == nil {
+					mu.Lock()
+					in++
+					mu.Unlock()
+				}
+				return
+			}
+		})
+	}
+	wg.Wait()
+	if in != 3 {
+		t.Errorf("%d hosts were let in by a token for 3", in)
+	}
+}
+
+func TestALostAnswerCostsNoUseAndAnotherHostDoesNotProfit(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	e := open(t, s, "c1")
+	boot := token(t, e, enroll.TokenOptions{Nodes: "*"})
+	key := newKey(t)
+	for range 3 {
+		if _, err := ask(t, e, boot.Text(), "n1", key); err != nil {
+			t.Fatalf("the same host again: %v", err)
+		}
+	}
+	if _, err := ask(t, e, boot.Text(), "n1", newKey(t)); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("another key: %v", err)
+	}
+	list, err := e.ListTokens(t.Context())
+	if err != nil || len(list) != 1 || list[0].Uses != 0 {
+		t.Errorf("tokens: %+v, %v", list, err)
+	}
+}
+
+func TestAReplacedNodeLosesItsCertificate(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	e := open(t, s, "c1")
+	oldKey, fresh := newKey(t), newKey(t)
+	r, err := ask(t, e, token(t, e, enroll.TokenOptions{Nodes: "n1"}).Text(), "n1", oldKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := identity(t, r, oldKey)
+	if _, err := renew(t, e, old, oldKey); err != nil {
+		t.Fatalf("it renews: %v", err)
+	}
+	r, err = ask(t, e, token(t, e, enroll.TokenOptions{Nodes: "n1", Replace: true}).Text(), "n1", fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := renew(t, e, old, newKey(t)); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "has been replaced") {
+		t.Errorf("the old host renews: %v", err)
+	}
+	caller := rpcauth.Caller{Identity: old.Identity(), Certificate: old.Material().Chain[0]}
+	if err := e.Current(t.Context(), caller); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("the old host is current: %v", err)
+	}
+	now := identity(t, r, fresh)
+	if err := e.Current(t.Context(), rpcauth.Caller{Identity: now.Identity(), Certificate: now.Material().Chain[0]}); err != nil {
+		t.Errorf("the new host is not current: %v", err)
+	}
+	for name, o := range map[string]enroll.TokenOptions{
+		"many nodes": {Nodes: "*", Replace: true}, "many times": {Nodes: "n1", Uses: 2, Replace: true}, "no nodes": {}, "for ever": {Nodes: "*", TTL: 999 * time.Hour},
+		"negative uses": {Nodes: "*", Uses: -1},
+	} {
+		if _, _, err := e.CreateToken(t.Context(), o); !errors.Is(err, enroll.ErrInvalid) {
+			t.Errorf("a token for %s: %v", name, err)
+		}
+	}
+}
+
+// Whichever answers to a renewal get lost, the node is never locked out.
+func TestLostRenewalsLockNobodyOut(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	e := open(t, s, "c1")
+	key := newKey(t)
+	r, err := ask(t, e, token(t, e, enroll.TokenOptions{Nodes: "n1"}).Text(), "n1", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := identity(t, r, key)
+	for round := range 6 {
+		next := newKey(t)
+		r, err := renew(t, e, shown, next)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if round%3 == 2 { // the others are lost
+			shown = identity(t, r, next)
+		}
+	}
+}
+
+func TestEveryCoordinatorHasTheSameAuthorityAndKeys(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	var all [4]*enroll.Service
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() { all[i] = open(t, s, fmt.Sprintf("c%d", i)) })
+	}
+	wg.Wait()
+	for _, e := range all[1:] {
+		if e.Fingerprint() != all[0].Fingerprint() {
+			t.Errorf("%s trusts or encrypts otherwise than %s", e.TLS().Identity(), all[0].TLS().Identity())
+		}
+	}
+	if _, err := enroll.Open(t.Context(), enroll.Config{Cluster: "d", ID: "c1", Store: s}, nil); err == nil || !strings.Contains(err.Error(), `is of cluster "c"`) {
+		t.Errorf("another cluster on the same store: %v", err)
+	}
+}
+
+// run runs services until the test's bubble ends.
+func run(t *testing.T, services ...*enroll.Service) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, e := range services {
+		wg.Go(func() { e.Run(ctx) })
+	}
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+func TestAuthoritiesAreRotatedAndRetired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		a, b := open(t, s, "c1"), open(t, s, "c2")
+		run(t, a, b)
+		key := newKey(t)
+		boot := token(t, a, enroll.TokenOptions{Nodes: "*", Uses: 9})
+		r, err := ask(t, a, boot.Text(), "n1", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := identity(t, r, key)
+		before := a.Fingerprint()
+		first := a.Roots()[0]
+
+		made, err := a.Rotate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if a.Fingerprint() == before || a.Fingerprint() != b.Fingerprint() || len(b.Roots()) != 2 {
+			t.Errorf("b has not followed: %d roots", len(b.Roots()))
+		}
+		if _, err := a.Rotate(t.Context()); !errors.Is(err, enroll.ErrInUse) {
+			t.Errorf("a third authority: %v", err)
+		}
+		old := fmt.Sprintf("%x", first.SubjectKeyId)
+		if err := a.Retire(t.Context(), old, false); !errors.Is(err, enroll.ErrInUse) || !strings.Contains(err.Error(), "the first is n1") {
+			t.Errorf("retired while a node uses it: %v", err)
+		}
+		if err := a.Retire(t.Context(), made, false); !errors.Is(err, enroll.ErrInUse) {
+			t.Errorf("the one that signs is retired: %v", err)
+		}
+		if err := a.Retire(t.Context(), "nonsense", true); !errors.Is(err, enroll.ErrNotFound) {
+			t.Errorf("an authority that there is not: %v", err)
+		}
+		// A host with a token that pins the old one, and a node that knows it
+		// alone, meet coordinators whose certificates the new one signed.
+		roots, err := pki.Pinned(b.TLS().Material().Chain, boot.Pin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pki.Verify(b.TLS().Material().Chain, roots, time.Now(), pki.AsServer); err != nil {
+			t.Errorf("an old token does not find the cluster: %v", err)
+		}
+		next := newKey(t)
+		if r, err = renew(t, b, node, next); err != nil {
+			t.Fatal(err)
+		}
+		node = identity(t, r, next)
+		list, err := a.Authorities(t.Context())
+		if err != nil || len(list) != 2 || list[0].Nodes != 0 || list[1].Nodes != 1 || list[0].Signs || !list[1].Signs {
+			t.Errorf("authorities: %+v, %v", list, err)
+		}
+		if err := a.Retire(t.Context(), old, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if len(a.Roots()) != 1 || len(b.Roots()) != 1 {
+			t.Errorf("still trusted: %d and %d roots", len(a.Roots()), len(b.Roots()))
+		}
+		if _, err := renew(t, a, node, newKey(t)); err != nil {
+			t.Errorf("the node is locked out: %v", err)
+		}
+		if _, err := pki.Pinned(b.TLS().Material().Chain, boot.Pin); err == nil {
+			t.Error("a token for the retired authority still finds it")
+		}
+		if _, err := ask(t, a, token(t, a, enroll.TokenOptions{Nodes: "*"}).Text(), "n2", newKey(t)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCoordinatorsRenewTheirOwnCertificates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		e := open(t, s, "c1")
+		run(t, e)
+		for range 10 {
+			time.Sleep(ttl)
+			if left := time.Until(e.TLS().Material().Chain[0].NotAfter); left < ttl/4 {
+				t.Fatalf("its certificate ends in %s", left)
+			}
+		}
+	})
+}
+
+func TestGossipKeysMeetInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		a, b := open(t, s, "c1"), open(t, s, "c2")
+		run(t, a, b)
+		stored := func() [][]byte {
+			kv, _, _, err := s.Get(t.Context(), store.GossipKeysKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := store.Decode[store.GossipKeys](kv.Key, kv.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Keys
+		}
+		old, fresh := a.Keyring().Keys()[0], bytes.Repeat([]byte{7}, 32)
+		want := func(when string, keys ...[]byte) {
+			t.Helper()
+			time.Sleep(5 * time.Second)
+			for who, got := range map[string][][]byte{"a": a.Keyring().Keys(), "b": b.Keyring().Keys(), "the store": stored()} {
+				if !slices.EqualFunc(got, keys, bytes.Equal) {
+					t.Errorf("%s: %s has %d keys, want %d, or in another order", when, who, len(got), len(keys))
+				}
+			}
+		}
+		want("at first", old)
+		_ = a.Keyring().Replace([][]byte{old, fresh}) // serf keys -install, which b missed
+		want("installed", old, fresh)
+		_ = b.Keyring().Replace([][]byte{fresh, old}) // -use, which a missed
+		want("in use", fresh, old)
+		_ = a.Keyring().Replace([][]byte{fresh}) // -remove, on both at once
+		_ = b.Keyring().Replace([][]byte{fresh})
+		want("removed", fresh)
+	})
+}
+
+// serf acknowledges a change of keys once it is in the keyring's file. A
+// coordinator that dies before the store has it brings it there when it is back.
+func TestAChangeOfGossipKeysSurvivesACrashBeforeTheStoreHasIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		f, err := folder.Open(filepath.Join(t.TempDir(), "private"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := func(c *enroll.Config) { c.Folder = f }
+		first := open(t, s, "c1", kept)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); first.Run(ctx) }()
+		time.Sleep(5 * time.Second)
+		cancel()
+		<-ended
+		old, fresh := first.Keyring().Keys()[0], bytes.Repeat([]byte{7}, 32)
+		write := func(keys ...[]byte) {
+			t.Helper()
+			text, err := json.Marshal(keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.SaveKeyring(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(fresh) // -install, -use, -remove, then the crash
+		again := open(t, s, "c1", kept)
+		other := open(t, s, "c2")
+		run(t, again, other)
+		time.Sleep(5 * time.Second)
+		for _, e := range []*enroll.Service{again, other} {
+			if got := e.Keyring().Keys(); len(got) != 1 || !bytes.Equal(got[0], fresh) {
+				t.Errorf("%s has %d keys, or the old one", e.TLS().Identity(), len(got))
+			}
+		}
+		// What was kept long ago brings no key back that others have removed since.
+		if err := errors.Join(f.SaveKeyring([]byte("half a fi")), other.Keyring().Replace([][]byte{old})); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		third := open(t, s, "c3", kept)
+		if got := third.Keyring().Keys(); len(got) != 1 || !bytes.Equal(got[0], old) {
+			t.Errorf("a damaged file: %d keys, or another", len(got))
+		}
+	})
+}
+
+func TestAnAuthorityFromFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		files := &enroll.Files{Certificates: filepath.Join(dir, "ca.pem"), Key: filepath.Join(dir, "ca.key")}
+		write := func(mode os.FileMode, signer *pki.Authority, more ...*pki.Authority) {
+			t.Helper()
+			der, err := pki.MarshalKey(signer.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			certificates := []*x509.Certificate{signer.Certificate}
+			for _, a := range more {
+				certificates = append(certificates, a.Certificate)
+			}
+			_ = os.Remove(files.Key)
+			if err := errors.Join(os.WriteFile(files.Certificates, pki.FormatPEM(certificates), 0o644), os.WriteFile(files.Key, pki.FormatKeyPEM(der), mode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, err := pki.NewAuthority("c", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := first.Succeed("c", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		write(0o644, first)
+		if _, err := enroll.Open(t.Context(), enroll.Config{Cluster: "c", ID: "c1", Store: s, Files: files}, nil); err == nil || !strings.Contains(err.Error(), "chmod 0600") {
+			t.Errorf("a key that others can read: %v", err)
+		}
+		write(0o600, first)
+		e := open(t, s, "c1", func(c *enroll.Config) { c.Files = files })
+		run(t, e)
+		if _, err := e.Rotate(t.Context()); !errors.Is(err, enroll.ErrFixed) {
+			t.Errorf("rotated: %v", err)
+		}
+		if _, found, _, _ := s.Get(t.Context(), store.AuthoritiesKey); found {
+			t.Error("a built-in authority was made")
+		}
+		write(0o600, second, first)
+		time.Sleep(5 * time.Second)
+		if got := e.TLS().Material(); len(got.Roots) != 2 || !bytes.Equal(got.Chain[0].AuthorityKeyId, second.Certificate.SubjectKeyId) {
+			t.Errorf("the new files are not in use: %d roots", len(got.Roots))
+		}
+		write(0o600, first, second)
+		if err := os.WriteFile(files.Certificates, []byte("half a fi"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if got := e.TLS().Material(); len(got.Roots) != 2 {
+			t.Error("damaged files are in use")
+		}
+	})
+}
+
+func TestNodesOfThisProcessAreCertifiedTogether(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	e := open(t, s, "c1")
+	var nodes []resource.NodeID
+	for i := range 120 {
+		nodes = append(nodes, resource.NodeID(fmt.Sprintf("node-%d", i)))
+	}
+	issued, err := e.IssueNodes(t.Context(), nodes)
+	if err != nil || len(issued) != len(nodes) {
+		t.Fatalf("%d certificates, %v", len(issued), err)
+	}
+	p, err := rpcauth.NewTLS(issued["node-7"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := renew(t, e, p, newKey(t)); err != nil {
+		t.Errorf("it renews: %v", err)
+	}
+	if _, err := ask(t, e, token(t, e, enroll.TokenOptions{Nodes: "*"}).Text(), "node-8", newKey(t)); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("another host takes its name: %v", err)
+	}
+	person, err := e.IssueOperator("dev")
+	if err != nil || len(person.Chain) == 0 {
+		t.Errorf("operator: %v", err)
+	}
+}
+
+func BenchmarkRenew(b *testing.B) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	e := open(b, s, "c1")
+	issued, err := e.IssueNodes(b.Context(), []resource.NodeID{"n"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := rpcauth.NewTLS(issued["n"])
+	if err != nil {
+		b.Fatal(err)
+	}
+	key := newKey(b)
+	for b.Loop() {
+		r, err := renew(b, e, p, key)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p = identity(b, r, key)
+	}
+}

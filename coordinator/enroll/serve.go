@@ -1,0 +1,253 @@
+package enroll
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/pki"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
+)
+
+// Enroll certifies a host that has a bootstrap token and no certificate. Asked
+// again with the same key it answers again and takes no further use: the answer
+// before may have been lost.
+func (s *Service) Enroll(ctx context.Context, r *musterv1.EnrollRequest) (*musterv1.EnrollResponse, error) {
+	node := resource.NodeID(r.GetNodeId())
+	if r.GetCluster() != s.config.Cluster {
+		return nil, status.Errorf(codes.FailedPrecondition, "cluster %q: this coordinator serves %q", r.GetCluster(), s.config.Cluster)
+	}
+	if err := s.node(node).Check(); err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "enroll: %v", err)
+	}
+	public, hash, err := requested(r.GetCsr())
+	if err != nil {
+		return nil, err
+	}
+	token, err := tokenOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for range attempts {
+		t := s.trust.Load()
+		txn, err := s.admit(ctx, token, node, hash)
+		if err != nil {
+			return nil, err
+		}
+		response, record, err := s.certify(t, node, public, hash)
+		if err != nil {
+			return nil, err
+		}
+		record.Token = token.ID
+		txn.Then = append(txn.Then, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
+		result, err := s.config.Store.Txn(ctx, txn)
+		if err != nil {
+			return nil, unavailable(err, "enroll "+string(node))
+		}
+		if result.Succeeded {
+			s.log.Info("node_enrolled", "node", node, "token", token.ID, "expires", record.Expires)
+			return response, nil
+		}
+	}
+	return nil, status.Errorf(codes.Aborted, "enroll %s: its keys kept changing; try again", node)
+}
+
+// requested is the public key that a request asks a certificate for.
+func requested(csr []byte) (crypto.PublicKey, string, error) {
+	public, err := pki.ParseRequest(csr)
+	if err != nil {
+		return nil, "", status.Errorf(codes.InvalidArgument, "csr: %v", err)
+	}
+	hash, err := pki.KeyHash(public)
+	if err != nil {
+		return nil, "", status.Errorf(codes.InvalidArgument, "csr: %v", err)
+	}
+	return public, hash, nil
+}
+
+// tokenOf is the bootstrap token that a call carries.
+func tokenOf(ctx context.Context) (pki.Token, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) != 1 {
+		return pki.Token{}, status.Errorf(codes.Unauthenticated, "enroll: %d authorization headers, want one with a bootstrap token", len(values))
+	}
+	text, ok := strings.CutPrefix(values[0], "Bearer ")
+	if !ok {
+		return pki.Token{}, status.Error(codes.Unauthenticated, `enroll: the authorization header does not start with "Bearer "`)
+	}
+	token, err := pki.ParseToken(text)
+	if err != nil {
+		return pki.Token{}, status.Errorf(codes.Unauthenticated, "enroll: %v", err)
+	}
+	return token, nil
+}
+
+// admit judges a token and returns the Txn that takes one use of it, if none of
+// what was judged changes.
+func (s *Service) admit(ctx context.Context, token pki.Token, node resource.NodeID, hash string) (store.Txn, error) {
+	none := store.Txn{}
+	key := store.TokenKey(token.ID)
+	kv, found, _, err := s.config.Store.Get(ctx, key)
+	if err != nil {
+		return none, unavailable(err, "read token "+token.ID)
+	}
+	var record store.BootstrapToken
+	if found {
+		if record, err = store.Decode[store.BootstrapToken](key, kv.Value); err != nil {
+			return none, status.Errorf(codes.DataLoss, "%v", err)
+		}
+	}
+	if !found || !token.Proves(record.Hash) {
+		return none, status.Errorf(codes.Unauthenticated, "bootstrap token %s is not known here: it was revoked, or never was", token.ID)
+	}
+	if expired(record, time.Now()) {
+		return none, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, record.Expires)
+	}
+	if !pki.MatchNode(record.Nodes, string(node)) {
+		return none, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, record.Nodes, node)
+	}
+	enrolled, before, err := s.readEnrolled(ctx, node)
+	if err != nil {
+		return none, err
+	}
+	identityKey := store.NodeIdentityKey(node)
+	identity, registered, _, err := s.config.Store.Get(ctx, identityKey)
+	if err != nil {
+		return none, unavailable(err, "read "+identityKey)
+	}
+	txn := store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev), store.ModRevIs(store.EnrolledKey(node), before)}}
+	if before != 0 && enrolled.Token == token.ID && enrolled.Keys[0] == hash {
+		return txn, nil // the same host, whose answer was lost
+	}
+	switch {
+	case record.Uses < 1:
+		return none, status.Errorf(codes.PermissionDenied, "bootstrap token %s is used up: make another one", token.ID)
+	case (before != 0 || registered) && !record.Replace:
+		return none, status.Errorf(codes.AlreadyExists,
+			"node %s exists already: it renews with its own certificate; if that is lost, or another host takes its place: muster token create --node %s --replace", node, node)
+	}
+	if !record.Replace {
+		txn.If = append(txn.If, store.ModRevIs(identityKey, identity.ModRev))
+	}
+	record.Uses--
+	txn.Then = []store.Op{store.Put(key, store.MustEncode(record))}
+	return txn, nil
+}
+
+// Renew gives a node that shows its certificate another one, for the same key
+// or a new one, with everything that is new.
+func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv1.EnrollResponse, error) {
+	caller, err := rpcauth.CallerOf(ctx)
+	if err != nil || caller.Identity.Role != pki.Node {
+		return nil, status.Errorf(codes.Unauthenticated, "renew: %s: %v", caller.Identity, errors.Join(err, errors.New("want the certificate of a node")))
+	}
+	public, hash, err := requested(r.GetCsr())
+	if err != nil {
+		return nil, err
+	}
+	node := resource.NodeID(caller.Identity.ID)
+	for range attempts {
+		enrolled, before, shown, err := s.current(ctx, caller)
+		if err != nil {
+			return nil, err
+		}
+		response, record, err := s.certify(s.trust.Load(), node, public, hash)
+		if err != nil {
+			return nil, err
+		}
+		if record.Token = enrolled.Token; enrolled.Enrolled != "" {
+			record.Enrolled = enrolled.Enrolled
+		}
+		if shown != hash { // until the new key has been used, its certificate may have been lost
+			record.Keys = append(record.Keys, shown)
+		}
+		result, err := s.config.Store.Txn(ctx, store.Txn{
+			If:   []store.Compare{store.ModRevIs(store.EnrolledKey(node), before)},
+			Then: []store.Op{store.Put(store.EnrolledKey(node), store.MustEncode(record))},
+		})
+		if err != nil {
+			return nil, unavailable(err, "renew "+string(node))
+		}
+		if result.Succeeded {
+			s.log.Info("node_renewed", "node", node, "expires", record.Expires)
+			return response, nil
+		}
+	}
+	return nil, status.Errorf(codes.Aborted, "renew %s: its keys kept changing; try again", node)
+}
+
+// Current refuses a node whose certificate has been replaced, although it has
+// not expired.
+func (s *Service) Current(ctx context.Context, caller rpcauth.Caller) error {
+	_, _, _, err := s.current(ctx, caller)
+	return err
+}
+
+// current returns what a node was certified for, zero if that is not known,
+// and the hash of the key that it shows.
+func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled store.Enrolled, before resource.Revision, shown string, err error) {
+	if shown, err = pki.KeyHash(caller.Certificate.PublicKey); err != nil {
+		return enrolled, 0, "", status.Errorf(codes.Unauthenticated, "%v", err)
+	}
+	node := resource.NodeID(caller.Identity.ID)
+	if enrolled, before, err = s.readEnrolled(ctx, node); err != nil {
+		return enrolled, 0, "", err
+	}
+	if before != 0 && !slices.Contains(enrolled.Keys, shown) {
+		return enrolled, 0, "", status.Errorf(codes.PermissionDenied,
+			"the certificate of node %s has been replaced: another host enrolled under this id; if this is the right one: muster token create --node %s --replace", node, node)
+	}
+	return enrolled, before, shown, nil
+}
+
+// readEnrolled returns what a node was certified for, and revision 0 if that is
+// not known.
+func (s *Service) readEnrolled(ctx context.Context, node resource.NodeID) (store.Enrolled, resource.Revision, error) {
+	key := store.EnrolledKey(node)
+	kv, found, _, err := s.config.Store.Get(ctx, key)
+	if err != nil {
+		return store.Enrolled{}, 0, unavailable(err, "read "+key)
+	}
+	if !found {
+		return store.Enrolled{}, 0, nil
+	}
+	record, err := store.Decode[store.Enrolled](key, kv.Value)
+	if err != nil {
+		return record, 0, status.Errorf(codes.DataLoss, "%v", err)
+	}
+	return record, kv.ModRev, nil
+}
+
+// certify signs a node's key and returns the answer and what is kept of it.
+func (s *Service) certify(t *trust, node resource.NodeID, public crypto.PublicKey, hash string) (*musterv1.EnrollResponse, store.Enrolled, error) {
+	leaf, err := t.signer.Issue(public, s.node(node), nil, time.Now(), s.config.TTL)
+	if err != nil {
+		return nil, store.Enrolled{}, status.Errorf(codes.Internal, "%v", err)
+	}
+	return &musterv1.EnrollResponse{
+		Chain: pki.Raw(t.signer.Chain(leaf)), Authorities: pki.Raw(t.roots), GossipKeys: s.keyring.Keys(),
+	}, s.enrolled(t, leaf.NotAfter, hash), nil
+}
+
+// unavailable is the status of a store's error.
+func unavailable(err error, what string) error {
+	code := codes.Unavailable
+	switch {
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	}
+	return status.Errorf(code, "%s: %v", what, err)
+}

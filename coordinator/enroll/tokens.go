@@ -1,0 +1,131 @@
+package enroll
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/pki"
+)
+
+// Bounds of a bootstrap token.
+const (
+	maxTokenTTL  = 30 * 24 * time.Hour
+	maxTokenUses = 100_000
+	// tokenKept is how long an expired token is still listed.
+	tokenKept = 24 * time.Hour
+)
+
+// TokenOptions are a bootstrap token to be made.
+type TokenOptions struct {
+	Nodes   string        // pattern of node ids
+	TTL     time.Duration // 0 is an hour
+	Uses    int           // 0 is one
+	Replace bool          // lets in nodes that exist
+	Creator string
+}
+
+// CreateToken makes a bootstrap token. Its text is nowhere kept.
+func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, store.BootstrapToken, error) {
+	o.TTL, o.Uses = cmp.Or(o.TTL, time.Hour), cmp.Or(o.Uses, 1)
+	none := store.BootstrapToken{}
+	if err := pki.CheckPattern(o.Nodes); err != nil {
+		return pki.Token{}, none, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	switch {
+	case o.TTL < time.Second || o.TTL > maxTokenTTL:
+		return pki.Token{}, none, fmt.Errorf("%w: ttl %s is outside 1s..%s", ErrInvalid, o.TTL, maxTokenTTL)
+	case o.Uses < 1 || o.Uses > maxTokenUses:
+		return pki.Token{}, none, fmt.Errorf("%w: uses %d is outside 1..%d", ErrInvalid, o.Uses, maxTokenUses)
+	case o.Replace && (o.Uses > 1 || !isPlain(o.Nodes)):
+		return pki.Token{}, none, fmt.Errorf("%w: a token that replaces a node is for one node, by its id, once: not for %q, %d times", ErrInvalid, o.Nodes, o.Uses)
+	}
+	now := time.Now()
+	token := pki.NewToken(pki.PinOf(s.trust.Load().signer.Certificate))
+	record := store.BootstrapToken{
+		ID: token.ID, Hash: token.Hash(), Nodes: o.Nodes, Uses: o.Uses, Replace: o.Replace, Creator: o.Creator,
+		Created: stamp(now), Expires: stamp(now.Add(o.TTL)),
+	}
+	result, err := s.config.Store.Txn(ctx, store.Txn{
+		If:   []store.Compare{store.Absent(store.TokenKey(token.ID))},
+		Then: []store.Op{store.Put(store.TokenKey(token.ID), store.MustEncode(record))},
+	})
+	switch {
+	case err != nil:
+		return pki.Token{}, none, fmt.Errorf("write token %s: %w", token.ID, err)
+	case !result.Succeeded:
+		return pki.Token{}, none, fmt.Errorf("token %s exists already: try again", token.ID)
+	}
+	s.log.Info("bootstrap_token_made", "token", token.ID, "nodes", o.Nodes, "uses", o.Uses, "expires", record.Expires, "creator", o.Creator)
+	return token, record, nil
+}
+
+func isPlain(pattern string) bool {
+	return !slices.ContainsFunc([]byte(pattern), func(c byte) bool { return c == '*' || c == '?' })
+}
+
+// ListTokens returns all tokens, oldest first, and forgets those that expired
+// a day ago.
+func (s *Service) ListTokens(ctx context.Context) ([]store.BootstrapToken, error) {
+	all, _, err := s.config.Store.Range(ctx, store.TokensPrefix, store.RangeOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the bootstrap tokens: %w", err)
+	}
+	var list []store.BootstrapToken
+	for _, kv := range all {
+		record, err := store.Decode[store.BootstrapToken](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		if expired(record, time.Now().Add(-tokenKept)) {
+			if _, err := s.config.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(kv.Key)}}); err != nil {
+				return nil, fmt.Errorf("forget token %s: %w", record.ID, err)
+			}
+			continue
+		}
+		list = append(list, record)
+	}
+	slices.SortFunc(list, func(a, b store.BootstrapToken) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// RevokeToken ends a token. Nodes that it has let in stay.
+func (s *Service) RevokeToken(ctx context.Context, id string) (store.BootstrapToken, error) {
+	key := store.TokenKey(id)
+	for range attempts {
+		kv, found, _, err := s.config.Store.Get(ctx, key)
+		if err != nil {
+			return store.BootstrapToken{}, err
+		}
+		if !found {
+			return store.BootstrapToken{}, fmt.Errorf("%w: there is no bootstrap token %q", ErrNotFound, id)
+		}
+		record, err := store.Decode[store.BootstrapToken](key, kv.Value)
+		if err != nil {
+			return record, err
+		}
+		result, err := s.config.Store.Txn(ctx, store.Txn{
+			If: []store.Compare{store.ModRevIs(key, kv.ModRev)}, Then: []store.Op{store.Delete(key)},
+		})
+		if err != nil {
+			return record, err
+		}
+		if result.Succeeded {
+			s.log.Info("bootstrap_token_revoked", "token", id)
+			return record, nil
+		}
+	}
+	return store.BootstrapToken{}, fmt.Errorf("token %s kept changing; try again", id)
+}
+
+// expired reports whether a token was over at the time t. One whose time cannot
+// be read is.
+func expired(r store.BootstrapToken, t time.Time) bool {
+	end, err := time.Parse(time.RFC3339, r.Expires)
+	return err != nil || !end.After(t)
+}

@@ -1,0 +1,58 @@
+package rpcauth
+
+import (
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/musterd/muster/pki"
+)
+
+// Member is how one party of a cluster proves that it belongs there, and
+// judges who else does: a Token, over loopback alone, or a TLS identity.
+type Member interface {
+	// DialOptions are the credentials of a client that means to reach want.
+	DialOptions(want Want) []grpc.DialOption
+	// CheckAddress refuses an address that this kind of proof must not be used
+	// on. field names where the address comes from, for the message.
+	CheckAddress(field, address string) error
+	// IsZero reports whether there is nothing to prove anything with.
+	IsZero() bool
+
+	serverOptions(rules Rules, guards []Guard) []grpc.ServerOption
+}
+
+// Want is who a client means to reach.
+type Want struct {
+	Role pki.Role
+	// ID is the party's; "" takes any coordinator, and of a node the one that
+	// the connection's authority names (grpc.WithAuthority).
+	ID string
+}
+
+// AnyCoordinator wants whichever coordinator answers.
+func AnyCoordinator() Want { return Want{Role: pki.Coordinator} }
+
+// NamedNode wants the node that the connection's authority names.
+func NamedNode() Want { return Want{Role: pki.Node} }
+
+// Server returns the options of a server whose callers prove themselves to m
+// and may do what rules say. The calls of guarded services are for their guards
+// to check; they are unary.
+func Server(m Member, rules Rules, guards ...Guard) []grpc.ServerOption {
+	return m.serverOptions(rules, guards)
+}
+
+// DialOptions put the token on every call. They carry no TLS: dial only what
+// CheckAddress accepts.
+func (t Token) DialOptions(Want) []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(Credentials(t))}
+}
+
+// CheckAddress is CheckLoopback: a token never leaves this machine.
+func (t Token) CheckAddress(field, address string) error { return CheckLoopback(field, address) }
+
+// serverOptions let everybody with the token do everything: it does not tell
+// who calls.
+func (t Token) serverOptions(_ Rules, guards []Guard) []grpc.ServerOption {
+	return ServerOptions(t, guards...)
+}

@@ -1,0 +1,274 @@
+package rpcauth
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/musterd/muster/pki"
+)
+
+// Material is what a party proves itself with and judges others by. It is
+// immutable.
+type Material struct {
+	// Chain is the party's own certificate, then what helps others to find a
+	// root they trust.
+	Chain []*x509.Certificate
+	Key   crypto.Signer
+	// Roots are the authorities that the party trusts.
+	Roots pki.Bundle
+}
+
+// TLS is a Member by certificate: TLS 1.3, both ends show theirs. The material
+// may be replaced at any time; connections that are open stay as they are, new
+// ones take the newest. It may be used by several goroutines.
+type TLS struct {
+	own   pki.Identity
+	state atomic.Pointer[state]
+}
+
+type state struct {
+	Material
+	certificate tls.Certificate
+}
+
+// NewTLS checks that the material proves an identity to those who trust the
+// same roots, now.
+func NewTLS(m Material) (*TLS, error) {
+	s, own, err := check(m)
+	if err != nil {
+		return nil, err
+	}
+	t := &TLS{own: own}
+	t.state.Store(s)
+	return t, nil
+}
+
+func check(m Material) (*state, pki.Identity, error) {
+	own, err := pki.Verify(m.Chain, m.Roots, time.Now(), pki.AsClient)
+	if err != nil {
+		return nil, own, err
+	}
+	public, ok := m.Chain[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || m.Key == nil || !public.Equal(m.Key.Public()) {
+		return nil, own, fmt.Errorf("certificate of %s: the private key is another's", own)
+	}
+	return &state{Material: m, certificate: tls.Certificate{Certificate: pki.Raw(m.Chain), PrivateKey: m.Key, Leaf: m.Chain[0]}}, own, nil
+}
+
+// Replace takes new material of the same identity.
+func (t *TLS) Replace(m Material) error {
+	s, own, err := check(m)
+	if err != nil {
+		return err
+	}
+	if own != t.own {
+		return fmt.Errorf("certificate of %s cannot replace that of %s", own, t.own)
+	}
+	t.state.Store(s)
+	return nil
+}
+
+// Identity is whose certificate this is.
+func (t *TLS) Identity() pki.Identity { return t.own }
+
+// Material is the newest material.
+func (t *TLS) Material() Material { return t.state.Load().Material }
+
+// IsZero implements Member.
+func (t *TLS) IsZero() bool { return t == nil }
+
+// CheckAddress takes every address of the form host:port.
+func (t *TLS) CheckAddress(field, address string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("%s: address %q: want HOST:PORT", field, address)
+	}
+	return nil
+}
+
+// base is what both ends have in common.
+func (t *TLS) base() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}
+}
+
+// ServerConfig is for servers of the cluster's own protocols. It asks for a
+// certificate and takes any: who shows none, or a bad one, is told so by the
+// call's status.
+func (t *TLS) ServerConfig() *tls.Config {
+	c := t.base()
+	c.ClientAuth = tls.RequestClientCert
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &t.state.Load().certificate, nil }
+	return c
+}
+
+// WebConfig is for HTTP: it shows the certificate, asks for none, and takes TLS
+// 1.2 as well.
+func (t *TLS) WebConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &t.state.Load().certificate, nil },
+	}
+}
+
+// ClientConfig is for clients that mean to reach want: the other end's identity
+// decides, not its host name.
+func (t *TLS) ClientConfig(want Want) *tls.Config {
+	c := t.base()
+	c.InsecureSkipVerify = true // VerifyConnection verifies, by identity
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		got, err := pki.Verify(s.PeerCertificates, t.state.Load().Roots, time.Now(), pki.AsServer)
+		if err != nil {
+			return err
+		}
+		return t.expect(want, got)
+	}
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &t.state.Load().certificate, nil }
+	return c
+}
+
+// expect compares who is there with who was meant.
+func (t *TLS) expect(want Want, got pki.Identity) error {
+	switch {
+	case got.Cluster != t.own.Cluster:
+		return fmt.Errorf("this is %s, of another cluster than %s", got, t.own)
+	case got.Role != want.Role || (want.ID != "" && got.ID != want.ID):
+		wanted := "any " + string(want.Role)
+		if want.ID != "" {
+			wanted = string(want.Role) + " " + want.ID
+		}
+		return fmt.Errorf("this is %s, not %s", got, wanted)
+	}
+	return nil
+}
+
+// DialOptions implements Member.
+func (t *TLS) DialOptions(want Want) []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithTransportCredentials(transport{tls: t, want: want})}
+}
+
+// transport is the handshake of one kind of connection.
+type transport struct {
+	tls  *TLS
+	want Want
+}
+
+// info is what a handshake found out; err is why the other end proved nothing.
+type info struct {
+	credentials.TLSInfo
+	caller Caller
+	err    error
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (t transport) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	want := t.want
+	if want.Role == pki.Node && want.ID == "" {
+		want.ID = authority
+	}
+	return credentials.NewTLS(t.tls.ClientConfig(want)).ClientHandshake(ctx, authority, conn)
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, auth, err := credentials.NewTLS(t.tls.ServerConfig()).ServerHandshake(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, ok := auth.(credentials.TLSInfo)
+	if !ok {
+		return nil, nil, errors.Join(fmt.Errorf("handshake: got %T", auth), secure.Close())
+	}
+	i := info{TLSInfo: found}
+	shown := found.State.PeerCertificates
+	if i.caller.Identity, i.err = pki.Verify(shown, t.tls.state.Load().Roots, time.Now(), pki.AsClient); i.err == nil {
+		i.caller.Certificate = shown[0]
+	}
+	return secure, i, nil
+}
+
+// Info implements credentials.TransportCredentials.
+func (t transport) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.3"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (t transport) Clone() credentials.TransportCredentials { return t }
+
+// OverrideServerName implements credentials.TransportCredentials: names decide
+// nothing here.
+func (t transport) OverrideServerName(string) error { return nil }
+
+// Caller is who made a call, proven by its connection.
+type Caller struct {
+	Identity    pki.Identity
+	Certificate *x509.Certificate
+}
+
+// CallerOf returns who made a call over TLS; an error says why that is not
+// known.
+func CallerOf(ctx context.Context) (Caller, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return Caller{}, errors.New("the call has no connection")
+	}
+	i, ok := p.AuthInfo.(info)
+	if !ok {
+		return Caller{}, errors.New("the connection has no TLS")
+	}
+	return i.caller, i.err
+}
+
+func (t *TLS) serverOptions(rules Rules, guards []Guard) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(transport{tls: t}),
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, call *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			if g := guardOf(guards, call.FullMethod); g != nil {
+				ctx, err := g.admit(ctx, call.FullMethod)
+				if err != nil {
+					return nil, err
+				}
+				return next(ctx, req)
+			}
+			rule, err := rules.admit(ctx, call.FullMethod, t.own)
+			if err == nil {
+				err = rule.checkNode(ctx, call.FullMethod, req)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return next(ctx, req)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, call *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			rule, err := rules.admit(stream.Context(), call.FullMethod, t.own)
+			if err != nil {
+				return err
+			}
+			return next(srv, &judged{ServerStream: stream, rule: rule, method: call.FullMethod})
+		}),
+	}
+}
+
+// judged checks each message of a stream against its rule.
+type judged struct {
+	grpc.ServerStream
+	rule   Rule
+	method string
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (j *judged) RecvMsg(m any) error {
+	if err := j.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return j.rule.checkNode(j.Context(), j.method, m)
+}
