@@ -16,7 +16,8 @@ const SchemaVersion = 1
 // Record is any value kept under Root.
 type Record interface {
 	TxRecord | UnitRecord | JobRecord | OrderRecord | RequestRecord |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaRecord | QuotaLimit | LeaderAddress
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaRecord | QuotaLimit | LeaderAddress |
+		Authorities | GossipKeys | BootstrapToken | Enrolled
 	check() error
 }
 
@@ -191,6 +192,11 @@ func (r NodeIdentity) check() error {
 }
 
 func (r NodeSpec) check() error {
+	for device, at := range r.Topology.GPUModel {
+		if at < 0 || at >= len(r.Topology.GPUModels) {
+			return fmt.Errorf("topology.gpuModel of device %d: %d is not one of %d models", device, at, len(r.Topology.GPUModels))
+		}
+	}
 	return errors.Join(nonNegative("capacity", r.Capacity), nonNegative("allocatable", r.Allocatable))
 }
 

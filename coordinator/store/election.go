@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +19,8 @@ type LeaderAddress struct {
 	REST string `json:"rest,omitempty"` // host:port
 }
 
-// Leader is the present leader, as the store sees it.
+// Leader is a candidate for leadership, as the store sees it: the present
+// leader is the one with the smallest epoch.
 type Leader struct {
 	Address LeaderAddress
 	Epoch   resource.Epoch
@@ -27,24 +30,30 @@ type Leader struct {
 // CurrentLeader reads who leads; found is false while nobody does. To follow
 // changes, watch LeaderPrefix and read again.
 func CurrentLeader(ctx context.Context, s KVStore) (l Leader, found bool, err error) {
-	candidates, _, err := s.Range(ctx, LeaderPrefix, RangeOptions{})
+	kvs, _, err := s.Range(ctx, LeaderPrefix, RangeOptions{})
 	if err != nil {
 		return Leader{}, false, fmt.Errorf("read leader: %w", err)
 	}
-	if len(candidates) == 0 {
-		return Leader{}, false, nil
-	}
-	first := candidates[0]
-	for _, kv := range candidates[1:] {
-		if kv.CreateRev < first.CreateRev {
-			first = kv
-		}
-	}
-	address, err := Decode[LeaderAddress](first.Key, first.Value)
-	if err != nil {
+	candidates, err := Candidates(kvs)
+	if err != nil || len(candidates) == 0 {
 		return Leader{}, false, err
 	}
-	return Leader{Address: address, Epoch: resource.Epoch(first.CreateRev), Key: first.Key}, true, nil
+	return candidates[0], true, nil
+}
+
+// Candidates reads keys below LeaderPrefix: the leader, then the others in the
+// order in which they will lead.
+func Candidates(kvs []KV) ([]Leader, error) {
+	candidates := make([]Leader, 0, len(kvs))
+	for _, kv := range kvs {
+		address, err := Decode[LeaderAddress](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		candidates = append(candidates, Leader{Address: address, Epoch: resource.Epoch(kv.CreateRev), Key: kv.Key})
+	}
+	slices.SortFunc(candidates, func(a, b Leader) int { return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Key, b.Key)) })
+	return candidates, nil
 }
 
 // Leadership is one term of office. It ends by Resign or by being lost; either
@@ -54,14 +63,18 @@ type Leadership struct {
 	// before.
 	Epoch resource.Epoch
 	Key   string
+	// Elected is a revision at which no earlier candidate was left: whatever a
+	// leader before wrote was written by then.
+	Elected resource.Revision
 
 	store Store
 	lease Lease
 	stop  context.CancelFunc
 	done  chan struct{}
 
-	mu  sync.Mutex
-	err error // why it ended; set before done closes
+	mu      sync.Mutex
+	err     error   // why it ended; set before done closes
+	renewed instant // when the last renewal that was answered was sent
 }
 
 // Campaign waits until this candidate leads, or ctx ends. Candidates lead in
@@ -73,12 +86,12 @@ func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Dura
 	if err != nil {
 		return nil, err
 	}
-	granted := time.Now()
+	granted := instantNow()
 	lease, err := s.Grant(ctx, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("campaign for leadership: grant a lease of %v: %w", ttl, err)
 	}
-	l := &Leadership{store: s, lease: lease, Key: LeaderKey(lease.ID), done: make(chan struct{})}
+	l := &Leadership{store: s, lease: lease, renewed: granted, Key: LeaderKey(lease.ID), done: make(chan struct{})}
 	result, err := s.Txn(ctx, Txn{If: []Compare{Absent(l.Key)}, Then: []Op{PutLeased(l.Key, value, lease.ID)}})
 	if err == nil && !result.Succeeded {
 		err = errors.New("its key exists already")
@@ -90,7 +103,7 @@ func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Dura
 	l.Epoch = resource.Epoch(result.Revision)
 	var keep context.Context
 	keep, l.stop = context.WithCancel(context.Background())
-	go l.keep(keep, granted)
+	go l.keep(keep)
 	if err := l.await(ctx); err != nil {
 		l.stop()
 		<-l.done
@@ -112,6 +125,31 @@ func (l *Leadership) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
+}
+
+// Holds reports whether the term goes on by this process' clocks, now. A
+// process that was stopped for a while finds it false before any timer of its
+// own has fired.
+func (l *Leadership) Holds() bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return l.left() > 0
+	}
+}
+
+// left is how much of half the lease is left.
+func (l *Leadership) left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease.TTL/2 - l.renewed.since()
+}
+
+// End ends a term that the caller has found to be lost; why becomes Err.
+func (l *Leadership) End(why error) {
+	l.lost(why)
+	l.stop()
 }
 
 // Resign ends the term, so that the next candidate leads at once. Should the
@@ -146,6 +184,7 @@ func (l *Leadership) await(ctx context.Context) error {
 			return errors.New("its key was deleted while waiting")
 		}
 		if ahead.Key == "" {
+			l.Elected = rev
 			return nil
 		}
 		if err := l.awaitDelete(ctx, ahead.Key, rev+1); err != nil {
@@ -194,7 +233,7 @@ func deleted(b Batch, key string) bool {
 
 // keep renews the lease until ctx ends, half the lease has passed without an
 // answer, or the key is gone.
-func (l *Leadership) keep(ctx context.Context, renewed time.Time) {
+func (l *Leadership) keep(ctx context.Context) {
 	defer close(l.done)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -216,30 +255,46 @@ func (l *Leadership) keep(ctx context.Context, renewed time.Time) {
 				return
 			}
 		case <-timer.C:
-			deadline := renewed.Add(half)
-			sent := time.Now()
-			attempt, release := context.WithDeadline(ctx, deadline)
+			sent := instantNow()
+			attempt, release := context.WithTimeout(ctx, l.left())
 			err := l.store.KeepAlive(attempt, l.lease.ID)
 			release()
+			late := l.left() <= 0
 			switch {
 			case ctx.Err() != nil:
 				return
-			case err == nil:
-				renewed = sent
-			case errors.Is(err, ErrLeaseGone), errors.Is(err, ErrClosed), !time.Now().Before(deadline):
-				l.lost(fmt.Errorf("leadership %s lost: lease of %v not renewed for %v: %w",
-					l.Key, l.lease.TTL, time.Since(renewed).Round(time.Millisecond), err))
+			case errors.Is(err, ErrLeaseGone), errors.Is(err, ErrClosed), late:
+				l.notRenewed(err)
 				return
+			case err == nil:
+				l.mu.Lock()
+				l.renewed = sent
+				l.mu.Unlock()
 			}
-			timer.Reset(min(half/4, max(0, time.Until(renewed.Add(half)))))
+			timer.Reset(min(half/4, max(0, l.left())))
 		}
 	}
+}
+
+// notRenewed ends a term whose time is over, or whose lease is gone. A renewal
+// that was answered too late does not bring it back: who asked Holds in between
+// was told that it is over.
+func (l *Leadership) notRenewed(err error) {
+	if err == nil {
+		err = errors.New("the answer came too late")
+	}
+	l.mu.Lock()
+	ago := l.renewed.since().Round(time.Millisecond)
+	l.mu.Unlock()
+	l.lost(fmt.Errorf("leadership %s lost: lease of %v not renewed for %v: %w", l.Key, l.lease.TTL, ago, err))
 }
 
 func (l *Leadership) lost(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.err = err
+	if l.err == nil {
+		l.err = err
+	}
 }
 
 // revoke gives the lease back after a failed campaign, even if the campaign's

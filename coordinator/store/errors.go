@@ -22,9 +22,30 @@ var (
 	// ErrNoSpace: the store is full and refuses writes until it is compacted,
 	// defragmented and its alarm disarmed (etcdctl compact, defrag, alarm disarm).
 	ErrNoSpace = errors.New("store is out of space: compact, defragment and disarm its alarm")
+	// ErrWentBack: a *WentBackError.
+	ErrWentBack = errors.New("store was restored from a backup")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 )
+
+// WentBackError says that the store's past is not the one that was seen
+// before: it was restored from a backup, and writes that had been acknowledged
+// are gone. It is ErrWentBack by errors.Is. Every call and every watch ends
+// with the same pointer until it is given to Store.Acknowledge.
+type WentBackError struct {
+	// Had is the highest revision seen before, Has the one seen now. Has may
+	// be the greater one by the time the loss is noticed.
+	Had, Has resource.Revision
+}
+
+// Error names both revisions.
+func (e *WentBackError) Error() string {
+	return fmt.Sprintf("store was restored from a backup: it is at revision %d and has lost what was written up to %d; drop what was read from it and read anew",
+		e.Has, e.Had)
+}
+
+// Is makes it an ErrWentBack.
+func (e *WentBackError) Is(target error) bool { return target == ErrWentBack }
 
 // CompactedError says that a revision's history is gone.
 type CompactedError struct {

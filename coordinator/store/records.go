@@ -42,6 +42,14 @@ type TxRecord struct {
 	// By is the preemptor of an EVICTING record, or what ended the unit.
 	By     resource.TxID `json:"by,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+	// Evicted: it ends by an eviction, not by its owner's wish. Set from EVICTING
+	// on, unless the owner asks for the end too.
+	Evicted bool `json:"evicted,omitempty"`
+	// Lost: it ends because a node of its members is confirmed dead.
+	Lost bool `json:"lost,omitempty"`
+	// Unheard are the nodes, ascending, that counted as freed because they were
+	// confirmed dead. A RELEASED record stays until each has told of itself.
+	Unheard []resource.NodeID `json:"unheard,omitempty"`
 	// GraceSeconds is what was promised between notice and forced stop.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// Times are RFC 3339 in UTC, for people: nothing is decided by them.
@@ -149,8 +157,15 @@ type RequestRecord struct {
 // The revision of its last write orders registrations.
 type NodeIdentity struct {
 	Incarnation resource.Incarnation `json:"incarnation"`
-	// Fenced: no transaction may count on this incarnation any more.
+	// Fenced: no transaction may count on this incarnation any more, until it
+	// registers again.
 	Fenced bool `json:"fenced,omitempty"`
+	// ConfirmedDead: nothing that this incarnation was granted runs any more, by
+	// an operator's word or by the assume-dead policy. Only of a fenced one.
+	ConfirmedDead bool `json:"confirmedDead,omitempty"`
+	// FencedAt (RFC 3339) and FencedFor, a reason, are for people.
+	FencedAt  string `json:"fencedAt,omitempty"`
+	FencedFor string `json:"fencedFor,omitempty"`
 }
 
 // NodeSpec is what a node has and who may use it (NodeSpecKey).
@@ -183,6 +198,11 @@ type TopologySummary struct {
 	CPUs      int      `json:"cpus,omitempty"`
 	GPUs      int      `json:"gpus,omitempty"`
 	GPUModels []string `json:"gpuModels,omitempty"` // distinct, ascending
+	// NUMACPUs are the logical CPUs of each NUMA node that has any, by its id,
+	// as a list such as "0-15,64-79". GPUModel is each device's position in
+	// GPUModels. Hosts that were registered by an older version have neither.
+	NUMACPUs map[int]string `json:"numaCPUs,omitempty"`
+	GPUModel []int          `json:"gpuModel,omitempty"`
 }
 
 // NodeStatus is what is known of a node (NodeStatusKey): a projection for

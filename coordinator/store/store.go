@@ -164,8 +164,9 @@ type KVStore interface {
 	// Txn commits t or refuses it. An error is either definite, and then
 	// nothing was and will be written (*TooManyOpsError, *TooLargeError,
 	// ErrLeaseGone, ErrDuplicateKey, …), or it wraps ErrUnknownOutcome, and
-	// then t may have landed or may yet. The implementation never repeats a
-	// Txn by itself.
+	// then t may have landed or may yet; one that also wraps ErrWentBack
+	// landed, if it did, in the restored store. The implementation never
+	// repeats a Txn by itself.
 	Txn(ctx context.Context, t Txn) (TxnResult, error)
 	// Get reads one key. The revision is that of the store at the read.
 	Get(ctx context.Context, key string) (kv KV, found bool, rev resource.Revision, err error)
@@ -178,8 +179,10 @@ type KVStore interface {
 type Watcher interface {
 	// Watch delivers every revision that touches the prefix, in order, from
 	// o.From on, over any loss of connection. The channel closes when ctx
-	// ends, when the store is closed, or after a batch with Err. Watch does
-	// not block; its goroutine waits while the receiver is slow.
+	// ends, when the store is closed, or after a batch with Err: a
+	// *CompactedError or a *WentBackError, after which the receiver reads anew
+	// and watches from there. Watch does not block; its goroutine waits while
+	// the receiver is slow.
 	Watch(ctx context.Context, prefix string, o WatchOptions) <-chan Batch
 }
 
@@ -196,11 +199,18 @@ type Leaser interface {
 }
 
 // Store is all of it. Methods may be called from any goroutine and block no
-// longer than their ctx. After Close calls return ErrClosed.
+// longer than their ctx: while the store cannot be reached or has no majority,
+// reads, grants and renewals are tried again until then. After Close calls
+// return ErrClosed.
 type Store interface {
 	KVStore
 	Watcher
 	Leaser
+	// Acknowledge ends the refusals that follow a *WentBackError. Its caller
+	// has dropped everything that was read from the store before and has ended
+	// every term of leadership. An error that is not the present one, e.g. an
+	// earlier one, changes nothing.
+	Acknowledge(*WentBackError)
 	// Compact forgets what is older than rev, which stays readable. At or
 	// below the present floor it is a *CompactedError.
 	Compact(ctx context.Context, rev resource.Revision) error

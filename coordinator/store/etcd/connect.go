@@ -2,74 +2,265 @@ package etcd
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"net"
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/store"
 )
 
-// Config says where an external cluster is.
+// Config says where an external cluster is and how to speak to it.
 type Config struct {
-	// Endpoints are "host:port" or URLs; at least one.
+	// Endpoints are "host:port" or URLs; at least one. All are https or none
+	// is.
 	Endpoints []string
-	// TLS is used for every connection; nil is plain text.
-	TLS *tls.Config
-	// Logger gets the client's warnings; nil discards them.
+	// TLS counts for https endpoints alone.
+	TLS TLS
+	// Username and Password are of etcd's own users; none if empty.
+	// PasswordFile is where the password came from, for messages.
+	Username, Password, PasswordFile string
+	// DialTimeout bounds one attempt to connect to one member; 0 is 2 s.
+	DialTimeout time.Duration
+	// RequestTimeout is how long one request may go unanswered. Another member
+	// is asked then. A Txn may take twice as long; its outcome is unknown then.
+	// 0 is 1 s. It must be well below half the leader's lease.
+	RequestTimeout time.Duration
+	// Logger gets warnings; nil discards them.
 	Logger *slog.Logger
+	// Metrics are registered there; nil keeps them unseen.
+	Metrics prometheus.Registerer
 }
 
-// The range in which a server's --max-txn-ops is looked for, and how often the
-// client checks an idle connection.
 const (
-	defaultTxnOps    = 128 // what a server takes unless told
-	mostTxnOps       = 10_000
+	defaultDialTimeout    = 2 * time.Second
+	defaultRequestTimeout = time.Second
+	// How often an idle connection is checked: the least that gRPC allows, and
+	// etcd tolerates.
 	keepAliveTime    = 10 * time.Second
-	keepAliveTimeout = 5 * time.Second
+	keepAliveTimeout = 2 * time.Second
+	// attempts is how many requests a first connection may take up in time.
+	attempts = 5
+	// The range in which a server's --max-txn-ops is looked for.
+	defaultTxnOps = 128 // what a server takes unless told
+	mostTxnOps    = 10_000
 )
 
-// Connect opens a store on an external cluster and finds its limits. It waits
-// for the first member to answer until ctx ends.
+// reconnect is how soon a lost member is dialled again. gRPC's own limit of two
+// minutes would outlast the outage by as much.
+var reconnect = grpc.ConnectParams{
+	Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+}
+
+func (c Config) withDefaults() Config {
+	if c.DialTimeout == 0 {
+		c.DialTimeout = defaultDialTimeout
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = defaultRequestTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Connect opens a store on an external cluster and finds its limits. Until ctx
+// ends it waits for a first member to answer; what waiting will not mend, such
+// as a wrong certificate, password or role, is an error at once, which names
+// the configuration's field.
 func Connect(ctx context.Context, c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
-		return nil, errors.New("connect to etcd: no endpoints")
+		return nil, errors.New("connect to etcd: etcdEndpoints: none given")
 	}
-	where := strings.Join(c.Endpoints, ", ")
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            c.Endpoints,
-		TLS:                  c.TLS,
-		Logger:               zapTo(c.Logger),
-		DialKeepAliveTime:    keepAliveTime,
-		DialKeepAliveTimeout: keepAliveTimeout,
-		DialOptions:          []grpc.DialOption{grpc.WithUserAgent("muster")},
+	c = c.withDefaults()
+	h := newHistory()
+	m, err := newMetrics(c.Metrics, h)
+	if err != nil {
+		return nil, err
+	}
+	last := ""
+	for wait := 5 * minPause; ; wait = min(2*wait, 2*maxPause) {
+		s, err := connect(ctx, c, h, m)
+		if err == nil {
+			return s, nil
+		}
+		var r refusal
+		if errors.As(err, &r) || ctx.Err() != nil {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			}
+			return nil, fmt.Errorf("connect to etcd: %w", err)
+		}
+		if err.Error() != last {
+			last = err.Error()
+			c.Logger.Warn("etcd_not_reachable", "error", err, "do", "waiting for it")
+		}
+		sleep(ctx, wait)
+	}
+}
+
+// connect tries once.
+func connect(ctx context.Context, c Config, h *history, m *metrics) (s *Store, err error) {
+	if err := knock(ctx, c); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout+attempts*c.RequestTimeout)
+	defer cancel()
+	wake := make(chan struct{}, 1)
+	client, err := dial(c, h, func() { wakeUp(wake) })
+	if err != nil {
+		return nil, c.accessError(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeClient(client))
+		}
+	}()
+	conn := client.ActiveConnection()
+	s = &Store{
+		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn), watches: pb.NewWatchClient(conn), conn: conn,
+		stop:           func() error { return closeClient(client) },
+		requestTimeout: c.RequestTimeout, log: c.Logger, metrics: m, history: h,
+	}
+	if err := s.mayWrite(ctx); err != nil {
+		return nil, c.accessError(err)
+	}
+	if s.maxTxnOps, err = s.probeMaxTxnOps(ctx); err != nil {
+		return nil, c.accessError(err)
+	}
+	s.monitor = newMonitor(wake, external{client: client, endpoints: urls(c.Endpoints)}, min(c.RequestTimeout, time.Second), c.Logger, s.metrics)
+	s.start()
+	return s, nil
+}
+
+// urls writes every endpoint as a URL.
+func urls(endpoints []string) []string {
+	out := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		if !strings.Contains(e, "://") {
+			e = "http://" + e
+		}
+		out[i] = strings.TrimSuffix(e, "/")
+	}
+	return out
+}
+
+func closeClient(client *clientv3.Client) error {
+	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) { // how clientv3 reports that it was open
+		return err
+	}
+	return nil
+}
+
+// dial makes the client: for its connections, users' tokens and balancing. The
+// calls over it are this package's own. It calls unreachable for a member that
+// could not be connected to.
+func dial(c Config, h *history, unreachable func()) (*clientv3.Client, error) {
+	transport := grpc.WithTransportCredentials(insecure.NewCredentials())
+	if strings.HasPrefix(c.Endpoints[0], "https://") {
+		transport = grpc.WithTransportCredentials(newFileCredentials(c.TLS, c.Logger))
+	}
+	params := reconnect
+	params.MinConnectTimeout = c.DialTimeout
+	var dialer net.Dialer
+	return clientv3.New(clientv3.Config{
+		Endpoints: urls(c.Endpoints), Username: c.Username, Password: c.Password,
+		DialTimeout: c.DialTimeout, DialKeepAliveTime: keepAliveTime, DialKeepAliveTimeout: keepAliveTimeout,
+		Logger: zapTo(c.Logger),
+		DialOptions: []grpc.DialOption{
+			grpc.WithUserAgent("muster"), transport, grpc.WithConnectParams(params),
+			grpc.WithChainUnaryInterceptor(sendTxnOnce),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, "tcp", address)
+				if err == nil {
+					h.connections.Add(1) // before anything can be asked over it
+				} else {
+					unreachable()
+				}
+				return conn, err
+			}),
+		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("connect to etcd at %s: %w", where, err)
+}
+
+// sendTxnOnce keeps clientv3 from sending a transaction again that a server
+// gave up, which it takes for a call that its caller gave up.
+func sendTxnOnce(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if method != pb.KV_Txn_FullMethodName || ctx.Err() != nil {
+		return err
 	}
-	limit, err := probeMaxTxnOps(ctx, client)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to etcd at %s: %w: check --etcd-endpoints and TLS", where, err), client.Close())
+	if c := status.Code(err); c == codes.Canceled || c == codes.DeadlineExceeded {
+		return status.Errorf(codes.Unavailable, "given up by the server: %v", err)
 	}
-	return newStore(client, clientv3.RetryKVClient(client), limit, nil), nil
+	return err
+}
+
+// mayWrite finds out whether a transaction would be let through, without
+// writing: its compare never holds.
+func (s *Store) mayWrite(ctx context.Context) error {
+	_, err := s.kv.Txn(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{{
+			Key: []byte(store.Root), Result: pb.Compare_GREATER, Target: pb.Compare_CREATE,
+			TargetUnion: &pb.Compare_CreateRevision{CreateRevision: math.MaxInt64},
+		}},
+		Success: []*pb.RequestOp{
+			{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(store.Root)}}},
+			{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
+				Key: []byte(store.Root), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(store.Root)), Limit: 1,
+			}}},
+		},
+	}, calls...)
+	err = rpctypes.Error(err)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return nil // the monitor says so
+	}
+	return err
+}
+
+// accessError names the field that an error of the first requests is about.
+func (c Config) accessError(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrAuthFailed):
+		return refused("etcdPasswordFile: etcd does not know the user %q with the password in %s: %w", c.Username, c.PasswordFile, err)
+	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
+		return refused("etcdUsername: %q: etcd asks for a user: %w", c.Username, err)
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return refused("etcdUsername: the user %q may not read and write %s: %w: etcdctl role grant-permission ROLE --prefix=true readwrite %s",
+			c.Username, store.Root, err, store.Root)
+	}
+	return err
 }
 
 // probeMaxTxnOps finds the greatest number of compares that the server takes
 // in one transaction, up to mostTxnOps. The probes read and change nothing.
-func probeMaxTxnOps(ctx context.Context, client *clientv3.Client) (int, error) {
-	cmps := make([]clientv3.Cmp, mostTxnOps)
-	for i := range cmps {
-		cmps[i] = clientv3.Compare(clientv3.CreateRevision(store.Root), "=", 0)
+func (s *Store) probeMaxTxnOps(ctx context.Context) (int, error) {
+	one := &pb.Compare{
+		Key: []byte(store.Root), Result: pb.Compare_EQUAL, Target: pb.Compare_CREATE,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
+	}
+	compares := make([]*pb.Compare, mostTxnOps)
+	for i := range compares {
+		compares[i] = one
 	}
 	takes := func(n int) (bool, error) {
-		_, err := client.Txn(ctx).If(cmps[:n]...).Commit()
-		if errors.Is(err, rpctypes.ErrTooManyOps) {
+		_, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: compares[:n]}, calls...)
+		if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrTooManyOps) {
 			return false, nil
 		}
 		return err == nil, err

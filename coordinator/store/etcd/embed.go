@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"golang.org/x/sys/unix"
@@ -47,6 +48,10 @@ type EmbedConfig struct {
 	Dir string
 	// Logger gets the server's warnings; nil discards them.
 	Logger *slog.Logger
+	// Metrics are registered there; nil keeps them unseen.
+	Metrics prometheus.Registerer
+	// QuotaBytes bounds the database; 0 is 4 GiB.
+	QuotaBytes int64
 	// UnsafeNoFsync acknowledges what a power loss would undo. For tests and
 	// for benchmarks of everything but durability.
 	UnsafeNoFsync bool
@@ -61,6 +66,9 @@ type EmbedConfig struct {
 // process that was killed are removed before Embed returns: nobody waits for
 // their leases to run out.
 func Embed(ctx context.Context, c EmbedConfig) (s *Store, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	if err := prepareDir(c.Dir); err != nil {
 		return nil, fmt.Errorf("start embedded etcd: %w", err)
 	}
@@ -72,14 +80,38 @@ func Embed(ctx context.Context, c EmbedConfig) (s *Store, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start embedded etcd in %s: %w", c.Dir, err), lock.Close())
 	}
-	kv := adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(server.Server))
-	s = newStore(v3client.New(server.Server), kv, embeddedTxnOps, func() error {
+	s, err = serveInside(server, c)
+	if err != nil {
+		server.Close()
+		return nil, errors.Join(fmt.Errorf("start embedded etcd: %w", err), lock.Close())
+	}
+	s.stop = func() error {
 		server.Close()
 		return lock.Close()
-	})
+	}
+	s.start()
 	if err := s.removeCandidates(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start embedded etcd in %s: %w", c.Dir, err), s.Close())
 	}
+	return s, nil
+}
+
+// serveInside makes a store that calls the server's functions.
+func serveInside(server *embed.Etcd, c EmbedConfig) (*Store, error) {
+	h := newHistory()
+	m, err := newMetrics(c.Metrics, h)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		kv:        adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(server.Server)),
+		leases:    adapter.LeaseServerToLeaseClient(v3rpc.NewQuotaLeaseServer(server.Server)),
+		watches:   adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(server.Server)),
+		maxTxnOps: embeddedTxnOps, log: c.Logger, metrics: m, history: h,
+	}
+	maintenance := adapter.MaintenanceServerToMaintenanceClient(v3rpc.NewMaintenanceServer(server.Server, nil))
+	room := inside{kv: s.kv, maintenance: maintenance, defragment: server.Server.Defragment, quotaBytes: quota(c)}
+	s.monitor = newMonitor(make(chan struct{}, 1), room, time.Second, c.Logger, m)
 	return s, nil
 }
 
@@ -165,6 +197,8 @@ func startServer(ctx context.Context, c EmbedConfig) (server *embed.Etcd, err er
 	return nil, err
 }
 
+func quota(c EmbedConfig) int64 { return cmp.Or(c.QuotaBytes, embeddedQuotaBytes) }
+
 func serverConfig(c EmbedConfig) *embed.Config {
 	peer, _ := url.Parse(embeddedPeerURL) // a constant
 	cfg := embed.NewConfig()
@@ -177,7 +211,7 @@ func serverConfig(c EmbedConfig) *embed.Config {
 	cfg.TickMs, cfg.ElectionMs = embeddedTickMs, embeddedElectionMs
 	cfg.MaxTxnOps = embeddedTxnOps
 	cfg.MaxRequestBytes = embeddedRequestBytes
-	cfg.QuotaBackendBytes = embeddedQuotaBytes
+	cfg.QuotaBackendBytes = quota(c)
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModePeriodic, embeddedRetention
 	cfg.WatchProgressNotifyInterval = time.Minute
 	cfg.UnsafeNoFsync = c.UnsafeNoFsync

@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 		lead(dir)
 		return
 	}
+	if dir := os.Getenv("MUSTER_TEST_FILL"); dir != "" {
+		fill(dir)
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -2,21 +2,25 @@
 // single member inside this process (Embed). Both run the same code; only the
 // way to the server differs.
 //
-// It decides which of etcd's errors leave a transaction's outcome unknown and
-// finds the server's limits. It never repeats a transaction: clientv3 resends a
-// write only when it is certain that it was not sent.
+// It decides which of etcd's errors leave a transaction's outcome unknown,
+// which calls are tried again and at which member, finds the server's limits,
+// and notices that a cluster was restored from a backup. It never repeats a
+// transaction.
 package etcd
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -25,14 +29,22 @@ import (
 // pageSize is how many keys one request of a Range reads.
 const pageSize = 1000
 
-// Store is a store.Store over an etcd client.
+// Store is a store.Store over etcd's API.
 type Store struct {
-	client    *clientv3.Client
-	kv        pb.KVClient // of the same connection, for transactions
-	maxTxnOps int
-	stop      func() error // stops the embedded server; nil for an external one
+	kv      pb.KVClient
+	leases  pb.LeaseClient
+	watches pb.WatchClient
+	conn    *grpc.ClientConn // nil for an embedded server
+	stop    func() error     // closes the client or stops the embedded server
 
-	// ctx ends at Close; watches are goroutines counted in wg.
+	maxTxnOps      int
+	requestTimeout time.Duration // 0: there is no other member to ask
+	log            *slog.Logger
+	metrics        *metrics
+	history        *history
+	monitor        *monitor
+
+	// ctx ends at Close; watches and the monitor are goroutines counted in wg.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -41,16 +53,22 @@ type Store struct {
 	wg     sync.WaitGroup
 }
 
-func newStore(client *clientv3.Client, kv pb.KVClient, maxTxnOps int, stop func() error) *Store {
-	s := &Store{client: client, kv: kv, maxTxnOps: maxTxnOps, stop: stop}
+// start is called once all fields are set that do not concern its goroutines.
+func (s *Store) start() {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s
+	s.wg.Go(func() { s.monitor.run(s.ctx, s) })
 }
 
 // MaxTxnOps is the server's --max-txn-ops, as far as it was looked for.
 func (s *Store) MaxTxnOps() int { return s.maxTxnOps }
 
-// Close ends all watches, then the client, then the embedded server.
+// connected reports whether a request would be sent at once.
+func (s *Store) connected() bool { return s.conn == nil || s.conn.GetState() == connectivity.Ready }
+
+// look asks the monitor to look at the members now.
+func (s *Store) look() { s.monitor.look() }
+
+// Close ends all watches, then the client or the embedded server.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	already := s.closed
@@ -61,14 +79,7 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.wg.Wait()
-	err := s.client.Close()
-	if errors.Is(err, context.Canceled) {
-		err = nil // how clientv3 reports that it was open
-	}
-	if s.stop != nil {
-		err = errors.Join(err, s.stop())
-	}
-	if err != nil {
+	if err := s.stop(); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
@@ -76,12 +87,9 @@ func (s *Store) Close() error {
 
 // Get reads one key.
 func (s *Store) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
-	if key == "" {
-		return store.KV{}, false, 0, errors.New("get: key is empty")
-	}
-	answer, err := s.client.Get(ctx, key)
+	answer, err := s.ask(ctx, "get "+key, &pb.RangeRequest{Key: []byte(key)})
 	if err != nil {
-		return store.KV{}, false, 0, s.callError("get "+key, err)
+		return store.KV{}, false, 0, err
 	}
 	rev := resource.Revision(answer.Header.Revision)
 	if len(answer.Kvs) == 0 {
@@ -95,14 +103,14 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 	if prefix == "" {
 		return nil, 0, errors.New("range: prefix is empty")
 	}
-	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))
+	end := clientv3.GetPrefixRangeEnd(prefix)
 	from, at, left := prefix, int64(o.AtRevision), o.Limit
 	if o.StartAfter != "" {
 		from = max(prefix, o.StartAfter+"\x00")
 	}
-	if o.StartAfter != "" && from >= clientv3.GetPrefixRangeEnd(prefix) {
+	if from >= end {
 		// An empty range, which etcd would refuse; the revision still counts.
-		answer, err := s.client.Get(ctx, prefix, clientv3.WithRev(at), clientv3.WithCountOnly())
+		answer, err := s.ask(ctx, "range "+prefix, &pb.RangeRequest{Key: []byte(prefix), Revision: at, CountOnly: true})
 		if err != nil {
 			return nil, 0, s.rangeError(ctx, prefix, at, err)
 		}
@@ -114,7 +122,7 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 		if o.Limit > 0 {
 			page = min(page, left)
 		}
-		answer, err := s.client.Get(ctx, from, end, clientv3.WithRev(at), clientv3.WithLimit(int64(page)))
+		answer, err := s.ask(ctx, "range "+prefix, &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(end), Revision: at, Limit: int64(page)})
 		if err != nil {
 			return nil, 0, s.rangeError(ctx, prefix, at, err)
 		}
@@ -137,7 +145,7 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 	}
 }
 
-func readRevision(asked int64, answer *clientv3.GetResponse) resource.Revision {
+func readRevision(asked int64, answer *pb.RangeResponse) resource.Revision {
 	if asked != 0 {
 		return resource.Revision(asked)
 	}
@@ -155,25 +163,52 @@ func (s *Store) rangeError(ctx context.Context, prefix string, at int64, err err
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("range %s at revision %d: %w", prefix, at, store.ErrFutureRevision)
 	}
-	return s.callError("range "+prefix, err)
+	return err
 }
 
 // floor learns the oldest revision kept from a watch that asks for less: the
 // answer to a read does not tell it.
-func (s *Store) floor(ctx context.Context, below int64) (resource.Revision, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for answer := range s.client.Watch(ctx, store.Root, clientv3.WithRev(max(1, below))) {
-		if answer.CompactRevision != 0 {
-			return resource.Revision(answer.CompactRevision), nil
+func (s *Store) floor(ctx context.Context, below int64) (floor resource.Revision, err error) {
+	const what = "find the oldest revision"
+	err = s.repeat(ctx, what, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // ends the stream
+		stream, err := s.watches.Watch(ctx, calls...)
+		if err != nil {
+			return err
 		}
-	}
-	return 0, s.callError("find the oldest revision", ctx.Err())
+		if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte(store.Root), StartRevision: max(1, below),
+		}}}); err != nil {
+			return err
+		}
+		for {
+			answer, err := stream.Recv()
+			switch {
+			case err != nil:
+				return err
+			case answer.CompactRevision != 0:
+				floor = resource.Revision(answer.CompactRevision)
+				return nil
+			case answer.Canceled:
+				return errors.New(answer.CancelReason)
+			}
+		}
+	})
+	return floor, err
 }
 
-// Compact forgets what is older than rev.
+// Compact forgets what is older than rev. An attempt that went unanswered may
+// have done it; the next one then reports that rev is the floor.
 func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
-	_, err := s.client.Compact(ctx, int64(rev))
+	what := fmt.Sprintf("compact to revision %d", rev)
+	if _, err := s.history.before(); err != nil {
+		return s.callError(what, err)
+	}
+	err := s.repeat(ctx, what, func(ctx context.Context) error {
+		_, err := s.kv.Compact(ctx, &pb.CompactionRequest{Revision: int64(rev)}, calls...)
+		return err
+	})
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
 		floor, floorErr := s.floor(ctx, 1)
@@ -182,46 +217,7 @@ func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
 		}
 		return &store.CompactedError{Asked: rev, Floor: floor}
 	case errors.Is(err, rpctypes.ErrFutureRev):
-		return fmt.Errorf("compact to revision %d: %w", rev, store.ErrFutureRevision)
+		return fmt.Errorf("%s: %w", what, store.ErrFutureRevision)
 	}
-	return s.callError(fmt.Sprintf("compact to revision %d", rev), err)
-}
-
-// Grant makes a lease.
-func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if ttl <= 0 {
-		return store.Lease{}, fmt.Errorf("grant a lease of %v: want a positive time", ttl)
-	}
-	answer, err := s.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
-	if err != nil {
-		return store.Lease{}, s.callError("grant a lease", err)
-	}
-	return store.Lease{ID: store.LeaseID(answer.ID), TTL: time.Duration(answer.TTL) * time.Second}, nil
-}
-
-// KeepAlive starts the lease's time anew, once.
-func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
-	_, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(id))
-	return s.callError(fmt.Sprintf("keep lease %016x alive", uint64(id)), err)
-}
-
-// Revoke ends the lease and deletes its keys.
-func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
-	_, err := s.client.Revoke(ctx, clientv3.LeaseID(id))
-	return s.callError(fmt.Sprintf("revoke lease %016x", uint64(id)), err)
-}
-
-// callError names the call and translates what every call can meet.
-func (s *Store) callError(call string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case s.ctx.Err() != nil:
-		return store.ErrClosed
-	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		return fmt.Errorf("%s: %w", call, store.ErrLeaseGone)
-	case errors.Is(err, rpctypes.ErrNoSpace):
-		return fmt.Errorf("%s: %w", call, store.ErrNoSpace)
-	}
-	return fmt.Errorf("%s: %w", call, err)
+	return err
 }

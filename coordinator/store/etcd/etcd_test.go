@@ -60,7 +60,7 @@ func TestContractExternal(t *testing.T) {
 	t.Parallel()
 	endpoint := serve(t, func(c *embed.Config) { c.MaxTxnOps = 777 })
 	storetest.Run(t, func(t *testing.T) store.Store {
-		return connect(t, etcd.Config{Endpoints: []string{endpoint}}, 777)
+		return connect(t, etcd.Config{Endpoints: []string{endpoint}, RequestTimeout: patience}, 777)
 	})
 }
 
@@ -68,7 +68,7 @@ func TestContractDebianServer(t *testing.T) {
 	t.Parallel()
 	endpoint := runDebian(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
-		return connect(t, etcd.Config{Endpoints: []string{endpoint}}, 128)
+		return connect(t, etcd.Config{Endpoints: []string{endpoint}, RequestTimeout: patience}, 128)
 	})
 }
 
@@ -197,3 +197,6 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 	t.Error("the watch ended")
 }
+
+// plain changes nothing about a server.
+func plain(*embed.Config) {}

@@ -1,90 +1,154 @@
-package etcd_test
+package etcd
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/coordinator/store/etcd"
+	"github.com/musterd/muster/test/etcdcluster"
 )
 
-// TestTLS: the certificates of both sides are checked.
-func TestTLS(t *testing.T) {
-	t.Parallel()
+// TestCertificatesAreReadAgain: both sides' certificates are replaced, and the
+// authority with them, without a restart; what cannot be used does not count.
+func TestCertificatesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
-	certFile, keyFile, pair, pool := selfSigned(t, dir)
-	endpoint := serve(t, func(c *embed.Config) {
-		c.ListenClientUrls[0].Scheme = "https"
-		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = certFile, keyFile
-		c.ClientTLSInfo.TrustedCAFile, c.ClientTLSInfo.ClientCertAuth = certFile, true
+	files := TLS{CAFile: filepath.Join(dir, "ca"), CertFile: filepath.Join(dir, "cert"), KeyFile: filepath.Join(dir, "key")}
+	client := newFileCredentials(files, slog.New(slog.DiscardHandler))
+	install := func(a *etcdcluster.Authority) {
+		t.Helper()
+		a.IssueTo(t, etcdcluster.Leaf{Name: "client"}, files.CertFile, files.KeyFile)
+		text, err := os.ReadFile(a.File)
+		if err == nil {
+			err = os.WriteFile(files.CAFile, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := etcdcluster.NewAuthority(t, filepath.Join(dir, "first")), etcdcluster.NewAuthority(t, filepath.Join(dir, "second"))
+	if _, _, err := client.ClientHandshake(t.Context(), "127.0.0.1:1", nil); err == nil {
+		t.Error("a handshake without files")
+	}
+	install(first)
+	before := handshake(t, client, first)
+	if again := handshake(t, client, first); again != before {
+		t.Errorf("certificate %s after %s: nothing was replaced", again, before)
+	}
+	install(second)
+	after := handshake(t, client, second)
+	if after == before {
+		t.Errorf("certificate %s was shown after it had been replaced", after)
+	}
+	if err := os.WriteFile(files.KeyFile, []byte("half a k"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := handshake(t, client, second); got != after {
+		t.Errorf("certificate %s while the files are being replaced, want the last good one %s", got, after)
+	}
+}
+
+// handshake connects to a server of an authority and returns the fingerprint
+// of the certificate that it was shown.
+func handshake(t *testing.T, client fileCredentials, a *etcdcluster.Authority) string {
+	t.Helper()
+	cert, key := a.Issue(t, etcdcluster.Leaf{Name: "server", Hosts: []string{"127.0.0.1"}})
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(a.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	here, there := net.Pipe()
+	defer func() { _, _ = here.Close(), there.Close() }()
+	server := tls.Server(there, &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"},
 	})
-	s := connect(t, etcd.Config{Endpoints: []string{endpoint}, TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}}, 128)
-	defer func() { _ = s.Close() }()
-	if r, err := s.Txn(within(t), store.Txn{Then: []store.Op{store.Put("/registry/a", nil)}}); err != nil || !r.Succeeded {
-		t.Errorf("transaction: %+v, %v", r, err)
+	var wg sync.WaitGroup
+	var serverErr error
+	wg.Go(func() { serverErr = server.HandshakeContext(t.Context()) })
+	_, _, err = client.ClientHandshake(t.Context(), "127.0.0.1:2379", here)
+	if err != nil {
+		_ = here.Close()
 	}
-	refused := map[string]*tls.Config{
-		"a client without certificate": {RootCAs: pool},
-		"a server nobody vouches for":  {RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}},
+	wg.Wait()
+	if err := errors.Join(err, serverErr); err != nil {
+		t.Fatal(err)
 	}
-	for name, c := range refused {
+	return fmt.Sprintf("%.8x", sha256.Sum256(server.ConnectionState().PeerCertificates[0].Raw))
+}
+
+// TestTxnIsSentOnce: whatever a server answers, clientv3 must not send a
+// transaction again.
+func TestTxnIsSentOnce(t *testing.T) {
+	for name, answer := range map[string]error{
+		"the server ran out of time":        status.Error(codes.DeadlineExceeded, "context deadline exceeded"),
+		"the server's call was canceled":    status.Error(codes.Canceled, "context canceled"),
+		"the server has lost its leader":    status.Error(codes.Unavailable, "etcdserver: leader changed"),
+		"the server says no more than that": status.Error(codes.Unknown, "oops"),
+	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			counting := &counter{answer: answer}
+			server := grpc.NewServer()
+			pb.RegisterKVServer(server, counting)
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = server.Serve(l) })
+			defer wg.Wait()
+			defer server.Stop()
+			h := newHistory()
+			client, err := dial(Config{Endpoints: []string{l.Addr().String()}}.withDefaults(), h, func() {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = closeClient(client) }()
+			s := bare(t, pb.NewKVClient(client.ActiveConnection()))
+			s.conn, s.requestTimeout = client.ActiveConnection(), 20*time.Second
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			if s, err := etcd.Connect(ctx, etcd.Config{Endpoints: []string{endpoint}, TLS: c}); err == nil {
-				_ = s.Close()
-				t.Error("connected")
+			_, err = s.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/registry/a", nil)}})
+			if n := counting.txns.Load(); n != 1 || !errors.Is(err, store.ErrUnknownOutcome) {
+				t.Errorf("sent %d times, %v; want once and an unknown outcome", n, err)
 			}
 		})
 	}
 }
 
-// selfSigned makes one certificate for both sides, which vouches for itself.
-func selfSigned(t *testing.T, dir string) (certFile, keyFile string, pair tls.Certificate, pool *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, text := range map[string][]byte{certFile: certPEM, keyFile: keyPEM} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
-		t.Fatal(err)
-	}
-	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(certPEM)
-	return certFile, keyFile, pair, pool
+// counter answers reads, and transactions with an error.
+type counter struct {
+	pb.UnimplementedKVServer
+	answer error
+	txns   atomic.Int64
+}
+
+func (c *counter) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+	return &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: 1}}, nil
+}
+
+func (c *counter) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
+	c.txns.Add(1)
+	return nil, c.answer
 }

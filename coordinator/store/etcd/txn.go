@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
-// Txn commits t in one round trip.
+// txnPatience is how many times longer than another request a Txn may go
+// unanswered: no other member can be asked, and a slow disk is no reason to
+// doubt its outcome.
+const txnPatience = 2
+
+// Txn commits t in one round trip. It is sent at most once.
 func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 	if s.ctx.Err() != nil {
 		return store.TxnResult{}, store.ErrClosed
@@ -28,13 +30,73 @@ func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 	if err := ctx.Err(); err != nil {
 		return store.TxnResult{}, err // nothing was sent
 	}
-	// The server's limit on a request decides, and only it. A call waits for a
-	// connection rather than fail while one is being made.
-	answer, err := s.kv.Txn(ctx, request(t), grpc.WaitForReady(true), grpc.MaxCallSendMsgSize(math.MaxInt32))
-	if err != nil {
-		return store.TxnResult{}, txnError(t, s.maxTxnOps, clientv3.ContextError(ctx, err))
+	era := s.history.present()
+	if err := s.reach(ctx); err != nil {
+		return store.TxnResult{}, err // nor here
 	}
-	return store.TxnResult{Succeeded: answer.Succeeded, Revision: resource.Revision(answer.Header.Revision)}, nil
+	began, err := s.history.before()
+	if err == nil && began.era != era {
+		err = era.err // acknowledged meanwhile, but not by whoever built t
+	}
+	if err != nil {
+		return store.TxnResult{}, s.txnFailed(t, err)
+	}
+	start := time.Now()
+	var answer *pb.TxnResponse
+	err = s.within(ctx, txnPatience*s.requestTimeout, func(ctx context.Context) (err error) {
+		answer, err = s.kv.Txn(ctx, request(t), calls...)
+		return err
+	})
+	s.metrics.txn.Observe(time.Since(start).Seconds())
+	if err != nil {
+		return store.TxnResult{}, s.txnFailed(t, err)
+	}
+	rev := resource.Revision(answer.Header.Revision)
+	if err := s.history.check(began, rev); err != nil {
+		// It was done, or refused, by a store that is not the one it was meant for.
+		return store.TxnResult{}, s.txnFailed(t, fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err))
+	}
+	if answer.Succeeded {
+		s.history.saw(began.era, written(t, rev))
+	}
+	return store.TxnResult{Succeeded: answer.Succeeded, Revision: rev}, nil
+}
+
+// reach waits until a member is connected and the store's past is verified.
+// While no member is, nothing is sent, and the outcome is not in doubt.
+func (s *Store) reach(ctx context.Context) error {
+	if s.connected() {
+		return s.verify(ctx)
+	}
+	if _, err := s.read(ctx, "reach etcd", &pb.RangeRequest{Key: []byte(store.Root), Limit: 1}); err != nil {
+		return err
+	}
+	return s.verify(ctx)
+}
+
+// written is the version of a key that t wrote at rev.
+func written(t store.Txn, rev resource.Revision) version {
+	for i := range t.Then {
+		if o := &t.Then[i]; !o.Delete {
+			return versionOf(o.Key, o.Value, rev)
+		}
+	}
+	return version{rev: rev}
+}
+
+// txnFailed translates the error of a Txn that was sent, or not because the
+// store went back, and counts it.
+func (s *Store) txnFailed(t store.Txn, err error) error {
+	switch {
+	case errors.Is(err, store.ErrWentBack):
+	default:
+		err = txnError(t, s.maxTxnOps, err)
+	}
+	if errors.Is(err, store.ErrNoSpace) {
+		s.look()
+	}
+	s.metrics.failed(err)
+	return err
 }
 
 // request writes t in etcd's terms. It does not use clientv3.Txn, which builds
@@ -51,6 +113,12 @@ func request(t store.Txn) *pb.TxnRequest {
 			c.Target, c.TargetUnion = pb.Compare_CREATE, &pb.Compare_CreateRevision{CreateRevision: int64(from.Rev)}
 		}
 		r.Compare[i] = c
+	}
+	if len(t.Then) == 0 {
+		// Without an operation etcd answers compares from what one member has,
+		// however far it lags. A read makes them linearizable.
+		r.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(store.Root), CountOnly: true}}}}
+		return r
 	}
 	ops := make([]pb.RequestOp, len(t.Then))
 	for i := range t.Then {
@@ -93,12 +161,4 @@ func txnError(t store.Txn, limit int, err error) error {
 		return &store.TooLargeError{Bytes: t.Size()}
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
-}
-
-func code(err error) codes.Code {
-	var e rpctypes.EtcdError
-	if errors.As(err, &e) {
-		return e.Code()
-	}
-	return status.Code(err)
 }

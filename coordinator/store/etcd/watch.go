@@ -2,20 +2,16 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
-)
-
-// Pauses between attempts to open a watch again.
-const (
-	minRewatch = 20 * time.Millisecond
-	maxRewatch = 2 * time.Second
 )
 
 // Watch delivers every revision that touches the prefix. etcd never splits a
@@ -35,6 +31,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) 
 		close(out)
 		return out
 	}
+	era := s.history.present()
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()
@@ -42,81 +39,199 @@ func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) 
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)()
-		w := watch{prefix: prefix, prev: o.Prev, next: o.From, out: out}
-		w.run(ctx, s.client)
+		w := watch{store: s, prefix: prefix, prev: o.Prev, next: o.From, out: out, era: era, patience: minPatience}
+		w.run(ctx)
 	}()
 	return out
 }
 
-// watch is one Watch; its goroutine owns it.
+// watch is one Watch; its goroutine owns it. It has a stream of its own, so
+// that it sees every new connection: by then the store may have been restored.
 type watch struct {
+	store  *Store
 	prefix string
 	prev   bool
 	next   resource.Revision // first one not yet delivered
 	out    chan<- store.Batch
+	era    *era // a watch ends with it
+	// patience is how many signs of life may be missed. It grows while streams
+	// end without having brought anything: a member may have much to read.
+	patience int
 }
 
+const (
+	minPatience = 2
+	maxPatience = 64
+)
+
 // run follows until ctx ends or history is lost, however often etcd ends the
-// watch in between.
-func (w *watch) run(ctx context.Context, client *clientv3.Client) {
-	pause := minRewatch
+// stream in between.
+func (w *watch) run(ctx context.Context) {
+	pause := minPause
 	for ctx.Err() == nil {
+		if w.era.over() {
+			w.send(ctx, store.Batch{Err: w.era.err})
+			return
+		}
 		before := w.next
-		if err := w.follow(ctx, client); err != nil {
-			w.send(ctx, store.Batch{Err: err})
+		if err := w.follow(ctx); err != nil {
+			if ctx.Err() == nil {
+				w.send(ctx, store.Batch{Err: err})
+			}
 			return
 		}
 		if w.next != before {
-			pause = minRewatch
+			pause = minPause
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-			pause = min(2*pause, maxRewatch)
+			pause = min(2*pause, maxPause)
 		case <-ctx.Done():
 			timer.Stop()
 		}
 	}
 }
 
-// follow watches until etcd ends the watch. Its error is one that watching
-// again would not mend.
-func (w *watch) follow(ctx context.Context, client *clientv3.Client) error {
+// follow opens a stream and delivers what comes over it until it ends. Its
+// error is one that watching again would not mend.
+func (w *watch) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	opts := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithRev(int64(w.next)), clientv3.WithProgressNotify()}
-	if w.prev {
-		opts = append(opts, clientv3.WithPrevKV())
+	if err := w.store.verify(ctx); err != nil {
+		return w.fatal(err)
 	}
-	// A member that has lost its cluster ends the watch instead of going silent.
-	for answer := range client.Watch(clientv3.WithRequireLeader(ctx), w.prefix, opts...) {
-		if answer.CompactRevision != 0 {
-			return &store.CompactedError{Asked: w.next, Floor: resource.Revision(answer.CompactRevision)}
+	// A member that has lost its cluster ends the stream instead of going silent.
+	stream, err := w.store.watches.Watch(clientv3.WithRequireLeader(ctx), calls...)
+	if err != nil {
+		return nil
+	}
+	answers := make(chan *pb.WatchResponse)
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		defer close(answers)
+		for {
+			answer, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case answers <- answer:
+			case <-ctx.Done():
+				return
+			}
 		}
-		if answer.Err() != nil {
+	}()
+	defer func() { cancel(); <-received }()
+	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(w.prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(w.prefix)),
+		StartRevision: int64(w.next), PrevKv: w.prev, ProgressNotify: true,
+	}}}); err != nil {
+		return nil
+	}
+	return w.deliver(ctx, stream, answers)
+}
+
+// deliver hands over what comes from a stream. A member that is silent is asked
+// for a sign of life; without one the stream is given up, and the next one goes
+// to another member.
+func (w *watch) deliver(ctx context.Context, stream pb.Watch_WatchClient, answers <-chan *pb.WatchResponse) error {
+	var quiet <-chan time.Time
+	if w.store.requestTimeout > 0 {
+		tick := time.NewTicker(w.store.requestTimeout)
+		defer tick.Stop()
+		quiet = tick.C
+	}
+	for missed := 0; ; {
+		select {
+		case answer, open := <-answers:
+			if !open {
+				return nil
+			}
+			missed = 0
+			if goOn, err := w.take(ctx, answer); !goOn {
+				return err
+			}
+		case <-quiet:
+			if missed++; missed >= w.patience {
+				w.patience = min(2*w.patience, maxPatience)
+				w.store.look()
+				return nil
+			}
+			if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}); err != nil {
+				return nil
+			}
+		case <-w.era.ended:
+			return w.era.err
+		case <-ctx.Done():
 			return nil
 		}
-		if rev := resource.Revision(answer.Header.Revision); answer.IsProgressNotify() && rev >= w.next {
-			if !w.send(ctx, store.Batch{Revision: rev}) {
-				return nil
-			}
-			w.next = rev + 1
+	}
+}
+
+// take handles one response and reports whether the stream goes on.
+func (w *watch) take(ctx context.Context, answer *pb.WatchResponse) (goOn bool, err error) {
+	switch {
+	case answer.CompactRevision != 0:
+		return false, &store.CompactedError{Asked: w.next, Floor: resource.Revision(answer.CompactRevision)}
+	case answer.Canceled:
+		w.store.log.Warn("watch_refused", "prefix", w.prefix, "reason", answer.CancelReason)
+		return false, nil
+	case answer.Created:
+		// The connection may be a new one, and the store behind it a restored
+		// one that does not reach w.next yet and would be silent until it does.
+		if err := w.store.verify(ctx); err != nil {
+			return false, w.fatal(err)
 		}
-		for events := answer.Events; len(events) > 0; {
-			n := 1
-			for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
-				n++
-			}
-			batch := store.Batch{Revision: resource.Revision(events[0].Kv.ModRevision), Events: make([]store.Event, n)}
-			for i, e := range events[:n] {
-				batch.Events[i] = event(e)
-			}
-			if !w.send(ctx, batch) {
-				return nil
-			}
-			w.next = batch.Revision + 1
-			events = events[n:]
+		return true, nil
+	case answer.WatchId < 0:
+		// A sign of life. It is no progress: etcd before 3.5.8 may send it
+		// ahead of older events.
+		w.patience = minPatience
+		return true, nil
+	}
+	w.patience = minPatience
+	if rev := resource.Revision(answer.Header.Revision); len(answer.Events) == 0 && rev >= w.next {
+		if !w.send(ctx, store.Batch{Revision: rev}) {
+			return false, nil
 		}
+		w.next = rev + 1
+	}
+	for events := answer.Events; len(events) > 0; {
+		n := 1
+		for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
+			n++
+		}
+		batch := store.Batch{Revision: resource.Revision(events[0].Kv.ModRevision), Events: make([]store.Event, n)}
+		for i, e := range events[:n] {
+			batch.Events[i] = event(e)
+		}
+		w.store.history.saw(w.era, newest(batch))
+		if !w.send(ctx, batch) {
+			return false, nil
+		}
+		w.next = batch.Revision + 1
+		events = events[n:]
+	}
+	return true, nil
+}
+
+// newest is the version of a key in a batch, or only its revision.
+func newest(b store.Batch) version {
+	for i := range b.Events {
+		if kv := &b.Events[i].KV; b.Events[i].Type == store.EventPut {
+			return versionOf(kv.Key, kv.Value, kv.ModRev)
+		}
+	}
+	return version{rev: b.Revision}
+}
+
+// fatal is the error if it ends the watch; what another attempt may mend does
+// not.
+func (w *watch) fatal(err error) error {
+	if w.era.over() && errors.Is(err, store.ErrWentBack) {
+		return w.era.err
 	}
 	return nil
 }
@@ -130,9 +245,9 @@ func (w *watch) send(ctx context.Context, b store.Batch) bool {
 	}
 }
 
-func event(e *clientv3.Event) store.Event {
+func event(e *mvccpb.Event) store.Event {
 	out := store.Event{KV: convert(e.Kv)}
-	if e.Type == clientv3.EventTypeDelete {
+	if e.Type == mvccpb.Event_DELETE {
 		out.Type = store.EventDelete
 		out.KV = store.KV{Key: out.KV.Key, ModRev: out.KV.ModRev}
 	}

@@ -21,15 +21,24 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, erro
 	if err := s.usable(ctx); err != nil {
 		return store.Lease{}, err
 	}
-	s.lastID++
-	id := s.lastID
-	s.leases[id] = &lease{
-		ttl:   ttl,
-		ends:  time.Now().Add(ttl),
-		timer: time.AfterFunc(ttl, func() { s.expire(id) }),
-		keys:  make(map[string]struct{}),
+	if s.full {
+		return store.Lease{}, store.ErrNoSpace
 	}
-	return store.Lease{ID: id, TTL: ttl}, nil
+	s.lastID++
+	s.lend(s.lastID, ttl)
+	return store.Lease{ID: s.lastID, TTL: ttl}, nil
+}
+
+// lend starts a lease without keys.
+func (db *database) lend(id store.LeaseID, ttl time.Duration) *lease {
+	l := &lease{
+		ttl:  ttl,
+		ends: time.Now().Add(ttl),
+		keys: make(map[string]struct{}),
+	}
+	l.timer = time.AfterFunc(ttl, func() { db.expire(id) })
+	db.leases[id] = l
+	return l
 }
 
 // KeepAlive starts the lease's time anew.
@@ -64,21 +73,21 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 
 // expire runs when a lease's timer fires, which may be just before a KeepAlive
 // that set it anew got the lock.
-func (s *Store) expire(id store.LeaseID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.leases[id]; l != nil && !s.isClosed() && !time.Now().Before(l.ends) {
-		s.end(id)
+func (db *database) expire(id store.LeaseID) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if l := db.leases[id]; l != nil && !db.over && !time.Now().Before(l.ends) {
+		db.end(id)
 	}
 }
 
-func (s *Store) end(id store.LeaseID) {
-	l := s.leases[id]
+func (db *database) end(id store.LeaseID) {
+	l := db.leases[id]
 	l.timer.Stop()
 	var ops []store.Op
 	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
 		ops = append(ops, store.Delete(key))
 	}
-	s.apply(ops)
-	delete(s.leases, id)
+	db.apply(ops)
+	delete(db.leases, id)
 }

@@ -57,10 +57,8 @@ type lease struct {
 	keys  map[string]struct{}
 }
 
-// Store is a store.Store.
-type Store struct {
-	o Options
-
+// database is what a store holds; all connections to it share it.
+type database struct {
 	mu sync.Mutex
 	// Invariant: names and fresh together hold exactly the keys of keys, names
 	// ascending, fresh as they came; the versions
@@ -75,28 +73,58 @@ type Store struct {
 	leases   map[store.LeaseID]*lease
 	lastID   store.LeaseID
 	watchers map[*watcher]struct{}
-	closed   chan struct{}
+	stores   []*Store // those not closed
+	full     bool
+	over     bool // no lease ends any more
+}
+
+// Store is a store.Store: one client's connection to a database.
+type Store struct {
+	*database
+	o      Options
+	owner  bool // made the database, and ends it
+	closed chan struct{}
+
+	// Under database.mu: the highest revision that this client has seen, and
+	// what it must acknowledge if the database was put back below it.
+	seen     resource.Revision
+	wentBack *store.WentBackError
 }
 
 // Open makes an empty store at revision 1.
 func Open(o Options) *Store {
-	if o.MaxTxnOps == 0 {
-		o.MaxTxnOps = DefaultMaxTxnOps
-	}
-	return &Store{
-		o:        o,
+	db := &database{
 		rev:      1,
 		keys:     make(map[string][]version),
 		leases:   make(map[store.LeaseID]*lease),
 		watchers: make(map[*watcher]struct{}),
-		closed:   make(chan struct{}),
 	}
+	s := db.connect(o)
+	s.owner = true
+	return s
+}
+
+// Connect makes another client of the same database, with hooks of its own and
+// its own view of the past.
+func (s *Store) Connect(o Options) *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connect(o)
+}
+
+func (db *database) connect(o Options) *Store {
+	if o.MaxTxnOps == 0 {
+		o.MaxTxnOps = DefaultMaxTxnOps
+	}
+	s := &Store{database: db, o: o, closed: make(chan struct{})}
+	db.stores = append(db.stores, s)
+	return s
 }
 
 // MaxTxnOps is the limit set at Open.
 func (s *Store) MaxTxnOps() int { return s.o.MaxTxnOps }
 
-// Close ends all watches and leases.
+// Close ends the client's watches, and all leases if it made the database.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +132,12 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closed)
-	for _, l := range s.leases {
-		l.timer.Stop()
+	s.stores = slices.DeleteFunc(s.stores, func(other *Store) bool { return other == s })
+	if s.owner {
+		s.over = true
+		for _, l := range s.leases {
+			l.timer.Stop()
+		}
 	}
 	return nil
 }
@@ -124,7 +156,16 @@ func (s *Store) usable(ctx context.Context) error {
 	if s.isClosed() {
 		return store.ErrClosed
 	}
+	if s.wentBack != nil {
+		return s.wentBack
+	}
 	return ctx.Err()
+}
+
+// saw is called with mu held: the client learns of the present revision.
+func (s *Store) saw() resource.Revision {
+	s.seen = max(s.seen, s.rev)
+	return s.rev
 }
 
 // Txn commits t.
@@ -184,7 +225,7 @@ func (s *Store) commit(ctx context.Context, t store.Txn) (store.TxnResult, error
 			have = kv.ModRev
 		}
 		if have != c.Rev {
-			return store.TxnResult{Revision: s.rev}, nil
+			return store.TxnResult{Revision: s.saw()}, nil
 		}
 	}
 	for i := range t.Then {
@@ -192,13 +233,16 @@ func (s *Store) commit(ctx context.Context, t store.Txn) (store.TxnResult, error
 			return store.TxnResult{}, store.ErrLeaseGone
 		}
 	}
+	if s.full && slices.ContainsFunc(t.Then, func(o store.Op) bool { return !o.Delete }) {
+		return store.TxnResult{}, store.ErrNoSpace
+	}
 	s.apply(t.Then)
-	return store.TxnResult{Succeeded: true, Revision: s.rev}, nil
+	return store.TxnResult{Succeeded: true, Revision: s.saw()}, nil
 }
 
 // live returns the key's present version; its revisions are 0 if there is none.
-func (s *Store) live(key string) store.KV {
-	vs := s.keys[key]
+func (db *database) live(key string) store.KV {
+	vs := db.keys[key]
 	if len(vs) == 0 || vs[len(vs)-1].deleted {
 		return store.KV{}
 	}
@@ -206,12 +250,12 @@ func (s *Store) live(key string) store.KV {
 }
 
 // apply does the operations in one new revision, or none if nothing changes.
-func (s *Store) apply(ops []store.Op) {
-	rev := s.rev + 1
+func (db *database) apply(ops []store.Op) {
+	rev := db.rev + 1
 	events := make([]store.Event, 0, len(ops))
 	for i := range ops {
 		o := &ops[i]
-		before := s.live(o.Key)
+		before := db.live(o.Key)
 		if o.Delete && before.ModRev == 0 {
 			continue
 		}
@@ -219,7 +263,7 @@ func (s *Store) apply(ops []store.Op) {
 		if before.ModRev != 0 {
 			prev := before
 			e.Prev = &prev
-			if l := s.leases[before.Lease]; l != nil {
+			if l := db.leases[before.Lease]; l != nil {
 				delete(l.keys, o.Key)
 			}
 		}
@@ -232,24 +276,24 @@ func (s *Store) apply(ops []store.Op) {
 				e.KV.CreateRev = rev
 			}
 			e.KV.Lease = o.Lease
-			if l := s.leases[o.Lease]; l != nil {
+			if l := db.leases[o.Lease]; l != nil {
 				l.keys[o.Key] = struct{}{}
 			}
 		}
-		versions, known := s.keys[o.Key]
+		versions, known := db.keys[o.Key]
 		if !known {
-			s.fresh = append(s.fresh, o.Key)
+			db.fresh = append(db.fresh, o.Key)
 		}
-		s.keys[o.Key] = append(versions, version{kv: e.KV, deleted: o.Delete})
+		db.keys[o.Key] = append(versions, version{kv: e.KV, deleted: o.Delete})
 		events = append(events, e)
 	}
 	if len(events) == 0 {
 		return
 	}
-	s.rev = rev
+	db.rev = rev
 	done := change{rev: rev, events: events}
-	s.changes = append(s.changes, done)
-	for w := range s.watchers {
+	db.changes = append(db.changes, done)
+	for w := range db.watchers {
 		w.see(done)
 	}
 }
@@ -262,7 +306,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, bool, resource.R
 		return store.KV{}, false, 0, err
 	}
 	kv := s.live(key)
-	return kv, kv.ModRev != 0, s.rev, nil
+	return kv, kv.ModRev != 0, s.saw(), nil
 }
 
 // Range reads all keys that begin with prefix.
@@ -275,7 +319,7 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 	at := o.AtRevision
 	switch {
 	case at == 0:
-		at = s.rev
+		at = s.saw()
 	case at > s.rev:
 		return nil, 0, store.ErrFutureRevision
 	case at < s.floor:
@@ -302,19 +346,19 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 }
 
 // sortNames puts the keys that came since the last range in their places.
-func (s *Store) sortNames() {
-	if len(s.fresh) == 0 {
+func (db *database) sortNames() {
+	if len(db.fresh) == 0 {
 		return
 	}
-	slices.Sort(s.fresh)
-	old := s.names
-	s.names = make([]string, 0, len(old)+len(s.fresh))
-	for _, name := range s.fresh {
+	slices.Sort(db.fresh)
+	old := db.names
+	db.names = make([]string, 0, len(old)+len(db.fresh))
+	for _, name := range db.fresh {
 		n, _ := slices.BinarySearch(old, name)
-		s.names = append(append(s.names, old[:n]...), name)
+		db.names = append(append(db.names, old[:n]...), name)
 		old = old[n:]
 	}
-	s.names, s.fresh = append(s.names, old...), nil
+	db.names, db.fresh = append(db.names, old...), nil
 }
 
 // versionAt returns the newest version not newer than rev.

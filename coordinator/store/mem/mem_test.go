@@ -132,3 +132,40 @@ func (d *deaf) KeepAlive(ctx context.Context, id store.LeaseID) error {
 func BenchmarkTxnCommit(b *testing.B) {
 	storetest.BenchmarkTxnCommit(b, mem.Open(mem.Options{}))
 }
+
+func TestRestored(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	var kept mem.Backup
+	storetest.RunRestored(t, s, func() { kept = s.Backup() }, func() { s.Restore(kept) }, s.Connect(mem.Options{}))
+}
+
+// TestOneClientSawTheLoss: who has seen nothing of what is lost goes on.
+func TestOneClientSawTheLoss(t *testing.T) {
+	ctx := context.Background()
+	writer := mem.Open(mem.Options{})
+	defer func() { _ = writer.Close() }()
+	reader := writer.Connect(mem.Options{})
+	put := store.Txn{Then: []store.Op{store.Put("/registry/a", []byte("x"))}}
+	if _, err := writer.Txn(ctx, put); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := reader.Get(ctx, "/registry/a"); err != nil {
+		t.Fatal(err)
+	}
+	kept := writer.Backup()
+	if _, err := writer.Txn(ctx, put); err != nil {
+		t.Fatal(err)
+	}
+	writer.Restore(kept)
+	if _, _, _, err := writer.Get(ctx, "/registry/a"); !errors.Is(err, store.ErrWentBack) {
+		t.Errorf("the writer: %v", err)
+	}
+	if _, _, rev, err := reader.Get(ctx, "/registry/a"); err != nil || rev != 2 {
+		t.Errorf("the reader: revision %d, %v", rev, err)
+	}
+}
+
+func TestFull(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	storetest.RunFull(t, s, func() { s.SetFull(true) }, func() { s.SetFull(false) })
+}

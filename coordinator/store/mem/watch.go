@@ -12,6 +12,7 @@ import (
 // watcher is one Watch. As in etcd, what happens is queued for it at once and
 // without bound, so a slow receiver does not fall behind the floor.
 type watcher struct {
+	store   *Store
 	prefix  string
 	from    resource.Revision
 	prev    bool
@@ -22,7 +23,7 @@ type watcher struct {
 // Watch delivers every revision that touches the prefix.
 func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
 	out := make(chan store.Batch)
-	w := &watcher{prefix: prefix, from: o.From, prev: o.Prev, wake: make(chan struct{}, 1)}
+	w := &watcher{store: s, prefix: prefix, from: o.From, prev: o.Prev, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isClosed() {
@@ -30,6 +31,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) 
 		return out
 	}
 	switch {
+	case s.wentBack != nil:
+		w.push(store.Batch{Err: s.wentBack})
 	case prefix == "" || o.From < 1:
 		w.push(store.Batch{Err: fmt.Errorf("watch %q from revision %d: want a prefix and at least 1", prefix, o.From)})
 	case o.From < s.floor:
@@ -87,11 +90,11 @@ func (s *Store) deliver(ctx context.Context, w *watcher, out chan<- store.Batch)
 		case <-ctx.Done():
 			return
 		}
-		s.mu.Lock()
-		pending := w.pending
-		w.pending = nil
-		s.mu.Unlock()
-		for _, b := range pending {
+		for {
+			b, ok := s.take(w)
+			if !ok {
+				break
+			}
 			select {
 			case out <- b:
 			case <-s.closed:
@@ -104,4 +107,17 @@ func (s *Store) deliver(ctx context.Context, w *watcher, out chan<- store.Batch)
 			}
 		}
 	}
+}
+
+// take returns the next batch of a watcher; its client learns of the revision.
+func (s *Store) take(w *watcher) (store.Batch, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(w.pending) == 0 {
+		return store.Batch{}, false
+	}
+	b := w.pending[0]
+	w.pending = w.pending[1:]
+	s.seen = max(s.seen, b.Revision)
+	return b, true
 }

@@ -1,0 +1,54 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+func TestGoldenRecordsOfIdentity(t *testing.T) {
+	roundTrip(t, "pki-authorities", store.Authorities{Cluster: "c", Roots: []store.AuthorityRoot{
+		{ID: "00ff", Certificate: []byte{1, 2}, Key: []byte{3}, Created: "2026-01-02T03:04:05Z"},
+		{ID: "01ff", Certificate: []byte{4}, Key: []byte{5}, Cross: [][]byte{{6}}, Created: "2027-01-02T03:04:05Z"},
+	}})
+	roundTrip(t, "pki-gossip", store.GossipKeys{Keys: [][]byte{[]byte("0123456789abcdef")}})
+	roundTrip(t, "pki-token", store.BootstrapToken{
+		ID: "0123456789", Hash: "ab", Nodes: "gpu-*", Uses: 3, Replace: true, Creator: "admin",
+		Created: "2026-01-02T03:04:05Z", Expires: "2026-01-02T04:04:05Z",
+	})
+	roundTrip(t, "pki-node", store.Enrolled{
+		Keys: []string{"cd", "ab"}, Issuer: "00ff", Expires: "2026-02-02T03:04:05Z", Token: "0123456789", Enrolled: "2026-01-02T03:04:05Z",
+	})
+}
+
+func TestRecordsOfIdentityKeepTheirRules(t *testing.T) {
+	refuses := func(what string, err error, want string) {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", what, err, want)
+		}
+	}
+	_, err := store.Encode(store.Authorities{Cluster: "c"})
+	refuses("authorities without a root", err, "0 roots")
+	_, err = store.Encode(store.Authorities{Cluster: "c", Roots: []store.AuthorityRoot{{ID: "a", Certificate: []byte{1}}}})
+	refuses("a root without a key", err, `roots[0] "a"`)
+	_, err = store.Encode(store.GossipKeys{Keys: [][]byte{make([]byte, 17)}})
+	refuses("a key of 17 bytes", err, "17 bytes")
+	_, err = store.Encode(store.BootstrapToken{ID: "a", Hash: "b", Nodes: "*", Uses: -1})
+	refuses("negative uses", err, "uses -1")
+	_, err = store.Encode(store.Enrolled{Keys: []string{"a", "b", "c"}})
+	refuses("three keys", err, "3 of them")
+}
+
+func TestKeysOfIdentity(t *testing.T) {
+	for _, node := range []resource.NodeID{"gpu-01", "a/b", ""} {
+		got, err := store.ParseEnrolledKey(store.EnrolledKey(node))
+		if err != nil || got != node {
+			t.Errorf("%q: got %q, %v", node, got, err)
+		}
+	}
+	if got := store.TokenKey("a/b"); got != "/registry/pki/tokens/a%2Fb" {
+		t.Errorf("token key %q", got)
+	}
+}

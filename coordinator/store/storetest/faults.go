@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+)
+
+func newFixture(t *testing.T, s store.Store) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { _ = s.Close() })
+	return &fixture{s: s, ctx: ctx, root: store.Root + "storetest/" + rand.Text() + "/"}
+}
+
+// RunRestored checks what a store does that is put back to an earlier state.
+// backup keeps the store's present content, and restore puts it back; s stays
+// open over both. Others may have written in between, but s saw it not.
+func RunRestored(t *testing.T, s store.Store, backup, restore func(), others store.KVStore) {
+	f := newFixture(t, s)
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	for name, overtaken := range map[string]bool{
+		"the loss shows in the revision":          false,
+		"the restored store has grown beyond it":  true,
+		"and once more: what was said is no news": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.put(t, "kept", "1")
+			backup()
+			lost := f.must(t, store.Put(f.key("lost"), []byte("x")))
+			watched := f.s.Watch(ctx, f.root, store.WatchOptions{From: lost})
+			f.next(t, watched)
+			future := f.s.Watch(ctx, f.root, store.WatchOptions{From: lost + 1000})
+			lease := f.grant(t, time.Hour)
+			restore()
+			for rev := lost; overtaken && rev <= lost+2; {
+				r, err := others.Txn(f.ctx, store.Txn{Then: []store.Op{store.Put(store.Root+"storetest/other", []byte(rand.Text()))}})
+				if err != nil {
+					t.Fatalf("another client: %v", err)
+				}
+				rev = r.Revision
+			}
+
+			back := wentBack(t, "the watch", f.next(t, watched).Err)
+			if back.Had < lost || !overtaken && back.Has >= lost {
+				t.Errorf("%+v, want the loss of revision %d", *back, lost)
+			}
+			if _, open := <-watched; open {
+				t.Error("the watch goes on")
+			}
+			_, _, _, err := f.s.Get(f.ctx, f.key("kept"))
+			wentBack(t, "get", err)
+			_, _, err = f.s.Range(f.ctx, f.root, store.RangeOptions{})
+			wentBack(t, "range", err)
+			_, err = f.s.Txn(f.ctx, store.Txn{Then: []store.Op{store.Put(f.key("refused"), nil)}})
+			wentBack(t, "transaction", err)
+			if errors.Is(err, store.ErrUnknownOutcome) {
+				t.Errorf("a transaction that was not sent: %v", err)
+			}
+			_, err = f.s.Grant(f.ctx, time.Minute)
+			wentBack(t, "grant", err)
+			wentBack(t, "keep alive", f.s.KeepAlive(f.ctx, lease.ID))
+			wentBack(t, "a watch of the future", f.next(t, future).Err)
+			wentBack(t, "a new watch", f.next(t, f.s.Watch(ctx, f.root, store.WatchOptions{From: 1})).Err)
+
+			f.s.Acknowledge(&store.WentBackError{Had: back.Had, Has: back.Has})
+			if _, _, _, err := f.s.Get(f.ctx, f.key("kept")); !errors.Is(err, store.ErrWentBack) {
+				t.Errorf("another error of the same text was acknowledged: get: %v", err)
+			}
+			f.s.Acknowledge(back)
+			diff(t, "keys", []string{"kept"}, f.names(t, "", store.RangeOptions{}))
+			next := f.must(t, store.Put(f.key("new"), []byte("1")))
+			diff(t, "a new watch", next, f.next(t, f.s.Watch(ctx, f.root, store.WatchOptions{From: next})).Revision)
+			f.s.Acknowledge(back) // of the past: changes nothing
+			f.must(t, store.Delete(f.key("new")))
+		})
+	}
+}
+
+func wentBack(t *testing.T, what string, err error) *store.WentBackError {
+	t.Helper()
+	var back *store.WentBackError
+	if !errors.As(err, &back) || !errors.Is(err, store.ErrWentBack) {
+		t.Fatalf("%s: %v, want to hear that the store went back", what, err)
+	}
+	return back
+}
+
+// RunFull checks what a store does that is out of space. full makes it so, and
+// free ends it.
+func RunFull(t *testing.T, s store.Store, full, free func()) {
+	f := newFixture(t, s)
+	f.put(t, "a", "1")
+	f.put(t, "b", "1")
+	lease := f.grant(t, time.Hour)
+	watched := f.s.Watch(f.ctx, f.key("b"), store.WatchOptions{From: 1})
+	f.next(t, watched)
+	full()
+	_, err := f.s.Txn(f.ctx, store.Txn{Then: []store.Op{store.Put(f.key("a"), []byte("2")), store.Delete(f.key("b"))}})
+	if !errors.Is(err, store.ErrNoSpace) || errors.Is(err, store.ErrUnknownOutcome) {
+		t.Errorf("a transaction with a put: %v, want a definite refusal", err)
+	}
+	if _, err := f.s.Grant(f.ctx, time.Minute); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("grant: %v", err)
+	}
+	if err := f.s.KeepAlive(f.ctx, lease.ID); err != nil {
+		t.Errorf("keep alive: %v", err)
+	}
+	kv, found := f.get(t, "a")
+	diff(t, "what was there", "1 true", string(kv.Value)+" "+map[bool]string{true: "true"}[found])
+	gone := f.must(t, store.Delete(f.key("b")))
+	diff(t, "the delete's revision", gone, f.next(t, watched).Revision)
+	free()
+	f.put(t, "a", "3")
+	f.grant(t, time.Minute)
+}
