@@ -36,6 +36,12 @@ func (c *Constraints) IsZero() bool {
 	return len(c.NodeSelector) == 0 && len(c.Required) == 0 && len(c.Preferred) == 0 && len(c.Tolerations) == 0
 }
 
+// Refuse reports whether labels or taints keep members off the node, whatever
+// room it has.
+func (c *Constraints) Refuse(n *Node) bool {
+	return (len(n.Taints) > 0 || !c.IsZero()) && c.refuses(n) != nil
+}
+
 // refuses returns why the node is not allowed, or nil.
 func (c *Constraints) refuses(n *Node) *resource.Reason {
 	for _, t := range n.Taints {

@@ -123,10 +123,7 @@ func (s *search) sift(i int) {
 // aggregates.
 func (s *search) score(n *Node) (int64, bool) {
 	u := s.unit
-	if !n.Ready || n.Unschedulable || !n.roomFor(&u.Request) {
-		return 0, false
-	}
-	if (len(n.Taints) > 0 || !u.Constraints.IsZero()) && u.Constraints.refuses(n) != nil {
+	if !n.Ready || n.Unschedulable || !n.roomFor(&u.Request) || u.Constraints.Refuse(n) {
 		return 0, false
 	}
 	score := packed(n, &u.Request)

@@ -29,9 +29,19 @@ func Compare(a, b Key) int {
 // Invariant: keys ascends by Compare without duplicates; active and parked
 // partition its paths.
 type Queue struct {
-	keys   []Key
-	active map[string]bool // by path: waits to be tried
+	keys     []Key
+	active   map[string]bool // by path: waits to be tried
+	observer Observer        // nil for none
 }
+
+// Observer is told who comes into the order and who leaves it.
+type Observer interface {
+	Arrived(Key)
+	Left(Key)
+}
+
+// Observe lets o be told of every later change.
+func (q *Queue) Observe(o Observer) { q.observer = o }
 
 // Len counts all waiting units.
 func (q *Queue) Len() int { return len(q.keys) }
@@ -45,6 +55,9 @@ func (q *Queue) Push(k Key) {
 	i, found := slices.BinarySearchFunc(q.keys, k, Compare)
 	if !found {
 		q.keys = slices.Insert(q.keys, i, k)
+		if q.observer != nil {
+			q.observer.Arrived(k)
+		}
 	}
 	q.active[k.Path] = true
 }
@@ -54,6 +67,9 @@ func (q *Queue) Remove(k Key) {
 	if i, found := slices.BinarySearchFunc(q.keys, k, Compare); found {
 		q.keys = slices.Delete(q.keys, i, i+1)
 		delete(q.active, k.Path)
+		if q.observer != nil {
+			q.observer.Left(k)
+		}
 	}
 }
 

@@ -1,0 +1,288 @@
+package decisions
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/resource"
+)
+
+// Checker replays a log and verifies it. Lines come file by file, the files of
+// one coordinator in the order of their names. The zero value is not usable;
+// see NewChecker.
+type Checker struct {
+	report Report
+	file   string
+	line   int
+
+	// known: since a State, no record is missing.
+	known bool
+	seq   uint64 // of the last record, 0 at the beginning
+	at    int64
+	epoch resource.Epoch
+	// generation is the last one told; after something ended at a generation a
+	// placement must be of a later one, at least floor.
+	generation, floor uint64
+	order             order
+	keys              map[string]queue.Key // of those in order
+	inFlight          map[resource.TxID]InFlight
+	running           map[string]resource.TxID // units committed since, as far as known
+	priority          map[string]int32         // of these
+	decided           map[resource.TxID]string // what became of it: "committed", "aborted", "ended"
+
+	history *History // nil: nobody asks
+}
+
+// NewChecker returns a checker that has read nothing.
+func NewChecker() *Checker {
+	c := &Checker{report: Report{Notes: []Note{}, Violations: []Violation{}}, decided: map[resource.TxID]string{}}
+	c.forget()
+	return c
+}
+
+// forget drops what the log no longer says.
+func (c *Checker) forget() {
+	c.known = false
+	c.order = order{}
+	c.keys = map[string]queue.Key{}
+	c.inFlight = map[resource.TxID]InFlight{}
+	c.running = map[string]resource.TxID{}
+	c.priority = map[string]int32{}
+	c.generation, c.floor = 0, 0
+}
+
+// Report returns what was found so far.
+func (c *Checker) Report() *Report { return &c.report }
+
+// File begins a file.
+func (c *Checker) File(name string) {
+	c.file, c.line = name, 0
+	c.report.Files++
+}
+
+// Line takes the next line of the file. A line that does not end in a newline
+// is what a crash left of one.
+func (c *Checker) Line(text []byte) {
+	c.line++
+	body, whole := bytes.CutSuffix(text, []byte("\n"))
+	switch {
+	case !whole:
+		c.note("the file ends in the middle of a line of %d bytes", len(body))
+	case c.line == 1:
+		if err := CheckHeader(body); err != nil {
+			c.violate(RuleFormat, "", "%v", err)
+		}
+	default:
+		r, err := Decode(body)
+		if err != nil {
+			c.violate(RuleFormat, "", "%v", err)
+			c.forget()
+			c.seq++ // it stood for one
+			return
+		}
+		c.take(r)
+	}
+}
+
+// Record takes a record that is not from a file; its line is its number.
+func (c *Checker) Record(r Record) {
+	c.line++
+	if err := r.check(); err != nil {
+		c.violate(RuleFormat, "", "%v", err)
+		return
+	}
+	c.take(r)
+}
+
+func (c *Checker) violate(rule Rule, unit, text string, args ...any) {
+	c.report.Violations = append(c.report.Violations, Violation{c.file, c.line, rule, unit, fmt.Sprintf(text, args...)})
+}
+
+func (c *Checker) note(text string, args ...any) {
+	c.report.Notes = append(c.report.Notes, Note{c.file, c.line, fmt.Sprintf(text, args...)})
+}
+
+func (c *Checker) take(r Record) {
+	c.report.Records++
+	if r.At > 0 {
+		c.at = r.At
+	}
+	if c.history != nil {
+		c.history.before(c, &r)
+	}
+	begins := r.State != nil && r.State.Begins
+	if !begins {
+		c.follows(&r)
+	}
+	c.seq = r.Seq
+	switch {
+	case r.State != nil:
+		c.state(r.State)
+	case r.Wait != nil:
+		c.wait(r.Wait)
+	case r.Skip != nil:
+		c.skip(r.Skip)
+	case r.Leave != nil:
+		c.leave(r.Leave)
+	case r.Place != nil:
+		c.place(r.Place)
+	case r.Commit != nil:
+		c.commit(r.Commit)
+	case r.Abort != nil:
+		c.abort(r.Abort)
+	case r.End != nil:
+		c.end(r.End)
+	}
+}
+
+// follows checks that no record is missing before this one.
+func (c *Checker) follows(r *Record) {
+	if g := r.Gap; g != nil {
+		c.report.Lost += g.Lost
+		c.note("%d records were lost before this one: what follows cannot be verified up to the next state", g.Lost)
+		c.forget()
+	}
+	switch {
+	case r.Seq == c.seq+1, r.Gap != nil && r.Seq > c.seq:
+		return
+	case c.seq > 0:
+		c.violate(RuleSequence, "", "record %d follows record %d", r.Seq, c.seq)
+	case r.State != nil:
+		c.note("the records before number %d are in a file that is not here", r.Seq)
+	default:
+		c.note("the records before number %d are in a file that is not here: nothing can be verified up to the next state", r.Seq)
+	}
+	c.forget()
+}
+
+func (c *Checker) state(s *State) {
+	if s.Begins {
+		c.report.Terms++
+		c.forget()
+	}
+	if c.known {
+		if diff := c.differs(s); diff != "" {
+			c.violate(RuleState, "", "%s", diff)
+		}
+	}
+	running, priority, floor := c.running, c.priority, c.floor
+	known := c.known
+	c.forget()
+	if known { // what runs goes on; a State does not list it
+		c.running, c.priority, c.floor = running, priority, floor
+	}
+	c.known, c.epoch, c.generation = true, s.Epoch, s.Generation
+	for i, w := range s.Waiting {
+		k := w.key(w.Unit)
+		c.keys[w.Unit] = k
+		c.order.insert(i, k)
+		if w.Why > 0 {
+			c.order.explain(i, &s.Evidence[w.Why-1], w.Tried)
+		}
+	}
+	for _, f := range s.InFlight {
+		c.inFlight[f.Tx] = f
+	}
+}
+
+// differs compares a State with what was replayed.
+func (c *Checker) differs(s *State) string {
+	if s.Epoch != c.epoch {
+		return fmt.Sprintf("epoch %d, it was %d, and no term begins here", s.Epoch, c.epoch)
+	}
+	if len(s.Waiting) != len(c.order.keys) || len(s.InFlight) != len(c.inFlight) {
+		return fmt.Sprintf("%d wait and %d are in flight; by the records before it is %d and %d", len(s.Waiting), len(s.InFlight), len(c.order.keys), len(c.inFlight))
+	}
+	for i, w := range s.Waiting {
+		why := uint8(0)
+		if w.Why > 0 {
+			why = s.Evidence[w.Why-1].Why.number()
+		}
+		if k := w.key(w.Unit); k != c.order.keys[i] || why != c.order.marks[i].why {
+			return fmt.Sprintf("position %d is %s (%s); by the records before it is %s (%s)", i+1, w.Unit, whys[why], c.order.keys[i].Path, whys[c.order.marks[i].why])
+		}
+	}
+	for _, f := range s.InFlight {
+		if _, found := c.inFlight[f.Tx]; !found {
+			return fmt.Sprintf("%s of %s is in flight; by the records before it is not", f.Tx, f.Unit)
+		}
+	}
+	return ""
+}
+
+func (c *Checker) wait(w *Wait) {
+	if !c.known {
+		return
+	}
+	if _, found := c.keys[w.Unit]; found {
+		c.violate(RuleOrder, w.Unit, "it comes into the order, and is in it already")
+		return
+	}
+	k := w.key(w.Unit)
+	i, _ := c.order.find(k)
+	c.order.insert(i, k)
+	c.keys[w.Unit] = k
+}
+
+func (c *Checker) skip(s *Skip) {
+	if !c.known {
+		return
+	}
+	first, found := c.position(s.First)
+	if !found {
+		c.violate(RuleOrder, s.First, "evidence for a unit that is not in the order")
+		return
+	}
+	count := max(1, s.Count)
+	last := first + min(count, len(c.order.keys)) - 1
+	if count > 1 && (last >= len(c.order.keys) || c.order.keys[last].Path != s.Last || count > len(c.order.keys)) {
+		c.violate(RuleState, s.First, "evidence for %d units up to %s, which is not the last of so many", count, s.Last)
+		return
+	}
+	if s.Evidence.Why.ofGeneration() {
+		c.told(s.Evidence.Generation, s.First)
+	}
+	for i := first; i <= last; i++ {
+		c.order.explain(i, &s.Evidence, s.Evidence.Generation)
+	}
+}
+
+// told takes the generation that a record is of.
+func (c *Checker) told(generation uint64, unit string) {
+	if least := max(c.generation, c.floor); generation < least {
+		c.violate(RuleGeneration, unit, "generation %d, when it was %d already", generation, least)
+		return
+	}
+	c.generation = generation
+}
+
+func (c *Checker) position(unit string) (int, bool) {
+	k, found := c.keys[unit]
+	if !found {
+		return 0, false
+	}
+	return c.order.find(k)
+}
+
+func (c *Checker) leave(l *Leave) {
+	if !c.known {
+		return
+	}
+	if i, found := c.position(l.Unit); found {
+		c.order.remove(i)
+		delete(c.keys, l.Unit)
+		return
+	}
+	c.violate(RuleOrder, l.Unit, "it leaves the order, and is not in it")
+}
+
+// named joins a few names of many.
+func named(units []string, all int) string {
+	text := strings.Join(units, ", ")
+	if all > len(units) {
+		text += fmt.Sprintf(" and %d more", all-len(units))
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+package decisions
+
+import (
+	"fmt"
+	"strings"
+)
+
+// History collects what a log says about one unit, or all units of one name.
+type History struct {
+	name   string
+	Events []Event
+}
+
+// Event is one thing that happened to a unit.
+type Event struct {
+	At       int64  `json:"at,omitempty"` // Unix milliseconds
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Unit     string `json:"unit"`
+	What     string `json:"what"`
+	Position int    `json:"position,omitempty"` // in the order at that moment, 0 where it is not in it
+}
+
+// Follow returns what the checker reads about a unit from now on: by its path
+// ("ml/alloc/train/0"), or by namespace and name ("ml/train").
+func (c *Checker) Follow(name string) *History {
+	c.history = &History{name: name}
+	return c.history
+}
+
+// Matches reports whether a unit's path is what a name means.
+func Matches(name, path string) bool {
+	if name == path {
+		return true
+	}
+	parts := strings.Split(path, "/")
+	return len(parts) == 4 && name == parts[0]+"/"+parts[2]
+}
+
+// before looks at a record before it is replayed, when the order still is as
+// the record found it.
+func (h *History) before(c *Checker, r *Record) {
+	tell := func(unit, what string) {
+		if !Matches(h.name, unit) {
+			return
+		}
+		e := Event{At: r.At, File: c.file, Line: c.line, Unit: unit, What: what}
+		if i, found := c.position(unit); found {
+			e.Position = i + 1
+		}
+		h.Events = append(h.Events, e)
+	}
+	switch {
+	case r.State != nil && r.State.Begins:
+		for _, w := range r.State.Waiting {
+			tell(w.Unit, "a term begins: it waits")
+		}
+	case r.Wait != nil:
+		tell(r.Wait.Unit, "comes into the order")
+	case r.Skip != nil:
+		h.skipped(c, r.Skip, tell)
+	case r.Leave != nil:
+		tell(r.Leave.Unit, "leaves the order")
+	case r.Place != nil:
+		h.placed(r.Place, tell)
+	case r.Commit != nil:
+		tell(r.Commit.Unit, fmt.Sprintf("committed at revision %d as %s", r.Commit.Revision, r.Commit.Tx))
+	case r.Abort != nil:
+		tell(c.inFlight[r.Abort.Tx].Unit, fmt.Sprintf("%s came to nothing", r.Abort.Tx))
+	case r.End != nil:
+		tell(r.End.Unit, strings.TrimSuffix(fmt.Sprintf("%s ended: %s", r.End.Tx, r.End.Reason), ": "))
+	}
+}
+
+func (h *History) skipped(c *Checker, s *Skip, tell func(unit, what string)) {
+	first, found := c.position(s.First)
+	if !found {
+		return
+	}
+	rest := len(c.order.keys) - first
+	for i := first; i < first+min(max(1, s.Count), rest); i++ {
+		tell(c.order.keys[i].Path, "passed over: "+s.Evidence.String())
+	}
+}
+
+func (h *History) placed(p *Place, tell func(unit, what string)) {
+	if p.Adopted {
+		tell(p.Unit, fmt.Sprintf("goes on as %s, which an earlier leader began", p.Tx))
+		return
+	}
+	what := fmt.Sprintf("placed as %s at generation %d, ahead of it %s", p.Tx, p.Generation, p.Ahead)
+	for _, v := range p.Victims {
+		what += fmt.Sprintf("; %s of priority %d gives way", v.Unit, v.Priority)
+		tell(v.Unit, fmt.Sprintf("gives way to %s", p.Unit))
+	}
+	tell(p.Unit, what)
+}

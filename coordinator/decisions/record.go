@@ -1,0 +1,191 @@
+// Package decisions is the leader's account of its choices: with each
+// placement its position in the order, who stood ahead and why they were passed
+// over, so that priority order can be verified from the log alone. It records
+// and checks; it decides nothing, and nothing is recovered from it: losing it
+// loses evidence, no allocation.
+//
+// # What is logged
+//
+// The order is logged as it changes (Wait, Leave), evidence when it changes
+// (Skip), and a Place refers to both by what came before it: it carries only
+// counts. Neighbours in the order that get the same evidence share one Skip.
+// That evidence holds still after something was freed (the generation of the
+// leader's view has grown) is not said again for each unit: the Place says how
+// many of those ahead were tried again at its generation. So a queue costs one
+// line when it is first passed over, and none per commit, however long it is.
+// A State, the whole order at once, begins each term and each file.
+//
+// Pure: no clock, no I/O. Package logfile writes and reads files.
+package decisions
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/resource"
+)
+
+// Record is one line. Exactly one of its parts is set.
+type Record struct {
+	Seq uint64 `json:"seq"`          // counts the term's records from 1, without holes
+	At  int64  `json:"at,omitempty"` // Unix milliseconds on the leader's clock, for people
+
+	State  *State  `json:"state,omitempty"`
+	Wait   *Wait   `json:"wait,omitempty"`
+	Skip   *Skip   `json:"skip,omitempty"`
+	Leave  *Leave  `json:"leave,omitempty"`
+	Place  *Place  `json:"place,omitempty"`
+	Commit *Commit `json:"commit,omitempty"`
+	Abort  *Abort  `json:"abort,omitempty"`
+	End    *End    `json:"end,omitempty"`
+	Gap    *Gap    `json:"gap,omitempty"`
+}
+
+// Order is a unit's place in the order, but for its path.
+type Order struct {
+	Priority int32          `json:"priority,omitempty"`
+	Epoch    resource.Epoch `json:"epoch"`
+	Counter  uint64         `json:"counter"`
+}
+
+func orderOf(k queue.Key) Order { return Order{k.Priority, k.Epoch, k.Counter} }
+
+func (o Order) key(path string) queue.Key {
+	return queue.Key{Priority: o.Priority, Epoch: o.Epoch, Counter: o.Counter, Path: path}
+}
+
+// State is all that the records before it amount to. What runs is not part of
+// it.
+type State struct {
+	Epoch      resource.Epoch `json:"epoch"`
+	Begins     bool           `json:"begins,omitempty"` // the term does: nothing before matters
+	Generation uint64         `json:"generation"`
+	Evidence   []Evidence     `json:"evidence,omitempty"`
+	Waiting    []Waiting      `json:"waiting,omitempty"` // in order
+	InFlight   []InFlight     `json:"inFlight,omitempty"`
+}
+
+// Waiting is one unit in the order.
+type Waiting struct {
+	Unit string `json:"unit"`
+	Order
+	Why   int    `json:"why,omitempty"`   // in State.Evidence, from 1; 0 = not tried yet
+	Tried uint64 `json:"tried,omitempty"` // generation of the last try, where the evidence is of one
+}
+
+// InFlight is a placement that is neither committed nor aborted.
+type InFlight struct {
+	Tx   resource.TxID `json:"tx"`
+	Unit string        `json:"unit"`
+	Order
+	Kind    Kind      `json:"kind"`
+	Devices []Devices `json:"devices,omitempty"`
+}
+
+// Wait puts a unit into the order.
+type Wait struct {
+	Unit string `json:"unit"`
+	Order
+}
+
+// Skip is why Count units that are neighbours in the order are passed over from
+// now on.
+type Skip struct {
+	First    string   `json:"first"`
+	Last     string   `json:"last,omitempty"`  // empty for one
+	Count    int      `json:"count,omitempty"` // 0 for one
+	Evidence Evidence `json:"why"`
+}
+
+// Leave takes a unit that was not placed out of the order.
+type Leave struct {
+	Unit string `json:"unit"`
+}
+
+// Kind is what a placement does to others.
+type Kind string
+
+// The kinds. Plain is for free devices; a Preemption evicts units of lower
+// priority; a Claim takes back what quota lent, whatever the priorities.
+const (
+	Plain      Kind = "plain"
+	Preemption Kind = "preemption"
+	Claim      Kind = "claim"
+)
+
+// Victim is a unit that gives way.
+type Victim struct {
+	Unit     string `json:"unit"`
+	Priority int32  `json:"priority"`
+}
+
+// Devices are GPUs of one node, whole ones, ascending.
+type Devices struct {
+	Node resource.NodeID `json:"node"`
+	GPUs []int           `json:"gpus"`
+}
+
+// Place takes a unit out of the order and begins its transaction. The counts
+// are of the units ahead of it at that moment.
+type Place struct {
+	Unit       string        `json:"unit"`
+	Tx         resource.TxID `json:"tx"`
+	Kind       Kind          `json:"kind"`
+	Position   int           `json:"position"` // in the order, 1 for the first
+	Generation uint64        `json:"generation"`
+	Ahead      Counts        `json:"ahead,omitzero"`
+	// Fresh is how many of those whose evidence is of a generation were tried
+	// at this one; Stale names the first of the others.
+	Fresh int      `json:"fresh,omitempty"`
+	Stale []string `json:"stale,omitempty"`
+	// Adopted: an earlier leader chose it, and it goes on. Who is ahead now
+	// was not passed over.
+	Adopted bool      `json:"adopted,omitempty"`
+	Victims []Victim  `json:"victims,omitempty"`
+	Devices []Devices `json:"devices,omitempty"` // planned
+}
+
+// Commit is the point at which a placement became durable.
+type Commit struct {
+	Tx       resource.TxID     `json:"tx"`
+	Unit     string            `json:"unit"`
+	Revision resource.Revision `json:"revision"`
+}
+
+// Abort is the end of a placement that came to nothing. What it held is free
+// from Generation+1 on.
+type Abort struct {
+	Tx         resource.TxID `json:"tx"`
+	Generation uint64        `json:"generation"`
+}
+
+// End is the end of a unit that ran. What it held is free from Generation+1 on.
+type End struct {
+	Tx         resource.TxID `json:"tx"`
+	Unit       string        `json:"unit"`
+	Reason     string        `json:"reason,omitempty"`
+	Generation uint64        `json:"generation"`
+}
+
+// Gap stands for records that were lost because the writer was behind. Its Seq
+// is that of the last one.
+type Gap struct {
+	Lost uint64 `json:"lost"`
+}
+
+// Devices of two lists that are the same, as "node/gpu"; "" for none.
+func shared(a, b []Devices) (resource.NodeID, int, bool) {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Node != y.Node {
+				continue
+			}
+			for _, gpu := range x.GPUs {
+				if slices.Contains(y.GPUs, gpu) {
+					return x.Node, gpu, true
+				}
+			}
+		}
+	}
+	return "", 0, false
+}

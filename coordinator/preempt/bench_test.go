@@ -1,0 +1,62 @@
+package preempt_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/resource"
+)
+
+// crowd fills n hosts of 8 GPUs with one-GPU units of three priorities.
+func crowd(tb testing.TB, n int) ([]*place.Node, []preempt.Holder) {
+	tb.Helper()
+	nodes := hostsOf(tb, "dgx-a100", n)
+	holders := make([]preempt.Holder, 0, 8*n)
+	for i := range nodes {
+		for j := range 8 {
+			k := len(holders)
+			h, ok := start(nodes[i:i+1], fmt.Sprintf("ns/u%05d/0", k), int32((i+j)%3), int64(k*7919%10_007), 1, oneGPU)
+			if !ok {
+				tb.Fatalf("%s is full too early", nodes[i].ID)
+			}
+			holders = append(holders, h)
+		}
+	}
+	return nodes, holders
+}
+
+var (
+	oneGPU    = resource.Request{GPUs: 1, CPU: 8000, Memory: 64 * gib}
+	eightGPUs = resource.Request{GPUs: 8, CPU: 64000, Memory: 512 * gib}
+)
+
+func BenchmarkFind(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		nodes, holders := crowd(b, n)
+		for _, bench := range []struct {
+			name    string
+			unit    place.Unit
+			victims int
+		}{
+			{"1-gpu", place.Unit{Members: 1, Request: oneGPU}, 1},
+			{"8-gpu", place.Unit{Members: 1, Request: eightGPUs}, 8},
+			{"2-numa", place.Unit{Members: 1, Request: resource.Request{GPUs: 2, CPU: 4000, NUMA: resource.NUMASingleNode}}, 2},
+			{"refused-by-fit", place.Unit{Members: 1, Request: resource.Request{GPUs: 6, CPU: 4000, NUMA: resource.NUMASingleNode}}, -1},
+			{"gang-8x1", place.Unit{Members: 8, Request: oneGPU}, 8},
+			{"gang-8x8", place.Unit{Members: 8, Request: eightGPUs}, 64},
+			{"gang-64x8", place.Unit{Members: 64, Request: eightGPUs}, 512},
+		} {
+			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					plan, ok := preempt.Find(nodes, bench.unit, 9, holders)
+					if ok != (bench.victims >= 0) || ok && len(plan.Victims) != bench.victims {
+						b.Fatalf("found: %t with %d victims, want %d", ok, len(plan.Victims), bench.victims)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// Package preempt decides who gives way so that a unit has room: which whole
+// units of lower priority are evicted, and where the unit then goes. It does
+// not decide whether anybody may be evicted for it (the document's policy and
+// coordinator/quota do), reserves nothing and evicts nobody.
+//
+// # The choice
+//
+// Units are valued by priority, then by age: of equal priority the older is
+// worth more, then the lower name. Of two sets that make room the better one
+// has, in order:
+//
+//  1. fewer units of the highest priority in which the two differ in number,
+//     so that no unit is evicted to spare any number of lower ones, and among
+//     equals the fewest are;
+//  2. the less valuable one in the first place where the two, each ordered from
+//     its most valuable unit down, differ.
+//
+// A part of a set is better than the set, so the best one has nothing
+// superfluous. This is exact for a unit of one member and for up to maxExact
+// units that may give way, within the bounds on steps below. Beyond, a gang's
+// set is gathered greedily, the least loss per member first, none above the
+// lowest priority whose eviction can make room, and then reduced: no single
+// unit of it is superfluous, but another set may be better.
+//
+// Pure: no clock, no I/O, no result depends on map order or on floats. The
+// steps that are counted are steps of the search, so that a bound is met at the
+// same point everywhere.
+package preempt
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/resource"
+)
+
+// Holder is a unit that holds something. Its Unit is unique.
+type Holder struct {
+	Unit     string
+	Priority int32
+	Started  int64 // revision of its commit: the greater is newer and goes first
+	Parts    []Part
+	Pinned   bool // may not be evicted
+}
+
+// Part is what a holder has on one node, as it is taken there; several parts
+// may be on one node.
+type Part struct {
+	Node       resource.NodeID
+	Assignment resource.Assignment
+}
+
+// Plan is a way to make room.
+type Plan struct {
+	// Members name what each member gets once the victims are gone: some of it
+	// is free, the rest is theirs.
+	Members []place.Member
+	Victims []string // units, ascending; empty where there is room at once
+}
+
+// Find returns the best set of victims for a unit of the given priority, as
+// the package comment orders them; false if none makes room. A victim's
+// priority is strictly lower, it is not pinned, and all its parts are on nodes
+// that are Ready: what an agent out of reach holds is freed by nobody. Nodes
+// ascend by ID and are as they were afterwards.
+func Find(nodes []*place.Node, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
+	s := newSearch(nodes, &u, priority, holders)
+	chosen, ok := s.choose()
+	if !ok {
+		return Plan{}, false
+	}
+	victims := make([]Holder, len(chosen))
+	plan := Plan{}
+	for i, rank := range chosen {
+		victims[i] = *s.holders[rank].Holder
+		plan.Victims = append(plan.Victims, victims[i].Unit)
+	}
+	slices.Sort(plan.Victims)
+	plan.Members, ok = With(nodes, u, victims)
+	return plan, ok
+}
+
+// With returns where the unit goes with exactly these holders gone; false if
+// it has no room then. Whoever they are, they are not judged. Nodes ascend by
+// ID and are as they were afterwards.
+func With(nodes []*place.Node, u place.Unit, victims []Holder) ([]place.Member, bool) {
+	touched := map[resource.NodeID][]resource.Assignment{}
+	for _, v := range victims {
+		for _, p := range v.Parts {
+			touched[p.Node] = append(touched[p.Node], p.Assignment)
+		}
+	}
+	views := make([]*place.Node, len(nodes))
+	for i, n := range nodes {
+		views[i] = without(n, touched[n.ID])
+	}
+	members, ok := place.Place(views, u)
+	place.Undo(members)
+	original := make(map[*place.Node]*place.Node, len(touched))
+	for i, v := range views {
+		if v != nodes[i] {
+			original[v] = nodes[i]
+		}
+	}
+	for i := range members {
+		if n := original[members[i].Node]; n != nil {
+			members[i].Node = n
+		}
+	}
+	return members, ok
+}
+
+// without returns the node with the assignments free: itself where there are
+// none. What the node does not have or counts as free already frees nothing.
+func without(n *place.Node, gone []resource.Assignment) *place.Node {
+	if len(gone) == 0 || n.Host == nil || n.Free == nil {
+		return n
+	}
+	view := *n
+	view.Free = n.Free.Clone()
+	for _, a := range gone {
+		_ = n.Host.Give(view.Free, a) // refused as a whole: nothing is freed
+	}
+	view.Refresh()
+	return &view
+}
