@@ -405,7 +405,7 @@ func TestRecordedOnlyFieldsAreNamed(t *testing.T) {
 	}
 	want := []string{
 		"spec.completions", "spec.backoffLimit", "spec.activeDeadlineSeconds",
-		"spec.template.spec.resources.limits", "spec.template.spec.preemptionPolicy", "spec.template.spec.ttl",
+		"spec.template.spec.resources.limits", "spec.template.spec.ttl",
 		"spec.template.spec.scheduling.gangScheduling.groupId", "spec.template.spec.scheduling.gangScheduling.timeout",
 	}
 	if diff := cmp.Diff(want, j.RecordedOnly()); diff != "" {

@@ -21,9 +21,31 @@ type Explanation struct {
 	// Shortages are the totals over the nodes that could be used.
 	Shortages []resource.Reason `json:"shortages,omitempty"`
 	Nodes     []NodeExplanation `json:"nodes,omitempty"`
+	// Nomination is who makes room for it, while they do.
+	Nomination *Nomination `json:"nomination,omitempty"`
+	// NobodyYields is why nobody makes room for it, where others might.
+	NobodyYields string `json:"nobodyYields,omitempty"`
 	// Attempts counts placement attempts; LastAttempt is RFC 3339.
 	Attempts    int    `json:"attempts,omitempty"`
 	LastAttempt string `json:"lastAttempt,omitempty"`
+}
+
+// Nomination is a place that others have to leave first.
+type Nomination struct {
+	// Awaits is what has to happen next, in plain words.
+	Awaits  string   `json:"awaits"`
+	Victims []Victim `json:"victims"`
+	// Since is when the victims were given notice, RFC 3339; "" before that.
+	Since string `json:"since,omitempty"`
+}
+
+// Victim is a unit that makes room for another.
+type Victim struct {
+	Unit     string `json:"unit"` // "namespace/alloc|job/name/n"
+	Priority int32  `json:"priority"`
+	Members  int    `json:"members"`
+	// Freed: all its members have left.
+	Freed bool `json:"freed,omitempty"`
 }
 
 // NodeExplanation is one node's answer to one member.

@@ -203,6 +203,22 @@ func FuzzDecodeReclaimOptions(f *testing.F) {
 	fuzzDocument(f, decode, "", `{"gracePeriodSeconds":0}`, `{"gracePeriodSeconds":86400}`, `{"gracePeriodSeconds":1e1}`)
 }
 
+func FuzzDecodePreemption(f *testing.F) {
+	decode := func(doc []byte) (*PreemptionRequest, *Status) {
+		p, status := DecodePreemption(doc)
+		return &p, status
+	}
+	fuzzDocument(f, decode, "", `{"targetAllocation":"a"}`, `{"targetAllocation":"a","gracePeriodSeconds":0,"reason":"r","initiatedBy":"i"}`)
+}
+
+func FuzzDecodeDrainOptions(f *testing.F) {
+	decode := func(doc []byte) (*DrainOptions, *Status) {
+		o, status := DecodeDrainOptions(doc)
+		return &o, status
+	}
+	fuzzDocument(f, decode, "", `{"gracePeriodSeconds":300,"deleteEmptyDirData":true,"ignoreDaemonSets":true,"force":false,"reason":"r"}`)
+}
+
 // FuzzMergePatch: a patch that is accepted leaves a document, and changes
 // nothing when it is applied again.
 func FuzzMergePatch(f *testing.F) {

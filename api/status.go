@@ -17,6 +17,14 @@ type Status struct {
 	Details []resource.Reason `json:"details,omitempty"`
 }
 
+// Reasons of a 503 that say more than its code. NotLeader: nothing was done,
+// another coordinator has to be asked. LeaderLost: the leader went while the
+// request was under way, which may have been done.
+const (
+	NotLeader  = "NotLeader"
+	LeaderLost = "LeaderLost"
+)
+
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 

@@ -34,7 +34,6 @@ func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
 // keeps and echoes but does not act on yet:
 //
 //	spec.resources.limits, where they exceed the requests
-//	spec.preemptionPolicy, where it asks for preemption
 //	spec.ttl
 //	spec.gangScheduling, spec.scheduling.gangScheduling: groupId and timeout
 func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec", nil) }
@@ -62,9 +61,6 @@ func (j *Job) RecordedOnly() []string {
 func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {
 	if s.limitsExceedRequests() {
 		fields = append(fields, path+".resources.limits")
-	}
-	if s.PreemptionPolicy == "PreemptLowerPriority" {
-		fields = append(fields, path+".preemptionPolicy")
 	}
 	if s.TTL != "" {
 		fields = append(fields, path+".ttl")

@@ -158,7 +158,7 @@ func (l *leader) chargeRecovered(live []recovered) error {
 	l.tellTime()
 	ordered := slices.Clone(live)
 	slices.SortFunc(ordered, func(a, b recovered) int {
-		return cmp.Or(cmp.Compare(a.committed, b.committed), cmp.Compare(a.attempt.machine.ID(), b.attempt.machine.ID()))
+		return cmp.Or(cmp.Compare(a.attempt.committed, b.attempt.committed), cmp.Compare(a.attempt.machine.ID(), b.attempt.machine.ID()))
 	})
 	for _, r := range ordered {
 		a := r.attempt

@@ -15,7 +15,7 @@ import (
 // limit, with that many units charged already.
 func charging(b *testing.B, live int) *leader {
 	b.Helper()
-	l := &leader{quotas: newQuotas(quota.Options{}), units: map[string]*unit{}, log: slog.New(slog.DiscardHandler)}
+	l := &leader{view: newView(quota.Options{}, 1), log: slog.New(slog.DiscardHandler)}
 	for _, name := range []string{"Org", "Service"} {
 		object := api.QuotaTree{Metadata: api.ObjectMeta{Name: name}, Spec: []byte(
 			`{"nodes":{"all":{"quota":{"cpu":1000000}},"lab":{"parent":"all","quota":{"cpu":1000000}},"a":{"parent":"lab","quota":{"cpu":4}}}}`)}

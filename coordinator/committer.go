@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -30,6 +31,13 @@ type committer struct {
 	store  store.KVStore
 	held   store.Compare // of the leader's key
 	maxOps int
+	// deposed is told, once or more, that the leader's key is gone.
+	deposed func(error)
+	// newest is the newest revision at which a decision has landed.
+	newest atomic.Int64
+	// barrier has every decision from submit until post has run after its done.
+	barrier barrier
+	post    func(func())
 
 	mu      sync.Mutex
 	waiting []decision
@@ -37,8 +45,10 @@ type committer struct {
 	wg      sync.WaitGroup
 }
 
-func newCommitter(s store.Store, held store.Compare) *committer {
-	return &committer{store: s, held: held, maxOps: s.MaxTxnOps(), wake: make(chan struct{}, 1)}
+// newCommitter returns a committer for the term whose leader's key held
+// compares. post runs a function after those that decisions' done have posted.
+func newCommitter(s store.Store, held store.Compare, deposed func(error), post func(func())) *committer {
+	return &committer{store: s, held: held, maxOps: s.MaxTxnOps(), deposed: deposed, post: post, wake: make(chan struct{}, 1)}
 }
 
 // inFlight is how many Txns are under way at once: while one is being synced,
@@ -95,6 +105,14 @@ func (c *committer) wait() { c.wg.Wait() }
 
 // submit queues a decision; it does not block.
 func (c *committer) submit(d decision) {
+	id, done := c.barrier.begin(), d.done
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if o == txn.Unknown {
+			c.barrier.doubted()
+		}
+		done(o, rev, err)
+		c.post(func() { c.barrier.end(id) })
+	}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, d)
 	c.mu.Unlock()
@@ -135,17 +153,63 @@ func (c *committer) commit(ctx context.Context, batch []decision) {
 			c.commitEach(ctx, batch)
 			return
 		}
-		for _, d := range batch {
-			d.done(outcome, 0, err)
+		answer := func() {
+			for _, d := range batch {
+				d.done(outcome, 0, err)
+			}
 		}
+		if errors.Is(err, store.ErrNoSpace) {
+			// What is done about it is another Txn, which meets the same.
+			c.wg.Go(func() { pause(ctx, lastReread); answer() })
+			return
+		}
+		answer()
 	case result.Succeeded:
+		c.landed(result.Revision)
 		for _, d := range batch {
 			d.done(txn.Landed, result.Revision, nil)
 		}
 	case len(batch) > 1:
 		c.commitEach(ctx, batch)
 	default:
-		batch[0].done(txn.Conflict, result.Revision, nil)
+		outcome := txn.Conflict
+		err := c.stillHeld(ctx, batch[0])
+		if err != nil { // model: mutant DEPOSED_REFUSES
+			outcome = txn.Unknown
+		}
+		batch[0].done(outcome, result.Revision, err)
+	}
+}
+
+// landed raises newest.
+func (c *committer) landed(rev resource.Revision) {
+	for {
+		before := c.newest.Load()
+		if before >= int64(rev) || c.newest.CompareAndSwap(before, int64(rev)) {
+			return
+		}
+	}
+}
+
+// stillHeld looks after a compare that failed whether it was the leader's key
+// that has changed. If so the term is over: what would be read and tried again
+// is the next leader's to decide, and a client that was refused may have asked
+// that one already.
+func (c *committer) stillHeld(ctx context.Context, d decision) error {
+	if d.anyEpoch {
+		return nil
+	}
+	for wait := firstReread; ; wait = min(2*wait, lastReread) {
+		kv, _, _, err := c.store.Get(ctx, c.held.Key)
+		switch {
+		case err == nil && kv.CreateRev == c.held.Rev:
+			return nil
+		case err == nil:
+			c.deposed(errDeposed)
+			return errDeposed
+		case !pause(ctx, wait):
+			return ctx.Err()
+		}
 	}
 }
 
@@ -158,7 +222,7 @@ func (c *committer) commitEach(ctx context.Context, batch []decision) {
 // build joins a batch; equal compares are sent once.
 func (c *committer) build(batch []decision) store.Txn {
 	var t store.Txn
-	if !batch[0].anyEpoch { // model: mutants NO_EPOCH_COMPARE, CREATE_WITHOUT_EPOCH, COLLECT_WITHOUT_EPOCH
+	if !batch[0].anyEpoch { // model: mutants NO_EPOCH_COMPARE, SWAP_WITHOUT_EPOCH, CREATE_WITHOUT_EPOCH, COLLECT_WITHOUT_EPOCH
 		t.If = append(t.If, c.held)
 	}
 	if len(batch) == 1 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type committerBench struct {
 	release chan struct{} // closed: Txns that hold may go on
 	arrived chan struct{} // one for each Txn that is held
 	end     context.CancelFunc
+
+	deposals atomic.Int32
 
 	mu   sync.Mutex
 	txns []store.Txn
@@ -74,7 +77,7 @@ func newCommitterBench(t *testing.T, maxOps int) *committerBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.committer = newCommitter(b.store, store.CreateRevIs(testLeaderKey, result.Revision))
+	b.committer = newCommitter(b.store, store.CreateRevIs(testLeaderKey, result.Revision), func(error) { b.deposals.Add(1) }, func(f func()) { f() })
 	ctx, cancel := context.WithCancel(context.Background())
 	b.end = cancel
 	b.start(ctx)
@@ -193,7 +196,7 @@ func TestAFailedCompareIsItsOwnDecisionsAlone(t *testing.T) {
 	}
 }
 
-func TestADeposedLeaderWritesNothingButFences(t *testing.T) {
+func TestADeposedLeaderWritesNothingButFencesAndRefusesNothing(t *testing.T) {
 	b := newCommitterBench(t, 100)
 	var late, fence <-chan answered
 	held := b.crowd(t, func() {
@@ -204,12 +207,15 @@ func TestADeposedLeaderWritesNothingButFences(t *testing.T) {
 		fence = b.decide(decision{anyEpoch: true}, "/fence")
 	})
 	for _, c := range append(held, late) {
-		if a := await(t, c); a.Outcome != txn.Conflict {
-			t.Errorf("%+v, want a conflict", a)
+		if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, errDeposed) {
+			t.Errorf("%+v, want it unknown: the next leader decides", a)
 		}
 	}
 	if a := await(t, fence); a.Outcome != txn.Landed {
 		t.Errorf("fence: %+v", a)
+	}
+	if b.deposals.Load() == 0 {
+		t.Error("nobody was told that the term is over")
 	}
 }
 

@@ -34,8 +34,13 @@ type Config struct {
 	// ReservationTTL is how long an agent keeps a promise before it asks for
 	// the outcome; default 10 s.
 	ReservationTTL time.Duration
+	// EvictionGrace is what units that give way are granted between notice and
+	// forced stop; default 30 s.
+	EvictionGrace time.Duration
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
+	// Decisions takes the account of what the leader decides; nil for none.
+	Decisions DecisionLog
 	// DialAgents holds the credentials for agents.
 	DialAgents []grpc.DialOption
 	Logger     *slog.Logger
@@ -72,6 +77,7 @@ func (c Config) withDefaults() (Config, error) {
 		{&c.LeaseTTL, 5 * time.Second},
 		{&c.VoteBudget, 2 * time.Second},
 		{&c.ReservationTTL, 10 * time.Second},
+		{&c.EvictionGrace, defaultGrace * time.Second},
 		{&c.RecordRetention, 10 * time.Minute},
 	} {
 		if *d.field == 0 {

@@ -32,12 +32,17 @@ type Coordinator struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	term          atomic.Pointer[leader] // nil while another leads
-	leaderAddress atomic.Pointer[store.LeaderAddress]
+	follower *follower
+	term     atomic.Pointer[leader] // nil while another leads
+	retired  chan struct{}          // closed: it campaigns no more
+	resigned chan struct{}          // closed once it leads no more, for good
+	past     atomic.Int64           // how often the store was restored from a backup
 
 	mu      sync.Mutex
 	targets map[resource.NodeID]string // agents' addresses, as gossip tells them
 	pool    *agents.Pool               // of the present term, or nil
+	turned  chan struct{}              // closed and replaced when a term begins or ends
+	since   time.Time                  // when the present term began to serve
 }
 
 // New returns a coordinator over a store. Metrics go to r, which may be nil.
@@ -46,14 +51,27 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	if err != nil {
 		return nil, err
 	}
-	return &Coordinator{
+	c := &Coordinator{
 		config: config, store: s, log: config.Logger.With("coordinator", config.ID),
 		metrics: newMetrics(r), targets: map[resource.NodeID]string{},
-	}, nil
+		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}),
+	}
+	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
+	c.follower.forget = c.forget
+	return c, nil
 }
 
 // Leading reports whether this coordinator leads now.
-func (c *Coordinator) Leading() bool { return c.term.Load() != nil }
+func (c *Coordinator) Leading() bool { return c.serving() != nil }
+
+// serving is the present term, nil while another leads. A term whose lease may
+// have ended is none, even before it has noticed.
+func (c *Coordinator) serving() *leader {
+	if l := c.term.Load(); l != nil && l.holds() {
+		return l
+	}
+	return nil
+}
 
 // Alive asks the present term's loop for a sign of life; ctx bounds the wait. A
 // coordinator that does not lead is alive.
@@ -105,25 +123,57 @@ func (c *Coordinator) NodeHeard(id resource.NodeID, usage resource.Vector) {
 	}
 }
 
-// Run campaigns and leads, again and again, until ctx ends. It returns an
-// error only if the state in the store cannot be read.
+// Run follows the store, campaigns and leads, again and again, until ctx ends.
+// It returns an error only if the state in the store cannot be read.
 func (c *Coordinator) Run(ctx context.Context) error {
-	follow, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { c.followLeader(follow) })
 	defer wg.Wait()
 	defer stop()
+	wg.Go(func() { c.follower.run(ctx) })
+	candidacy, retire := context.WithCancel(ctx)
+	defer retire()
+	wg.Go(func() {
+		select {
+		case <-c.retired:
+			retire()
+		case <-ctx.Done():
+		}
+	})
+	err := c.campaign(candidacy)
+	close(c.resigned)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
+}
+
+// Retire ends this coordinator's term, so that the next candidate leads at
+// once, and all campaigning. What is asked of it goes on to be answered as a
+// follower's. It returns once it leads no more, or when ctx ends. It is called
+// at most once.
+func (c *Coordinator) Retire(ctx context.Context) {
+	close(c.retired)
+	select {
+	case <-c.resigned:
+	case <-ctx.Done():
+	}
+}
+
+// campaign leads again and again until ctx ends.
+func (c *Coordinator) campaign(ctx context.Context) error {
 	for {
+		past := c.past.Load()
 		term, err := store.Campaign(ctx, c.store, c.config.Address, c.config.LeaseTTL)
 		if err == nil {
-			err = c.lead(ctx, term) // even if ctx has ended: it resigns
+			err = c.lead(ctx, term, past) // even if ctx has ended: it resigns
 		} else {
 			err = fmt.Errorf("%w: %w", errStoreAway, err)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errStoreAway):
+		case errors.Is(err, errStoreAway), errors.Is(err, store.ErrWentBack):
 			c.log.Warn("term_not_begun", "error", err)
 			pause(ctx, time.Second)
 		case err != nil:
@@ -132,46 +182,39 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 }
 
-// followLeader keeps the address that refused clients are told.
-func (c *Coordinator) followLeader(ctx context.Context) {
-	for ctx.Err() == nil {
-		if l, found, err := store.CurrentLeader(ctx, c.store); err == nil && found {
-			c.leaderAddress.Store(&l.Address)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.config.LeaseTTL / 2):
-		}
-	}
-}
-
 // lead runs one term: load, recover, serve; until the term or ctx ends.
-func (c *Coordinator) lead(ctx context.Context, term *store.Leadership) error {
+func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int64) error {
 	log := c.log.With("epoch", int64(term.Epoch))
-	defer func() {
-		resign, cancel := context.WithTimeout(context.Background(), time.Second)
+	resign := sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := term.Resign(resign); err != nil {
+		if err := term.Resign(ctx); err != nil {
 			log.Debug("resign_failed", "error", err)
 		}
-	}()
+	})
+	defer resign()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := &leader{
-		config: c.config, store: c.store, log: log, epoch: term.Epoch, ctx: ctx,
+		config: c.config, store: c.store, log: log, epoch: term.Epoch, holds: term.Holds, ctx: ctx,
 		inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
-		commit: newCommitter(c.store, term.Held()),
-		nodes:  map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, requests: map[string]request{}, quotas: newQuotas(c.config.Quota),
+		view: newView(c.config.Quota, resource.Revision(term.Epoch)), requests: map[string]request{},
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
+		unheard: map[resource.TxID]map[resource.NodeID]bool{}, leased: c.follower.leased,
 	}
-	live, err := l.load(ctx) // model: mutant SUM_BEFORE_ELECTION
+	l.commit = newCommitter(c.store, term.Held(), term.End, l.post)
+	var from ranger = c.store
+	if warm, ok := c.follower.snapshot(ctx, term.Elected); ok { // model: mutant SUM_BEFORE_ELECTION
+		from = warm
+	}
+	live, err := l.load(ctx, from)
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)
 	}
 	if err := l.prepare(ctx, term); err != nil {
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
+	l.keepAccount()
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
 		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: term.Epoch, Identity: l.identity,
@@ -187,9 +230,10 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership) error {
 		case <-ctx.Done():
 		}
 	}()
-	c.open(l)
+	c.begin(l, term, past)
 	l.run(ctx)
 	c.close()
+	resign() // whatever is still on its way carries the compare of the key
 	l.pool.Close()
 	l.commit.wait()
 	return nil
@@ -203,9 +247,17 @@ func (c *Coordinator) open(l *leader) {
 	for node, addr := range c.targets {
 		c.pool.SetTarget(node, addr)
 	}
-	c.leaderAddress.Store(&c.config.Address)
 	c.term.Store(l)
+	c.turn(time.Now())
 	c.metrics.leads.Set(1)
+	c.metrics.terms.Inc()
+}
+
+// turn wakes whoever waits for a leader. c.mu is held.
+func (c *Coordinator) turn(since time.Time) {
+	c.since = since
+	close(c.turned)
+	c.turned = make(chan struct{})
 }
 
 func (c *Coordinator) close() {
@@ -213,6 +265,7 @@ func (c *Coordinator) close() {
 	defer c.mu.Unlock()
 	c.pool = nil
 	c.term.Store(nil)
+	c.turn(time.Time{})
 	c.metrics.leads.Set(0)
 }
 
@@ -222,6 +275,7 @@ func (l *leader) resume(live []recovered) {
 	for _, r := range live {
 		l.perform(r.attempt, r.effects)
 	}
+	l.awaitAdoptions()
 	for _, j := range l.jobs {
 		if c := j.record.Cancelled; c != nil {
 			for _, u := range j.units {

@@ -58,6 +58,7 @@ func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job
 		u.charge.Class = job.Spec.PriorityClass
 		u.charge.Terminating = u.charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
 	}
+	u.policy = spec.PreemptionPolicy
 	if spec.Quota != nil {
 		u.wish = *spec.Quota
 	}
@@ -121,6 +122,24 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 	}
 	j.units = s.units
 	return s, nil
+}
+
+// undecided is when to look again at a submission whose name another request is
+// just creating: a refusal would tell of an object that may come to nothing,
+// and that reads do not show. nil where there is no such name.
+func (l *leader) undecided(s *submission) <-chan struct{} {
+	first := s.units[0].record
+	if _, repeated := l.requests[string(first.Tenant)+"/"+s.create.RequestID]; repeated {
+		return nil
+	}
+	for _, u := range s.units {
+		for i := range u.record.Members {
+			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
+				return m.unit.changed
+			}
+		}
+	}
+	return nil
 }
 
 // accept takes a submission into the loop's state, or refuses it. It returns
@@ -251,7 +270,7 @@ func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
 		if err := l.do(ctx, func() {
 			changed, status = u.changed, u.err
 			stored := u.create == nil
-			settled = stored && (expired || u.gone || !l.unitWaiting(u))
+			settled = stored && (expired || u.gone || !unitWaiting(u))
 		}); err != nil {
 			return err
 		}
@@ -275,4 +294,4 @@ func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
 
 // unitWaiting reports whether a unit, or any unit of its job's first gang, is
 // still to be placed.
-func (l *leader) unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }
+func unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }

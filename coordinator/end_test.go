@@ -60,7 +60,8 @@ func TestDeletingAnAllocationWhileItsAgentIsAsked(t *testing.T) {
 		}()
 		<-asked
 		c.Tap(nil)
-		remove(t, k, "a")
+		_, err := k.DeleteAllocation(t.Context(), rig.Namespace, "a", api.DeleteOptions{})
+		refused(t, err, 404, "allocation a not found")
 		refused(t, <-answered, 409, "deleted before it was stored")
 		c.Converge()
 		if n := grants(c); n != 0 {

@@ -16,6 +16,7 @@ func (l *leader) agentEvent(e agents.Event) {
 	case agents.Registered:
 		n := l.node(e.Node)
 		n.incarnation, n.revision = e.Incarnation, e.Revision
+		l.returned(n)
 		n.setReady()
 		l.learnSpec(n)
 		for _, tx := range l.attemptsOn(e.Node) { // what was sent before was refused
@@ -49,6 +50,7 @@ func (l *leader) connected(e agents.Connected) {
 	l.lastHost = n.view.Host
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
+	l.returned(n)
 	n.view.Labels = l.labelsOf(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	l.occupy(n, e.Occupancy)
@@ -88,7 +90,8 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 			h = &hold{}
 			n.held[g.Tx] = h
 		}
-		h.members, h.confirmed = g.Members, true
+		h.members, h.confirmed, h.waiting = g.Members, true, g.State == agents.StateWaiting
+		l.promised(n, g)
 	}
 	for tx, h := range n.held {
 		if present[tx] {
@@ -100,6 +103,7 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 		}
 		h.confirmed = false
 	}
+	l.hearsNothingOf(n, present)
 	n.rebuild(l.log)
 	n.setReady()
 }
@@ -108,9 +112,11 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 // as Freed where that is waited for, and is forgotten where nothing is.
 func (l *leader) tombstone(n *node, tx resource.TxID) {
 	if a := l.attempts[tx]; a != nil {
+		delete(a.presumed, n.view.ID)
 		l.step(a, txn.Freed{Node: n.view.ID})
 		return
 	}
+	l.heardOf(tx, n.view.ID)
 	l.pool.Send(n.view.ID, agents.Forget(tx))
 }
 
@@ -128,10 +134,11 @@ func (l *leader) replied(e agents.Replied) {
 	a := l.attempts[e.Tx]
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
-		n.confirm(e.Tx, e.Members, l.log)
+		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, l.log)
 	case agents.StateNo, agents.StateNone:
 		// An agent that has not registered refuses even what is committed to it.
-		if n.held[e.Tx] != nil && (a == nil || a.machine.State() < txn.Committed) {
+		// What a preemption is nominated to stays so until it is given up.
+		if n.held[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
 			n.drop(e.Tx)
 			l.wake()
 		}
@@ -143,6 +150,7 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	if a == nil {
 		if e.State == agents.StateFreed {
+			l.heardOf(e.Tx, e.Node)
 			l.pool.Send(e.Node, agents.Forget(e.Tx))
 		}
 		return
@@ -150,6 +158,8 @@ func (l *leader) replied(e agents.Replied) {
 	switch e.State {
 	case agents.StateReserved: // alone. model: mutant YES_FOR_WAITING
 		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
+	case agents.StateWaiting:
+		l.step(a, txn.Waited{Node: e.Node, Vote: vote(e)})
 	case agents.StateHeld:
 		if l.attempts[e.Tx] != nil {
 			l.ready(a, e.Node)
@@ -158,8 +168,9 @@ func (l *leader) replied(e agents.Replied) {
 		l.pool.Send(e.Node, agents.Resync()) // its ledger is not what the view says
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
 	case agents.StateFreed:
+		delete(a.presumed, e.Node)
 		l.step(a, txn.Freed{Node: e.Node})
-	case agents.StateNone, agents.StateWaiting, agents.StateEvicting, agents.StateStopping:
+	case agents.StateNone, agents.StateEvicting, agents.StateStopping:
 	}
 }
 

@@ -66,6 +66,11 @@ func (l *leader) explainUnit(u *unit) *api.Explanation {
 	if u.attempt == nil {
 		e.Quota = l.reasons(l.judge(u))
 	}
+	if u.preempting() {
+		e.Nomination, e.Quota = u.attempt.nomination(), nil
+	} else {
+		e.NobodyYields = u.stuck
+	}
 	x := place.Explain(l.order, u.demand)
 	e.Fit, e.Shortages, e.Nodes = x.Fit, x.Shortages, x.Nodes
 	e.Summary = summary(u, e, len(l.order))
@@ -73,13 +78,18 @@ func (l *leader) explainUnit(u *unit) *api.Explanation {
 }
 
 // summary is the answer in one sentence: what is short, by how much, where.
-func summary(u *unit, e *api.Explanation, nodes int) string {
+func summary(u *unit, e *api.Explanation, nodes int) (said string) {
 	each := describe(u.demand.Request)
 	want := fmt.Sprintf("%s wants %d × (%s)", u.record.Name, e.Members, each)
 	if e.Members == 1 {
 		want = fmt.Sprintf("%s wants %s", u.record.Name, each)
 	}
+	if e.NobodyYields != "" {
+		defer func() { said += "; nobody gives way: " + e.NobodyYields }()
+	}
 	switch {
+	case e.Nomination != nil:
+		return fmt.Sprintf("%s: %s", want, e.Nomination.Awaits)
 	case len(e.Quota) > 0:
 		return fmt.Sprintf("%s: %s", want, e.Quota[0].Detail)
 	case nodes == 0:

@@ -35,6 +35,8 @@ func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
 func (l *leader) housekeep(ctx context.Context) {
 	ready := 0
 	for _, n := range l.order {
+		at := l.nodes[n.ID]
+		at.unheard = !at.connected && !l.leased(n.ID)
 		if n.Ready && !n.Unschedulable {
 			ready++
 		}

@@ -1,18 +1,14 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
@@ -22,14 +18,18 @@ import (
 // leader is one term of office: everything the leader keeps in memory and the
 // one goroutine that owns it. Others reach it through do and post.
 //
-// Invariant: nodes, order and views agree (order ascends by ID over all of
-// nodes); every attempt is in attempts exactly while its machine has not ended;
-// quotas charge exactly the transactions in attempts.
+// Invariant: every attempt is in attempts exactly while its machine has not
+// ended; quotas charge exactly the transactions in attempts.
 type leader struct {
 	config Config
 	store  store.Store
 	log    *slog.Logger
 	epoch  resource.Epoch
+	// holds reports whether the term still goes on by this host's clocks.
+	holds func() bool
+	// leased reports whether a node's lease lives, as far as this coordinator
+	// has followed the store.
+	leased func(resource.NodeID) bool
 	// ctx ends with the term. It is kept for the goroutines that answer the
 	// loop later; nothing in the loop waits on it.
 	ctx context.Context
@@ -41,34 +41,26 @@ type leader struct {
 
 	counter uint64 // of attempts and arrivals in this epoch
 
-	nodes    map[resource.NodeID]*node
-	order    []*place.Node
-	lastHost *fit.Host // whose score tables a new host of the same kind shares
-	units    map[string]*unit
-	jobs     map[string]*job    // by namespace/name
-	members  map[string]*member // by namespace/name: all allocations clients see
-	attempts map[resource.TxID]*attempt
+	view
+	lastHost *fit.Host          // whose score tables a new host of the same kind shares
 	requests map[string]request // by tenant/request id
-	queue    queue.Queue
-	quotas   *quotas
 
 	// generation grows whenever something was freed or added: what failed
 	// before may fit now. hopeless holds demands that failed at it.
 	generation uint64
 	hopeless   map[string]uint64
+	// expectant: a unit waits for another to be committed, to have it evicted.
+	expectant bool
+	adoptions map[resource.TxID]*adoption // that are under way
 
 	requestLease store.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
-	terminal     []terminalRecord // ascending by when
+	terminal     []terminalRecord                           // ascending by when
+	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
 	metrics      *metrics
-}
-
-// member is one line among the allocations.
-type member struct {
-	unit  *unit
-	index int
+	account      *decisions.Tracker // nil: nobody keeps one
 }
 
 // request remembers what a request id made.
@@ -154,6 +146,7 @@ func (l *leader) wake() {
 	l.generation++
 	clear(l.hopeless)
 	l.queue.Wake()
+	l.account.Freed(l.generation)
 }
 
 // nextTx draws an attempt's identifier.
@@ -164,29 +157,8 @@ func (l *leader) nextTx(unit resource.UnitUID) resource.TxID {
 	return resource.NewTxID(unit, l.epoch, l.counter, nonce)
 }
 
-// node returns the view of a node, made on first sight.
-func (l *leader) node(id resource.NodeID) *node {
-	n := l.nodes[id]
-	if n == nil {
-		n = newNode(id)
-		l.nodes[id] = n
-		i, _ := slices.BinarySearchFunc(l.order, id, func(v *place.Node, id resource.NodeID) int { return cmp.Compare(v.ID, id) })
-		l.order = slices.Insert(l.order, i, &n.view)
-	}
-	return n
-}
-
 // step drives a transaction and carries out its effects.
 func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }
 
 // deliver takes an agent's event from the pool.
 func (l *leader) deliver(e agents.Event) { l.post(func() { l.agentEvent(e) }) }
-
-// member finds an allocation as clients name it.
-func (l *leader) member(namespace, name string) (*unit, int, *api.Status) {
-	m := l.members[namespace+"/"+name]
-	if m == nil {
-		return nil, 0, api.Errorf(404, "allocation %s not found in namespace %s", name, namespace)
-	}
-	return m.unit, m.index, nil
-}

@@ -12,15 +12,19 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-func TestAFollowerNamesTheLeader(t *testing.T) {
+func TestAFollowerNamesTheLeaderForWhatOnlyThatCanDo(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		f := c.StartCoordinator("c2")
 		synctest.Wait()
 		_, _, err := f.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 1})
 		refused(t, err, 503, "coordinator c2 does not lead; ask c1 at http://c1")
-		_, err = f.ListNodes(t.Context())
+		_, err = f.ExplainAllocation(t.Context(), rig.Namespace, "a")
 		refused(t, err, 503, "ask c1")
+		nodes, err := f.ListNodes(t.Context())
+		if err != nil || len(nodes.Items) != 1 {
+			t.Errorf("the follower shows %d nodes, %v", len(nodes.Items), err)
+		}
 		k.Stop() // it resigns: the follower leads at once
 		start := time.Now()
 		if l := c.Leader(); l != f || time.Since(start) > time.Second {
@@ -36,7 +40,7 @@ func TestACoordinatorWithoutALeaderSaysSo(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.StartCoordinator("c1")
 		k.Stop()
-		_, err := k.ListNodes(t.Context())
+		_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 1})
 		refused(t, err, 503, "knows of no leader yet")
 	})
 }
@@ -83,7 +87,7 @@ func TestAStoreThatIsAwayAtAnElectionDoesNotEndTheProcess(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
-		k.Gate.FailUnder(store.UnitsPrefix, errors.New("the store is out of reach"))
+		k.Gate.FailLeases(errors.New("the store is out of reach"))
 		depose(t, c)
 		c.Eventually("the term has ended", func() bool { return !k.Leading() })
 		timer := time.NewTimer(30 * time.Second)
@@ -91,7 +95,7 @@ func TestAStoreThatIsAwayAtAnElectionDoesNotEndTheProcess(t *testing.T) {
 		if k.Leading() || k.Err() != nil {
 			t.Fatalf("leads %t, ended with %v", k.Leading(), k.Err())
 		}
-		k.Gate.FailUnder("", nil)
+		k.Gate.FailLeases(nil)
 		c.AwaitReady(1)
 		phase(t, c, "a", api.Running)
 		c.Converge()

@@ -58,7 +58,7 @@ func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 		l.endQueued(u)
 		return
 	}
-	if u.failed != l.generation { // something was freed while it was written
+	if u.failed != l.generation || l.mayEvict(u) { // something was freed while it was written, or may be made free
 		l.queue.Push(u.key)
 	}
 	u.notify()
@@ -110,14 +110,16 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
-	case u.phase().Ended():
+	case u.phase().Ended() && u.job != nil:
 		l.finish(u)
+	case u.adopting != nil: // once that is decided
 	case !u.writing:
 		l.endQueued(u)
 	}
 }
 
-// endQueued ends a unit that holds nothing: its place in the order goes.
+// endQueued ends a unit that holds nothing: its place in the order goes, and an
+// allocation goes altogether.
 func (l *leader) endQueued(u *unit) {
 	l.queue.Remove(u.key)
 	if u.stored == 0 { // never written: nothing to undo
@@ -152,7 +154,7 @@ func (l *leader) endQueued(u *unit) {
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
 		record, err := store.Decode[store.UnitRecord](key, value)
-		return !found || err == nil && api.Phase(record.Phase).Ended()
+		return !found || u.job != nil && err == nil && api.Phase(record.Phase).Ended()
 	})
 }
 

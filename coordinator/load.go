@@ -20,11 +20,11 @@ import (
 // errStoreAway ends a term that could not begin.
 var errStoreAway = errors.New("the store does not answer, or has another leader")
 
-// load rebuilds the leader's view from the store at one revision that is not
+// load rebuilds the leader's view from what is read at one revision that is not
 // older than its election, and returns the transactions to go on with. It runs
 // before the loop.
-func (l *leader) load(ctx context.Context) ([]recovered, error) {
-	read := &reader{store: l.store}
+func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
+	read := &reader{store: from}
 	nodes := read.prefix(ctx, store.NodesPrefix)
 	quotas := read.prefix(ctx, store.QuotaPrefix)
 	jobs := read.prefix(ctx, store.JobsPrefix)
@@ -56,12 +56,18 @@ func (l *leader) load(ctx context.Context) ([]recovered, error) {
 	if err := l.chargeRecovered(live); err != nil {
 		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
 	}
+	l.commit.landed(read.revision) // answers are not older than what was loaded
 	return live, nil
+}
+
+// ranger is what can be loaded from: the store, or a snapshot of it.
+type ranger interface {
+	Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error)
 }
 
 // reader reads several prefixes at the revision of the first.
 type reader struct {
-	store    store.KVStore
+	store    ranger
 	revision resource.Revision
 	err      error
 }
@@ -79,11 +85,16 @@ func (r *reader) prefix(ctx context.Context, prefix string) []store.KV {
 	return kvs
 }
 
-func (l *leader) loadNodes(kvs []store.KV) error {
+func (v *view) loadNodes(kvs []store.KV) error {
 	for _, kv := range kvs {
 		key, err := store.ParseNodeKey(kv.Key)
 		if err != nil {
 			return err
+		}
+		if key.Part == store.NodeIdentityPart {
+			if err := v.loadFence(key.ID, kv); err != nil {
+				return err
+			}
 		}
 		if key.Part != store.NodeSpecPart {
 			continue
@@ -92,7 +103,7 @@ func (l *leader) loadNodes(kvs []store.KV) error {
 		if err != nil {
 			return err
 		}
-		n := l.node(key.ID)
+		n := v.node(key.ID)
 		n.spec, n.specRev = spec, kv.ModRev
 		n.view.Labels = maps.Clone(spec.Labels)
 		n.setTaints()
@@ -100,7 +111,7 @@ func (l *leader) loadNodes(kvs []store.KV) error {
 	return nil
 }
 
-func (l *leader) loadJobs(kvs []store.KV) error {
+func (v *view) loadJobs(kvs []store.KV) error {
 	for _, kv := range kvs {
 		record, err := store.Decode[store.JobRecord](kv.Key, kv.Value)
 		if err != nil {
@@ -111,30 +122,18 @@ func (l *leader) loadJobs(kvs []store.KV) error {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 		_, _, gang := api.JobUnits(doc)
-		l.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, gang: gang, changed: make(chan struct{})}
+		v.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, gang: gang, changed: make(chan struct{})}
 	}
 	return nil
 }
 
-func (l *leader) loadUnits(kvs []store.KV) error {
+func (v *view) loadUnits(kvs []store.KV) error {
 	for _, kv := range kvs {
-		record, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
-		if err != nil {
+		if _, err := v.loadUnit(kv); err != nil {
 			return err
 		}
-		u, err := l.restoreUnit(record)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kv.Key, err)
-		}
-		u.stored = kv.ModRev
-		u.key = queue.Key{Priority: record.Priority, Epoch: record.Sequence.Epoch, Counter: record.Sequence.Counter, Path: u.path}
-		l.units[u.path] = u
-		for i := range record.Members {
-			l.members[record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
-		}
 	}
-	for _, j := range l.jobs {
-		slices.SortFunc(j.units, func(a, b *unit) int { return cmp.Compare(a.record.N, b.record.N) })
+	for _, j := range v.jobs {
 		if len(j.units) == 0 {
 			return fmt.Errorf("job %s/%s has no unit", j.record.Namespace, j.record.Name)
 		}
@@ -142,10 +141,28 @@ func (l *leader) loadUnits(kvs []store.KV) error {
 	return nil
 }
 
-func (l *leader) restoreUnit(record store.UnitRecord) (*unit, error) {
+func (v *view) loadUnit(kv store.KV) (*unit, error) {
+	record, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
+	if err != nil {
+		return nil, err
+	}
+	u, err := v.restoreUnit(record)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kv.Key, err)
+	}
+	u.stored = kv.ModRev
+	u.key = queue.Key{Priority: record.Priority, Epoch: record.Sequence.Epoch, Counter: record.Sequence.Counter, Path: u.path}
+	v.units[u.path] = u
+	for i := range record.Members {
+		v.members[record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	}
+	return u, nil
+}
+
+func (v *view) restoreUnit(record store.UnitRecord) (*unit, error) {
 	ns := Namespace{Tenant: record.Tenant}
 	if record.Kind == store.JobUnit {
-		j := l.jobs[record.Namespace+"/"+record.Name]
+		j := v.jobs[record.Namespace+"/"+record.Name]
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
@@ -154,7 +171,8 @@ func (l *leader) restoreUnit(record store.UnitRecord) (*unit, error) {
 			return nil, err
 		}
 		u.job = j
-		j.units = append(j.units, u)
+		at, _ := slices.BinarySearchFunc(j.units, record.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
+		j.units = slices.Insert(j.units, at, u)
 		return u, nil
 	}
 	doc, status := api.DecodeAllocation(record.Document)
@@ -169,33 +187,33 @@ func (l *leader) restoreUnit(record store.UnitRecord) (*unit, error) {
 	return u, nil
 }
 
-func (l *leader) loadOrder(kvs []store.KV) error {
+func (v *view) loadOrder(kvs []store.KV) error {
 	for _, kv := range kvs {
 		key, err := store.ParseOrderKey(kv.Key)
 		if err != nil {
 			return err
 		}
-		u := l.units[key.Unit.String()]
+		u := v.units[key.Unit.String()]
 		if u == nil {
 			return fmt.Errorf("%s: its unit is missing", kv.Key)
 		}
 		u.queued = true
 		u.failed = 1
-		l.queue.Push(u.key)
+		v.queue.Push(u.key)
 	}
 	return nil
 }
 
 // recovered is a live transaction found in the store, and what to tell agents.
 type recovered struct {
-	attempt   *attempt
-	effects   []txn.Effect
-	committed resource.Revision
+	attempt *attempt
+	effects []txn.Effect
 }
 
 // loadRecords rebuilds the charges and the machines of live transactions.
 func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
 	var live []recovered
+	decided := map[resource.TxID]bool{}
 	for _, kv := range kvs {
 		id, err := store.ParseTxKey(kv.Key)
 		if err != nil {
@@ -205,8 +223,9 @@ func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
 		if err != nil {
 			return nil, err
 		}
+		decided[id] = true
 		if record.State.Terminal() {
-			l.terminal = append(l.terminal, terminalRecord{id, time.Now()})
+			l.bury(id, record.Unheard)
 			continue
 		}
 		u := l.units[record.Unit.String()]
@@ -214,20 +233,21 @@ func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, record.State, record.Unit)
 		}
 		r := l.restoreAttempt(id, u, record, kv.ModRev)
-		r.committed = kv.CreateRev // a record's first state is COMMITTED
+		r.attempt.committed = kv.CreateRev // a record's first state is COMMITTED
 		live = append(live, r)
 	}
+	l.adoptFrom(live, decided)
 	return live, nil
 }
 
-func (l *leader) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, rev resource.Revision) recovered {
+func (v *view) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, rev resource.Revision) recovered {
 	votes := map[resource.NodeID]txn.Vote{}
 	for _, m := range record.Members {
-		v := votes[m.Node]
-		v.Incarnation = m.Incarnation
-		v.Members = append(v.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
-		votes[m.Node] = v
-		n := l.node(m.Node)
+		vote := votes[m.Node]
+		vote.Incarnation = m.Incarnation
+		vote.Members = append(vote.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
+		votes[m.Node] = vote
+		n := v.node(m.Node)
 		h := n.held[id]
 		if h == nil {
 			h = &hold{}
@@ -235,18 +255,25 @@ func (l *leader) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord
 		}
 		h.members = append(h.members, agents.Member{Index: m.Member, Assignment: m.Assignment})
 	}
-	var releasing *txn.ReleaseAsked
-	if record.State == store.TxReleasing {
-		releasing = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
-		u.ending = releasing
-	}
-	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
+	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour), by: record.By, lost: record.Lost}
 	a.budget.Stop()
+	found := txn.Found{
+		State: recordState(record.State), Revision: rev, GraceSeconds: record.GraceSeconds, Reason: record.Reason, Evicted: record.Evicted,
+	}
+	switch {
+	case record.State == store.TxEvicting:
+		found.By = record.By // until it is known what became of that
+		a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
+	case record.State == store.TxReleasing && record.Evicted:
+		a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
+	case record.State == store.TxReleasing:
+		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}, true
+	}
 	var effects []txn.Effect
-	a.machine, effects = txn.Recover(id, rev, votes, releasing)
+	a.machine, effects = txn.Recover(id, found, votes)
 	u.attempt = a
-	l.attempts[id] = a
-	return recovered{attempt: a, effects: effects}
+	v.attempts[id] = a
+	return recovered{a, effects}
 }
 
 func (l *leader) loadRequests(kvs []store.KV) error {

@@ -5,11 +5,14 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics are the coordinator's own; registered once per process part.
 type metrics struct {
 	commits, aborts prometheus.Counter
+	evictions       prometheus.Counter
+	preemptions     prometheus.Counter
 	latency         prometheus.Histogram
 	reserve, commit prometheus.Histogram // the stages of an attempt that committed
 	queued, nodes   prometheus.Gauge
 	running         prometheus.Gauge
-	leads           prometheus.Gauge
+	leads, cached   prometheus.Gauge
+	terms           prometheus.Counter
 	astray          prometheus.Counter
 }
 
@@ -17,6 +20,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		commits: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_commits_total", Help: "Transactions that became COMMITTED."}),
 		aborts:  prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_aborts_total", Help: "Attempts that became ABORTED."}),
+		evictions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "muster_evictions_total", Help: "Transactions that became EVICTING: for a unit that takes their place, a drain, an operator.",
+		}),
+		preemptions: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_preemptions_total", Help: "Units that were committed in the place of others."}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "muster_allocation_seconds", Help: "From acceptance to COMMITTED, of units that had room at once.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 16),
@@ -29,10 +36,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		astray: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "muster_views_astray_total", Help: "Times an agent's ledger was not what the leader had been told; it then asked for everything.",
 		}),
-		leads: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads."}),
+		leads: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads, 0 while it follows."}),
+		terms: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_terms_total", Help: "Terms in which this coordinator has led."}),
+		cached: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "muster_cache_revision", Help: "The store's revision that this coordinator's cache is at.",
+		}),
 	}
 	if r != nil {
-		r.MustRegister(m.commits, m.aborts, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray)
+		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached)
 	}
 	return m
 }

@@ -34,12 +34,19 @@ type node struct {
 	health      map[int]agents.DeviceHealth // by index; devices that are ok are left out
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
+	fence       *fence          // nil: its incarnation may be counted on
+	unheard     bool            // its lease is over
+	// stored is set by a follower: what it shows beside the specification.
+	stored *storedNode
 }
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
 type hold struct {
 	members   []agents.Member
 	confirmed bool
+	// waiting: others hold some of it still. What is free of it is taken, and
+	// the rest as soon as it is.
+	waiting bool
 	// taken is what is subtracted from view.Free, nil for nothing: all that the
 	// members hold, or what the host still has of it.
 	taken []resource.Assignment
@@ -59,30 +66,52 @@ func (n *node) setHost(h wire.Host, like *fit.Host) error {
 	return nil
 }
 
-// rebuild computes Free anew from the holds: confirmed ones first, then planned
-// ones in order; a planned hold that no longer fits stays untaken until the
-// agent has answered. Of a confirmed one counts what the host has: it may have
-// lost a card that is held.
+// rebuild computes Free anew from the holds: confirmed ones first, then those
+// that wait for them, then planned ones in order; a planned hold that no longer
+// fits stays untaken until the agent has answered. Of a confirmed one counts
+// what the host has: it may have lost a card that is held.
 func (n *node) rebuild(log *slog.Logger) {
 	if n.view.Host == nil {
 		return
 	}
 	n.view.Free = n.view.Host.NewFree()
 	n.applyHealth()
-	for _, confirmed := range []bool{true, false} {
-		for _, tx := range slices.SortedFunc(maps.Keys(n.held), cmp.Compare[resource.TxID]) {
+	txs := slices.SortedFunc(maps.Keys(n.held), cmp.Compare[resource.TxID])
+	for _, rank := range []int{heldNow, heldNext, heldLast} {
+		for _, tx := range txs {
 			h := n.held[tx]
-			if h.confirmed != confirmed {
+			if h.rank() != rank {
 				continue
 			}
 			h.taken = n.take(h.members)
-			if h.taken == nil && confirmed {
+			switch {
+			case h.taken != nil:
+			case rank == heldNow:
 				log.Warn("view_conflict", "node", n.view.ID, "tx", tx)
+				h.taken = n.takePresent(h.members)
+			case rank == heldNext:
 				h.taken = n.takePresent(h.members)
 			}
 		}
 	}
 	n.view.Refresh()
+}
+
+// The order in which holds take what they have.
+const (
+	heldNow = iota
+	heldNext
+	heldLast
+)
+
+func (h *hold) rank() int {
+	switch {
+	case h.waiting:
+		return heldNext
+	case h.confirmed:
+		return heldNow
+	}
+	return heldLast
 }
 
 // take subtracts all members and returns what they hold, or nil and subtracts
@@ -114,21 +143,41 @@ func (n *node) drop(tx resource.TxID) {
 		return
 	}
 	delete(n.held, tx)
-	if h.taken != nil && n.view.Free != nil {
+	if h.taken == nil || n.view.Free == nil {
+		return
+	}
+	n.give(h.taken)
+	n.handOn()
+	n.view.Refresh()
+}
+
+// handOn lets the holds that wait take what has become free, before anybody
+// else can.
+func (n *node) handOn() {
+	var waiting []resource.TxID
+	for tx, h := range n.held {
+		if h.waiting {
+			waiting = append(waiting, tx)
+		}
+	}
+	slices.Sort(waiting)
+	for _, tx := range waiting {
+		h := n.held[tx]
 		n.give(h.taken)
-		n.view.Refresh()
+		h.taken = n.takePresent(h.members)
 	}
 }
 
 // confirm replaces what was planned for a transaction by what the agent says.
-func (n *node) confirm(tx resource.TxID, members []agents.Member, log *slog.Logger) {
+func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, log *slog.Logger) {
 	h := n.held[tx]
 	if h == nil {
 		h = &hold{}
 		n.held[tx] = h
 	}
-	same := h.taken != nil && slices.EqualFunc(h.members, members, equalMember)
-	h.confirmed = true
+	same := h.taken != nil && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
+	waited := h.waiting
+	h.confirmed, h.waiting = true, waiting
 	if same {
 		return
 	}
@@ -140,7 +189,15 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, log *slog.Logg
 	if n.view.Free == nil {
 		return
 	}
-	if h.taken = n.take(members); h.taken == nil {
+	if !waiting {
+		h.taken = n.take(members)
+	}
+	switch {
+	case h.taken != nil:
+	case waiting, waited: // that it has what it waited for may be told before that others have left
+		h.waiting = true
+		h.taken = n.takePresent(members)
+	default:
 		n.rebuild(log)
 		return
 	}
@@ -177,7 +234,7 @@ func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) {
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
-	n.view.Ready = n.connected && n.revision != 0 && n.view.Host != nil && !n.diskFull
+	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull
 	n.view.Unschedulable = n.spec.Unschedulable
 }
 

@@ -19,11 +19,15 @@ const (
 // read reads a key until the store answers, and gives the answer to the loop.
 // The revision is the store's at the read.
 func (l *leader) read(key string, answer func(kv store.KV, found bool, revision resource.Revision)) {
+	id := l.commit.barrier.begin()
 	go func() {
 		for wait := firstReread; ; wait = min(2*wait, lastReread) {
 			kv, found, revision, err := l.store.Get(l.ctx, key)
 			if err == nil {
-				l.post(func() { answer(kv, found, revision) })
+				l.post(func() {
+					answer(kv, found, revision)
+					l.commit.barrier.end(id)
+				})
 				return
 			}
 			if !pause(l.ctx, wait) {
@@ -109,28 +113,12 @@ func (l *leader) settleCreation(c creating, d decision) {
 			case o == txn.Unknown:
 				l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
 				l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
-			case o == txn.Conflict && err == nil:
-				l.refuse(d, rev)
 			default:
 				d.done(o, rev, err)
 			}
 		})
 	}
 	l.commit.submit(sent)
-}
-
-// refuse ends a creation whose compares failed. That is a refusal only if this
-// term goes on: where the leader's key is what failed, the client may have
-// asked another leader by now, whose creation is under way.
-func (l *leader) refuse(d decision, rev resource.Revision) {
-	held := l.commit.held
-	l.read(held.Key, func(kv store.KV, _ bool, _ resource.Revision) {
-		var err error
-		if kv.CreateRev != held.Rev { // model: mutant DEPOSED_REFUSES
-			err = errDeposed
-		}
-		d.done(txn.Conflict, rev, err)
-	})
 }
 
 // fence makes sure that nothing which compares with the absence of guard lands

@@ -16,17 +16,22 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
 		case txn.SendReserve:
-			l.pool.Send(e.Node, agents.Reserve(tx, a.unit.record.UID, l.epoch, a.requests[e.Node], l.config.ReservationTTL))
+			l.pool.Send(e.Node, l.reservation(a, e.Node))
 		case txn.SendCommit:
 			l.pool.Send(e.Node, agents.Commit(tx, l.epoch, e.Revision))
 		case txn.SendAbort:
 			l.pool.Send(e.Node, agents.Abort(tx, l.epoch))
 			l.nodes[e.Node].drop(tx)
+		case txn.SendEvict:
+			l.pool.Send(e.Node, agents.Evict(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, a.by))
 		case txn.SendRelease:
 			l.pool.Send(e.Node, agents.Release(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, e.Reason))
 		case txn.SendForget:
 			l.pool.Send(e.Node, agents.Forget(tx))
 			l.nodes[e.Node].drop(tx)
+		case txn.WriteEvictions:
+			a.budget.Stop()
+			l.writeEvictions(a)
 		case txn.WriteCommit:
 			a.budget.Stop()
 			a.voted = time.Now()
@@ -36,25 +41,52 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 			l.writeAborted(a)
 		case txn.ReadRecord:
 			l.readRecord(a)
+		case txn.WriteEvicting:
+			l.writeEvicting(a, e)
 		case txn.WriteReleasing:
 			l.writeReleasing(a, e)
 		case txn.WriteReleased:
 			l.writeReleased(a)
 		case txn.AckCommitted:
 			l.committed(a, e.Revision)
+		case txn.AckEvictions:
+			l.victimsNoticed(a, e.Revision)
+		case txn.AckEvicting:
+			l.underNotice(a, e)
+		case txn.AckFreed:
+			if p := l.attempts[a.machine.By()]; p != nil {
+				l.step(p, txn.VictimFreed{Tx: tx})
+			}
 		case txn.AckReleasing:
-			l.releasing(a, e.Revision)
+			l.releasing(a, e)
 		case txn.AckReleased:
 			l.released(a)
 		case txn.AckAborted:
 			l.aborted(a)
 		}
 	}
+	l.forsake(a)
+}
+
+// reservation asks a node for an attempt's members there.
+func (l *leader) reservation(a *attempt, node resource.NodeID) agents.Command {
+	u := a.unit
+	ttl := l.config.ReservationTTL
+	if len(a.victims) > 0 {
+		ttl = l.config.EvictionGrace + waitingTTL
+	}
+	return agents.Reserve(agents.Reservation{
+		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.epoch, Members: a.requests[node], TTL: ttl,
+		After: a.machine.Victims(),
+	})
 }
 
 // committed makes a unit Running.
 func (l *leader) committed(a *attempt, revision resource.Revision) {
 	u := a.unit
+	l.account.Committed(a.machine.ID(), revision)
+	l.displaced(a, revision)
+	a.committed = revision
 	u.record.Phase, u.record.TxID = string(api.Running), a.machine.ID()
 	if u.record.Started == "" {
 		u.record.Started = now()
@@ -69,6 +101,10 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	l.metrics.commit.Observe(time.Since(a.voted).Seconds())
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
+	}
+	if l.expectant { // somebody waits to have it evicted
+		l.expectant = false
+		l.wake()
 	}
 	u.notify()
 }
@@ -98,15 +134,20 @@ func (l *leader) ready(a *attempt, node resource.NodeID) {
 func (l *leader) aborted(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
 	a.budget.Stop()
+	l.account.Aborted(tx)
 	delete(l.attempts, tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
-	if !a.machine.CommitInDoubt() { // model: mutant COLLECT_IN_DOUBT
+	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
 		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
 	}
 	u.attempt = nil
+	for _, v := range a.victims {
+		v.prey = nil
+		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
+	}
 	l.metrics.aborts.Inc()
 	l.log.Info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", a.machine.Refusals())
 	l.wake()
@@ -118,26 +159,31 @@ func (l *leader) aborted(a *attempt) {
 }
 
 // releasing makes a unit Terminating: the release is durable.
-func (l *leader) releasing(a *attempt, revision resource.Revision) {
+func (l *leader) releasing(a *attempt, e txn.AckReleasing) {
 	u := a.unit
-	u.record.Phase, u.record.Reason = string(api.Terminating), u.ending.Reason
-	u.stored = revision
+	u.record.Phase, u.stored = string(api.Terminating), e.Revision
+	if !e.Evicted {
+		if u.ending == nil { // another has asked
+			u.ending = &txn.ReleaseAsked{}
+		}
+		u.endStored = true
+		u.record.Reason = u.ending.Reason
+	}
 	u.notify()
 }
 
-// released ends a unit: its charge and its devices are free.
+// released ends an attempt: its charge and its devices are free. Its unit has
+// ended, or waits anew.
 func (l *leader) released(a *attempt) {
-	u, tx := a.unit, a.machine.ID()
+	tx := a.machine.ID()
+	l.account.Ended(tx, a.unit.path, a.unit.record.Reason)
 	delete(l.attempts, tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
-	l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
-	u.attempt = nil
-	u.record.Phase, u.record.Ended, u.record.TxID = string(api.Cancelled), now(), ""
-	u.stored = a.machine.Revision()
-	l.finish(u)
+	l.bury(tx, a.unheard)
+	l.leave(a)
 	l.wake()
 }
 
@@ -154,6 +200,10 @@ func (l *leader) readRecord(a *attempt) {
 				return
 			}
 			in.State = recordState(record.State)
+			in.GraceSeconds, in.Reason = record.GraceSeconds, record.Reason
+			if p := l.attempts[record.By]; p != nil && p.machine.Undecided() {
+				in.By = record.By
+			}
 		}
 		l.step(a, in)
 	})
@@ -161,8 +211,10 @@ func (l *leader) readRecord(a *attempt) {
 
 func recordState(s store.TxState) txn.RecordState {
 	switch s {
-	case store.TxCommitted, store.TxEvicting:
+	case store.TxCommitted:
 		return txn.RecordCommitted
+	case store.TxEvicting:
+		return txn.RecordEvicting
 	case store.TxReleasing:
 		return txn.RecordReleasing
 	case store.TxReleased:

@@ -18,7 +18,7 @@ const configQuota = "config"
 
 // loadQuotas takes the quota objects that the store has; the configuration's
 // own come on top (prepareQuotas).
-func (l *leader) loadQuotas(kvs []store.KV) error {
+func (v *view) loadQuotas(kvs []store.KV) error {
 	for _, kv := range kvs {
 		key, err := store.ParseQuotaKey(kv.Key)
 		if err != nil {
@@ -28,21 +28,21 @@ func (l *leader) loadQuotas(kvs []store.KV) error {
 			if _, err := store.Decode[store.QuotaLimit](kv.Key, kv.Value); err != nil {
 				return err
 			}
-			l.quotas.outdated = append(l.quotas.outdated, kv.Key)
+			v.quotas.outdated = append(v.quotas.outdated, kv.Key)
 			continue
 		}
 		record, err := store.Decode[store.QuotaRecord](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
-		if status := l.loadQuota(key, record, kv.ModRev); status != nil {
+		if status := v.loadQuota(key, record, kv.ModRev); status != nil {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 	}
 	return nil
 }
 
-func (l *leader) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev resource.Revision) error {
+func (v *view) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev resource.Revision) error {
 	switch key.Kind {
 	case store.QuotaResources:
 		object, status := api.DecodeResourceQuota(record.Document)
@@ -50,7 +50,7 @@ func (l *leader) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev res
 			return status
 		}
 		object.Metadata = metadataOf(record, object.Metadata, rev)
-		l.quotas.setResourceQuota(*object, rev)
+		v.quotas.setResourceQuota(*object, rev)
 	case store.QuotaTrees:
 		object, status := api.DecodeQuotaTree(record.Document)
 		if status != nil {
@@ -61,7 +61,7 @@ func (l *leader) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev res
 		if status != nil {
 			return status
 		}
-		_, err := l.quotas.plant(*object, rev, spec)
+		_, err := v.quotas.plant(*object, rev, spec)
 		return err
 	case store.QuotaForests:
 		object, status := api.DecodeQuotaForest(record.Document)
@@ -69,14 +69,14 @@ func (l *leader) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev res
 			return status
 		}
 		object.Metadata = metadataOf(record, object.Metadata, rev)
-		l.quotas.forests[key.Name] = &kept[api.QuotaForest]{*object, rev}
+		v.quotas.forests[key.Name] = &kept[api.QuotaForest]{*object, rev}
 	case store.QuotaNamespaces:
 		object, status := api.DecodeQuotaBinding(record.Document)
 		if status != nil {
 			return status
 		}
 		object.Metadata = metadataOf(record, object.Metadata, rev)
-		l.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
+		v.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
 	case store.QuotaLimits:
 	}
 	return nil

@@ -39,6 +39,7 @@ func TestRandomFaults(t *testing.T) {
 			o := limited(20, true)
 			o.Namespaces["small"] = coordinator.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
 			o.Configure = func(c *coordinator.Config) {
+				c.EvictionGrace = time.Duration(1+seed>>8%4) * time.Second
 				c.Quota = quota.Options{Settle: seed&1 != 0, EvictAtHard: seed&2 != 0, IgnoreOverdrawn: seed&4 != 0, FewestVictims: seed&8 != 0, PinnedWithinQuota: seed&16 != 0}
 			}
 			bubble(t, o, func(t *testing.T, c *rig.Cluster) {
@@ -99,7 +100,7 @@ type object struct {
 }
 
 func (w *world) step() {
-	switch n := w.random.IntN(22); {
+	switch n := w.random.IntN(24); {
 	case n < 7:
 		w.create()
 	case n < 11:
@@ -118,6 +119,8 @@ func (w *world) step() {
 		w.ask(func(ctx context.Context, k *rig.Coordinator) { _, _ = k.SetUnschedulable(ctx, string(node), cordoned) })
 	case n < 20:
 		w.c.CheckGrants()
+	case n < 22:
+		w.evict()
 	default:
 		form := w.random.IntN(len(org))
 		if form == 3 && !w.regroups {
@@ -154,6 +157,9 @@ func (w *world) create() {
 		o.submission.Namespace = "small"
 	case 2:
 		o.submission.Quota = &api.QuotaDemand{Groups: map[string]string{"Org": "ops", "Service": "gold"}, Unpreemptable: w.random.IntN(2) == 0}
+	}
+	if w.random.IntN(2) == 0 {
+		o.submission.Policy = "PreemptLowerPriority"
 	}
 	if o.job {
 		o.submission.Members = 1 + w.random.IntN(4)
@@ -204,6 +210,26 @@ func (w *world) end() {
 	}
 	cancels := w.random.IntN(2) == 0
 	w.ask(func(ctx context.Context, k *rig.Coordinator) { w.finish(ctx, k, o, o.job && cancels) })
+}
+
+// evict is an operator's.
+func (w *world) evict() {
+	o := w.some()
+	if o == nil {
+		return
+	}
+	e := coordinator.EvictOptions{Namespace: o.submission.Namespace, Name: o.submission.Name, GraceSeconds: new(w.random.Int64N(3))}
+	if e.Namespace == "" {
+		e.Namespace = rig.Namespace
+	}
+	if o.job {
+		e.Name += "-0"
+	}
+	w.ask(func(ctx context.Context, k *rig.Coordinator) {
+		if _, _, err := k.Evict(ctx, e); err != nil && rig.Code(err) != 404 && rig.Code(err) != 409 && rig.Code(err) != 503 {
+			w.t.Errorf("evict %+v: %v", e, err)
+		}
+	})
 }
 
 // finish ends an object, or cancels a job, which keeps it.
@@ -262,6 +288,7 @@ func (w *world) see(ctx context.Context, k *rig.Coordinator, o *object) {
 	case err != nil:
 	case a.Status.Phase == api.Running && o.running == "":
 		o.running = a.Status.Transaction
+	case a.Status.Phase == api.Preempted:
 	case o.running != "" && a.Status.Transaction != o.running && !o.ended:
 		w.t.Errorf("I4: %s ran in %s and is %s in %q", o.submission.Name, o.running, a.Status.Phase, a.Status.Transaction)
 	}

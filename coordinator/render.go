@@ -15,7 +15,7 @@ import (
 
 // allocation shows one member of a unit. The result shares nothing that the
 // loop changes.
-func (l *leader) allocation(u *unit, index int) *api.Allocation {
+func (v *view) allocation(u *unit, index int) *api.Allocation {
 	a := &api.Allocation{APIVersion: "v1", Kind: "Allocation"}
 	if u.job == nil {
 		a.Metadata, a.Spec = u.allocation.Metadata, u.allocation.Spec
@@ -42,9 +42,9 @@ func (l *leader) allocation(u *unit, index int) *api.Allocation {
 	a.Status.Transaction = u.record.TxID
 	switch {
 	case u.attempt != nil && a.Status.Phase != api.Pending:
-		l.showPlace(&a.Status, u, index)
+		v.showPlace(&a.Status, u, index)
 	case u.waiting():
-		l.showWaiting(&a.Status, u)
+		v.showWaiting(&a.Status, u)
 	default:
 		a.Status.Message = u.record.Reason
 	}
@@ -52,11 +52,17 @@ func (l *leader) allocation(u *unit, index int) *api.Allocation {
 }
 
 // showPlace adds where a placed member is and what it has there.
-func (l *leader) showPlace(s *api.AllocationStatus, u *unit, index int) {
+func (l *view) showPlace(s *api.AllocationStatus, u *unit, index int) {
 	s.StartTime = u.record.Started
+	if u.phase() == api.Terminating {
+		s.Message = u.record.Reason
+	}
 	scheduled := api.Condition{Type: "Scheduled", Status: "True", LastTransitionTime: u.record.Started}
 	ready := api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent"}
-	if len(u.attempt.held) == len(u.attempt.machine.Nodes()) {
+	switch {
+	case u.attempt.held == nil:
+		ready = api.Condition{Type: "Ready", Status: "Unknown", Reason: "AskTheLeader", Message: "what agents confirm is told to the leader alone"}
+	case len(u.attempt.held) == len(u.attempt.machine.Nodes()):
 		ready = api.Condition{Type: "Ready", Status: "True", LastTransitionTime: u.record.Started}
 	}
 	s.Conditions = []api.Condition{scheduled, ready}
@@ -80,12 +86,14 @@ func (l *leader) showPlace(s *api.AllocationStatus, u *unit, index int) {
 }
 
 // showWaiting adds the place in the queue and, in one line, why it waits.
-func (l *leader) showWaiting(s *api.AllocationStatus, u *unit) {
-	s.QueuePosition = l.queue.Position(u.key)
+func (v *view) showWaiting(s *api.AllocationStatus, u *unit) {
+	s.QueuePosition = v.queue.Position(u.key)
 	reason, message := "Unscheduled", "waiting for the scheduler"
 	switch {
+	case u.preempting():
+		reason, message = "Preempting", u.attempt.awaits()
 	case u.short != nil:
-		reason, message = "QuotaExceeded", l.reasons(u.short)[0].Detail
+		reason, message = "QuotaExceeded", v.reasons(u.short)[0].Detail
 	case u.failed > 0:
 		reason, message = "WaitingForResources", "no place now; `muster why "+u.record.Name+"` tells what is short"
 	}
@@ -102,6 +110,12 @@ func (n *node) assignmentStatus(a resource.Assignment) *api.AssignmentStatus {
 		for id := range cpus.All() {
 			if c, ok := t.CPU(id); ok && c.NUMA >= 0 {
 				touched.Add(c.NUMA)
+			}
+		}
+	} else if n.stored != nil {
+		for id, of := range n.stored.numa {
+			if !of.Intersect(cpus).IsEmpty() {
+				touched.Add(id)
 			}
 		}
 	}
@@ -128,11 +142,14 @@ func (n *node) model(device int) string {
 	if inv := n.host.Inventory; inv != nil && device < len(inv.Devices) {
 		return inv.Devices[device].Model
 	}
+	if t := n.spec.Topology; n.stored != nil && device < len(t.GPUModel) {
+		return t.GPUModels[t.GPUModel[device]]
+	}
 	return ""
 }
 
 // jobObject shows a job; like allocation, an independent copy.
-func (l *leader) jobObject(j *job) *api.Job {
+func (v *view) jobObject(j *job) *api.Job {
 	o := &api.Job{APIVersion: "v1", Kind: "Job", Metadata: j.doc.Metadata, Spec: j.doc.Spec}
 	o.Metadata.Name, o.Metadata.Namespace = j.record.Name, j.record.Namespace
 	o.Metadata.UID, o.Metadata.CreationTimestamp = j.record.UID, j.record.Created
@@ -159,16 +176,16 @@ func (l *leader) jobObject(j *job) *api.Job {
 			s.StartTime = u.record.Started
 		}
 		if u.waiting() && s.QueuePosition == 0 {
-			s.QueuePosition = l.queue.Position(u.key)
+			s.QueuePosition = v.queue.Position(u.key)
 		}
 	}
 	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
-	l.showJobPhase(j, s)
+	v.showJobPhase(j, s)
 	return o
 }
 
 // showJobPhase derives the phase: Running as soon as the first unit runs.
-func (l *leader) showJobPhase(j *job, s *api.JobStatus) {
+func (v *view) showJobPhase(j *job, s *api.JobStatus) {
 	switch {
 	case api.Phase(j.record.Phase).Ended():
 		s.Phase = api.Phase(j.record.Phase)
@@ -185,7 +202,7 @@ func (l *leader) showJobPhase(j *job, s *api.JobStatus) {
 			Type: "Queued", Status: "True", Reason: "WaitingForResources", Message: "no place now; `muster why " + j.record.Name + "` tells what is short",
 		}
 		if short := j.units[0].short; short != nil {
-			condition.Reason, condition.Message = "QuotaExceeded", l.reasons(short)[0].Detail
+			condition.Reason, condition.Message = "QuotaExceeded", v.reasons(short)[0].Detail
 		}
 		s.Message = condition.Message
 		s.Conditions = []api.Condition{condition}
@@ -204,7 +221,7 @@ func nodeOf(a *attempt, index int) resource.NodeID {
 
 // labelsOf joins what the agent says of its host with what Muster knows and
 // with what operators set; the last wins.
-func (l *leader) labelsOf(n *node) map[string]string {
+func (v *view) labelsOf(n *node) map[string]string {
 	labels := map[string]string{"kubernetes.io/hostname": n.host.Hostname, "muster.dev/node": string(n.view.ID)}
 	if inv := n.host.Inventory; inv != nil && len(inv.Devices) > 0 {
 		labels["nvidia.com/gpu.product"] = labelValue(inv.Devices[0].Model)

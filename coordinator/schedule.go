@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
@@ -28,23 +29,28 @@ func (l *leader) schedule() {
 			l.queue.Remove(key)
 			continue
 		}
-		if u.writing || u.attempt != nil || u.resting || u.grows() {
+		if u.writing || u.attempt != nil || u.adopting != nil || u.resting || u.grows() {
 			l.queue.Park(key) // what it waits for wakes it
+			l.passOver(u)
 			continue
 		}
 		l.try(u)
 	}
+	l.account.Flush()
 }
 
 // try starts an attempt for a unit, or parks it.
 func (l *leader) try(u *unit) {
 	u.attempts++
 	u.lastAttempt = time.Now()
-	if u.short = l.admit(u); u.short == nil {
-		if l.fits(u) {
+	switch u.short = l.admit(u); {
+	case u.short == nil:
+		if l.fits(u) || l.preempts(u) {
 			return
 		}
 		l.takeBack(u)
+	case u.short.victims != nil && l.claims(u):
+		return
 	}
 	if u.create != nil && u.job == nil && u.short != nil && u.short.victims == nil && !l.queues(u.record.Namespace) {
 		u.err = overQuota(l.reasons(u.short))
@@ -53,6 +59,7 @@ func (l *leader) try(u *unit) {
 	}
 	l.queue.Park(u.key)
 	u.failed = l.generation
+	l.passOver(u)
 	if u.create != nil {
 		l.enqueue(u) // it waits: that must survive this leader
 	}
@@ -78,9 +85,23 @@ func (l *leader) fits(u *unit) bool {
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
 func (l *leader) begin(u *unit, plan []place.Member) {
-	l.queue.Remove(u.key)
+	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), held: map[resource.NodeID]bool{}}
+	l.launch(a, plan, func(_ *node, h *hold) {
+		for _, m := range h.members {
+			h.taken = append(h.taken, m.Assignment)
+		}
+	})
+}
+
+// launch sends an attempt's members to the nodes of its plan. take is called
+// once per node, to take what they are to have there. A preemption asks for the
+// very devices that the plan names.
+func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)) {
+	u := a.unit
 	tx := l.nextTx(u.record.UID)
-	requests := map[resource.NodeID][]agents.MemberRequest{}
+	l.accountFor(a, tx, l.plannedDevices(plan), false)
+	l.queue.Remove(u.key)
+	a.requests = map[resource.NodeID][]agents.MemberRequest{}
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
@@ -92,18 +113,40 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 			nodes = append(nodes, id)
 		}
 		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
-		h.taken = append(h.taken, m.Assignment)
-		requests[id] = append(requests[id], agents.MemberRequest{Index: m.Index, Request: u.demand.Request})
+		request := agents.MemberRequest{Index: m.Index, Request: u.demand.Request}
+		if len(a.victims) > 0 {
+			request.PinnedGPUs = devicesOf(m.Assignment)
+		}
+		a.requests[id] = append(a.requests[id], request)
 	}
-	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), requests: requests, held: map[resource.NodeID]bool{}}
+	for _, id := range nodes {
+		take(l.nodes[id], l.nodes[id].held[tx])
+	}
+	victims := make([]resource.TxID, len(a.victims))
+	for i, v := range a.victims {
+		victims[i] = v.machine.ID()
+	}
 	var effects []txn.Effect
-	a.machine, effects = txn.New(tx, nodes)
+	a.machine, effects = txn.New(tx, nodes, victims...)
 	u.attempt = a
 	l.attempts[tx] = a
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
-	a.budget = time.AfterFunc(l.config.VoteBudget, func() { l.post(func() { l.step(a, txn.BudgetSpent{}) }) })
+	l.setBudget(a, l.config.VoteBudget)
 	l.perform(a, effects)
+}
+
+// devicesOf lists the devices that an assignment is from, ascending.
+func devicesOf(a resource.Assignment) []int {
+	var list []int
+	for _, g := range a.GPUs {
+		list = append(list, g.Index)
+	}
+	for _, g := range a.MIG {
+		list = append(list, g.GPU)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // retry queues a unit again after an attempt that came to nothing. A new unit
@@ -114,11 +157,12 @@ func (l *leader) retry(u *unit) {
 		l.queue.Push(u.key)
 		l.queue.Park(u.key)
 		l.enqueue(u)
+		l.passOver(u)
 		return
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
-	u.resting = true
+	u.resting, u.rested = true, time.Now().Add(wait)
 	time.AfterFunc(wait, func() {
 		l.post(func() {
 			u.resting = false

@@ -30,38 +30,25 @@ func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, 
 
 // GetAllocation implements rest.Allocations.
 func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
-	if wait > 0 {
-		l, err := c.leading()
-		if err != nil {
-			return nil, err
+	return seeSettled(ctx, c, wait, func(v *view) (watched[*api.Allocation], *api.Status) {
+		u, index, status := v.member(namespace, name)
+		if status == nil && u.stored == 0 { // it may yet come to nothing
+			status = notFound("allocation", namespace, name)
 		}
-		u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
-			u, _, status := l.member(namespace, name)
-			return u, status
-		})
-		if err != nil {
-			return nil, err
-		}
-		if err := l.await(ctx, u, wait); err != nil {
-			return nil, failure(err)
-		}
-	}
-	return look(ctx, c, func(l *leader) (*api.Allocation, *api.Status) {
-		u, index, status := l.member(namespace, name)
 		if status != nil {
-			return nil, status
+			return watched[*api.Allocation]{}, status
 		}
-		return l.allocation(u, index), nil
+		return watched[*api.Allocation]{v.allocation(u, index), !unitWaiting(u), u.changed}, nil
 	})
 }
 
 // ListAllocations implements rest.Allocations.
 func (c *Coordinator) ListAllocations(ctx context.Context, namespace string) (*api.AllocationList, error) {
-	list, err := look(ctx, c, func(l *leader) (*api.AllocationList, *api.Status) {
-		list := &api.AllocationList{Kind: "AllocationList", Metadata: api.ListMeta{ResourceVersion: l.newest()}, Items: []api.Allocation{}}
-		for _, m := range l.members {
-			if namespace == "" || m.unit.record.Namespace == namespace {
-				list.Items = append(list.Items, *l.allocation(m.unit, m.index))
+	list, err := see(ctx, c, func(v *view) (*api.AllocationList, *api.Status) {
+		list := &api.AllocationList{Kind: "AllocationList", Metadata: api.ListMeta{ResourceVersion: v.newest()}, Items: []api.Allocation{}}
+		for _, m := range v.members {
+			if m.unit.stored != 0 && (namespace == "" || m.unit.record.Namespace == namespace) {
+				list.Items = append(list.Items, *v.allocation(m.unit, m.index))
 			}
 		}
 		return list, nil
@@ -98,8 +85,11 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 		return nil, failure(err)
 	}
 	return look(ctx, c, func(l *leader) (*api.Allocation, *api.Status) {
-		if u.ending == nil {
+		switch {
+		case u.ending == nil:
 			return nil, api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name)
+		case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
+			return nil, notFound("allocation", namespace, name)
 		}
 		return l.terminating(u), nil
 	})
@@ -123,7 +113,7 @@ func (l *leader) awaitEnding(ctx context.Context, u *unit) error {
 		var settled bool
 		var changed <-chan struct{}
 		err := l.do(ctx, func() {
-			settled, changed = u.gone || u.phase() == api.Terminating || u.ending == nil, u.changed
+			settled, changed = u.gone || u.endStored || u.ending == nil, u.changed
 		})
 		if err != nil || settled {
 			return err

@@ -71,8 +71,8 @@ func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 
 // GetQuotaBinding implements rest.Quotas.
 func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaBinding, *api.Status) {
-		b, status := l.quotaBinding(namespace)
+	return see(ctx, c, func(v *view) (*api.QuotaBinding, *api.Status) {
+		b, status := v.quotaBinding(namespace)
 		if status != nil {
 			return nil, status
 		}
@@ -82,8 +82,8 @@ func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*a
 
 // ListQuotaBindings implements rest.Quotas.
 func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaBindingList, *api.Status) {
-		items, version := listed(l, l.quotas.bindings)
+	return see(ctx, c, func(v *view) (*api.QuotaBindingList, *api.Status) {
+		items, version := listed(v, v.quotas.bindings)
 		return &api.QuotaBindingList{Kind: "QuotaBindingList", Metadata: version, Items: items}, nil
 	})
 }
@@ -108,8 +108,8 @@ func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) 
 	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaBinding { return was })
 }
 
-func (l *leader) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
-	if b := l.quotas.bindings[namespace]; b != nil {
+func (v *view) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
+	if b := v.quotas.bindings[namespace]; b != nil {
 		return b, nil
 	}
 	return nil, api.Errorf(404, "quota binding of namespace %s not found", namespace)

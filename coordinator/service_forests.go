@@ -64,8 +64,8 @@ func (l *leader) judgeForest(f *api.QuotaForest) *api.Status {
 
 // GetQuotaForest implements rest.Quotas.
 func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaForest, *api.Status) {
-		f, status := l.quotaForest(name)
+	return see(ctx, c, func(v *view) (*api.QuotaForest, *api.Status) {
+		f, status := v.quotaForest(name)
 		if status != nil {
 			return nil, status
 		}
@@ -75,8 +75,8 @@ func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.Quo
 
 // ListQuotaForests implements rest.Quotas.
 func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaForestList, *api.Status) {
-		items, version := listed(l, l.quotas.forests)
+	return see(ctx, c, func(v *view) (*api.QuotaForestList, *api.Status) {
+		items, version := listed(v, v.quotas.forests)
 		return &api.QuotaForestList{Kind: "QuotaForestList", Metadata: version, Items: items}, nil
 	})
 }
@@ -103,8 +103,8 @@ func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.
 	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaForest { return was })
 }
 
-func (l *leader) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {
-	if f := l.quotas.forests[name]; f != nil {
+func (v *view) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {
+	if f := v.quotas.forests[name]; f != nil {
 		return f, nil
 	}
 	return nil, api.Errorf(404, "quota forest %s not found", name)
@@ -117,8 +117,8 @@ func (k *kept[T]) copy() *T {
 }
 
 // listed is the list of all objects of a kind, by name.
-func listed[T any](l *leader, objects map[string]*kept[T]) ([]T, api.ListMeta) {
-	newest := resource.Revision(l.epoch)
+func listed[T any](v *view, objects map[string]*kept[T]) ([]T, api.ListMeta) {
+	newest := v.floor
 	items := make([]T, 0, len(objects))
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		items = append(items, *objects[name].copy())

@@ -32,51 +32,35 @@ func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *ap
 }
 
 // findJob finds a job in the loop.
-func (l *leader) findJob(namespace, name string) (*job, *api.Status) {
-	j := l.jobs[namespace+"/"+name]
+func (v *view) findJob(namespace, name string) (*job, *api.Status) {
+	j := v.jobs[namespace+"/"+name]
 	if j == nil {
-		return nil, api.Errorf(404, "job %s not found in namespace %s", name, namespace)
+		return nil, notFound("job", namespace, name)
 	}
 	return j, nil
 }
 
 // GetJob implements rest.Jobs. A wait is for the job's first unit.
 func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
-	if wait > 0 {
-		l, err := c.leading()
-		if err != nil {
-			return nil, err
+	return seeSettled(ctx, c, wait, func(v *view) (watched[*api.Job], *api.Status) {
+		j, status := v.findJob(namespace, name)
+		if status == nil && j.stored == 0 { // it may yet come to nothing
+			status = notFound("job", namespace, name)
 		}
-		u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
-			j, status := l.findJob(namespace, name)
-			if status != nil {
-				return nil, status
-			}
-			return j.units[0], nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		if err := l.await(ctx, u, wait); err != nil {
-			return nil, failure(err)
-		}
-	}
-	return look(ctx, c, func(l *leader) (*api.Job, *api.Status) {
-		j, status := l.findJob(namespace, name)
 		if status != nil {
-			return nil, status
+			return watched[*api.Job]{}, status
 		}
-		return l.jobObject(j), nil
+		return watched[*api.Job]{v.jobObject(j), !unitWaiting(j.units[0]), j.changed}, nil
 	})
 }
 
 // ListJobs implements rest.Jobs.
 func (c *Coordinator) ListJobs(ctx context.Context, namespace string) (*api.JobList, error) {
-	list, err := look(ctx, c, func(l *leader) (*api.JobList, *api.Status) {
-		list := &api.JobList{Kind: "JobList", Metadata: api.ListMeta{ResourceVersion: l.newest()}, Items: []api.Job{}}
-		for _, j := range l.jobs {
-			if namespace == "" || j.record.Namespace == namespace {
-				list.Items = append(list.Items, *l.jobObject(j))
+	list, err := see(ctx, c, func(v *view) (*api.JobList, *api.Status) {
+		list := &api.JobList{Kind: "JobList", Metadata: api.ListMeta{ResourceVersion: v.newest()}, Items: []api.Job{}}
+		for _, j := range v.jobs {
+			if j.stored != 0 && (namespace == "" || j.record.Namespace == namespace) {
+				list.Items = append(list.Items, *v.jobObject(j))
 			}
 		}
 		return list, nil

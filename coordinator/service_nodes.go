@@ -14,10 +14,10 @@ import (
 
 // ListNodes implements rest.Nodes.
 func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
-	return look(ctx, c, func(l *leader) (*api.NodeList, *api.Status) {
-		list := &api.NodeList{Kind: "NodeList", Metadata: api.ListMeta{ResourceVersion: l.newest()}, Items: []api.Node{}}
-		for _, v := range l.order {
-			list.Items = append(list.Items, *l.nodeObject(l.nodes[v.ID]))
+	return see(ctx, c, func(v *view) (*api.NodeList, *api.Status) {
+		list := &api.NodeList{Kind: "NodeList", Metadata: api.ListMeta{ResourceVersion: v.newest()}, Items: []api.Node{}}
+		for _, at := range v.order {
+			list.Items = append(list.Items, *v.nodeObject(v.nodes[at.ID]))
 		}
 		return list, nil
 	})
@@ -25,12 +25,12 @@ func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
 
 // GetNode implements rest.Nodes.
 func (c *Coordinator) GetNode(ctx context.Context, name string) (*api.Node, error) {
-	return look(ctx, c, func(l *leader) (*api.Node, *api.Status) {
-		n := l.nodes[resource.NodeID(name)]
+	return see(ctx, c, func(v *view) (*api.Node, *api.Status) {
+		n := v.nodes[resource.NodeID(name)]
 		if n == nil {
 			return nil, api.Errorf(404, "node %s not found", name)
 		}
-		return l.nodeObject(n), nil
+		return v.nodeObject(n), nil
 	})
 }
 
@@ -95,7 +95,7 @@ func (l *leader) readSpec(n *node, then func()) {
 }
 
 // nodeObject shows a node; an independent copy.
-func (l *leader) nodeObject(n *node) *api.Node {
+func (v *view) nodeObject(n *node) *api.Node {
 	o := &api.Node{APIVersion: "v1", Kind: "Node"}
 	o.Metadata = api.ObjectMeta{
 		Name: string(n.view.ID), UID: "node-" + string(n.view.ID), Labels: n.view.Labels, CreationTimestamp: n.spec.Created,
@@ -108,17 +108,11 @@ func (l *leader) nodeObject(n *node) *api.Node {
 		o.Spec.Taints = append(o.Spec.Taints, api.Taint(t))
 	}
 	s := &o.Status
-	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentReady"}
-	s.Phase = "Ready"
-	switch {
-	case !n.connected:
-		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "AgentUnreachable", "no stream to the agent"
-	case n.revision == 0:
-		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
-	case n.diskFull:
-		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal cannot grow; releases still work"
+	if n.stored != nil {
+		n.stored.show(n, s)
+	} else {
+		n.showPhase(s)
 	}
-	s.Conditions = []api.Condition{ready}
 	if n.spec.Hostname != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.spec.Hostname})
 	}
@@ -132,9 +126,9 @@ func (l *leader) nodeObject(n *node) *api.Node {
 	if n.usage != nil {
 		s.Usage = api.Amounts(n.usage)
 	}
-	l.showHost(n, s)
+	v.showHost(n, s)
 	for tx := range n.held {
-		if a := l.attempts[tx]; a != nil {
+		if a := v.attempts[tx]; a != nil {
 			for _, m := range n.held[tx].members {
 				s.Allocations = append(s.Allocations, a.unit.record.Namespace+"/"+a.unit.memberName(m.Index))
 			}
@@ -144,8 +138,26 @@ func (l *leader) nodeObject(n *node) *api.Node {
 	return o
 }
 
+// showPhase adds whether the node takes new work, as its agent's stream tells.
+func (n *node) showPhase(s *api.NodeStatus) {
+	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentReady"}
+	s.Phase = "Ready"
+	switch {
+	case n.showFence(s, &ready):
+	case !n.connected && n.unheard:
+		leaseExpired(s, &ready)
+	case !n.connected:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "AgentUnreachable", "no stream to the agent"
+	case n.revision == 0:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
+	case n.diskFull:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal cannot grow; releases still work"
+	}
+	s.Conditions = []api.Condition{ready}
+}
+
 // showHost adds the hardware and how much of it is free.
-func (l *leader) showHost(n *node, s *api.NodeStatus) {
+func (v *view) showHost(n *node, s *api.NodeStatus) {
 	if n.view.Free == nil {
 		return
 	}

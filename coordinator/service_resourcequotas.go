@@ -110,23 +110,23 @@ func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name s
 
 // GetResourceQuota implements rest.Quotas.
 func (c *Coordinator) GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	return look(ctx, c, func(l *leader) (*api.ResourceQuota, *api.Status) {
-		q, status := l.resourceQuota(namespace, name)
+	return see(ctx, c, func(v *view) (*api.ResourceQuota, *api.Status) {
+		q, status := v.resourceQuota(namespace, name)
 		if status != nil {
 			return nil, status
 		}
-		return l.resourceQuotaObject(q), nil
+		return v.resourceQuotaObject(q), nil
 	})
 }
 
 // ListResourceQuotas implements rest.Quotas.
 func (c *Coordinator) ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error) {
-	return look(ctx, c, func(l *leader) (*api.ResourceQuotaList, *api.Status) {
+	return see(ctx, c, func(v *view) (*api.ResourceQuotaList, *api.Status) {
 		list := &api.ResourceQuotaList{Kind: "ResourceQuotaList", Items: []api.ResourceQuota{}}
-		newest := resource.Revision(l.epoch)
-		for _, q := range l.quotas.resources {
+		newest := v.floor
+		for _, q := range v.quotas.resources {
 			if namespace == "" || q.object.Metadata.Namespace == namespace {
-				list.Items = append(list.Items, *l.resourceQuotaObject(q))
+				list.Items = append(list.Items, *v.resourceQuotaObject(q))
 				newest = max(newest, q.rev)
 			}
 		}
@@ -136,8 +136,8 @@ func (c *Coordinator) ListResourceQuotas(ctx context.Context, namespace string) 
 	})
 }
 
-func (l *leader) resourceQuota(namespace, name string) (*resourceQuota, *api.Status) {
-	if q := l.quotas.resources[namespace+"/"+name]; q != nil {
+func (v *view) resourceQuota(namespace, name string) (*resourceQuota, *api.Status) {
+	if q := v.quotas.resources[namespace+"/"+name]; q != nil {
 		return q, nil
 	}
 	return nil, api.Errorf(404, "resource quota %s not found in namespace %s", name, namespace)
@@ -145,10 +145,10 @@ func (l *leader) resourceQuota(namespace, name string) (*resourceQuota, *api.Sta
 
 // resourceQuotaObject shows a quota with what is used of it. The limits of
 // resources that are not handed out have no status.
-func (l *leader) resourceQuotaObject(q *resourceQuota) *api.ResourceQuota {
+func (v *view) resourceQuotaObject(q *resourceQuota) *api.ResourceQuota {
 	o := q.object
-	used := l.quotas.limits.Used(o.Metadata.Namespace, o.Metadata.Name)
-	percent := l.quotas.utilization(q)
+	used := v.quotas.limits.Used(o.Metadata.Namespace, o.Metadata.Name)
+	percent := v.quotas.utilization(q)
 	o.Status = api.ResourceQuotaStatus{
 		Hard: quantities(q.hard), Used: quantities(used), Utilization: map[resource.Name]string{}, Trend: q.trend.since(time.Now(), percent),
 	}

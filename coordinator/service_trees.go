@@ -78,7 +78,7 @@ func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.Quota
 func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
 	return look(ctx, c, func(l *leader) (*api.QuotaTreeList, *api.Status) {
 		list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
-		newest := resource.Revision(l.epoch)
+		newest := l.floor
 		for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
 			list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.planted[name]))
 			newest = max(newest, l.quotas.planted[name].rev)
@@ -142,21 +142,21 @@ func (l *leader) unused(tree string) *api.Status {
 	return nil
 }
 
-func (l *leader) quotaTree(name string) (*quotaTree, *api.Status) {
-	if t := l.quotas.planted[name]; t != nil {
+func (v *view) quotaTree(name string) (*quotaTree, *api.Status) {
+	if t := v.quotas.planted[name]; t != nil {
 		return t, nil
 	}
 	return nil, api.Errorf(404, "quota tree %s not found", name)
 }
 
 // quotaTreeObject shows a tree as it is in force.
-func (l *leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
+func (v *view) quotaTreeObject(t *quotaTree) *api.QuotaTree {
 	o := t.object
 	o.Status = api.QuotaTreeStatus{
 		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
 		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
 	}
-	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
+	nodes, err := v.quotas.trees.Nodes(o.Metadata.Name)
 	must(err)
 	for _, n := range nodes {
 		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{

@@ -15,8 +15,8 @@ type shortage struct {
 	limits  []quota.Shortage
 	absent  *store.Charge // to a tree that is not there
 	refusal quota.Refusal
-	// victims would have to give way: there is room for the unit by the rules,
-	// but nothing evicts yet.
+	// victims have to give way: there is room for the unit by the rules once
+	// they are gone.
 	victims []string
 }
 
@@ -25,7 +25,7 @@ const victimsNamed = 5
 
 // reasons are the constraints behind a shortage, the one to show first; none
 // for nil.
-func (l *leader) reasons(s *shortage) []resource.Reason {
+func (v *view) reasons(s *shortage) []resource.Reason {
 	switch {
 	case s == nil:
 		return nil
@@ -42,30 +42,35 @@ func (l *leader) reasons(s *shortage) []resource.Reason {
 	case s.victims != nil:
 		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.victims)}}
 	}
-	return []resource.Reason{l.refusalReason(s.refusal)}
+	return []resource.Reason{v.refusalReason(s.refusal)}
 }
 
 // needsVictims says who would have to give way.
 func needsVictims(victims []string) string {
-	named, more := victims, ""
-	if len(named) > victimsNamed {
-		named, more = named[:victimsNamed], fmt.Sprintf(" and %d more", len(victims)-victimsNamed)
-	}
+	named, more := firstOf(victims)
 	units := "units"
 	if len(victims) == 1 {
 		units = "unit"
 	}
-	return fmt.Sprintf("its quota is in use by others: %d %s must give way first: %s%s", len(victims), units, strings.Join(named, ", "), more)
+	return fmt.Sprintf("its quota is in use by others: %d %s must give way first: %s%s", len(victims), units, named, more)
+}
+
+// firstOf names the first of many, and says how many more there are.
+func firstOf(names []string) (named, more string) {
+	if len(names) > victimsNamed {
+		return strings.Join(names[:victimsNamed], ", "), fmt.Sprintf(" and %d more", len(names)-victimsNamed)
+	}
+	return strings.Join(names, ", "), ""
 }
 
 // refusalReason words a tree's refusal with the numbers of the node: Want is
 // the request, Have what the node has left.
-func (l *leader) refusalReason(r quota.Refusal) resource.Reason {
+func (v *view) refusalReason(r quota.Refusal) resource.Reason {
 	reason := r.Reason()
 	of := fmt.Sprintf("node %s of quota tree %s", r.Node, r.Tree)
 	var limit int64
 	var node quota.NodeSpec
-	if t := l.quotas.planted[r.Tree]; t != nil {
+	if t := v.quotas.planted[r.Tree]; t != nil {
 		node = t.spec.Nodes[r.Node]
 	}
 	switch r.Code {

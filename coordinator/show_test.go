@@ -59,7 +59,7 @@ func TestANodeShowsHugePagesInstancesAndWhyADeviceIsSick(t *testing.T) {
 	n := partitioned(t)
 	inv := n.host.Inventory
 	held := fitted(t, n, resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "3g.40gb"})
-	n.confirm("tx", []agents.Member{{Assignment: held}}, nil)
+	n.confirm("tx", []agents.Member{{Assignment: held}}, false, nil)
 	var got api.NodeStatus
 	(&leader{}).showHost(n, &got)
 
@@ -134,7 +134,7 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 	confirmed.MIG[0].Instance, confirmed.MIG[0].UUID = 3, n.host.Inventory.Devices[0].MIG.Instances[3].UUID
 	plan := []agents.Member{{Assignment: planned}}
 	n.held["tx"] = &hold{members: plan, taken: n.take(plan)}
-	n.confirm("tx", []agents.Member{{Assignment: confirmed}}, nil)
+	n.confirm("tx", []agents.Member{{Assignment: confirmed}}, false, nil)
 	if n.view.Free.MIG[0] != 0b0111 {
 		t.Errorf("instances %04b are free, want 0111", n.view.Free.MIG[0])
 	}
@@ -156,8 +156,8 @@ func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 	lost.MIG = append(lost.MIG, resource.MIGGrant{GPU: 2, Instance: 0, UUID: "MIG-gone", Profile: "1g.10gb"})
 	lost.Memory[0].Bytes = 300 << 30 // more than the node has now
 	members := []agents.Member{{Assignment: lost}}
-	n.confirm("tx", members, log)
-	n.confirm("tx", members, log) // the same again changes nothing
+	n.confirm("tx", members, false, log)
+	n.confirm("tx", members, false, log) // the same again changes nothing
 	want := resource.Vector{
 		resource.CPU: full[resource.CPU] - 16_000, resource.GPU: full[resource.GPU], "hugepages-2Mi": full["hugepages-2Mi"] - 1<<30,
 		"nvidia.com/mig-1g.10gb": 1, "nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-3g.40gb": 1,

@@ -33,6 +33,7 @@ type unit struct {
 	// is charged when it is placed, by the bindings of that generation, its
 	// namespace first, then trees in ascending order.
 	wish    api.QuotaDemand
+	policy  string // preemptionPolicy, as it was written
 	charges []store.Charge
 	bound   uint64
 	// enrolled: the trees know the unit by its path.
@@ -48,17 +49,27 @@ type unit struct {
 	attempt *attempt // in flight or live; nil while only queued
 	// writing: a Txn about this unit that is not an attempt's is under way.
 	writing bool
-	// ending is set once a release was asked for.
-	ending *txn.ReleaseAsked
+	// ending is set once a release was asked for; endStored once that is in the
+	// store.
+	ending    *txn.ReleaseAsked
+	endStored bool
 	// failed is the view's generation at which placing was tried in vain.
 	failed uint64
 	// refusals in a row, for the backoff between attempts; resting while that
 	// lasts: what is freed elsewhere does not cut it short.
 	refusals    int
 	resting     bool
+	rested      time.Time // when that ends
 	attempts    int
 	lastAttempt time.Time
 	short       *shortage // why quota held it back when it was tried last, or nil
+	// stuck is why nobody gave way for it when it was tried last, in plain
+	// words; helpless the view's generation of that.
+	stuck    string
+	helpless uint64
+	// adopting: a preemption for it that an earlier leader began is being taken
+	// over, or given up.
+	adopting *adoption
 
 	// changed is closed and replaced whenever what clients see changes.
 	changed chan struct{}
@@ -88,6 +99,26 @@ type attempt struct {
 	// requests per node, for Reserve and its repetition.
 	requests map[resource.NodeID][]agents.MemberRequest
 	budget   *time.Timer
+	// victims end for this one, in the order of their transactions; claims:
+	// their quota is what it takes. noticed is when they were given notice.
+	victims []*attempt
+	claims  bool
+	// prey is the preemption whose victim this one was chosen to be.
+	prey    *attempt
+	noticed time.Time
+	// notice is the eviction that ends this one, by the preemptor's, if any.
+	notice *txn.EvictAsked
+	by     resource.TxID
+	// lost: it ends because a node of its is confirmed dead. presumed are the
+	// nodes that count as freed for that reason alone.
+	lost bool
+	// unheard are those of the Txn to RELEASED that was sent last.
+	presumed map[resource.NodeID]bool
+	unheard  []resource.NodeID
+	// closing is what becomes of the unit at RELEASED, once a Txn to it was
+	// sent.
+	closing   *unitEnd
+	committed resource.Revision // of the commit
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
 	// held are the nodes whose agents hold their members.
@@ -134,7 +165,7 @@ func (u *unit) phase() api.Phase { return api.Phase(u.record.Phase) }
 
 // grows reports whether the unit is to grow a gang that does not run yet.
 func (u *unit) grows() bool {
-	return u.job != nil && u.job.gang && u.record.N > 0 && u.job.units[0].waiting()
+	return u.job != nil && u.job.gang && u.record.N > 0 && u.job.units[0].phase() != api.Running
 }
 
 // waiting reports whether the unit still waits for its place.

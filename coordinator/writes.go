@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -10,8 +13,14 @@ import (
 // writeCommit asks for the commit point: record, unit and per-node index, if
 // this epoch still leads, the record is absent, the unit is what it was, and
 // every member's agent still is the incarnation that said Yes.
+//
+// That of a preemptor also releases its victims (PROTOCOL.md 6.5).
 func (l *leader) writeCommit(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
+	if !l.mayDisplace(a) {
+		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
+		return
+	}
 	record := store.TxRecord{
 		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
 		Charges: a.charges, Committed: now(),
@@ -41,6 +50,11 @@ func (l *leader) writeCommit(a *attempt) {
 	if u.create != nil {
 		d.compares = append(d.compares, u.create.compares...)
 		d.ops = append(d.ops, u.create.ops...)
+	}
+	for _, v := range a.victims {
+		// model: mutant SWAP_WITHOUT_VICTIM_STATE
+		d.compares = append(append(d.compares, l.stillDead(v)...), store.ModRevIs(store.TxKey(v.machine.ID()), v.machine.Revision()))
+		d.ops = append(d.ops, l.releasedOps(v)...)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		l.post(func() {
@@ -84,24 +98,27 @@ func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
 			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	if u.ending != nil {
+	record.By, record.Lost = a.by, a.lost
+	switch {
+	case u.ending != nil:
 		record.Reason, record.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+	case a.notice != nil:
+		record.Reason, record.GraceSeconds, record.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
 	}
 	return record
 }
 
-// writeReleasing asks for COMMITTED → RELEASING.
+// writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	if u.ending == nil {
-		u.ending = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}
-	}
+	record := l.recordOf(a, store.TxReleasing)
+	record.Evicted = e.Evicted
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
 	l.commit.submit(decision{
 		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
 		ops: []store.Op{
-			store.Put(store.TxKey(tx), store.MustEncode(l.recordOf(a, store.TxReleasing))),
+			store.Put(store.TxKey(tx), store.MustEncode(record)),
 			store.Put(unit.Path().Key(), store.MustEncode(unit)),
 		},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
@@ -110,28 +127,37 @@ func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	})
 }
 
-// writeReleased asks for RELEASING → RELEASED, which ends the charge. The
-// index entries and, for an allocation that was deleted, the unit go with it.
+// writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *leader) writeReleased(a *attempt) {
-	u, tx := a.unit, a.machine.ID()
-	record := l.recordOf(a, store.TxReleased)
-	record.Ended = now()
-	d := decision{ // model: mutant RELEASE_WITHOUT_STATE
-		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
-		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
+	l.commit.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
+		compares: append(l.stillDead(a), store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())),
+		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) })
+			l.post(func() {
+				answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
+				if o != txn.Conflict {
+					answered()
+					return
+				}
+				l.recheck(a, answered)
+			})
 		},
+	})
+}
+
+// releasedOps are the writes of RELEASED: the record, the index entries, and
+// what becomes of the unit.
+func (l *leader) releasedOps(a *attempt) []store.Op {
+	tx := a.machine.ID()
+	if a.closing == nil {
+		a.closing = a.endOfUnit()
 	}
+	record := l.recordOf(a, store.TxReleased)
+	a.unheard = slices.Sorted(maps.Keys(a.presumed))
+	record.Ended, record.Unheard = now(), a.unheard
+	ops := []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))}
 	for _, node := range a.machine.Nodes() {
-		d.ops = append(d.ops, store.Delete(store.NodeTxKey(node, tx)))
+		ops = append(ops, store.Delete(store.NodeTxKey(node, tx)))
 	}
-	if u.job == nil {
-		d.ops = append(d.ops, store.Delete(u.record.Path().Key()))
-	} else {
-		unit := u.record
-		unit.Phase, unit.Ended, unit.TxID = string(api.Cancelled), now(), ""
-		d.ops = append(d.ops, store.Put(unit.Path().Key(), store.MustEncode(unit)))
-	}
-	l.commit.submit(d)
+	return append(ops, a.closing.ops()...)
 }

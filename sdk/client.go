@@ -2,9 +2,11 @@
 // of package api, and every refusal of the server is an error that errors.As
 // finds to be an *api.Status.
 //
-// It decides two things itself: a token never travels in plain text beyond
-// this machine, and a create is repeated after a broken connection, under one
-// idempotency key, so that it happens once. Nothing else is retried.
+// It decides three things itself: a token never travels in plain text beyond
+// this machine; a create is repeated after a broken connection, under one
+// idempotency key, so that it happens once; and of several servers the next one
+// is asked where the last one was not reached, or sends a read or a create away
+// (502, 503). Nothing else is retried.
 package sdk
 
 import (
@@ -19,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -33,48 +36,72 @@ const createAttempts = 3
 
 // Config is what a client needs.
 type Config struct {
-	// Endpoint is the server's base URL, e.g. http://127.0.0.1:8470. Plain
+	// Endpoint is the server's base URL, e.g. http://127.0.0.1:8470, or several
+	// with commas in between: any of a cluster's coordinators will do. Plain
 	// http is for loopback addresses only.
 	Endpoint string
 	// Token is the bearer token; "" sends none.
 	Token string
+	// CAFile is a PEM file of the authorities by which servers are trusted; "" is
+	// the system's. It is for the HTTPClient that is made here.
+	CAFile string
 	// HTTPClient sends the requests; nil = one that keeps connections open and
 	// uses no proxy.
 	// It is copied; redirects are never followed, since the token would be.
 	HTTPClient *http.Client
 }
 
-// Client calls one server. It is immutable and safe for concurrent use.
+// Client calls one cluster's servers. It is safe for concurrent use.
 type Client struct {
-	endpoint string // without a trailing slash
-	token    string
-	http     http.Client
+	endpoints []string // without a trailing slash
+	last      atomic.Int32
+	token     string
+	http      http.Client
 }
 
 // NewClient checks the configuration; it connects to nothing.
 func NewClient(c Config) (*Client, error) {
-	u, err := url.Parse(c.Endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("endpoint %q: %w", c.Endpoint, err)
-	}
-	switch {
-	case u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		return nil, fmt.Errorf("endpoint %q: want http://HOST:PORT or https://HOST:PORT", c.Endpoint)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("endpoint %q: want no user, query or fragment", u.Redacted())
-	case c.Token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return nil, fmt.Errorf("endpoint %q: a token is sent to this machine or over https only: use https://%s", c.Endpoint, u.Host)
-	case strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the token holds a space or a character outside ASCII: was it copied whole?")
 	}
-	client := &Client{endpoint: strings.TrimSuffix(u.String(), "/"), token: c.Token}
+	client := &Client{token: c.Token}
+	for one := range strings.SplitSeq(c.Endpoint, ",") {
+		endpoint, err := checkEndpoint(strings.TrimSpace(one), c.Token != "")
+		if err != nil {
+			return nil, err
+		}
+		client.endpoints = append(client.endpoints, endpoint)
+	}
 	if c.HTTPClient != nil {
 		client.http = *c.HTTPClient
 	} else {
-		client.http.Transport = newTransport()
+		trust, err := Trust(c.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		transport := newTransport()
+		transport.TLSClientConfig = trust
+		client.http.Transport = transport
 	}
 	client.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil
+}
+
+// checkEndpoint returns a server's URL without a trailing slash.
+func checkEndpoint(endpoint string, token bool) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", fmt.Errorf("endpoint %q: %w", endpoint, err)
+	}
+	switch {
+	case u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return "", fmt.Errorf("endpoint %q: want http://HOST:PORT or https://HOST:PORT", endpoint)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", fmt.Errorf("endpoint %q: want no user, query or fragment", u.Redacted())
+	case token && u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return "", fmt.Errorf("endpoint %q: a token is sent to this machine or over https only: use https://%s", endpoint, u.Host)
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
 // newTransport keeps enough idle connections for a busy submitter.
@@ -96,8 +123,8 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// Endpoint returns the server's base URL.
-func (c *Client) Endpoint() string { return c.endpoint }
+// Endpoint returns the base URL of the server that is asked first.
+func (c *Client) Endpoint() string { return c.endpoints[c.last.Load()] }
 
 // Version asks the server which program it is.
 func (c *Client) Version(ctx context.Context) (*api.Version, error) {
@@ -122,14 +149,49 @@ func call[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	}
 	v := new(T)
 	if err := json.Unmarshal(body, v); err != nil {
-		return nil, fmt.Errorf("%s %s%s: the answer is not what was asked for: %w", r.method, c.endpoint, r.path, err)
+		return nil, fmt.Errorf("%s %s%s: the answer is not what was asked for: %w", r.method, c.Endpoint(), r.path, err)
 	}
 	return v, nil
 }
 
-// send returns the body of a 2xx answer; any other is an *api.Status.
+// send returns the body of a 2xx answer; any other is an *api.Status. It asks
+// one server after the other, beginning with the one that answered last.
 func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
-	target := c.endpoint + r.path
+	first := int(c.last.Load())
+	for i := 0; ; i++ {
+		at := (first + i) % len(c.endpoints)
+		body, err := c.sendTo(ctx, c.endpoints[at], r)
+		if ctx.Err() != nil || !r.elsewhere(err) {
+			c.last.Store(int32(at))
+			return body, err
+		}
+		if i == len(c.endpoints)-1 {
+			return nil, err
+		}
+	}
+}
+
+// elsewhere reports whether another server may be asked after an error: one
+// that came before anything was sent, or where asking twice does no harm.
+func (r request) elsewhere(err error) bool {
+	var op *net.OpError
+	if err == nil || errors.As(err, &op) && op.Op == "dial" {
+		return err != nil
+	}
+	if r.method != http.MethodGet && r.key == "" {
+		return false
+	}
+	var status *api.Status
+	if errors.As(err, &status) {
+		return status.Code == http.StatusBadGateway || status.Code == http.StatusServiceUnavailable
+	}
+	var broken *url.Error
+	return errors.As(err, &broken)
+}
+
+// sendTo asks one server, once.
+func (c *Client) sendTo(ctx context.Context, endpoint string, r request) ([]byte, error) {
+	target := endpoint + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}

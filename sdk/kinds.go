@@ -166,6 +166,18 @@ func (j Jobs) Explain(ctx context.Context, name string) (*api.Explanation, error
 	return call[api.Explanation](ctx, j.client, request{method: http.MethodGet, path: j.at(name, "/explain")})
 }
 
+// Preempt ends an allocation of a namespace under notice, and returns once that
+// is durable. After a broken connection it may be asked again.
+func (c *Client) Preempt(ctx context.Context, namespace string, p api.PreemptionRequest) (*api.Preemption, error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Preemption](ctx, c, request{
+		method: http.MethodPost, path: collection(namespace, "preemptions"), contentType: "application/json", body: body,
+	})
+}
+
 // Nodes are the hosts.
 type Nodes struct{ objects }
 
@@ -194,8 +206,34 @@ func (n Nodes) Uncordon(ctx context.Context, name string) (*api.Node, error) {
 	return n.patch(ctx, name, `{"spec":{"unschedulable":false}}`)
 }
 
+// Drain cordons a node and gives notice to whatever runs there. Asked again, it
+// tells what is left.
+func (n Nodes) Drain(ctx context.Context, name string, o api.DrainOptions) (*api.Drain, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Drain](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/drain"), contentType: "application/json", body: body})
+}
+
+// Fence makes nothing count on a node's agent until it registers again; with
+// ConfirmDead all that has members there ends as NodeLost. It is refused while
+// the agent is heard, unless forced. It may be repeated.
+func (n Nodes) Fence(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Node](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/fence"), contentType: "application/json", body: body})
+}
+
 func (n Nodes) patch(ctx context.Context, name, patch string) (*api.Node, error) {
 	return call[api.Node](ctx, n.client, request{
 		method: http.MethodPatch, path: n.at(name, ""), contentType: "application/merge-patch+json", body: []byte(patch),
 	})
+}
+
+// Coordinators shows every coordinator, the leader first, as it answers now.
+func (c *Client) Coordinators(ctx context.Context) (*api.CoordinatorList, error) {
+	return call[api.CoordinatorList](ctx, c, request{method: http.MethodGet, path: "/api/v1/coordinators"})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"regexp"
 	"strconv"
@@ -114,7 +115,7 @@ func CheckName(field, value string) error {
 
 // CheckListen checks an address to bind: loopback, port 0 to 65535.
 func CheckListen(field, address string) error {
-	if _, err := port(field, address); err != nil {
+	if err := CheckListenAnywhere(field, address); err != nil {
 		return err
 	}
 	return rpcauth.CheckLoopback(field, address)
@@ -122,14 +123,43 @@ func CheckListen(field, address string) error {
 
 // CheckRemote checks an address to reach: loopback, port 1 to 65535.
 func CheckRemote(field, address string) error {
+	if err := CheckRemoteAnywhere(field, address); err != nil {
+		return err
+	}
+	return rpcauth.CheckLoopback(field, address)
+}
+
+// CheckListenAnywhere is CheckListen for what TLS protects: any host.
+func CheckListenAnywhere(field, address string) error {
+	_, err := port(field, address)
+	return err
+}
+
+// CheckRemoteAnywhere is CheckRemote for what TLS protects: any host.
+func CheckRemoteAnywhere(field, address string) error {
 	p, err := port(field, address)
 	if err != nil {
 		return err
 	}
+	if host, _, err := net.SplitHostPort(address); err != nil || host == "" {
+		return fmt.Errorf("%s: %q: want HOST:PORT", field, address)
+	}
 	if p == 0 {
 		return fmt.Errorf("%s: %q: port 0 cannot be reached", field, address)
 	}
-	return rpcauth.CheckLoopback(field, address)
+	return nil
+}
+
+// CheckAdvertise checks the IP address that others reach this host at; "" is
+// none.
+func CheckAdvertise(field, address string) error {
+	if address == "" {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(address); err != nil || ip.IsUnspecified() {
+		return fmt.Errorf("%s: %q: want an IP address that others can reach", field, address)
+	}
+	return nil
 }
 
 func port(field, address string) (uint64, error) {

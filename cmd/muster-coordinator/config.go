@@ -7,13 +7,13 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -22,19 +22,22 @@ import (
 // config is the config file; systemd/muster-coordinator.yaml documents every
 // key.
 type config struct {
-	Cluster        string                     `json:"cluster"`
-	ID             string                     `json:"id"`
-	DataDir        string                     `json:"dataDir"`
-	TokenFile      string                     `json:"tokenFile"`
-	AdminTokenFile string                     `json:"adminTokenFile"`
-	RESTListen     string                     `json:"restListen"`
-	GRPCListen     string                     `json:"grpcListen"`
-	EtcdEndpoints  []string                   `json:"etcdEndpoints"`
-	LeaseTTL       configfile.Duration        `json:"leaseTTL"`
-	Gossip         gossipConfig               `json:"gossip"`
-	Namespaces     map[string]namespaceConfig `json:"namespaces"`
-	Quota          quotaConfig                `json:"quota"`
-	Log            logConfig                  `json:"log"`
+	Cluster        string    `json:"cluster"`
+	ID             string    `json:"id"`
+	DataDir        string    `json:"dataDir"`
+	TLS            tlsConfig `json:"tls"`
+	Advertise      string    `json:"advertise"`
+	TokenFile      string    `json:"tokenFile"`
+	AdminTokenFile string    `json:"adminTokenFile"`
+	RESTListen     string    `json:"restListen"`
+	GRPCListen     string    `json:"grpcListen"`
+	EtcdConfig
+	LeaseTTL   configfile.Duration        `json:"leaseTTL"`
+	Gossip     gossipConfig               `json:"gossip"`
+	Namespaces map[string]namespaceConfig `json:"namespaces"`
+	Quota      quotaConfig                `json:"quota"`
+	Decisions  decisionsConfig            `json:"decisions"`
+	Log        logConfig                  `json:"log"`
 }
 
 type gossipConfig struct {
@@ -73,8 +76,11 @@ func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-coordinator",
 		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.DurationOf(5 * time.Second),
-		Gossip: gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
-		Log:    logConfig{Level: "info", Format: "text"},
+		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
+		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
+		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
+		Decisions:  decisionsConfig{Files: 16, MaxSize: "64Mi"},
+		Log:        logConfig{Level: "info", Format: "text"},
 	}
 }
 
@@ -98,17 +104,21 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	if !filepath.IsAbs(c.DataDir) && len(c.EtcdEndpoints) == 0 {
 		keep(fmt.Errorf("dataDir: %q: want an absolute path", c.DataDir))
 	}
-	keep(configfile.CheckListen("restListen", c.RESTListen))
-	keep(configfile.CheckListen("grpcListen", c.GRPCListen))
-	keep(configfile.CheckListen("gossip.serfBind", c.Gossip.SerfBind))
-	keep(configfile.CheckListen("gossip.capacityBind", c.Gossip.CapacityBind))
+	checkListen, checkRemote := configfile.CheckListen, configfile.CheckRemote
+	if c.TLS.Enabled {
+		checkListen, checkRemote = configfile.CheckListenAnywhere, configfile.CheckRemoteAnywhere
+	}
+	keep(checkListen("restListen", c.RESTListen))
+	keep(checkListen("grpcListen", c.GRPCListen))
+	keep(checkListen("gossip.serfBind", c.Gossip.SerfBind))
+	keep(checkListen("gossip.capacityBind", c.Gossip.CapacityBind))
 	for i, a := range c.Gossip.Join {
-		keep(configfile.CheckRemote(fmt.Sprintf("gossip.join[%d]", i), a))
+		keep(checkRemote(fmt.Sprintf("gossip.join[%d]", i), a))
 	}
-	for i, e := range c.EtcdEndpoints {
-		keep(checkEndpoint(fmt.Sprintf("etcdEndpoints[%d]", i), e, c.EtcdEndpoints[0]))
-	}
+	keep(configfile.CheckAdvertise("advertise", c.Advertise))
 	leaseTTL, err := c.LeaseTTL.Check("leaseTTL", time.Second, time.Minute)
+	keep(err)
+	external, err := c.EtcdConfig.check(leaseTTL)
 	keep(err)
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
@@ -121,28 +131,22 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	namespaces, err := checkNamespaces(c.Namespaces)
 	keep(err)
-	cluster, err := token("tokenFile", c.TokenFile, "agents and coordinators")
+	account, err := c.Decisions.check()
 	keep(err)
+	secure, err := c.checkTLS()
+	keep(err)
+	var cluster rpcauth.Token
+	if !c.TLS.Enabled {
+		cluster, err = token("tokenFile", c.TokenFile, "agents and coordinators")
+		keep(err)
+	}
 	admin, err := token("adminTokenFile", c.AdminTokenFile, "operators and tenants")
 	keep(err)
 	return daemon.Config{
-		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, EtcdEndpoints: c.EtcdEndpoints, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
+		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
-		ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, LeaseTTL: leaseTTL,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
-}
-
-// checkEndpoint wants every endpoint to be like the first: https, or plain and
-// on loopback.
-func checkEndpoint(field, endpoint, first string) error {
-	secure := strings.HasPrefix(endpoint, "https://")
-	if secure != strings.HasPrefix(first, "https://") {
-		return fmt.Errorf("%s: %q: https and plain endpoints cannot be mixed (the first is %q)", field, endpoint, first)
-	}
-	if secure {
-		return nil
-	}
-	return configfile.CheckRemote(field, strings.TrimSuffix(strings.TrimPrefix(endpoint, "http://"), "/"))
 }
 
 func token(field, path, whose string) (rpcauth.Token, error) {

@@ -88,6 +88,30 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a negative run time":            {"quota: {minRunTime: -1s}", "quota.minRunTime: -1s is outside 0s..168h0m0s"},
 		"a run time of eight days":       {"quota: {minRunTime: 192h}", "quota.minRunTime: 192h0m0s is outside 0s..168h0m0s"},
 		"a quota that is a list":         {"namespaces: {a: {quota: {cpu: [1]}}}", `namespaces.a.quota: cpu: quantity "[1]": not a number`},
+		"a folder without TLS":           {"tls: {dir: /x}", `tls.dir: "/x": has no effect without tls.enabled`},
+		"names without TLS":              {"tls: {names: [a]}", "tls.names: [\"a\"]: have no effect without tls.enabled"},
+		"an advertised host without TLS": {"advertise: 192.0.2.1", `advertise: "192.0.2.1": has no effect without tls.enabled`},
+		"a certificate without its key":  {"tls: {enabled: true, caCertFile: /ca.pem}\ntokenFile: ''", "tls.caCertFile: \"/ca.pem\", tls.caKeyFile: \"\": want both"},
+		"a relative key file":            {"tls: {enabled: true, caCertFile: /ca.pem, caKeyFile: ca.key}\ntokenFile: ''", `tls.caKeyFile: "ca.key": want an absolute path`},
+		"a name with a blank":            {"tls: {enabled: true, names: ['a b']}\ntokenFile: ''", `tls.names[0]: "a b": want a host name or an IP address`},
+		"a certificate of a second":      {"tls: {enabled: true, certTTL: 1s}\ntokenFile: ''", "tls.certTTL: 1s is outside 10s..9552h"},
+		"a token beside TLS":             {"tls: {enabled: true}\ntokenFile: " + cluster, "unused with tls.enabled, where each party has a certificate; remove it"},
+		"a host name to advertise":       {"tls: {enabled: true}\nadvertise: gpu-1\ntokenFile: ''", `advertise: "gpu-1": want an IP address that others can reach`},
+		"a certificate for no etcd":      {"etcdTLS: {caFile: /ca.pem}", `etcdTLS.caFile: "/ca.pem": has no effect without etcdEndpoints`},
+		"a certificate for a plain etcd": {"etcdEndpoints: ['127.0.0.1:2379']\netcdTLS: {caFile: /ca.pem}", `etcdTLS.caFile: "/ca.pem": has no effect on the plain etcdEndpoints[0] "127.0.0.1:2379"`},
+		"a plain etcd elsewhere":         {"etcdEndpoints: ['http://etcd-1:2379']", `etcdEndpoints[0]: address "etcd-1:2379" is not on the loopback interface`},
+		"an https etcd without a port":   {"etcdEndpoints: ['https://etcd-1']", `etcdEndpoints[0]: "etcd-1": want HOST:PORT`},
+		"plain and https mixed":          {"etcdEndpoints: ['https://etcd-1:2379', 'http://127.0.0.1:2379']", `etcdEndpoints[1]: "http://127.0.0.1:2379": https and plain endpoints cannot be mixed (the first is "https://etcd-1:2379")`},
+		"etcd's key without certificate": {"etcdEndpoints: ['https://e:1']\netcdTLS: {keyFile: /key.pem}", `etcdTLS.certFile: "", etcdTLS.keyFile: "/key.pem": want both or none`},
+		"etcd's authority by half":       {"etcdEndpoints: ['https://e:1']\netcdTLS: {caFile: ca.pem}", `etcdTLS.caFile: "ca.pem": want an absolute path`},
+		"a user without a password":      {"etcdEndpoints: ['https://e:1']\netcdUsername: muster", `etcdUsername: "muster", etcdPasswordFile: "": want both or none`},
+		"a password that is missing":     {"etcdEndpoints: ['https://e:1']\netcdUsername: muster\netcdPasswordFile: /nowhere/pw", "etcdPasswordFile: open /nowhere/pw: no such file or directory"},
+		"a password others can read":     {"etcdEndpoints: ['https://e:1']\netcdUsername: muster\netcdPasswordFile: " + open, "etcdPasswordFile: " + open + ": mode 0644 lets others use it; run: chmod 0600 " + open},
+		"a request as long as the lease": {"etcdRequestTimeout: 2s", "etcdRequestTimeout: 2s is outside 50ms..1.25s, a quarter of leaseTTL"},
+		"a slow connection":              {"etcdDialTimeout: 2m", "etcdDialTimeout: 2m0s is outside 100ms..1m0s"},
+		"too many accounts":              {"decisions: {files: 10001}", "decisions.files: 10001 is outside 0..10000; 0 keeps none"},
+		"a tiny account":                 {"decisions: {maxSize: 1k}", "decisions.maxSize: 1k is outside 1Mi..1Ti"},
+		"an account of no size":          {"decisions: {maxSize: big}", "decisions.maxSize: quantity \"big\": not a number"},
 		"no cluster token":               {"tokenFile: ''", "tokenFile: not set; it holds the token of agents and coordinators"},
 		"no admin token":                 {"adminTokenFile: ''", "adminTokenFile: not set; it holds the token of operators and tenants"},
 		"a missing token file":           {"tokenFile: /nowhere/token", "tokenFile: token file: open /nowhere/token: no such file or directory"},
@@ -220,18 +244,19 @@ func TestTheExampleConfigsCommentsParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A commented-out key replaces the one above it.
-	replaced := regexp.MustCompile(`(?m)^( *)(etcdEndpoints|join|namespaces): .*\n`).ReplaceAll(data, nil)
+	replaced := regexp.MustCompile(`(?m)^( *)(etcdEndpoints|etcdTLS|join|namespaces): .*\n`).ReplaceAll(data, nil)
 	path := write(t, "coordinator.yaml", string(commented.ReplaceAll(replaced, []byte("$1$2"))))
 	c, err := read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.TokenFile, c.AdminTokenFile = write(t, "token", clusterToken), write(t, "admin-token", adminToken)
+	c.TLS.Enabled, c.TokenFile, c.AdminTokenFile = true, "", write(t, "admin-token", adminToken) // as the comments say
+	c.EtcdPasswordFile = write(t, "etcd-password", "secret\n")
 	got, _, err := c.check(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Namespaces) != 1 || len(got.EtcdEndpoints) == 0 || len(got.Join) == 0 || got.ID == "head-1" {
+	if len(got.Namespaces) != 1 || len(got.Etcd.Endpoints) == 0 || got.Etcd.TLS.KeyFile == "" || got.Etcd.Password != "secret" || got.Etcd.RequestTimeout != time.Second || len(got.Join) == 0 || got.ID == "head-1" {
 		t.Errorf("the examples are not all read: %+v", got)
 	}
 }

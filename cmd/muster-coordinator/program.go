@@ -81,11 +81,13 @@ func (p program) command() *cobra.Command {
 	f.String("cluster", c.Cluster, "cluster's name")
 	f.String("id", "", "this coordinator's id (default: the host's name)")
 	f.String("data-dir", c.DataDir, "folder of the embedded etcd")
-	f.String("token-file", "", "file with the cluster's token, mode 0600")
+	f.Bool("tls", false, "prove all parties by certificates; all connections are mutual TLS")
+	f.String("advertise", "", "IP address that others reach this host at (default: the one that is bound)")
+	f.String("token-file", "", "file with the cluster's token, mode 0600, without --tls")
 	f.String("admin-token-file", "", "file with the operators' token, mode 0600")
 	f.String("rest-listen", c.RESTListen, "address of REST and metrics")
 	f.String("grpc-listen", c.GRPCListen, "address of gRPC, for agents")
-	f.StringSlice("etcd-endpoints", nil, "external etcd; none means the embedded one")
+	etcdFlags(f)
 	f.StringSlice("join", nil, "serf addresses of other members")
 	f.String("serf-bind", c.Gossip.SerfBind, "address in the serf ring")
 	f.String("capacity-bind", c.Gossip.CapacityBind, "address in the capacity ring")
@@ -104,17 +106,21 @@ func configure(cmd *cobra.Command, file string) (config, error) {
 	f := cmd.Flags()
 	for name, target := range map[string]*string{
 		"cluster": &c.Cluster, "id": &c.ID, "data-dir": &c.DataDir, "token-file": &c.TokenFile, "admin-token-file": &c.AdminTokenFile,
-		"rest-listen": &c.RESTListen, "grpc-listen": &c.GRPCListen, "serf-bind": &c.Gossip.SerfBind,
+		"advertise": &c.Advertise, "rest-listen": &c.RESTListen, "grpc-listen": &c.GRPCListen, "serf-bind": &c.Gossip.SerfBind,
 		"capacity-bind": &c.Gossip.CapacityBind, "log-level": &c.Log.Level,
 	} {
 		if f.Changed(name) {
 			*target, _ = f.GetString(name)
 		}
 	}
-	for name, target := range map[string]*[]string{"etcd-endpoints": &c.EtcdEndpoints, "join": &c.Gossip.Join} {
+	for name, target := range map[string]*[]string{"join": &c.Gossip.Join} {
 		if f.Changed(name) {
 			*target, _ = f.GetStringSlice(name)
 		}
+	}
+	c.EtcdConfig.override(f)
+	if f.Changed("tls") {
+		c.TLS.Enabled, _ = f.GetBool("tls")
 	}
 	return c, nil
 }

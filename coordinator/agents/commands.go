@@ -2,6 +2,7 @@ package agents
 
 import (
 	"time"
+	"unicode/utf8"
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -19,11 +20,31 @@ type MemberRequest struct {
 	PinnedGPUs []int
 }
 
+// Reservation is what Reserve asks for.
+type Reservation struct {
+	Tx   resource.TxID
+	Unit resource.UnitUID
+	// Name is the unit's, "namespace/alloc|job/name/n".
+	Name    string
+	Tenant  resource.TenantID
+	Epoch   resource.Epoch
+	Members []MemberRequest
+	// TTL is how long the agent keeps the promise before it asks for the
+	// outcome.
+	TTL time.Duration
+	// After are transactions to wait for.
+	After []resource.TxID
+}
+
 // Reserve asks for all members of a transaction on one node, all or nothing.
-// ttl is how long the agent keeps the promise before it asks for the outcome.
-func Reserve(tx resource.TxID, unit resource.UnitUID, epoch resource.Epoch, members []MemberRequest, ttl time.Duration) Command {
-	r := &musterv1.Reserve{Tx: string(tx), Unit: string(unit), Epoch: int64(epoch), TtlMillis: ttl.Milliseconds()}
-	for _, m := range members {
+func Reserve(o Reservation) Command {
+	r := &musterv1.Reserve{
+		Tx: string(o.Tx), Unit: string(o.Unit), Name: o.Name, Tenant: string(o.Tenant), Epoch: int64(o.Epoch), TtlMillis: o.TTL.Milliseconds(),
+	}
+	for _, tx := range o.After {
+		r.After = append(r.After, string(tx))
+	}
+	for _, m := range o.Members {
 		mr := &musterv1.MemberRequest{Member: int32(m.Index), Request: wire.ToRequest(m.Request)}
 		for _, g := range m.PinnedGPUs {
 			mr.PinnedGpus = append(mr.PinnedGpus, int32(g))
@@ -47,10 +68,33 @@ func Abort(tx resource.TxID, epoch resource.Epoch) Command {
 	}}}
 }
 
+// longestReason is what an agent takes, in bytes; the record has the whole.
+const longestReason = 256
+
+// clipped is a text of at most longestReason bytes, cut between runes.
+func clipped(text string) string {
+	if len(text) <= longestReason {
+		return text
+	}
+	end := longestReason
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
 // Release tells that the record is RELEASING: stop, free, answer Freed.
 func Release(tx resource.TxID, epoch resource.Epoch, grace time.Duration, reason string) Command {
 	return Command{&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Release{
-		Release: &musterv1.Release{Tx: string(tx), Epoch: int64(epoch), GraceMillis: grace.Milliseconds(), Reason: reason},
+		Release: &musterv1.Release{Tx: string(tx), Epoch: int64(epoch), GraceMillis: grace.Milliseconds(), Reason: clipped(reason)},
+	}}}
+}
+
+// Evict tells that the record is EVICTING: give notice, let grace run, stop,
+// answer Freed. by is the preemptor, or "".
+func Evict(tx resource.TxID, epoch resource.Epoch, grace time.Duration, by resource.TxID) Command {
+	return Command{&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Evict{
+		Evict: &musterv1.Evict{Tx: string(tx), Epoch: int64(epoch), GraceMillis: grace.Milliseconds(), By: string(by)},
 	}}}
 }
 

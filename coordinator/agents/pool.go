@@ -124,6 +124,23 @@ func (p *Pool) RemoveTarget(node resource.NodeID) {
 	}
 }
 
+// Reconnect ends the stream to a node; the next one begins with what the store
+// then has of it.
+func (p *Pool) Reconnect(node resource.NodeID) {
+	p.mu.Lock()
+	s := p.sessions[node]
+	p.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outbox != nil {
+		s.outbox = nil
+		s.giveUp()
+	}
+}
+
 // Send queues a command; false means that there is no stream to take it (the
 // next Connected event says when to repeat what matters).
 func (p *Pool) Send(node resource.NodeID, c Command) bool {
@@ -175,6 +192,7 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	conn, err := grpc.NewClient("passthrough:///"+s.addr, append([]grpc.DialOption{
+		grpc.WithAuthority(string(s.node)), // whom a certificate has to name (rpcauth.NamedNode)
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, MaxDelay: lastRetry}, MinConnectTimeout: time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),

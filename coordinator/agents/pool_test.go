@@ -63,8 +63,12 @@ func TestCommandsArriveInOrder(t *testing.T) {
 	stream := open(t, agent, events)
 	request := resource.Request{GPUs: 1, CPU: 1000}
 	for _, c := range []agents.Command{
-		agents.Reserve("tx", "unit", 42, []agents.MemberRequest{{Index: 3, Request: request, PinnedGPUs: []int{1}}}, 2*time.Second),
+		agents.Reserve(agents.Reservation{
+			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TTL: 2 * time.Second, After: []resource.TxID{"v", "w"},
+			Members: []agents.MemberRequest{{Index: 3, Request: request, PinnedGPUs: []int{1}}},
+		}),
 		agents.Commit("tx", 42, 9), agents.Abort("tx", 42), agents.Release("tx", 42, 30*time.Second, "deleted"),
+		agents.Evict("tx", 42, time.Minute, "p"),
 		agents.Forget("tx"), agents.Resync(), agents.Cordon(true),
 	} {
 		if !pool.Send("n1", c) {
@@ -73,12 +77,13 @@ func TestCommandsArriveInOrder(t *testing.T) {
 	}
 	for i, want := range []*musterv1.LeaderMessage{
 		{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
-			Tx: "tx", Unit: "unit", Epoch: 42, TtlMillis: 2000,
+			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TtlMillis: 2000, After: []string{"v", "w"},
 			Members: []*musterv1.MemberRequest{{Member: 3, Request: wire.ToRequest(request), PinnedGpus: []int32{1}}},
 		}}},
 		{Message: &musterv1.LeaderMessage_Commit{Commit: &musterv1.Commit{Tx: "tx", Epoch: 42, Revision: 9}}},
 		{Message: &musterv1.LeaderMessage_Abort{Abort: &musterv1.Abort{Tx: "tx", Epoch: 42}}},
 		{Message: &musterv1.LeaderMessage_Release{Release: &musterv1.Release{Tx: "tx", Epoch: 42, GraceMillis: 30_000, Reason: "deleted"}}},
+		{Message: &musterv1.LeaderMessage_Evict{Evict: &musterv1.Evict{Tx: "tx", Epoch: 42, GraceMillis: 60_000, By: "p"}}},
 		{Message: &musterv1.LeaderMessage_Forget{Forget: &musterv1.Forget{Tx: "tx"}}},
 		{Message: &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}},
 		{Message: &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: true}}},

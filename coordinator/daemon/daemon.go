@@ -5,15 +5,12 @@ package daemon
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +20,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/rest"
@@ -37,28 +36,34 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// Config is a coordinator process. Addresses are "host:port" on loopback; port
-// 0 takes a free one.
+// Config is a coordinator process. Addresses are "host:port", without TLS on
+// loopback; port 0 takes a free one.
 type Config struct {
 	ID      string
 	Cluster string
 	// DataDir holds the embedded etcd; made with mode 0700 if need be.
 	DataDir string
-	// EtcdEndpoints name an external cluster; none means the embedded one.
-	EtcdEndpoints []string
-	RESTListen    string
-	GRPCListen    string
-	SerfBind      string
-	CapacityBind  string
-	Join          []string // serf addresses
-	// ClusterToken is what agents and coordinators prove to each other;
-	// AdminToken is the operators' and tenants' bearer token, over REST and for
+	// Etcd is an external cluster; without endpoints it is the embedded one.
+	Etcd         etcd.Config
+	RESTListen   string
+	GRPCListen   string
+	SerfBind     string
+	CapacityBind string
+	Join         []string // serf addresses
+	// TLS is how agents and coordinators prove themselves to each other; nil is
+	// by ClusterToken, on loopback.
+	TLS *TLSConfig
+	// Advertise is the IP address that others reach this host at; "" is the one
+	// that is bound.
+	Advertise string
+	// ClusterToken is unused with TLS. AdminToken is the operators' and tenants' bearer token, over REST and for
 	// muster.v1.Quotas.
 	ClusterToken rpcauth.Token
 	AdminToken   rpcauth.Token
 	Namespaces   map[string]coordinator.Namespace
 	Quota        quota.Options
 	LeaseTTL     time.Duration
+	Decisions    Decisions
 	Profile      gossip.Profile
 	Version      string
 	Logger       *slog.Logger
@@ -69,13 +74,17 @@ type Daemon struct {
 	config      Config
 	log         *slog.Logger
 	store       store.Store
+	security    security
 	coordinator *coordinator.Coordinator
 	callers     rest.Authenticator // who may use the public API, over REST and gRPC
 	restLis     net.Listener
 	grpcLis     net.Listener
 	rest        *http.Server
+	endWaits    context.CancelFunc // of the requests that REST still serves
 	grpc        *grpc.Server
+	forward     *grpcapi.Forward
 	rings       *gossip.Rings
+	decisions   *logfile.Log // nil for none
 }
 
 // New binds every port, opens the store and joins the rings. What has been
@@ -88,23 +97,25 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 			d = nil
 		}
 	}()
-	if d.restLis, err = listen("restListen", c.RESTListen); err != nil {
+	if d.restLis, err = bind(c, "restListen", c.RESTListen); err != nil {
 		return d, err
 	}
-	if d.grpcLis, err = listen("grpcListen", c.GRPCListen); err != nil {
+	if d.grpcLis, err = bind(c, "grpcListen", c.GRPCListen); err != nil {
 		return d, err
 	}
-	if d.store, err = open(ctx, c); err != nil {
+	registry := prometheus.NewRegistry()
+	if d.store, err = openStore(ctx, c, registry); err != nil {
+		return d, err
+	}
+	if err = d.openSecurity(ctx); err != nil {
 		return d, err
 	}
 	d.callers = rest.StaticToken(c.AdminToken.Secret())
-	registry := prometheus.NewRegistry()
 	d.coordinator, err = coordinator.New(coordinator.Config{
 		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
-		Address: store.LeaderAddress{ID: c.ID, GRPC: d.GRPCAddr(), REST: d.RESTAddr()},
-		DialAgents: []grpc.DialOption{
-			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(c.ClusterToken)),
-		},
+		Address:    d.address(),
+		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
+		Decisions:  d.openDecisions(),
 	}, d.store, registry)
 	if err != nil {
 		return d, err
@@ -114,7 +125,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	d.rings, err = gossip.Start(gossip.Config{
 		Cluster: c.Cluster, SerfBind: c.SerfBind, CapacityBind: c.CapacityBind, Join: c.Join, Profile: c.Profile, Logger: c.Logger,
 		Tags:     gossip.Tags{Role: gossip.RoleCoordinator, ID: c.ID, Addr: d.GRPCAddr(), API: "v1"},
-		OnMember: d.member, Queries: d.coordinator.Queries(),
+		OnMember: d.member, Queries: d.coordinator.Queries(), Keyring: d.security.keyring, KeyringFile: d.security.keyringFile, Advertise: c.Advertise,
 	})
 	return d, err
 }
@@ -131,61 +142,44 @@ func listen(field, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// open opens the embedded or the external store.
-func open(ctx context.Context, c Config) (store.Store, error) {
-	s, err := openEtcd(ctx, c)
-	if err != nil {
-		return nil, err // not a nil *etcd.Store in an interface that is not nil
-	}
-	return s, nil
-}
-
-func openEtcd(ctx context.Context, c Config) (*etcd.Store, error) {
-	if len(c.EtcdEndpoints) > 0 {
-		return etcd.Connect(ctx, etcd.Config{Endpoints: c.EtcdEndpoints, TLS: tlsFor(c.EtcdEndpoints), Logger: c.Logger})
-	}
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("dataDir: %w", err)
-	}
-	return etcd.Embed(ctx, etcd.EmbedConfig{Dir: filepath.Join(c.DataDir, "etcd"), Logger: c.Logger})
-}
-
-// tlsFor is the system's trust for https endpoints, nil for plain ones.
-func tlsFor(endpoints []string) *tls.Config {
-	if strings.HasPrefix(endpoints[0], "https://") {
-		return &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	return nil
-}
-
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
 		Service: d.coordinator, Authenticator: d.callers, Logger: d.log, Metrics: registry,
 		Version: d.config.Version,
-		Ready: func(context.Context) error {
-			if !d.coordinator.Leading() {
-				return errors.New("this coordinator does not lead")
-			}
-			return nil
-		},
+		ID:      d.config.ID, Peer: d.coordinator, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
+		Patience: d.coordinator.Patience(), PeerTLS: d.security.peer,
+		Identity: d.security.documents(),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", handler)
 	d.rest = rest.NewServer(mux, d.log)
+	requests, end := context.WithCancel(context.Background())
+	d.rest.BaseContext = func(net.Listener) context.Context { return requests }
+	d.endWaits = end
 }
 
 func (d *Daemon) serveGRPC() {
-	d.grpc = grpc.NewServer(append(rpcauth.ServerOptions(d.config.ClusterToken, grpcapi.Guard(d.callers)), grpc.MaxRecvMsgSize(16<<20),
+	// Calls that are passed on keep their callers' tokens.
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	if d.security.enroll != nil {
+		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
+	}
+	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
+	d.grpc = grpc.NewServer(append(d.security.serverOptions(grpcapi.Guard(d.callers)), grpc.MaxRecvMsgSize(16<<20), grpc.ChainUnaryInterceptor(d.forward.Intercept),
 		// Agents ping every 15 s while nothing else comes; gRPC's default takes
 		// that for an attack and closes the connection.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
 	musterv1.RegisterCoordinatorServer(d.grpc, &rpc.Server{
-		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered,
+		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor,
 	})
 	schedulerv1.RegisterNodeAgentServer(d.grpc, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
+		Fingerprint: d.security.fingerprint(),
 	})
+	if d.security.enroll != nil {
+		musterv1.RegisterEnrollmentServer(d.grpc, d.security.enroll)
+	}
 	musterv1.RegisterQuotasServer(d.grpc, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
 }
 
@@ -193,7 +187,7 @@ func (d *Daemon) serveGRPC() {
 // A member that leaves or fails keeps its target: gossip frees nothing.
 func (d *Daemon) member(m gossip.Member) {
 	if m.Status == gossip.Alive && m.Tags.Role == gossip.RoleAgent && m.Tags.Addr != "" {
-		if err := rpcauth.CheckLoopback("addr", m.Tags.Addr); err != nil {
+		if err := d.security.member.CheckAddress("addr", m.Tags.Addr); err != nil {
 			d.log.Warn("agent_address_refused", "node", m.Tags.ID, "error", err)
 			return
 		}
@@ -201,11 +195,20 @@ func (d *Daemon) member(m gossip.Member) {
 	}
 }
 
-// RESTAddr, GRPCAddr, SerfAddr and CapacityAddr are the addresses bound.
-func (d *Daemon) RESTAddr() string { return d.restLis.Addr().String() }
+// address is what others are told of this coordinator.
+func (d *Daemon) address() store.LeaderAddress {
+	a := store.LeaderAddress{ID: d.config.ID, GRPC: d.GRPCAddr(), REST: d.RESTAddr()}
+	if d.security.web != nil {
+		a.REST = "https://" + a.REST
+	}
+	return a
+}
+
+// RESTAddr is where clients reach this coordinator, by https if RESTSecure.
+func (d *Daemon) RESTAddr() string { return d.reachable(d.restLis) }
 
 // GRPCAddr is where agents reach this coordinator.
-func (d *Daemon) GRPCAddr() string { return d.grpcLis.Addr().String() }
+func (d *Daemon) GRPCAddr() string { return d.reachable(d.grpcLis) }
 
 // SerfAddr is what others join.
 func (d *Daemon) SerfAddr() string { return d.rings.Serf.Addr() }
@@ -216,8 +219,8 @@ func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }
 // Alive reports whether the coordinator's loop answers within ctx.
 func (d *Daemon) Alive(ctx context.Context) error { return d.coordinator.Alive(ctx) }
 
-// Run serves until ctx ends or a server fails, then stops in order: clients
-// first, the store last.
+// Run serves until ctx ends or a server fails, then stops in order: leadership,
+// clients, the store last.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -227,18 +230,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 			cancel(fmt.Errorf("%s: %w", what, err))
 		}
 	}
-	wg.Go(func() { fail("REST", d.rest.Serve(d.restLis)) })
-	wg.Go(func() { fail("gRPC", d.grpc.Serve(d.grpcLis)) })
-	lead, stopLeading := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopLeading()
-	wg.Go(func() { fail("coordinator", d.coordinator.Run(lead)) })
-	<-ctx.Done()
-	drain, done := context.WithTimeout(context.Background(), 2*time.Second)
-	defer done()
-	if err := d.rest.Shutdown(drain); err != nil {
-		d.rest.Close() // waits of clients are cut off
+	if d.security.enroll != nil {
+		wg.Go(func() { d.security.enroll.Run(ctx) })
 	}
-	stopLeading()
+	wg.Go(func() { fail("REST", d.rest.Serve(d.webListener())) })
+	wg.Go(func() { fail("gRPC", d.grpc.Serve(d.grpcLis)) })
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	wg.Go(func() { fail("coordinator", d.coordinator.Run(work)) })
+	<-ctx.Done()
+	d.handOver()
+	stopWork()
 	d.grpc.Stop()
 	wg.Wait()
 	err := context.Cause(ctx)
@@ -248,14 +250,44 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(err, d.closeAll())
 }
 
+// How long a stop may take before clients are cut off.
+const (
+	// waitsEnd is when waits that are open are answered, unsettled.
+	waitsEnd = 1500 * time.Millisecond
+	drained  = 2 * time.Second
+)
+
+// handOver lets the next coordinator lead at once. What clients wait for goes on
+// there, asked by this one, until they have to be told to ask again.
+func (d *Daemon) handOver() {
+	drain, done := context.WithTimeout(context.Background(), drained)
+	defer done()
+	d.coordinator.Retire(drain)
+	others := func(c api.Coordinator) bool { return c.ID != d.config.ID }
+	if !slices.ContainsFunc(d.coordinator.Candidates(), others) { // nobody is there to go on
+		d.endWaits()
+	}
+	defer time.AfterFunc(waitsEnd, d.endWaits).Stop()
+	if err := d.rest.Shutdown(drain); err != nil {
+		d.rest.Close() // what is still served is cut off
+	}
+	d.endWaits()
+}
+
 // closeAll frees whatever New has opened.
 func (d *Daemon) closeAll() error {
 	var errs []error
+	if d.forward != nil {
+		errs = append(errs, d.forward.Close())
+	}
 	if d.rings != nil {
 		errs = append(errs, d.rings.Close())
 	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
+	}
+	if d.decisions != nil {
+		errs = append(errs, d.decisions.Close())
 	}
 	for _, l := range []net.Listener{d.restLis, d.grpcLis} {
 		if l != nil {

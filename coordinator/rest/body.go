@@ -99,6 +99,7 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 	var tooLong *http.MaxBytesError
 	switch {
 	case err == nil:
+		c.taken, c.sent = true, body
 		return body, nil
 	case errors.As(err, &tooLong):
 		return nil, tooLarge()

@@ -1,10 +1,14 @@
 package rest
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -31,15 +35,38 @@ type Config struct {
 	Ready func(context.Context) error
 	// Version is the program's version.
 	Version string
+	// Identity is who is who; nil where the cluster runs without TLS.
+	Identity Identity
 	// BodyTimeout bounds how long a request's body may take to arrive; 0 = 10 s.
 	BodyTimeout time.Duration
+
+	// ID names this coordinator to others.
+	ID string
+	// Peer finds the coordinator that leads, to which is passed on what the
+	// Service refuses with api.NotLeader or api.LeaderLost; nil = such refusals
+	// are the answer.
+	Peer Peer
+	// Patience bounds how long a request waits for a leader; 0 = 7 s.
+	Patience time.Duration
+	// PeerTLS is for connections to other coordinators' REST API, where that is
+	// by TLS.
+	PeerTLS *tls.Config
+	// DialPeer opens those connections; nil = TCP.
+	DialPeer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Roster, where not nil, is served under /api/v1/coordinators and /readyz.
+	Roster Roster
+	// Revision, where not nil, is a revision that is not older than anything
+	// that the Service has answered; it must not block.
+	Revision func() int64
 }
 
 // handler is the routing table with what the endpoints share. It is immutable.
 type handler struct {
 	Config
-	mux     *http.ServeMux
-	metrics *metrics
+	mux      *http.ServeMux
+	metrics  *metrics
+	peers    *http.Client
+	forwards chan struct{} // one for each request that is being passed on
 }
 
 // NewHandler builds the API. It serves /api/v1/… with authentication and
@@ -55,7 +82,16 @@ func NewHandler(c Config) http.Handler {
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = 10 * time.Second
 	}
-	h := &handler{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics)}
+	if c.Patience == 0 {
+		c.Patience = 7 * time.Second
+	}
+	if c.DialPeer == nil {
+		c.DialPeer = (&net.Dialer{Timeout: peerDialTimeout}).DialContext
+	}
+	h := &handler{
+		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
+		forwards: make(chan struct{}, mostForwards),
+	}
 	const v1 = "/api/v1"
 	h.route("POST "+v1+"/namespaces/{namespace}/allocations", tenant, h.createAllocation)
 	h.route("GET "+v1+"/namespaces/{namespace}/allocations", tenant, h.listAllocations)
@@ -73,11 +109,18 @@ func NewHandler(c Config) http.Handler {
 	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.deleteJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", tenant, h.explainJob)
 
-	h.route("GET "+v1+"/nodes", tenant, h.listNodes)
-	h.route("GET "+v1+"/nodes/{name}", tenant, h.getNode)
+	h.routeLeaderFirst("GET "+v1+"/nodes", tenant, h.listNodes)
+	h.routeLeaderFirst("GET "+v1+"/nodes/{name}", tenant, h.getNode)
 	h.route("PATCH "+v1+"/nodes/{name}", admin, h.patchNode)
+	h.route("POST "+v1+"/nodes/{name}/fence", admin, h.fenceNode)
 
+	h.routeEvictions(v1)
 	h.routeQuotas(v1)
+	h.routeIdentity(v1)
+
+	if c.Roster != nil {
+		h.route("GET "+v1+"/coordinators", tenant, h.listCoordinators)
+	}
 
 	h.route("GET /healthz", anyone, func(*call) (answer, error) { return ok("ok"), nil })
 	h.route("GET /readyz", anyone, h.ready)
@@ -104,6 +147,15 @@ type call struct {
 	namespace string // "" outside a namespace
 	name      string // "" for collections
 	query     query
+	taken     bool   // the body has been read
+	sent      []byte // the body, once it is taken
+}
+
+// rewind makes the request as it was, for serving it again with less to wait.
+func (c *call) rewind(wait time.Duration) {
+	c.r.Body, c.r.ContentLength = io.NopCloser(bytes.NewReader(c.sent)), int64(len(c.sent))
+	c.r.URL.RawQuery = withWait(c.r.URL.RawQuery, wait)
+	c.query = query{}
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -126,10 +178,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 
 // route registers an endpoint with what surrounds every one of them.
 func (h *handler) route(pattern string, who access, serve endpoint) {
+	h.routeTo(pattern, who, serve, false)
+}
+
+// routeLeaderFirst registers a read that the leader knows more about: it is
+// served here only where this is the leader, or none answers.
+func (h *handler) routeLeaderFirst(pattern string, who access, serve endpoint) {
+	h.routeTo(pattern, who, serve, true)
+}
+
+func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirst bool) {
 	observe := h.metrics.observer(pattern)
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		code := h.serve(w, r, who, serve)
+		code := h.serve(w, r, who, serve, leaderFirst)
 		took := time.Since(start)
 		observe(code, took)
 		if h.Logger.Enabled(r.Context(), slog.LevelDebug) {
@@ -139,7 +201,7 @@ func (h *handler) route(pattern string, who access, serve endpoint) {
 }
 
 // serve runs one endpoint and writes its answer; it returns the status code.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serve endpoint) (code int) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serve endpoint, leaderFirst bool) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -155,7 +217,15 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	if status != nil {
 		return h.refuse(w, status)
 	}
+	if leaderFirst {
+		if code, answered := h.leaderAnswers(c); answered {
+			return code
+		}
+	}
 	a, err := serve(c)
+	if status := elsewhere(err); status != nil && h.Peer != nil {
+		return h.passOn(c, serve, status)
+	}
 	if err != nil {
 		return h.refuse(w, h.statusOf(r, err))
 	}
@@ -198,7 +268,7 @@ func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	case errors.As(err, &status):
 		return status
 	case r.Context().Err() != nil:
-		return api.Errorf(http.StatusServiceUnavailable, "%s %s: the client went away", r.Method, r.URL.Path)
+		return api.Errorf(http.StatusServiceUnavailable, "%s %s was given up: the client went away, or this coordinator stops; ask again", r.Method, r.URL.Path)
 	}
 	h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	return api.Errorf(http.StatusInternalServerError, "%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path)
@@ -221,6 +291,11 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 	header := w.Header()
 	header["Content-Type"] = jsonContentType
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if h.Revision != nil {
+		if rev := h.Revision(); rev > 0 {
+			header.Set(revisionHeader, strconv.FormatInt(rev, 10))
+		}
+	}
 	if len(a.warning) > 0 {
 		header.Set("Warning", `299 muster "recorded but not acted on by this version: `+strings.Join(a.warning, ", ")+`"`)
 	}
@@ -238,6 +313,9 @@ func (h *handler) ready(c *call) (answer, error) {
 		if err := h.Ready(c.ctx()); err != nil {
 			return answer{}, api.Errorf(http.StatusServiceUnavailable, "not ready: %v", err)
 		}
+	}
+	if h.Roster != nil {
+		return ok(h.Roster.Self()), nil
 	}
 	return ok("ok"), nil
 }

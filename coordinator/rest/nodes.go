@@ -56,6 +56,26 @@ func (h *handler) patchNode(c *call) (answer, error) {
 	return ok(typedNode(got)), nil
 }
 
+// fenceNode fences a node; it may be confirmed dead in the same request.
+func (h *handler) fenceNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	body, status := h.optional(c)
+	if status != nil {
+		return answer{}, status
+	}
+	o, status := api.DecodeFenceOptions(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.FenceNode(c.ctx(), c.name, o)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedNode(got)), nil
+}
+
 // typedNode names version and kind, which a service may leave out.
 func typedNode(n *api.Node) *api.Node {
 	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, api.APIVersion), cmp.Or(n.Kind, api.KindNode)

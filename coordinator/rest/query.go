@@ -25,6 +25,7 @@ type query struct {
 	after     string
 	continues bool
 	dryRun    bool
+	force     bool
 }
 
 var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
@@ -90,9 +91,12 @@ func (q *query) set(name, value string) *api.Status {
 			q.after, err = decodeContinue(value)
 			q.continues = err == nil
 		}
-	case "dryRun":
-		q.dryRun, err = strconv.ParseBool(value)
-		if err != nil {
+	case "dryRun", "force":
+		flag := &q.dryRun
+		if name == "force" {
+			flag = &q.force
+		}
+		if *flag, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
 		}
 	case "watch":

@@ -9,6 +9,9 @@ import (
 // writeTimeout bounds an answer; a wait extends it by its own length.
 const writeTimeout = 30 * time.Second
 
+// idleTimeout ends a connection on which nothing is asked.
+const idleTimeout = 2 * time.Minute
+
 // NewServer wraps a handler in an HTTP/1.1 server with limits on what a slow
 // or hostile client can hold: 5 s for headers of at most 64 KiB, 30 s for an
 // answer beyond its wait, 2 min for an idle connection. There is no read
@@ -22,7 +25,7 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		Protocols:         protocols,
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
 	}
 	if logger != nil {

@@ -17,6 +17,7 @@ type Service interface {
 	Allocations
 	Jobs
 	Nodes
+	Evictions
 	Quotas
 }
 
@@ -62,4 +63,6 @@ type Nodes interface {
 	ListNodes(ctx context.Context) (*api.NodeList, error)
 	GetNode(ctx context.Context, name string) (*api.Node, error)
 	SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error)
+	// FenceNode returns once the fence is durable. It may be repeated.
+	FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error)
 }

@@ -32,6 +32,9 @@ type Heartbeats struct {
 	Logger *slog.Logger
 	// Heard, if set, is told of each heartbeat.
 	Heard func(node resource.NodeID, usage resource.Vector)
+	// Fingerprint, if set, says which authorities and gossip keys there are
+	// (pki.Fingerprint). Agents are told of it once, and when it changes.
+	Fingerprint func() string
 }
 
 // Heartbeat keeps the node's lease alive for as long as the stream is heard,
@@ -41,6 +44,7 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 	var node resource.NodeID
 	var lease store.LeaseID
 	var said conditions
+	told := ""
 	for {
 		beat, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -71,7 +75,13 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 			}
 		}
 		if lease == 0 && err == nil {
-			response.Directives = []*schedulerv1.SchedulingDirective{{Type: "register", Message: fmt.Sprintf("node %s is not registered", node)}}
+			response.Directives = []*schedulerv1.SchedulingDirective{{Type: "register", Message: fmt.Sprintf("node %s is not registered, or is fenced", node)}}
+		}
+		if h.Fingerprint != nil {
+			if now := h.Fingerprint(); now != told {
+				told = now
+				response.Directives = append(response.Directives, &schedulerv1.SchedulingDirective{Type: "renew", Message: now})
+			}
 		}
 		if err := stream.Send(response); err != nil {
 			return err
@@ -96,6 +106,9 @@ func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store
 	}
 	identity, found, _, err := h.Store.Get(ctx, store.NodeIdentityKey(node))
 	if err != nil || !found {
+		return 0, err
+	}
+	if who, err := store.Decode[store.NodeIdentity](identity.Key, identity.Value); err != nil || who.Fenced {
 		return 0, err
 	}
 	granted, err := h.Store.Grant(ctx, NodeLeaseTTL)

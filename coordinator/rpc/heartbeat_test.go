@@ -201,3 +201,29 @@ func TestAStreamIsOfOneNode(t *testing.T) {
 		})
 	}
 }
+
+func TestAFencedNodeIsToldToRegisterAndHasNoLease(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	before := register(t, server, first)
+	key := store.NodeIdentityKey("n1")
+	identity, _ := get[store.NodeIdentity](t, s, key)
+	identity.Fenced, identity.ConfirmedDead = true, true
+	if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, store.MustEncode(identity))}}); err != nil {
+		t.Fatal(err)
+	}
+	stream := serve(t, s, nil)
+	if r := beat(t, stream, alive); len(r.GetDirectives()) != 1 || r.GetDirectives()[0].GetType() != "register" {
+		t.Errorf("answer %v, want the directive to register", r)
+	}
+	if _, found, _, _ := s.Get(t.Context(), store.NodeLeaseKey("n1")); found {
+		t.Error("a fenced node has a lease")
+	}
+	if after := register(t, server, first); after <= before {
+		t.Errorf("registered at %d, before the fence at %d", after, before)
+	}
+	if identity, _ := get[store.NodeIdentity](t, s, key); identity.Fenced || identity.ConfirmedDead {
+		t.Errorf("identity %+v after the registration", identity)
+	}
+	beat(t, stream, alive)
+	get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+}

@@ -32,6 +32,8 @@ type Server struct {
 	Logger  *slog.Logger
 	// Registered, if set, is told of each registration after it is durable.
 	Registered func(node resource.NodeID, spec store.NodeSpec, specRev resource.Revision)
+	// Evictor serves Evict; nil refuses it.
+	Evictor Evictor
 }
 
 // attempts bounds how often a Txn is repeated whose compares lost a race.
@@ -61,13 +63,13 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
 	for range attempts {
-		revision, done, err := s.register(ctx, node, incarnation, fresh)
+		done, err := s.register(ctx, node, incarnation, fresh)
 		if err != nil {
 			return nil, storeStatus(err, "register "+string(node))
 		}
-		if done {
-			s.Logger.Info("node_registers", "node", node, "incarnation", incarnation.String(), "revision", int64(revision))
-			return &musterv1.RegisterResponse{Revision: int64(revision)}, nil
+		if done != nil {
+			s.Logger.Info("node_registers", "node", node, "incarnation", incarnation.String(), "revision", done.GetRevision())
+			return done, nil
 		}
 	}
 	return nil, status.Errorf(codes.Aborted, "register %s: its keys kept changing; try again", node)
@@ -87,21 +89,21 @@ func errIfZero(i resource.Incarnation) error {
 	return nil
 }
 
-// register tries once; done is false when another writer was faster.
-func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation resource.Incarnation, fresh store.NodeSpec) (resource.Revision, bool, error) {
+// register tries once; it returns nil when another writer was faster.
+func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation resource.Incarnation, fresh store.NodeSpec) (*musterv1.RegisterResponse, error) {
 	identityKey, specKey := store.NodeIdentityKey(node), store.NodeSpecKey(node)
 	identity, _, _, err := s.Store.Get(ctx, identityKey)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	spec, known, _, err := s.Store.Get(ctx, specKey)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	if known {
 		old, err := store.Decode[store.NodeSpec](specKey, spec.Value)
 		if err != nil {
-			return 0, false, err
+			return nil, err
 		}
 		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
 	}
@@ -113,7 +115,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation
 	if identity.ModRev != 0 {
 		old, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
 		if err != nil {
-			return 0, false, err
+			return nil, err
 		}
 		same = old.Incarnation == incarnation && !old.Fenced
 	}
@@ -122,15 +124,16 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation
 	}
 	result, err := s.Store.Txn(ctx, t)
 	if err != nil || !result.Succeeded {
-		return 0, false, err
+		return nil, err
 	}
 	if s.Registered != nil {
 		s.Registered(node, fresh, result.Revision)
 	}
+	response := &musterv1.RegisterResponse{Revision: int64(result.Revision), StoreRevision: int64(result.Revision)}
 	if same {
-		return identity.ModRev, true, nil
+		response.Revision = int64(identity.ModRev)
 	}
-	return result.Revision, true, nil
+	return response, nil
 }
 
 // specOf is what the store keeps of a host; the rest comes over the stream.
@@ -149,12 +152,22 @@ func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
 		}
 	}
 	slices.Sort(models)
+	positions := make([]int, len(h.Inventory.Devices))
+	for i, d := range h.Inventory.Devices {
+		positions[i] = slices.Index(models, d.Model)
+	}
+	cpus := map[int]string{}
+	for _, n := range h.Topology.Nodes {
+		if !n.MemoryOnly {
+			cpus[n.ID] = n.CPUs.String()
+		}
+	}
 	return store.NodeSpec{
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels, Created: time.Now().UTC().Format(time.RFC3339),
 		Capacity: capacity, Allocatable: host.Allocatable(),
 		Topology: store.TopologySummary{
 			Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
-			GPUs: len(h.Inventory.Devices), GPUModels: models,
+			GPUs: len(h.Inventory.Devices), GPUModels: models, GPUModel: positions, NUMACPUs: cpus,
 		},
 	}, nil
 }

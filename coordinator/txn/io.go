@@ -25,6 +25,7 @@ type RecordState uint8
 const (
 	RecordAbsent RecordState = iota
 	RecordCommitted
+	RecordEvicting
 	RecordReleasing
 	RecordReleased
 	RecordAborted
@@ -36,13 +37,27 @@ type (
 		Node resource.NodeID
 		Vote Vote
 	}
+	// Waited: a node said Waiting: it promises the members once the victims
+	// have left.
+	Waited struct {
+		Node resource.NodeID
+		Vote Vote
+	}
 	// Refused: a node said No.
 	Refused struct {
 		Node    resource.NodeID
 		Reasons []resource.Reason
 	}
-	// BudgetSpent: the time for collecting votes is over.
+	// BudgetSpent: the time for collecting answers is over, or in Displacing
+	// that for the victims to leave.
 	BudgetSpent struct{}
+	// EvictionsAnswered: the outcome of the Txn that evicts the victims.
+	EvictionsAnswered struct {
+		Outcome  Outcome
+		Revision resource.Revision
+	}
+	// VictimFreed: every node of a victim has freed it for good.
+	VictimFreed struct{ Tx resource.TxID }
 	// CommitAnswered: the commit Txn's outcome.
 	CommitAnswered struct {
 		Outcome  Outcome
@@ -56,11 +71,45 @@ type (
 		// Revision is that of the record's latest write, or of the store at the
 		// read if the record is absent.
 		Revision resource.Revision
+		// By, GraceSeconds and Reason of an EVICTING one; By is "" if its
+		// preemptor is decided, or there is none.
+		By           resource.TxID
+		GraceSeconds int64
+		Reason       string
 	}
-	// ReleaseAsked: the owner of the allocation wants it ended.
+	// ReleaseAsked: the owner of the allocation wants it ended. Evicted is for
+	// the machine itself: it ends by an eviction, not by its owner's wish.
 	ReleaseAsked struct {
 		GraceSeconds int64
 		Reason       string
+		Evicted      bool
+	}
+	// EvictAsked: it is to end under notice, for no preemptor.
+	EvictAsked struct {
+		GraceSeconds int64
+		Reason       string
+	}
+	// EvictingAnswered: the outcome of the Txn to EVICTING.
+	EvictingAnswered struct {
+		Outcome  Outcome
+		Revision resource.Revision
+	}
+	// VictimClaimed: a preemptor's Txn that makes the record EVICTING is about
+	// to be sent.
+	VictimClaimed struct{ By resource.TxID }
+	// Evicted: that Txn has landed.
+	Evicted struct {
+		GraceSeconds int64
+		Reason       string
+		Revision     resource.Revision
+	}
+	// Displaced: the preemptor's commit Txn has landed and with it RELEASED.
+	Displaced struct{ Revision resource.Revision }
+	// PreemptorAborted: the preemptor will never commit. InDoubt: the Txn that
+	// makes the record EVICTING may have landed.
+	PreemptorAborted struct {
+		By      resource.TxID
+		InDoubt bool
 	}
 	// ReleasingAnswered: the outcome of the Txn to RELEASING.
 	ReleasingAnswered struct {
@@ -69,6 +118,9 @@ type (
 	}
 	// Freed: a node's devices are free and will stay so.
 	Freed struct{ Node resource.NodeID }
+	// Returned: a node that counted as freed without its own word is back, and
+	// may hold its members still.
+	Returned struct{ Node resource.NodeID }
 	// ReleasedAnswered: the outcome of the Txn to RELEASED.
 	ReleasedAnswered struct {
 		Outcome  Outcome
@@ -79,14 +131,24 @@ type (
 )
 
 func (Voted) input()             {}
+func (Waited) input()            {}
 func (Refused) input()           {}
 func (BudgetSpent) input()       {}
+func (EvictionsAnswered) input() {}
+func (VictimFreed) input()       {}
 func (CommitAnswered) input()    {}
 func (FenceAnswered) input()     {}
 func (RecordRead) input()        {}
 func (ReleaseAsked) input()      {}
+func (EvictAsked) input()        {}
+func (EvictingAnswered) input()  {}
+func (VictimClaimed) input()     {}
+func (Evicted) input()           {}
+func (Displaced) input()         {}
+func (PreemptorAborted) input()  {}
 func (ReleasingAnswered) input() {}
 func (Freed) input()             {}
+func (Returned) input()          {}
 func (ReleasedAnswered) input()  {}
 func (Reconnected) input()       {}
 
@@ -94,7 +156,7 @@ func (Reconnected) input()       {}
 type Effect interface{ effect() }
 
 type (
-	// SendReserve asks a node for its members.
+	// SendReserve asks a node for its members, after the victims.
 	SendReserve struct{ Node resource.NodeID }
 	// SendCommit tells a node that the record is COMMITTED.
 	SendCommit struct {
@@ -103,6 +165,13 @@ type (
 	}
 	// SendAbort tells a node that the record is ABORTED.
 	SendAbort struct{ Node resource.NodeID }
+	// SendEvict tells a node that the record is EVICTING: to give notice, let
+	// the grace run, stop and free.
+	SendEvict struct {
+		Node         resource.NodeID
+		GraceSeconds int64
+		Reason       string
+	}
 	// SendRelease tells a node to stop and free.
 	SendRelease struct {
 		Node         resource.NodeID
@@ -111,24 +180,48 @@ type (
 	}
 	// SendForget tells a node that the record is terminal.
 	SendForget struct{ Node resource.NodeID }
-	// WriteCommit asks for the commit Txn; answered by CommitAnswered.
+	// WriteEvictions asks for the Txn that makes all victims EVICTING, answered
+	// by EvictionsAnswered.
+	WriteEvictions struct{}
+	// WriteCommit asks for the commit Txn, which releases the victims if there
+	// are any; answered by CommitAnswered.
 	WriteCommit struct{}
 	// WriteAborted asks for the Txn that creates ABORTED; FenceAnswered.
 	WriteAborted struct{}
 	// ReadRecord asks for a linearizable read, repeated until it is answered
 	// by RecordRead.
 	ReadRecord struct{}
-	// WriteReleasing asks for COMMITTED → RELEASING; ReleasingAnswered.
+	// WriteEvicting asks for COMMITTED → EVICTING; EvictingAnswered.
+	WriteEvicting struct {
+		GraceSeconds int64
+		Reason       string
+	}
+	// WriteReleasing asks for COMMITTED or EVICTING → RELEASING;
+	// ReleasingAnswered. Evicted: by an eviction, not by its owner's wish.
 	WriteReleasing struct {
 		GraceSeconds int64
 		Reason       string
+		Evicted      bool
 	}
 	// WriteReleased asks for RELEASING → RELEASED; ReleasedAnswered.
 	WriteReleased struct{}
 	// AckCommitted: the allocation may be acknowledged.
 	AckCommitted struct{ Revision resource.Revision }
-	// AckReleasing: the release may be acknowledged.
-	AckReleasing struct{ Revision resource.Revision }
+	// AckEvictions: the victims are EVICTING.
+	AckEvictions struct{ Revision resource.Revision }
+	// AckEvicting: the eviction may be acknowledged. It may come again.
+	AckEvicting struct {
+		Revision     resource.Revision
+		GraceSeconds int64
+		Reason       string
+	}
+	// AckFreed: this victim holds nothing any more; its preemptor waits for it.
+	AckFreed struct{}
+	// AckReleasing: the release may be acknowledged, unless Evicted.
+	AckReleasing struct {
+		Revision resource.Revision
+		Evicted  bool
+	}
 	// AckReleased: the charge has ended; the machine is done.
 	AckReleased struct{}
 	// AckAborted: this attempt is over and holds nothing; the unit may be
@@ -139,14 +232,20 @@ type (
 func (SendReserve) effect()    {}
 func (SendCommit) effect()     {}
 func (SendAbort) effect()      {}
+func (SendEvict) effect()      {}
 func (SendRelease) effect()    {}
 func (SendForget) effect()     {}
+func (WriteEvictions) effect() {}
 func (WriteCommit) effect()    {}
 func (WriteAborted) effect()   {}
 func (ReadRecord) effect()     {}
+func (WriteEvicting) effect()  {}
 func (WriteReleasing) effect() {}
 func (WriteReleased) effect()  {}
 func (AckCommitted) effect()   {}
+func (AckEvictions) effect()   {}
+func (AckEvicting) effect()    {}
+func (AckFreed) effect()       {}
 func (AckReleasing) effect()   {}
 func (AckReleased) effect()    {}
 func (AckAborted) effect()     {}

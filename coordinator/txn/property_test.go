@@ -47,12 +47,12 @@ func start(w *world) {
 		w.m, effects = txn.New("tx", nodes)
 	case "COMMITTED":
 		w.recovered(txn.RecordCommitted)
-		w.m, effects = txn.Recover("tx", w.modRev, votes, nil)
+		w.m, effects = txn.Recover("tx", txn.Found{State: txn.RecordCommitted, Revision: w.modRev}, votes)
 	default:
 		w.recovered(txn.RecordReleasing)
 		w.released = true
 		w.acked["AckReleasing"] = 1
-		w.m, effects = txn.Recover("tx", w.modRev, votes, &txn.ReleaseAsked{})
+		w.m, effects = txn.Recover("tx", txn.Found{State: txn.RecordReleasing, Revision: w.modRev}, votes)
 	}
 	w.perform(effects, true)
 }

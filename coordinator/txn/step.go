@@ -7,13 +7,19 @@ import "github.com/musterd/muster/resource"
 func (m *Machine) Step(in Input) []Effect {
 	switch in := in.(type) {
 	case Voted:
-		return m.voted(in)
+		return m.answered(in.Node, in.Vote, true)
+	case Waited:
+		return m.answered(in.Node, in.Vote, false)
 	case Refused:
 		return m.refused(in)
 	case BudgetSpent:
-		if m.state == Reserving {
+		if m.state == Reserving || m.state == Displacing {
 			return m.fence()
 		}
+	case EvictionsAnswered:
+		return m.evictionsAnswered(in)
+	case VictimFreed:
+		return m.victimFreed(in)
 	case CommitAnswered:
 		return m.commitAnswered(in)
 	case FenceAnswered:
@@ -24,8 +30,22 @@ func (m *Machine) Step(in Input) []Effect {
 		return m.releaseAsked(in)
 	case ReleasingAnswered:
 		return m.releasingAnswered(in)
+	case EvictAsked:
+		return m.evictAsked(in)
+	case EvictingAnswered:
+		return m.evictingAnswered(in)
+	case VictimClaimed:
+		return m.claimed(in)
+	case Evicted:
+		return m.evicted(in)
+	case Displaced:
+		return m.displaced(in)
+	case PreemptorAborted:
+		return m.preemptorAborted(in)
 	case Freed:
 		return m.nodeFreed(in)
+	case Returned:
+		m.returned(in)
 	case ReleasedAnswered:
 		return m.releasedAnswered(in)
 	case Reconnected:
@@ -34,27 +54,53 @@ func (m *Machine) Step(in Input) []Effect {
 	return nil
 }
 
-// voted counts a Yes. A later Yes of the same node replaces the earlier one:
-// it is of a newer incarnation, or the same. One without a registration is no
-// promise: the commit could compare nothing with it.
-func (m *Machine) voted(in Voted) []Effect {
-	p := m.part(in.Node)
-	if p == nil || m.state != Reserving || in.Vote.Revision <= 0 {
+// answered counts a Yes or a Waiting. A later answer of the same node replaces
+// the earlier one: it is of a newer incarnation, or the Yes of what waited. One
+// without a registration is no promise: the Txns could compare nothing with it.
+func (m *Machine) answered(node resource.NodeID, vote Vote, yes bool) []Effect {
+	p := m.part(node)
+	if p == nil || vote.Revision <= 0 || !yes && len(m.victims) == 0 {
 		return nil
 	}
-	p.voted, p.vote = true, in.Vote
+	switch m.state {
+	case Reserving, Clearing, Displacing:
+	default:
+		return nil
+	}
+	if p.answered && (vote.Revision < p.vote.Revision || vote.Revision == p.vote.Revision && p.voted) {
+		return nil
+	}
+	p.answered, p.voted, p.vote = true, yes, vote
+	return m.advance()
+}
+
+// advance goes on to the next Txn of an undecided transaction, if all that it
+// needs is there.
+func (m *Machine) advance() []Effect {
+	switch {
+	case m.state == Reserving && len(m.victims) > 0 && m.allAnswered():
+		m.state = Clearing
+		m.evictionsInDoubt = true
+		return []Effect{WriteEvictions{}}
+	case m.state == Reserving && len(m.victims) == 0 && m.allVoted(), m.state == Displacing && m.allVoted() && m.cleared():
+		m.state = Committing
+		m.commitInDoubt = true
+		return []Effect{WriteCommit{}}
+	}
+	return nil
+}
+
+func (m *Machine) allVoted() bool {
 	for i := range m.parts { // model: mutant PARTIAL_VOTE
 		if !m.parts[i].voted {
-			return nil
+			return false
 		}
 	}
-	m.state = Committing
-	m.commitInDoubt = true
-	return []Effect{WriteCommit{}}
+	return true
 }
 
 func (m *Machine) refused(in Refused) []Effect {
-	if m.part(in.Node) == nil || m.state != Reserving {
+	if m.part(in.Node) == nil || m.state != Reserving && m.state != Displacing {
 		return nil
 	}
 	m.refusals = append(m.refusals, in)
@@ -89,12 +135,23 @@ func (m *Machine) commitAnswered(in CommitAnswered) []Effect {
 // committed enters Committed, and goes on to the release that was asked for in
 // the meantime.
 func (m *Machine) committed(revision resource.Revision) []Effect {
-	m.state, m.revision, m.commitInDoubt = Committed, revision, false
+	m.state, m.revision, m.commitInDoubt, m.evictionsInDoubt = Committed, revision, false, false
 	effects := append([]Effect{AckCommitted{revision}}, m.tellCommit()...) // model: mutant ACK_BEFORE_COMMIT
-	if m.release != nil {
-		effects = append(effects, m.end()...)
+	return append(effects, m.resume()...)
+}
+
+// resume goes on with what was asked for while the record was COMMITTED and
+// something else was under way.
+func (m *Machine) resume() []Effect {
+	m.state = Committed
+	switch {
+	case m.release != nil:
+		return m.end()
+	case m.notice != nil:
+		m.state = Noticing
+		return []Effect{WriteEvicting(*m.notice)}
 	}
-	return effects
+	return nil
 }
 
 func (m *Machine) fenceAnswered(in FenceAnswered) []Effect {
@@ -135,100 +192,23 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 		// this record were collected.
 		return m.aborted()
 	case RecordCommitted:
-		if wasCommitted && m.release != nil {
+		if wasCommitted {
 			m.revision = in.Revision // another may have written it since
-			return m.end()
+			return m.resume()
 		}
 		return m.committed(in.Revision)
+	case RecordEvicting:
+		m.by = in.By
+		return m.underNotice(EvictAsked{in.GraceSeconds, in.Reason}, in.Revision)
 	case RecordReleasing:
-		m.state, m.revision = Releasing, in.Revision
 		if m.release == nil {
 			m.release = &ReleaseAsked{}
 		}
-		if m.allFreed() {
-			m.state = Closing
-			return []Effect{WriteReleased{}}
-		}
-		return append([]Effect{AckReleasing{in.Revision}}, m.tellRelease()...)
+		return m.releasing(in.Revision)
 	case RecordReleased:
 		return m.released(in.Revision)
 	}
 	return nil
-}
-
-func (m *Machine) releaseAsked(in ReleaseAsked) []Effect {
-	if m.release != nil {
-		return nil
-	}
-	switch m.state {
-	case Committed:
-		m.release = &in
-		return m.end()
-	case Reserving:
-		m.release = &in
-		return m.fence()
-	case Committing, Fencing, Reading:
-		m.release = &in
-	case Ending, Releasing, Closing, Released, Aborted:
-	}
-	return nil
-}
-
-func (m *Machine) end() []Effect {
-	m.state = Ending
-	return []Effect{WriteReleasing{m.release.GraceSeconds, m.release.Reason}}
-}
-
-func (m *Machine) releasingAnswered(in ReleasingAnswered) []Effect {
-	if m.state != Ending {
-		return nil
-	}
-	if in.Outcome != Landed {
-		return m.read()
-	}
-	m.state, m.revision = Releasing, in.Revision
-	return append([]Effect{AckReleasing{in.Revision}}, m.tellRelease()...)
-}
-
-func (m *Machine) nodeFreed(in Freed) []Effect {
-	p := m.part(in.Node)
-	if p == nil || (m.state != Releasing && m.state != Closing) {
-		return nil
-	}
-	p.freed = true
-	if m.state == Closing || !m.allFreed() { // model: mutant END_BEFORE_FREED
-		return nil
-	}
-	m.state = Closing
-	return []Effect{WriteReleased{}}
-}
-
-func (m *Machine) allFreed() bool {
-	for _, p := range m.parts {
-		if !p.freed {
-			return false
-		}
-	}
-	return true
-}
-
-func (m *Machine) releasedAnswered(in ReleasedAnswered) []Effect {
-	if m.state != Closing {
-		return nil
-	}
-	if in.Outcome != Landed {
-		return m.read()
-	}
-	return m.released(in.Revision)
-}
-
-func (m *Machine) released(revision resource.Revision) []Effect {
-	m.state, m.revision = Released, revision
-	effects := make([]Effect, 0, len(m.parts)+1)
-	for _, p := range m.parts {
-		effects = append(effects, SendForget{p.node})
-	}
-	return append(effects, AckReleased{})
 }
 
 // reconnected repeats what the node must know: every command may be repeated
@@ -239,12 +219,18 @@ func (m *Machine) reconnected(in Reconnected) []Effect {
 		return nil
 	}
 	switch m.state {
-	case Reserving:
+	case Reserving, Clearing:
 		if !p.voted {
 			return []Effect{SendReserve{p.node}}
 		}
-	case Committed:
+	case Displacing: // a Yes may have been lost with an incarnation
+		return []Effect{SendReserve{p.node}}
+	case Committed, Claimed:
 		return []Effect{SendCommit{p.node, m.revision}}
+	case Evicting:
+		if !p.freed {
+			return []Effect{m.sendEvict(p.node)}
+		}
 	case Releasing:
 		if !p.freed {
 			return []Effect{m.sendRelease(p.node)}
@@ -253,9 +239,19 @@ func (m *Machine) reconnected(in Reconnected) []Effect {
 		return []Effect{SendAbort{p.node}}
 	case Released:
 		return []Effect{SendForget{p.node}}
-	case Committing, Fencing, Reading, Ending, Closing:
+	case Committing, Fencing, Reading, Noticing, Ending, Closing:
 	}
 	return nil
+}
+
+func (m *Machine) tellReserve() []Effect {
+	effects := make([]Effect, 0, len(m.parts))
+	for _, p := range m.parts {
+		if !p.voted {
+			effects = append(effects, SendReserve{p.node})
+		}
+	}
+	return effects
 }
 
 func (m *Machine) tellCommit() []Effect {
@@ -264,18 +260,4 @@ func (m *Machine) tellCommit() []Effect {
 		effects = append(effects, SendCommit{p.node, m.revision})
 	}
 	return effects
-}
-
-func (m *Machine) tellRelease() []Effect {
-	effects := make([]Effect, 0, len(m.parts))
-	for _, p := range m.parts {
-		if !p.freed {
-			effects = append(effects, m.sendRelease(p.node))
-		}
-	}
-	return effects
-}
-
-func (m *Machine) sendRelease(n resource.NodeID) Effect {
-	return SendRelease{Node: n, GraceSeconds: m.release.GraceSeconds, Reason: m.release.Reason}
 }

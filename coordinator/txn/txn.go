@@ -6,6 +6,26 @@
 // happened and returns effects as values, for the owner to carry out and to
 // answer with further inputs. It has no clock, no I/O and no goroutine, and
 // nothing in it is durable: a new leader rebuilds machines from records.
+//
+// # Preemption
+//
+// A preemptor and its victims are machines of their own (PROTOCOL.md section
+// 6). Two Txns write the records of several: the one that evicts all victims,
+// and the one that releases them and commits the preemptor. The preemptor's
+// machine asks for both, and the owner tells the victims':
+//
+//	preemptor                 owner tells its victims
+//	WriteEvictions            VictimClaimed, before the Txn is sent
+//	AckEvictions              Evicted
+//	AckCommitted              Displaced
+//	AckAborted                PreemptorAborted
+//
+//	victim                    owner tells its preemptor
+//	AckFreed                  VictimFreed
+//
+// A victim writes nothing itself from VictimClaimed on until Displaced or
+// PreemptorAborted. After the latter it ends like any other eviction: EVICTING
+// becomes RELEASING once every node has freed it, then RELEASED.
 package txn
 
 import (
@@ -23,11 +43,16 @@ type State uint8
 // outcome of a write is unknown or the write's compare failed: the record
 // decides, never a guess.
 const (
-	Reserving  State = iota // Reserve sent, votes outstanding
+	Reserving  State = iota // Reserve sent, answers outstanding
+	Clearing                // the Txn that evicts the victims is under way
+	Displacing              // the victims are EVICTING; they are to be freed, and every Yes is to come
 	Committing              // the commit Txn is under way
 	Fencing                 // the Txn that creates ABORTED is under way
 	Reading                 // the record is being read
 	Committed               // COMMITTED is durable
+	Claimed                 // a preemptor's Txn that makes the record EVICTING is under way
+	Noticing                // the Txn to EVICTING, for no preemptor, is under way
+	Evicting                // EVICTING is durable, Freed outstanding or the preemptor undecided
 	Ending                  // the Txn to RELEASING is under way
 	Releasing               // RELEASING is durable, Freed outstanding
 	Closing                 // the Txn to RELEASED is under way
@@ -35,7 +60,10 @@ const (
 	Aborted                 // ABORTED is durable; the machine has ended
 )
 
-var stateNames = [...]string{"Reserving", "Committing", "Fencing", "Reading", "Committed", "Ending", "Releasing", "Closing", "Released", "Aborted"}
+var stateNames = [...]string{
+	"Reserving", "Clearing", "Displacing", "Committing", "Fencing", "Reading", "Committed", "Claimed", "Noticing", "Evicting", "Ending", "Releasing", "Closing",
+	"Released", "Aborted",
+}
 
 // String returns the state's name.
 func (s State) String() string { return stateNames[s] }
@@ -46,63 +74,108 @@ type Member struct {
 	Assignment resource.Assignment
 }
 
-// Vote is a node's Yes: all members there, in the incarnation that promised.
+// Vote is a node's Yes, or its Waiting: all members there, in the incarnation
+// that promised.
 type Vote struct {
 	Incarnation resource.Incarnation
 	// Revision is the store's revision of that incarnation's registration: the
-	// commit compares it, so a Yes of a lost memory cannot count.
+	// Txns compare it, so a promise of a lost memory cannot count.
 	Revision resource.Revision
 	Members  []Member
 }
 
 // part is one node's share of the transaction.
 type part struct {
-	node  resource.NodeID
-	voted bool
-	vote  Vote
-	freed bool
+	node resource.NodeID
+	// answered: vote is the node's last word, a Yes if voted, else Waiting.
+	answered bool
+	voted    bool
+	vote     Vote
+	freed    bool
+}
+
+// victim is one transaction that has to end before this one commits.
+type victim struct {
+	tx    resource.TxID
+	freed bool // by every node of its
 }
 
 // Machine is one transaction. One goroutine owns it.
 //
-// Invariant: a commit Txn is asked for only with every part voted; RELEASED
+// Invariant: a commit Txn is asked for only with every part voted and every
+// victim freed; victims are evicted only with every part answered; RELEASED
 // only with every part freed; ABORTED is told to agents only once it is
-// durable.
+// durable; while by is set the machine writes nothing.
 type Machine struct {
 	id    resource.TxID
 	state State
 	parts []part // ascending by node
 
-	// commitInDoubt: a commit Txn was sent and no definite answer is known.
-	commitInDoubt bool
-	revision      resource.Revision // of the record, once it exists
-	refusals      []Refused
-	release       *ReleaseAsked // asked for; carried out as soon as the state allows
+	victims []victim // ascending; see preempt.go
+
+	// commitInDoubt: a commit Txn was sent and no definite answer is known;
+	// evictionsInDoubt: the same of the Txn that evicts the victims.
+	commitInDoubt, evictionsInDoubt bool
+	revision                        resource.Revision // of the record, once it exists
+	refusals                        []Refused
+	release                         *ReleaseAsked // asked for; carried out as soon as the state allows
+	releaseAcked                    bool
+	notice                          *EvictAsked   // the eviction, once it is asked for
+	by                              resource.TxID // the undecided preemptor that has claimed this victim
 }
 
 // New returns a transaction over the given nodes and the effects that start
-// it. Nodes must be distinct; their order does not matter.
-func New(id resource.TxID, nodes []resource.NodeID) (*Machine, []Effect) {
+// it. Nodes must be distinct; their order does not matter. With victims it is a
+// preemption: it commits once they are evicted, in the Txn that ends them.
+func New(id resource.TxID, nodes []resource.NodeID, victims ...resource.TxID) (*Machine, []Effect) {
 	m := &Machine{id: id, state: Reserving}
-	var effects []Effect
+	for _, tx := range slices.Sorted(slices.Values(victims)) {
+		m.victims = append(m.victims, victim{tx: tx})
+	}
 	for _, n := range slices.Sorted(slices.Values(nodes)) {
 		m.parts = append(m.parts, part{node: n})
-		effects = append(effects, SendReserve{n})
 	}
+	return m, m.tellReserve()
+}
+
+// Adopt is New for a preemption that an earlier leader began and whose victims
+// are EVICTING for it: agents that wait for them answer as before.
+func Adopt(id resource.TxID, nodes []resource.NodeID, victims ...resource.TxID) (*Machine, []Effect) {
+	m, effects := New(id, nodes, victims...)
+	m.state = Displacing
 	return m, effects
 }
 
-// Recover returns the machine of a record that a new leader found: COMMITTED,
-// or RELEASING when releasing is set. votes holds each node's members; the
-// effects repeat what the record demands of the agents.
-func Recover(id resource.TxID, revision resource.Revision, votes map[resource.NodeID]Vote, releasing *ReleaseAsked) (*Machine, []Effect) {
-	m := &Machine{id: id, state: Committed, revision: revision, release: releasing}
+// Found is a live record that a new leader has found.
+type Found struct {
+	State    RecordState // RecordCommitted, RecordEvicting or RecordReleasing
+	Revision resource.Revision
+	// By is the undecided preemptor of an EVICTING one, "" if there is none.
+	By resource.TxID
+	// GraceSeconds and Reason of one that is EVICTING or RELEASING. Evicted: a
+	// RELEASING one was EVICTING, and its owner has not asked for its end.
+	GraceSeconds int64
+	Reason       string
+	Evicted      bool
+}
+
+// Recover returns the machine of a record that a new leader found. votes holds
+// each node's members; the effects repeat what the record demands of the
+// agents.
+func Recover(id resource.TxID, found Found, votes map[resource.NodeID]Vote) (*Machine, []Effect) {
+	m := &Machine{id: id, state: Committed, revision: found.Revision}
 	for n, v := range votes {
-		m.parts = append(m.parts, part{node: n, voted: true, vote: v})
+		m.parts = append(m.parts, part{node: n, answered: true, voted: true, vote: v})
 	}
 	slices.SortFunc(m.parts, func(a, b part) int { return cmp.Compare(a.node, b.node) })
-	if releasing != nil {
-		m.state = Releasing
+	switch found.State {
+	case RecordEvicting:
+		m.state, m.by = Evicting, found.By
+		m.notice = &EvictAsked{GraceSeconds: found.GraceSeconds, Reason: found.Reason}
+		return m, m.tellEvict()
+	case RecordReleasing:
+		m.state, m.releaseAcked = Releasing, true
+		m.release = &ReleaseAsked{GraceSeconds: found.GraceSeconds, Reason: found.Reason, Evicted: found.Evicted}
 		return m, m.tellRelease()
 	}
 	return m, m.tellCommit()
@@ -114,13 +187,44 @@ func (m *Machine) ID() resource.TxID { return m.id }
 // State returns how far the transaction is.
 func (m *Machine) State() State { return m.state }
 
+// Undecided reports whether no record is known: it may become COMMITTED or
+// ABORTED.
+func (m *Machine) Undecided() bool { return m.revision == 0 && m.state != Aborted }
+
 // Revision is the store's revision of the record's latest known write.
 func (m *Machine) Revision() resource.Revision { return m.revision }
 
 // CommitInDoubt reports whether a commit Txn was sent that may still land: it
 // had no definite answer and the record was not read COMMITTED. An ABORTED
-// record must then not be collected in this epoch.
+// record must then not be collected in this epoch, nor if EvictionsInDoubt.
 func (m *Machine) CommitInDoubt() bool { return m.commitInDoubt }
+
+// EvictionsInDoubt reports whether the Txn that evicts the victims was sent and
+// may have landed, or may yet while the transaction has no record.
+func (m *Machine) EvictionsInDoubt() bool { return m.evictionsInDoubt }
+
+// Victims returns the transactions that have to end before this one commits,
+// in ascending order.
+func (m *Machine) Victims() []resource.TxID {
+	txs := make([]resource.TxID, len(m.victims))
+	for i, v := range m.victims {
+		txs[i] = v.tx
+	}
+	return txs
+}
+
+// By returns the undecided preemptor that has claimed this transaction, or "".
+func (m *Machine) By() resource.TxID { return m.by }
+
+// Freed reports whether every node has freed its members for good.
+func (m *Machine) Freed() bool {
+	for _, p := range m.parts { // model: mutant END_BEFORE_FREED
+		if !p.freed {
+			return false
+		}
+	}
+	return true
+}
 
 // Nodes returns the nodes in ascending order.
 func (m *Machine) Nodes() []resource.NodeID {
@@ -134,6 +238,14 @@ func (m *Machine) Nodes() []resource.NodeID {
 // Vote returns the Yes of a node, if it has one.
 func (m *Machine) Vote(node resource.NodeID) (Vote, bool) {
 	if p := m.part(node); p != nil && p.voted {
+		return p.vote, true
+	}
+	return Vote{}, false
+}
+
+// Answer returns the Yes or Waiting of a node, whichever came last.
+func (m *Machine) Answer(node resource.NodeID) (Vote, bool) {
+	if p := m.part(node); p != nil && p.answered {
 		return p.vote, true
 	}
 	return Vote{}, false
@@ -162,5 +274,18 @@ func (m *Machine) String() string {
 			freed++
 		}
 	}
-	return fmt.Sprintf("%s %s voted=%d/%d freed=%d/%d", m.id, m.state, voted, len(m.parts), freed, len(m.parts))
+	s := fmt.Sprintf("%s %s voted=%d/%d freed=%d/%d", m.id, m.state, voted, len(m.parts), freed, len(m.parts))
+	if m.by != "" {
+		s += " by=" + string(m.by)
+	}
+	if len(m.victims) == 0 {
+		return s
+	}
+	freed = 0
+	for _, v := range m.victims {
+		if v.freed {
+			freed++
+		}
+	}
+	return fmt.Sprintf("%s victims-freed=%d/%d", s, freed, len(m.victims))
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 type app struct {
 	Program
 	addr, token, namespace, output string
+	caFile                         string
 	allNamespaces                  bool
 
 	client         *sdk.Client // once connect has run
@@ -35,11 +37,12 @@ const callTimeout = 30 * time.Second
 
 // connect resolves address, token and namespace (flag, then environment, then
 // context file) and builds the client. The file's token goes to the file's
-// address and to no other.
+// addresses and to no other.
 func (a *app) connect() error {
 	a.namespaceGiven = a.namespace != ""
 	addr := cmp.Or(a.addr, a.Env("MUSTER_ADDR"))
 	token := cmp.Or(a.token, a.Env("MUSTER_TOKEN"))
+	caFile := cmp.Or(a.caFile, a.Env("MUSTER_CA_FILE"))
 	if addr == "" || token == "" {
 		path, err := clicontext.Path(a.Env)
 		if err != nil {
@@ -56,19 +59,25 @@ func (a *app) connect() error {
 		if addr == "" {
 			addr = file.Addr
 		}
-		if token == "" && endpoint(addr) == endpoint(file.Addr) {
+		if token == "" && among(addr, file.Addr) {
 			token = file.Token
 		}
+		caFile = cmp.Or(caFile, file.CertificateAuthority)
 		a.namespace = cmp.Or(a.namespace, file.Namespace)
 	}
 	a.namespace = cmp.Or(a.namespace, defaultNamespace)
 	if !api.IsLabel(a.namespace) {
 		return usagef("namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
 	}
-	client, err := sdk.NewClient(sdk.Config{Endpoint: endpoint(addr), Token: token, HTTPClient: &http.Client{
+	trust, err := sdk.Trust(caFile)
+	if err != nil {
+		return err
+	}
+	client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints(addr), ","), Token: token, HTTPClient: &http.Client{
 		Transport: &http.Transport{
-			Proxy:       http.ProxyFromEnvironment,
-			DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			Proxy:           http.ProxyFromEnvironment,
+			DialContext:     (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSClientConfig: trust,
 		},
 	}})
 	if err != nil {
@@ -76,6 +85,27 @@ func (a *app) connect() error {
 	}
 	a.client = client
 	return nil
+}
+
+// endpoints reads one address or several with commas in between.
+func endpoints(addr string) []string {
+	var all []string
+	for one := range strings.SplitSeq(addr, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			all = append(all, endpoint(one))
+		}
+	}
+	return all
+}
+
+// among reports whether every address is one of the known ones.
+func among(addr, known string) bool {
+	for _, e := range endpoints(addr) {
+		if !slices.Contains(endpoints(known), e) {
+			return false
+		}
+	}
+	return true
 }
 
 // endpoint adds the scheme that people leave out.

@@ -126,7 +126,8 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	})
 
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.addr, "addr", "", "server address, e.g. http://127.0.0.1:8470 (MUSTER_ADDR)")
+	flags.StringVar(&a.addr, "addr", "", "server address, or several with commas in between, e.g. http://127.0.0.1:8470 (MUSTER_ADDR)")
+	flags.StringVar(&a.caFile, "ca-file", "", "PEM file of the authorities that the server is trusted by (MUSTER_CA_FILE; default: the system's)")
 	flags.StringVar(&a.token, "token", "", "bearer token; MUSTER_TOKEN keeps it out of the process list")
 	flags.StringVarP(&a.namespace, "namespace", "n", "", `namespace (default: the context file's, else "default")`)
 	flags.BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "all namespaces")
@@ -134,7 +135,8 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
-		a.whyCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.versionCommand())
+		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.statusCommand(),
+		a.tokenCommand(), a.caCommand(), a.versionCommand())
 	for _, cmd := range extra {
 		if cmd.Args != nil {
 			cmd.Args = arguments(cmd.Args)

@@ -13,6 +13,7 @@ import (
 type host struct {
 	Node
 	unschedulable bool
+	fenced        bool
 	cpu           []resource.Millicores // free of each CPU
 	memory        resource.Bytes
 	gpu           []resource.Milli // free of each GPU

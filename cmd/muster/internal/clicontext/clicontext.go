@@ -15,9 +15,14 @@ import (
 
 // Context says where the server is and how to be let in. Any field may be "".
 type Context struct {
+	// Addr is one address, or several with commas in between: they are tried in
+	// turn.
 	Addr      string `json:"addr"`
 	Token     string `json:"token"`
 	Namespace string `json:"namespace,omitempty"`
+	// CertificateAuthority is a PEM file of the authorities that the server is
+	// trusted by; "" is the system's.
+	CertificateAuthority string `json:"certificateAuthority,omitempty"`
 }
 
 // Path is the file's: $MUSTER_CONTEXT, else muster/context.json under the

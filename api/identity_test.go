@@ -1,0 +1,55 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+func TestWishesForTokensAndCertificatesAreRead(t *testing.T) {
+	token, ttl, status := api.DecodeBootstrapToken([]byte(`{"kind":"BootstrapToken","metadata":{},"spec":{"nodes":"gpu-*","ttl":"90m","uses":3}}`))
+	if status != nil || ttl != 90*time.Minute || token.Spec.Uses != 3 {
+		t.Errorf("got %+v, %s, %v", token, ttl, status)
+	}
+	if _, ttl, status := api.DecodeBootstrapToken([]byte(`{"metadata":{},"spec":{"nodes":"*"}}`)); status != nil || ttl != 0 {
+		t.Errorf("without a time: %s, %v", ttl, status)
+	}
+	for name, c := range map[string]struct{ doc, want string }{
+		"a token for nobody":     {`{"metadata":{},"spec":{}}`, "spec.nodes: empty"},
+		"a named token":          {`{"metadata":{"name":"x"},"spec":{"nodes":"*"}}`, "the server names tokens"},
+		"a time without a unit":  {`{"metadata":{},"spec":{"nodes":"*","ttl":"5"}}`, `spec.ttl: "5"`},
+		"a time in the past":     {`{"metadata":{},"spec":{"nodes":"*","ttl":"-1h"}}`, `spec.ttl: "-1h"`},
+		"an unknown field":       {`{"metadata":{},"spec":{"node":"*"}}`, "node"},
+		"another kind":           {`{"kind":"Job","metadata":{},"spec":{"nodes":"*"}}`, `kind: want "BootstrapToken"`},
+		"uses that are no count": {`{"metadata":{},"spec":{"nodes":"*","uses":1.5}}`, "uses"},
+	} {
+		if _, _, status := api.DecodeBootstrapToken([]byte(c.doc)); status == nil || !strings.Contains(status.Message, c.want) {
+			t.Errorf("%s: %v, want %q", name, status, c.want)
+		}
+	}
+	if c, status := api.DecodeOperatorCertificate([]byte(`{"metadata":{"name":"ann"},"spec":{"request":"-----BEGIN"}}`)); status != nil || c.Spec.Request != "-----BEGIN" {
+		t.Errorf("got %+v, %v", c, status)
+	}
+	for want, doc := range map[string]string{
+		"metadata.name":       `{"metadata":{"name":"Ann Lee"},"spec":{"request":"AAEC"}}`,
+		"spec.request: empty": `{"metadata":{"name":"ann"},"spec":{}}`,
+	} {
+		if _, status := api.DecodeOperatorCertificate([]byte(doc)); status == nil || !strings.Contains(status.Message, want) {
+			t.Errorf("%s: %v", doc, status)
+		}
+	}
+}
+
+func FuzzDecodeBootstrapToken(f *testing.F) {
+	f.Add([]byte(`{"metadata":{},"spec":{"nodes":"gpu-*","ttl":"90m","uses":3,"replace":true}}`))
+	f.Add([]byte(`{"spec":{"nodes":""}}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		token, ttl, status := api.DecodeBootstrapToken(doc)
+		if status == nil && (token.Spec.Nodes == "" || ttl < 0) {
+			t.Errorf("read as %+v, %s", token, ttl)
+		}
+		_, _ = api.DecodeOperatorCertificate(doc)
+	})
+}

@@ -1,0 +1,196 @@
+package coordinator
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// adoption is a preemption that an earlier leader began: its victims are
+// EVICTING and it has no record. Agents that wait for the victims keep its
+// place. Once all its members are found there it goes on; if they are not in
+// time, it is fenced, and the victims end all the same.
+type adoption struct {
+	tx      resource.TxID
+	unit    *unit // nil: it does not wait any more
+	victims []*attempt
+	found   map[resource.NodeID][]agents.Member
+	timer   *time.Timer
+	// over: it is being fenced.
+	over bool
+}
+
+// adoptFrom finds the preemptions that earlier leaders began. Those that are
+// decided have come to nothing: their commit would have ended the victims.
+func (l *leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
+	l.adoptions = map[resource.TxID]*adoption{}
+	for i := range live {
+		a := live[i].attempt
+		by := a.machine.By()
+		switch {
+		case by == "":
+		case decided[by]:
+			live[i].effects = append(live[i].effects, a.machine.Step(txn.PreemptorAborted{By: by})...)
+		case l.adoptions[by] == nil:
+			l.adoptions[by] = &adoption{tx: by, unit: l.waiterOf(by), found: map[resource.NodeID][]agents.Member{}}
+			fallthrough
+		default:
+			l.adoptions[by].victims = append(l.adoptions[by].victims, a)
+		}
+	}
+	for _, d := range l.adoptions {
+		slices.SortFunc(d.victims, func(a, b *attempt) int { return cmp.Compare(a.machine.ID(), b.machine.ID()) })
+		if d.unit != nil {
+			d.unit.adopting = d
+		}
+	}
+}
+
+// waiterOf is the unit for which a transaction was begun, if it still waits.
+func (l *leader) waiterOf(tx resource.TxID) *unit {
+	uid, _, _, err := tx.Attempt()
+	if err != nil {
+		return nil
+	}
+	for _, u := range l.units {
+		if u.record.UID == uid && u.waiting() && u.attempt == nil {
+			return u
+		}
+	}
+	return nil
+}
+
+// awaitAdoptions begins to wait for agents that keep the places.
+func (l *leader) awaitAdoptions() {
+	for _, d := range l.adoptions {
+		if d.unit == nil {
+			l.abandon(d)
+			continue
+		}
+		d.timer = time.AfterFunc(2*l.config.VoteBudget, func() { l.post(func() { l.abandon(d) }) })
+	}
+}
+
+// promised takes a promise that an agent has made to a transaction without a
+// record: it is part of an adoption, or of an attempt that nobody drives. The
+// latter is fenced. (Agents resolve by themselves what was RESERVED at once; of
+// what waited they leave it to the new leader.)
+func (l *leader) promised(n *node, g agents.Grant) {
+	if g.State != agents.StateWaiting && g.State != agents.StateReserved || g.Epoch >= l.epoch || l.attempts[g.Tx] != nil {
+		return
+	}
+	if d := l.adoptions[g.Tx]; d != nil {
+		if !d.over {
+			d.found[n.view.ID] = g.Members
+			l.adopt(d)
+		}
+		return
+	}
+	d := &adoption{tx: g.Tx}
+	l.adoptions[g.Tx] = d
+	l.abandon(d)
+}
+
+// adopt goes on with a preemption whose members are all found.
+func (l *leader) adopt(d *adoption) {
+	u := d.unit
+	members := 0
+	for _, m := range d.found {
+		members += len(m)
+	}
+	if u == nil || members != u.record.Members || u.ending != nil || u.writing {
+		return
+	}
+	a := &attempt{unit: u, begun: time.Now(), noticed: time.Now(), victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
+	switch short := l.admit(u); {
+	case short == nil:
+	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
+		l.abandon(d)
+		return
+	default:
+		a.claims = true
+		l.hold(u)
+	}
+	// Nobody else takes the place of its equals.
+	a.claims = a.claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
+	a.charges = u.charges
+	var nodes []resource.NodeID
+	for node, found := range d.found {
+		nodes = append(nodes, node)
+		for _, m := range found {
+			a.requests[node] = append(a.requests[node], agents.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+		}
+	}
+	victims := make([]resource.TxID, len(a.victims))
+	for i, v := range a.victims {
+		victims[i] = v.machine.ID()
+	}
+	d.timer.Stop()
+	delete(l.adoptions, d.tx)
+	u.adopting = nil
+	l.accountFor(a, d.tx, nil, true)
+	l.queue.Remove(u.key)
+	var effects []txn.Effect
+	a.machine, effects = txn.Adopt(d.tx, nodes, victims...)
+	for _, v := range a.victims {
+		v.prey = a
+	}
+	u.attempt = a
+	l.attempts[d.tx] = a
+	l.quotas.limits.Charge(d.tx, u.charge)
+	l.setBudget(a, l.config.EvictionGrace+victimPatience)
+	l.log.Info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
+	l.perform(a, effects)
+	for _, v := range a.victims {
+		if v.machine.Freed() {
+			l.step(a, txn.VictimFreed{Tx: v.machine.ID()})
+		}
+	}
+}
+
+// abandon fences a transaction that nobody drives; then its promises are given
+// back, and its victims end for nobody.
+func (l *leader) abandon(d *adoption) {
+	if d.over || l.adoptions[d.tx] != d {
+		return
+	}
+	d.over = true
+	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
+	key := store.TxKey(d.tx)
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: now()}
+	l.settle(decision{
+		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
+	}, key, func(_ []byte, found bool) bool { return found })
+}
+
+func (l *leader) abandoned(d *adoption, mine bool) {
+	delete(l.adoptions, d.tx)
+	if mine {
+		l.terminal = append(l.terminal, terminalRecord{d.tx, time.Now()})
+	}
+	for _, v := range l.order {
+		if n := l.nodes[v.ID]; n.held[d.tx] != nil {
+			l.pool.Send(v.ID, agents.Abort(d.tx, l.epoch))
+			n.drop(d.tx)
+		}
+	}
+	for _, v := range d.victims {
+		l.step(v, txn.PreemptorAborted{By: d.tx})
+	}
+	l.log.Info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	if u := d.unit; u != nil {
+		u.adopting = nil
+		if u.ending != nil {
+			l.endQueued(u)
+			return
+		}
+		l.queue.Push(u.key)
+	}
+	l.wake()
+}

@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/etcd"
+)
+
+// openStore opens the external store, or the embedded one below DataDir.
+func openStore(ctx context.Context, c Config, registry prometheus.Registerer) (store.Store, error) {
+	s, err := openEtcd(ctx, c, registry)
+	if err != nil {
+		return nil, err // not a nil *etcd.Store in an interface that is not nil
+	}
+	return s, nil
+}
+
+func openEtcd(ctx context.Context, c Config, registry prometheus.Registerer) (*etcd.Store, error) {
+	if len(c.Etcd.Endpoints) > 0 {
+		external := c.Etcd
+		external.Logger, external.Metrics = c.Logger, registry
+		return etcd.Connect(ctx, external)
+	}
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("dataDir: %w", err)
+	}
+	return etcd.Embed(ctx, etcd.EmbedConfig{Dir: filepath.Join(c.DataDir, "etcd"), Logger: c.Logger, Metrics: registry})
+}

@@ -1,0 +1,152 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// evictable reports whether a unit may be chosen to give way: it runs, its owner
+// has not asked for its end, and it gives way to nobody yet.
+func (u *unit) evictable() bool {
+	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.prey == nil
+}
+
+// leavesSoon reports whether a unit that still holds something is on its way
+// out.
+func (u *unit) leavesSoon() bool {
+	return u.attempt != nil && !u.attempt.machine.Undecided() && u.attempt.machine.State() > txn.Claimed
+}
+
+// evict gives a running unit notice, for no preemptor. What cannot be evicted
+// now stays as it is: a victim that has been claimed gets its notice anyway.
+func (l *leader) evict(u *unit, notice txn.EvictAsked) {
+	if u.attempt == nil || u.ending != nil {
+		return
+	}
+	l.log.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.step(u.attempt, notice)
+}
+
+// writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
+func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
+	notice := txn.EvictAsked(e)
+	l.commit.submit(decision{
+		compares: []store.Compare{store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())},
+		ops:      l.evictingOps(a, notice, ""),
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			l.post(func() { l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev}) })
+		},
+	})
+}
+
+// evictingOps are the writes of EVICTING.
+func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []store.Op {
+	record := l.recordOf(a, store.TxEvicting)
+	record.By, record.Reason, record.GraceSeconds, record.Evicted = by, notice.Reason, notice.GraceSeconds, true
+	unit := a.unit.record
+	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
+	return []store.Op{
+		store.Put(store.TxKey(a.machine.ID()), store.MustEncode(record)),
+		store.Put(unit.Path().Key(), store.MustEncode(unit)),
+	}
+}
+
+// underNotice makes a unit Terminating: its eviction is durable. Members that
+// have grown a gang are of no use without the first: they leave with it.
+func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
+	u := a.unit
+	a.notice = &txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}
+	if by := a.machine.By(); by != "" {
+		a.by = by
+	}
+	a.noticed = time.Now()
+	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
+	l.metrics.evictions.Inc()
+	u.notify()
+	if u.job == nil || !u.job.gang || u.record.N > 0 {
+		return
+	}
+	for _, growth := range u.job.units[1:] {
+		l.evict(growth, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
+	}
+}
+
+// unitEnd is what becomes of a unit when its transaction is RELEASED.
+//
+// Invariant: it is fixed with the first Txn that writes it, whichever of
+// several lands.
+type unitEnd struct {
+	record store.UnitRecord
+	// removed: an allocation that its owner has deleted.
+	removed bool
+	// requeued: a job's unit that was evicted is back at its place in the order.
+	requeued bool
+}
+
+// endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
+// an evicted allocation is Preempted and stays to be seen; an evicted job goes
+// on waiting, at the place that it had.
+func (a *attempt) endOfUnit() *unitEnd {
+	u := a.unit
+	e := &unitEnd{record: u.record}
+	r := &e.record
+	r.TxID, r.Ended = "", now()
+	switch {
+	case u.ending != nil || a.notice == nil:
+		r.Phase, e.removed = string(api.Cancelled), u.job == nil
+	case u.job == nil && a.lost:
+		r.Phase, r.Reason = string(api.Failed), a.notice.Reason
+	case u.job == nil:
+		r.Phase, r.Reason = string(api.Preempted), a.notice.Reason
+	default:
+		r.Phase, r.Reason, r.Started, r.Ended, e.requeued = string(api.Pending), "", "", "", true
+	}
+	return e
+}
+
+func (e *unitEnd) ops() []store.Op {
+	key := e.record.Path().Key()
+	switch {
+	case e.removed:
+		return []store.Op{store.Delete(key)}
+	case e.requeued:
+		return []store.Op{
+			store.Put(key, store.MustEncode(e.record)),
+			store.Put(e.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: e.record.UID})),
+		}
+	}
+	return []store.Op{store.Put(key, store.MustEncode(e.record))}
+}
+
+// leave takes over what became of a unit whose transaction is RELEASED.
+func (l *leader) leave(a *attempt) {
+	u := a.unit
+	e := a.closing
+	if e == nil { // another has written it
+		e = a.endOfUnit()
+	}
+	u.attempt = nil
+	u.record, u.stored = e.record, a.machine.Revision()
+	switch {
+	case e.requeued:
+		u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
+		l.log.Info("unit_requeued", "unit", u.path)
+		if u.ending != nil { // asked for in the meantime
+			l.endQueued(u)
+			return
+		}
+		l.queue.Push(u.key)
+		u.notify()
+	case e.removed || u.job != nil:
+		l.finish(u)
+	case u.ending != nil:
+		l.endQueued(u)
+	default:
+		l.withdraw(u)
+		u.notify()
+	}
+}

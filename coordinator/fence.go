@@ -1,0 +1,331 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// fence is what the store says against a node's incarnation: no transaction may
+// count on it, and, where it is dead, nothing that it was granted runs any more.
+// A registration ends it.
+type fence struct {
+	revision resource.Revision // of the identity that says so
+	dead     bool
+	at       string // RFC 3339
+	reason   string
+}
+
+func fenceOf(i store.NodeIdentity, rev resource.Revision) *fence {
+	if !i.Fenced {
+		return nil
+	}
+	return &fence{revision: rev, dead: i.ConfirmedDead, at: i.FencedAt, reason: i.FencedFor}
+}
+
+// loadFence takes over what the store says of a node's incarnation.
+func (v *view) loadFence(id resource.NodeID, kv store.KV) error {
+	identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	if err != nil {
+		return err
+	}
+	v.node(id).fence = fenceOf(identity, kv.ModRev)
+	return nil
+}
+
+// registered reports whether the agent's incarnation may be counted on.
+func (n *node) registered() bool {
+	return n.revision != 0 && (n.fence == nil || n.revision > n.fence.revision)
+}
+
+// fenceAttempts bounds how often a fence is tried anew because the node's agent
+// registered, or its lease began, at the same time.
+const fenceAttempts = 8
+
+// FenceNode implements rest.Nodes. It returns once the fence is durable; what
+// follows from a confirmed death goes on by itself, from one leader to the next.
+func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
+	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
+		n := l.nodes[resource.NodeID(name)]
+		if n == nil || n.specRev == 0 {
+			answer(nil, api.Errorf(404, "node %s not found", name))
+			return
+		}
+		l.fenceNode(n, o, fenceAttempts, func(status *api.Status) { answer(l.nodeObject(n), status) })
+	})
+}
+
+// fenceNode reads who is registered and heard, then fences that; done runs in
+// the loop.
+func (l *leader) fenceNode(n *node, o api.FenceOptions, attempts int, done func(*api.Status)) {
+	id := n.view.ID
+	l.read(store.NodeIdentityKey(id), func(identity store.KV, found bool, _ resource.Revision) {
+		if !found {
+			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id))
+			return
+		}
+		l.read(store.NodeLeaseKey(id), func(lease store.KV, heard bool, _ resource.Revision) {
+			if !heard {
+				lease = store.KV{}
+			}
+			l.fenceIncarnation(n, identity, lease, o, attempts, done)
+		})
+	})
+}
+
+func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOptions, attempts int, done func(*api.Status)) {
+	id := n.view.ID
+	identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	switch {
+	case err != nil:
+		done(api.Errorf(500, "node %s: %v", id, err))
+		return
+	case identity.Fenced && (identity.ConfirmedDead || !o.ConfirmDead):
+		l.fenced(n, fenceOf(identity, kv.ModRev))
+		done(nil)
+		return
+	case lease.Key != "" && !o.Force:
+		done(stillHeard(id, lease, o))
+		return
+	}
+	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, now(), o.Reason
+	d := decision{
+		compares: []store.Compare{store.ModRevIs(kv.Key, kv.ModRev), store.ModRevIs(store.NodeLeaseKey(id), lease.ModRev)},
+		ops:      []store.Op{store.Put(kv.Key, store.MustEncode(identity))},
+	}
+	if lease.Key != "" {
+		d.ops = append(d.ops, store.Delete(lease.Key))
+	}
+	d.done = func(outcome txn.Outcome, rev resource.Revision, err error) {
+		switch {
+		case outcome == txn.Landed:
+			l.fenced(n, fenceOf(identity, rev))
+			l.unlease(lease)
+			done(nil)
+		case attempts > 1:
+			l.fenceNode(n, o, attempts-1, done)
+		default:
+			done(api.Errorf(409, "node %s changed %d times while it was to be fenced (%v): its agent is alive", id, fenceAttempts, err))
+		}
+	}
+	l.settle(d, kv.Key, func(value []byte, found bool) bool {
+		written, err := store.Decode[store.NodeIdentity](kv.Key, value)
+		return found && err == nil && written == identity
+	})
+}
+
+// stillHeard refuses to fence what is alive.
+func stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptions) *api.Status {
+	by := "a coordinator"
+	if v, err := store.Decode[store.NodeLease](lease.Key, lease.Value); err == nil {
+		by = "coordinator " + v.Coordinator
+	}
+	follows := "its agent would have to register again before anything new runs there"
+	if o.ConfirmDead {
+		follows = "all that runs there would count as ended, and its place be given to others, while it may still run"
+	}
+	return api.Errorf(409, "node %s is alive: %s hears its agent, or did so less than 40 s ago. Fenced now, %s. Wait until its lease has expired, or use force", id, by, follows)
+}
+
+// unlease ends the lease of a node that was fenced while it was heard, so that
+// its next heartbeat meets the fence.
+func (l *leader) unlease(lease store.KV) {
+	if lease.Lease == 0 {
+		return
+	}
+	go func() {
+		if err := l.store.Revoke(l.ctx, lease.Lease); err != nil && !errors.Is(err, store.ErrLeaseGone) {
+			l.log.Warn("lease_not_revoked", "key", lease.Key, "error", err)
+		}
+	}()
+}
+
+// fenced follows a fence that is durable, unless the agent has registered since.
+func (l *leader) fenced(n *node, f *fence) {
+	if n.fence != nil && n.fence.revision >= f.revision || n.revision > f.revision {
+		return
+	}
+	n.fence = f
+	n.setReady()
+	l.log.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
+	l.pool.Reconnect(n.view.ID)
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		if a := l.attempts[tx]; a != nil {
+			l.forsake(a)
+		}
+	}
+	l.wake()
+}
+
+// forsake goes on with an attempt that has members on fenced nodes. An undecided
+// one cannot count on them. One that is decided stays, unless its node is dead:
+// then its unit ends as lost, whole, and the node counts as freed.
+func (l *leader) forsake(a *attempt) {
+	for _, part := range a.machine.Nodes() {
+		n := l.nodes[part]
+		if n == nil || n.fence == nil {
+			continue
+		}
+		switch state := a.machine.State(); {
+		case state == txn.Reserving || state == txn.Displacing:
+			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
+		case !n.fence.dead: // model: mutant END_BEFORE_FREED
+		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
+			a.lost = true
+			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.config.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
+		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
+			if a.presumed == nil {
+				a.presumed = map[resource.NodeID]bool{}
+			}
+			a.presumed[part] = true
+			l.step(a, txn.Freed{Node: part})
+		}
+	}
+}
+
+// String says it in plain words.
+func (f *fence) String(id resource.NodeID) string {
+	text := fmt.Sprintf("node %s is fenced", id)
+	if f.dead {
+		text = fmt.Sprintf("node %s is confirmed dead", id)
+	}
+	if f.reason != "" {
+		text += " (" + f.reason + ")"
+	}
+	return text
+}
+
+// stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
+// without their word are dead when it lands.
+func (l *leader) stillDead(a *attempt) []store.Compare {
+	var compares []store.Compare
+	for _, id := range a.machine.Nodes() {
+		if a.presumed[id] {
+			compares = append(compares, store.ModRevIs(store.NodeIdentityKey(id), l.nodes[id].fence.revision))
+		}
+	}
+	return compares
+}
+
+// returned ends the fence of a node whose agent has registered since: what it
+// may still hold is its own to free.
+func (l *leader) returned(n *node) {
+	if n.fence == nil || n.revision <= n.fence.revision {
+		return
+	}
+	l.unfence(n)
+}
+
+func (l *leader) unfence(n *node) {
+	n.fence = nil
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		if a := l.attempts[tx]; a != nil && a.presumed[n.view.ID] {
+			delete(a.presumed, n.view.ID)
+			l.step(a, txn.Returned{Node: n.view.ID})
+		}
+	}
+}
+
+// recheck reads whether the nodes that an attempt presumes dead still are, then
+// goes on: one that has registered may be heard of only later.
+func (l *leader) recheck(a *attempt, then func()) {
+	ids := slices.Sorted(maps.Keys(a.presumed))
+	if len(ids) == 0 {
+		then()
+		return
+	}
+	n := l.nodes[ids[0]] // one is enough: the next conflict checks the next
+	l.read(store.NodeIdentityKey(n.view.ID), func(kv store.KV, found bool, _ resource.Revision) {
+		if n.fence != nil && found && kv.ModRev > n.fence.revision {
+			if err := l.loadFence(n.view.ID, kv); err != nil {
+				l.log.Error("node_unreadable", "key", kv.Key, "error", err)
+			}
+			if n.fence == nil {
+				if n.revision < kv.ModRev { // its agent tells of it on the next stream
+					n.revision = 0
+				}
+				n.setReady()
+				l.unfence(n)
+			}
+		}
+		then()
+	})
+}
+
+// bury keeps a terminal record until it is old enough, and every node has told
+// that it holds nothing of it.
+func (l *leader) bury(tx resource.TxID, unheard []resource.NodeID) {
+	if len(unheard) == 0 {
+		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
+		return
+	}
+	l.unheard[tx] = map[resource.NodeID]bool{}
+	for _, id := range unheard {
+		l.unheard[tx][id] = true
+	}
+}
+
+// heardOf takes a node's word that it is rid of a transaction.
+func (l *leader) heardOf(tx resource.TxID, id resource.NodeID) {
+	waits := l.unheard[tx]
+	if !waits[id] {
+		return
+	}
+	if delete(waits, id); len(waits) == 0 {
+		delete(l.unheard, tx)
+		l.bury(tx, nil)
+	}
+}
+
+// hearsNothingOf takes everything that a registered agent holds: of what is not
+// in it the node is rid.
+func (l *leader) hearsNothingOf(n *node, present map[resource.TxID]bool) {
+	if !n.registered() {
+		return
+	}
+	var rid []resource.TxID
+	for tx, waits := range l.unheard {
+		if waits[n.view.ID] && !present[tx] {
+			rid = append(rid, tx)
+		}
+	}
+	slices.Sort(rid)
+	for _, tx := range rid {
+		l.heardOf(tx, n.view.ID)
+	}
+}
+
+// showFence adds a fence that stands, and reports whether one does.
+func (n *node) showFence(s *api.NodeStatus, ready *api.Condition) bool {
+	if n.fence == nil {
+		return false
+	}
+	s.Phase, ready.Status, ready.Reason = "Fenced", "False", "Fenced"
+	ready.Message = n.fence.String(n.view.ID) + "; it ends when the agent registers again"
+	if n.fence.dead {
+		ready.Reason = "ConfirmedDead"
+	}
+	return true
+}
+
+// leaseExpired shows a node that no coordinator hears. Nothing is released.
+func leaseExpired(s *api.NodeStatus, ready *api.Condition) {
+	s.Phase, ready.Status, ready.Reason = "NotReady", "Unknown", "LeaseExpired"
+	ready.Message = "no coordinator has heard the agent within its lease; what runs there stays"
+}
+
+// leased reports whether a node's lease lives; true where nothing is known.
+func (f *follower) leased(id resource.NodeID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, found := f.kvs[store.NodeLeaseKey(id)]
+	return found || f.revision == 0
+}

@@ -1,0 +1,340 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// follower is what a coordinator knows without leading: every key of the store
+// as of one revision, kept up to date by a watch. It answers reads, says who
+// leads, and is where the next term of this coordinator starts from. One
+// goroutine (run) writes it; anyone may read it.
+type follower struct {
+	store   store.Store
+	quota   quota.Options
+	log     *slog.Logger
+	metrics *metrics
+	check   time.Duration // how often the store is asked how far it is
+	index   readIndex
+	// forget ends what else is built on the store's past, and has the store
+	// answer again.
+	forget func(context.Context, *store.WentBackError)
+	// leads reports whether this coordinator leads: then nobody reads here, and
+	// keys are taken without being looked into.
+	leads func() bool
+
+	mu       sync.Mutex
+	revision resource.Revision // of kvs; 0: nothing loaded yet
+	kvs      map[string]store.KV
+	leaders  map[string]store.KV // those of kvs below store.LeaderPrefix
+	// shown is of the same revision, unless unseen: then keys have changed
+	// while nobody looked.
+	shown   shown
+	unseen  bool
+	broken  error         // why what is loaded cannot be shown
+	changed chan struct{} // closed and replaced whenever revision changes
+	restart func()        // ends the watch, so that everything is loaded anew
+}
+
+func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads func() bool) *follower {
+	return &follower{
+		store: s, quota: c.Quota, log: log, metrics: m, check: c.LeaseTTL / 2, index: readIndex{store: s}, leads: leads,
+		changed: make(chan struct{}), restart: func() {},
+		forget: func(_ context.Context, back *store.WentBackError) { s.Acknowledge(back) },
+	}
+}
+
+// Waits of a follower.
+const (
+	firstReload = 50 * time.Millisecond // after a load that failed, doubling to lastReload
+	lastReload  = 2 * time.Second
+	// catchUp bounds how long a read waits until this coordinator knows what
+	// the store knew when it was asked.
+	catchUp = time.Second
+)
+
+// errBehind refuses a read that would be older than it may be.
+var errBehind = errors.New("this coordinator has not caught up with the store")
+
+// run loads and follows until ctx ends.
+func (f *follower) run(ctx context.Context) {
+	wait := firstReload
+	for ctx.Err() == nil {
+		watch, cancel := context.WithCancel(ctx)
+		from, err := f.load(watch, cancel)
+		if err == nil {
+			wait = firstReload
+			err = f.follow(watch, from)
+		}
+		cancel()
+		var back *store.WentBackError
+		if errors.As(err, &back) {
+			f.drop()
+			f.forget(ctx, back)
+			continue
+		}
+		if ctx.Err() == nil && err != nil {
+			f.log.Warn("cache_interrupted", "error", err, "retry_in", wait)
+			if !pause(ctx, wait) {
+				return
+			}
+			wait = min(2*wait, lastReload)
+		}
+	}
+}
+
+// drop forgets what is loaded, so that nobody is shown it any more.
+func (f *follower) drop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revision = 0
+}
+
+// load takes everything at one revision; restart ends what begins now.
+func (f *follower) load(ctx context.Context, restart func()) (resource.Revision, error) {
+	kvs, rev, err := f.store.Range(ctx, store.Root, store.RangeOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("load the cache: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if rev < f.revision {
+		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
+	}
+	f.kvs, f.leaders = make(map[string]store.KV, len(kvs)), map[string]store.KV{}
+	for _, kv := range kvs {
+		f.put(kv)
+	}
+	f.restart = restart
+	f.unseen = true
+	f.move(rev)
+	f.log.Debug("cache_loaded", "revision", int64(rev), "keys", len(kvs))
+	return rev, nil
+}
+
+// put takes a key. f.mu is held.
+func (f *follower) put(kv store.KV) {
+	f.kvs[kv.Key] = kv
+	if strings.HasPrefix(kv.Key, store.LeaderPrefix) {
+		f.leaders[kv.Key] = kv
+	}
+}
+
+// move notes that the cache is at a revision, and shows it unless nobody looks.
+// f.mu is held.
+func (f *follower) move(rev resource.Revision) {
+	f.revision = rev
+	f.metrics.cached.Set(float64(rev))
+	if !f.leads() {
+		f.refresh()
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// refresh brings what is shown up to the revision. f.mu is held.
+func (f *follower) refresh() {
+	if f.unseen {
+		f.unseen, f.broken, f.shown = false, nil, newShown(f.quota, f.revision)
+		for key := range f.kvs {
+			f.shown.touch(key)
+		}
+	}
+	if f.broken != nil {
+		return
+	}
+	if err := f.shown.refresh(f.kvs); err != nil {
+		f.broken = fmt.Errorf("the store's state at revision %d cannot be shown: %w", f.revision, err)
+		f.log.Error("cache_unreadable", "error", f.broken)
+	}
+}
+
+// follow takes changes until the watch ends; its error says why.
+func (f *follower) follow(ctx context.Context, from resource.Revision) error {
+	batches := f.store.Watch(ctx, store.Root, store.WatchOptions{From: from + 1})
+	check := time.NewTicker(f.check)
+	defer check.Stop()
+	var late resource.Revision // where the cache was when it was last found behind
+	for {
+		select {
+		case b, open := <-batches:
+			switch {
+			case !open && ctx.Err() == nil:
+				return store.ErrClosed
+			case !open:
+				return ctx.Err()
+			case b.Err != nil: // e.g. compacted: what is missed is loaded
+				return b.Err
+			}
+			f.apply(b)
+		case <-check.C:
+			var err error
+			if late, err = f.compare(ctx, late); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// apply takes the changes of one revision.
+func (f *follower) apply(b store.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range b.Events {
+		if e.Type == store.EventDelete {
+			delete(f.kvs, e.KV.Key)
+			delete(f.leaders, e.KV.Key)
+		} else {
+			f.put(e.KV)
+		}
+		if !f.unseen {
+			f.shown.touch(e.KV.Key)
+		}
+	}
+	f.unseen = f.unseen || f.leads()
+	f.move(b.Revision)
+}
+
+// compare asks the store how far it is; one that does not answer is the
+// watch's to notice. One that is behind what was seen of it has been restored
+// from a backup, and a watch would wait for its future. One that is ahead has
+// changes that the watch does not bring: a cache that is late twice at the same
+// revision is loaded anew.
+func (f *follower) compare(ctx context.Context, late resource.Revision) (resource.Revision, error) {
+	known, _ := f.at()
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	rev, err := f.index.read(ctx)
+	switch {
+	case err != nil || rev == known:
+		return 0, nil
+	case rev < known:
+		return 0, fmt.Errorf("the store is at revision %d and was at %d: it was restored from a backup", rev, known)
+	case late == known:
+		return 0, fmt.Errorf("the watch has stopped at revision %d, the store is at %d", known, rev)
+	}
+	return known, nil
+}
+
+// at is the cache's revision, and a channel that closes when it changes.
+func (f *follower) at() (resource.Revision, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision, f.changed
+}
+
+// reach waits until the cache is at a revision or beyond.
+func (f *follower) reach(ctx context.Context, rev resource.Revision) error {
+	for {
+		at, changed := f.at()
+		if at >= rev && at > 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: it is at revision %d and %d is needed", errBehind, at, rev)
+		}
+	}
+}
+
+// fresh waits until the cache has everything that was acknowledged to anybody
+// before the call, so that reads here are as good as the leader's.
+func (f *follower) fresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	known, _ := f.at()
+	rev, err := f.index.read(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBehind, err)
+	}
+	if rev < known { // restored from a backup: what is cached never was
+		f.mu.Lock()
+		restart := f.restart
+		f.mu.Unlock()
+		restart()
+		return fmt.Errorf("%w: the store went back from revision %d to %d", errBehind, known, rev)
+	}
+	return f.reach(ctx, rev)
+}
+
+// read shows something that is not older than the call. show runs under the
+// cache's lock and returns copies.
+func read[T any](ctx context.Context, f *follower, show func(v *view) (T, *api.Status)) (T, error) {
+	var none T
+	if err := f.fresh(ctx); err != nil {
+		return none, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh()
+	if f.broken != nil {
+		return none, f.broken
+	}
+	got, status := show(&f.shown.view)
+	if status != nil {
+		return none, status
+	}
+	return got, nil
+}
+
+// candidates are those for leadership, the leader first, as the cache has them,
+// and a channel that closes when the cache changes.
+func (f *follower) candidates() ([]store.Leader, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found, err := store.Candidates(slices.Collect(maps.Values(f.leaders)))
+	if err != nil {
+		f.log.Error("candidates_unreadable", "error", err)
+	}
+	return found, f.changed
+}
+
+// snapshot is everything at one revision that is not older than rev; false if
+// the cache does not get that far in time.
+func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapshot, bool) {
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	if f.reach(ctx, rev) != nil {
+		return snapshot{}, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.revision < rev { // it was loaded anew in between, from a backup
+		return snapshot{}, false
+	}
+	s := snapshot{kvs: make([]store.KV, 0, len(f.kvs)), revision: f.revision}
+	for _, kv := range f.kvs {
+		s.kvs = append(s.kvs, kv)
+	}
+	slices.SortFunc(s.kvs, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
+	return s, true
+}
+
+// snapshot is the store's content at a revision, read before.
+type snapshot struct {
+	kvs      []store.KV // ascending by key
+	revision resource.Revision
+}
+
+// Range implements ranger.
+func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) ([]store.KV, resource.Revision, error) {
+	from, _ := slices.BinarySearchFunc(s.kvs, prefix, func(kv store.KV, prefix string) int { return strings.Compare(kv.Key, prefix) })
+	to := from
+	for to < len(s.kvs) && strings.HasPrefix(s.kvs[to].Key, prefix) {
+		to++
+	}
+	return s.kvs[from:to:to], s.revision, nil
+}

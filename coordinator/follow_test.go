@@ -1,0 +1,277 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/resource"
+)
+
+// following is a follower on a store whose watch can be ended, held back, and
+// that can be put in the place of another.
+type following struct {
+	*follower
+	log bytes.Buffer
+	end context.CancelFunc
+
+	mu   sync.Mutex
+	back *mem.Store
+	held bool // new changes are not brought
+	fail error
+	errs chan error // ends the present watch
+}
+
+// followedStore is what the follower sees.
+type followedStore struct {
+	store.Store
+	f *following
+}
+
+func (s followedStore) now() (*mem.Store, error) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	return s.f.back, s.f.fail
+}
+
+func (s followedStore) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+	back, err := s.now()
+	if err != nil {
+		return store.KV{}, false, 0, err
+	}
+	return back.Get(ctx, key)
+}
+
+func (s followedStore) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+	back, err := s.now()
+	if err != nil {
+		return nil, 0, err
+	}
+	return back.Range(ctx, prefix, o)
+}
+
+func (s followedStore) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
+	back, _ := s.now()
+	out := make(chan store.Batch)
+	in := back.Watch(ctx, prefix, o)
+	go func() {
+		defer close(out)
+		for {
+			var b store.Batch
+			var open bool
+			select {
+			case b, open = <-in:
+				s.f.mu.Lock()
+				held := s.f.held
+				s.f.mu.Unlock()
+				if held && open {
+					continue
+				}
+			case err := <-s.f.errs:
+				b, open = store.Batch{Err: err}, true
+			}
+			if !open {
+				return
+			}
+			select {
+			case out <- b:
+			case <-ctx.Done():
+				return
+			}
+			if b.Err != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func (f *following) with(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func startFollowing(t *testing.T) *following {
+	t.Helper()
+	f := &following{back: mem.Open(mem.Options{}), errs: make(chan error)}
+	config, err := Config{ID: "f", Cluster: "test"}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(&f.log, nil))
+	f.follower = newFollower(config, followedStore{Store: struct{ store.Store }{}, f: f}, log, newMetrics(nil), func() bool { return false })
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { f.run(ctx); close(done) }()
+	f.end = func() { cancel(); <-done }
+	synctest.Wait()
+	return f
+}
+
+// putUnit writes a waiting allocation, and returns the revision.
+func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
+	t.Helper()
+	unit := store.UnitRecord{
+		UID: resource.UnitUID("uid-" + name), Kind: store.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: DefaultQueue,
+		Phase: string(api.Pending), Members: 1, Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"cpu":"1"}}}}`, name),
+	}
+	r, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(unit.Path().Key(), store.MustEncode(unit))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Revision
+}
+
+// names are the allocations that a fresh read shows.
+func (f *following) names(ctx context.Context) (string, error) {
+	return read(ctx, f.follower, func(v *view) (string, *api.Status) {
+		names := ""
+		for _, name := range []string{"a", "b", "c"} {
+			if _, _, status := v.member("default", name); status == nil {
+				names += name
+			}
+		}
+		return names, nil
+	})
+}
+
+func (f *following) mustShow(t *testing.T, want string) {
+	t.Helper()
+	if got, err := f.names(t.Context()); got != want || err != nil {
+		t.Errorf("it shows %q, %v; want %q\n%s", got, err, want, f.log.String())
+	}
+}
+
+func TestAReadSeesWhatWasAcknowledgedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFollowing(t)
+		defer f.end()
+		f.mustShow(t, "")
+		putUnit(t, f.back, "a")
+		f.mustShow(t, "a") // without a moment in between
+		putUnit(t, f.back, "b")
+		f.mustShow(t, "ab")
+	})
+}
+
+func TestAReadThatWouldBeOldIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFollowing(t)
+		defer f.end()
+		f.with(func() { f.held = true })
+		putUnit(t, f.back, "a")
+		start := time.Now()
+		if _, err := f.names(t.Context()); !errors.Is(err, errBehind) || time.Since(start) > 2*catchUp {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		// The watch brings nothing though there is something: all is loaded anew.
+		<-time.NewTimer(3 * f.check).C
+		f.mustShow(t, "a")
+		f.with(func() { f.fail = errors.New("out of reach") })
+		if _, err := f.names(t.Context()); !errors.Is(err, errBehind) {
+			t.Errorf("with the store away: %v", err)
+		}
+	})
+}
+
+func TestACompactedWatchIsLoadedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFollowing(t)
+		defer f.end()
+		f.with(func() { f.held = true })
+		rev := putUnit(t, f.back, "a")
+		putUnit(t, f.back, "b")
+		synctest.Wait()
+		f.with(func() { f.held = false })
+		f.errs <- &store.CompactedError{Asked: rev, Floor: rev + 1}
+		synctest.Wait()
+		<-time.NewTimer(2 * firstReload).C
+		f.mustShow(t, "ab")
+		if !strings.Contains(f.log.String(), "has been compacted") {
+			t.Errorf("the log says nothing of it:\n%s", f.log.String())
+		}
+	})
+}
+
+func TestAStoreThatWentBackIsNoticedAndLoaded(t *testing.T) {
+	for name, notice := range map[string]func(*testing.T, *following){
+		"by a read": func(t *testing.T, f *following) {
+			if _, err := f.names(t.Context()); !errors.Is(err, errBehind) {
+				t.Errorf("the first read: %v", err)
+			}
+			<-time.NewTimer(2 * firstReload).C
+		},
+		"by itself": func(_ *testing.T, f *following) { <-time.NewTimer(2 * f.check).C },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := startFollowing(t)
+				defer f.end()
+				backup := mem.Open(mem.Options{})
+				putUnit(t, backup, "c")
+				for _, name := range []string{"a", "b", "c"} {
+					putUnit(t, f.back, name)
+				}
+				f.mustShow(t, "abc")
+				f.with(func() { f.back = backup })
+				notice(t, f)
+				f.mustShow(t, "c")
+				if !strings.Contains(f.log.String(), "store_went_back") {
+					t.Errorf("the log says nothing of it:\n%s", f.log.String())
+				}
+				if err := backup.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatCannotBeShownIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFollowing(t)
+		defer f.end()
+		key := store.UnitPath{Namespace: "default", Kind: store.AllocUnit, Name: "a"}.Key()
+		if _, err := f.back.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte("{"))}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.names(t.Context()); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v, want an error that names %s", err, key)
+		}
+	})
+}
+
+func TestASnapshotIsWhatTheStoreHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFollowing(t)
+		defer f.end()
+		putUnit(t, f.back, "b")
+		rev := putUnit(t, f.back, "a")
+		s, ok := f.snapshot(t.Context(), rev)
+		if !ok || s.revision != rev {
+			t.Fatalf("%t at revision %d, want one at %d", ok, s.revision, rev)
+		}
+		for _, prefix := range []string{store.Root, store.UnitsPrefix, store.TxPrefix, store.UnitsPrefix + "default/alloc/b/0"} {
+			want, _, err := f.back.Range(t.Context(), prefix, store.RangeOptions{})
+			got, _, _ := s.Range(t.Context(), prefix, store.RangeOptions{})
+			if fmt.Sprint(want) != fmt.Sprint(got) || err != nil {
+				t.Errorf("%s: %v, want %v, %v", prefix, got, want, err)
+			}
+		}
+		f.with(func() { f.held = true })
+		if _, ok := f.snapshot(t.Context(), rev+1); ok { // model: mutant SUM_BEFORE_ELECTION
+			t.Error("a snapshot older than was asked for")
+		}
+	})
+}

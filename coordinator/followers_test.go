@@ -1,0 +1,197 @@
+package coordinator_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/rig"
+)
+
+// shows is everything that every coordinator answers, without what only the
+// leader knows.
+func shows(t *testing.T, k *rig.Coordinator) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	note := func(what string, got any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s of %s: %v", what, k.ID, err)
+		}
+		all[what] = got
+	}
+	allocations, err := k.ListAllocations(t.Context(), "")
+	note("allocations", allocations, err)
+	for i := range allocations.Items {
+		s := &allocations.Items[i].Status
+		s.QueuePosition = 0 // the leader counts nobody whose end is under way
+		for j, c := range s.Conditions {
+			switch c.Type {
+			case "Ready": // agents tell the leader alone
+				s.Conditions[j] = api.Condition{Type: c.Type}
+			case "Scheduled":
+				if c.Status == "False" { // why it waits is the leader's to say
+					s.Conditions[j], s.Message = api.Condition{Type: c.Type}, ""
+				}
+			}
+		}
+	}
+	jobs, err := k.ListJobs(t.Context(), "")
+	note("jobs", jobs, err)
+	for i := range jobs.Items {
+		s := &jobs.Items[i].Status
+		s.QueuePosition = 0
+		if s.Phase == api.Queued {
+			s.Conditions, s.Message = nil, ""
+		}
+	}
+	quotas, err := k.ListResourceQuotas(t.Context(), "")
+	note("resource quotas", quotas, err)
+	for i := range quotas.Items {
+		quotas.Items[i].Status.Trend = nil
+	}
+	forests, err := k.ListQuotaForests(t.Context())
+	note("forests", forests, err)
+	bindings, err := k.ListQuotaBindings(t.Context())
+	note("bindings", bindings, err)
+	// Lists of different coordinators need not be of the same revision.
+	allocations.Metadata, jobs.Metadata, quotas.Metadata, forests.Metadata, bindings.Metadata = api.ListMeta{}, api.ListMeta{}, api.ListMeta{}, api.ListMeta{}, api.ListMeta{}
+	return all
+}
+
+func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			limit := map[string]coordinator.Namespace{rig.Namespace: {Hard: resource.Vector{resource.GPU: 20_000}, QueueAllocations: true}}
+			bubble(t, rig.Options{Namespaces: limit}, func(t *testing.T, c *rig.Cluster) {
+				k := c.Bring(2)
+				f := c.StartCoordinator("c2")
+				c.Eventually("the follower is ready", func() bool { return f.Ready(t.Context()) == nil })
+				random := rand.New(rand.NewPCG(seed, 1))
+				for step := range 40 {
+					name := fmt.Sprint("x", random.IntN(6))
+					switch random.IntN(6) {
+					case 0, 1:
+						_, _, _ = k.Allocate(t.Context(), rig.Submission{Name: name, GPUs: 1 + random.IntN(4)})
+					case 2:
+						_, _, _ = k.Job(t.Context(), rig.Submission{Name: "j" + name, GPUs: 1 + random.IntN(3), Members: 1 + random.IntN(3)})
+					case 3:
+						_, _ = k.DeleteAllocation(t.Context(), rig.Namespace, name, api.DeleteOptions{})
+					case 4:
+						_, _ = k.DeleteJob(t.Context(), rig.Namespace, "j"+name, api.DeleteOptions{})
+					case 5:
+						_, _ = k.CancelJob(t.Context(), rig.Namespace, "j"+name, api.DeleteOptions{})
+					}
+					first, second := k, f // what the first shows the second must show too
+					if random.IntN(2) == 0 {
+						first, second = f, k
+					}
+					synctest.Wait() // nothing more lands at this instant
+					if diff := cmp.Diff(shows(t, first), shows(t, second)); diff != "" {
+						t.Fatalf("step %d (-leader +follower):\n%s", step, diff)
+					}
+					if random.IntN(3) == 0 {
+						<-time.NewTimer(time.Duration(random.IntN(3000)) * time.Millisecond).C
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAFollowersNodesAreWhatTheStoreTells(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		f := c.StartCoordinator("c2")
+		c.Eventually("the follower is ready", func() bool { return f.Ready(t.Context()) == nil })
+		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 3})
+		var n *api.Node
+		c.Eventually("the agent's heartbeat is in the store", func() (heard bool) {
+			var err error
+			n, err = f.GetNode(t.Context(), string(a.Status.NodeID))
+			return err == nil && n.Status.Phase == "Ready"
+		})
+		led, err := k.GetNode(t.Context(), n.Metadata.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(led.Status.Available, n.Status.Available); diff != "" {
+			t.Errorf("free (-leader +follower):\n%s", diff)
+		}
+		if diff := cmp.Diff(led.Status.Allocations, n.Status.Allocations); diff != "" || n.Status.Phase != "Ready" || n.Status.Devices != nil {
+			t.Errorf("%s with devices %v, allocations (-leader +follower):\n%s", n.Status.Phase, n.Status.Devices, diff)
+		}
+	})
+}
+
+func TestAWaitAtAFollowerGoesOnOverAFailover(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		f, g := c.StartCoordinator("c2"), c.StartCoordinator("c3")
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		allocate(t, k, rig.Submission{Name: "b", GPUs: 8})
+		type answer struct {
+			a   *api.Allocation
+			err error
+		}
+		answers := make(chan answer, 2)
+		for _, at := range []*rig.Coordinator{f, g} { // one of them will lead
+			go func() {
+				a, err := at.GetAllocation(t.Context(), rig.Namespace, "b", time.Hour)
+				answers <- answer{a, err}
+			}()
+		}
+		<-time.NewTimer(time.Second).C
+		k.Crash()
+		next := c.Leader()
+		c.AwaitReady(1)
+		remove(t, next, "a")
+		for range 2 {
+			if got := <-answers; got.err != nil || got.a.Status.Phase != api.Running {
+				t.Errorf("%v, %+v", got.err, got.a)
+			}
+		}
+		c.Converge()
+	})
+}
+
+// A leader that was stopped for a minute, as by SIGSTOP, wakes to a cluster that
+// has another: it shows nothing that is old and takes nothing in.
+func TestALeaderThatWakesAfterAMinuteActsAsNone(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		f := c.StartCoordinator("c2")
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		k.Pause(time.Minute)
+		c.Eventually("the other one leads", f.Leading)
+		c.Eventually("the node is ready there", func() bool {
+			n, err := f.GetNode(t.Context(), "n1")
+			return err == nil && n.Status.Phase == "Ready"
+		})
+		remove(t, f, "a")
+		c.Eventually("a is gone", func() bool {
+			_, err := f.GetAllocation(t.Context(), rig.Namespace, "a", 0)
+			return rig.Code(err) == 404
+		})
+		if k.Leading() {
+			t.Error("it takes itself for the leader")
+		}
+		_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "b", GPUs: 1})
+		refused(t, err, 503, "coordinator c1 does not lead")
+		if a, err := k.GetAllocation(t.Context(), rig.Namespace, "a", 0); rig.Code(err) != 404 && rig.Code(err) != 503 {
+			t.Errorf("it shows what was deleted: %v, %+v", err, a)
+		}
+		<-time.NewTimer(time.Minute).C
+		if a, err := k.GetAllocation(t.Context(), rig.Namespace, "a", 0); rig.Code(err) != 404 {
+			t.Errorf("awake it shows what was deleted: %v, %+v", err, a)
+		}
+		c.Converge()
+	})
+}

@@ -1,0 +1,51 @@
+package coordinator_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/test/rig"
+)
+
+// TestAFullStore: while the store takes no more, nothing is acknowledged and
+// nothing is lost; once it does again, everything goes on.
+func TestAFullStore(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "kept", GPUs: 1, Wait: time.Minute})
+		allocate(t, k, rig.Submission{Name: "ends", GPUs: 1, Wait: time.Minute})
+		var sent atomic.Int64
+		k.Gate.OnTxn(func(store.Txn) rig.Fault { sent.Add(1); return rig.None })
+		c.Store.SetFull(true)
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // as a client would
+			defer cancel()
+			if a, _, err := c.Leader().Allocate(ctx, rig.Submission{Name: "new", GPUs: 1, RequestID: "new"}); err == nil {
+				t.Fatalf("acknowledged by a store that takes nothing: %+v", a.Status)
+			}
+			if _, err := c.Leader().DeleteAllocation(ctx, rig.Namespace, "ends", api.DeleteOptions{}); err == nil {
+				t.Fatal("a release was acknowledged by a store that takes nothing")
+			}
+			pass(30 * time.Second)
+		}
+		// A few a second, not one per answer.
+		if n := sent.Load(); n > 3000 {
+			t.Errorf("%d transactions were sent to a full store in five minutes", n)
+		}
+		phase(t, c, "kept", api.Running)
+		c.Store.SetFull(false)
+		again(t, c, "create new", func(k *rig.Coordinator) error {
+			_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "new", GPUs: 1, RequestID: "new"})
+			return err
+		})
+		phase(t, c, "new", api.Running)
+		// The release that was asked for goes through, though it was not promised.
+		phase(t, c, "ends", "")
+		phase(t, c, "kept", api.Running)
+		c.Converge()
+	})
+}

@@ -1,0 +1,202 @@
+package grpcapi_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/grpcapi"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/resttest"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/rpcauth"
+)
+
+// elsewhere refuses everything, as the quotas of a follower whose cache is not
+// loaded do.
+type elsewhere struct{ rest.Quotas }
+
+func notLeading() error {
+	s := api.Errorf(503, "another one leads")
+	s.Reason = api.NotLeader
+	return s
+}
+
+func (elsewhere) CreateResourceQuota(context.Context, *api.ResourceQuota) (*api.ResourceQuota, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) GetResourceQuota(context.Context, string, string) (*api.ResourceQuota, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) ListResourceQuotas(context.Context, string) (*api.ResourceQuotaList, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) GetQuotaForest(context.Context, string) (*api.QuotaForest, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) ListQuotaForests(context.Context) (*api.QuotaForestList, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) GetQuotaBinding(context.Context, string) (*api.QuotaBinding, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) ListQuotaBindings(context.Context) (*api.QuotaBindingList, error) {
+	return nil, notLeading()
+}
+
+// post is where a coordinator sees the leader.
+type post struct {
+	mu      sync.Mutex
+	leader  string // its address; "" for none
+	own     bool
+	reached []int64
+}
+
+func (p *post) lead(address string, own bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leader, p.own = address, own
+}
+
+func (p *post) LeaderGRPC(ctx context.Context) (string, bool, error) {
+	for {
+		p.mu.Lock()
+		leader, own := p.leader, p.own
+		p.mu.Unlock()
+		if own || leader != "" {
+			return leader, own, nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return "", false, notLeading()
+		}
+	}
+}
+
+func (p *post) Reach(_ context.Context, revision int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reached = append(p.reached, revision)
+	return nil
+}
+
+func (p *post) Revision() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.own {
+		return 7
+	}
+	return 0
+}
+
+// evicting answers evictions.
+type evicting struct {
+	musterv1.UnimplementedCoordinatorServer
+}
+
+func (evicting) Evict(_ context.Context, r *musterv1.EvictAllocationRequest) (*musterv1.EvictAllocationResponse, error) {
+	return &musterv1.EvictAllocationResponse{Tx: r.GetAllocation(), Revision: 7}, nil
+}
+
+// network connects coordinators by address.
+type network map[string]*bufconn.Listener
+
+func (n network) dial(ctx context.Context, address string) (net.Conn, error) {
+	if l := n[address]; l != nil {
+		return l.DialContext(ctx)
+	}
+	return nil, net.ErrClosed
+}
+
+// coordinator starts one at an address.
+func (n network) coordinator(t *testing.T, address string, p *post, quotas rest.Quotas) {
+	t.Helper()
+	token, err := rpcauth.NewToken(clusterSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &grpcapi.Forward{
+		ID: address, Leaders: p, Patience: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
+	}
+	server := grpc.NewServer(append(rpcauth.ServerOptions(token, grpcapi.Guard(people{})), grpc.ChainUnaryInterceptor(forward.Intercept))...)
+	musterv1.RegisterQuotasServer(server, &grpcapi.Server{Quotas: quotas, Logger: slog.New(slog.DiscardHandler)})
+	musterv1.RegisterCoordinatorServer(server, evicting{})
+	l := bufconn.Listen(1 << 16)
+	n[address] = l
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	t.Cleanup(func() {
+		if err := forward.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Stop()
+		<-done
+	})
+}
+
+func TestQuotasOverGRPCThroughAFollower(t *testing.T) {
+	resttest.RunQuotas(t, func(t *testing.T) rest.Quotas {
+		n := network{}
+		n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
+		n.coordinator(t, "f", &post{leader: "l"}, elsewhere{})
+		return remote{musterv1.NewQuotasClient(dial(t, n["f"], adminSecret))}
+	})
+}
+
+func TestEvictionsArePassedOn(t *testing.T) {
+	n := network{}
+	n.coordinator(t, "l", &post{own: true}, elsewhere{})
+	follower := &post{leader: "l"}
+	n.coordinator(t, "f", follower, elsewhere{})
+	agent := musterv1.NewCoordinatorClient(dial(t, n["f"], clusterSecret))
+	got, err := agent.Evict(t.Context(), &musterv1.EvictAllocationRequest{Allocation: "default/a"})
+	if err != nil || got.GetTx() != "default/a" {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if len(follower.reached) != 1 || follower.reached[0] != 7 {
+		t.Errorf("reads have been brought to %v, want to 7", follower.reached)
+	}
+	if _, err := musterv1.NewCoordinatorClient(dial(t, n["f"], adminSecret)).Evict(t.Context(), &musterv1.EvictAllocationRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("who is no member: %v", err)
+	}
+}
+
+func TestCallsWithoutALeader(t *testing.T) {
+	n := network{}
+	nobody, wrong, late := &post{}, &post{leader: "gone"}, &post{leader: "gone"}
+	n.coordinator(t, "nobody", nobody, elsewhere{})
+	n.coordinator(t, "wrong", wrong, elsewhere{})
+	n.coordinator(t, "late", late, elsewhere{})
+	n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
+	// Both take the other one for the leader.
+	n.coordinator(t, "a", &post{leader: "b"}, elsewhere{})
+	n.coordinator(t, "b", &post{leader: "a"}, elsewhere{})
+	time.AfterFunc(100*time.Millisecond, func() { late.lead("l", false) })
+	for at, want := range map[string]codes.Code{"nobody": codes.Unavailable, "wrong": codes.Unavailable, "a": codes.Unavailable, "late": codes.OK} {
+		_, err := musterv1.NewQuotasClient(dial(t, n[at], adminSecret)).ListResourceQuotas(t.Context(), &musterv1.ListResourceQuotasRequest{})
+		if status.Code(err) != want {
+			t.Errorf("%s: %v, want %v", at, err, want)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// mayEvict reports whether others may be evicted for a unit that has no place
+// or no quota. Until it is stored it only waits: an eviction takes a while, and
+// the next leader must know for whom it was.
+func (l *leader) mayEvict(u *unit) bool {
+	return u.stored != 0 && (u.policy == preemptLower || u.policy != preemptNever && u.short != nil && u.short.victims != nil)
+}
+
+// The values of preemptionPolicy. A unit without one takes back what quota says
+// is its own, and nothing else.
+const (
+	preemptLower = "PreemptLowerPriority"
+	preemptNever = "Never"
+)
+
+// preempts starts a preemption for a unit that was admitted and has no place:
+// some of lower priority give way. False: nobody does, now; u.stuck says why.
+func (l *leader) preempts(u *unit) bool {
+	if u.policy != preemptLower || !l.mayEvict(u) || u.helpless == l.generation {
+		return false
+	}
+	return l.nominate(u, nil)
+}
+
+// claims starts a preemption for a unit to which quota says whose charge is in
+// its way. They give way, and whoever of lower priority has to besides, if the
+// unit asks for that.
+func (l *leader) claims(u *unit) bool {
+	if !l.mayEvict(u) || u.helpless == l.generation {
+		return false
+	}
+	var victims []*unit
+	for _, path := range u.short.victims {
+		v := l.units[path]
+		switch {
+		case v.evictable():
+			victims = append(victims, v)
+		case v.leavesSoon(), v.attempt.prey != nil:
+			return l.stay(u, path+" is leaving already")
+		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0:
+			l.step(v.attempt, txn.BudgetSpent{}) // u comes first
+			return l.stay(u, path+" gives up what it was about to take")
+		default:
+			l.expectant = true
+			return l.stay(u, path+" is about to start, and can give way only then")
+		}
+	}
+	return l.nominate(u, victims)
+}
+
+// stay notes why nobody gives way for a unit at this generation.
+func (l *leader) stay(u *unit, why string) bool {
+	u.stuck, u.helpless = why, l.generation
+	return false
+}
+
+// nominate looks for a place with the given victims gone, and with more of
+// lower priority where the unit asks for that, and begins the preemption. While
+// others are leaving whose room suffices, nobody else is evicted.
+func (l *leader) nominate(u *unit, given []*unit) bool {
+	if leaving := l.leaving(); len(leaving) > 0 && len(given) == 0 {
+		if _, ok := preempt.With(l.order, u.demand, leaving); ok {
+			return l.stay(u, fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
+		}
+	}
+	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, given))
+	if !ok {
+		return l.stay(u, "no set of units that may give way would make room")
+	}
+	victims := slices.Clone(given)
+	for _, path := range plan.Victims {
+		if v := l.units[path]; !slices.Contains(victims, v) {
+			victims = append(victims, v)
+		}
+	}
+	if len(victims) == 0 {
+		return l.stay(u, "nobody is in its way") // the view has changed since it was tried
+	}
+	if ops := l.opsOfPreemption(u, victims); ops > l.commit.maxOps {
+		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.commit.maxOps))
+	}
+	u.stuck = ""
+	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
+	return true
+}
+
+// holders are the units that may give way for one: those that quota names,
+// before all others, and if it asks for that those of lower priority.
+func (l *leader) holders(u *unit, given []*unit) []preempt.Holder {
+	var all []preempt.Holder
+	for _, v := range given {
+		all = append(all, v.holder(math.MinInt32))
+	}
+	if u.policy != preemptLower {
+		return all
+	}
+	for _, v := range l.units {
+		if v.record.Priority < u.record.Priority && v.evictable() && !v.wish.Unpreemptable && !slices.Contains(given, v) {
+			all = append(all, v.holder(v.record.Priority))
+		}
+	}
+	return all
+}
+
+func (u *unit) holder(priority int32) preempt.Holder {
+	h := preempt.Holder{Unit: u.path, Priority: priority, Started: int64(u.attempt.committed)}
+	for _, node := range u.attempt.machine.Nodes() {
+		v, _ := u.attempt.machine.Vote(node)
+		for _, m := range v.Members {
+			h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
+		}
+	}
+	return h
+}
+
+// leaving are the units that hold something, are on their way out, and make
+// room for nobody in particular. What an agent out of reach holds is freed by
+// nobody.
+func (l *leader) leaving() []preempt.Holder {
+	var all []preempt.Holder
+	for _, a := range l.attempts {
+		reached := func(id resource.NodeID) bool { return l.nodes[id].view.Ready }
+		if a.unit.leavesSoon() && a.prey == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
+			all = append(all, a.unit.holder(0))
+		}
+	}
+	slices.SortFunc(all, func(a, b preempt.Holder) int { return cmp.Compare(a.Unit, b.Unit) })
+	return all
+}
+
+// opsOfPreemption is the size of the Txn that commits a preemptor and releases
+// its victims, in compares or operations.
+func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
+	ops, compares := min(u.record.Members, len(l.order))+3, min(u.record.Members, len(l.order))+3
+	for _, v := range victims {
+		ops += len(v.attempt.machine.Nodes()) + 3
+		compares += 2
+	}
+	return max(ops, compares)
+}
+
+// beginPreemption starts the transaction of a unit whose place others have to
+// leave first. From here on that place is its own as soon as they do, and its
+// charge counts beside theirs.
+func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, claims bool) {
+	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), claims: claims, held: map[resource.NodeID]bool{}}
+	for _, v := range victims {
+		a.victims = append(a.victims, v.attempt)
+		v.attempt.prey = a
+	}
+	slices.SortFunc(a.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
+	if claims {
+		l.hold(u)
+	}
+	l.log.Info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
+	l.launch(a, plan, func(n *node, h *hold) {
+		h.waiting = true
+		h.taken = n.takePresent(h.members)
+		n.view.Refresh()
+	})
+}
+
+func (a *attempt) victimPaths() []string {
+	paths := make([]string, len(a.victims))
+	for i, v := range a.victims {
+		paths[i] = v.unit.path
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// hold charges a unit to its trees beside those who give way for it, over quota
+// where need be, so that nobody else takes what they leave.
+func (l *leader) hold(u *unit) {
+	if len(u.charges) < 2 {
+		return
+	}
+	r, err := l.quotas.trees.RestoreForest(everyTree, u.path)
+	must(err)
+	if !r.OK {
+		l.log.Warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
+	}
+}
+
+// preempting reports whether others are making room for a unit.
+func (u *unit) preempting() bool {
+	return u.attempt != nil && len(u.attempt.victims) > 0 && u.waiting()
+}
+
+// nomination shows who makes room for an attempt.
+func (a *attempt) nomination() *api.Nomination {
+	n := &api.Nomination{Awaits: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
+	for _, v := range a.victims {
+		u := v.unit
+		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})
+	}
+	slices.SortFunc(n.Victims, func(a, b api.Victim) int { return cmp.Compare(a.Unit, b.Unit) })
+	if !a.noticed.IsZero() {
+		n.Since = a.noticed.UTC().Format(time.RFC3339)
+	}
+	return n
+}
+
+// awaits says in one sentence what a preemption waits for.
+func (a *attempt) awaits() string {
+	leaving := 0
+	for _, v := range a.victims {
+		if !v.machine.Freed() {
+			leaving++
+		}
+	}
+	named, more := firstOf(a.victimPaths())
+	who := named + more
+	switch {
+	case a.noticed.IsZero():
+		return "it is about to take the place of " + who
+	case leaving > 0:
+		return fmt.Sprintf("it takes the place of %s, told to leave at %s; %d still hold something", who, a.noticed.UTC().Format(time.TimeOnly), leaving)
+	}
+	return "it takes the place of " + who + ", which is free now"
+}

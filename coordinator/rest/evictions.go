@@ -1,0 +1,70 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/musterd/muster/api"
+)
+
+// Evictions end what runs, under notice.
+type Evictions interface {
+	// PreemptAllocation returns once the notice is durable.
+	PreemptAllocation(ctx context.Context, namespace string, p api.PreemptionRequest) (*api.Preemption, error)
+	// DrainNode cordons a node and gives notice to whatever runs there. It may
+	// be repeated, to see how far it is.
+	DrainNode(ctx context.Context, name string, o api.DrainOptions) (*api.Drain, error)
+}
+
+func (h *handler) routeEvictions(v1 string) {
+	h.route("POST "+v1+"/namespaces/{namespace}/preemptions", admin, h.preempt)
+	h.route("POST "+v1+"/nodes/{name}/drain", admin, h.drain)
+}
+
+func (h *handler) preempt(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	body, status := h.body(c)
+	if status != nil {
+		return answer{}, status
+	}
+	if _, status := contentType(c.r, typeJSON); status != nil {
+		return answer{}, status
+	}
+	p, status := api.DecodePreemption(body)
+	if status != nil {
+		return answer{}, status
+	}
+	if p.InitiatedBy == "" {
+		if caller, status := authenticate(h.Authenticator, c.r); status == nil {
+			p.InitiatedBy = caller.Name
+		}
+	}
+	p.Reason = cmp.Or(p.Reason, "evicted by an operator")
+	got, err := h.Service.PreemptAllocation(c.ctx(), c.namespace, p)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{code: http.StatusCreated, body: got}, nil
+}
+
+func (h *handler) drain(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	body, status := h.optional(c)
+	if status != nil {
+		return answer{}, status
+	}
+	o, status := api.DecodeDrainOptions(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.DrainNode(c.ctx(), c.name, o)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(got), nil
+}

@@ -1,0 +1,357 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// office is who leads among the coordinators of a test.
+type office struct {
+	mu      sync.Mutex
+	leader  Leader
+	changed chan struct{}
+}
+
+func newOffice() *office { return &office{changed: make(chan struct{})} }
+
+func (o *office) elect(l Leader) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l.Epoch = o.leader.Epoch + 1
+	o.leader = l
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// seat is one coordinator's view of the office.
+type seat struct {
+	*office
+	id      string
+	reached chan int64
+}
+
+func (s *seat) Leader(ctx context.Context) (Leader, error) {
+	for {
+		s.mu.Lock()
+		l, changed := s.leader, s.changed
+		s.mu.Unlock()
+		if l.ID != "" {
+			l.Own = l.ID == s.id
+			return l, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Leader{}, ctx.Err()
+		}
+	}
+}
+
+func (s *seat) Reach(_ context.Context, revision int64) error {
+	s.reached <- revision
+	return nil
+}
+
+// post is one coordinator: what it does with a creation.
+type post struct {
+	*seat
+	server *httptest.Server
+	// create is called while it leads.
+	create func(ctx context.Context, c Create) (*api.Allocation, error)
+	mu     sync.Mutex
+	seen   []*http.Request
+}
+
+// postService answers by its post; what a test does not use is missing.
+type postService struct {
+	Service
+	p *post
+}
+
+func notLeading() *api.Status {
+	status := api.Errorf(503, "another one leads")
+	status.Reason = api.NotLeader
+	return status
+}
+
+func (s postService) CreateAllocation(ctx context.Context, c Create, _ *api.Allocation) (*api.Allocation, error) {
+	known, stop := context.WithCancel(ctx)
+	stop()
+	if l, err := s.p.Leader(known); err == nil && l.Own {
+		return s.p.create(ctx, c)
+	}
+	return nil, notLeading()
+}
+
+func (s postService) DeleteAllocation(ctx context.Context, namespace, name string, _ api.DeleteOptions) (*api.Allocation, error) {
+	return s.CreateAllocation(ctx, Create{Namespace: namespace, RequestID: name}, nil)
+}
+
+func (s postService) GetNode(context.Context, string) (*api.Node, error) {
+	return &api.Node{Metadata: api.ObjectMeta{Name: s.p.id}}, nil
+}
+
+func newPost(t *testing.T, o *office, id string) *post {
+	t.Helper()
+	p := &post{seat: &seat{office: o, id: id, reached: make(chan int64, 8)}}
+	p.create = func(_ context.Context, c Create) (*api.Allocation, error) {
+		return &api.Allocation{Metadata: api.ObjectMeta{Name: c.RequestID, Namespace: id}, Spec: api.AllocationSpec{Queue: c.Wait.String()}}, nil
+	}
+	h := NewHandler(Config{
+		Service: postService{p: p}, Authenticator: StaticToken("secret"), ID: id, Peer: p.seat, Patience: 500 * time.Millisecond,
+		Revision: func() int64 { return 7 },
+	})
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.seen = append(p.seen, r.Clone(context.Background()))
+		p.mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+func (p *post) elected() Leader { return Leader{ID: p.id, Address: p.server.URL} }
+
+// requests are those that it was sent.
+func (p *post) requests() []*http.Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]*http.Request(nil), p.seen...)
+}
+
+const someAllocation = `{"metadata":{"name":"a"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`
+
+// ask sends a request and reads the answer: the object or the refusal.
+func (p *post) ask(t *testing.T, method, path, key, body string, token string) (int, *api.Allocation, *api.Status, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, p.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, s := new(api.Allocation), new(api.Status)
+	if answer.StatusCode > 299 {
+		a, err = nil, json.Unmarshal(text, s)
+	} else {
+		s, err = nil, json.Unmarshal(text, a)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return answer.StatusCode, a, s, answer.Header
+}
+
+const allocations = "/api/v1/namespaces/default/allocations"
+
+func TestAWriteIsPassedOnAsItCame(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "l"), newPost(t, o, "f")
+	o.elect(leader.elected())
+	code, a, s, header := follower.ask(t, "POST", allocations+"?wait=3s", "k1", someAllocation, "secret")
+	if code != 201 || a.Metadata.Namespace != "l" || a.Metadata.Name != "k1" || header.Get(revisionHeader) != "7" {
+		t.Fatalf("%d %+v %+v %v", code, a, s, header)
+	}
+	if wait, err := time.ParseDuration(a.Spec.Queue); err != nil || wait <= 0 || wait > 3*time.Second {
+		t.Errorf("the leader waits %s, of 3s", a.Spec.Queue)
+	}
+	if at := <-follower.reached; at != 7 {
+		t.Errorf("the answer came when reads were at %d, want 7", at)
+	}
+	seen := leader.requests()
+	if len(seen) != 1 || seen[0].Header.Get("Authorization") != "Bearer secret" || seen[0].Header.Get(hopHeader) != "f" {
+		t.Errorf("the leader was asked %d times: %+v", len(seen), seen)
+	}
+}
+
+func TestWhoMayNotIsRefusedWhereItAsks(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "l"), newPost(t, o, "f")
+	o.elect(leader.elected())
+	code, _, _, _ := follower.ask(t, "POST", allocations, "k", someAllocation, "another")
+	if code != 401 || len(leader.requests()) != 0 {
+		t.Errorf("%d, and the leader was asked %d times", code, len(leader.requests()))
+	}
+}
+
+func TestWithoutALeaderARequestWaitsForOne(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "l"), newPost(t, o, "f")
+	time.AfterFunc(100*time.Millisecond, func() { o.elect(leader.elected()) })
+	if code, a, s, _ := follower.ask(t, "DELETE", allocations+"/a", "", "", "secret"); code != 200 || a.Metadata.Namespace != "l" {
+		t.Errorf("%d %+v", code, s)
+	}
+	o.elect(Leader{})
+	code, _, s, header := follower.ask(t, "DELETE", allocations+"/a", "", "", "secret")
+	if code != 503 || s.Reason != api.NotLeader || header.Get("Retry-After") == "" {
+		t.Errorf("%d %+v %v, want a 503 that says when to ask again", code, s, header)
+	}
+}
+
+func TestWhoeverIsElectedWhileItIsAskedAnswers(t *testing.T) {
+	o := newOffice()
+	follower := newPost(t, o, "f")
+	time.AfterFunc(100*time.Millisecond, func() { o.elect(follower.elected()) })
+	if code, a, s, _ := follower.ask(t, "POST", allocations, "k", someAllocation, "secret"); code != 201 || a.Metadata.Name != "k" {
+		t.Errorf("%d %+v", code, s)
+	}
+}
+
+func TestRequestsNeverGoInCircles(t *testing.T) {
+	o := newOffice()
+	a, b := newPost(t, o, "a"), newPost(t, o, "b")
+	// Both take the other one for the leader.
+	a.seat.office, b.seat.office = newOffice(), newOffice()
+	a.seat.elect(b.elected())
+	b.seat.elect(a.elected())
+	code, _, s, _ := a.ask(t, "POST", allocations, "k", someAllocation, "secret")
+	if code != 503 || s.Reason != api.NotLeader {
+		t.Errorf("%d %+v", code, s)
+	}
+	for _, r := range a.requests()[1:] {
+		t.Errorf("a was asked again, by %q", r.Header.Get(hopHeader))
+	}
+}
+
+// hang is a coordinator that takes requests and never answers.
+func hang(t *testing.T) (Leader, <-chan struct{}) {
+	t.Helper()
+	taken := make(chan struct{}, 8)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			go func() {
+				if n, _ := c.Read(make([]byte, 1<<16)); n > 0 {
+					taken <- struct{}{}
+				}
+			}()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	return Leader{ID: "hanging", Address: listener.Addr().String()}, taken
+}
+
+func TestALeaderThatIsLostWhileItIsAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path, key, body string
+		want                    int
+		reason                  string
+	}{
+		"a create with a key is repeated at the next":    {"POST", allocations, "k", someAllocation, 201, ""},
+		"a create without one may have been done":        {"POST", allocations, "", someAllocation, 503, api.LeaderLost},
+		"a delete may have been done":                    {"DELETE", allocations + "/a", "", "", 503, api.LeaderLost},
+		"a delete may have been done, whatever its keys": {"DELETE", allocations + "/a", "k", "", 503, api.LeaderLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice()
+			next, follower := newPost(t, o, "n"), newPost(t, o, "f")
+			hanging, taken := hang(t)
+			o.elect(hanging)
+			go func() { <-taken; o.elect(next.elected()) }()
+			code, a, s, _ := follower.ask(t, c.method, c.path, c.key, c.body, "secret")
+			if code != c.want || s != nil && s.Reason != c.reason || a != nil && a.Metadata.Namespace != "n" {
+				t.Errorf("%d %+v %+v", code, a, s)
+			}
+			if c.want == 503 && len(next.requests()) > 0 {
+				t.Error("it was sent to the next leader all the same")
+			}
+		})
+	}
+}
+
+func TestALeaderThatCannotBeReachedHasDoneNothing(t *testing.T) {
+	o := newOffice()
+	next, follower := newPost(t, o, "n"), newPost(t, o, "f")
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	o.elect(Leader{ID: "gone", Address: gone.URL})
+	time.AfterFunc(100*time.Millisecond, func() { o.elect(next.elected()) })
+	if code, a, s, _ := follower.ask(t, "POST", allocations, "", someAllocation, "secret"); code != 201 || a.Metadata.Namespace != "n" {
+		t.Errorf("%d %+v", code, s)
+	}
+}
+
+func TestALeaderThatIsDeposedHandsItsRequestsOn(t *testing.T) {
+	o := newOffice()
+	old, next := newPost(t, o, "o"), newPost(t, o, "n")
+	lost := api.Errorf(503, "the leadership was lost")
+	lost.Reason = api.LeaderLost
+	old.create = func(context.Context, Create) (*api.Allocation, error) {
+		o.elect(next.elected())
+		return nil, lost
+	}
+	o.elect(old.elected())
+	if code, a, s, _ := old.ask(t, "POST", allocations+"?wait=1m", "k", someAllocation, "secret"); code != 201 || a.Metadata.Namespace != "n" {
+		t.Errorf("with a key: %d %+v", code, s)
+	}
+	o.elect(old.elected())
+	if code, _, s, _ := old.ask(t, "POST", allocations, "", someAllocation, "secret"); code != 503 || s.Reason != api.LeaderLost {
+		t.Errorf("without: %d %+v", code, s)
+	}
+}
+
+func TestNodesAreTheLeadersToShow(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "l"), newPost(t, o, "f")
+	show := func() string {
+		code, a, s, _ := follower.ask(t, "GET", "/api/v1/nodes/n1", "", "", "secret")
+		if code != 200 {
+			t.Fatalf("%d %+v", code, s)
+		}
+		return a.Metadata.Name // of any kind
+	}
+	o.elect(leader.elected())
+	if by := show(); by != "l" {
+		t.Errorf("%s shows the node, want the leader", by)
+	}
+	leader.server.Close()
+	if by := show(); by != "f" {
+		t.Errorf("%s shows the node, want the follower: the leader is gone", by)
+	}
+}
+
+func TestALargeBodyIsRefusedBeforeItIsPassedOn(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "l"), newPost(t, o, "f")
+	o.elect(leader.elected())
+	body := fmt.Sprintf(`{"metadata":{"name":%q}}`, bytes.Repeat([]byte("a"), api.MaxDocument))
+	if code, _, _, _ := follower.ask(t, "POST", allocations, "k", body, "secret"); code != 413 || len(leader.requests()) != 0 {
+		t.Errorf("%d, and the leader was asked %d times", code, len(leader.requests()))
+	}
+}

@@ -1,0 +1,115 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// Identity is who is who in the cluster. Any coordinator serves it, leader or
+// not. All methods return an *api.Status as error for every refusal.
+type Identity interface {
+	// PutBootstrapToken makes a token; ttl 0 is the default. The answer alone
+	// tells it.
+	PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error)
+	ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error)
+	DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error)
+
+	ListAuthorities(ctx context.Context) (*api.AuthorityList, error)
+	// RotateAuthority makes a new authority, which signs from now on.
+	RotateAuthority(ctx context.Context) (*api.Authority, error)
+	// RetireAuthority ends the trust in one, refused with 409 while nodes have
+	// certificates by it, unless forced.
+	RetireAuthority(ctx context.Context, id string, force bool) error
+
+	CertifyOperator(ctx context.Context, c *api.OperatorCertificate) (*api.OperatorCertificate, error)
+}
+
+// routeIdentity registers what admins say of who is who.
+func (h *handler) routeIdentity(v1 string) {
+	h.route("POST "+v1+"/bootstraptokens", admin, h.identified(h.createBootstrapToken))
+	h.route("GET "+v1+"/bootstraptokens", admin, h.identified(func(c *call) (answer, error) {
+		return found(h.Identity.ListBootstrapTokens(c.ctx()))
+	}))
+	h.route("DELETE "+v1+"/bootstraptokens/{name}", admin, h.identified(func(c *call) (answer, error) {
+		return found(h.Identity.DeleteBootstrapToken(c.ctx(), c.name))
+	}))
+	h.route("GET "+v1+"/authorities", admin, h.identified(func(c *call) (answer, error) {
+		return found(h.Identity.ListAuthorities(c.ctx()))
+	}))
+	h.route("POST "+v1+"/authorities", admin, h.identified(func(c *call) (answer, error) {
+		a, err := h.Identity.RotateAuthority(c.ctx())
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{code: http.StatusCreated, body: a}, nil
+	}))
+	h.route("DELETE "+v1+"/authorities/{name}", admin, h.identified(h.retireAuthority, "force"))
+	h.route("POST "+v1+"/operatorcertificates", admin, h.identified(h.certifyOperator))
+}
+
+// identified refuses where there are no identities, and parameters that the
+// endpoint does not know.
+func (h *handler) identified(serve endpoint, parameters ...string) endpoint {
+	return func(c *call) (answer, error) {
+		if h.Identity == nil {
+			return answer{}, api.Errorf(http.StatusNotImplemented, "this coordinator runs without TLS, so there are no identities: set tls.enabled")
+		}
+		if status := c.parameters(parameters...); status != nil {
+			return answer{}, status
+		}
+		return serve(c)
+	}
+}
+
+func found[T any](v *T, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(v), nil
+}
+
+func (h *handler) createBootstrapToken(c *call) (answer, error) {
+	body, status := h.document(c)
+	if status != nil {
+		return answer{}, status
+	}
+	wish, ttl, status := api.DecodeBootstrapToken(body)
+	if status != nil {
+		return answer{}, status
+	}
+	who, status := authenticate(h.Authenticator, c.r)
+	if status != nil {
+		return answer{}, status
+	}
+	made, err := h.Identity.PutBootstrapToken(c.ctx(), wish, ttl, who.Name)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{code: http.StatusCreated, body: made}, nil
+}
+
+func (h *handler) retireAuthority(c *call) (answer, error) {
+	if err := h.Identity.RetireAuthority(c.ctx(), c.name, c.query.force); err != nil {
+		return answer{}, err
+	}
+	return found(h.Identity.ListAuthorities(c.ctx()))
+}
+
+func (h *handler) certifyOperator(c *call) (answer, error) {
+	body, status := h.document(c)
+	if status != nil {
+		return answer{}, status
+	}
+	wish, status := api.DecodeOperatorCertificate(body)
+	if status != nil {
+		return answer{}, status
+	}
+	made, err := h.Identity.CertifyOperator(c.ctx(), wish)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{code: http.StatusCreated, body: made}, nil
+}

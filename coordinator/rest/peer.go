@@ -1,0 +1,96 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/musterd/muster/api"
+)
+
+// Leader is the coordinator that leads.
+type Leader struct {
+	ID string
+	// Address is where its REST API is: "host:port" for plain HTTP, or a URL.
+	Address string
+	// Epoch tells one term from the next.
+	Epoch int64
+	// Own: this coordinator leads, and serves.
+	Own bool
+}
+
+// Peer knows the other coordinators. Its methods may be called from any
+// goroutine.
+type Peer interface {
+	// Leader waits until a coordinator leads, at most until ctx ends; what is
+	// known already is returned even if ctx has ended.
+	Leader(ctx context.Context) (Leader, error)
+	// Reach waits until what is read here is not older than a revision.
+	Reach(ctx context.Context, revision int64) error
+}
+
+// Roster tells of the coordinators.
+type Roster interface {
+	// Self is this coordinator.
+	Self() api.Coordinator
+	// Candidates are all that lead or would, the leader first, as far as the
+	// store tells.
+	Candidates() []api.Coordinator
+}
+
+// Headers between coordinators, and from them.
+const (
+	// hopHeader names the coordinator that has passed a request on: whoever
+	// gets it does not pass it on again.
+	hopHeader = "Muster-Forwarded-By"
+	// revisionHeader is, in answers, a revision that is not older than anything
+	// the answer tells of.
+	revisionHeader = "Muster-Revision"
+)
+
+// hopByHop are the headers of one connection (RFC 9110, section 7.6.1).
+var hopByHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+func endToEnd(h http.Header) http.Header {
+	out := h.Clone()
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			out.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hopByHop {
+		out.Del(name)
+	}
+	return out
+}
+
+// base is the URL below which a coordinator serves.
+func base(address string) (*url.URL, error) {
+	if strings.Contains(address, "://") {
+		return url.Parse(address)
+	}
+	return &url.URL{Scheme: "http", Host: address}, nil
+}
+
+// newPeerClient sends requests to other coordinators. It follows no redirect,
+// uses no proxy and changes no encoding.
+func newPeerClient(c Config) *http.Client {
+	t := &http.Transport{
+		DialContext: c.DialPeer, TLSClientConfig: c.PeerTLS, TLSHandshakeTimeout: peerDialTimeout,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTimeout / 2, DisableCompression: true,
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// revisionOf reads an answer's revision; 0 if it tells none.
+func revisionOf(header http.Header) int64 {
+	rev, err := strconv.ParseInt(header.Get(revisionHeader), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return rev
+}

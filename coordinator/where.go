@@ -1,0 +1,108 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+var (
+	_ rest.Peer   = (*Coordinator)(nil)
+	_ rest.Roster = (*Coordinator)(nil)
+)
+
+// Leader implements rest.Peer: the coordinator that leads, once it does. Of
+// another one this coordinator knows that it was elected, not that it serves
+// already or still.
+func (c *Coordinator) Leader(ctx context.Context) (rest.Leader, error) {
+	for {
+		c.mu.Lock()
+		turned := c.turned
+		c.mu.Unlock()
+		if l := c.serving(); l != nil {
+			return rest.Leader{ID: c.config.ID, Address: c.config.Address.REST, Epoch: int64(l.epoch), Own: true}, nil
+		}
+		found, changed := c.follower.candidates()
+		if len(found) > 0 && found[0].Address.ID != c.config.ID {
+			return leaderOf(found[0]), nil
+		}
+		select {
+		case <-turned:
+		case <-changed:
+		case <-ctx.Done():
+			return rest.Leader{}, c.elsewhere()
+		}
+	}
+}
+
+func leaderOf(l store.Leader) rest.Leader {
+	return rest.Leader{ID: l.Address.ID, Address: l.Address.REST, Epoch: int64(l.Epoch)}
+}
+
+// LeaderGRPC is where the coordinator that leads serves gRPC; own if this one
+// does. ctx bounds the wait, as in Leader.
+func (c *Coordinator) LeaderGRPC(ctx context.Context) (address string, own bool, err error) {
+	l, err := c.Leader(ctx)
+	if err != nil || l.Own {
+		return "", l.Own, err
+	}
+	if found, _ := c.follower.candidates(); len(found) > 0 && found[0].Address.ID == l.ID {
+		return found[0].Address.GRPC, false, nil
+	}
+	return "", false, c.elsewhere()
+}
+
+// Patience is how long a request may wait for a leader: a dead one's lease, and
+// the time that the next one takes to begin.
+func (c *Coordinator) Patience() time.Duration { return c.config.LeaseTTL + 1500*time.Millisecond }
+
+// Reach implements rest.Peer.
+func (c *Coordinator) Reach(ctx context.Context, revision int64) error {
+	return c.follower.reach(ctx, resource.Revision(revision))
+}
+
+// Revision is not older than anything this coordinator has answered as the
+// leader; 0 while another leads.
+func (c *Coordinator) Revision() int64 {
+	if l := c.term.Load(); l != nil {
+		return l.commit.newest.Load()
+	}
+	return 0
+}
+
+// Self implements rest.Roster.
+func (c *Coordinator) Self() api.Coordinator {
+	at, _ := c.follower.at()
+	self := api.Coordinator{
+		ID: c.config.ID, Role: api.FollowerRole, Revision: int64(at), REST: c.config.Address.REST, GRPC: c.config.Address.GRPC,
+	}
+	if l := c.serving(); l != nil {
+		c.mu.Lock()
+		self.Role, self.Epoch, self.Since = api.LeaderRole, int64(l.epoch), c.since.UTC().Format(time.RFC3339)
+		c.mu.Unlock()
+	}
+	return self
+}
+
+// Candidates implements rest.Roster.
+func (c *Coordinator) Candidates() []api.Coordinator {
+	found, _ := c.follower.candidates()
+	all := make([]api.Coordinator, 0, len(found))
+	for _, f := range found {
+		all = append(all, api.Coordinator{ID: f.Address.ID, Epoch: int64(f.Epoch), REST: f.Address.REST, GRPC: f.Address.GRPC})
+	}
+	return all
+}
+
+// Ready reports whether this coordinator can answer: it leads, or its cache has
+// been loaded.
+func (c *Coordinator) Ready(context.Context) error {
+	if at, _ := c.follower.at(); at == 0 && !c.Leading() {
+		return c.elsewhere()
+	}
+	return nil
+}
