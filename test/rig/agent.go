@@ -3,15 +3,12 @@ package rig
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/test/bufconn"
-
 	"github.com/musterd/muster/agent"
-	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/numa/sysfs"
@@ -23,95 +20,169 @@ type Agent struct {
 	Node resource.NodeID
 
 	cluster *Cluster
+	dir     string // of what is not in memory: the journal's lock and the assignment files
 
 	mu    sync.Mutex
 	boots int
-	dir   string
 	wipes int
-	run   *agentRun // nil while the process is down
+	disk  *disk
+	run   *agentRun // nil before the first start; may have ended
 }
 
+// agentRun is one process.
 type agentRun struct {
-	agent    *agent.Agent
-	listener *bufconn.Listener
+	proc     *process
+	listener *listener
+	ctx      context.Context
 	cancel   context.CancelFunc
-	ended    chan error // capacity 1
+	agent    atomic.Pointer[agent.Agent] // nil until its journal is open
+	asked    atomic.Bool                 // somebody ended it
+	ended    chan struct{}               // closed when nothing of it runs any more
+}
+
+func (r *agentRun) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // StartAgent starts a new host with its agent and tells every coordinator.
 func (c *Cluster) StartAgent(node resource.NodeID) *Agent {
 	c.t.Helper()
-	a := &Agent{Node: node, cluster: c, dir: filepath.Join(c.dir, string(node)), boots: 1}
+	a := &Agent{Node: node, cluster: c, dir: filepath.Join(c.dir, string(node)), boots: 1, disk: newDisk()}
 	c.mu.Lock()
 	c.agents[node] = a
 	coordinators := c.coordinators
 	c.mu.Unlock()
 	a.Start()
 	for _, k := range coordinators {
-		if k.alive() {
+		if !c.options.Rings {
 			k.AgentSeen(node, string(node))
 		}
 	}
 	return a
 }
 
-// Start starts the agent's process on what its disk holds.
+// Start starts the agent's process on what its disk holds, unless it runs.
 func (a *Agent) Start() {
-	a.cluster.t.Helper()
+	c := a.cluster
+	c.t.Helper()
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.run != nil {
+	if a.run != nil && !a.run.over() || c.over() {
+		a.mu.Unlock()
 		return
 	}
+	r := &agentRun{proc: &process{name: string(a.Node)}, ended: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.listener = c.net.listen(string(a.Node), r.proc)
+	a.run = r
+	config, deps := a.settings(r)
+	a.mu.Unlock()
+	started, err := agent.New(config, deps)
+	if err != nil {
+		a.gone(r, err)
+		return
+	}
+	r.agent.Store(started)
+	c.mu.Lock()
+	c.like = started.Host()
+	c.mu.Unlock()
+	go func() { a.gone(r, started.Run(r.ctx)) }()
+}
+
+// settings is called with mu held.
+func (a *Agent) settings(r *agentRun) (agent.Config, agent.Deps) {
+	c := a.cluster
 	hardware, err := profile()
 	if err != nil {
-		a.cluster.t.Fatal(err)
+		panic("rig: " + err.Error()) // of a profile that is built in
 	}
-	c := a.cluster
-	r := &agentRun{listener: c.net.listen(string(a.Node)), ended: make(chan error, 1)}
-	dir := filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes))
-	topology := hardware.Topology()
 	c.mu.Lock()
 	like := c.like
 	c.mu.Unlock()
-	r.agent, err = agent.New(agent.Config{
-		Cluster: ClusterName, Node: a.Node, Version: "rig", DataDir: dir, Coordinators: []string{"c1", "c2"},
-		Heartbeat: time.Minute, HeldSync: time.Millisecond, Headroom: 64 << 10,
-	}, agent.Deps{
-		Discovered: agent.Discovered{
-			Host: sysfs.Host{Hostname: string(a.Node)}, BootID: fmt.Sprintf("boot-%d", a.boots),
-			Topology: topology, Inventory: hardware.Inventory(string(a.Node)),
-		},
-		HostLike: like, Token: c.token, Listener: r.listener, Address: string(a.Node), Dialer: c.net.dial,
-		Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
-		Log:   c.log, Now: time.Now, JournalFS: disk{filepath.Join(dir, "journal")},
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.mu.Lock()
-	c.like = r.agent.Host()
-	c.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
-	go func() { r.ended <- r.agent.Run(ctx) }()
-	a.run = r
+	return agent.Config{
+			Cluster: ClusterName, Node: a.Node, Version: "rig", DataDir: filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes)),
+			Coordinators: c.known(), Heartbeat: c.options.heartbeat(), HeldSync: time.Millisecond, Headroom: 64 << 10,
+			Gossip: c.agentGossip(r.proc),
+		}, agent.Deps{
+			Discovered: agent.Discovered{
+				Host: sysfs.Host{Hostname: string(a.Node)}, BootID: fmt.Sprintf("boot-%d", a.boots),
+				Topology: hardware.Topology(), Inventory: hardware.Inventory(string(a.Node)),
+			},
+			HostLike: like, Token: c.token, Listener: r.listener, Address: c.address(string(a.Node)), Dialer: c.net.dialer(string(a.Node), r.proc),
+			Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
+			Log:   c.log, Now: time.Now, JournalFS: mount{a.disk, a, r.proc},
+		}
 }
 
-// Stop ends the process. Its disk keeps what it wrote, as after a kill -9.
-func (a *Agent) Stop() {
-	a.cluster.t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.run == nil {
-		return
-	}
-	a.cluster.net.unplug(string(a.Node), a.run.listener)
-	a.run.cancel()
-	if err := <-a.run.ended; err != nil {
+// gone is called once when a process has ended.
+func (a *Agent) gone(r *agentRun, err error) {
+	a.cluster.net.unplug(string(a.Node), r.listener)
+	close(r.ended)
+	switch {
+	case r.asked.Load():
+	case a.cluster.options.Supervise:
+		time.AfterFunc(time.Second, a.Start)
+	case err != nil:
 		a.cluster.t.Errorf("agent %s: %v", a.Node, err)
 	}
-	a.run = nil
+}
+
+// Stop ends the process, which gives back what it holds of the host.
+func (a *Agent) Stop() { a.end(false) }
+
+// Crash ends the process as kill -9 does: nothing more of it reaches the disk
+// or the network. Its disk keeps what it wrote.
+func (a *Agent) Crash() { a.end(true) }
+
+// Kill is Crash without waiting until the remains have ended; it may be called
+// from a step of the process itself.
+func (a *Agent) Kill() {
+	if r := a.process(); r != nil {
+		r.proc.kill()
+		a.cluster.net.sever(r.proc)
+		go a.end(true)
+	}
+}
+
+// Pause stops the process for a while, as SIGSTOP does.
+func (a *Agent) Pause(d time.Duration) {
+	if r := a.process(); r != nil {
+		r.proc.pause()
+		time.AfterFunc(d, r.proc.resume)
+	}
+}
+
+// Disconnect breaks every connection of the process.
+func (a *Agent) Disconnect() {
+	if r := a.process(); r != nil {
+		a.cluster.net.sever(r.proc)
+	}
+}
+
+func (a *Agent) process() *agentRun {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.run
+}
+
+func (a *Agent) end(kill bool) {
+	r := a.process()
+	if r == nil {
+		return
+	}
+	r.asked.Store(true)
+	if kill {
+		r.proc.kill()
+		a.cluster.net.sever(r.proc)
+	}
+	r.proc.resume()
+	a.cluster.net.unplug(string(a.Node), r.listener)
+	r.cancel()
+	<-r.ended
 }
 
 // Restart is Stop and Start.
@@ -120,81 +191,60 @@ func (a *Agent) Restart() { a.Stop(); a.Start() }
 // Reboot restarts the host: another kernel, hence another incarnation.
 func (a *Agent) Reboot() {
 	a.Stop()
-	a.mu.Lock()
-	a.boots++
-	a.mu.Unlock()
-	a.Start()
+	a.boot(0)
+}
+
+// PowerCycle takes the power away and brings it back: what the disk had not
+// made durable is lost.
+func (a *Agent) PowerCycle() {
+	a.Crash()
+	a.disk.lose()
+	a.boot(0)
 }
 
 // Replace restarts the host with an empty disk.
 func (a *Agent) Replace() {
 	a.Stop()
+	a.boot(1)
+}
+
+func (a *Agent) boot(wipes int) {
+	a.cluster.audit.restarted(a.Node)
 	a.mu.Lock()
 	a.boots++
-	a.wipes++
+	a.wipes += wipes
+	if wipes > 0 {
+		a.disk = newDisk()
+	}
 	a.mu.Unlock()
 	a.Start()
 }
 
 // Snapshot is what the agent holds; false while it is down.
 func (a *Agent) Snapshot() (rpc.Snapshot, bool) {
-	a.mu.Lock()
-	r := a.run
-	a.mu.Unlock()
-	if r == nil {
+	r := a.process()
+	if r == nil || r.over() || r.proc.paused() {
 		return rpc.Snapshot{}, false
 	}
-	s, err := r.agent.Snapshot(context.Background())
+	running := r.agent.Load()
+	if running == nil {
+		return rpc.Snapshot{}, false
+	}
+	s, err := running.Snapshot(context.Background())
 	return s, err == nil
 }
 
-// Incarnation is that of the running process.
+// Up reports whether the process runs and is not paused.
+func (a *Agent) Up() bool {
+	r := a.process()
+	return r != nil && !r.over() && !r.proc.paused()
+}
+
+// Incarnation is that of the present or the last process.
 func (a *Agent) Incarnation() resource.Incarnation {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.run == nil {
+	r := a.process()
+	if r == nil || r.agent.Load() == nil {
 		return resource.Incarnation{}
 	}
-	return a.run.agent.Incarnation()
-}
-
-// disk is a folder whose files are never synced: power does not fail here.
-type disk struct{ dir string }
-
-func (d disk) Open(name string, create bool) (journal.File, error) {
-	flags := os.O_RDWR
-	if create {
-		flags |= os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(filepath.Join(d.dir, name), flags, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return diskFile{f}, nil
-}
-
-func (d disk) Rename(from, to string) error {
-	return os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))
-}
-
-func (disk) SyncDir() error { return nil }
-
-type diskFile struct{ *os.File }
-
-func (f diskFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
-func (f diskFile) Sync() error { return nil }
-
-func (f diskFile) Allocate(end int64) error {
-	size, err := f.Size()
-	if err != nil || size >= end {
-		return err
-	}
-	return f.Truncate(end)
+	return r.agent.Load().Incarnation()
 }

@@ -8,11 +8,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/gossip"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/rpcauth"
@@ -22,13 +23,16 @@ import (
 // serves to agents.
 type Coordinator struct {
 	*coordinator.Coordinator
-	ID   string
-	Gate *Gate
+	ID    string
+	Gate  *Gate
+	Rings *gossip.Rings // nil without Options.Rings
 
 	cluster  *Cluster
+	account  *account
+	proc     *process
 	cancel   context.CancelFunc
 	server   *grpc.Server
-	listener *bufconn.Listener
+	listener *listener
 	wg       sync.WaitGroup
 	ended    chan struct{} // closed when nothing of it runs any more
 
@@ -41,14 +45,18 @@ type Coordinator struct {
 // used again once the process before has stopped.
 func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	c.t.Helper()
-	k := &Coordinator{ID: id, cluster: c, ended: make(chan struct{})}
-	k.Gate = &Gate{Store: c.Store, Delay: func() time.Duration { return 3 * time.Second }, crash: k.Crash, delayed: &c.delayed}
+	ctx, cancel := context.WithCancel(context.Background())
+	k := &Coordinator{ID: id, cluster: c, account: newAccount(id), proc: &process{name: id}, cancel: cancel, ended: make(chan struct{})}
+	k.Gate = &Gate{
+		Store: c.Store.Connect(mem.Options{MaxTxnOps: c.options.MaxTxnOps}), Delay: func() time.Duration { return 3 * time.Second }, crash: k.Crash, delayed: &c.delayed, cluster: c, proc: k.proc,
+	}
 	config := coordinator.Config{
-		ID: id, Cluster: ClusterName, Namespaces: c.options.Namespaces, Logger: c.log,
+		Decisions: k.account,
+		ID:        id, Cluster: ClusterName, Namespaces: c.options.Namespaces, Logger: logTo(astray{c.t, k.proc}),
 		Address: store.LeaderAddress{ID: id, GRPC: id, REST: "http://" + id},
 		DialAgents: []grpc.DialOption{
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(c.token)),
-			grpc.WithContextDialer(c.net.dial), grpc.WithStreamInterceptor(c.intercept(id)),
+			grpc.WithContextDialer(c.net.dialer(id, k.proc)), grpc.WithStreamInterceptor(c.intercept(k.proc)),
 		},
 	}
 	if c.options.Configure != nil {
@@ -59,8 +67,9 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 		c.t.Fatal(err)
 	}
 	k.serve()
-	ctx, cancel := context.WithCancel(context.Background())
-	k.cancel = cancel
+	if err := k.joinRings(); err != nil {
+		c.t.Fatal(err)
+	}
 	k.wg.Go(func() {
 		err := k.Run(ctx)
 		k.mu.Lock()
@@ -76,6 +85,9 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	}
 	c.mu.Unlock()
 	for _, a := range agents {
+		if c.options.Rings {
+			break // gossip tells
+		}
 		k.AgentSeen(a.Node, string(a.Node))
 	}
 	return k
@@ -84,11 +96,11 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 // serve opens what agents call.
 func (k *Coordinator) serve() {
 	c := k.cluster
-	k.server = grpc.NewServer(append(rpcauth.ServerOptions(c.token),
+	k.server = grpc.NewServer(append(append(rpcauth.ServerOptions(c.token), c.interceptCalls(k.proc)...),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
-	musterv1.RegisterCoordinatorServer(k.server, &rpc.Server{Cluster: ClusterName, Store: k.Gate, Logger: c.log, Registered: k.NodeRegistered})
+	musterv1.RegisterCoordinatorServer(k.server, &rpc.Server{Cluster: ClusterName, Store: k.Gate, Logger: c.log, Registered: k.NodeRegistered, Evictor: k.EvictFor})
 	schedulerv1.RegisterNodeAgentServer(k.server, &rpc.Heartbeats{CoordinatorID: k.ID, Store: k.Gate, Logger: c.log, Heard: k.NodeHeard})
-	k.listener = c.net.listen(k.ID)
+	k.listener = c.net.listen(k.ID, k.proc)
 	k.wg.Go(func() { k.server.Serve(k.listener) }) //nolint:errcheck // it ends with Stop
 }
 
@@ -96,11 +108,29 @@ func (k *Coordinator) serve() {
 func (k *Coordinator) Stop() { k.end() }
 
 // Crash ends the process as kill -9 does: from now on nothing of it reaches
-// the store, and its lease runs until it ends by itself.
+// the store or an agent, and its lease runs until it ends by itself.
 func (k *Coordinator) Crash() {
-	k.Gate.kill()
+	k.Kill()
 	k.end()
 }
+
+// Kill is Crash without waiting until the remains have ended; it may be called
+// from a step of the process itself.
+func (k *Coordinator) Kill() {
+	k.proc.kill()
+	k.cluster.net.sever(k.proc)
+	go k.end()
+}
+
+// Pause stops the process for a while, as SIGSTOP does: what it does to the
+// world, and hears from it, waits.
+func (k *Coordinator) Pause(d time.Duration) {
+	k.proc.pause()
+	time.AfterFunc(d, k.proc.resume)
+}
+
+// Disconnect breaks every connection of the process.
+func (k *Coordinator) Disconnect() { k.cluster.net.sever(k.proc) }
 
 func (k *Coordinator) end() {
 	k.mu.Lock()
@@ -108,8 +138,10 @@ func (k *Coordinator) end() {
 	k.stopped = true
 	k.mu.Unlock()
 	if !before {
+		k.proc.resume()
 		k.cluster.net.unplug(k.ID, k.listener)
 		k.cancel()
+		k.leaveRings()
 		k.server.Stop()
 	}
 	<-k.ended
@@ -125,8 +157,10 @@ func (k *Coordinator) Err() error {
 // Ended is closed when nothing of the process runs any more.
 func (k *Coordinator) Ended() <-chan struct{} { return k.ended }
 
-func (k *Coordinator) alive() bool {
+// Up reports whether the process runs: it has not been stopped or killed,
+// and is not paused.
+func (k *Coordinator) Up() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !k.stopped
+	return !k.stopped && !k.proc.paused()
 }

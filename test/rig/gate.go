@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -33,9 +34,10 @@ type Gate struct {
 	Delay   func() time.Duration
 	crash   func()
 	delayed *sync.WaitGroup
+	cluster *Cluster
+	proc    *process
 
 	mu     sync.Mutex
-	dead   bool
 	faults func(store.Txn) Fault
 	under  string // reads below it fail with reads
 	reads  error
@@ -66,124 +68,216 @@ func (g *Gate) FailLeases(err error) {
 	g.leases = err
 }
 
-func (g *Gate) kill() {
+func (g *Gate) chooser() func(store.Txn) Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.dead = true
+	return g.faults
 }
 
-// mayTxn, mayRead and mayLease say why a call fails at once, if it does.
-func (g *Gate) mayTxn() (func(store.Txn) Fault, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.dead {
-		return nil, store.ErrClosed
-	}
-	return g.faults, nil
-}
-
-func (g *Gate) mayRead(key string) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.dead:
+// mayRead is the near side of a read.
+func (g *Gate) mayRead(verb, key string) error {
+	if !g.proc.pass() {
 		return store.ErrClosed
-	case strings.HasPrefix(key, g.under):
-		return g.reads
+	}
+	g.mu.Lock()
+	under, err := g.under, g.reads
+	g.mu.Unlock()
+	if err != nil && strings.HasPrefix(key, under) {
+		return err
+	}
+	name, node := readStep(verb, key)
+	return g.at(name, false, node)
+}
+
+// mayLease is the near side of a lease's call.
+func (g *Gate) mayLease(name string) error {
+	if !g.proc.pass() {
+		return store.ErrClosed
+	}
+	g.mu.Lock()
+	err := g.leases
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return g.at(name, false, "")
+}
+
+// at is one side of a step of this process; an error is what it ends with.
+func (g *Gate) at(name string, after bool, node resource.NodeID) error {
+	if err := g.cluster.at(Step{Name: name, After: after, Coordinator: g.proc.name, Node: node}); err != nil {
+		return err
+	}
+	if !g.proc.pass() {
+		return store.ErrClosed
 	}
 	return nil
 }
 
-func (g *Gate) mayLease() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.dead {
-		return store.ErrClosed
-	}
-	return g.leases
-}
-
 // Txn implements store.KVStore.
 func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
-	faults, err := g.mayTxn()
-	if err != nil {
-		return store.TxnResult{}, err
+	if !g.proc.pass() {
+		return store.TxnResult{}, store.ErrClosed
 	}
 	fault := None
-	if faults != nil {
-		fault = faults(t)
+	if f := g.chooser(); f != nil {
+		fault = f(t)
 	}
 	switch fault {
 	case Lost:
-		return store.TxnResult{}, fmt.Errorf("%w: the request was lost", store.ErrUnknownOutcome)
+		return unknown("the request was lost")
 	case Late:
 		g.late(t)
-		return store.TxnResult{}, fmt.Errorf("%w: the request is on its way", store.ErrUnknownOutcome)
+		return unknown("the request is on its way")
 	case CrashBefore:
-		g.kill()
+		g.proc.kill()
 		go g.crash()
 		return store.TxnResult{}, store.ErrClosed
 	}
-	result, err := g.Store.Txn(ctx, t)
-	switch {
-	case err != nil:
+	names, node := TxnSteps(t)
+	if err := g.txnAt(names, false, node); err != nil {
+		return store.TxnResult{}, err
+	}
+	result, err := g.commit(ctx, t)
+	if err != nil {
 		return result, err
-	case fault == AnswerLost:
-		return store.TxnResult{}, fmt.Errorf("%w: the answer was lost", store.ErrUnknownOutcome)
-	case fault == CrashAfter:
-		g.kill()
+	}
+	if err := g.txnAt(names, true, node); err != nil {
+		return store.TxnResult{}, err
+	}
+	switch fault {
+	case AnswerLost:
+		return unknown("the answer was lost")
+	case CrashAfter:
+		g.proc.kill()
 		go g.crash()
 		return store.TxnResult{}, store.ErrClosed
 	}
 	return result, nil
 }
 
+func unknown(why string) (store.TxnResult, error) {
+	return store.TxnResult{}, fmt.Errorf("%w: %s", store.ErrUnknownOutcome, why)
+}
+
+// txnAt is one side of all the steps that a Txn is.
+func (g *Gate) txnAt(names []string, after bool, node resource.NodeID) error {
+	for _, name := range names {
+		if err := g.at(name, after, node); err != nil && !errors.Is(err, store.ErrClosed) {
+			return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit lets a Txn land and notes who sent it. A program that was paused sends
+// what it was about to send, whatever the time is now.
+func (g *Gate) commit(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+	result, err := g.Store.Txn(context.WithoutCancel(ctx), t)
+	if err == nil && result.Succeeded {
+		g.cluster.audit.landed(g.proc.name, result.Revision, t)
+	}
+	return result, err
+}
+
 // late sends a Txn after a delay, whatever has become of the process by then.
 func (g *Gate) late(t store.Txn) {
 	g.delayed.Go(func() {
 		<-time.NewTimer(g.Delay()).C
-		_, _ = g.Store.Txn(context.Background(), t) // nobody waits for it any more
+		_, _ = g.commit(context.Background(), t) // nobody waits for it any more
 	})
 }
 
 // Get implements store.KVStore.
 func (g *Gate) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
-	if err := g.mayRead(key); err != nil {
+	if err := g.mayRead("read", key); err != nil {
 		return store.KV{}, false, 0, err
 	}
-	return g.Store.Get(ctx, key)
+	kv, found, revision, err := g.Store.Get(ctx, key)
+	if err == nil {
+		name, node := readStep("read", key)
+		err = g.at(name, true, node)
+	}
+	return kv, found, revision, err
 }
 
 // Range implements store.KVStore.
 func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
-	if err := g.mayRead(prefix); err != nil {
+	if err := g.mayRead("read", prefix); err != nil {
 		return nil, 0, err
 	}
-	return g.Store.Range(ctx, prefix, o)
+	kvs, revision, err := g.Store.Range(ctx, prefix, o)
+	if err == nil {
+		name, node := readStep("read", prefix)
+		err = g.at(name, true, node)
+	}
+	return kvs, revision, err
+}
+
+// Watch implements store.Watcher. Each batch is a step; where that ends in an
+// error, so does the watch.
+func (g *Gate) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
+	out := make(chan store.Batch)
+	ctx, cancel := context.WithCancel(ctx)
+	in := g.Store.Watch(ctx, prefix, o)
+	name, node := readStep("watch", prefix)
+	go func() {
+		defer cancel()
+		defer close(out)
+		for b := range in {
+			if !g.proc.pass() {
+				return
+			}
+			if err := g.at(name, false, node); err != nil {
+				b = store.Batch{Err: err}
+			}
+			select {
+			case out <- b:
+			case <-ctx.Done():
+				return
+			}
+			if b.Err != nil || g.at(name, true, node) != nil {
+				return
+			}
+		}
+	}()
+	return out
 }
 
 // Grant implements store.Leaser.
 func (g *Gate) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if err := g.mayLease(); err != nil {
+	if err := g.mayLease("lease grant"); err != nil {
 		return store.Lease{}, err
 	}
-	return g.Store.Grant(ctx, ttl)
+	lease, err := g.Store.Grant(ctx, ttl)
+	if err == nil {
+		err = g.at("lease grant", true, "")
+	}
+	return lease, err
 }
 
 // KeepAlive implements store.Leaser.
 func (g *Gate) KeepAlive(ctx context.Context, id store.LeaseID) error {
-	if err := g.mayLease(); err != nil {
+	if err := g.mayLease("lease renewal"); err != nil {
 		return err
 	}
-	return g.Store.KeepAlive(ctx, id)
+	if err := g.Store.KeepAlive(ctx, id); err != nil {
+		return err
+	}
+	return g.at("lease renewal", true, "")
 }
 
 // Revoke implements store.Leaser.
 func (g *Gate) Revoke(ctx context.Context, id store.LeaseID) error {
-	if err := g.mayLease(); err != nil {
+	if err := g.mayLease("lease revocation"); err != nil {
 		return err
 	}
-	return g.Store.Revoke(ctx, id)
+	if err := g.Store.Revoke(ctx, id); err != nil {
+		return err
+	}
+	return g.at("lease revocation", true, "")
 }
 
 // Writes reports whether a Txn writes a transaction's record in a state.

@@ -38,7 +38,7 @@ func (c *Cluster) CheckGrants() {
 		}
 		gpus, cpus := map[string]resource.Milli{}, map[int]resource.Millicores{}
 		for _, g := range s.Grants {
-			if g.State == "TOMBSTONE" {
+			if g.State == "TOMBSTONE" || g.State == "WAITING" { // WAITING overlays what others hold
 				continue
 			}
 			for _, d := range g.Assignment.GPUs {

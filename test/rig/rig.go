@@ -10,6 +10,7 @@ package rig
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,7 +42,20 @@ type Options struct {
 	MaxTxnOps int
 	// Configure changes the configuration of every coordinator that starts.
 	Configure func(*coordinator.Config)
+	// Rings lets agents and coordinators find each other through gossip, over a
+	// network in memory; otherwise they know each other.
+	Rings bool
+	// Supervise starts an agent again a second after it ended by itself.
+	Supervise bool
+	// Heartbeat of the agents; 0 is a minute.
+	Heartbeat time.Duration
+	// Patience replaces the constant of that name where it is set.
+	Patience time.Duration
+	// Poll bounds the time between two looks of Eventually; 0 is 250 ms.
+	Poll time.Duration
 }
+
+func (o Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Minute) }
 
 // Cluster is a store, coordinators and agents. It ends with its test.
 type Cluster struct {
@@ -50,24 +64,31 @@ type Cluster struct {
 	Store   *mem.Store
 	token   rpcauth.Token
 	net     *network
+	air     *air
 	log     *slog.Logger
 	audit   *audit
 	delayed sync.WaitGroup // Txns that are on their way
+	busy    sync.WaitGroup // steps that their hook holds
 	dir     string         // of the agents' disks
 
 	mu           sync.Mutex
 	coordinators []*Coordinator
 	agents       map[resource.NodeID]*Agent
 	tap          func(Message) bool
+	step         func(Step) error
+	closed       bool // nothing is started again
 	like         *fit.Host
 }
 
-// astray reads the coordinators' errors: a leader whose view is not what the
-// agents told it has lost count.
-type astray struct{ t testing.TB }
+// astray reads a coordinator's errors: a leader whose view is not what the
+// agents told it has lost count. One that is paused thinks nothing.
+type astray struct {
+	t    testing.TB
+	proc *process
+}
 
 func (a astray) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("view_astray")) {
+	if bytes.Contains(line, []byte("view_astray")) && !a.proc.paused() {
 		a.t.Errorf("%s", line)
 	}
 	return len(line), nil
@@ -80,29 +101,55 @@ func New(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, level := io.Writer(astray{t}), slog.LevelError
-	if testing.Verbose() && os.Getenv("MUSTER_TEST_VERBOSE") != "" {
-		out, level = io.Writer(os.Stderr), slog.LevelDebug
-	}
 	c := &Cluster{
 		t: t, options: o, Store: mem.Open(mem.Options{MaxTxnOps: o.MaxTxnOps}), token: token, net: newNetwork(),
-		log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), agents: map[resource.NodeID]*Agent{},
+		log: logTo(io.Discard), agents: map[resource.NodeID]*Agent{},
 	}
+	c.air = &air{net: c.net, members: map[string]*radio{}}
 	c.dir = t.TempDir() // before Cleanup, so that it goes after the agents have stopped
 	c.audit = startAudit(t, c.Store, o.Namespaces)
 	t.Cleanup(c.close)
 	return c
 }
 
+// logTo writes errors to w, and everything to standard error instead where that
+// is asked for.
+func logTo(w io.Writer) *slog.Logger {
+	level := slog.LevelError
+	if testing.Verbose() && os.Getenv("MUSTER_TEST_VERBOSE") != "" {
+		w, level = os.Stderr, slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// over reports whether the cluster is being closed.
+func (c *Cluster) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 // close ends every process, then the store.
 func (c *Cluster) close() {
+	c.OnStep(nil)
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	for _, a := range c.Agents() {
 		a.Stop()
 	}
 	for _, k := range c.Coordinators() {
 		k.Stop()
+		if wrong := k.account.failure(); wrong != "" {
+			c.t.Errorf("%s: %s", k.ID, wrong)
+		}
 	}
 	c.delayed.Wait()
+	c.busy.Wait()
+	if c.options.Rings {
+		// memberlist's probes end with their time, not with the ring.
+		<-time.NewTimer(time.Minute).C
+	}
 	c.audit.stop()
 	if err := c.Store.Close(); err != nil {
 		c.t.Error(err)
@@ -159,14 +206,15 @@ func (c *Cluster) Eventually(what string, cond func() bool) {
 // await polls until done; the last message says what never came.
 func (c *Cluster) await(done func() (string, bool)) {
 	c.t.Helper()
-	deadline := time.Now().Add(Patience)
-	for wait := time.Millisecond; ; wait = min(wait+wait/4, 250*time.Millisecond) {
+	patience := cmp.Or(c.options.Patience, Patience)
+	deadline := time.Now().Add(patience)
+	for wait := time.Millisecond; ; wait = min(wait+wait/4, cmp.Or(c.options.Poll, 250*time.Millisecond)) {
 		what, ok := done()
 		if ok {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("not within %v: %s", Patience, what)
+			c.t.Fatalf("not within %v: %s", patience, what)
 		}
 		<-time.NewTimer(wait).C
 	}
@@ -178,7 +226,7 @@ func (c *Cluster) Leader() *Coordinator {
 	var leader *Coordinator
 	c.Eventually("a coordinator leads", func() bool {
 		for _, k := range c.Coordinators() {
-			if k.alive() && k.Leading() {
+			if k.Up() && k.Leading() {
 				leader = k
 			}
 		}

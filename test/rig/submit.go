@@ -24,6 +24,7 @@ type Submission struct {
 	// Class replaces the number as priority where it is set.
 	Class     string
 	TTL       string           // makes it terminating
+	Policy    string           // preemptionPolicy
 	Quota     *api.QuotaDemand // which groups it is charged to
 	RequestID string
 	Wait      time.Duration
@@ -52,6 +53,9 @@ func (s Submission) spec() map[string]any {
 	}}}
 	if s.TTL != "" {
 		spec["ttl"] = s.TTL
+	}
+	if s.Policy != "" {
+		spec["preemptionPolicy"] = s.Policy
 	}
 	if s.Quota != nil {
 		spec["quota"] = s.Quota

@@ -62,6 +62,9 @@ var mishaps = []action{
 	{1, (*Sim).actHost},
 }
 
+// afterwards are drawn too, once in a while, when the store has been restored.
+var afterwards = []func(*Sim) bool{(*Sim).actAudit, (*Sim).actOperator, (*Sim).actOperator}
+
 func weigh(list []action) (sum int) {
 	for _, a := range list {
 		sum += a.weight
@@ -73,6 +76,9 @@ func weigh(list []action) (sum int) {
 func (s *Sim) act() {
 	usual := weigh(actions)
 	for {
+		if s.restored && s.rng.IntN(16) == 0 && pick(s, afterwards)(s) {
+			return
+		}
 		n := s.rng.IntN(usual + s.trouble*weigh(mishaps))
 		list := actions
 		if n >= usual {

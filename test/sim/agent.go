@@ -23,6 +23,7 @@ type agent struct {
 	calls      map[resource.TxID]bool // of Resolve, under way
 	register   bool                   // a registration is wished for
 	calling    bool                   // and this one is under way
+	heard      resource.Revision      // when it began
 }
 
 // startAgent starts the process on what the disk holds.
@@ -67,6 +68,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 	before := a.l.Epoch()
 	reply, events := a.l.Decide(h.now(), c)
 	s.checkI12Agent(h, before, c, events)
+	s.checkQuarantine(h, c, events)
 	urgent := false
 	for _, e := range events {
 		if err := a.l.Apply(e); err != nil {
@@ -117,7 +119,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 
 // told notes an answer Freed.
 func (a *agent) told(r ledger.Reply) {
-	if r.State == ledger.Tombstone && a.l.Registration() > 0 {
+	if r.State == ledger.Tombstone && a.l.Known() {
 		a.h.freed[r.Tx] = true
 	}
 }
@@ -179,6 +181,11 @@ func (a *agent) note(e ledger.Event) {
 		}
 	case ledger.Buried:
 		h.sim.checkStopped(h, e.Tx)
+	case ledger.Quarantined:
+		clear(a.unresolved)
+		h.sim.stats["quarantines"]++
+	case ledger.Reconciled:
+		a.register = true
 	}
 }
 
@@ -228,8 +235,10 @@ func (h *host) stoppable() []resource.TxID {
 	if h.agent == nil {
 		return nil
 	}
-	for _, g := range h.agent.l.Snapshot().Grants {
-		if g.State == ledger.Evicting || g.State == ledger.Stopping {
+	v := h.agent.l.Snapshot()
+	follows := v.Quarantine.IsZero() // in quarantine a workload that has stopped stays a grant
+	for _, g := range v.Grants {
+		if ends := g.State == ledger.Evicting || g.State == ledger.Stopping; ends && (follows || h.running[g.Tx] != nil) {
 			txs = append(txs, g.Tx)
 		}
 	}
@@ -255,24 +264,18 @@ func (a *agent) resolve(tx resource.TxID) {
 	a.call(tx)
 }
 
-// fences reports whether an undecided transaction may be aborted.
-func (a *agent) fences(tx resource.TxID) bool {
-	g, ok := a.l.Lookup(tx)
-	return ok && (g.State == ledger.Waiting || g.State == ledger.Reserved)
-}
-
-// tell queues news for the leader, once this incarnation may answer at all.
+// tell queues news for the leader, once it may be told anything.
 func (a *agent) tell(e event) {
-	if a.session != nil && a.l.Registration() > 0 {
+	if a.session != nil && a.l.Known() {
 		a.session.say(a, e)
 	}
 }
 
-// occupancy is everything the ledger holds; nothing before the registration.
+// occupancy is everything the ledger holds, once it may be told.
 func (a *agent) occupancy() occupied {
 	v := a.l.Snapshot()
 	o := occupied{cordoned: v.Cordoned, unhealthy: v.Free.Unhealthy}
-	if v.Registered > 0 {
+	if a.l.Known() {
 		o.grants = v.Grants
 		for _, g := range v.Grants {
 			a.told(ledger.Reply{Tx: g.Tx, State: g.State})
@@ -300,7 +303,7 @@ func (h *host) crash(where string) {
 // kill is a crash at rest: what was answered is in the page cache.
 func (h *host) kill() {
 	if a := h.agent; a != nil {
-		h.lastHash, h.lastLen, h.intact = a.l.Hash(), a.l.Len(), true
+		h.lastHash, h.lastLen, h.lastQuarantine, h.intact = a.l.Hash(), a.l.Len(), a.l.Quarantine(), true
 	}
 	h.crash("by kill")
 }

@@ -43,6 +43,8 @@ const (
 	CollectInDoubt
 	// CommitOverRecord: the commit Txn does not compare with "absent".
 	CommitOverRecord
+	// RestoreUnnoticed: an agent believes a store that has gone back.
+	RestoreUnnoticed
 	BugCount
 )
 
@@ -52,6 +54,7 @@ var bugNames = [...]string{
 	"unknown outcome taken for aborted", "epoch not compared", "charge dropped on an unknown outcome", "sum taken before the election",
 	"tombstone forgotten early", "reservation freed without a fence", "acknowledged before the commit", "charge ended before all freed",
 	"record collected while its commit is in doubt", "commit without \"record absent\"",
+	"restored store not noticed",
 }
 
 func (b Bug) String() string { return bugNames[b] }

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -27,7 +25,6 @@ func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
 	r.State = ledgerStates[rec.State]
 	for _, m := range rec.Members {
 		if m.Node == node {
-			r.Incarnation = m.Incarnation
 			r.Members = append(r.Members, ledger.Member{Index: m.Member, Assignment: m.Assignment})
 		}
 	}
@@ -45,9 +42,11 @@ func (a *agent) call(tx resource.TxID) {
 		return
 	}
 	a.calls[tx] = true
-	s, node, fence := a.h.sim, a.h.node, a.fences(tx)
+	g, _ := a.l.Lookup(tx)
+	s, node, fence := a.h.sim, a.h.node, g.State == ledger.Waiting || g.State == ledger.Reserved
+	resolved := func(r ledger.Record) { a.resolved(r, g.State) }
 	if fence && s.bug == FreeWithoutFencing {
-		s.reply("an expired reservation", func() { a.resolved(ledger.Record{Tx: tx, State: ledger.RecordAborted}) })
+		s.reply("an expired reservation", func() { resolved(ledger.Record{Tx: tx, State: ledger.RecordAborted}) })
 		return
 	}
 	what := string(node) + " resolves " + short(tx)
@@ -62,7 +61,7 @@ func (a *agent) call(tx resource.TxID) {
 		case s.lost():
 			delete(a.calls, tx)
 		case r.State != ledger.RecordAbsent || !fence:
-			a.resolved(r)
+			resolved(r)
 		default:
 			unit, epoch, _, err := tx.Attempt()
 			if err != nil {
@@ -76,22 +75,22 @@ func (a *agent) call(tx resource.TxID) {
 						delete(a.calls, tx)
 						return
 					}
-					read(a.resolved)
+					read(resolved)
 				},
 			})
 		}
 	})
 }
 
-// resolved is the end of a call.
-func (a *agent) resolved(r ledger.Record) {
+// resolved is the end of a call that was made when the grant was in a state.
+func (a *agent) resolved(r ledger.Record, asked ledger.State) {
 	delete(a.calls, r.Tx)
 	if a.dead || a.h.sim.lost() {
 		return
 	}
 	delete(a.unresolved, r.Tx)
 	a.h.sim.logf("%s: learns that %s is %s", a.h.node, short(r.Tx), r.State)
-	if reply, ok := a.do(ledger.Resolved{Tx: r.Tx, State: r.State, Revision: r.Revision, Grace: r.Grace}, nil); ok {
+	if reply, ok := a.do(ledger.Resolved{Tx: r.Tx, State: r.State, Revision: r.Revision, Grace: r.Grace, Asked: asked}, nil); ok {
 		a.tell(replied{reply})
 	}
 }
@@ -103,29 +102,40 @@ func (a *agent) callRegister() {
 	}
 	s, node := a.h.sim, a.h.node
 	a.calling, a.register = true, false
+	heard := a.l.Heard() // before anything is asked for
+	a.heard = heard
+	if s.bug == RestoreUnnoticed {
+		heard = 0
+	}
 	if s.bug == ReadBeforeRegistering {
 		s.ask("the index of "+string(node), func() func() {
 			listed := s.index(node)
-			return func() { a.registerAt(func(rev resource.Revision) { a.enrol(rev, listed) }) }
+			return func() {
+				a.registerAt(func(rev, now resource.Revision) {
+					a.enrol(ledger.Registered{Revision: rev, Store: now, Heard: heard, Records: listed})
+				})
+			}
 		})
 		return
 	}
-	a.registerAt(func(rev resource.Revision) {
+	a.registerAt(func(rev, now resource.Revision) {
+		c := ledger.Registered{Revision: rev, Store: now, Heard: max(heard, now)}
 		if s.bug == RegisterWithoutReading {
-			a.enrol(rev, nil)
+			a.enrol(c)
 			return
 		}
 		s.ask("the index of "+string(node), func() func() {
 			listed := s.index(node)
+			c.Store = min(c.Store, s.store.rev)
 			return func() {
 				s.ask("the records of "+string(node), func() func() {
-					records := listed[:0:0]
+					c.Records = listed[:0:0]
 					for _, r := range listed {
 						if r = s.record(node, r.Tx); r.State != ledger.RecordAbsent {
-							records = append(records, r)
+							c.Records = append(c.Records, r)
 						}
 					}
-					return func() { a.enrol(rev, records) }
+					return func() { a.enrol(c) }
 				})
 			}
 		})
@@ -142,8 +152,8 @@ func (s *Sim) index(node resource.NodeID) []ledger.Record {
 	return records
 }
 
-// registerAt writes the registration and hands on its revision.
-func (a *agent) registerAt(then func(resource.Revision)) {
+// registerAt writes the registration and hands on its revision, and the store's.
+func (a *agent) registerAt(then func(rev, now resource.Revision)) {
 	s, node := a.h.sim, a.h.node
 	s.ask("identity of "+string(node), func() func() {
 		old, e := value[resource.Incarnation](s.store, identityKey(node))
@@ -167,10 +177,11 @@ func (a *agent) registerAt(then func(resource.Revision)) {
 					a.notRegistered()
 					return
 				}
+				now := rev
 				if same {
 					rev = e.mod
 				}
-				then(rev)
+				then(rev, now)
 			}
 			s.send(w)
 		}
@@ -180,7 +191,7 @@ func (a *agent) registerAt(then func(resource.Revision)) {
 func (a *agent) notRegistered() { a.calling, a.register = false, true }
 
 // enrol applies what was read.
-func (a *agent) enrol(rev resource.Revision, records []ledger.Record) {
+func (a *agent) enrol(c ledger.Registered) {
 	s := a.h.sim
 	a.calling = false
 	if a.dead {
@@ -190,12 +201,14 @@ func (a *agent) enrol(rev resource.Revision, records []ledger.Record) {
 		a.register = true
 		return
 	}
-	if a.l.Registration() > 0 && !s.meets(StaleRegistration) {
-		records = slices.DeleteFunc(records, func(r ledger.Record) bool { _, known := a.l.Lookup(r.Tx); return !known })
-	}
-	s.logf("%s: registered at %d, %d records", a.h.node, rev, len(records))
-	if _, ok := a.do(ledger.Registered{Revision: rev, Records: records}, nil); ok {
-		a.tell(enrolled{a.incarnation, rev})
+	s.logf("%s: registered at %d, %d records", a.h.node, c.Revision, len(c.Records))
+	a.h.blind = s.restored && c.Store >= a.l.Heard() && s.hasLost(a.h)
+	if _, ok := a.do(c, nil); ok {
+		if a.l.Quarantine().IsZero() {
+			a.tell(enrolled{a.incarnation, c.Revision})
+		} else {
+			a.tell(a.health())
+		}
 		a.tell(a.occupancy())
 	}
 }

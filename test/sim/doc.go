@@ -40,6 +40,12 @@
 //     start anew at a boot. Leaders compare no times at all.
 //   - Cards vanish and come (Ledger.Rehost), devices fall ill, nodes are
 //     cordoned, limits are raised and lowered, terminal records are collected.
+//   - In one run of three the store goes back to a backup, once (restore). For
+//     that coordinators are stopped, and nothing of before is on its way any
+//     more; agents and workloads go on. From then on agents audit now and then,
+//     and an operator reconciles them (operator): of what the store has lost he
+//     adopts some and releases the rest; what it lists though no agent holds it
+//     any more, he ends.
 //
 // # Invariants
 //
@@ -67,10 +73,33 @@
 // fenced nodes, I2 no escrow, and I14 is about principals, of which there are
 // none.
 //
+// # After a restored store
+//
+// What the restore itself has lost is restated, no more than this:
+//
+//   - What clients and checks knew of records is what the backup knew: a client
+//     whose unit is not in it was told of nothing.
+//   - I3: a transaction that was live and is not in the backup (gone) may start
+//     again where its agent holds it. I1, I3 and I5 do not count records that the
+//     backup lists as live though they had ended or were ending (back): their
+//     devices may be somebody else's by now.
+//   - I10: an agent that registers under a new incarnation only when the store
+//     has grown beyond what it had heard of cannot tell (blind): such a lost
+//     grant gives way to a record with its devices (ADR 7), running or not.
+//   - What the store and a host's disk have both lost is known to nobody: disks
+//     do not fail while they hold something lost, and workloads that their own
+//     journal had forgotten before are not counted.
+//   - Alarms are expected.
+//
+// In return: an agent that reads a revision below what it had heard of goes into
+// quarantine; there nothing of what it holds changes, over restarts too, until it
+// is reconciled (checkQuarantine); and at the end no agent is in quarantine, and
+// grants and live records are the same again (checkI13).
+//
 // # What it cannot see
 //
 // Mistakes in the loops themselves, which are expressed again: they are
-// test/rig's, with real loops in fake time. What is known to break is avoided
-// unless a run is told to meet it (Known). Bug lists mistakes planted in what
-// is expressed again, each of which has to be found.
+// test/rig's, with real loops in fake time. Bug lists mistakes planted in what
+// is expressed again, each of which has to be found; seeds that have found
+// mistakes in the real code are pinned in the tests.
 package sim

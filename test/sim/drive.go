@@ -138,6 +138,7 @@ func (t *term) perform(a *attempt, effects []txn.Effect) {
 		case txn.SendReserve:
 			t.tell(e.Node, order{command: ledger.Reserve{
 				Tx: tx, Unit: a.unit.record.uid, Epoch: t.epoch, Members: a.requests[e.Node], TTL: reservationTTL,
+				Name: a.unit.client.name,
 			}})
 		case txn.SendCommit:
 			t.tell(e.Node, order{command: ledger.Commit{Tx: tx, Epoch: t.epoch, Revision: e.Revision}})

@@ -19,7 +19,7 @@ func (t *term) hear(st *stream, e event) {
 	}
 	switch e := e.(type) {
 	case connected:
-		st.open, v.connected, v.registered = true, true, e.registered
+		st.open, v.connected, v.registered, v.quarantined = true, true, e.registered, e.quarantined
 		v.setHost(e.host)
 		t.occupy(id, e.occupancy)
 		if v.view.Unschedulable != e.occupancy.cordoned {
@@ -39,8 +39,9 @@ func (t *term) hear(st *stream, e event) {
 		t.occupy(id, e)
 		t.wake()
 	case health:
-		v.unhealthy = e.unhealthy
+		v.unhealthy, v.quarantined = e.unhealthy, e.quarantined
 		v.rebuild()
+		v.setReady()
 		t.wake()
 	}
 }

@@ -96,7 +96,12 @@ type host struct {
 	forgetful bool
 	lastHash  uint64 // of the ledger when its process ended, see checkI9
 	lastLen   int
-	intact    bool // lastHash is what a replay must give
+	// lastQuarantine is of the same moment.
+	lastQuarantine ledger.Quarantine
+	// blind: since the store was restored the agent has registered in it without
+	// seeing that, for it had grown beyond what the agent had heard of.
+	blind  bool
+	intact bool // lastHash is what a replay must give
 }
 
 // workload is what runs for a grant. No one but the host ends it.

@@ -75,7 +75,7 @@ func (s *Sim) checkI1() {
 	}
 	owners := map[string]resource.TxID{}
 	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
-		if r.State != store.TxCommitted {
+		if r.State != store.TxCommitted || s.back[tx] {
 			return // its agent may have freed it already
 		}
 		for _, m := range r.Members {
@@ -193,7 +193,7 @@ func (s *Sim) checkI2(committed resource.TxID) {
 // What its workload started for is checked by checkLaunch.
 func (s *Sim) checkI3() {
 	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
-		if r.State != store.TxCommitted {
+		if r.State != store.TxCommitted || s.back[tx] {
 			return
 		}
 		for _, m := range r.Members {

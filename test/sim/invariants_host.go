@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"strings"
-
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/resource"
 )
@@ -43,6 +41,9 @@ func (s *Sim) checkI9(h *host, l *ledger.Ledger) {
 	if h.intact && (l.Hash() != h.lastHash || l.Len() != h.lastLen) {
 		s.fail("I9", "%s held %d grants with hash %016x, its journal gives %d with %016x", h.node, h.lastLen, h.lastHash, l.Len(), l.Hash())
 	}
+	if h.intact && l.Quarantine() != h.lastQuarantine {
+		s.fail("I9", "%s was in quarantine %+v, its journal gives %+v", h.node, h.lastQuarantine, l.Quarantine())
+	}
 	if err := l.Check(); err != nil {
 		s.fail("I9", "%s: replayed: %v", h.node, err)
 	}
@@ -50,15 +51,9 @@ func (s *Sim) checkI9(h *host, l *ledger.Ledger) {
 
 // checkStopped is called when a grant becomes a tombstone.
 func (s *Sim) checkStopped(h *host, tx resource.TxID) {
-	if h.running[tx] == nil {
-		return
+	if h.running[tx] != nil && !s.outlived(h, tx) {
+		s.fail("I10", "%s frees %s while it runs", h.node, short(tx))
 	}
-	if !s.meets(BuriedWhileRunning) && h.forgetful {
-		delete(h.running, tx)
-		s.stats["known: freed while it runs"]++
-		return
-	}
-	s.fail("I10", "%s frees %s while it runs", h.node, short(tx))
 }
 
 // checkI12Agent verifies that a command of an older epoch changes nothing.
@@ -84,18 +79,18 @@ func (s *Sim) checkI12Agent(h *host, seen resource.Epoch, c ledger.Command, even
 }
 
 // alarmed is called with what an agent tells its operator: what must not happen,
-// unless the host has lost records or the record was read before it changed.
+// unless the host has lost records.
 func (s *Sim) alarmed(h *host, c ledger.Command, alarm string) {
 	s.logf("%s: ALARM at %T: %s", h.node, c, alarm)
 	s.stats["alarms"]++
-	if !h.forgetful && strings.Contains(alarm, "ABORTED") {
+	if !h.forgetful && !s.restored {
 		s.fail("alarm", "%s at %T: %s", h.node, c, alarm)
 	}
 }
 
 // checkLaunch is the second half of I3: no workload starts before COMMITTED.
 func (s *Sim) checkLaunch(h *host, tx resource.TxID) {
-	if state := s.decided[tx]; !state.Charged() {
+	if state := s.decided[tx]; !state.Charged() && !s.gone[tx] {
 		s.fail("I3", "%s starts %s, which is %q", h.node, short(tx), state)
 	}
 }

@@ -2,9 +2,7 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/resource"
 )
 
 // This file is what breaks.
@@ -89,7 +87,7 @@ func (s *Sim) actGhost() bool {
 		return false
 	}
 	g := takeOut(s, &s.past)
-	if c, is := g.command.(ledger.Reserve); g.host.agent == nil || is && !s.meets(LateReserve) && s.decided[c.Tx].Terminal() {
+	if g.host.agent == nil {
 		return true
 	}
 	s.logf("%s: hears again, long after, %s", g.host.node, describe(order{command: g.command}))
@@ -115,8 +113,8 @@ func (s *Sim) actDisk() bool {
 		return false
 	}
 	h := pick(s, s.hosts)
-	if !s.meets(ReleasedInPart) && s.releasedInPart(h) {
-		return false
+	if s.hasLost(h) {
+		return false // what the store and the disk have both lost nobody knows
 	}
 	if s.rng.IntN(2) == 0 {
 		h.wipe()
@@ -124,13 +122,6 @@ func (s *Sim) actDisk() bool {
 		h.damage()
 	}
 	return true
-}
-
-// releasedInPart reports whether a host has freed its part of a transaction
-// whose record is still RELEASING (see ReleasedInPart).
-func (s *Sim) releasedInPart(h *host) (found bool) {
-	s.eachLive(func(tx resource.TxID, _ store.TxRecord) { found = found || h.freed[tx] })
-	return found
 }
 
 // actHost changes a card, a device's health, or whether a node takes new work.
@@ -148,8 +139,7 @@ func (s *Sim) actHost() bool {
 		c := ledger.SetHealth{Device: s.rng.IntN(gpusPerNode - 1), Health: pick(s, []devices.Health{devices.OK, devices.OK, devices.Suspect}), Reason: "simulated"}
 		s.logf("%s: device %d is %s", h.node, c.Device, c.Health)
 		if _, ok := a.do(c, nil); ok {
-			v := a.l.Snapshot()
-			a.tell(health{v.Cordoned, v.Free.Unhealthy})
+			a.tell(a.health())
 		}
 	case 3:
 		return s.withTerm(nil, func(t *term) {

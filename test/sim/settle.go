@@ -24,6 +24,9 @@ func (s *Sim) settle() {
 		s.check()
 	}
 	s.past = nil
+	if s.restored {
+		s.audit()
+	}
 	for range 2 {
 		if !s.quiet() {
 			return
@@ -126,6 +129,11 @@ func (s *Sim) proceedTerm() bool {
 			return true
 		}
 	}
+	for _, h := range s.hosts {
+		if s.restored && t.operate(h) {
+			return true
+		}
+	}
 	for _, c := range s.live {
 		if u := t.units[c.name]; c.ends && u != nil && u.ending == nil {
 			s.release(t, c)
@@ -158,6 +166,8 @@ func (s *Sim) checkI13() {
 		for _, g := range h.agent.l.Snapshot().Grants {
 			at := fmt.Sprintf("%s/%s", h.node, g.Tx)
 			switch {
+			case !h.agent.l.Quarantine().IsZero():
+				s.fail("I13", "%s is still in quarantine", h.node)
 			case g.State == ledger.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
 				s.stats["revived grants at the end"]++ // an operator releases it
 			case g.State == ledger.Held && !want[at]:

@@ -17,7 +17,6 @@ type Options struct {
 	Seed  uint64
 	Steps int // with faults; then the faults end and everything must agree
 	Bug   Bug
-	Meet  Known // what the real code is known to break at; 0 avoids it
 }
 
 // Result is what became of a run.
@@ -57,7 +56,6 @@ const (
 type Sim struct {
 	rng    *rand.Rand
 	bug    Bug
-	meet   Known
 	faults bool
 	// trouble is one of trouble.
 	trouble int
@@ -80,6 +78,7 @@ type Sim struct {
 	live    []*client
 
 	memory
+	restoration
 
 	step       int
 	transcript bytes.Buffer
@@ -102,7 +101,9 @@ func Run(o Options) Result {
 	s := newSim(o)
 	for s.step < o.Steps && len(s.failures) == 0 {
 		s.step++
-		s.act()
+		if !s.restore() {
+			s.act()
+		}
 		s.check()
 	}
 	if len(s.failures) == 0 {
@@ -115,10 +116,11 @@ func Run(o Options) Result {
 
 func newSim(o Options) *Sim {
 	s := &Sim{
-		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, meet: o.Meet, faults: true, clock: time.Hour,
+		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: time.Hour,
 		store: &kvStore{rev: 1, keys: map[string]entry{}}, stats: map[string]int{}, memory: newMemory(),
 	}
 	s.trouble = pick(s, trouble)
+	s.plan(o)
 	for i := range nodeCount {
 		h := &host{
 			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},

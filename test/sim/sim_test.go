@@ -14,7 +14,6 @@ var (
 	seeds = flag.Int("sim.seeds", 300, "how many seeds to run")
 	base  = flag.Uint64("sim.from", 1, "the first of them")
 	steps = flag.Int("sim.steps", 2000, "steps of each until its faults end")
-	meet  = flag.String("sim.meet", "", "meet this known fault, one of KnownNames")
 )
 
 // options are those of a seed.
@@ -22,12 +21,6 @@ func options(t *testing.T, seed uint64) sim.Options {
 	o := sim.Options{Seed: seed, Steps: *steps}
 	if testing.Short() {
 		o.Steps = min(o.Steps, 500)
-	}
-	if *meet != "" {
-		var known bool
-		if o.Meet, known = sim.KnownNames[*meet]; !known {
-			t.Fatalf("sim.meet: %q is none of %v", *meet, sim.KnownNames)
-		}
 	}
 	return o
 }

@@ -17,6 +17,7 @@ type (
 		registered  resource.Revision
 		host        *fit.Host
 		occupancy   occupied
+		quarantined bool
 	}
 	disconnected struct{}
 	enrolled     struct {
@@ -30,8 +31,9 @@ type (
 		unhealthy uint64 // devices, by index
 	}
 	health struct {
-		cordoned  bool
-		unhealthy uint64
+		cordoned    bool
+		unhealthy   uint64
+		quarantined bool
 	}
 )
 
@@ -156,21 +158,29 @@ type ghost struct {
 }
 
 func (a *agent) obey(c ledger.Command, out *stream) {
-	if _, is := c.(ledger.Cordon); is {
+	switch c.(type) {
+	case ledger.Cordon, ledger.Reconcile:
 		if _, ok := a.do(c, nil); ok && out != nil {
-			v := a.l.Snapshot()
-			out.say(a, health{v.Cordoned, v.Free.Unhealthy})
+			out.say(a, a.health())
 		}
 		return
 	}
 	a.do(c, out)
 }
 
+func (a *agent) health() health {
+	v := a.l.Snapshot()
+	return health{v.Cordoned, v.Free.Unhealthy, !v.Quarantine.IsZero()}
+}
+
 // admit lets a leader in: its epoch is taken up, the session before it ends.
 func (st *stream) admit(hi *hello) {
 	a := st.agent
-	if hi.epoch < a.l.Epoch() {
+	quarantined := !a.l.Quarantine().IsZero()
+	if hi.epoch < a.l.Epoch() && !quarantined {
+		a.register = true // the store may have gone back
 		st.cut()
+		st.term.refused(a.l.Epoch())
 		return
 	}
 	if _, ok := a.do(ledger.NewEpoch{Epoch: hi.epoch}, nil); !ok {
@@ -181,10 +191,10 @@ func (st *stream) admit(hi *hello) {
 	}
 	a.session = st
 	registered := a.l.Registration()
-	if registered > 0 && hi.revision > registered {
+	if registered > 0 && hi.revision != registered {
 		a.register = true
 	}
-	st.say(a, connected{a.incarnation, registered, a.h.hardware(), a.occupancy()})
+	st.say(a, connected{a.incarnation, registered, a.h.hardware(), a.occupancy(), quarantined})
 }
 
 // deliverUp hands the leader the next of what the agent said.
@@ -220,6 +230,8 @@ func describe(o order) string {
 		return fmt.Sprintf("Forget %s", short(c.Tx))
 	case ledger.Cordon:
 		return fmt.Sprintf("Cordon %t", c.Cordoned)
+	case ledger.Reconcile:
+		return fmt.Sprintf("Reconcile at %d of epoch %d, %d adopted, %d released", c.Revision, c.Epoch, len(c.Adopted), len(c.Released))
 	}
 	if o.hello != nil {
 		return fmt.Sprintf("Hello of epoch %d", o.hello.epoch)
@@ -241,7 +253,7 @@ func describeEvent(e event) string {
 	case occupied:
 		return fmt.Sprintf("Occupancy of %d grants", len(e.grants))
 	case health:
-		return fmt.Sprintf("health %x, cordoned %t", e.unhealthy, e.cordoned)
+		return fmt.Sprintf("health %x, cordoned %t, in quarantine %t", e.unhealthy, e.cordoned, e.quarantined)
 	}
 	return "Disconnected"
 }

@@ -49,6 +49,7 @@ type term struct {
 	trees    *quota.Manager
 
 	generation uint64
+	operating  bool // an operator's decision is under way
 	waiting    []decision
 	terminal   []resource.TxID
 }
@@ -61,7 +62,9 @@ type nodeView struct {
 	connected  bool
 	registered resource.Revision
 	unhealthy  uint64
-	held       map[resource.TxID]*hold
+	// quarantined agents promise nothing until an operator has reconciled them.
+	quarantined bool
+	held        map[resource.TxID]*hold
 }
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
@@ -236,14 +239,14 @@ func (t *term) loadRecords(state *kvStore) []recovered {
 		for n, v := range votes {
 			t.node(n).held[tx] = &hold{members: v.Members}
 		}
-		var releasing *txn.ReleaseAsked
+		found := txn.Found{State: txn.RecordCommitted, Revision: e.mod, GraceSeconds: record.GraceSeconds, Reason: record.Reason}
 		if record.State == store.TxReleasing {
-			releasing = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
-			u.ending = releasing
+			found.State = txn.RecordReleasing
+			u.ending = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
 		}
 		a := &attempt{unit: u, charges: record.Charges}
 		var effects []txn.Effect
-		a.machine, effects = txn.Recover(tx, e.mod, votes, releasing)
+		a.machine, effects = txn.Recover(tx, found, votes)
 		u.attempt, t.attempts[tx] = a, a
 		live = append(live, recovered{a, effects, e.create})
 	}
@@ -345,4 +348,6 @@ func (v *nodeView) drop(tx resource.TxID) {
 
 func (v *nodeView) setHost(h *fit.Host) { v.view.Host = h }
 
-func (v *nodeView) setReady() { v.view.Ready = v.connected && v.registered != 0 && v.view.Host != nil }
+func (v *nodeView) setReady() {
+	v.view.Ready = v.connected && v.registered != 0 && !v.quarantined && v.view.Host != nil
+}

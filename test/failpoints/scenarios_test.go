@@ -1,0 +1,157 @@
+package failpoints_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/test/rig"
+)
+
+// scenarios take a cluster of two agents and two coordinators, of which c1
+// leads, through what clusters do. Each begins after the nodes are ready, and
+// between them they take every step there is.
+var scenarios = map[string]func(*client){
+	"plain": func(w *client) {
+		w.create(rig.Submission{Name: "a", GPUs: 4})
+		w.runs("a")
+		w.create(rig.Submission{Name: "g", GPUs: 4, Members: 2, Gang: 2})
+		w.runs("g")
+		w.end("g")
+		w.end("a")
+		pass(2 * retention)
+	},
+	"queue": func(w *client) {
+		w.create(rig.Submission{Name: "f", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("f")
+		w.create(rig.Submission{Name: "b", GPUs: 8})
+		w.create(rig.Submission{Name: "c", GPUs: 8})
+		w.create(rig.Submission{Name: "j", GPUs: 8, Members: 3, Gang: 2})
+		w.end("j")
+		w.end("c")
+		w.end("f")
+		w.runs("b")
+	},
+	"an agent that is silent once": func(w *client) {
+		var lost atomic.Bool
+		w.c.Tap(func(m rig.Message) bool { return m.ToAgent.GetReserve() == nil || m.Node != "n2" || lost.Swap(true) })
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.c.Tap(nil)
+	},
+	"a leader that dies after the votes": func(w *client) {
+		w.create(rig.Submission{Name: "a", GPUs: 2})
+		w.runs("a")
+		k := w.c.Leader()
+		choose, _ := rig.Once(rig.CrashBefore, func(t store.Txn) bool { return rig.Writes(t, store.TxCommitted) })
+		k.Gate.OnTxn(choose)
+		w.create(rig.Submission{Name: "g", GPUs: 6, Members: 2, Gang: 2})
+		w.runs("g")
+	},
+	"a hand-over": func(w *client) {
+		w.create(rig.Submission{Name: "a", GPUs: 8})
+		w.runs("a")
+		w.c.Leader().Stop()
+		w.end("a")
+	},
+	"a wiped disk and a power cut": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.c.Agent("n1").Replace()
+		w.c.Agent("n2").PowerCycle()
+		w.runs("g")
+	},
+	"a cordon": func(w *client) {
+		for _, cordoned := range []bool{true, false} {
+			w.insist("cordon n2", func(ctx context.Context, k *rig.Coordinator) error {
+				_, err := k.SetUnschedulable(ctx, "n2", cordoned)
+				return err
+			})
+		}
+	},
+	"an eviction by an operator": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		grace := int64(5)
+		w.insist("evict g-0", func(ctx context.Context, k *rig.Coordinator) error {
+			_, _, err := k.Evict(ctx, coordinator.EvictOptions{Namespace: rig.Namespace, Name: "g-0", GraceSeconds: &grace})
+			if rig.Code(err) == 409 || rig.Code(err) == 404 {
+				return nil // it has left already
+			}
+			return err
+		})
+		pass(2 * time.Second)
+		w.runs("g") // it goes back to the queue
+	},
+	"a drain": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 4, Members: 2, Gang: 2})
+		w.runs("g")
+		grace := int64(1)
+		w.insist("drain n1", func(ctx context.Context, k *rig.Coordinator) error {
+			_, err := k.DrainNode(ctx, "n1", api.DrainOptions{GracePeriodSeconds: &grace})
+			return err
+		})
+		w.runs("g") // on n2
+		w.insist("uncordon n1", func(ctx context.Context, k *rig.Coordinator) error {
+			_, err := k.SetUnschedulable(ctx, "n1", false)
+			return err
+		})
+	},
+	"a dead node": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.c.Agent("n2").Crash()
+		w.insist("fence n2", func(ctx context.Context, k *rig.Coordinator) error {
+			_, err := k.FenceNode(ctx, "n2", api.FenceOptions{ConfirmDead: true, Force: true})
+			return err
+		})
+		w.c.Agent("n2").PowerCycle()
+		w.end("g")
+	},
+	"a preemption": func(w *client) {
+		w.create(rig.Submission{Name: "low", GPUs: 8, Members: 2, Gang: 2, Priority: 1})
+		w.runs("low")
+		w.create(rig.Submission{Name: "high", GPUs: 6, Members: 2, Gang: 2, Priority: 9, Policy: "PreemptLowerPriority"})
+		w.runs("high")
+		w.end("high")
+		w.runs("low")
+	},
+	"a claim-back": func(w *client) {
+		w.tree("Lab", "all nil 16", "a all 8", "b all 8")
+		w.create(rig.Submission{Name: "guest", GPUs: 8, Members: 2, Gang: 2, Quota: &api.QuotaDemand{Groups: map[string]string{"Lab": "b"}}})
+		w.runs("guest")
+		w.create(rig.Submission{Name: "owner", GPUs: 4, Members: 2, Gang: 2, Quota: &api.QuotaDemand{Groups: map[string]string{"Lab": "a"}}})
+		w.runs("owner")
+	},
+	"a promise that its leader forgot": func(w *client) {
+		w.promise("n2")
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+	},
+	"a journal that fails": func(w *client) {
+		w.fail("journal append")
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+	},
+	"a creation without an answer": func(w *client) {
+		w.create(rig.Submission{Name: "f", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("f")
+		k := w.c.Leader()
+		choose, _ := rig.Once(rig.Lost, func(t store.Txn) bool { return rig.Touches(t, store.OrderPrefix) })
+		k.Gate.OnTxn(choose)
+		w.create(rig.Submission{Name: "b", GPUs: 8})
+	},
+	"an answer that is lost": func(w *client) {
+		var lost atomic.Bool
+		w.c.Tap(func(m rig.Message) bool { return m.FromAgent.GetReply() == nil || m.Node != "n2" || lost.Swap(true) })
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.c.Tap(nil)
+	},
+}
+
+// retention is how long terminal records are kept here.
+const retention = 10 * time.Second

@@ -1,0 +1,77 @@
+package failpoints_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/rig"
+)
+
+// TestAGangIsOneTxn counts what reaches the store between the submission of a
+// gang and the answer that it runs.
+func TestAGangIsOneTxn(t *testing.T) {
+	for members, limit := range map[int]int{64: 256, 512: 2048} {
+		t.Run(fmt.Sprint(members, " members"), func(t *testing.T) {
+			bubble(t, rig.Options{MaxTxnOps: limit, Poll: 10 * time.Second}, func(t *testing.T, c *rig.Cluster) {
+				k := c.Bring(members)
+				var txns atomic.Int32
+				k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+					if rig.Touches(x, store.TxPrefix) || rig.Touches(x, store.UnitsPrefix) || rig.Touches(x, store.JobsPrefix) {
+						txns.Add(1)
+					}
+					return rig.None
+				})
+				j, _, err := k.Job(t.Context(), rig.Submission{Name: "g", GPUs: 8, Members: members, Gang: members, Wait: time.Minute})
+				if err != nil || j.Status.Active != members || txns.Load() != 1 {
+					t.Fatalf("%d of %d members run after %d Txns, %v", j.Status.Active, members, txns.Load(), err)
+				}
+				nodes := map[string]bool{}
+				for _, a := range j.Status.Allocations {
+					nodes[a.Node] = true
+				}
+				if len(nodes) != members {
+					t.Errorf("the members are on %d nodes", len(nodes))
+				}
+				c.Converge()
+			})
+		})
+	}
+}
+
+func TestAGangLargerThanATxnIsRefusedWithTheNumbers(t *testing.T) {
+	bubble(t, rig.Options{MaxTxnOps: 24}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(20)
+		_, _, err := k.Job(t.Context(), rig.Submission{Name: "g", GPUs: 8, Members: 20, Gang: 20})
+		if rig.Code(err) != 422 || !strings.Contains(err.Error(), "20 members") || !strings.Contains(err.Error(), "the store takes 24") {
+			t.Errorf("%v", err)
+		}
+		c.Converge()
+	})
+}
+
+func TestAGangThatBecomesLargerThanATxnSaysSo(t *testing.T) {
+	bubble(t, rig.Options{MaxTxnOps: 24}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		if _, _, err := k.Job(t.Context(), rig.Submission{Name: "g", GPUs: 8, Members: 30, Gang: 30}); err != nil {
+			t.Fatal(err)
+		}
+		var txns atomic.Int32
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			if rig.Touches(x, store.TxPrefix) {
+				txns.Add(1)
+			}
+			return rig.None
+		})
+		for n := 2; n <= 30; n++ {
+			c.StartAgent(resource.NodeID(fmt.Sprint("n", n)))
+		}
+		pass(time.Minute)
+		e, err := k.ExplainJob(t.Context(), rig.Namespace, "g")
+		t.Logf("%d %+v %v", txns.Load(), e, err)
+	})
+}

@@ -1,0 +1,109 @@
+package rig
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+)
+
+// notices are what agents were told to end with a grace, and since when. A
+// member is not freed before its grace has passed (I8), unless its owner ended
+// it, its host has lost it, or its host restarted: then it ended by itself.
+type notices map[notice]promise
+
+type notice struct {
+	node resource.NodeID
+	tx   resource.TxID
+}
+
+// promise is the longest grace that was told, and when the first was.
+type promise struct {
+	told  time.Time
+	grace time.Duration
+	// void: something else ended it, or may have.
+	void bool
+}
+
+// noticed takes a message to an agent.
+func (a *audit) noticed(node resource.NodeID, m *musterv1.LeaderMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := m.GetRelease(); r != nil {
+		a.notices.revoke(notice{node, resource.TxID(r.GetTx())})
+	}
+	e := m.GetEvict()
+	if e == nil {
+		return
+	}
+	key := notice{node, resource.TxID(e.GetTx())}
+	p, again := a.notices[key]
+	if !again {
+		// After a restart the host may have read of it before it was told.
+		p.told, p.void = time.Now(), !a.restarts[node].Before(a.evicting[key.tx])
+	}
+	p.grace = max(p.grace, time.Duration(e.GetGraceMillis())*time.Millisecond)
+	a.notices[key] = p
+}
+
+func (n notices) revoke(key notice) {
+	p := n[key]
+	p.void = true
+	n[key] = p
+}
+
+// restarted voids what a host was told: what ran there has ended.
+func (a *audit) restarted(node resource.NodeID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.restarts[node] = time.Now()
+	for key := range a.notices {
+		if key.node == node {
+			a.notices.revoke(key)
+		}
+	}
+}
+
+// freed takes an agent's word that nothing runs any more; mu is held.
+func (a *audit) freed(node resource.NodeID, tx resource.TxID) {
+	a.free[notice{node, tx}] = true
+	p, told := a.notices[notice{node, tx}]
+	// It may have read of it in the record before it was told.
+	if passed := time.Since(a.evicting[tx]); told && !p.void && passed < p.grace {
+		a.t.Errorf("I8: %s freed %s %v after its record became EVICTING, which promised %v", node, tx, passed, p.grace)
+	}
+}
+
+// checkVictim looks at a record that became EVICTING for a preemptor: that is
+// undecided then, and of higher priority unless quota may have named the victim
+// (I7). mu is held.
+func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
+	a.evicting[tx] = time.Now()
+	if r.By == "" {
+		return
+	}
+	if by, decided := a.records[store.TxKey(r.By)]; decided {
+		a.t.Errorf("I7: revision %d evicts %s for %s, which is %s", revision, tx, r.By, by.State)
+	}
+	uid, _, _, err := r.By.Attempt()
+	if err != nil {
+		a.t.Errorf("revision %d evicts %s for %q: %v", revision, tx, r.By, err)
+		return
+	}
+	victim, preemptor := a.units[r.UnitUID], a.units[uid]
+	claimsBack := len(a.trees) > 0 // which quota then decides, not the audit
+	if victim.Priority >= preemptor.Priority && !claimsBack {
+		a.t.Errorf("I7: revision %d evicts %s of priority %d for %s of priority %d", revision, tx, victim.Priority, r.By, preemptor.Priority)
+	}
+}
+
+// checkFreed is called when a charge ends: every member's agent has said that
+// its part is free, or its node is confirmed dead (I10). mu is held.
+func (a *audit) checkFreed(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
+	for _, m := range r.Members {
+		if node := a.nodes[m.Node]; !a.free[notice{m.Node, tx}] && !(node.Fenced && node.ConfirmedDead) {
+			a.t.Errorf("I10: revision %d ends the charge of %s, of which %s was not heard to be rid", revision, tx, m.Node)
+		}
+	}
+}

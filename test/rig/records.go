@@ -1,0 +1,146 @@
+package rig
+
+import (
+	"context"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// edges are the steps that a record may take; "" is absent.
+var edges = map[store.TxState][]store.TxState{
+	"":                {store.TxCommitted, store.TxAborted},
+	store.TxCommitted: {store.TxEvicting, store.TxReleasing},
+	store.TxEvicting:  {store.TxReleasing, store.TxReleased},
+	store.TxReleasing: {store.TxReleased},
+}
+
+// followRecord is called with mu held.
+func (a *audit) followRecord(revision resource.Revision, e store.Event) {
+	before := a.records[e.KV.Key]
+	if e.Type == store.EventDelete {
+		if !before.State.Terminal() {
+			a.t.Errorf("revision %d deletes %s, which is %q", revision, e.KV.Key, before.State)
+		}
+		delete(a.records, e.KV.Key)
+		return
+	}
+	record, err := store.Decode[store.TxRecord](e.KV.Key, e.KV.Value)
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	tx, err := store.ParseTxKey(e.KV.Key)
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	if !slices.Contains(edges[before.State], record.State) {
+		a.t.Errorf("I11: revision %d takes %s from %q to %s", revision, e.KV.Key, before.State, record.State)
+	}
+	a.records[e.KV.Key] = record
+	switch {
+	case record.State == store.TxAborted:
+		a.aborted++
+	case before.State == "" && record.State == store.TxCommitted:
+		a.checkIncarnations(revision, tx, record)
+	case record.State == store.TxEvicting:
+		a.checkVictim(revision, tx, record)
+	case record.State == store.TxReleased:
+		a.checkFreed(revision, tx, record)
+	}
+}
+
+// checkIncarnations: what is committed counts on the memory of each member's
+// agent as it is registered now, and on no node that is fenced (I3). mu is held.
+func (a *audit) checkIncarnations(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
+	for _, m := range r.Members {
+		if now := a.nodes[m.Node]; now.Incarnation != m.Incarnation || now.Fenced {
+			a.t.Errorf("I3: revision %d commits %s on %s as %s, which is registered as %s, fenced %t", revision, tx, m.Node, m.Incarnation, now.Incarnation, now.Fenced)
+		}
+	}
+}
+
+// check is called with mu held.
+func (a *audit) check(revision resource.Revision) {
+	used := map[group]resource.Vector{}
+	units := map[resource.UnitUID]string{}
+	taken := map[string]string{}
+	for key, r := range a.records {
+		if !r.State.Charged() {
+			continue
+		}
+		for _, c := range r.Charges {
+			at := group{c.Tree, c.Group}
+			if used[at] == nil {
+				used[at] = resource.Vector{}
+			}
+			used[at].Add(c.Request)
+		}
+		if other := units[r.UnitUID]; other != "" {
+			a.t.Errorf("I6: at revision %d unit %s is live in %s and in %s", revision, r.UnitUID, key, other)
+		}
+		units[r.UnitUID] = key
+		if r.State != store.TxCommitted {
+			continue // its agent may have freed it already
+		}
+		for _, m := range r.Members {
+			for _, g := range m.Assignment.MIG {
+				if other := taken[g.UUID]; other != "" {
+					a.t.Errorf("I1: at revision %d MIG instance %s belongs to %s and to %s", revision, g.UUID, key, other)
+				}
+				taken[g.UUID] = key
+			}
+			for _, g := range m.Assignment.GPUs {
+				if g.Milli != resource.WholeDevice {
+					continue
+				}
+				if other := taken[g.UUID]; other != "" {
+					a.t.Errorf("I1: at revision %d device %s belongs to %s and to %s", revision, g.UUID, key, other)
+				}
+				taken[g.UUID] = key
+			}
+		}
+	}
+	for namespace, limits := range a.limits {
+		sum := used[group{quota.Tree, namespace}]
+		for name, limit := range limits.Hard {
+			if sum[name] > limit {
+				a.t.Errorf("I2: at revision %d namespace %s is charged %d of %s, its limit is %d", revision, namespace, sum[name], name, limit)
+			}
+		}
+	}
+	for _, t := range a.trees {
+		for _, problem := range t.check(used) {
+			a.t.Errorf("I2: at revision %d %s", revision, problem)
+		}
+	}
+}
+
+// Records returns the records by transaction, as of some recent revision.
+func (c *Cluster) Records() map[resource.TxID]store.TxRecord {
+	kvs, _, err := c.Store.Range(context.Background(), store.TxPrefix, store.RangeOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	records := map[resource.TxID]store.TxRecord{}
+	for _, kv := range kvs {
+		tx, err := store.ParseTxKey(kv.Key)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if records[tx], err = store.Decode[store.TxRecord](kv.Key, kv.Value); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return records
+}
+
+// Aborted counts the ABORTED records ever written.
+func (c *Cluster) Aborted() int {
+	c.audit.mu.Lock()
+	defer c.audit.mu.Unlock()
+	return c.audit.aborted
+}

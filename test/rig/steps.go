@@ -1,0 +1,232 @@
+package rig
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/store"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+)
+
+// Step is one side of something that a process does to the world: a write of
+// the journal or the store, a read, a message. Steps names them all.
+type Step struct {
+	Name  string
+	After bool // it is done, and nobody was told
+	// Coordinator and Node are who takes part: of a message both, otherwise the
+	// one that acts. A coordinator that writes or reads for an agent names it.
+	Coordinator string
+	Node        resource.NodeID
+}
+
+// ErrTorn, from a step's hook before "journal append", leaves half of the write.
+var ErrTorn = errors.New("the process died in the middle of a write")
+
+// OnStep lets f see every step from now on, in the goroutine that takes it; nil
+// ends it. f may kill or pause processes. An error from f is what the step ends
+// with: before it nothing was done, after it everything was. Of a write of the
+// store it leaves the outcome unknown; of a message it ends the stream.
+func (c *Cluster) OnStep(f func(Step) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step = f
+}
+
+func (c *Cluster) at(s Step) error {
+	c.mu.Lock()
+	f := c.step
+	if f != nil {
+		c.busy.Add(1)
+	}
+	c.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	defer c.busy.Done()
+	return f(s)
+}
+
+// TxnSteps names what a Txn does: the records it writes, each by its state, or
+// else the one thing it is for. node is the agent on whose behalf it is sent,
+// if any.
+func TxnSteps(t store.Txn) (names []string, node resource.NodeID) {
+	seen := map[string]bool{}
+	for _, op := range t.Then {
+		name, of := opStep(op)
+		if of != "" {
+			node = of
+		}
+		seen[name] = true
+	}
+	if swaps(t) {
+		seen["txn swap"] = true
+		delete(seen, "txn released")
+		delete(seen, "txn committed")
+	}
+	for _, name := range []string{"txn unit", "txn unit ends", "txn job", "txn job ends", "txn enqueue", "txn dequeue", "txn node spec", "txn request", ""} {
+		if len(seen) > 1 {
+			delete(seen, name)
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), node
+}
+
+// swaps reports whether a Txn commits a preemptor and ends its victims.
+func swaps(t store.Txn) bool {
+	committed, by := map[resource.TxID]bool{}, map[resource.TxID]bool{}
+	for _, op := range t.Then {
+		tx, err := store.ParseTxKey(op.Key)
+		if err != nil || op.Delete {
+			continue
+		}
+		r, err := store.Decode[store.TxRecord](op.Key, op.Value)
+		switch {
+		case err != nil:
+		case r.State == store.TxCommitted:
+			committed[tx] = true
+		case r.State == store.TxReleased:
+			by[r.By] = true
+		}
+	}
+	for tx := range committed {
+		if by[tx] {
+			return true
+		}
+	}
+	return false
+}
+
+// opStep names one write by its key and value.
+func opStep(op store.Op) (name string, node resource.NodeID) {
+	switch {
+	case strings.HasPrefix(op.Key, store.TxPrefix):
+		return recordStep(op)
+	case strings.HasPrefix(op.Key, store.NodesPrefix):
+		return nodeStep(op)
+	}
+	for _, row := range []struct{ prefix, put, deleted string }{
+		{store.UnitsPrefix, "txn unit", "txn unit ends"},
+		{store.OrderPrefix, "txn enqueue", "txn dequeue"},
+		{store.JobsPrefix, "txn job", "txn job ends"},
+		{store.RequestsPrefix, "txn request", "txn request"},
+		{store.QuotaPrefix, "txn quota", "txn quota"},
+		{store.LeaderPrefix, "txn candidacy", ""},
+	} {
+		if strings.HasPrefix(op.Key, row.prefix) {
+			if op.Delete {
+				return row.deleted, ""
+			}
+			return row.put, ""
+		}
+	}
+	return "txn of " + op.Key, ""
+}
+
+func recordStep(op store.Op) (string, resource.NodeID) {
+	if op.Delete {
+		return "txn collect", ""
+	}
+	record, err := store.Decode[store.TxRecord](op.Key, op.Value)
+	if err != nil {
+		return "txn unreadable record", ""
+	}
+	if record.State != store.TxAborted {
+		return "txn " + strings.ToLower(string(record.State)), ""
+	}
+	if node, ours := strings.CutPrefix(record.Reason, "fenced for "); ours {
+		return "txn agent's fence", resource.NodeID(node)
+	}
+	if record.Reason == "a creation had no answer" {
+		return "txn guard's fence", ""
+	}
+	return "txn fence", ""
+}
+
+func nodeStep(op store.Op) (string, resource.NodeID) {
+	key, err := store.ParseNodeKey(op.Key)
+	if err != nil {
+		return "txn unreadable key", ""
+	}
+	switch key.Part {
+	case store.NodeIdentityPart:
+		if i, err := store.Decode[store.NodeIdentity](op.Key, op.Value); err == nil && i.Fenced {
+			return "txn node fence", key.ID
+		}
+		return "txn registration", key.ID
+	case store.NodeTxPart:
+		return "", "" // always beside its record
+	}
+	return "txn node " + nodeParts[key.Part], key.ID
+}
+
+var nodeParts = map[store.NodePart]string{
+	store.NodeIdentityPart: "identity", store.NodeSpecPart: "spec", store.NodeStatusPart: "status", store.NodeLeasePart: "lease", store.NodeTxPart: "index",
+}
+
+// readStep names a read or a watch by what it is of.
+func readStep(verb, key string) (name string, node resource.NodeID) {
+	if id, err := store.ParseNodeKey(key); err == nil {
+		return verb + " node " + nodeParts[id.Part], id.ID
+	}
+	if strings.HasPrefix(key, store.NodesPrefix) && strings.HasSuffix(key, "/tx/") {
+		return verb + " node index", ""
+	}
+	for _, row := range []struct{ prefix, name string }{
+		{store.TxPrefix, "record"}, {store.UnitsPrefix, "unit"}, {store.JobsPrefix, "job"}, {store.OrderPrefix, "order"},
+		{store.LeaderPrefix, "leader"}, {store.QuotaPrefix, "quota"}, {store.RequestsPrefix, "request"}, {store.NodesPrefix, "nodes"},
+	} {
+		if strings.HasPrefix(key, row.prefix) {
+			return verb + " " + row.name, ""
+		}
+	}
+	if key == store.Root {
+		return verb + " everything", ""
+	}
+	return verb + " of " + key, ""
+}
+
+// messageStep names a message of a session.
+func messageStep(m Message) string {
+	if m.ToAgent != nil {
+		return "tell " + kind(m.ToAgent.GetMessage())
+	}
+	if r := m.FromAgent.GetReply(); r != nil {
+		return "hear " + strings.ToLower(r.GetState().String())
+	}
+	return "hear " + kind(m.FromAgent.GetMessage())
+}
+
+func kind(message any) string {
+	switch message.(type) {
+	case *musterv1.LeaderMessage_Hello, *musterv1.AgentMessage_Hello:
+		return "hello"
+	case *musterv1.LeaderMessage_Reserve:
+		return "reserve"
+	case *musterv1.LeaderMessage_Commit:
+		return "commit"
+	case *musterv1.LeaderMessage_Abort:
+		return "abort"
+	case *musterv1.LeaderMessage_Release:
+		return "release"
+	case *musterv1.LeaderMessage_Evict:
+		return "evict"
+	case *musterv1.LeaderMessage_Forget:
+		return "forget"
+	case *musterv1.LeaderMessage_Resync:
+		return "resync"
+	case *musterv1.LeaderMessage_Cordon:
+		return "cordon"
+	case *musterv1.LeaderMessage_Reconcile:
+		return "reconcile"
+	case *musterv1.AgentMessage_Occupancy:
+		return "occupancy"
+	case *musterv1.AgentMessage_Registered:
+		return "registered"
+	case *musterv1.AgentMessage_Health:
+		return "health"
+	}
+	return "something else"
+}

@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is a store that is restored from a backup in the middle of a run.
+
+// restoration is what a run knows of it.
+type restoration struct {
+	backupAt, restoreAt int // steps, 0 for never
+	backup              *backup
+	restored            bool
+	// gone are transactions that were live and are unknown to the restored store.
+	// back are those that it lists as live, though they had ended, or were ending.
+	gone, back map[resource.TxID]bool
+}
+
+// backup is the store at one moment, and what the checks knew then.
+type backup struct {
+	store   *kvStore
+	decided map[resource.TxID]store.TxState
+	ack     map[resource.TxID]bool
+	clients []client
+}
+
+// plan draws, from numbers of its own, whether and when the store is restored.
+func (s *Sim) plan(o Options) {
+	rng := rand.New(rand.NewPCG(o.Seed, 0x726573746f7265))
+	if o.Bug != NoBug && o.Bug != RestoreUnnoticed || o.Steps < 400 || rng.IntN(3) > 0 {
+		return
+	}
+	s.restoreAt = o.Steps/4 + rng.IntN(o.Steps/2)
+	s.backupAt = max(1, s.restoreAt-20-rng.IntN(o.Steps/4))
+}
+
+// restore does what the plan says of this step. It reports whether the step is
+// taken by it.
+//
+// Coordinators are stopped for it, as the runbook says, and with them ends all
+// that is on its way: calls, streams, Txns. Agents and workloads go on. That
+// journals are on the disk by then keeps the two losses apart.
+func (s *Sim) restore() bool {
+	switch s.step {
+	case s.backupAt:
+		s.backup = &backup{store: s.store.snapshot(), decided: maps.Clone(s.decided), ack: maps.Clone(s.ack)}
+		for _, c := range s.clients {
+			s.backup.clients = append(s.backup.clients, *c)
+		}
+		return false
+	case s.restoreAt:
+	default:
+		return false
+	}
+	s.logf("the store goes back from revision %d to %d", s.store.rev, s.backup.store.rev)
+	s.stats["restored stores"]++
+	for _, c := range s.coordinators {
+		if c.term != nil {
+			s.depose(c.term, "the store is to be restored")
+		}
+		c.key, c.preparing, c.early = "", false, nil
+	}
+	s.requests, s.answers, s.late, s.past = nil, nil, nil, nil
+	for _, h := range s.hosts {
+		h.disk.synced = len(h.disk.payloads)
+		if a := h.agent; a != nil {
+			a.register = a.register || a.calling
+			a.calling = false
+			clear(a.calls)
+		}
+	}
+	s.compare(s.backup)
+	s.forgetTheForgotten()
+	s.store = s.backup.store
+	s.decided, s.ack, s.changed, s.restored = s.backup.decided, s.backup.ack, true, true
+	s.takeBack(s.backup.clients)
+	return true
+}
+
+// compare notes what the backup has not, and what it has though it had ended.
+func (s *Sim) compare(b *backup) {
+	s.gone, s.back = map[resource.TxID]bool{}, map[resource.TxID]bool{}
+	s.eachLive(func(tx resource.TxID, _ store.TxRecord) {
+		r, _ := value[store.TxRecord](b.store, txKey(tx))
+		if !r.State.Charged() {
+			s.gone[tx] = true
+		}
+	})
+	for _, key := range b.store.under(txKey("")) {
+		tx := resource.TxID(key[len(txKey("")):])
+		then, _ := value[store.TxRecord](b.store, key)
+		now, _ := value[store.TxRecord](s.store, key)
+		if then.State.Charged() && now.State != then.State {
+			s.back[tx] = true
+			for _, h := range s.hosts {
+				delete(h.freed, tx)
+			}
+		}
+	}
+}
+
+// forgetTheForgotten ends the workloads that the store has lost and the host's
+// journal does not hold any more either. Nobody knows of them; what runs without
+// a grant is for the host to find.
+func (s *Sim) forgetTheForgotten() {
+	for _, h := range s.hosts {
+		l := ledger.New(h.hardware())
+		if err := l.Replay(h.disk.payloads); err != nil {
+			s.fail("I9", "%s cannot replay its journal: %v", h.node, err)
+			return
+		}
+		for tx := range h.running {
+			if g, _ := l.Lookup(tx); s.gone[tx] && g.State != ledger.Held && g.State != ledger.Evicting && g.State != ledger.Stopping {
+				delete(h.running, tx)
+			}
+		}
+	}
+}
+
+// takeBack lets clients know what the restored store knows of them; one that it
+// does not know has to ask again.
+func (s *Sim) takeBack(then []client) {
+	s.live = nil
+	for i, c := range s.clients {
+		c.asked = nil
+		if i < len(then) {
+			c.acked, c.ends, c.over = then[i].acked, then[i].ends, then[i].over
+		} else {
+			c.acked, c.ends = "", false
+		}
+		if !c.over {
+			s.live = append(s.live, c)
+		}
+	}
+}
+
+// refused is an agent that has seen a higher epoch than this term's. If the store
+// still says that this one leads, it was restored, and has grown beyond what the
+// agent knew of: the next election's epoch is higher than the agent's.
+func (t *term) refused(highest resource.Epoch) {
+	s := t.sim
+	if !s.restored {
+		return
+	}
+	s.ask("who leads, for "+t.name+" is refused", func() func() {
+		leads, rev := s.elected() == t.epoch, s.store.rev
+		return func() {
+			if !t.ended && leads && rev > resource.Revision(highest) {
+				s.stats["resignations"]++
+				s.store.commit(nil, []op{{t.key, nil}})
+				s.depose(t, "an agent has seen a higher epoch")
+			}
+		}
+	})
+}
+
+// hasLost reports whether a host's agent holds what the store has lost.
+func (s *Sim) hasLost(h *host) bool {
+	if !s.restored {
+		return false
+	}
+	if h.agent == nil {
+		return len(s.gone) > 0
+	}
+	return slices.ContainsFunc(h.agent.l.Snapshot().Grants, func(g ledger.Grant) bool {
+		return g.State.Holds() && s.gone[g.Tx] && !s.decided[g.Tx].Charged()
+	})
+}
+
+// outlived reports whether a workload may lose its grant while it runs: an agent
+// that could not see that the store went back, and lost its journal's last
+// records, takes its lost grants for ended ones where another record has their
+// devices (ADR 7).
+func (s *Sim) outlived(h *host, tx resource.TxID) bool {
+	if !h.blind || !s.gone[tx] || s.decided[tx].Charged() {
+		return false
+	}
+	s.stats["ended by a restored store"]++
+	delete(h.running, tx)
+	return true
+}
+
+// actAudit is an agent's registration now and then, which sees whether the store
+// has gone back.
+func (s *Sim) actAudit() bool {
+	if h := pick(s, s.hosts); h.agent != nil {
+		h.agent.register = true
+		return true
+	}
+	return false
+}
+
+// audit is actAudit of every agent.
+func (s *Sim) audit() {
+	for _, h := range s.hosts {
+		if h.agent != nil {
+			h.agent.register = true
+		}
+	}
+}
+
+// checkQuarantine verifies that an agent in quarantine changes nothing of what
+// it holds until it is reconciled, and that it goes into quarantine.
+func (s *Sim) checkQuarantine(h *host, c ledger.Command, events []ledger.Event) {
+	if h.agent == nil {
+		return
+	}
+	if c, is := c.(ledger.Registered); is && c.Store < h.agent.heard && h.agent.l.Quarantine().IsZero() {
+		if _, is := events[0].(ledger.Quarantined); !is || len(events) != 1 {
+			s.fail("quarantine", "%s had heard of revision %d, reads revision %d and makes %T of it", h.node, h.agent.heard, c.Store, events[0])
+		}
+	}
+	if h.agent.l.Quarantine().IsZero() {
+		return
+	}
+	for _, e := range events {
+		switch e.(type) {
+		case ledger.CordonSet, ledger.HealthChanged, ledger.Started, ledger.Reconciled:
+		default:
+			s.fail("quarantine", "%s is in quarantine and %T makes %T of it", h.node, c, e)
+		}
+	}
+}
