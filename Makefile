@@ -13,7 +13,7 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build run test race vet model model-full sim fuzz-smoke bench lint proto clean prerequisites
+.PHONY: help build run test race vet model model-full sim chaos fuzz-smoke bench lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -48,7 +48,13 @@ model-full: ## larger configurations of the models (twelve minutes, 12 GB)
 	@$(GO) run ./test/model -full -jobs 1
 
 sim: ## simulate SEEDS=1000 clusters from seed FROM=1; SEED=n replays one and prints what happened
-	$(GO) test ./test/sim -count=1 -timeout 0 -v -run '^TestSeedsHoldEveryInvariant$$' -args $(if $(SEED),-sim.seed=$(SEED),-sim.seeds=$(or $(SEEDS),1000) -sim.from=$(or $(FROM),1)) -sim.meet=$(MEET)
+	$(GO) test ./test/sim -count=1 -timeout 0 -v -run '^TestSeedsHoldEveryInvariant$$' -args $(if $(SEED),-sim.seed=$(SEED),-sim.seeds=$(or $(SEEDS),1000) -sim.from=$(or $(FROM),1))
+
+chaos: ## KILLS=500 kills, ROUNDS=1 of the partitions and HISTORIES=200 histories on real processes (half an hour); SEED=n hits the same ones
+	@test/prerequisites.sh $(BUILD) etcd
+	@test/prerequisites.sh $(BUILD) net
+	$(GO) test ./test/chaos -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),500) -chaos.rounds=$(or $(ROUNDS),1) $(if $(SEED),-chaos.seed=$(SEED))
+	$(GO) test ./test/histories -count=1 -timeout 0 -v -run '^TestClientsSeeOneThingAtATime$$' -args -histories.count=$(or $(HISTORIES),200) $(if $(SEED),-histories.seed=$(SEED))
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)

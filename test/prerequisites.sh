@@ -2,10 +2,11 @@
 # Brings what the tests need beyond Go, gcc, make and git into the given
 # folder, without installing a service: Debian's etcd (the contract suite runs
 # against an older peer), systemd-analyze (it checks the units) and spin (it
-# searches the models); a second argument, one of etcd, systemd-analyze, spin
-# and serf, asks for that alone. Stock clients are built from tools/go.mod.
-# Where something cannot be had it is named, and the tests that need it skip;
-# with CI=true that is a failure.
+# searches the models); as root, it installs Debian's iproute2 and nftables
+# (clusters in namespaces are cut apart with them). A second argument, one of
+# etcd, systemd-analyze, spin, net and serf, asks for that alone. Stock clients
+# are built from tools/go.mod. Where something cannot be had it is named, and
+# the tests that need it skip; with CI=true that is a failure.
 set -u
 build=$1
 only=${2:-}
@@ -76,6 +77,17 @@ fi
 if wanted systemd-analyze && ! command -v systemd-analyze >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's systemd-analyze"
 	fetch_systemd_analyze || lack "systemd-analyze is missing and could not be fetched (apt-get install systemd)"
+fi
+if wanted net && { ! command -v ip >/dev/null 2>&1 || ! command -v nft >/dev/null 2>&1; }; then
+	echo "prerequisites: installing Debian's iproute2 and nftables"
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		apt-get install -y --no-install-recommends iproute2 nftables >/dev/null 2>&1 || {
+			apt-get update >/dev/null 2>&1
+			apt-get install -y --no-install-recommends iproute2 nftables >/dev/null 2>&1
+		}
+	fi
+	command -v ip >/dev/null 2>&1 && command -v nft >/dev/null 2>&1 ||
+		lack "ip or nft is missing: clusters of real processes cannot be cut apart (apt-get install iproute2 nftables)"
 fi
 if wanted serf && { [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; }; then
 	echo "prerequisites: building the stock serf CLI"

@@ -2,12 +2,14 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/sdk"
 	nvmltest "github.com/musterd/muster/test/nvml"
@@ -90,12 +92,12 @@ func startCluster(t *testing.T, n int) *cluster {
 func (c *cluster) awaitLeader() {
 	c.t.Helper()
 	eventually(c.t, patience, "the coordinator leads", func() error {
-		return ready(c.t.Context(), c.rest)
+		return leads(c.t.Context(), c.rest)
 	})
 }
 
-// ready asks /readyz.
-func ready(ctx context.Context, address string) error {
+// leads asks /readyz.
+func leads(ctx context.Context, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 	if err != nil {
 		return err
@@ -107,6 +109,10 @@ func ready(ctx context.Context, address string) error {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", request.URL, answer.Status)
+	}
+	var self api.Coordinator
+	if err := json.NewDecoder(answer.Body).Decode(&self); err != nil || self.Role != api.LeaderRole {
+		return fmt.Errorf("%s is %q, %v", address, self.Role, err)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ type devAddresses struct {
 	Capacity         string `json:"capacity"`
 	TokenFile        string `json:"tokenFile"`
 	ClusterTokenFile string `json:"clusterTokenFile"`
+	CAFile           string `json:"caFile"`
+	OperatorFile     string `json:"operatorFile"`
 	Nodes            []struct {
 		ID       string `json:"id"`
 		Agent    string `json:"agent"`

@@ -1,0 +1,395 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/etcd"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/sdk"
+	nvmltest "github.com/musterd/muster/test/nvml"
+)
+
+// The ports of every host: the programs' defaults.
+const (
+	RESTPort           = 8470
+	GRPCPort           = 8471
+	AgentPort          = 8472
+	metricsPort        = 8473
+	agentSerfPort      = 7946
+	agentCapacityPort  = 7947
+	leaderSerfPort     = 7948
+	leaderCapacityPort = 7949
+	serfRPCPort        = 7373
+	EtcdPort           = 2379
+	etcdPeerPort       = 2380
+)
+
+// GossipPorts are those of both rings.
+func GossipPorts() []int {
+	return []int{agentSerfPort, agentCapacityPort, leaderSerfPort, leaderCapacityPort}
+}
+
+const (
+	clusterToken = "0123456789abcdef-cluster"
+	adminToken   = "0123456789abcdef-operator"
+	// Patience bounds what takes a few seconds on an idle machine.
+	Patience = time.Minute
+)
+
+// Settings is a config file's content.
+type Settings = map[string]any
+
+// Options say what a cluster consists of. The zero value of a field is its
+// default.
+type Options struct {
+	Etcd         int           // members; 3
+	Coordinators int           // 3
+	Agents       int           // 4
+	GPUs         int           // of each agent; 8
+	LeaseTTL     time.Duration // of the leader; 2 s
+	// Namespaces is the coordinators' setting of that name.
+	Namespaces Settings
+	// AgentDir returns the folder of an agent's data; "" is one of the test's.
+	AgentDir func(node resource.NodeID) string
+	// Quiet leaves the store unwitnessed: for benchmarks.
+	Quiet bool
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&o.Etcd, 3}, {&o.Coordinators, 3}, {&o.Agents, 4}, {&o.GPUs, 8}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.LeaseTTL == 0 {
+		o.LeaseTTL = 2 * time.Second
+	}
+	return o
+}
+
+// Cluster is the processes of one cluster, all started.
+type Cluster struct {
+	Options      Options
+	Etcd         []*Process
+	Coordinators []*Process
+	Agents       []*Agent
+	// Store is the test's own connection; it is no part of the cluster.
+	Store   store.Store
+	Client  *Client
+	Witness *Witness
+
+	t     testing.TB
+	net   *network
+	dir   string
+	began time.Time
+	// clients counts those made.
+	clients atomic.Int32
+}
+
+// Agent is an agent's process and what its host is made of.
+type Agent struct {
+	*Process
+	Node resource.NodeID
+	// Dir is the data folder, Boot the file with the kernel's boot id.
+	Dir, Boot string
+}
+
+// Start starts a cluster and returns once all its nodes are ready. It ends with
+// the test.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	if _, err := exec.LookPath("etcd"); err != nil {
+		t.Skipf("%v (make prerequisites fetches it)", err)
+	}
+	c := &Cluster{Options: o.withDefaults(), t: t, dir: t.TempDir(), began: time.Now()}
+	c.net = newNetwork(t)
+	for _, name := range []string{"token", "admin-token"} {
+		writeFile(t, filepath.Join(c.dir, name), map[string]string{"token": clusterToken, "admin-token": adminToken}[name]+"\n")
+	}
+	c.startEtcd()
+	c.connect()
+	c.startCoordinators()
+	c.startAgents()
+	if !o.Quiet {
+		c.Witness = startWitness(c)
+	}
+	c.AwaitReady()
+	return c
+}
+
+func (c *Cluster) folder(host string) string {
+	dir := filepath.Join(c.dir, host)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	return dir
+}
+
+func (c *Cluster) startEtcd() {
+	c.t.Helper()
+	var hosts []*Host
+	var peers []string
+	for i := range c.Options.Etcd {
+		h := c.net.host(fmt.Sprintf("etcd-%d", i+1))
+		hosts, peers = append(hosts, h), append(peers, fmt.Sprintf("%s=http://%s", h.Name, h.Address(etcdPeerPort)))
+	}
+	for _, h := range hosts {
+		dir := c.folder(h.Name)
+		client, peer := "http://"+h.Address(EtcdPort), "http://"+h.Address(etcdPeerPort)
+		p := newProcess(c.t, h, dir, "etcd", nil,
+			"--name", h.Name, "--data-dir", filepath.Join(dir, "data"), "--logger", "zap", "--log-level", "warn", "--max-txn-ops", "2048",
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-state", "new", "--initial-cluster-token", c.dir)
+		p.Start()
+		c.Etcd = append(c.Etcd, p)
+	}
+}
+
+// Endpoints are the members' addresses.
+func (c *Cluster) Endpoints() []string {
+	var endpoints []string
+	for _, p := range c.Etcd {
+		endpoints = append(endpoints, p.Address(EtcdPort))
+	}
+	return endpoints
+}
+
+func (c *Cluster) connect() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	s, err := etcd.Connect(ctx, etcd.Config{Endpoints: c.Endpoints()})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.Store = s
+	c.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			c.t.Error(err)
+		}
+	})
+}
+
+func (c *Cluster) startCoordinators() {
+	c.t.Helper()
+	var join []string
+	for i := range c.Options.Coordinators {
+		h := c.net.host(fmt.Sprintf("coordinator-%d", i+1))
+		dir := c.folder(h.Name)
+		settings := Settings{
+			"cluster": "test", "id": h.Name, "dataDir": filepath.Join(dir, "data"),
+			"tokenFile": filepath.Join(c.dir, "token"), "adminTokenFile": filepath.Join(c.dir, "admin-token"),
+			"restListen": h.Address(RESTPort), "grpcListen": h.Address(GRPCPort), "etcdEndpoints": c.Endpoints(),
+			"leaseTTL": c.Options.LeaseTTL.String(),
+			"gossip":   Settings{"serfBind": h.Address(leaderSerfPort), "capacityBind": h.Address(leaderCapacityPort), "join": slices.Clone(join)},
+		}
+		if c.Options.Namespaces != nil {
+			settings["namespaces"] = c.Options.Namespaces
+		}
+		p := newProcess(c.t, h, dir, "muster-coordinator", nil, "--config", c.config(dir, settings))
+		join = append(join, h.Address(leaderSerfPort))
+		p.Start()
+		c.Coordinators = append(c.Coordinators, p)
+	}
+	c.Client = c.NewClient()
+}
+
+func (c *Cluster) startAgents() {
+	c.t.Helper()
+	library := nvmltest.Build(c.t)
+	profile := profileOf(c.t, c.Options.GPUs)
+	var coordinators, join []string
+	for _, p := range c.Coordinators {
+		coordinators, join = append(coordinators, p.Address(GRPCPort)), append(join, p.Address(leaderSerfPort))
+	}
+	for i := range c.Options.Agents {
+		h := c.net.host(fmt.Sprintf("node-%d", i+1))
+		dir := c.folder(h.Name)
+		a := &Agent{Node: resource.NodeID(h.Name), Dir: filepath.Join(dir, "data"), Boot: filepath.Join(dir, "boot_id")}
+		if c.Options.AgentDir != nil {
+			a.Dir = cmp.Or(c.Options.AgentDir(a.Node), a.Dir)
+		}
+		tree := filepath.Join(dir, "tree")
+		writeTree(c.t, tree, h.Name, profile.Topology())
+		writeBoot(c.t, a.Boot)
+		settings := Settings{
+			"cluster": "test", "nodeID": h.Name, "tokenFile": filepath.Join(c.dir, "token"), "dataDir": a.Dir,
+			"assignmentsDir": filepath.Join(dir, "assignments"),
+			"listen":         h.Address(AgentPort), "metricsListen": h.Address(metricsPort), "heartbeat": "1s",
+			"coordinators": coordinators, "discovery": Settings{"sysfsRoot": tree},
+			"gossip": Settings{
+				"serfBind": h.Address(agentSerfPort), "serfRPC": h.Address(serfRPCPort), "capacityBind": h.Address(agentCapacityPort), "join": join,
+			},
+		}
+		env := nvmltest.Environ(library, nvmltest.WriteScript(c.t, dir, profile, h.Name))
+		a.Process = newProcess(c.t, h, dir, "muster-agent", env, "--config", c.config(dir, settings))
+		if c.net.private {
+			a.Process.hide = map[string]string{"/proc/sys/kernel/random/boot_id": a.Boot}
+		}
+		a.Start()
+		c.Agents = append(c.Agents, a)
+	}
+}
+
+func (c *Cluster) config(dir string, s Settings) string {
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	path := filepath.Join(dir, "config.yaml")
+	writeFile(c.t, path, string(text))
+	return path
+}
+
+// Processes are all of them: members of the store, coordinators, agents.
+func (c *Cluster) Processes() []*Process {
+	all := append(slices.Clone(c.Etcd), c.Coordinators...)
+	for _, a := range c.Agents {
+		all = append(all, a.Process)
+	}
+	return all
+}
+
+// Hosts are those of processes.
+func Hosts(processes ...*Process) []*Host {
+	var hosts []*Host
+	for _, p := range processes {
+		hosts = append(hosts, p.Host)
+	}
+	return hosts
+}
+
+// AgentHosts are those of all agents.
+func (c *Cluster) AgentHosts() []*Host {
+	var hosts []*Host
+	for _, a := range c.Agents {
+		hosts = append(hosts, a.Host)
+	}
+	return hosts
+}
+
+// Fault puts these faults of the network in force in place of all that were;
+// none heals it.
+func (c *Cluster) Fault(faults ...Fault) { c.net.set(faults...) }
+
+// Heal ends every fault: of the network, and of processes that were killed or
+// paused.
+func (c *Cluster) Heal() {
+	c.t.Helper()
+	if c.net.private {
+		c.Fault()
+	}
+	for _, p := range c.Processes() {
+		p.Restart()
+	}
+}
+
+// LosePower is what a power cut does to an agent: the process ends, and the
+// kernel that comes back is another one. The disk keeps what was written. In a
+// network that is shared it is the same as a kill.
+func (c *Cluster) LosePower(a *Agent) {
+	a.Kill()
+	writeBoot(c.t, a.Boot)
+}
+
+// Wipe kills an agent and removes everything that it had on disk, as does a new
+// disk in a host that has to be started again. What ran there has ended.
+func (c *Cluster) Wipe(a *Agent) {
+	c.LosePower(a)
+	if err := os.RemoveAll(a.Dir); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Leader returns the process that the store names as leader, nil while there is
+// none, and its epoch.
+func (c *Cluster) Leader(ctx context.Context) (*Process, resource.Epoch) {
+	l, found, err := store.CurrentLeader(ctx, c.Store)
+	if err != nil || !found {
+		return nil, 0
+	}
+	for _, p := range c.Coordinators {
+		if p.Name == l.Address.ID {
+			return p, l.Epoch
+		}
+	}
+	return nil, 0
+}
+
+// AwaitLeader waits until a coordinator of an epoch above this one leads.
+func (c *Cluster) AwaitLeader(above resource.Epoch) (*Process, resource.Epoch) {
+	c.t.Helper()
+	var leader *Process
+	var epoch resource.Epoch
+	Eventually(c.t, Patience, "a coordinator leads", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if leader, epoch = c.Leader(ctx); leader == nil || epoch <= above {
+			return fmt.Errorf("epoch is %d", epoch)
+		}
+		return nil
+	})
+	return leader, epoch
+}
+
+// Followers are the coordinators that are not the leader.
+func (c *Cluster) Followers(leader *Process) []*Process {
+	return slices.DeleteFunc(slices.Clone(c.Coordinators), func(p *Process) bool { return p == leader })
+}
+
+// AwaitReady waits until every node is ready.
+func (c *Cluster) AwaitReady() {
+	c.t.Helper()
+	Eventually(c.t, Patience, fmt.Sprintf("%d nodes are ready", len(c.Agents)), c.unready)
+}
+
+// unready says which nodes are not.
+func (c *Cluster) unready() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	list, err := c.Client.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var phases []string
+	ready := 0
+	for _, n := range list.Items {
+		phases = append(phases, n.Metadata.Name+" "+n.Status.Phase)
+		if n.Status.Phase == "Ready" {
+			ready++
+		}
+	}
+	if ready != len(c.Agents) {
+		return fmt.Errorf("%d are: %v", ready, phases)
+	}
+	return nil
+}
+
+// endpoint is a client of one coordinator.
+func (c *Cluster) endpoint(p *Process) *sdk.Client {
+	client, err := sdk.NewClient(sdk.Config{
+		Endpoint: "http://" + p.Address(RESTPort), Token: adminToken, HTTPClient: &http.Client{Transport: transport()},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client
+}

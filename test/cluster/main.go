@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// privateVariable tells the second start of a test program that it has
+// namespaces of its own; notPrivateVariable tells why it has not.
+const (
+	privateVariable    = "MUSTER_TEST_PRIVATE"
+	notPrivateVariable = "MUSTER_TEST_NOT_PRIVATE"
+)
+
+// memoryDir is the tests' temporary folder, in memory: what others do to the
+// machine's disk, syncs of seconds among it, should not decide which timeouts
+// strike in a test.
+const memoryDir = "/run/muster"
+
+// Main is for TestMain: it brings the tests into namespaces of their own,
+// builds the programs, puts them first on PATH and returns the exit code.
+func Main(m *testing.M) int {
+	if os.Getenv(privateVariable) == "" && os.Getenv(notPrivateVariable) == "" {
+		code, err := again()
+		if err == nil {
+			return code
+		}
+		os.Setenv(notPrivateVariable, err.Error())
+	}
+	if os.Getenv(privateVariable) != "" {
+		if err := settle(); err != nil {
+			os.Setenv(notPrivateVariable, err.Error())
+			os.Unsetenv(privateVariable)
+		}
+	}
+	code, err := withPrograms(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Private reports whether faults of the network can be made, and if not, why.
+func Private() (bool, string) {
+	return os.Getenv(privateVariable) != "", os.Getenv(notPrivateVariable)
+}
+
+// NeedPrivate skips a test that wants namespaces where there are none.
+func NeedPrivate(t testing.TB) {
+	t.Helper()
+	if ok, why := Private(); !ok {
+		t.Skipf("not permitted here: private namespaces: %s", why)
+	}
+}
+
+// again runs this program once more in namespaces of its own and returns its
+// exit code. The error says that the kernel, or a missing program, forbids it.
+func again() (int, error) {
+	for _, program := range []string{"ip", "nft"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return 0, fmt.Errorf("%w: apt-get install iproute2 nftables", err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	child := exec.Command(self, os.Args[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.Env = append(os.Environ(), privateVariable+"=yes")
+	child.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	if os.Getuid() != 0 {
+		child.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	signals := make(chan os.Signal, 4) // what arrives while the child starts
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			_ = child.Process.Signal(s) // it may have ended
+		case err := <-ended:
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return 0, err
+			}
+			if code := child.ProcessState.ExitCode(); code >= 0 {
+				return code, nil
+			}
+			return 1, nil // by a signal
+		}
+	}
+}
+
+// settle makes the fresh namespaces usable: mounts that stay inside, a /proc of
+// the process namespace, a place for ip's names, a loopback interface that
+// leaves 127.0.0.0/8 to the cables.
+func settle() error {
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+	}{
+		{"none", "/", "", syscall.MS_REC | syscall.MS_PRIVATE},
+		{"proc", "/proc", "proc", syscall.MS_NOSUID | syscall.MS_NODEV | syscall.MS_NOEXEC},
+		{"tmpfs", "/run", "tmpfs", syscall.MS_NOSUID | syscall.MS_NODEV},
+	} {
+		if err := syscall.Mount(m.source, m.target, m.kind, m.flags, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", m.target, err)
+		}
+	}
+	for _, dir := range []string{"/run/netns", memoryDir} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(routeLocalnet, []byte("1"), 0o600); err != nil {
+		return err
+	}
+	return tool("ip", "address", "add", "127.0.0.1/32", "dev", "lo").then("ip", "link", "set", "lo", "up").err
+}
+
+// tools is a chain of commands that ends at the first failure.
+type tools struct{ err error }
+
+func tool(name string, args ...string) tools { return tools{}.then(name, args...) }
+
+func (t tools) then(name string, args ...string) tools {
+	if t.err != nil {
+		return t
+	}
+	if output, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return tools{fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(output)))}
+	}
+	return t
+}
+
+// withPrograms builds the programs into a folder that it removes again.
+func withPrograms(run func() int) (code int, err error) {
+	dir, err := os.MkdirTemp("", "muster-cluster-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := build(dir); err != nil {
+		return 0, err
+	}
+	if private, _ := Private(); private {
+		if err := os.Setenv("TMPDIR", memoryDir); err != nil {
+			return 0, err
+		}
+	}
+	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		return 0, err
+	}
+	return run(), nil
+}
+
+// build compiles the programs, under the race detector where the tests run
+// under it.
+func build(into string) error {
+	args := []string{"build", "-o", into + string(filepath.Separator)}
+	if RaceEnabled() {
+		args = append(args, "-race")
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", append(args, "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-coordinator")...)
+	command.Dir = root
+	if os.Getenv("CGO_CFLAGS") == "" { // as the Makefile does
+		command.Env = append(os.Environ(), "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations")
+	}
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", command, err, output)
+	}
+	return nil
+}
+
+// RaceEnabled reports whether this test was built with -race.
+func RaceEnabled() bool {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return false
+	}
+	for _, s := range info.Settings {
+		if s.Key == "-race" {
+			return s.Value == "true"
+		}
+	}
+	return false
+}
+
+// moduleRoot is the folder of go.mod, found upwards from the test's own.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod above the tests")
+		}
+		dir = up
+	}
+}
