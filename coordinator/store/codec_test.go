@@ -36,6 +36,7 @@ func txRecord() store.TxRecord {
 		}},
 		By:           "u-2.7.9.00",
 		Reason:       "Preempted",
+		Evicted:      true,
 		GraceSeconds: 30,
 		Created:      "2026-01-02T03:04:05Z",
 		Committed:    "2026-01-02T03:04:06Z",

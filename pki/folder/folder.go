@@ -65,7 +65,7 @@ func (f *Folder) Load() (Party, error) {
 		return Party{}, fmt.Errorf("%s: %w", f.path(partyFile), err)
 	}
 	if text, err = f.read(rootsFile); err != nil {
-		return Party{}, err
+		return Party{}, fmt.Errorf("%s is there: %v", f.path(partyFile), err) //nolint:errorlint // not fs.ErrNotExist: something has been
 	}
 	if p.Roots, err = pki.ParsePEM(text); err != nil {
 		return Party{}, fmt.Errorf("%s: %w", f.path(rootsFile), err)

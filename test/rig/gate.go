@@ -116,6 +116,9 @@ func (g *Gate) at(name string, after bool, node resource.NodeID) error {
 
 // Txn implements store.KVStore.
 func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+	if err := ctx.Err(); err != nil {
+		return store.TxnResult{}, err
+	}
 	if !g.proc.pass() {
 		return store.TxnResult{}, store.ErrClosed
 	}

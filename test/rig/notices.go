@@ -8,9 +8,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// notices are what agents were told to end with a grace, and since when. A
-// member is not freed before its grace has passed (I8), unless its owner ended
-// it, its host has lost it, or its host restarted: then it ended by itself.
+// notices are what agents were told to end with a grace. A member is not freed
+// before that has passed since its record became EVICTING, from which the agent
+// may know of it (I8); unless its owner ended it, or its host restarted: then it
+// ended by itself.
 type notices map[notice]promise
 
 type notice struct {
@@ -18,12 +19,11 @@ type notice struct {
 	tx   resource.TxID
 }
 
-// promise is the longest grace that was told, and when the first was.
+// promise is the longest grace that was told. It is void once something else
+// ends the member, or may have.
 type promise struct {
-	told  time.Time
 	grace time.Duration
-	// void: something else ended it, or may have.
-	void bool
+	void  bool
 }
 
 // noticed takes a message to an agent.
@@ -40,8 +40,7 @@ func (a *audit) noticed(node resource.NodeID, m *musterv1.LeaderMessage) {
 	key := notice{node, resource.TxID(e.GetTx())}
 	p, again := a.notices[key]
 	if !again {
-		// After a restart the host may have read of it before it was told.
-		p.told, p.void = time.Now(), !a.restarts[node].Before(a.evicting[key.tx])
+		p.void = !a.restarts[node].Before(a.evicting[key.tx])
 	}
 	p.grace = max(p.grace, time.Duration(e.GetGraceMillis())*time.Millisecond)
 	a.notices[key] = p
@@ -69,7 +68,6 @@ func (a *audit) restarted(node resource.NodeID) {
 func (a *audit) freed(node resource.NodeID, tx resource.TxID) {
 	a.free[notice{node, tx}] = true
 	p, told := a.notices[notice{node, tx}]
-	// It may have read of it in the record before it was told.
 	if passed := time.Since(a.evicting[tx]); told && !p.void && passed < p.grace {
 		a.t.Errorf("I8: %s freed %s %v after its record became EVICTING, which promised %v", node, tx, passed, p.grace)
 	}

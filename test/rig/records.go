@@ -48,6 +48,10 @@ func (a *audit) followRecord(revision resource.Revision, e store.Event) {
 		a.checkIncarnations(revision, tx, record)
 	case record.State == store.TxEvicting:
 		a.checkVictim(revision, tx, record)
+	case record.State == store.TxReleasing:
+		for _, m := range record.Members {
+			a.notices.revoke(notice{m.Node, tx})
+		}
 	case record.State == store.TxReleased:
 		a.checkFreed(revision, tx, record)
 	}

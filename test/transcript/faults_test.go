@@ -1,12 +1,43 @@
 package transcript_test
 
 import (
+	"errors"
+	"fmt"
+	"time"
+
 	"google.golang.org/protobuf/proto"
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
+
+// pause stops a leader for a minute: longer than its lease.
+func (s *scene) pause(k *rig.Coordinator) {
+	s.recorder.note(k.ID + " stands still before it writes to the store")
+	k.Pause(time.Minute)
+	<-time.NewTimer(time.Minute).C
+	s.recorder.note(k.ID + " goes on, a minute later")
+}
+
+// loseLease keeps a coordinator from its lease until it has noticed, and
+// another one leads.
+func (s *scene) loseLease(id string) string {
+	for _, k := range s.cluster.Coordinators() {
+		if k.ID != id {
+			continue
+		}
+		start := time.Now()
+		k.Gate.FailLeases(errors.New("out of reach"))
+		s.cluster.Eventually(id+" has stopped leading", func() bool { return !k.Leading() })
+		s.recorder.note(fmt.Sprintf("%s stops leading after %v", id, time.Since(start).Round(time.Second/2)))
+		s.cluster.Eventually("another coordinator leads", func() bool { return s.cluster.Leader() != k })
+		s.recorder.note(fmt.Sprintf("%s leads after %v", s.cluster.Leader().ID, time.Since(start).Round(time.Second/2)))
+		k.Gate.FailLeases(nil)
+	}
+	s.rest()
+	return s.recorder.take()
+}
 
 // crashAgent lets the next Commit to a node be lost, and its agent die then.
 func (s *scene) crashAgent(node resource.NodeID) {

@@ -47,6 +47,13 @@ func (r *recorder) message(m rig.Message) bool {
 	return passes
 }
 
+// note writes down what happened to a process.
+func (r *recorder) note(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, text+"\n")
+}
+
 // add writes one line.
 func (r *recorder) add(from, to, text string) {
 	r.lines = append(r.lines, fmt.Sprintf("%-4s → %-6s %s\n", from, to, text))
@@ -65,13 +72,13 @@ func stepOf(m rig.Message) step {
 		return stepReserve
 	case o.GetCommit() != nil || o.GetAbort() != nil:
 		return stepDecision
-	case o.GetRelease() != nil:
+	case o.GetRelease() != nil || o.GetEvict() != nil:
 		return stepRelease
 	case o.GetForget() != nil:
 		return stepForget
 	}
 	switch state := m.FromAgent.GetReply().GetState().String(); state {
-	case "RESERVED", "NO":
+	case "RESERVED", "WAITING", "NO":
 		return stepVote
 	case "FREED", "STOPPING":
 		return stepFreed

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -36,16 +37,20 @@ type scene struct {
 	cluster  *rig.Cluster
 	recorder *recorder
 	fault    func(store.Txn) rig.Fault // of the coming writes, nil for none
-	down     bool                      // an agent has died; set while one event happens
+	stall    store.TxState             // the leader is paused before it writes a record in it
+	down     bool                      // a process has died; set while one event happens
 }
 
 // run carries out one command and returns what happened until everything was
 // at rest:
 //
 //	cluster agents=N       coordinator c1 and agents n1…, all ready
-//	submit JOB members=M gpus=G
+//	submit JOB members=M gpus=G [priority=P] [preempts]
 //	delete JOB
+//	evict JOB grace=SECONDS
 //	crash-leader-before STATE    the leader dies when it is about to write a record in STATE
+//	pause-leader-before STATE    the leader stands still for a minute when it is about to do so
+//	lose-lease ID          the coordinator cannot renew its lease any more
 //	crash-agent-before-commit NODE    the agent dies when Commit is on its way to it
 //	promise NODE gpus=G    another transaction, of which the leader does not know, gets there first
 //	start ID               starts a coordinator, or a node's agent again
@@ -56,13 +61,20 @@ func (s *scene) run(t *testing.T, d *datadriven.TestData) string {
 		s.begin(number(t, d, "agents"))
 		return "ready\n"
 	case "submit":
-		return s.submit(word(t, d), number(t, d, "members"), number(t, d, "gpus"))
+		return s.submit(submission(t, d))
 	case "delete":
 		return s.delete(word(t, d))
+	case "evict":
+		return s.evict(word(t, d), int64(number(t, d, "grace")))
 	case "crash-leader-before":
 		state := store.TxState(word(t, d))
 		s.fault, _ = rig.Once(rig.CrashBefore, func(t store.Txn) bool { return rig.Writes(t, state) })
 		return ""
+	case "pause-leader-before":
+		s.stall = store.TxState(word(t, d))
+		return ""
+	case "lose-lease":
+		return s.loseLease(word(t, d))
 	case "crash-agent-before-commit":
 		s.crashAgent(resource.NodeID(word(t, d)))
 		return ""
@@ -92,6 +104,22 @@ func number(t *testing.T, d *datadriven.TestData, key string) int {
 	return n
 }
 
+// submission is what the command asks for; a client repeats it under the same
+// id.
+func submission(t *testing.T, d *datadriven.TestData) rig.Submission {
+	t.Helper()
+	members := number(t, d, "members")
+	job := rig.Submission{Name: word(t, d), Members: members, Gang: members, GPUs: number(t, d, "gpus"), Wait: time.Minute}
+	job.RequestID = "submit-" + job.Name
+	if d.HasArg("priority") {
+		job.Priority = int32(number(t, d, "priority"))
+	}
+	if d.HasArg("preempts") {
+		job.Policy = "PreemptLowerPriority"
+	}
+	return job
+}
+
 func (s *scene) begin(agents int) {
 	s.t.Helper()
 	s.cluster = rig.New(s.t, rig.Options{})
@@ -117,20 +145,29 @@ func (s *scene) watch(k *rig.Coordinator) {
 		if s.fault != nil {
 			fault = s.fault(t)
 		}
+		if fault == rig.CrashBefore {
+			s.down = true
+		}
+		if s.stall != "" && rig.Writes(t, s.stall) {
+			s.stall = ""
+			s.pause(k)
+		}
 		return s.recorder.txn(k, t, fault)
 	})
 }
 
-// submit asks the leader for a gang; a client repeats it under the same id.
-func (s *scene) submit(name string, members, gpus int) string {
+// submit asks the leader for a gang.
+func (s *scene) submit(job rig.Submission) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), rig.Patience)
 	defer cancel()
-	k := s.cluster.Leader()
-	j, repeated, err := k.Job(ctx, rig.Submission{Name: name, Members: members, Gang: members, GPUs: gpus, RequestID: "submit-" + name, Wait: time.Minute})
+	k, name := s.cluster.Leader(), job.Name
+	j, repeated, err := k.Job(ctx, job)
 	if err != nil {
-		<-k.Ended()
-		s.recorder.turns.settle()
+		if s.down {
+			<-k.Ended()
+		}
+		s.rest()
 		return s.recorder.take() + fmt.Sprintf("client gets no answer from %s, and does not know whether %s was accepted\n", k.ID, name)
 	}
 	s.rest()
@@ -151,7 +188,16 @@ func (s *scene) delete(name string) string {
 	return s.recorder.take() + fmt.Sprintf("client is told that %s is %s\n", name, j.Status.Phase)
 }
 
-// rest waits until everything agrees, or nothing moves if an agent is down.
+func (s *scene) evict(name string, grace int64) string {
+	s.t.Helper()
+	if _, _, err := s.cluster.Leader().Evict(s.t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: name + "-0", GraceSeconds: &grace}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.rest()
+	return s.recorder.take()
+}
+
+// rest waits until everything agrees, or nothing moves while a process is down.
 func (s *scene) rest() {
 	s.t.Helper()
 	s.recorder.turns.settle()
@@ -169,6 +215,7 @@ func (s *scene) start(id string) string {
 	} else {
 		s.watch(s.cluster.StartCoordinator(id))
 		s.cluster.Leader()
+		s.down = false
 	}
 	s.rest()
 	return s.recorder.take()

@@ -46,13 +46,19 @@ func (n *names) order(m *musterv1.LeaderMessage) string {
 		for _, want := range r.GetMembers() {
 			members = append(members, fmt.Sprintf("member %d wants %d GPUs", want.GetMember(), want.GetRequest().GetGpus()))
 		}
-		return fmt.Sprintf("Reserve %s in %s: %s", n.tx(r.GetTx()), n.epoch(r.GetEpoch()), strings.Join(members, ", "))
+		after := ""
+		for _, victim := range r.GetAfter() {
+			after += ", after " + n.tx(victim)
+		}
+		return fmt.Sprintf("Reserve %s in %s%s: %s", n.tx(r.GetTx()), n.epoch(r.GetEpoch()), after, strings.Join(members, ", "))
 	case m.GetCommit() != nil:
 		return "Commit " + n.tx(m.GetCommit().GetTx())
 	case m.GetAbort() != nil:
 		return "Abort " + n.tx(m.GetAbort().GetTx())
 	case m.GetRelease() != nil:
 		return "Release " + n.tx(m.GetRelease().GetTx())
+	case m.GetEvict() != nil:
+		return fmt.Sprintf("Evict %s, with a grace of %ds", n.tx(m.GetEvict().GetTx()), m.GetEvict().GetGraceMillis()/1000)
 	case m.GetForget() != nil:
 		return "Forget " + n.tx(m.GetForget().GetTx())
 	}
@@ -81,6 +87,7 @@ func (n *names) answer(m *musterv1.AgentMessage) string {
 		r := m.GetReply()
 		words := map[musterv1.Reply_State]string{
 			musterv1.Reply_NONE: "None: %s is not known here", musterv1.Reply_NO: "No to %s", musterv1.Reply_RESERVED: "Yes to %s",
+			musterv1.Reply_WAITING: "Waiting: %s", musterv1.Reply_EVICTING: "Notice given: %s",
 			musterv1.Reply_HELD: "Held: %s", musterv1.Reply_FREED: "Freed: %s", musterv1.Reply_STOPPING: "Stopping: %s",
 		}
 		text, known := words[r.GetState()]
