@@ -330,7 +330,10 @@ type Record struct {
 	GraceMillis int64               `protobuf:"varint,6,opt,name=grace_millis,json=graceMillis,proto3" json:"grace_millis,omitempty"`
 	Revision    int64               `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"`
 	// The incarnation of the asking node's Yes.
-	Incarnation   *Incarnation `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Incarnation *Incarnation `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// name is the unit's and tenant whose it is, as in Reserve.
+	Name          string `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant        string `protobuf:"bytes,10,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,6 +422,20 @@ func (x *Record) GetIncarnation() *Incarnation {
 		return x.Incarnation
 	}
 	return nil
+}
+
+func (x *Record) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Record) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 type ResolveRequest struct {
@@ -839,7 +856,7 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"[\n" +
 	"\x10ReadNodeResponse\x12+\n" +
 	"\arecords\x18\x01 \x03(\v2\x11.muster.v1.RecordR\arecords\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\x94\x03\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xc0\x03\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -848,7 +865,10 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\amembers\x18\x05 \x03(\v2\x1b.muster.v1.MemberAssignmentR\amembers\x12!\n" +
 	"\fgrace_millis\x18\x06 \x01(\x03R\vgraceMillis\x12\x1a\n" +
 	"\brevision\x18\a \x01(\x03R\brevision\x128\n" +
-	"\vincarnation\x18\b \x01(\v2\x16.muster.v1.IncarnationR\vincarnation\"q\n" +
+	"\vincarnation\x18\b \x01(\v2\x16.muster.v1.IncarnationR\vincarnation\x12\x12\n" +
+	"\x04name\x18\t \x01(\tR\x04name\x12\x16\n" +
+	"\x06tenant\x18\n" +
+	" \x01(\tR\x06tenant\"q\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
