@@ -28,7 +28,7 @@ type Taint struct {
 
 // NodeStatus is what is known of a node now.
 type NodeStatus struct {
-	Phase       string                   `json:"phase,omitempty"` // Ready | NotReady | Unregistered | Fenced
+	Phase       string                   `json:"phase,omitempty"` // Ready | NotReady | Unregistered | Fenced | Quarantined
 	Addresses   []NodeAddress            `json:"addresses,omitempty"`
 	Conditions  []Condition              `json:"conditions,omitempty"`
 	Available   map[resource.Name]string `json:"available,omitempty"`

@@ -176,7 +176,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 	}
 	for _, v := range l.order {
 		if n := l.nodes[v.ID]; n.held[d.tx] != nil {
-			l.pool.Send(v.ID, agents.Abort(d.tx, l.epoch))
+			l.send(v.ID, agents.Abort(d.tx, l.epoch))
 			n.drop(d.tx)
 		}
 	}

@@ -38,11 +38,12 @@ type Coordinator struct {
 	resigned chan struct{}          // closed once it leads no more, for good
 	past     atomic.Int64           // how often the store was restored from a backup
 
-	mu      sync.Mutex
-	targets map[resource.NodeID]string // agents' addresses, as gossip tells them
-	pool    *agents.Pool               // of the present term, or nil
-	turned  chan struct{}              // closed and replaced when a term begins or ends
-	since   time.Time                  // when the present term began to serve
+	mu       sync.Mutex
+	targets  map[resource.NodeID]string // agents' addresses, as gossip tells them
+	suspects map[resource.NodeID]bool   // as gossip tells
+	pool     *agents.Pool               // of the present term, or nil
+	turned   chan struct{}              // closed and replaced when a term begins or ends
+	since    time.Time                  // when the present term began to serve
 }
 
 // New returns a coordinator over a store. Metrics go to r, which may be nil.
@@ -53,7 +54,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	}
 	c := &Coordinator{
 		config: config, store: s, log: config.Logger.With("coordinator", config.ID),
-		metrics: newMetrics(r), targets: map[resource.NodeID]string{},
+		metrics: newMetrics(r), targets: map[resource.NodeID]string{}, suspects: map[resource.NodeID]bool{},
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}),
 	}
 	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
@@ -100,6 +101,21 @@ func (c *Coordinator) AgentSeen(node resource.NodeID, addr string) {
 	c.targets[node] = addr
 	if c.pool != nil {
 		c.pool.SetTarget(node, addr)
+	}
+}
+
+// AgentSuspected tells whether gossip believes a node dead. As long as it does
+// the node is the last choice of placement; nothing else follows from it.
+func (c *Coordinator) AgentSuspected(node resource.NodeID, suspected bool) {
+	c.mu.Lock()
+	c.suspects[node] = suspected
+	c.mu.Unlock()
+	if l := c.term.Load(); l != nil {
+		l.post(func() {
+			if n := l.nodes[node]; n != nil {
+				n.view.Suspect = suspected
+			}
+		})
 	}
 }
 
@@ -246,6 +262,11 @@ func (c *Coordinator) open(l *leader) {
 	c.pool = l.pool
 	for node, addr := range c.targets {
 		c.pool.SetTarget(node, addr)
+	}
+	for node, suspected := range c.suspects {
+		if n := l.nodes[node]; n != nil {
+			n.view.Suspect = suspected
+		}
 	}
 	c.term.Store(l)
 	c.turn(time.Now())

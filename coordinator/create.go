@@ -193,7 +193,7 @@ func overQuota(short []resource.Reason) *api.Status {
 // opsOf is how many operations the largest Txn of a submission takes.
 func (l *leader) opsOf(s *submission) int {
 	enqueue := 2*len(s.units) + 2
-	commit := min(s.units[0].record.Members, max(1, len(l.order))) + 6
+	commit := min(s.units[0].record.Members, max(1, len(l.order))) + commitOps
 	return max(enqueue, commit)
 }
 

@@ -16,6 +16,8 @@ func (l *leader) agentEvent(e agents.Event) {
 	case agents.Registered:
 		n := l.node(e.Node)
 		n.incarnation, n.revision = e.Incarnation, e.Revision
+		n.isolate("")
+		n.tell()
 		l.returned(n)
 		n.setReady()
 		l.learnSpec(n)
@@ -34,6 +36,7 @@ func (l *leader) agentEvent(e agents.Event) {
 	case agents.HealthChanged:
 		n := l.node(e.Node)
 		n.health, n.diskFull = e.Health, e.DiskFull
+		n.isolate(e.Quarantine)
 		n.applyHealth()
 		n.view.Refresh()
 		n.setReady()
@@ -50,6 +53,7 @@ func (l *leader) connected(e agents.Connected) {
 	l.lastHost = n.view.Host
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
+	n.isolate(e.Quarantine)
 	l.returned(n)
 	n.view.Labels = l.labelsOf(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
@@ -81,7 +85,9 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 	present := map[resource.TxID]bool{}
 	for _, g := range o.Grants {
 		if g.State == agents.StateFreed {
-			l.tombstone(n, g.Tx)
+			if n.quarantine == "" { // its record may be of before that
+				l.tombstone(n, g.Tx)
+			}
 			continue
 		}
 		present[g.Tx] = true
@@ -91,7 +97,9 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 			n.held[g.Tx] = h
 		}
 		h.members, h.confirmed, h.waiting = g.Members, true, g.State == agents.StateWaiting
-		l.promised(n, g)
+		if n.quarantine == "" {
+			l.promised(n, g)
+		}
 	}
 	for tx, h := range n.held {
 		if present[tx] {
@@ -106,6 +114,7 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 	l.hearsNothingOf(n, present)
 	n.rebuild(l.log)
 	n.setReady()
+	n.learn(o)
 }
 
 // tombstone handles a transaction that the agent has freed for good: it counts
@@ -117,13 +126,14 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 		return
 	}
 	l.heardOf(tx, n.view.ID)
-	l.pool.Send(n.view.ID, agents.Forget(tx))
+	l.send(n.view.ID, agents.Forget(tx))
 }
 
 func (l *leader) disconnected(e agents.Disconnected) {
 	n := l.node(e.Node)
 	n.connected = false
 	n.setReady()
+	n.tell()
 	l.log.Warn("node_disconnected", "node", e.Node, "error", e.Err)
 }
 
@@ -151,7 +161,7 @@ func (l *leader) replied(e agents.Replied) {
 	if a == nil {
 		if e.State == agents.StateFreed {
 			l.heardOf(e.Tx, e.Node)
-			l.pool.Send(e.Node, agents.Forget(e.Tx))
+			l.send(e.Node, agents.Forget(e.Tx))
 		}
 		return
 	}

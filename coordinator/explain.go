@@ -94,6 +94,8 @@ func summary(u *unit, e *api.Explanation, nodes int) (said string) {
 		return fmt.Sprintf("%s: %s", want, e.Quota[0].Detail)
 	case nodes == 0:
 		return want + ": no node has joined yet"
+	case e.Fit >= e.Members && u.wide != "":
+		return want + ": " + u.wide
 	case e.Fit >= e.Members:
 		return want + ": there is room now; it is about to be placed"
 	case len(e.Shortages) > 0:

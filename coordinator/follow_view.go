@@ -303,6 +303,7 @@ func (n *storedNode) show(of *node, s *api.NodeStatus) {
 	s.Phase = "Ready"
 	switch {
 	case of.showFence(s, &ready):
+	case showQuarantine(n.quarantine(), s, &ready):
 	case of.revision == 0:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
 	case of.unheard:
@@ -313,7 +314,7 @@ func (n *storedNode) show(of *node, s *api.NodeStatus) {
 			s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", cmp.Or(c.Reason, "AgentNotReady"), c.Message
 		}
 	}
-	s.Conditions = []api.Condition{ready}
+	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
 	free := maps.Clone(of.spec.Allocatable)
 	for _, h := range of.held {
 		for _, m := range h.members {

@@ -53,6 +53,7 @@ type leader struct {
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
 
+	reconciling  bool // a node is
 	requestLease store.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt

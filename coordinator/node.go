@@ -36,6 +36,12 @@ type node struct {
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
 	unheard     bool            // its lease is over
+	// quarantine says why the agent promises nothing and obeys nothing, "" while
+	// it does; grants are all that it told last, told counts how often it did.
+	quarantine string
+	grants     map[resource.TxID]agents.Grant
+	told       uint64
+	news       chan struct{} // closed when something of it is heard; nil: nobody waits
 	// stored is set by a follower: what it shows beside the specification.
 	stored *storedNode
 }
@@ -234,7 +240,7 @@ func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) {
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
-	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull
+	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull && n.quarantine == ""
 	n.view.Unschedulable = n.spec.Unschedulable
 }
 

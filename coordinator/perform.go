@@ -16,18 +16,18 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
 		case txn.SendReserve:
-			l.pool.Send(e.Node, l.reservation(a, e.Node))
+			l.send(e.Node, l.reservation(a, e.Node))
 		case txn.SendCommit:
-			l.pool.Send(e.Node, agents.Commit(tx, l.epoch, e.Revision))
+			l.send(e.Node, agents.Commit(tx, l.epoch, e.Revision))
 		case txn.SendAbort:
-			l.pool.Send(e.Node, agents.Abort(tx, l.epoch))
+			l.send(e.Node, agents.Abort(tx, l.epoch))
 			l.nodes[e.Node].drop(tx)
 		case txn.SendEvict:
-			l.pool.Send(e.Node, agents.Evict(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, a.by))
+			l.send(e.Node, agents.Evict(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, a.by))
 		case txn.SendRelease:
-			l.pool.Send(e.Node, agents.Release(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, e.Reason))
+			l.send(e.Node, agents.Release(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, e.Reason))
 		case txn.SendForget:
-			l.pool.Send(e.Node, agents.Forget(tx))
+			l.send(e.Node, agents.Forget(tx))
 			l.nodes[e.Node].drop(tx)
 		case txn.WriteEvictions:
 			a.budget.Stop()

@@ -42,7 +42,7 @@ func (l *leader) schedule() {
 // try starts an attempt for a unit, or parks it.
 func (l *leader) try(u *unit) {
 	u.attempts++
-	u.lastAttempt = time.Now()
+	u.lastAttempt, u.wide = time.Now(), ""
 	switch u.short = l.admit(u); {
 	case u.short == nil:
 		if l.fits(u) || l.preempts(u) {
@@ -74,12 +74,36 @@ func (l *leader) fits(u *unit) bool {
 		return false
 	}
 	plan, ok := place.Place(l.order, u.demand)
+	if ok {
+		if u.wide = l.tooWide(plan); u.wide != "" {
+			place.Undo(plan)
+			ok = false
+		}
+	}
 	if !ok {
 		l.hopeless[shape] = l.generation
 		return false
 	}
 	l.begin(u, plan)
 	return true
+}
+
+// commitOps is the most operations of a commit beside those for each node.
+const commitOps = 6
+
+// tooWide says why no Txn can commit a plan, "" where one can. A unit may have
+// come when there were fewer nodes.
+func (l *leader) tooWide(plan []place.Member) string {
+	nodes := map[resource.NodeID]bool{}
+	for _, m := range plan {
+		nodes[m.Node.ID] = true
+	}
+	ops := len(nodes) + commitOps
+	if ops <= l.commit.maxOps {
+		return ""
+	}
+	return fmt.Sprintf("it fits on %d nodes, but to commit that takes %d operations, and the store takes %d in one transaction; raise etcd's --max-txn-ops, or submit it with fewer members",
+		len(nodes), ops, l.commit.maxOps)
 }
 
 // begin starts the transaction of a placed unit that was admitted. From here

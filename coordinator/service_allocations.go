@@ -67,6 +67,7 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 	if err != nil {
 		return nil, err
 	}
+	leaving := false
 	u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
 		u, _, status := l.member(namespace, name)
 		if status != nil {
@@ -75,11 +76,17 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 		if u.job != nil {
 			return nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.record.Name)
 		}
+		leaving = u.phase() == api.Terminating
 		l.end(u, asked(o))
 		return u, nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if leaving {
+		if err := l.stillThere(ctx, u); err != nil {
+			return nil, err
+		}
 	}
 	if err := l.awaitEnding(ctx, u); err != nil {
 		return nil, failure(err)

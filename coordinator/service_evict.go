@@ -64,9 +64,10 @@ func (c *Coordinator) evict(ctx context.Context, o EvictOptions) (eviction, erro
 	var u *unit
 	var a *attempt
 	var status *api.Status
+	leaving := false
 	if err := l.do(ctx, func() {
 		if u, status = l.evictee(o); status == nil {
-			a = u.attempt
+			a, leaving = u.attempt, u.phase() == api.Terminating
 			l.evict(u, notice)
 		}
 	}); err != nil {
@@ -75,7 +76,26 @@ func (c *Coordinator) evict(ctx context.Context, o EvictOptions) (eviction, erro
 	if status != nil {
 		return eviction{}, status
 	}
+	if leaving {
+		if err := l.stillThere(ctx, u); err != nil {
+			return eviction{}, err
+		}
+	}
 	return l.awaitNotice(ctx, u, a)
+}
+
+// stillThere is 404 for what was found on its way out and has ended: that may
+// have landed, and been shown by others, before this leader has heard of it.
+func (l *leader) stillThere(ctx context.Context, u *unit) error {
+	l.settled(ctx)
+	gone := false
+	if err := l.do(ctx, func() { gone = u.gone }); err != nil {
+		return failure(err)
+	}
+	if gone {
+		return notFound("allocation", u.record.Namespace, u.record.Name)
+	}
+	return nil
 }
 
 // EvictFor serves muster.v1.Coordinator/Evict.

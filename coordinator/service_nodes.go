@@ -148,12 +148,13 @@ func (n *node) showPhase(s *api.NodeStatus) {
 		leaseExpired(s, &ready)
 	case !n.connected:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "AgentUnreachable", "no stream to the agent"
+	case showQuarantine(n.quarantine, s, &ready):
 	case n.revision == 0:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
 	case n.diskFull:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal cannot grow; releases still work"
 	}
-	s.Conditions = []api.Condition{ready}
+	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
 }
 
 // showHost adds the hardware and how much of it is free.

@@ -63,6 +63,7 @@ type unit struct {
 	attempts    int
 	lastAttempt time.Time
 	short       *shortage // why quota held it back when it was tried last, or nil
+	wide        string    // why the place it would have had cannot be committed, or ""
 	// stuck is why nobody gave way for it when it was tried last, in plain
 	// words; helpless the view's generation of that.
 	stuck    string

@@ -22,7 +22,7 @@ func (l *leader) writeCommit(a *attempt) {
 		return
 	}
 	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
+		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: now(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
@@ -89,7 +89,7 @@ func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
 		panic("coordinator: " + err.Error())
 	}
 	record := store.TxRecord{
-		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID,
+		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: u.record.Started,
 	}
 	for _, node := range a.machine.Nodes() {

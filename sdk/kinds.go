@@ -227,6 +227,17 @@ func (n Nodes) Fence(ctx context.Context, name string, o api.FenceOptions) (*api
 	return call[api.Node](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/fence"), contentType: "application/json", body: body})
 }
 
+// Reconcile ends the quarantine of a node after the store was restored from a
+// backup; without a mode it only shows what the node's agent holds beside what
+// the store has. It may be repeated.
+func (n Nodes) Reconcile(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Reconciliation](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/reconcile"), contentType: "application/json", body: body})
+}
+
 func (n Nodes) patch(ctx context.Context, name, patch string) (*api.Node, error) {
 	return call[api.Node](ctx, n.client, request{
 		method: http.MethodPatch, path: n.at(name, ""), contentType: "application/merge-patch+json", body: []byte(patch),

@@ -113,6 +113,7 @@ func recordOf(m *musterv1.Record) (ledger.Record, error) {
 	r := ledger.Record{
 		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()),
 		Grace: grace, Revision: resource.Revision(m.GetRevision()),
+		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()),
 	}
 	switch m.GetState() {
 	case musterv1.Record_ABSENT:

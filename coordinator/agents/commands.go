@@ -112,3 +112,17 @@ func Resync() Command {
 func Cordon(cordoned bool) Command {
 	return Command{&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: cordoned}}}}
 }
+
+// Reconcile ends a quarantine: adopted transactions have new records, released
+// ones are stopped with grace unless the store lists them; all that at the
+// revision.
+func Reconcile(epoch resource.Epoch, revision resource.Revision, adopted, released []resource.TxID, grace time.Duration) Command {
+	r := &musterv1.Reconcile{Epoch: int64(epoch), Revision: int64(revision), GraceMillis: grace.Milliseconds()}
+	for _, tx := range adopted {
+		r.Adopted = append(r.Adopted, string(tx))
+	}
+	for _, tx := range released {
+		r.Released = append(r.Released, string(tx))
+	}
+	return Command{&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reconcile{Reconcile: r}}}
+}

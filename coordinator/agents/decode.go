@@ -25,7 +25,7 @@ func decode(node resource.NodeID, m *musterv1.AgentMessage) (Event, error) {
 		return decodeRegistered(node, body.Registered)
 	case *musterv1.AgentMessage_Health:
 		h, err := decodeHealth(body.Health.GetDevices())
-		return HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull()}, err
+		return HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), Quarantine: body.Health.GetQuarantine()}, err
 	}
 	return nil, fmt.Errorf("message %T is unknown", m.GetMessage())
 }
@@ -48,7 +48,7 @@ func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (Eve
 	}
 	return Connected{
 		Node: node, Incarnation: incarnation, Revision: resource.Revision(h.GetRegisteredRevision()),
-		Host: host, Occupancy: o, LedgerHash: hash,
+		Host: host, Occupancy: o, LedgerHash: hash, Quarantine: h.GetQuarantine(),
 	}, nil
 }
 
@@ -106,7 +106,7 @@ func decodeOccupancy(o *musterv1.Occupancy) (Occupancy, error) {
 		}
 		result.Grants = append(result.Grants, Grant{
 			Tx: resource.TxID(g.GetTx()), Unit: resource.UnitUID(g.GetUnit()), Epoch: resource.Epoch(g.GetEpoch()),
-			State: state, Members: members,
+			State: state, Members: members, Name: g.GetName(), Tenant: resource.TenantID(g.GetTenant()), Origin: origin(g.GetOrigin()),
 		})
 	}
 	return result, nil
@@ -148,4 +148,12 @@ func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]DeviceHealth, error) {
 		health[index] = DeviceHealth{Health: h, Reason: d.GetReason()}
 	}
 	return health, nil
+}
+
+// origin is "" for a transaction of a leader, which the wire may also call "txn".
+func origin(name string) string {
+	if name == "txn" {
+		return ""
+	}
+	return name
 }

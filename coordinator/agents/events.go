@@ -43,6 +43,13 @@ type Grant struct {
 	Epoch   resource.Epoch
 	State   State
 	Members []Member
+	// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it is;
+	// both "" where they are not known.
+	Name   string
+	Tenant resource.TenantID
+	// Origin says who made it: "" a transaction of a leader, else "escrow",
+	// "kubelet" or "orphan". Of those the store has no record.
+	Origin string
 }
 
 // Occupancy is everything an agent's ledger holds.
@@ -72,6 +79,9 @@ type (
 		Host        wire.Host
 		Occupancy   Occupancy
 		LedgerHash  uint64
+		// Quarantine says why the agent promises nothing until it is reconciled,
+		// "" while it is not in quarantine.
+		Quarantine string
 	}
 	// Disconnected ends a stream; the pool is already trying again.
 	Disconnected struct {
@@ -108,6 +118,8 @@ type (
 		Health   map[int]DeviceHealth // by index
 		Cordoned bool
 		DiskFull bool
+		// Quarantine as in Connected.
+		Quarantine string
 	}
 )
 

@@ -70,6 +70,7 @@ func TestCommandsArriveInOrder(t *testing.T) {
 		agents.Commit("tx", 42, 9), agents.Abort("tx", 42), agents.Release("tx", 42, 30*time.Second, "deleted"),
 		agents.Evict("tx", 42, time.Minute, "p"),
 		agents.Forget("tx"), agents.Resync(), agents.Cordon(true),
+		agents.Reconcile(42, 9, []resource.TxID{"a"}, []resource.TxID{"b"}, 3*time.Second),
 	} {
 		if !pool.Send("n1", c) {
 			t.Fatal("a command was not taken")
@@ -87,6 +88,9 @@ func TestCommandsArriveInOrder(t *testing.T) {
 		{Message: &musterv1.LeaderMessage_Forget{Forget: &musterv1.Forget{Tx: "tx"}}},
 		{Message: &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}},
 		{Message: &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: true}}},
+		{Message: &musterv1.LeaderMessage_Reconcile{Reconcile: &musterv1.Reconcile{
+			Epoch: 42, Revision: 9, Adopted: []string{"a"}, Released: []string{"b"}, GraceMillis: 3000,
+		}}},
 	} {
 		got, err := stream.Recv()
 		if err != nil {
@@ -115,7 +119,7 @@ func TestEventsAreDecodedInOrder(t *testing.T) {
 		}}},
 		{LedgerHash: 8, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx2", State: musterv1.Reply_NO, Reasons: wire.ToReasons([]resource.Reason{reason})}}},
 		{LedgerHash: 9, Message: &musterv1.AgentMessage_Occupancy{Occupancy: &musterv1.Occupancy{DiskFull: true, Health: health}}},
-		{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Devices: health, Cordoned: true}}},
+		{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Devices: health, Cordoned: true, Quarantine: "why"}}},
 	} {
 		stream.say(t, m)
 	}
@@ -125,7 +129,7 @@ func TestEventsAreDecodedInOrder(t *testing.T) {
 		agents.Replied{Node: "n1", Tx: "tx", State: agents.StateReserved, Incarnation: incarnation, Revision: 6, Members: []agents.Member{{Index: 2, Assignment: a}}, LedgerHash: 8},
 		agents.Replied{Node: "n1", Tx: "tx2", State: agents.StateNo, Reasons: []resource.Reason{reason}, LedgerHash: 8},
 		agents.Occupied{Node: "n1", Occupancy: agents.Occupancy{DiskFull: true, Health: bad}, LedgerHash: 9},
-		agents.HealthChanged{Node: "n1", Health: bad, Cordoned: true},
+		agents.HealthChanged{Node: "n1", Health: bad, Cordoned: true, Quarantine: "why"},
 	} {
 		if diff := cmp.Diff(want, receive(t, "event", events)); diff != "" {
 			t.Errorf("event (-want +got):\n%s", diff)

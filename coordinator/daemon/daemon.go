@@ -186,7 +186,11 @@ func (d *Daemon) serveGRPC() {
 // member takes a serf member's change: agents are where streams are opened to.
 // A member that leaves or fails keeps its target: gossip frees nothing.
 func (d *Daemon) member(m gossip.Member) {
-	if m.Status == gossip.Alive && m.Tags.Role == gossip.RoleAgent && m.Tags.Addr != "" {
+	if m.Tags.Role != gossip.RoleAgent {
+		return
+	}
+	d.coordinator.AgentSuspected(resource.NodeID(m.Tags.ID), m.Status != gossip.Alive)
+	if m.Status == gossip.Alive && m.Tags.Addr != "" {
 		if err := d.security.member.CheckAddress("addr", m.Tags.Addr); err != nil {
 			d.log.Warn("agent_address_refused", "node", m.Tags.ID, "error", err)
 			return

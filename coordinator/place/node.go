@@ -23,8 +23,11 @@ type Node struct {
 	Unschedulable bool
 	// Ready: registered, and a stream to its agent is open.
 	Ready bool
-	Host  *fit.Host
-	Free  *fit.Free
+	// Suspect: gossip believes it dead. It serves as long as its stream does, as
+	// the last choice.
+	Suspect bool
+	Host    *fit.Host
+	Free    *fit.Free
 
 	// Aggregates of Free, for filtering without a full fit.
 	FreeCPU    resource.Millicores

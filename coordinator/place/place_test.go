@@ -88,6 +88,16 @@ func TestPlace(t *testing.T) {
 		"work without GPUs goes where GPUs are gone": {func(n []*place.Node) { use(n[1], 8) }, place.Constraints{}, 1, resource.Request{CPU: 1000}, []int{1}},
 		"a cordoned node is left out":                {func(n []*place.Node) { n[0].Unschedulable = true }, place.Constraints{}, 1, oneGPU, []int{1}},
 		"a node that is not ready is left out":       {func(n []*place.Node) { n[0].Ready = false }, place.Constraints{}, 1, oneGPU, []int{1}},
+		"a suspected node is the last choice, however well it fits": {
+			func(n []*place.Node) {
+				use(n[0], 6)
+				n[0].Suspect, n[0].Labels = true, map[string]string{"zone": "a"}
+			},
+			place.Constraints{Preferred: []api.PreferredTerm{{Weight: 100, Preference: expressions("zone", "In", "a")}}},
+			9,
+			resource.Request{GPUs: 2, CPU: 2000},
+			[]int{1, 1, 1, 1, 2, 2, 2, 2, 0},
+		},
 		"an unhealthy device takes no work": {
 			func(n []*place.Node) { n[0].Free.Unhealthy = 1; n[0].Refresh() },
 			place.Constraints{},

@@ -130,6 +130,9 @@ func (s *search) score(n *Node) (int64, bool) {
 	if len(u.Constraints.Preferred) > 0 {
 		score += min(u.Constraints.preference(n), maxPreference) * preferenceWeight
 	}
+	if n.Suspect {
+		score -= suspicion
+	}
 	return score, true
 }
 
@@ -153,6 +156,9 @@ const (
 	preferenceWeight = 1 << 48
 	maxPreference    = 1 << 14
 )
+
+// suspicion outweighs all of the above.
+const suspicion = maxPreference*preferenceWeight + 2*preferenceWeight
 
 // packed prefers the node with the least left over, devices before CPU: whole
 // nodes stay free for large gangs, and work without devices goes to nodes that

@@ -76,6 +76,26 @@ func (h *handler) fenceNode(c *call) (answer, error) {
 	return ok(typedNode(got)), nil
 }
 
+// reconcileNode ends a node's quarantine, or shows what that would do.
+func (h *handler) reconcileNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	body, status := h.optional(c)
+	if status != nil {
+		return answer{}, status
+	}
+	o, status := api.DecodeReconcileOptions(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ReconcileNode(c.ctx(), c.name, o)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(got), nil
+}
+
 // typedNode names version and kind, which a service may leave out.
 func typedNode(n *api.Node) *api.Node {
 	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, api.APIVersion), cmp.Or(n.Kind, api.KindNode)

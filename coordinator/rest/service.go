@@ -65,4 +65,7 @@ type Nodes interface {
 	SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error)
 	// FenceNode returns once the fence is durable. It may be repeated.
 	FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error)
+	// ReconcileNode returns once the node's agent is out of quarantine, or what it
+	// would do. It may be repeated.
+	ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error)
 }

@@ -218,6 +218,7 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	}
 	m.Unit, m.Epoch, m.Revision = string(record.UnitUID), int64(record.Epoch), int64(kv.ModRev)
 	m.GraceMillis = record.GraceSeconds * 1000
+	m.Name, m.Tenant = record.Unit.String(), string(record.Tenant)
 	m.State = recordStates[record.State]
 	for _, member := range record.Members {
 		if member.Node == node {

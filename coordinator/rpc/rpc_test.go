@@ -264,7 +264,7 @@ func TestAStoreThatFailsIsUnavailable(t *testing.T) {
 func record(tx resource.TxID) store.TxRecord {
 	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
 	return store.TxRecord{
-		State: store.TxCommitted, Epoch: 7, UnitUID: "u", Unit: store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: "a"},
+		State: store.TxCommitted, Epoch: 7, UnitUID: "u", Tenant: "t", Unit: store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: "a"},
 		GraceSeconds: 30,
 		Members: []store.Member{
 			{Member: 2, Node: "n1", Incarnation: first, Assignment: a}, {Member: 1, Node: "n2"}, {Member: 0, Node: "n1", Incarnation: first},
@@ -287,6 +287,7 @@ func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 	}
 	want := &musterv1.ReadNodeResponse{Revision: int64(at) + 2, Records: []*musterv1.Record{{
 		Tx: string(tx), Unit: "u", Epoch: 7, State: musterv1.Record_COMMITTED, GraceMillis: 30_000, Revision: int64(at),
+		Name: "ns/alloc/a/0", Tenant: "t",
 		Incarnation: wire.ToIncarnation(first),
 		Members:     []*musterv1.MemberAssignment{wire.ToMember(0, resource.Assignment{}), wire.ToMember(2, record(tx).Members[0].Assignment)},
 	}}}

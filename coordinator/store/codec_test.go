@@ -50,6 +50,7 @@ func migRecord() store.TxRecord {
 		Epoch:   7,
 		Unit:    store.UnitPath{Namespace: "ml", Kind: store.AllocUnit, Name: "infer"},
 		UnitUID: "u-3",
+		Tenant:  "ml",
 		Charges: []store.Charge{{Tree: "default", Group: "ml", Request: resource.Request{
 			Cores: 1, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb",
 		}.Vector()}},

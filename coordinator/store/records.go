@@ -36,6 +36,8 @@ type TxRecord struct {
 	Epoch   resource.Epoch   `json:"epoch,omitempty"` // of the leader that committed
 	Unit    UnitPath         `json:"unit,omitzero"`
 	UnitUID resource.UnitUID `json:"unitUID,omitempty"`
+	// Tenant is the unit's, for the agents that adopt the record.
+	Tenant resource.TenantID `json:"tenant,omitempty"`
 	// Charges count while State.Charged, once per transaction.
 	Charges []Charge `json:"charges,omitempty"`
 	Members []Member `json:"members,omitempty"`

@@ -1,6 +1,7 @@
 package failpoints_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -70,7 +71,7 @@ func TestAnAgentThatGossipBelievesDeadKeepsAllItHas(t *testing.T) {
 	ringed(t, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)
 		w := newClient(t, c)
-		w.create(rig.Submission{Name: "g", GPUs: 4, Members: 2, Gang: 2})
+		w.create(rig.Submission{Name: "g", GPUs: 1, Members: 2, Gang: 2})
 		w.runs("g")
 		c.Converge()
 		opened, before := sessions(c), len(c.Records())
@@ -84,8 +85,14 @@ func TestAnAgentThatGossipBelievesDeadKeepsAllItHas(t *testing.T) {
 		if err != nil || node.Status.Phase != "Ready" || opened.Load() != 0 || len(c.Records()) != before || c.Aborted() != 0 {
 			t.Errorf("n1 is %+v, %v; %d sessions were opened anew, %d of %d records, %d aborted", node.Status.Phase, err, opened.Load(), len(c.Records()), before, c.Aborted())
 		}
-		w.create(rig.Submission{Name: "more", GPUs: 4, Members: 2, Gang: 2}) // its session lives: it still serves
-		w.runs("more")
+		for i, want := range []string{"n2", "n1"} { // where it would fit best goes last
+			name := fmt.Sprint("more", i)
+			w.create(rig.Submission{Name: name, GPUs: 6})
+			w.runs(name)
+			if a, err := k.GetAllocation(t.Context(), rig.Namespace, name, 0); err != nil || string(a.Status.NodeID) != want {
+				t.Errorf("%s is on %s, want %s; %v", name, a.Status.NodeID, want, err)
+			}
+		}
 		for _, other := range []string{"c1", "n2"} {
 			c.HealGossip("n1", other)
 			c.HealGossip(other, "n1")

@@ -32,29 +32,37 @@ type audit struct {
 	units    map[resource.UnitUID]store.UnitRecord
 	nodes    map[resource.NodeID]store.NodeIdentity
 	reign    reign
-	promises map[resource.NodeID]*promises
-	attempts map[attempt]resource.TxID // that any leader ever asked for
-	notices  notices
-	evicting map[resource.TxID]time.Time   // since when
-	restarts map[resource.NodeID]time.Time // the last of each
-	free     map[notice]bool               // what agents were heard to be rid of
+	// overQuota: what runs was adopted, and is charged beyond the limits.
+	overQuota bool
+	promises  map[resource.NodeID]*promises
+	attempts  map[attempt]resource.TxID // that any leader ever asked for
+	notices   notices
+	evicting  map[resource.TxID]time.Time   // since when
+	restarts  map[resource.NodeID]time.Time // the last of each
+	free      map[notice]bool               // what agents were heard to be rid of
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &audit{
-		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}),
-		records: map[string]store.TxRecord{}, trees: map[string]*tree{}, units: map[resource.UnitUID]store.UnitRecord{},
-		nodes: map[resource.NodeID]store.NodeIdentity{}, reign: newReign(), promises: map[resource.NodeID]*promises{},
-		attempts: map[attempt]resource.TxID{}, notices: notices{}, evicting: map[resource.TxID]time.Time{},
-		restarts: map[resource.NodeID]time.Time{}, free: map[notice]bool{},
+		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: map[resource.NodeID]time.Time{},
 	}
+	a.begin()
+	s = s.Connect(mem.Options{})
 	batches := s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
 	go func() {
 		defer close(a.ended)
-		for b := range batches {
-			if errors.Is(b.Err, store.ErrWentBack) {
-				return // what is acknowledged is lost, as the test wants it
+		for {
+			b, open := <-batches
+			if !open {
+				return
+			}
+			var back *store.WentBackError
+			if errors.As(b.Err, &back) { // what is acknowledged is lost, as the test wants it
+				s.Acknowledge(back)
+				a.begin()
+				batches = s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+				continue
 			}
 			if b.Err != nil {
 				a.t.Errorf("the audit fell behind: %v", b.Err)
@@ -64,6 +72,16 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 		}
 	}()
 	return a
+}
+
+// begin knows of nothing yet.
+func (a *audit) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.revision, a.aborted = 0, 0
+	a.records, a.trees, a.units = map[string]store.TxRecord{}, map[string]*tree{}, map[resource.UnitUID]store.UnitRecord{}
+	a.nodes, a.reign, a.promises = map[resource.NodeID]store.NodeIdentity{}, newReign(), map[resource.NodeID]*promises{}
+	a.attempts, a.notices, a.evicting, a.free = map[attempt]resource.TxID{}, notices{}, map[resource.TxID]time.Time{}, map[notice]bool{}
 }
 
 // stop ends the audit and checks what can be checked only then.

@@ -111,7 +111,7 @@ func (a *audit) check(revision resource.Revision) {
 	for namespace, limits := range a.limits {
 		sum := used[group{quota.Tree, namespace}]
 		for name, limit := range limits.Hard {
-			if sum[name] > limit {
+			if sum[name] > limit && !a.overQuota {
 				a.t.Errorf("I2: at revision %d namespace %s is charged %d of %s, its limit is %d", revision, namespace, sum[name], name, limit)
 			}
 		}

@@ -61,7 +61,11 @@ func (k *Coordinator) joinRings() error {
 		Cluster: ClusterName, SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: c.seeds(), Logger: c.log,
 		Transports: transports{c.air, k.proc}, Tags: gossip.Tags{Role: gossip.RoleCoordinator, ID: k.ID, Addr: c.address(k.ID), API: "v1"},
 		OnMember: func(m gossip.Member) {
-			if m.Status == gossip.Alive && m.Tags.Role == gossip.RoleAgent {
+			if m.Tags.Role != gossip.RoleAgent {
+				return
+			}
+			k.AgentSuspected(resource.NodeID(m.Tags.ID), m.Status != gossip.Alive)
+			if m.Status == gossip.Alive {
 				k.AgentSeen(resource.NodeID(m.Tags.ID), m.Tags.Addr)
 			}
 		},

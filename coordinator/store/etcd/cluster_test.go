@@ -121,7 +121,7 @@ func follow(t *testing.T, watched <-chan store.Batch, value string) {
 // tokens that do not last as long as the run.
 func TestContractTLSAndUsers(t *testing.T) {
 	t.Parallel()
-	c := etcdcluster.Start(t, etcdcluster.Options{TLS: true, Auth: true, AuthTokenTTL: time.Second, MaxTxnOps: 300})
+	c := etcdcluster.Start(t, etcdcluster.Options{TLS: true, Auth: true, AuthTokenTTL: 3 * time.Second, MaxTxnOps: 300})
 	storetest.Run(t, func(t *testing.T) store.Store {
 		config := asMuster(to(c))
 		config.RequestTimeout = patience // what is slow is not in doubt here
@@ -134,11 +134,11 @@ func TestContractTLSAndUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	watched := s.Watch(t.Context(), "/registry/k", store.WatchOptions{From: rev})
-	for i := range 5 { // longer than a token lasts
+	for i := range 8 { // longer than a token lasts
 		insist(t, s, fmt.Sprint("late ", i))
 		<-time.After(500 * time.Millisecond)
 	}
-	follow(t, watched, "late 4")
+	follow(t, watched, "late 7")
 	if _, _, _, err := s.Get(within(t), "/elsewhere"); err == nil {
 		t.Error("the role reads beyond /registry/")
 	}

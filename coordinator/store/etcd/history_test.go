@@ -99,7 +99,7 @@ func TestHistoryProperty(t *testing.T) {
 						rt.Fatalf("%v, but all of %v is in %v", err, seen, p.writes)
 					}
 					s.Acknowledge(back)
-					seen, lost = nil, false
+					seen = nil
 				case err != nil:
 					rt.Fatal(err)
 				case lost:

@@ -112,7 +112,7 @@ func (f fileCredentials) ServerHandshake(net.Conn) (net.Conn, credentials.AuthIn
 
 // Info implements credentials.TransportCredentials.
 func (f fileCredentials) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.2", ServerName: f.files.ServerName}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 // Clone implements credentials.TransportCredentials.

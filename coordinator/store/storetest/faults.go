@@ -47,7 +47,8 @@ func RunRestored(t *testing.T, s store.Store, backup, restore func(), others sto
 				rev = r.Revision
 			}
 
-			back := wentBack(t, "the watch", f.next(t, watched).Err)
+			var back *store.WentBackError
+			wentBack(t, "the watch", f.next(t, watched).Err, &back)
 			if back.Had < lost || !overtaken && back.Has >= lost {
 				t.Errorf("%+v, want the loss of revision %d", *back, lost)
 			}
@@ -83,13 +84,15 @@ func RunRestored(t *testing.T, s store.Store, backup, restore func(), others sto
 	}
 }
 
-func wentBack(t *testing.T, what string, err error) *store.WentBackError {
+func wentBack(t *testing.T, what string, err error, back ...**store.WentBackError) {
 	t.Helper()
-	var back *store.WentBackError
-	if !errors.As(err, &back) || !errors.Is(err, store.ErrWentBack) {
+	var found *store.WentBackError
+	if !errors.As(err, &found) || !errors.Is(err, store.ErrWentBack) {
 		t.Fatalf("%s: %v, want to hear that the store went back", what, err)
 	}
-	return back
+	for _, b := range back {
+		*b = found
+	}
 }
 
 // RunFull checks what a store does that is out of space. full makes it so, and

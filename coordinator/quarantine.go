@@ -1,0 +1,139 @@
+package coordinator
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is a node whose agent has seen that the store went back (ADR 10):
+// it promises nothing and obeys nothing until an operator reconciles it. What it
+// holds is shown, nothing is concluded from it, and what the records demand of
+// it waits.
+
+// isolate takes an agent's word on its quarantine; "" is none. The registration
+// of one in quarantine is of revisions that are gone: it counts for nothing, and
+// the agent registers anew when the quarantine ends.
+func (n *node) isolate(why string) {
+	if n.quarantine = why; why != "" {
+		n.revision = 0
+	}
+}
+
+// learn keeps everything that an agent says it holds for leaders, and wakes who
+// waits for it. Of grants with another origin there is nothing to reconcile.
+func (n *node) learn(o agents.Occupancy) {
+	n.grants = make(map[resource.TxID]agents.Grant, len(o.Grants))
+	for _, g := range o.Grants {
+		if g.Origin == "" {
+			n.grants[g.Tx] = g
+		}
+	}
+	n.told++
+	n.tell()
+}
+
+// tell wakes who waits for news of the node.
+func (n *node) tell() {
+	if n.news != nil {
+		close(n.news)
+		n.news = nil
+	}
+}
+
+// awaitNode waits until a node is as wished; cond runs in the loop.
+func (l *leader) awaitNode(ctx context.Context, n *node, cond func() bool) error {
+	for {
+		var news chan struct{}
+		if err := l.do(ctx, func() {
+			if cond() {
+				return
+			}
+			if n.news == nil {
+				n.news = make(chan struct{})
+			}
+			news = n.news
+		}); err != nil {
+			return err
+		}
+		if news == nil {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-l.ended:
+			return errDeposed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// send gives an agent a command that follows from a record. One in quarantine
+// would refuse it: it is repeated when the agent has registered.
+func (l *leader) send(id resource.NodeID, c agents.Command) {
+	if n := l.nodes[id]; n != nil && n.quarantine != "" {
+		return
+	}
+	l.pool.Send(id, c)
+}
+
+// quarantinedCondition is the type of the condition, as agents tell it too.
+const quarantinedCondition = "Quarantined"
+
+// showQuarantine adds a quarantine, and reports whether there is one.
+func showQuarantine(why string, s *api.NodeStatus, ready *api.Condition) bool {
+	if why == "" {
+		return false
+	}
+	s.Phase, ready.Status, ready.Reason, ready.Message = "Quarantined", "False", quarantinedCondition, why
+	s.Conditions = append(s.Conditions, api.Condition{Type: quarantinedCondition, Status: "True", Reason: "StoreWentBack", Message: why})
+	return true
+}
+
+// quarantine is why a node is in quarantine as its agent has told the store, ""
+// where it is not.
+func (n *storedNode) quarantine() string {
+	for _, c := range n.conditions {
+		if c.Type == quarantinedCondition && c.Status == "True" {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// registration is who may promise on a node, as the store has it.
+type registration struct {
+	identity    resource.Revision
+	spec        resource.Revision // written by every registration
+	incarnation resource.Incarnation
+}
+
+// readRegistration reads a node's; the zero value where there is none.
+func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
+	var r registration
+	spec, _, _, err := l.store.Get(ctx, store.NodeSpecKey(id))
+	if err != nil {
+		return r, err
+	}
+	key := store.NodeIdentityKey(id)
+	kv, found, _, err := l.store.Get(ctx, key)
+	if err != nil || !found {
+		return r, err
+	}
+	identity, err := store.Decode[store.NodeIdentity](key, kv.Value)
+	if err != nil {
+		return r, err
+	}
+	return registration{identity: kv.ModRev, spec: spec.ModRev, incarnation: identity.Incarnation}, nil
+}
+
+// compares make a Txn fail once the agent has registered again: it may have
+// stopped what it held.
+func (r registration) compares(id resource.NodeID) []store.Compare {
+	// model: mutant NO_INCARNATION_COMPARE
+	return []store.Compare{store.ModRevIs(store.NodeIdentityKey(id), r.identity), store.ModRevIs(store.NodeSpecKey(id), r.spec)}
+}

@@ -1,0 +1,295 @@
+package coordinator
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// adoptee is the unit that a grant gets whose record is lost.
+type adoptee struct {
+	unit *unit
+	job  *job // that is made for it, or nil
+	// waited: the store has the unit, in the order.
+	waited bool
+}
+
+// adopt makes record, unit and index of a lost grant again, as one Txn: if this
+// epoch leads, nobody has decided the transaction, the name is free or the unit
+// what it was, and no agent of a member has registered since it was read.
+func (r *reconciliation) adopt(g *lost, done func(error)) {
+	l := r.l
+	who, status := l.adoptee(g)
+	if status != nil {
+		done(status)
+		return
+	}
+	u := who.unit
+	l.reserveName(who)
+	a := l.chargeAdopted(u, g)
+	_, epoch, _, _ := g.Tx.Attempt() // judged before
+	record := store.TxRecord{
+		State: store.TxCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: now(),
+	}
+	key := store.TxKey(g.Tx)
+	// model: mutant NO_ABSENT_COMPARE
+	d := decision{compares: []store.Compare{store.Absent(key), store.ModRevIs(u.record.Path().Key(), u.stored)}}
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
+		d.compares = append(d.compares, r.registrations[id].compares(id)...)
+		index := store.NodeTx{}
+		for _, m := range g.holders[id].Members {
+			record.Members = append(record.Members, store.Member{
+				Member: m.Index, Node: id, Incarnation: r.registrations[id].incarnation, Assignment: m.Assignment,
+			})
+			index.Members = append(index.Members, m.Index)
+		}
+		d.ops = append(d.ops, store.Put(store.NodeTxKey(id, g.Tx), store.MustEncode(index)))
+	}
+	written := u.record
+	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, now())
+	d.ops = append(d.ops, store.Put(key, store.MustEncode(record)), store.Put(written.Path().Key(), store.MustEncode(written)))
+	if u.queued {
+		d.ops = append(d.ops, store.Delete(written.Order().Key()))
+	}
+	if who.job != nil {
+		job := store.JobKey(written.Namespace, written.Name)
+		d.compares = append(d.compares, store.Absent(job))
+		d.ops = append(d.ops, store.Put(job, store.MustEncode(who.job.record)))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		u.writing = false
+		if o != txn.Landed {
+			l.notAdopted(who, a)
+			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
+			return
+		}
+		u.record, u.stored, u.queued = written, rev, false
+		if who.job != nil {
+			who.job.stored = rev
+		}
+		l.adopted(a, g, r.votes(g), rev)
+		done(nil)
+	}
+	l.settleCreation(creating{u.path, u.record.UID, key, func(value []byte) bool {
+		record, err := store.Decode[store.TxRecord](key, value)
+		return err == nil && record.State == store.TxCommitted
+	}}, d)
+}
+
+// votes are what the members' agents hold.
+func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
+	votes := map[resource.NodeID]txn.Vote{}
+	for id, held := range g.holders {
+		v := txn.Vote{Incarnation: r.registrations[id].incarnation, Revision: r.registrations[id].identity}
+		for _, m := range held.Members {
+			v.Members = append(v.Members, txn.Member{Index: m.Index, Assignment: m.Assignment})
+		}
+		votes[id] = v
+	}
+	return votes
+}
+
+// chargeAdopted charges a unit that runs already: evicting nobody, and over its
+// quota if need be.
+func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
+	if short := l.judge(u); short != nil {
+		l.log.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
+	}
+	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
+	a.budget.Stop()
+	l.withdraw(u)
+	l.quotas.limits.Charge(g.Tx, quota.Charge{
+		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
+	})
+	l.seat(a)
+	a.machine, _ = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted}, nil) // until it is
+	return a
+}
+
+// adopted goes on with a record as if it had been found at the election.
+func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
+	u := a.unit
+	var effects []txn.Effect
+	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
+	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
+	for id, held := range g.holders {
+		l.nodes[id].confirm(g.Tx, held.Members, false, l.log)
+	}
+	l.log.Warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.perform(a, effects)
+	if u.ending != nil { // asked for in the meantime
+		l.step(a, *u.ending)
+	}
+	u.notify()
+}
+
+// notAdopted undoes what was prepared.
+func (l *leader) notAdopted(who adoptee, a *attempt) {
+	l.discharge(a)
+	switch u := who.unit; {
+	case who.waited:
+		if u.ending != nil {
+			l.endQueued(u)
+			return
+		}
+		l.queue.Push(u.key)
+		u.notify()
+	case who.job != nil:
+		l.forgetJob(who.job)
+	default:
+		l.forget(u)
+	}
+}
+
+// reserveName keeps the unit's name, and keeps it from being placed.
+func (l *leader) reserveName(who adoptee) {
+	u := who.unit
+	u.writing = true
+	if who.waited {
+		l.queue.Remove(u.key)
+		return
+	}
+	l.counter++
+	u.record.Sequence = store.Sequence{Epoch: l.epoch, Counter: l.counter}
+	u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
+	if who.job != nil {
+		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
+	}
+	l.units[u.path] = u
+	for i := range u.record.Members {
+		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	}
+}
+
+// adoptee is the unit that waits for the grant, or a new one with a document
+// that asks for what the grant has: under its old name where that is free.
+func (l *leader) adoptee(g *lost) (adoptee, *api.Status) {
+	if u := l.waitingUnit(g); u != nil {
+		return adoptee{unit: u, waited: true}, nil
+	}
+	path, err := store.ParseUnitPath(g.Name)
+	if err != nil {
+		path = store.UnitPath{Namespace: "default", Kind: store.AllocUnit}
+	}
+	var members []agents.Member
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
+		members = append(members, g.holders[id].Members...)
+	}
+	slices.SortFunc(members, func(a, b agents.Member) int { return cmp.Compare(a.Index, b.Index) })
+	gang := len(members) > 1 || path.Kind == store.JobUnit && path.N == 0
+	for _, name := range []string{path.Name, "adopted-" + shortTx(g.Tx)} {
+		if name == "" || path.N > 0 && name == path.Name || !l.free(path.Namespace, name, len(members), gang) {
+			continue
+		}
+		if gang {
+			return l.adoptedJob(path.Namespace, name, g, members)
+		}
+		return l.adoptedAllocation(path.Namespace, name, g, members[0].Assignment)
+	}
+	return adoptee{}, api.Errorf(409, "%s: the names %s and adopted-%s are both taken in namespace %s; delete one, and ask again", g.Tx, path.Name, shortTx(g.Tx), path.Namespace)
+}
+
+// shortTx tells transactions apart in names: the first eight digits of the
+// nonce.
+func shortTx(tx resource.TxID) string {
+	text := string(tx)
+	if len(text) < 32 {
+		return text
+	}
+	return text[len(text)-32:][:8]
+}
+
+// free reports whether nothing has a name, nor one of its members.
+func (l *leader) free(namespace, name string, members int, gang bool) bool {
+	if !gang {
+		return l.members[namespace+"/"+name] == nil
+	}
+	if l.jobs[namespace+"/"+name] != nil {
+		return false
+	}
+	u := &unit{job: &job{}, record: store.UnitRecord{Name: name}}
+	for i := range members {
+		if l.members[namespace+"/"+u.memberName(i)] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func specFor(a resource.Assignment) api.AllocationSpec {
+	return api.AllocationSpec{Resources: api.Requirements{Requests: api.Amounts(a.Vector())}}
+}
+
+func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.Assignment) (adoptee, *api.Status) {
+	document, err := json.Marshal(api.Allocation{
+		APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: api.ObjectMeta{Namespace: namespace, Name: name}, Spec: specFor(a),
+	})
+	if err != nil {
+		return adoptee{}, api.Errorf(500, "%s: %v", g.Tx, err)
+	}
+	doc, status := api.DecodeAllocation(document)
+	if status != nil {
+		return adoptee{}, status
+	}
+	u, err := newUnit(l.namespaceOf(namespace, g), store.UnitRecord{
+		UID: g.Unit, Kind: store.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: now(),
+	}, doc.Spec, nil)
+	if err != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	}
+	u.allocation = doc
+	return adoptee{unit: u}, nil
+}
+
+func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Member) (adoptee, *api.Status) {
+	size := int32(len(members))
+	spec := specFor(members[0].Assignment)
+	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &size}
+	document, err := json.Marshal(api.Job{
+		APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: api.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: api.JobSpec{Parallelism: &size, Template: api.Template{Spec: spec}},
+	})
+	if err != nil {
+		return adoptee{}, api.Errorf(500, "%s: %v", g.Tx, err)
+	}
+	doc, status := api.DecodeJob(document)
+	if status != nil {
+		return adoptee{}, status
+	}
+	record := store.UnitRecord{
+		UID: g.Unit, Kind: store.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: now(),
+	}
+	j := &job{doc: doc, gang: true, changed: make(chan struct{}), record: store.JobRecord{
+		UID: uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
+		Phase: string(api.Queued), Document: document, Units: []store.UnitPath{record.Path()}, Created: record.Created,
+	}}
+	u, err := newUnit(l.namespaceOf(namespace, g), record, doc.Spec.Template.Spec, doc)
+	if err != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	}
+	total := resource.Vector{}
+	for _, m := range members {
+		total.Add(m.Assignment.Vector())
+	}
+	u.charge.Request = total
+	u.job, j.units = j, []*unit{u}
+	return adoptee{unit: u, job: j}, nil
+}
+
+// namespaceOf is what is configured of a namespace, with the tenant that the
+// agent knows the grant by.
+func (l *leader) namespaceOf(namespace string, g *lost) Namespace {
+	n := l.config.namespace(namespace)
+	n.Tenant = cmp.Or(g.Tenant, n.Tenant)
+	return n
+}

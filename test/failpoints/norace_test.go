@@ -1,0 +1,6 @@
+//go:build !race
+
+package failpoints_test
+
+// largestGang is in members, each on a node of its own.
+const largestGang = 512

@@ -1,0 +1,32 @@
+package rig
+
+import (
+	"errors"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+)
+
+// Restore puts a backup in the place of the store's content, under whatever
+// runs. What is checked begins anew with it.
+func (c *Cluster) Restore(b mem.Backup) {
+	c.t.Helper()
+	for _, k := range c.Coordinators() {
+		k.account.mu.Lock()
+		k.account.past = true
+		k.account.mu.Unlock()
+	}
+	c.Store.Restore(b)
+	var back *store.WentBackError
+	if _, _, _, err := c.Store.Get(c.t.Context(), store.Root); errors.As(err, &back) {
+		c.Store.Acknowledge(back)
+	}
+}
+
+// OverQuota allows that namespaces are charged more than their limits from now
+// on: what runs and is adopted is charged whatever there is.
+func (c *Cluster) OverQuota() {
+	c.audit.mu.Lock()
+	defer c.audit.mu.Unlock()
+	c.audit.overQuota = true
+}
