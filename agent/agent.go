@@ -75,6 +75,8 @@ type Config struct {
 	Headroom int64
 	// Gossip joins the rings; nil stays out of them.
 	Gossip *GossipConfig
+	// Orphans are off unless they are enabled.
+	Orphans OrphansConfig
 }
 
 // GossipConfig is the part of gossip.Config that an agent does not know itself.
@@ -114,6 +116,12 @@ type Deps struct {
 	// from one goroutine, what happens to them; nil watches nothing. See
 	// WatchDevices.
 	Watch func(ctx context.Context, known *devices.Inventory, emit func(devices.Change)) error
+	// Hurry, where not nil and of capacity 1, is how the agent asks Watch to look
+	// soon at what runs (nvml.WatchOptions.Hurry).
+	Hurry chan struct{}
+	// ProcessName is the name of a process's command, "" where it is not known;
+	// nil asks the kernel.
+	ProcessName func(pid int) string
 	// Now is the owner's time line (see package ledger); nil is the kernel's
 	// boot-time clock.
 	Now func() time.Time
@@ -138,6 +146,8 @@ type Agent struct {
 
 	// hardware is what the host has now; the owner replaces it as a whole.
 	hardware atomic.Pointer[hardware]
+	// sighting is what runs on the devices; the warden replaces it as a whole.
+	sighting atomic.Pointer[sighting]
 
 	journal  *journal.Journal
 	owner    *owner
@@ -216,6 +226,10 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 		renewal: make(chan struct{}, 1),
 	}
 	a.hardware.Store(a.hardwareOf(host))
+	if a.deps.ProcessName == nil {
+		a.deps.ProcessName = commandName
+	}
+	a.sight(d.Running)
 	return a, nil
 }
 

@@ -20,6 +20,8 @@ type Discovered struct {
 	BootID    string
 	Topology  *numa.Topology
 	Inventory *devices.Inventory // empty on a host without GPUs
+	// Running is what ran on the devices and MIG instances whose driver tells it.
+	Running []devices.Running
 	// NoDriver says why there are no GPUs where the driver is absent; "" where
 	// it answered.
 	NoDriver string
@@ -87,6 +89,7 @@ func (d *Discovered) gpus(library string, node func(busID string) (int, bool)) e
 		return fmt.Errorf("discover GPUs: %w", err)
 	}
 	inventory, warnings, err := source.Discover()
+	d.Running = source.Running()
 	err = errors.Join(err, source.Close())
 	d.Warnings = append(d.Warnings, warnings...)
 	if errors.Is(err, nvml.ErrNoDriver) {

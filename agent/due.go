@@ -135,7 +135,7 @@ func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 func (o *owner) runnable() []handoff.Grant {
 	var live []handoff.Grant
 	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State.Holds() && g.State != ledger.Reserved {
+		if g.State.Holds() && g.State != ledger.Reserved && g.Origin != ledger.OriginOrphan {
 			live = append(live, o.grantFiles(g))
 		}
 	}

@@ -40,6 +40,7 @@ func (a *Agent) rehost(ctx context.Context, inventory *devices.Inventory) error 
 			return
 		}
 		a.hardware.Store(next)
+		o.vacated = true // before the next leader is let in
 		if o.session != nil {
 			o.session.End(rpc.ErrHostChanged)
 			o.session = nil

@@ -28,10 +28,11 @@ const (
 	compactAt = 4 << 20
 )
 
-// item is one thing for the owner to do. Exactly one of command, resync,
-// refused, open and query is set.
+// item is one thing for the owner to do. Exactly one of command, observe,
+// resync, refused, open and query is set.
 type item struct {
 	command ledger.Command
+	observe bool // the sighting is another one
 	resync  bool
 	refused *rpc.Reply
 	open    *opening
@@ -75,6 +76,10 @@ type owner struct {
 	held     bool // holds a HELD: fsync soon
 	changed  bool // holds a change of ownership
 
+	vacated  bool // something may run on what is free
+	cleared  bool // without orphans: those of before are free
+	orphaned bool // what is an orphan has changed, and the leader is to be told
+
 	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
 	full       bool
@@ -90,8 +95,8 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	return &owner{
 		agent: a, log: a.log, ledger: l, journal: a.journal, scribe: newScribe(files, a.log),
 		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
-		unresolved: map[resource.TxID]bool{},
-		syncing:    make(chan struct{}, 1), syncFailed: make(chan error, 1),
+		unresolved: map[resource.TxID]bool{}, vacated: true,
+		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
 }
 
@@ -234,6 +239,10 @@ func (o *owner) handle(it *item) {
 		o.answers = append(o.answers, answer{out: it.out, body: o.occupancy(), hash: o.hash()})
 	case it.open != nil:
 		o.admit(it.open)
+	case it.observe:
+		o.vacated = true
+		o.explain()
+		o.tellOrphans()
 	case it.command != nil:
 		o.command(it)
 	}
@@ -261,6 +270,7 @@ func (o *owner) command(it *item) {
 		body = nil
 	}
 	o.answers = append(o.answers, answer{out: out, body: body, hash: o.hash(), done: it.done, reply: reply})
+	o.tellOrphans()
 }
 
 // decide decides and applies a command, and the stops that follow from it at
@@ -276,6 +286,7 @@ func (o *owner) decide(c ledger.Command) ledger.Reply {
 			o.tell(rpc.Reply(after))
 		}
 	}
+	o.explain()
 	return reply
 }
 
@@ -325,7 +336,12 @@ func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource
 func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 	o.changed = true
 	switch e := e.(type) {
+	case ledger.Enrolled:
+		o.vacated = true
 	case ledger.Granted:
+		if e.Grant.Origin == ledger.OriginOrphan {
+			return "", false // nobody is to start anything
+		}
 		switch e.Grant.State {
 		case ledger.Tombstone:
 			o.urgent = true
@@ -346,9 +362,10 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		o.urgent = true
 		wake(o.agent.register)
 	case ledger.Buried:
-		o.urgent = true
+		o.urgent, o.vacated = true, true
 		o.scribe.remove(e.Tx)
 	case ledger.Dropped:
+		o.vacated = true
 		o.scribe.remove(e.Tx)
 	}
 	return "", false

@@ -53,7 +53,7 @@ func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
 	}
 	h.Conditions = a.conditions(v)
 	for _, g := range v.Grants {
-		if phase := phaseOf(g.State); phase != "" && (v.Registered > 0 || !v.Quarantine.IsZero()) {
+		if phase := phaseOf(g.State); phase != "" && g.Origin != ledger.OriginOrphan && (v.Registered > 0 || !v.Quarantine.IsZero()) {
 			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
 		}
 	}
@@ -226,7 +226,7 @@ func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
 				gpus = append(gpus, d.Index)
 			}
 		}
-		rows = append(rows, map[string]any{"unit": string(g.Unit), "state": g.State.String(), "cpus": cpus, "gpus": gpus})
+		rows = append(rows, map[string]any{"unit": string(g.Unit), "state": shown(g), "cpus": cpus, "gpus": gpus})
 	}
 	return list("allocations", rows)
 }

@@ -45,11 +45,19 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 	for _, g := range v.Grants {
 		for _, m := range g.Members {
 			s.Grants = append(s.Grants, rpc.GrantMember{
-				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: g.State.String(), Held: g.State == ledger.Held, Assignment: m.Assignment,
+				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: shown(g), Held: g.State == ledger.Held && g.Origin != ledger.OriginOrphan, Assignment: m.Assignment,
 			})
 		}
 	}
 	return s, nil
+}
+
+// shown is a grant's state, for people.
+func shown(g ledger.Grant) string {
+	if g.Origin == ledger.OriginOrphan {
+		return "ORPHAN"
+	}
+	return g.State.String()
 }
 
 func numaFree(n ledger.NodeFree) rpc.NUMAFree {
@@ -117,6 +125,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 		disk.Reason, disk.Message = "JournalFull", "the journal's disk is full: no new reservations"
 	}
 	list := []rpc.Condition{ready, disk, quarantined}
+	if orphans, ok := a.orphans(v); ok {
+		list = append(list, orphans)
+	}
 	if len(v.GPUs) == 0 {
 		return list
 	}

@@ -72,12 +72,17 @@ func (w *warden) take(ctx context.Context, c devices.Change) {
 	for _, warning := range c.Warnings {
 		log.Warn("host is odd", "warning", warning)
 	}
+	w.agent.sight(c.Running) // before anybody is told of new devices
 	if c.Inventory != nil {
 		if err := w.agent.rehost(ctx, c.Inventory); err != nil {
 			log.Error("devices changed and cannot be taken over; the old ones stay", "error", err)
 		} else {
 			log.Warn("devices changed", "gpus", len(c.Inventory.Devices))
 		}
+	}
+	if len(c.Running) > 0 {
+		// Only when the agent ends is there an error.
+		_ = w.agent.owner.send(ctx, item{observe: true})
 	}
 	for _, e := range c.Events {
 		w.agent.metrics.events.WithLabelValues(e.Kind.String()).Inc()

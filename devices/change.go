@@ -13,9 +13,13 @@ type Change struct {
 	// Warnings are faults of the driver's answers that were worked around, each
 	// told once until it has ended.
 	Warnings []string
+	// Running says what runs on the devices and instances that it names, wherever
+	// that is something else than before; the first time in any case. Of a device
+	// whose driver does not tell it, nothing is ever told.
+	Running []Running
 }
 
 // IsZero reports whether nothing is told.
 func (c Change) IsZero() bool {
-	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0
+	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0
 }

@@ -241,9 +241,12 @@ func (l *Ledger) applyChange(event Event) error {
 		g.State, g.Since, g.Deadline, g.Grace, g.Reason, g.WasWaiting = Stopping, e.Since, e.Deadline, e.Grace, e.Reason, false
 		l.hear(e.Revision)
 	case Dropped:
-		g, err := l.expect("drop", e.Tx, Waiting, Reserved, Tombstone)
+		g, err := l.expect("drop", e.Tx, Waiting, Reserved, Tombstone, Held)
 		if err != nil {
 			return err
+		}
+		if g.State == Held && g.Origin != OriginOrphan {
+			return fmt.Errorf("drop %s: it is HELD, which an orphan alone is dropped from", e.Tx)
 		}
 		if g.State == Tombstone {
 			l.forget(g.Tx)

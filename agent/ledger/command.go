@@ -118,6 +118,12 @@ type (
 		Health devices.Health
 		Reason string
 	}
+	// Observed says on which GPUs and MIG instances, by UUID, something that no
+	// grant explains may run, and on which nothing does; of others it is not
+	// known. One in both lists is busy. Before the registration and in quarantine
+	// nothing follows: the owner says it again after the registration, in the same
+	// group, so that nothing is promised in between.
+	Observed struct{ Busy, Idle []string }
 	// Tick asks what is due. It changes nothing.
 	Tick struct{}
 )
@@ -145,6 +151,7 @@ func (Reconcile) command()  {}
 func (Stopped) command()    {}
 func (Cordon) command()     {}
 func (SetHealth) command()  {}
+func (Observed) command()   {}
 func (Tick) command()       {}
 
 // Reply is the answer to a command. Its slices are never changed.

@@ -72,6 +72,8 @@ func (d *decision) decide(cmd Command) {
 		d.cordon(c)
 	case SetHealth:
 		d.setHealth(c)
+	case Observed:
+		d.observe(c)
 	case Tick:
 		d.tick()
 	case Reconcile: // it was obeyed already
@@ -129,6 +131,10 @@ func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*grant, bool) 
 			Code: resource.ReasonStaleEpoch, Want: int64(d.l.epoch), Have: int64(epoch),
 			Detail: fmt.Sprintf("the request is of epoch %d, epoch %d was seen here", epoch, d.l.epoch),
 		})
+		return nil, false
+	}
+	if _, orphan := OrphanUUID(tx); orphan {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: "the device is an orphan: it is free once nothing runs on it"})
 		return nil, false
 	}
 	d.raise(epoch)

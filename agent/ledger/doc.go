@@ -54,5 +54,11 @@
 // here. It is seen by its revision, at a registration; from then on the ledger
 // is in quarantine and changes nothing, until an operator's Reconcile.
 //
+// # Orphans
+//
+// A device that is free and that something runs on is not handed out: it is an
+// orphan until nothing does. A record in the store that names it takes it over.
+// The owner says what runs; nothing is ended here.
+//
 // A Ledger has one owner: it has no locks, clocks, goroutines, I/O or logs.
 package ledger

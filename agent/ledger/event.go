@@ -71,7 +71,7 @@ type (
 		Tx       resource.TxID
 		Revision resource.Revision
 	}
-	// Dropped: a Waiting, Reserved or Tombstone grant disappears.
+	// Dropped: a Waiting, Reserved or Tombstone grant disappears, or an orphan.
 	Dropped struct {
 		Tx       resource.TxID
 		Revision resource.Revision

@@ -151,6 +151,10 @@ type Record struct {
 	Members  []Member // of this host, ascending by Index
 	Grace    time.Duration
 	Revision resource.Revision
+	// Name is the unit's and Tenant whose it is; "" where that is not known, or
+	// too long to be kept.
+	Name   string
+	Tenant resource.TenantID
 }
 
 // grant is a Grant with what the ledger keeps about it.

@@ -33,6 +33,7 @@ func (d *decision) join(listed map[resource.TxID]*Record) {
 			d.meet(d.l.grants[tx], listed)
 		}
 	}
+	d.makeWay(listed)
 	for _, r := range inOrder(listed) {
 		d.adopt(r)
 	}
@@ -154,7 +155,7 @@ func (d *decision) adopt(r *Record) {
 		return
 	}
 	add := Grant{
-		Tx: r.Tx, Unit: r.Unit, Epoch: r.Epoch, State: state, Revision: r.Revision,
+		Tx: r.Tx, Unit: r.Unit, Epoch: r.Epoch, State: state, Revision: r.Revision, Name: clipped(r.Name, MaxName), Tenant: resource.TenantID(clipped(string(r.Tenant), MaxText)),
 		Since: d.now, Deadline: d.now.Add(r.Grace), Grace: r.Grace,
 	}
 	var gone []*grant
@@ -209,7 +210,8 @@ func (d *decision) claim(r *Record, a *resource.Assignment, gone *[]*grant) erro
 		if err == nil {
 			break
 		}
-		if !g.to(r) || g.claimed != "" || slices.Contains(d.ended, g.Tx) || slices.Contains(*gone, g.grant) || !overlaps(g.Members, a) {
+		claimed := g.claimed != "" && !slices.Contains(d.ended, g.claimed)
+		if !g.to(r) || claimed || slices.Contains(d.ended, g.Tx) || slices.Contains(*gone, g.grant) || !overlaps(g.Members, a) {
 			continue
 		}
 		for i := range g.Members {
@@ -264,4 +266,12 @@ func adoptable(r *Record) string {
 		return "its grace is negative"
 	}
 	return ""
+}
+
+// clipped is a text that a journal record can hold, or "".
+func clipped(text string, most int) string {
+	if len(text) > most {
+		return ""
+	}
+	return text
 }

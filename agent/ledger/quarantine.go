@@ -77,7 +77,7 @@ func (d *decision) quarantined(cmd Command) {
 		d.setHealth(c)
 	case Reconcile:
 		d.reconcile(c)
-	case Registered, NewEpoch, Tick:
+	case Registered, NewEpoch, Observed, Tick:
 	default:
 		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
 	}
@@ -107,7 +107,7 @@ func (d *decision) reconcile(c Reconcile) {
 		}
 	}
 	released := d.l.sorted(func(g *grant) bool {
-		return (g.State == Held || g.State == Evicting) && slices.Contains(c.Released, g.Tx)
+		return g.Origin == OriginTxn && (g.State == Held || g.State == Evicting) && slices.Contains(c.Released, g.Tx)
 	})
 	d.emit(Reconciled{c.Epoch, c.Revision, released, c.Grace})
 	d.reply.Registered = 0

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -35,6 +36,7 @@ type config struct {
 	Reserved           reservedConfig      `json:"reserved"`
 	Discovery          discoveryConfig     `json:"discovery"`
 	Gossip             gossipConfig        `json:"gossip"`
+	Orphans            orphansConfig       `json:"orphans"`
 	Heartbeat          configfile.Duration `json:"heartbeat"`
 	Log                logConfig           `json:"log"`
 }
@@ -53,6 +55,11 @@ type discoveryConfig struct {
 	NVMLLibrary string `json:"nvmlLibrary"`
 	// Rediscover is the time between two looks for cards that were added.
 	Rediscover configfile.Duration `json:"rediscover"`
+}
+
+type orphansConfig struct {
+	Enabled bool     `json:"enabled"`
+	Ignore  []string `json:"ignore"`
 }
 
 type gossipConfig struct {
@@ -80,6 +87,7 @@ func defaults() config {
 		Gossip: gossipConfig{
 			Enabled: true, SerfBind: "127.0.0.1:7946", SerfRPC: "127.0.0.1:7373", CapacityBind: "127.0.0.1:7947", Cell: "0",
 		},
+		Orphans:   orphansConfig{Enabled: true, Ignore: agent.DefaultIgnore},
 		Heartbeat: configfile.DurationOf(10 * time.Second),
 		Log:       logConfig{Level: "info", Format: "text"},
 	}
@@ -161,6 +169,11 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	keep(err)
 	s.rediscover, err = c.Discovery.Rediscover.Check("discovery.rediscover", 100*time.Millisecond, 24*time.Hour)
 	keep(err)
+	for i, name := range c.Orphans.Ignore {
+		if name == "" || strings.ContainsAny(name, "/ ") {
+			refuse("orphans.ignore[%d]: %q: want the name of a command, without its folder", i, name)
+		}
+	}
 	errs = append(errs, c.Gossip.check(checkListen, checkRemote)...)
 	if !c.Gossip.Enabled && len(c.Coordinators) == 0 {
 		refuse("coordinators: none, and gossip is off; name at least one address")

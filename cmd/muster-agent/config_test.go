@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a bad serf address":               {"gossip: {serfBind: '8.8.8.8:1'}", `gossip.serfBind: address "8.8.8.8:1"`},
 		"a bad cell":                       {"gossip: {cell: 'A B'}", `gossip.cell: "A B"`},
 		"nobody to talk to":                {"gossip: {enabled: false}", "coordinators: none, and gossip is off"},
+		"a path to be ignored":             {"orphans: {ignore: [/usr/bin/x]}", `orphans.ignore[0]: "/usr/bin/x": want the name of a command`},
 		"a bad log level":                  {"log: {level: loud}", `log.level: "loud"`},
 		"a bad log format":                 {"log: {format: xml}", `log.format: "xml"`},
 		"a bootstrap token without TLS":    {"bootstrapTokenFile: /x", `bootstrapTokenFile: "/x": nodes have certificates only with tls.enabled`},
@@ -117,7 +119,8 @@ func TestTheExampleConfigIsTheDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaults()
-	if s.Listen != want.Listen || s.Gossip.SerfBind != want.Gossip.SerfBind || s.Heartbeat != want.Heartbeat || !s.Gossip.Enabled {
+	if s.Listen != want.Listen || s.Gossip.SerfBind != want.Gossip.SerfBind || s.Heartbeat != want.Heartbeat || !s.Gossip.Enabled ||
+		!s.Orphans.Enabled || !slices.Equal(s.Orphans.Ignore, want.Orphans.Ignore) {
 		t.Errorf("read %+v, want %+v", s.config, want)
 	}
 	if s.node != "gpu-17.example" {

@@ -34,8 +34,10 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 		return err
 	}
 	logFound(log, found)
+	hurry := make(chan struct{}, 1)
 	deps := agent.Deps{
-		Discovered: found, Token: s.token, Log: log, Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover}),
+		Discovered: found, Token: s.token, Log: log, Hurry: hurry,
+		Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover, Hurry: hurry}),
 	}
 	if s.TLS.Enabled {
 		if deps.Identity, err = identify(ctx, log, &s); err != nil {
@@ -100,6 +102,7 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
 		Heartbeat: s.heartbeat, NewJournal: newJournal,
+		Orphans: agent.OrphansConfig{Enabled: s.Orphans.Enabled, Ignore: s.Orphans.Ignore},
 	}
 	if g := s.Gossip; g.Enabled {
 		c.Gossip = &agent.GossipConfig{

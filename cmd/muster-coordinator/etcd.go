@@ -81,8 +81,12 @@ func (c EtcdConfig) check(leaseTTL time.Duration) (etcd.Config, error) {
 		secure = secure || strings.HasPrefix(e, "https://")
 	}
 	files := []struct{ field, value string }{
-		{"etcdTLS.caFile", c.EtcdTLS.CAFile}, {"etcdTLS.certFile", c.EtcdTLS.CertFile}, {"etcdTLS.keyFile", c.EtcdTLS.KeyFile},
-		{"etcdTLS.serverName", c.EtcdTLS.ServerName}, {"etcdUsername", c.EtcdUsername}, {"etcdPasswordFile", c.EtcdPasswordFile},
+		{"etcdTLS.caFile", c.EtcdTLS.CAFile},
+		{"etcdTLS.certFile", c.EtcdTLS.CertFile},
+		{"etcdTLS.keyFile", c.EtcdTLS.KeyFile},
+		{"etcdTLS.serverName", c.EtcdTLS.ServerName},
+		{"etcdUsername", c.EtcdUsername},
+		{"etcdPasswordFile", c.EtcdPasswordFile},
 	}
 	for i, f := range files {
 		switch {

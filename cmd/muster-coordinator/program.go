@@ -118,7 +118,7 @@ func configure(cmd *cobra.Command, file string) (config, error) {
 			*target, _ = f.GetStringSlice(name)
 		}
 	}
-	c.EtcdConfig.override(f)
+	c.override(f)
 	if f.Changed("tls") {
 		c.TLS.Enabled, _ = f.GetBool("tls")
 	}

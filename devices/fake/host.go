@@ -32,6 +32,7 @@ type Host struct {
 type card struct {
 	plugged, lost, hung    bool
 	xids                   []uint64
+	pids                   []int
 	corrected, uncorrected uint64
 	pages, rows, failed    bool // wait for a reset; cannot be repaired
 }
@@ -69,6 +70,12 @@ func (h *Host) XID(gpu int, xid uint64) {
 // ECC adds memory errors to the GPU's counters.
 func (h *Host) ECC(gpu int, corrected, uncorrected uint64) {
 	h.change(gpu, func(c *card) { c.corrected, c.uncorrected = c.corrected+corrected, c.uncorrected+uncorrected })
+}
+
+// Run says which processes compute on the GPU, in ascending order; none ends
+// all.
+func (h *Host) Run(gpu int, pids ...int) {
+	h.change(gpu, func(c *card) { c.pids = pids })
 }
 
 // Retire says whether memory pages of the GPU wait for a reset.
@@ -181,6 +188,9 @@ func (c *card) script(out *bytes.Buffer) {
 	fmt.Fprintf(out, "  ecc %d %d\n  retired %s\n  rows 0 0%s\n", c.corrected, c.uncorrected, pages, rows)
 	for _, xid := range c.xids {
 		fmt.Fprintf(out, "  xid %d\n", xid)
+	}
+	for _, pid := range c.pids {
+		fmt.Fprintf(out, "  process compute %d\n", pid)
 	}
 	if c.lost {
 		fmt.Fprintf(out, "  lost\n")

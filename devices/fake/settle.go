@@ -117,6 +117,10 @@ func (h *Host) settleCard(i int, c *devices.Change) {
 		tell(devices.Event{Kind: devices.EventXID, XID: xid})
 	}
 	before.xids = now.xids
+	if !slices.Equal(now.pids, before.pids) {
+		before.pids = now.pids
+		c.Running = append(c.Running, devices.Running{UUID: h.UUID(i), PIDs: slices.Clone(now.pids)})
+	}
 	if now.uncorrected > before.uncorrected {
 		tell(devices.Event{Kind: devices.EventECCUncorrected, Count: now.uncorrected})
 	}

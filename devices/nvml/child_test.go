@@ -36,6 +36,7 @@ type answer struct {
 	NoDriver  bool
 	Hung      bool
 	Change    *devices.Change
+	Running   []devices.Running
 }
 
 func TestMain(m *testing.M) {
@@ -95,6 +96,7 @@ func (p *program) obey(verb, argument string, a *answer) (err error) {
 	case "discover":
 		a.Inventory, a.Warnings, err = p.source.Discover()
 		p.known = a.Inventory
+		a.Running = p.source.Running()
 	case "discover-together":
 		a.Inventory, err = discoverTogether(p.source)
 	case "watch":

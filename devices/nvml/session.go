@@ -171,6 +171,7 @@ func (s *session) read(c *card) reading {
 		} else {
 			r.faults["partitions"] = "what was known stays: " + strings.Join(s.seen.warnings, "; ")
 		}
+		r.running = s.seen.running(c)
 	}
 	if c.lost != nvml.SUCCESS {
 		r.lost = c.lost.Error()

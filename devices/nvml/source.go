@@ -34,7 +34,8 @@ type Source struct {
 	path     string
 	numaNode func(busID string) (int, bool)
 
-	watching atomic.Int32 // unwatched, watched or leftBehind
+	watching atomic.Int32                      // unwatched, watched or leftBehind
+	running  atomic.Pointer[[]devices.Running] // of the last discovery
 
 	mu      sync.Mutex         // held over every call into the library
 	handle  *dl.DynamicLibrary // nil once closed
@@ -166,7 +167,7 @@ func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err erro
 		}
 	}()
 	d := s.discovery(nil, func(string, string) {})
-	seen, _, err := d.run()
+	seen, cards, err := d.run()
 	if n := len(seen.devices()); err == nil && n > devices.MaxDevices {
 		err = fmt.Errorf("the host has %d GPUs: at most %d are supported", n, devices.MaxDevices)
 	}
@@ -174,7 +175,21 @@ func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err erro
 		return nil, nil, fmt.Errorf("discover GPUs through %s: %w", s.path, err)
 	}
 	s.told = seen.warnings
+	var running []devices.Running
+	for _, c := range cards {
+		running = append(running, d.running(c)...)
+	}
+	s.running.Store(&running)
 	return seen.inventory, slices.Clone(seen.warnings), nil
+}
+
+// Running says what ran on the devices and instances at the last Discover.
+// Those whose driver does not tell it are left out. It never blocks.
+func (s *Source) Running() []devices.Running {
+	if last := s.running.Load(); last != nil {
+		return slices.Clone(*last)
+	}
+	return nil
 }
 
 // discovery is a new pass over the cards.

@@ -23,6 +23,9 @@ func Open(string, ...Option) (*Source, error) {
 // Discover returns ErrNoDriver.
 func (s *Source) Discover() (*devices.Inventory, []string, error) { return nil, nil, ErrNoDriver }
 
+// Running returns nothing.
+func (s *Source) Running() []devices.Running { return nil }
+
 // Watch returns ErrNoDriver.
 func (s *Source) Watch(context.Context, *devices.Inventory, WatchOptions, func(devices.Change)) error {
 	return ErrNoDriver

@@ -54,6 +54,7 @@ type reading struct {
 	rowsPending, rowsFailed flag
 	rows                    uint64 // remapped so far
 	mig                     *devices.MIG
+	running                 []devices.Running
 	faults                  map[string]string // by question, what it was answered
 }
 
@@ -85,6 +86,7 @@ type history struct {
 	corrected, uncorrected counter
 	pages, rows, failed    bool
 	faults                 map[string]string
+	running                []devices.Running
 }
 
 func (h *history) broken() bool { return h.pages || h.rows || h.failed }
@@ -208,7 +210,21 @@ func (t *tracker) read(r reading) devices.Change {
 		}
 	}
 	h.faults = r.faults
+	c.Running = h.runs(r.running)
 	return c
+}
+
+// runs takes what runs on a card's parts and returns what is new of it. Parts
+// that are not named are forgotten: they are gone, or could not be asked.
+func (h *history) runs(now []devices.Running) []devices.Running {
+	var news []devices.Running
+	for _, r := range now {
+		if !slices.ContainsFunc(h.running, r.Equal) {
+			news = append(news, r)
+		}
+	}
+	h.running = now
+	return news
 }
 
 // partition takes one card's partitions.

@@ -133,7 +133,7 @@ func (w *watch) attend(ctx context.Context) (ok bool) {
 	last := event    // of the hearings since the poll
 	hurried := false // a poll was put forward since the last regular one
 	for ok && there && (last == event || time.Now().Before(rediscover)) {
-		if !time.Now().Before(poll) {
+		if !time.Now().Before(poll) || w.hurried() {
 			there, ok = w.poll(ctx)
 			poll, last, hurried = time.Now().Add(w.options.Poll), event, false
 			continue
@@ -190,10 +190,20 @@ func (w *watch) read(ctx context.Context, c *card) (there, ok bool) {
 	return r.gone == "", true
 }
 
+// hurried takes a wish for a poll.
+func (w *watch) hurried() bool {
+	select {
+	case <-w.options.Hurry:
+		return true
+	default:
+		return false
+	}
+}
+
 // hear waits for an event, or rests where none can be heard.
 func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok bool) {
 	if w.session.set == nil {
-		return silence, rest(ctx, limit)
+		return silence, rest(ctx, min(limit, waitSlice))
 	}
 	var n notice
 	if ok := w.ask(ctx, func() { n = w.session.wait(min(limit, waitSlice, w.options.HangAfter/2)) }); !ok {

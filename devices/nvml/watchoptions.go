@@ -14,7 +14,7 @@ type Change = devices.Change
 // default; negative ones are refused.
 type WatchOptions struct {
 	// Poll is the time between two readings of error counters, partitions and
-	// presence, of some six calls into the driver for each card, and between two
+	// presence and running processes, of some eight calls into the driver for each card, and between two
 	// attempts to reach a driver that has gone; 10 s. XIDs do not wait for it.
 	Poll time.Duration
 	// Rediscover is the time between two discoveries; 5 min. At each the library
@@ -26,6 +26,8 @@ type WatchOptions struct {
 	// HangAfter is how long one question about one card may take before it is
 	// told as hung; 30 s.
 	HangAfter time.Duration
+	// Hurry, where not nil, asks for the next poll now: it comes within a second.
+	Hurry <-chan struct{}
 }
 
 func (o WatchOptions) withDefaults() (WatchOptions, error) {

@@ -544,4 +544,65 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
 }
 #endif
 
+/* Processes. Version 1 of the calls ends before the instances. */
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId, computeInstanceId;
+} nvmlProcessInfo_t;
+_Static_assert(sizeof(nvmlProcessInfo_v1_t) == 16 && sizeof(nvmlProcessInfo_t) == 24, "nvmlProcessInfo_t");
+
+/* processes fills in those of one kind on a GPU, all its instances included, or
+ * on one instance. */
+static nvmlReturn_t processes(nvmlDevice_t device, int graphics, unsigned int *count, void *infos, size_t size)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    nvmlReturn_t ret = find(device, CALL_PROCESSES, &gpu, &instance);
+    if (ret != OK)
+        return ret;
+    unsigned int room = *count, n = 0;
+    for (int i = 0; i < gpu->processes_len; i++) {
+        struct process *p = &gpu->processes[i];
+        if (p->graphics != graphics || (instance != NULL && p->instance != (int)(instance - gpu->instances)))
+            continue;
+        nvmlProcessInfo_t info = {p->pid, 0, NO_INSTANCE, NO_INSTANCE};
+        if (n < room)
+            memcpy((char *)infos + n * size, &info, size);
+        n++;
+    }
+    *count = n;
+    return n > room ? INSUFFICIENT_SIZE : OK;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+{
+    enter();
+    return unlock(processes(device, 0, count, infos, sizeof *infos));
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+{
+    enter();
+    return unlock(processes(device, 1, count, infos, sizeof *infos));
+}
+
+#ifndef OLD_DRIVER
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+    enter();
+    return unlock(processes(device, 0, count, infos, sizeof *infos));
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+    enter();
+    return unlock(processes(device, 1, count, infos, sizeof *infos));
+}
+#endif
+
 #include "fakeevents.h"

@@ -14,6 +14,7 @@ enum {
     MAX_LINKS = 36,
     MAX_INSTANCES = 20, /* more than Muster takes */
     MAX_XIDS = 64,
+    MAX_PROCESSES = 64,
     MAX_ANCESTORS = MAX_GPUS * (MAX_GPUS - 1) / 2,
     MAX_TEXT = 96,
 };
@@ -37,10 +38,11 @@ enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 /* What a script says. */
 enum call {
     CALL_HANDLE, CALL_PCI, CALL_UUID, CALL_NAME, CALL_MEMORY, CALL_NUMA, CALL_NVLINK, CALL_ANCESTOR, CALL_MIG,
-    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALLS
+    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALL_PROCESSES, CALLS
 };
 static const char *const call_names[CALLS] = {
     "handle", "pci", "uuid", "name", "memory", "numa", "nvlink", "ancestor", "mig", "ecc", "retired", "rows", "events",
+    "processes",
 };
 /* Calls that are about no GPU. */
 enum driver_call { DRIVER_INIT, DRIVER_SHUTDOWN, DRIVER_COUNT, DRIVER_WAIT, DRIVER_CALLS };
@@ -69,6 +71,13 @@ struct xid {
     int instance; /* GPU instance, or NO_INSTANCE */
 };
 
+/* What runs on a GPU, or on one of its instances. */
+struct process {
+    unsigned int pid;
+    int graphics;
+    int instance; /* place of the MIG instance, or NO_INSTANCE */
+};
+
 /* Remapped rows. */
 struct rows {
     int told, pending, failed;
@@ -86,6 +95,8 @@ struct gpu {
     unsigned long long corrected, uncorrected; /* of ecc */
     struct rows rows;
     struct xid xids[MAX_XIDS];
+    int processes_len;
+    struct process processes[MAX_PROCESSES];
     struct link links[MAX_LINKS];
     struct instance instances[MAX_INSTANCES];
 };
@@ -196,6 +207,19 @@ static int parse_xid(struct gpu *g, const char *rest)
     return sscanf(rest, "%llu %d", &x->code, &x->instance) >= 1;
 }
 
+static int parse_process(struct gpu *g, const char *rest)
+{
+    char kind[MAX_TEXT];
+    if (g->processes_len == MAX_PROCESSES)
+        return 0;
+    struct process *p = &g->processes[g->processes_len++];
+    p->instance = NO_INSTANCE;
+    if (sscanf(rest, "%95s %u %d", kind, &p->pid, &p->instance) < 2)
+        return 0;
+    p->graphics = strcmp(kind, "graphics") == 0;
+    return p->graphics || strcmp(kind, "compute") == 0;
+}
+
 static int parse_ecc(struct gpu *g, const char *rest)
 {
     g->ecc = 1;
@@ -260,6 +284,8 @@ static int parse_gpu_line(struct gpu *g, const char *word, const char *rest)
         return parse_hang(g->hang, rest, call_names, CALLS);
     if (strcmp(word, "xid") == 0)
         return parse_xid(g, rest);
+    if (strcmp(word, "process") == 0)
+        return parse_process(g, rest);
     if (strcmp(word, "ecc") == 0)
         return parse_ecc(g, rest);
     if (strcmp(word, "retired") == 0)

@@ -79,6 +79,9 @@ func (s *Sim) act() {
 		if s.restored && s.rng.IntN(16) == 0 && pick(s, afterwards)(s) {
 			return
 		}
+		if s.evictions && s.rng.IntN(64) == 0 && s.actEvict() {
+			return
+		}
 		n := s.rng.IntN(usual + s.trouble*weigh(mishaps))
 		list := actions
 		if n >= usual {
@@ -270,7 +273,11 @@ func (s *Sim) actTimer() bool {
 			case u.resting:
 				s.logf("%s: %s has rested", t.name, name)
 				t.rested(u)
-			case u.attempt != nil && u.attempt.budget && s.rng.IntN(6) == 0:
+			case u.adopting != nil:
+				if s.rng.IntN(48) == 0 {
+					t.abandon(u.adopting)
+				}
+			case u.attempt != nil && u.attempt.budget && s.rng.IntN(u.attempt.patience()) == 0:
 				s.logf("%s: the time for votes on %s is over", t.name, name)
 				t.step(u.attempt, txn.BudgetSpent{})
 			}
@@ -339,9 +346,9 @@ func (s *Sim) actCompact() bool {
 func (s *Sim) actLimit() bool {
 	return s.withTerm(nil, func(t *term) {
 		namespace := pick(s, namespaces)
-		amount := highLimit
-		if t.limitNow[namespace] == highLimit {
-			amount = lowLimit
+		amount := s.gpus(highLimit)
+		if t.limitNow[namespace] == amount {
+			amount = s.gpus(lowLimit)
 		}
 		t.changeLimit(namespace, amount)
 	})

@@ -111,7 +111,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 		out.say(a, replied{reply})
 	}
 	a.told(reply)
-	if reply.State == ledger.Reserved && s.mishap(40) {
+	if (reply.State == ledger.Reserved || reply.State == ledger.Waiting) && s.mishap(40) {
 		h.reboot() // the worst moment: its promise need not be on the disk
 	}
 	return reply, true
@@ -173,7 +173,7 @@ func (a *agent) note(e ledger.Event) {
 	case ledger.Committed:
 		h.launch(a, e.Tx)
 	case ledger.Noticed:
-		h.notice(e.Tx, e.Grace)
+		h.evicted(e.Tx, e.Grace)
 	case ledger.StopBegun:
 		h.notice(e.Tx, e.Grace)
 		if h.sim.bug == FreedBeforeStopped {

@@ -45,6 +45,29 @@ const (
 	CommitOverRecord
 	// RestoreUnnoticed: an agent believes a store that has gone back.
 	RestoreUnnoticed
+	// EvictBeforeAllWait: victims are evicted once the first member waits.
+	EvictBeforeAllWait
+	// EvictForDecided: the Txn that evicts does not compare that the preemptor
+	// has no record.
+	EvictForDecided
+	// EvictWithoutIncarnations: it does not compare identities.
+	EvictWithoutIncarnations
+	// SwapBeforeFreed: the preemptor commits once its victims have their notice.
+	SwapBeforeFreed
+	// SwapKeepsVictims: the commit of a preemptor leaves its victims' records.
+	SwapKeepsVictims
+	// GraceCut: an agent gives a victim no grace.
+	GraceCut
+	// EvictEquals: those of equal priority are evicted too.
+	EvictEquals
+	// AdoptionForgotten: a new leader does not care about preemptions that were
+	// begun.
+	AdoptionForgotten
+	// CollectEvictionInDoubt: an ABORTED preemptor is deleted while its Txn that
+	// evicts may land.
+	CollectEvictionInDoubt
+	// VictimsNotRead: an eviction without an answer is taken for failed.
+	VictimsNotRead
 	BugCount
 )
 
@@ -55,6 +78,9 @@ var bugNames = [...]string{
 	"tombstone forgotten early", "reservation freed without a fence", "acknowledged before the commit", "charge ended before all freed",
 	"record collected while its commit is in doubt", "commit without \"record absent\"",
 	"restored store not noticed",
+	"evicted before all wait", "evicted for a decided preemptor", "evicted without the incarnation compare", "swapped before the victims are freed",
+	"swapped without the victims", "grace cut short", "equals evicted", "preemption forgotten at an election",
+	"record collected while its eviction is in doubt", "unknown eviction taken for failed",
 }
 
 func (b Bug) String() string { return bugNames[b] }

@@ -18,6 +18,7 @@ type client struct {
 	group     string
 	priority  int32
 	demand    place.Unit
+	lower     bool // those of lower priority may be evicted for it
 
 	asked *term            // where it waits for an answer
 	acked resource.UnitUID // what it was told it has, "" for nothing
@@ -35,7 +36,7 @@ func (c *client) path() store.UnitPath {
 
 // actClient lets a new client ask a leader.
 func (s *Sim) actClient() bool {
-	if len(s.live) >= 8 {
+	if most := 8; len(s.live) >= most && (!s.evictions || len(s.live) >= 2*most) {
 		return false
 	}
 	c := &client{
@@ -45,6 +46,10 @@ func (s *Sim) actClient() bool {
 	c.demand = place.Unit{Members: 1, Request: resource.Request{GPUs: 1 + s.rng.IntN(2), CPU: 1000}}
 	if s.rng.IntN(3) == 0 {
 		c.demand.Members = 2 + s.rng.IntN(2)
+	}
+	if s.evictions {
+		c.lower = s.rng.IntN(6) > 0
+		c.priority += int32(s.rng.IntN(4))
 	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
 	s.logf("client %s: wants %d times %d GPUs for %s and %s", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group)

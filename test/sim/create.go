@@ -68,7 +68,7 @@ func (t *term) enqueued(u *unit, o txn.Outcome, rev resource.Revision) {
 		t.endQueued(u)
 		return
 	}
-	if u.failed != t.generation {
+	if u.failed != t.generation || t.mayEvict(u) {
 		t.queue.Push(u.key)
 	}
 }
@@ -93,6 +93,7 @@ func (t *term) finish(u *unit, asked txn.ReleaseAsked) {
 	switch {
 	case u.attempt != nil:
 		t.step(u.attempt, asked)
+	case u.adopting != nil: // once that is decided
 	case !u.writing:
 		t.endQueued(u)
 	}
@@ -200,15 +201,21 @@ func (t *term) submit(d decision) {
 	}
 }
 
-// flush sends some of the waiting decisions as one Txn. One whose compares fail
-// is taken apart, so that each gets its own answer.
+// flush sends some of the waiting decisions as one Txn, which writes no key
+// twice. One whose compares fail is taken apart, so that each gets its own
+// answer.
 func (t *term) flush(n int) {
 	if t.waiting[0].anyEpoch {
 		n = 1
 	}
-	for i := 1; i < n; i++ {
-		if t.waiting[i].anyEpoch {
+	written := map[string]bool{}
+	for i, d := range t.waiting[:n] {
+		if i > 0 && (d.anyEpoch || slices.ContainsFunc(d.ops, func(o op) bool { return written[o.key] })) {
 			n = i
+			break
+		}
+		for _, o := range d.ops {
+			written[o.key] = true
 		}
 	}
 	batch := slices.Clone(t.waiting[:n])
@@ -227,6 +234,7 @@ func (t *term) commit(batch []decision) {
 	for _, d := range batch {
 		w.compares = append(w.compares, d.compares...)
 		w.ops = append(w.ops, d.ops...)
+		w.delicate, w.slow = w.delicate || d.delicate, w.slow || d.slow
 	}
 	if len(batch) > 1 {
 		w.what = fmt.Sprintf("%s and %d more", w.what, len(batch)-1)

@@ -9,13 +9,14 @@
 //
 // agent/ledger with its codec (each journal is replayed through it),
 // coordinator/txn, coordinator/quota (Limits and Manager), coordinator/queue,
-// coordinator/place, fit, and resource's identifiers.
+// coordinator/place, coordinator/preempt, fit, and resource's identifiers.
 //
 // # What is expressed again
 //
 // As short as may be, and to be kept in step by hand: the leader around the
 // machines (drive, hear, create, term: coordinator/{schedule, charge, perform,
-// writes, events, create, lifecycle, outcome, load, committer}.go); what
+// writes, events, create, lifecycle, outcome, load, committer}.go; evict and
+// adopt: coordinator/{evict, nominate, displace, adopt}.go); what
 // coordinators do for agents (calls: coordinator/rpc); the owner's loop of the
 // agent (agent: one command is one group); the election (candidates' keys).
 // Only what concerns the protocol is there: units are allocations of one or
@@ -40,6 +41,11 @@
 //     start anew at a boot. Leaders compare no times at all.
 //   - Cards vanish and come (Ledger.Rehost), devices fall ill, nodes are
 //     cordoned, limits are raised and lowered, terminal records are collected.
+//   - In two of three of the other runs units may be evicted: by an operator, or
+//     for one of higher priority. Quota is twice as much there, so that places
+//     run out too. Leaders end while victims leave, and machines while a
+//     preemption is about to evict. What was evicted waits anew, as a job's unit
+//     does.
 //   - In one run of three the store goes back to a backup, once (restore). For
 //     that coordinators are stopped, and nothing of before is on its way any
 //     more; agents and workloads go on. From then on agents audit now and then,
@@ -61,17 +67,23 @@
 //	    back becomes RELEASING
 //	I5  checkI5; that a charge ends once is an edge of checkI11
 //	I6  checkI6
-//	I8  checkI8, for the grace of a release
+//	I7  checkI7, for the Txn that evicts; checkNominated, for commits
+//	I8  checkI8, for the grace of a release, and of an eviction as the agent was
+//	    told of it
 //	I9  checkI9, and checkI8: nothing stops without a notice
-//	I10 checkI10, checkStopped
-//	I11 checkI11, which remembers records that were collected
+//	I10 checkI10, also for victims on nodes that the preemptor does not use;
+//	    checkStopped
+//	I11 checkI11, which remembers records that were collected; checkSwap
 //	I12 checkI12Store, checkI12Agent
 //	I13 checkI13, checkUnits, checkView
 //
-// I7 and the eviction half of I8 are not expressed: no machine evicts yet, so
-// there are no victims, WAITING grants or EVICTING records here. I10 knows no
-// fenced nodes, I2 no escrow, and I14 is about principals, of which there are
-// none.
+// I10 knows no fenced nodes, I7 neither claims of quota nor a priority that is
+// raised, I2 no escrow, and I14 is about principals, of which there are none.
+// Nobody is evicted in a run with a restored store.
+//
+// While the rest comes to its end, backoffs take time where units are evicted:
+// an agent that has missed an Abort keeps what it promised until its TTL, and
+// refuses the next attempt with the same victims until then.
 //
 // # After a restored store
 //

@@ -22,7 +22,7 @@ func (t *term) schedule() {
 		switch {
 		case u == nil || u.record.phase != pending || u.ending != nil:
 			t.queue.Remove(key)
-		case u.writing || u.attempt != nil || u.resting:
+		case u.writing || u.attempt != nil || u.adopting != nil || u.resting:
 			t.queue.Park(key) // what it waits for wakes it
 		default:
 			t.try(u)
@@ -34,7 +34,10 @@ func (t *term) schedule() {
 func (t *term) try(u *unit) {
 	if t.admit(u) {
 		if plan, ok := place.Place(t.order, u.client.demand); ok {
-			t.start(u, plan)
+			t.start(u, plan, nil)
+			return
+		}
+		if t.preempts(u) {
 			return
 		}
 		must(t.trees.UndoAllocate(treeName, u.client.name))
@@ -93,34 +96,53 @@ func (t *term) discharge(a *attempt) {
 	}
 }
 
-// start begins the transaction of a placed unit that was admitted.
-func (t *term) start(u *unit, plan []place.Member) {
+// start begins the transaction of a placed unit that was admitted, once its
+// victims have left.
+func (t *term) start(u *unit, plan []place.Member, victims []*attempt) {
 	t.queue.Remove(u.key)
 	tx := t.nextTx(u.record.uid)
-	a := &attempt{unit: u, requests: map[resource.NodeID][]ledger.MemberRequest{}, charges: []store.Charge{
-		{Tree: quota.Tree, Group: u.client.namespace, Request: u.client.vector()},
-		{Tree: treeName, Group: u.client.group, Request: u.client.vector()},
-	}}
+	a := &attempt{unit: u, requests: map[resource.NodeID][]ledger.MemberRequest{}, charges: u.charges(), victims: victims}
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
 		h := t.nodes[id].held[tx]
 		if h == nil {
-			h = &hold{}
+			h = &hold{waiting: len(victims) > 0}
 			t.nodes[id].held[tx] = h
 			nodes = append(nodes, id)
 		}
 		h.members = append(h.members, txn.Member{Index: m.Index, Assignment: m.Assignment})
-		a.requests[id] = append(a.requests[id], ledger.MemberRequest{Index: m.Index, Request: u.client.demand.Request})
+		r := ledger.MemberRequest{Index: m.Index, Request: u.client.demand.Request}
+		if len(victims) > 0 {
+			r.PinnedGPUs = devicesOf(m.Assignment)
+		}
+		a.requests[id] = append(a.requests[id], r)
 	}
 	var effects []txn.Effect
-	a.machine, effects = txn.New(tx, nodes)
+	a.machine, effects = txn.New(tx, nodes, idsOf(victims)...)
+	t.sim.logf("%s: tries %s as %s on %v%s", t.name, u.client.name, short(tx), nodes, after(victims))
+	t.drive(a, effects)
+}
+
+// drive lets an attempt begin.
+func (t *term) drive(a *attempt, effects []txn.Effect) {
+	u, tx := a.unit, a.machine.ID()
 	a.budget = true
 	u.attempt, t.attempts[tx] = a, a
 	t.limits.Charge(tx, u.charge)
 	t.sim.begun[tx] = admission{len(t.sim.begun), t.limitNow[u.client.namespace]}
-	t.sim.logf("%s: tries %s as %s on %v", t.name, u.client.name, short(tx), nodes)
+	if len(a.victims) > 0 {
+		t.sim.nominated[tx] = nomination{a.machine.Nodes(), u.client}
+	}
 	t.perform(a, effects)
+}
+
+// charges are what a unit's record carries.
+func (u *unit) charges() []store.Charge {
+	return []store.Charge{
+		{Tree: quota.Tree, Group: u.client.namespace, Request: u.client.vector()},
+		{Tree: treeName, Group: u.client.group, Request: u.client.vector()},
+	}
 }
 
 func (t *term) step(a *attempt, in txn.Input) {
@@ -137,8 +159,8 @@ func (t *term) perform(a *attempt, effects []txn.Effect) {
 		switch e := effect.(type) {
 		case txn.SendReserve:
 			t.tell(e.Node, order{command: ledger.Reserve{
-				Tx: tx, Unit: a.unit.record.uid, Epoch: t.epoch, Members: a.requests[e.Node], TTL: reservationTTL,
-				Name: a.unit.client.name,
+				Tx: tx, Unit: a.unit.record.uid, Epoch: t.epoch, Members: a.requests[e.Node], TTL: a.ttl(),
+				After: a.machine.Victims(), Name: a.unit.client.name,
 			}})
 		case txn.SendCommit:
 			t.tell(e.Node, order{command: ledger.Commit{Tx: tx, Epoch: t.epoch, Revision: e.Revision}})
@@ -150,6 +172,21 @@ func (t *term) perform(a *attempt, effects []txn.Effect) {
 		case txn.SendForget:
 			t.tell(e.Node, order{command: ledger.Forget{Tx: tx}})
 			t.nodes[e.Node].drop(tx)
+		case txn.SendEvict:
+			t.tell(e.Node, order{command: ledger.Evict{Tx: tx, Epoch: t.epoch, Grace: seconds(e.GraceSeconds), By: a.by}})
+		case txn.WriteEvictions:
+			a.budget = false
+			t.writeEvictions(a)
+		case txn.AckEvictions:
+			t.victimsNoticed(a, e.Revision)
+		case txn.WriteEvicting:
+			t.writeEvicting(a, e)
+		case txn.AckEvicting:
+			t.underNotice(a, e)
+		case txn.AckFreed:
+			if p := t.attempts[a.machine.By()]; p != nil {
+				t.step(p, txn.VictimFreed{Tx: tx})
+			}
 		case txn.WriteCommit:
 			a.budget = false
 			t.writeCommit(a)
@@ -166,6 +203,9 @@ func (t *term) perform(a *attempt, effects []txn.Effect) {
 			t.committed(a, e.Revision)
 		case txn.AckReleasing:
 			a.unit.record.phase, a.unit.stored = terminating, e.Revision
+			if !e.Evicted && a.unit.ending == nil { // another has asked
+				a.unit.ending = &txn.ReleaseAsked{}
+			}
 		case txn.AckReleased:
 			t.released(a)
 		case txn.AckAborted:
@@ -177,6 +217,8 @@ func (t *term) perform(a *attempt, effects []txn.Effect) {
 // committed makes a unit Running.
 func (t *term) committed(a *attempt, revision resource.Revision) {
 	u := a.unit
+	t.displaced(a, revision)
+	a.committed = revision
 	u.record.phase, u.record.tx = running, a.machine.ID()
 	u.stored, u.queued = revision, false
 	t.sim.checkAcknowledged(a.machine.ID())
@@ -192,10 +234,11 @@ func (t *term) aborted(a *attempt) {
 	for _, n := range a.machine.Nodes() {
 		t.nodes[n].drop(tx)
 	}
-	if !a.machine.CommitInDoubt() || t.sim.bug == CollectInDoubt {
+	if t.collectable(a) {
 		t.terminal = append(t.terminal, tx)
 	}
 	u.attempt = nil
+	t.letGo(a)
 	t.sim.stats["aborts"]++
 	t.wake()
 	if u.ending != nil {
@@ -229,7 +272,7 @@ func (t *term) released(a *attempt) {
 	}
 	t.terminal = append(t.terminal, tx)
 	u.attempt = nil
-	t.forget(u)
+	t.leave(a)
 	t.wake()
 }
 
@@ -239,7 +282,12 @@ func (t *term) readRecord(a *attempt) {
 	t.read("the record of "+short(tx), txKey(tx), func(e entry, rev resource.Revision) {
 		in := txn.RecordRead{State: txn.RecordAbsent, Revision: rev}
 		if e.value != nil {
-			in.Revision, in.State = e.mod, machineStates[e.value.(store.TxRecord).State]
+			record := e.value.(store.TxRecord)
+			in.Revision, in.State = e.mod, machineStates[record.State]
+			in.GraceSeconds, in.Reason = record.GraceSeconds, record.Reason
+			if p := t.attempts[record.By]; p != nil && p.machine.Undecided() {
+				in.By = record.By
+			}
 		}
 		t.step(a, in)
 	})
@@ -247,12 +295,16 @@ func (t *term) readRecord(a *attempt) {
 
 var machineStates = map[store.TxState]txn.RecordState{
 	store.TxCommitted: txn.RecordCommitted, store.TxReleasing: txn.RecordReleasing, store.TxReleased: txn.RecordReleased,
-	store.TxAborted: txn.RecordAborted,
+	store.TxAborted: txn.RecordAborted, store.TxEvicting: txn.RecordEvicting,
 }
 
 // writeCommit asks for the commit point.
 func (t *term) writeCommit(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
+	if !t.mayDisplace(a) {
+		t.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
+		return
+	}
 	record := store.TxRecord{State: store.TxCommitted, Epoch: t.epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
 	d := decision{what: "commit of " + short(tx), compares: []store.Compare{store.ModRevIs(unitKey(u.client.name), u.stored)}}
 	if t.sim.bug != CommitOverRecord {
@@ -281,6 +333,12 @@ func (t *term) writeCommit(a *attempt) {
 	if u.create {
 		d.compares = append(d.compares, store.Absent(requestKey(u.client.name)))
 		d.ops = append(d.ops, op{requestKey(u.client.name), r.uid})
+	}
+	for _, v := range a.victims {
+		d.compares = append(d.compares, store.ModRevIs(txKey(v.machine.ID()), v.machine.Revision()))
+		if ops := t.releasedOps(v); t.sim.bug != SwapKeepsVictims {
+			d.ops = append(d.ops, ops...)
+		}
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision) { t.commitAnswered(a, o, rev) }
 	t.submit(d)
@@ -325,23 +383,26 @@ func (t *term) recordOf(a *attempt, state store.TxState) store.TxRecord {
 			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	if u.ending != nil {
+	record.By = a.by
+	switch {
+	case u.ending != nil:
 		record.Reason, record.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+	case a.notice != nil:
+		record.Reason, record.GraceSeconds, record.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
 	}
 	return record
 }
 
-// writeReleasing asks for COMMITTED → RELEASING.
+// writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (t *term) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	if u.ending == nil {
-		u.ending = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}
-	}
+	record := t.recordOf(a, store.TxReleasing)
+	record.Evicted = e.Evicted
 	r := u.record
 	r.phase = terminating
 	t.submit(decision{
 		what: "release of " + short(tx), compares: []store.Compare{store.ModRevIs(txKey(tx), a.machine.Revision())},
-		ops: []op{{txKey(tx), t.recordOf(a, store.TxReleasing)}, {unitKey(u.client.name), r}},
+		ops: []op{{txKey(tx), record}, {unitKey(u.client.name), r}},
 		done: func(o txn.Outcome, rev resource.Revision) {
 			t.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
 		},
@@ -350,16 +411,11 @@ func (t *term) writeReleasing(a *attempt, e txn.WriteReleasing) {
 
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (t *term) writeReleased(a *attempt) {
-	u, tx := a.unit, a.machine.ID()
-	d := decision{
-		what: "end of " + short(tx), compares: []store.Compare{store.ModRevIs(txKey(tx), a.machine.Revision())},
-		ops: []op{{txKey(tx), t.recordOf(a, store.TxReleased)}, {unitKey(u.client.name), nil}},
+	tx := a.machine.ID()
+	t.submit(decision{
+		what: "end of " + short(tx), compares: []store.Compare{store.ModRevIs(txKey(tx), a.machine.Revision())}, ops: t.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision) {
 			t.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev})
 		},
-	}
-	for _, node := range a.machine.Nodes() {
-		d.ops = append(d.ops, op{indexKey(node, tx), nil})
-	}
-	t.submit(d)
+	})
 }

@@ -71,7 +71,8 @@ func (t *term) occupy(id resource.NodeID, o occupied) {
 			continue
 		}
 		present[g.Tx] = true
-		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true}
+		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true, waiting: g.State == ledger.Waiting}
+		t.promised(id, g)
 	}
 	for tx, h := range v.held {
 		if present[tx] {
@@ -102,7 +103,7 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 	refused := r.Refused()
 	switch {
 	case refused || r.State == ledger.None:
-		if v.held[r.Tx] != nil && (a == nil || a.machine.State() < txn.Committed) {
+		if v.held[r.Tx] != nil && (a == nil || a.machine.State() < txn.Committed && len(a.victims) == 0) {
 			v.drop(r.Tx)
 			t.wake()
 		}
@@ -112,7 +113,7 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 			t.wake()
 		}
 	default:
-		v.held[r.Tx] = &hold{members: membersOf(r.Members), confirmed: true}
+		v.held[r.Tx] = &hold{members: membersOf(r.Members), confirmed: true, waiting: r.State == ledger.Waiting}
 		v.rebuild()
 	}
 	if !refused && r.State == ledger.Tombstone && (a == nil || t.sim.bug == TombstoneForgottenEarly) {
@@ -127,6 +128,14 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 		t.step(a, txn.Refused{Node: id, Reasons: r.Reasons})
 	case r.State == ledger.Reserved:
 		t.step(a, txn.Voted{Node: id, Vote: txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}})
+	case r.State == ledger.Waiting:
+		vote := txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}
+		t.step(a, txn.Waited{Node: id, Vote: vote})
+		if t.sim.bug == EvictBeforeAllWait {
+			for _, other := range a.machine.Nodes() {
+				t.step(a, txn.Waited{Node: other, Vote: txn.Vote{Revision: t.nodes[other].registered}})
+			}
+		}
 	case r.State == ledger.Tombstone:
 		t.step(a, txn.Freed{Node: id})
 		if t.sim.bug == ReleasedBeforeAllFreed {

@@ -110,6 +110,7 @@ type workload struct {
 	noticed    bool
 	at         time.Time     // of the notice, on the host's clock
 	grace      time.Duration // promised with it
+	promised   time.Duration // by the eviction that the agent was told of
 }
 
 func (h *host) hardware() *fit.Host { return hardware()[int(h.node[1]-'1')][h.kind] }

@@ -17,13 +17,17 @@ type memory struct {
 	decided map[resource.TxID]store.TxState // the last state of every record, collected ones too
 	begun   map[resource.TxID]admission
 	ack     map[resource.TxID]bool // AckCommitted was carried out
-	dirty   map[*host]bool         // hosts whose ledger or workloads changed
-	changed bool                   // records or units changed
+	// nominated are preemptions; asked are transactions that an operator evicts.
+	nominated map[resource.TxID]nomination
+	asked     map[resource.TxID]bool
+	dirty     map[*host]bool // hosts whose ledger or workloads changed
+	changed   bool           // records or units changed
 }
 
 func newMemory() memory {
 	return memory{
 		decided: map[resource.TxID]store.TxState{}, begun: map[resource.TxID]admission{}, ack: map[resource.TxID]bool{}, dirty: map[*host]bool{},
+		nominated: map[resource.TxID]nomination{}, asked: map[resource.TxID]bool{},
 	}
 }
 
@@ -122,13 +126,18 @@ func (s *Sim) landed(w *write, before map[resource.TxID]store.TxState) {
 		case store.TxCommitted:
 			s.stats["commits"]++
 			s.checkI2(tx)
+			s.checkNominated(tx, r)
+		case store.TxEvicting:
+			s.stats["evictions"]++
+			s.checkI7(tx, r)
 		case store.TxReleasing:
-			if c := s.clientOf(r); c == nil || !c.ends {
+			if c := s.clientOf(r); (c == nil || !c.ends) && before[tx] != store.TxEvicting {
 				s.fail("I4", "%s is RELEASING and nobody asked for its end", short(tx))
 			}
 		case store.TxReleased:
 			s.stats["releases"]++
 			s.checkI10(tx, r)
+			s.checkSwap(tx, before, r)
 		case store.TxAborted:
 			s.stats["aborted records"]++
 		}
@@ -171,7 +180,7 @@ func (s *Sim) checkI2(committed resource.TxID) {
 		}
 	})
 	for _, name := range []string{"root", "b"} {
-		if limit := treeNodes[name].Quota[resource.GPU]; sums[name] > limit {
+		if limit := s.treeNodes()[name].Quota[resource.GPU]; sums[name] > limit {
 			s.fail("I2", "with %s node %s is charged %d milli of GPUs, its quota is %d", short(committed), name, sums[name], limit)
 		}
 	}
@@ -243,6 +252,10 @@ func (s *Sim) checkI4() {
 		case u.phase == running:
 			if r, _ := value[store.TxRecord](s.store, txKey(u.tx)); r.State != store.TxCommitted {
 				s.fail("I4", "client %s has %s, whose record %s is %q", c.name, u.uid, short(u.tx), r.State)
+			}
+		case u.phase == terminating:
+			if r, _ := value[store.TxRecord](s.store, txKey(u.tx)); !r.Evicted {
+				s.fail("I4", "client %s has %s, which is %s, and its record %s is %q and not evicted", c.name, u.uid, u.phase, short(u.tx), r.State)
 			}
 		case u.phase != pending:
 			s.fail("I4", "client %s has %s, which is %s", c.name, u.uid, u.phase)

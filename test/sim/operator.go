@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -160,9 +159,7 @@ func (t *term) writeAdoption(u *unit, g ledger.Grant, specs map[resource.NodeID]
 		return
 	}
 	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: g.Epoch, Unit: c.path(), UnitUID: g.Unit, Charges: []store.Charge{
-			{Tree: quota.Tree, Group: c.namespace, Request: c.vector()}, {Tree: treeName, Group: c.group, Request: c.vector()},
-		},
+		State: store.TxCommitted, Epoch: g.Epoch, Unit: c.path(), UnitUID: g.Unit, Charges: u.charges(),
 	}
 	d := decision{
 		what:     "adoption of " + short(g.Tx),

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
@@ -31,7 +33,7 @@ func (s *Sim) settle() {
 		if !s.quiet() {
 			return
 		}
-		s.clock += reservationTTL + reservationTTL/4 // a TTL on the slowest clock
+		s.clock += longestTTL + longestTTL/4 // a TTL on the slowest clock
 		for _, h := range s.hosts {
 			s.logf("%s: looks at what is due", h.node)
 			h.agent.tick()
@@ -50,7 +52,18 @@ func (s *Sim) settle() {
 	}
 }
 
-// quiet lets everything happen that is to happen without time passing. It
+// backoff is the time between attempts of a unit that agents have refused again
+// and again.
+const backoff = 2 * time.Second
+
+// due reports whether a deadline of the agent has passed.
+func (h *host) due() bool {
+	at, ok := h.agent.l.Next()
+	return ok && !h.now().Before(at)
+}
+
+// quiet lets everything happen that is to happen without time passing, but for
+// backoffs. It
 // reports whether that came to an end without a failure.
 func (s *Sim) quiet() bool {
 	for range 20_000 {
@@ -81,7 +94,7 @@ func (s *Sim) proceed() bool {
 	for _, h := range s.hosts {
 		a := h.agent
 		switch {
-		case a.register && !a.calling, len(a.unresolved) > 0 && len(a.calls) == 0:
+		case a.register && !a.calling, len(a.unresolved) > 0 && len(a.calls) == 0, s.evictions && len(a.unresolved) == 0 && h.due():
 			a.tick()
 			return true
 		}
@@ -119,6 +132,9 @@ func (s *Sim) proceedTerm() bool {
 	for _, name := range slices.Sorted(maps.Keys(t.units)) {
 		u := t.units[name]
 		if u.resting {
+			if s.evictions { // while agents keep what they promised to others, it would try for ever
+				s.clock += backoff
+			}
 			t.rested(u)
 			t.schedule()
 			return true
@@ -126,6 +142,10 @@ func (s *Sim) proceedTerm() bool {
 		if u.attempt != nil && u.attempt.budget {
 			t.step(u.attempt, txn.BudgetSpent{})
 			t.schedule()
+			return true
+		}
+		if u.adopting != nil && !u.adopting.over {
+			t.abandon(u.adopting)
 			return true
 		}
 	}
@@ -229,6 +249,9 @@ func (s *Sim) fits(t *term, u *unit) bool {
 	plan, ok := place.Place(t.order, u.client.demand)
 	if ok {
 		place.Undo(plan)
+	}
+	if !ok && t.mayEvict(u) {
+		_, ok = preempt.Find(t.order, u.client.demand, u.client.priority, t.preemptible(u))
 	}
 	return ok
 }

@@ -16,7 +16,9 @@ import (
 type Options struct {
 	Seed  uint64
 	Steps int // with faults; then the faults end and everything must agree
-	Bug   Bug
+	// Calm: nobody is evicted, whatever the seed says.
+	Calm bool
+	Bug  Bug
 }
 
 // Result is what became of a run.
@@ -36,21 +38,29 @@ var (
 )
 
 // treeNodes are a tree in which a borrows and b does not.
-var treeNodes = map[string]quota.NodeSpec{
-	"root": {Quota: gpus(10)},
-	"a":    {Parent: "root", Quota: gpus(5)},
-	"b":    {Parent: "root", Quota: gpus(5), Hard: true},
+func (s *Sim) treeNodes() map[string]quota.NodeSpec {
+	quotaOf := func(n int64) resource.Vector { return resource.Vector{resource.GPU: s.gpus(n)} }
+	return map[string]quota.NodeSpec{
+		"root": {Quota: quotaOf(10)},
+		"a":    {Parent: "root", Quota: quotaOf(5)},
+		"b":    {Parent: "root", Quota: quotaOf(5), Hard: true},
+	}
 }
 
-func gpus(n int64) resource.Vector {
-	return resource.Vector{resource.GPU: n * int64(resource.WholeDevice)}
-}
-
-// highLimit and lowLimit are the limits of a namespace.
+// The limits of a namespace, in devices.
 const (
-	highLimit = 8 * int64(resource.WholeDevice)
-	lowLimit  = 4 * int64(resource.WholeDevice)
+	highLimit = 8
+	lowLimit  = 4
 )
+
+// gpus is an amount of quota. Where units are evicted it is twice as much, so
+// that places run out and not only quota.
+func (s *Sim) gpus(n int64) int64 {
+	if s.evictions {
+		n *= 2
+	}
+	return n * int64(resource.WholeDevice)
+}
 
 // Sim is a cluster in one goroutine. All that happens follows from the seed.
 type Sim struct {
@@ -79,6 +89,7 @@ type Sim struct {
 
 	memory
 	restoration
+	evictions bool // units may be evicted
 
 	step       int
 	transcript bytes.Buffer
@@ -121,6 +132,7 @@ func newSim(o Options) *Sim {
 	}
 	s.trouble = pick(s, trouble)
 	s.plan(o)
+	s.planEvictions(o)
 	for i := range nodeCount {
 		h := &host{
 			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},
@@ -133,7 +145,7 @@ func newSim(o Options) *Sim {
 		s.coordinators = append(s.coordinators, &coordinator{name: fmt.Sprintf("c%d", i+1)})
 	}
 	for _, namespace := range namespaces {
-		s.store.commit(nil, []op{{limitPrefix + namespace, highLimit}})
+		s.store.commit(nil, []op{{limitPrefix + namespace, s.gpus(highLimit)}})
 	}
 	return s
 }

@@ -47,6 +47,9 @@ type write struct {
 	compares []store.Compare
 	ops      []op
 	done     func(txn.Outcome, resource.Revision)
+	// delicate: what follows from its loss is to be seen more often.
+	delicate bool
+	slow     bool // it is long on its way
 }
 
 // kvStore is linearizable: one revision per Txn that changes anything.
@@ -117,7 +120,13 @@ type request struct {
 }
 
 // send gives a Txn to the store.
-func (s *Sim) send(w *write) { s.requests = append(s.requests, request{what: w.what, write: w}) }
+func (s *Sim) send(w *write) {
+	r := request{what: w.what, write: w}
+	if w.slow {
+		r.stalled = s.step + 100
+	}
+	s.requests = append(s.requests, r)
+}
 
 // ask gives a read to the store.
 func (s *Sim) ask(what string, read func() func()) {
@@ -144,7 +153,7 @@ func (s *Sim) serve(r request) {
 	}
 	w := r.write
 	fate := "answered"
-	if s.mishap(8) {
+	if s.mishap(8) || w.delicate && s.mishap(6) {
 		fate = pick(s, []string{"lost", "answer lost", "late"})
 	}
 	switch fate {

@@ -165,6 +165,13 @@ func (a *agent) obey(c ledger.Command, out *stream) {
 		}
 		return
 	}
+	if c, is := c.(ledger.Evict); is {
+		a.h.promise(c.Tx, c.Grace)
+	}
+	if evict, is := c.(ledger.Evict); is && a.h.sim.bug == GraceCut {
+		evict.Grace = 0
+		c = evict
+	}
 	a.do(c, out)
 }
 
@@ -226,6 +233,8 @@ func describe(o order) string {
 		return fmt.Sprintf("Abort %s of epoch %d", short(c.Tx), c.Epoch)
 	case ledger.Release:
 		return fmt.Sprintf("Release %s of epoch %d", short(c.Tx), c.Epoch)
+	case ledger.Evict:
+		return fmt.Sprintf("Evict %s by %s of epoch %d with %v", short(c.Tx), short(c.By), c.Epoch, c.Grace)
 	case ledger.Forget:
 		return fmt.Sprintf("Forget %s", short(c.Tx))
 	case ledger.Cordon:
@@ -247,7 +256,7 @@ func describeEvent(e event) string {
 		return fmt.Sprintf("Registered %s at %d", e.incarnation, e.revision)
 	case replied:
 		if e.Refused() {
-			return fmt.Sprintf("No to %s: %s", short(e.Tx), e.Reasons[0].Code)
+			return fmt.Sprintf("No to %s: %s (%s)", short(e.Tx), e.Reasons[0].Code, e.Reasons[0].Detail)
 		}
 		return fmt.Sprintf("%s is %s under %d", short(e.Tx), e.State, e.Registered)
 	case occupied:

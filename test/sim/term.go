@@ -50,6 +50,7 @@ type term struct {
 
 	generation uint64
 	operating  bool // an operator's decision is under way
+	adoptions  map[resource.TxID]*adoption
 	waiting    []decision
 	terminal   []resource.TxID
 }
@@ -71,6 +72,7 @@ type nodeView struct {
 type hold struct {
 	members   []txn.Member
 	confirmed bool
+	waiting   bool // others have some of it still
 }
 
 // unit as the leader knows it.
@@ -90,6 +92,9 @@ type unit struct {
 	resting  bool
 	enrolled bool
 	gone     bool
+
+	adopting *adoption
+	helpless uint64 // the generation at which nobody gave way for it
 }
 
 // unitRecord is the value of a unit's key, nodeSpec of a node's specification,
@@ -118,7 +123,15 @@ type attempt struct {
 	unit     *unit
 	charges  []store.Charge
 	requests map[resource.NodeID][]ledger.MemberRequest
-	budget   bool // the time for votes runs
+	budget   bool // the time for votes, or for the victims to leave, runs
+
+	// victims end for this one; prey is the attempt that has chosen this one.
+	victims   []*attempt
+	prey      *attempt
+	notice    *txn.EvictAsked // the eviction that ends it, by another if so
+	by        resource.TxID
+	closing   *unitEnd          // of the first Txn to RELEASED
+	committed resource.Revision // its commit
 }
 
 // decision is a set of writes that must land together.
@@ -127,6 +140,8 @@ type decision struct {
 	compares []store.Compare
 	ops      []op
 	anyEpoch bool
+	delicate bool // as of write
+	slow     bool // as of write
 	done     func(txn.Outcome, resource.Revision)
 }
 
@@ -136,7 +151,7 @@ func (s *Sim) begin(name, key string, epoch resource.Epoch, state *kvStore) *ter
 		sim: s, name: fmt.Sprintf("%s@%d", name, epoch), key: key, epoch: epoch,
 		nodes: map[resource.NodeID]*nodeView{}, units: map[string]*unit{}, attempts: map[resource.TxID]*attempt{},
 		requests: map[string]*unit{}, limits: quota.New(), limitRev: map[string]resource.Revision{}, limitNow: map[string]int64{},
-		trees: newTrees(), generation: 1,
+		trees: s.newTrees(), generation: 1, adoptions: map[resource.TxID]*adoption{},
 	}
 	for _, h := range s.hosts {
 		t.node(h.node)
@@ -152,10 +167,10 @@ func (s *Sim) begin(name, key string, epoch resource.Epoch, state *kvStore) *ter
 	return t
 }
 
-func newTrees() *quota.Manager {
+func (s *Sim) newTrees() *quota.Manager {
 	m := quota.NewManager(quota.Options{})
 	must(m.SetMode(quota.Normal))
-	_, err := m.AddTree(quota.TreeSpec{Name: treeName, Resources: []resource.Name{resource.GPU}, Nodes: treeNodes})
+	_, err := m.AddTree(quota.TreeSpec{Name: treeName, Resources: []resource.Name{resource.GPU}, Nodes: s.treeNodes()})
 	must(err)
 	return m
 }
@@ -217,9 +232,11 @@ type recovered struct {
 
 func (t *term) loadRecords(state *kvStore) []recovered {
 	var live []recovered
+	decided := map[resource.TxID]bool{}
 	for _, key := range state.under(txKey("")) {
 		tx := resource.TxID(key[len(txKey("")):])
 		record, e := value[store.TxRecord](state, key)
+		decided[tx] = true
 		if record.State.Terminal() {
 			t.terminal = append(t.terminal, tx)
 			continue
@@ -239,17 +256,25 @@ func (t *term) loadRecords(state *kvStore) []recovered {
 		for n, v := range votes {
 			t.node(n).held[tx] = &hold{members: v.Members}
 		}
-		found := txn.Found{State: txn.RecordCommitted, Revision: e.mod, GraceSeconds: record.GraceSeconds, Reason: record.Reason}
-		if record.State == store.TxReleasing {
-			found.State = txn.RecordReleasing
+		found := txn.Found{
+			State: machineStates[record.State], Revision: e.mod, GraceSeconds: record.GraceSeconds, Reason: record.Reason, Evicted: record.Evicted,
+		}
+		a := &attempt{unit: u, charges: record.Charges, by: record.By, committed: e.create}
+		switch {
+		case record.State == store.TxEvicting:
+			found.By = record.By // until it is known what became of that
+			fallthrough
+		case record.State == store.TxReleasing && record.Evicted:
+			a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
+		case record.State == store.TxReleasing:
 			u.ending = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
 		}
-		a := &attempt{unit: u, charges: record.Charges}
 		var effects []txn.Effect
 		a.machine, effects = txn.Recover(tx, found, votes)
 		u.attempt, t.attempts[tx] = a, a
 		live = append(live, recovered{a, effects, e.create})
 	}
+	t.adoptFrom(live, decided)
 	slices.SortFunc(live, func(a, b recovered) int {
 		return cmp.Or(cmp.Compare(a.committed, b.committed), cmp.Compare(a.attempt.machine.ID(), b.attempt.machine.ID()))
 	})
@@ -268,6 +293,11 @@ func (t *term) resume(live []recovered) {
 	}
 	for _, r := range live {
 		t.perform(r.attempt, r.effects)
+	}
+	for _, tx := range slices.Sorted(maps.Keys(t.adoptions)) {
+		if d := t.adoptions[tx]; d.unit == nil {
+			t.abandon(d)
+		}
 	}
 }
 
@@ -298,24 +328,25 @@ func (t *term) nextTx(unit resource.UnitUID) resource.TxID {
 }
 
 // rebuild computes what is free on a node anew from the holds, confirmed ones
-// first; a planned one that does not fit stays untaken.
+// first, then those that wait for them; a planned one that does not fit stays
+// untaken.
 func (v *nodeView) rebuild() {
 	if v.view.Host == nil {
 		return
 	}
 	v.view.Free = v.view.Host.NewFree()
 	v.view.Free.Unhealthy = v.unhealthy
-	for _, confirmed := range []bool{true, false} {
+	for rank := range 3 {
 		for _, tx := range slices.Sorted(maps.Keys(v.held)) {
 			h := v.held[tx]
-			if h.confirmed != confirmed {
+			if h.rank() != rank {
 				continue
 			}
 			for i, m := range h.members {
 				if err := v.view.Host.Take(v.view.Free, m.Assignment); err == nil {
 					continue
 				}
-				if confirmed {
+				if h.confirmed || h.waiting {
 					v.takePresent(m.Assignment)
 					continue
 				}
@@ -327,6 +358,17 @@ func (v *nodeView) rebuild() {
 		}
 	}
 	v.view.Refresh()
+}
+
+// rank is the place in the order in which holds take what they have.
+func (h *hold) rank() int {
+	switch {
+	case h.waiting:
+		return 1
+	case h.confirmed:
+		return 0
+	}
+	return 2
 }
 
 // takePresent takes what the host still has of an assignment.

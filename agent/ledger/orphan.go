@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/resource"
+)
+
+// This file is devices that something runs on although nobody was promised
+// them: a launcher has outlived its grant, or the journal is gone. Such a device
+// is an orphan until nothing runs on it: a Held grant of OriginOrphan has all of
+// it, of which no leader knows more than that it is there.
+
+// orphanPrefix begins the identifiers of orphans. No attempt of a leader has a
+// colon in its own.
+const orphanPrefix = "orphan:"
+
+// OrphanTx is the identifier of the orphan that a GPU or MIG instance becomes.
+func OrphanTx(uuid string) resource.TxID { return resource.TxID(orphanPrefix + uuid) }
+
+// OrphanUUID is the device of an orphan's identifier; ok is false where it is
+// none.
+func OrphanUUID(tx resource.TxID) (uuid string, ok bool) {
+	return strings.CutPrefix(string(tx), orphanPrefix)
+}
+
+// observe makes orphans of devices that are wholly free and busy, and frees
+// orphans that are idle. What a grant has a part of is the grant's to explain.
+func (d *decision) observe(c Observed) {
+	if d.l.registered == 0 {
+		return
+	}
+	for _, uuid := range sortedOnce(c.Idle) {
+		if g := d.l.grants[OrphanTx(uuid)]; g != nil && !slices.Contains(c.Busy, uuid) {
+			d.end(g, Dropped{g.Tx, 0})
+		}
+	}
+	for _, uuid := range sortedOnce(c.Busy) {
+		tx := OrphanTx(uuid)
+		all, free := d.l.whole(uuid)
+		if !free || d.l.grants[tx] != nil || len(tx) > MaxText {
+			continue
+		}
+		d.emit(Granted{Grant{
+			Tx: tx, Epoch: d.l.epoch, Origin: OriginOrphan, State: Held, Since: d.now, Members: []Member{{Assignment: all}},
+		}})
+	}
+}
+
+func sortedOnce(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// whole returns all of a GPU, or of a MIG instance, if all of it is free.
+func (l *Ledger) whole(uuid string) (resource.Assignment, bool) {
+	if at, ok := l.places.gpus[uuid]; ok && l.own.free.GPU[at] == resource.WholeDevice {
+		return resource.Assignment{GPUs: []resource.GPUGrant{{Index: at, UUID: uuid, Milli: resource.WholeDevice}}}, true
+	}
+	at, ok := l.places.instances[uuid]
+	if !ok || l.own.free.MIG[at.gpu]&(1<<at.instance) == 0 {
+		return resource.Assignment{}, false
+	}
+	m := l.places.host.Inventory().Devices[at.gpu].MIG.Instances[at.instance]
+	return resource.Assignment{MIG: []resource.MIGGrant{{GPU: at.gpu, Instance: at.instance, UUID: uuid, Profile: m.Profile}}}, true
+}
+
+// makeWay ends the orphans on devices that the store's records name: what runs
+// there is explained by them.
+func (d *decision) makeWay(listed map[resource.TxID]*Record) {
+	for _, tx := range d.l.sorted(func(g *grant) bool { return g.Origin == OriginOrphan }) {
+		g := d.l.grants[tx]
+		for _, r := range listed {
+			if slices.ContainsFunc(d.l.places.reindex(r.Members), func(m Member) bool { return overlaps(g.Members, &m.Assignment) }) {
+				d.leave(g, Dropped{tx, 0})
+				break
+			}
+		}
+	}
+}

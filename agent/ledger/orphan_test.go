@@ -1,0 +1,161 @@
+package ledger_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+func isOrphan(l *ledger.Ledger, uuid string) bool {
+	g, ok := l.Lookup(ledger.OrphanTx(uuid))
+	return ok && g.Origin == ledger.OriginOrphan && g.State == ledger.Held
+}
+
+func TestAFreeDeviceThatIsBusyIsAnOrphanUntilItIsIdle(t *testing.T) {
+	names := gpuNames(2)
+	l := ready(t, machineWith(t, 8, 64<<30, names))
+	do(t, l, boot(1), ledger.Observed{Busy: names[:1], Idle: names[1:]})
+	if !isOrphan(l, names[0]) || isOrphan(l, names[1]) {
+		t.Fatal("want GPU 0 alone as an orphan")
+	}
+	if r := do(t, l, boot(1), gpus("two", 1, 2)); !r.Refused() {
+		t.Error("an orphan was handed out")
+	}
+	if r := do(t, l, boot(1), gpus("one", 1, 1)); r.Refused() {
+		t.Errorf("the idle device is refused: %v", r.Reasons)
+	}
+	do(t, l, boot(2), ledger.Observed{Idle: names})
+	if isOrphan(l, names[0]) || l.Len() != 1 {
+		t.Error("an idle orphan is not gone without a trace")
+	}
+	if r := do(t, l, boot(2), gpus("next", 1, 1)); r.Refused() {
+		t.Errorf("what was an orphan is refused: %v", r.Reasons)
+	}
+}
+
+func TestWhatAGrantHasAPartOfIsNoOrphan(t *testing.T) {
+	names := gpuNames(1)
+	l := ready(t, machineWith(t, 8, 64<<30, names))
+	do(t, l, boot(1), gpus("a", 1, 1))
+	do(t, l, boot(1), ledger.Observed{Busy: names})
+	if isOrphan(l, names[0]) {
+		t.Fatal("a device of a grant became an orphan")
+	}
+	do(t, l, boot(2), ledger.Abort{Tx: "a", Epoch: 1})
+	do(t, l, boot(2), ledger.Observed{Busy: names})
+	if !isOrphan(l, names[0]) {
+		t.Error("a device that its grant left busy is no orphan")
+	}
+}
+
+func TestALeaderHasNoSayOverOrphans(t *testing.T) {
+	names := gpuNames(1)
+	l := ready(t, machineWith(t, 8, 64<<30, names))
+	do(t, l, boot(1), ledger.Observed{Busy: names})
+	tx := ledger.OrphanTx(names[0])
+	reserve := gpus(tx, 1, 1)
+	for name, c := range map[string]ledger.Command{
+		"reserve": reserve, "commit": ledger.Commit{Tx: tx, Epoch: 1, Revision: 9}, "abort": ledger.Abort{Tx: tx, Epoch: 1},
+		"release": ledger.Release{Tx: tx, Epoch: 1}, "evict": ledger.Evict{Tx: tx, Epoch: 1},
+	} {
+		if r := do(t, l, boot(1), c); !r.Refused() || !isOrphan(l, names[0]) {
+			t.Errorf("%s: refused is %t", name, r.Refused())
+		}
+	}
+}
+
+func TestARecordExplainsWhatRunsOnItsDevices(t *testing.T) {
+	names := gpuNames(2)
+	l := ready(t, machineWith(t, 8, 64<<30, names))
+	do(t, l, boot(1), ledger.Observed{Busy: names})
+	g, _ := l.Lookup(ledger.OrphanTx(names[0]))
+	do(t, l, boot(2), ledger.Start{Incarnation: incarnation("j2", "b1")})
+	if r := do(t, l, boot(2), ledger.Observed{Busy: names}); r.Registered != 0 {
+		t.Fatal("it is registered")
+	}
+	record := ledger.Record{Tx: "a", State: ledger.RecordCommitted, Members: g.Members, Revision: 8}
+	if r := do(t, l, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{record}}); len(r.Alarms) > 0 {
+		t.Errorf("alarms %v", r.Alarms)
+	}
+	do(t, l, boot(2), ledger.Observed{Busy: names})
+	if a, ok := l.Lookup("a"); !ok || a.State != ledger.Held || isOrphan(l, names[0]) || !isOrphan(l, names[1]) {
+		t.Errorf("the record is %v %v, orphans %t %t", ok, a.State, isOrphan(l, names[0]), isOrphan(l, names[1]))
+	}
+}
+
+// TestNothingBusyIsEverPromised compares with the rule itself, under random
+// looks and requests: a device is promised only if the look before said that it
+// is idle, and the journal tells the same story.
+func TestNothingBusyIsEverPromised(t *testing.T) {
+	names := gpuNames(4)
+	host := machineWith(t, 8, 64<<30, names)
+	rapid.Check(t, func(r *rapid.T) {
+		l, replica := ledger.New(host), ledger.New(host)
+		now := boot(0)
+		decide := func(c ledger.Command) ledger.Reply {
+			now = now.Add(time.Second)
+			reply, events := l.Decide(now, c)
+			for _, e := range events {
+				if err := l.Apply(e); err != nil {
+					r.Fatal(err)
+				}
+			}
+			if len(events) > 0 {
+				if err := replica.Replay([][]byte{ledger.AppendEvents(nil, events)}); err != nil {
+					r.Fatal(err)
+				}
+			}
+			if err := l.Check(); err != nil {
+				r.Fatal(err)
+			}
+			return reply
+		}
+		decide(ledger.Start{Incarnation: incarnation("j1", "b1")})
+		decide(ledger.Registered{Revision: 5})
+		var busy []string
+		var live []resource.TxID
+		for range rapid.IntRange(1, 40).Draw(r, "steps") {
+			switch rapid.IntRange(0, 2).Draw(r, "kind") {
+			case 0:
+				look := ledger.Observed{}
+				for _, uuid := range names {
+					if rapid.Bool().Draw(r, "busy") {
+						look.Busy = append(look.Busy, uuid)
+					} else {
+						look.Idle = append(look.Idle, uuid)
+					}
+				}
+				busy = look.Busy
+				decide(look)
+			case 1:
+				tx := resource.NewTxID("u", 1, uint64(now.Unix()), resource.Nonce{})
+				reply := decide(gpus(tx, 1, rapid.IntRange(1, 3).Draw(r, "n")))
+				if reply.Refused() {
+					continue
+				}
+				live = append(live, tx)
+				for _, g := range reply.Members[0].Assignment.GPUs {
+					if slices.Contains(busy, g.UUID) {
+						r.Fatalf("%s was promised while something runs on it", g.UUID)
+					}
+				}
+			case 2:
+				if len(live) == 0 {
+					continue
+				}
+				i := rapid.IntRange(0, len(live)-1).Draw(r, "end")
+				decide(ledger.Abort{Tx: live[i], Epoch: 1})
+				live = slices.Delete(live, i, i+1)
+				decide(ledger.Observed{Busy: busy}) // as the owner does
+			}
+			if l.Hash() != replica.Hash() {
+				r.Fatal("the journal tells another story")
+			}
+		}
+	})
+}
