@@ -91,19 +91,27 @@ func (l *leader) compact(ctx context.Context) {
 }
 
 // collect deletes terminal records that are old enough: every member has
-// acknowledged a RELEASED one, and no commit of an ABORTED one is in doubt.
+// acknowledged a RELEASED one, and no commit of an ABORTED one is in doubt. One
+// that a victim's record names stays as long as that: were it absent, the next
+// leader could take the preemptor for undecided and adopt it.
 func (l *leader) collect() {
-	var d decision
-	n := 0
-	for n < min(len(l.terminal), collectAtOnce) && time.Since(l.terminal[n].when) > l.config.RecordRetention {
-		d.ops = append(d.ops, store.Delete(store.TxKey(l.terminal[n].tx)))
-		n++
+	named := map[resource.TxID]bool{}
+	for _, a := range l.attempts {
+		named[a.by] = true
 	}
-	if n == 0 {
+	var d decision
+	var rest []terminalRecord
+	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
+		if len(rest) == collectAtOnce || named[r.tx] || time.Since(r.when) <= l.config.RecordRetention {
+			return false
+		}
+		d.ops = append(d.ops, store.Delete(store.TxKey(r.tx)))
+		rest = append(rest, r)
+		return true
+	})
+	if len(rest) == 0 {
 		return
 	}
-	rest := slices.Clone(l.terminal[:n])
-	l.terminal = slices.Delete(l.terminal, 0, n)
 	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
 		if o == txn.Landed {
 			return

@@ -63,7 +63,7 @@ func (l *leader) cordon(n *node, unschedulable bool, attempts int, done func(*ap
 			switch {
 			case o == txn.Landed:
 				n.setSpec(spec, rev)
-				l.pool.Send(n.view.ID, agents.Cordon(unschedulable))
+				l.pool.Send(n.view.ID, agents.Cordon(n.spec.Unschedulable)) // another may have overtaken this one
 				l.wake()
 				done(nil)
 			case attempts > 1:

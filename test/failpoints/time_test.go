@@ -186,6 +186,37 @@ func TestLeadershipIsLostAtEveryMoment(t *testing.T) {
 	}
 }
 
+// TestALateAnswerDoesNotUndoWhatCameAfter: the store's answer to a cordon comes
+// when the node has been uncordoned already.
+func TestALateAnswerDoesNotUndoWhatCameAfter(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		var once atomic.Bool
+		c.OnStep(func(s rig.Step) error {
+			if s.Name == "txn node spec" && s.After && !once.Swap(true) {
+				pass(20 * time.Second)
+			}
+			return nil
+		})
+		late := make(chan error, 1)
+		go func() {
+			_, err := k.SetUnschedulable(t.Context(), "n1", true)
+			late <- err
+		}()
+		pass(time.Second)
+		if _, err := k.SetUnschedulable(t.Context(), "n1", false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-late; err != nil {
+			t.Fatal(err)
+		}
+		w := newClient(t, c)
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.settle()
+	})
+}
+
 func TestTenElectionsInAMinute(t *testing.T) {
 	bubble(t, rig.Options{Poll: time.Second}, func(t *testing.T, c *rig.Cluster) {
 		c.Bring(2)
