@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -263,13 +264,15 @@ func TestAConnectionThatKeepsBreakingCostsNothing(t *testing.T) {
 		w.create(rig.Submission{Name: "g", GPUs: 2, Members: 2, Gang: 2})
 		w.runs("g")
 		flapping, stop := context.WithTimeout(t.Context(), time.Minute)
+		var over sync.WaitGroup
+		defer over.Wait()
 		defer stop()
-		go func() {
+		over.Go(func() {
 			for flapping.Err() == nil {
 				c.Agent("n1").Disconnect()
 				pass(700 * time.Millisecond)
 			}
-		}()
+		})
 		for i := 0; flapping.Err() == nil; i++ {
 			name := fmt.Sprint("a", i)
 			w.create(rig.Submission{Name: name, GPUs: 4, Members: 2, Gang: 2})
