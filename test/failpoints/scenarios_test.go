@@ -70,6 +70,7 @@ var scenarios = map[string]func(*client){
 				_, err := k.SetUnschedulable(ctx, "n2", cordoned)
 				return err
 			})
+			pass(30 * time.Second) // what had no answer has landed, or never will
 		}
 	},
 	"an eviction by an operator": func(w *client) {
@@ -94,7 +95,8 @@ var scenarios = map[string]func(*client){
 			_, err := k.DrainNode(ctx, "n1", api.DrainOptions{GracePeriodSeconds: &grace})
 			return err
 		})
-		w.runs("g") // on n2
+		w.runs("g")            // on n2
+		pass(30 * time.Second) // what had no answer has landed, or never will
 		w.insist("uncordon n1", func(ctx context.Context, k *rig.Coordinator) error {
 			_, err := k.SetUnschedulable(ctx, "n1", false)
 			return err
