@@ -41,6 +41,9 @@ type Config struct {
 	RecordRetention time.Duration
 	// Decisions takes the account of what the leader decides; nil for none.
 	Decisions DecisionLog
+	// CheckAgent says whether an address that an agent has registered may be
+	// dialled; nil leaves it to gossip to tell where agents are.
+	CheckAgent func(addr string) error
 	// DialAgents holds the credentials for agents.
 	DialAgents []grpc.DialOption
 	Logger     *slog.Logger

@@ -121,11 +121,27 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, suspected bool) {
 
 // NodeRegistered takes a registration that this coordinator has served.
 func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
+	if c.mayDial(id, spec.AgentAddr) {
+		c.AgentSeen(id, spec.AgentAddr)
+	}
 	if l := c.term.Load(); l != nil {
 		l.post(func() {
 			l.node(id).setSpec(spec, rev)
 		})
 	}
+}
+
+// mayDial reports whether an agent is to be looked for where it said, at its
+// registration, that it serves.
+func (c *Coordinator) mayDial(node resource.NodeID, addr string) bool {
+	if addr == "" || c.config.CheckAgent == nil {
+		return false
+	}
+	if err := c.config.CheckAgent(addr); err != nil {
+		c.log.Warn("agent_address_refused", "node", node, "error", err)
+		return false
+	}
+	return true
 }
 
 // NodeHeard takes a heartbeat that this coordinator has served.
@@ -262,6 +278,11 @@ func (c *Coordinator) open(l *leader) {
 	c.pool = l.pool
 	for node, addr := range c.targets {
 		c.pool.SetTarget(node, addr)
+	}
+	for node, n := range l.nodes { // gossip may need a while to tell
+		if _, told := c.targets[node]; !told && c.mayDial(node, n.spec.AgentAddr) {
+			c.pool.SetTarget(node, n.spec.AgentAddr)
+		}
 	}
 	for node, suspected := range c.suspects {
 		if n := l.nodes[node]; n != nil {

@@ -115,6 +115,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
 		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
+		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
 	}, d.store, registry)
 	if err != nil {
