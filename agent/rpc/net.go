@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/rpcauth"
@@ -52,6 +53,14 @@ func ListenAs(member rpcauth.Member, field, address string) (net.Listener, error
 // Dialer opens the connection beneath a client; nil dials TCP.
 type Dialer func(ctx context.Context, address string) (net.Conn, error)
 
+// firstRedial and lastRedial bound the wait before a coordinator that was out of
+// reach is dialled again. gRPC's own two minutes would leave promises
+// unresolved long after an outage.
+const (
+	firstRedial = 200 * time.Millisecond
+	lastRedial  = 5 * time.Second
+)
+
 // Dial returns a client connection to a coordinator, to whom member proves
 // itself. It does not block: the connection is made when the first call needs
 // it. Without a Dialer of its own it refuses addresses that do not suit how
@@ -60,6 +69,9 @@ func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientCon
 	options := append(member.DialOptions(rpcauth.AnyCoordinator()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: firstRedial, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastRedial}, MinConnectTimeout: callTimeout,
+		}),
 		grpc.WithInitialWindowSize(windowSize), grpc.WithInitialConnWindowSize(windowSize),
 	)
 	if dialer == nil {
