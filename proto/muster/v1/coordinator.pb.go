@@ -85,15 +85,19 @@ func (Record_State) EnumDescriptor() ([]byte, []int) {
 }
 
 type RegisterRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	NodeId        string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	Incarnation   *Incarnation           `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Host          *Host                  `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
-	AgentAddr     string                 `protobuf:"bytes,5,opt,name=agent_addr,json=agentAddr,proto3" json:"agent_addr,omitempty"`
-	Version       string                 `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Cluster     string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	NodeId      string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Incarnation *Incarnation           `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Host        *Host                  `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
+	AgentAddr   string                 `protobuf:"bytes,5,opt,name=agent_addr,json=agentAddr,proto3" json:"agent_addr,omitempty"`
+	Version     string                 `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
+	// assume_dead_after_millis: without contact for that long the agent stops
+	// what coordinators have granted it, so that its node may count as dead later
+	// (PROTOCOL.md section 5). 0 where the node has not opted in.
+	AssumeDeadAfterMillis int64 `protobuf:"varint,7,opt,name=assume_dead_after_millis,json=assumeDeadAfterMillis,proto3" json:"assume_dead_after_millis,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *RegisterRequest) Reset() {
@@ -166,6 +170,13 @@ func (x *RegisterRequest) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *RegisterRequest) GetAssumeDeadAfterMillis() int64 {
+	if x != nil {
+		return x.AssumeDeadAfterMillis
+	}
+	return 0
 }
 
 type RegisterResponse struct {
@@ -840,7 +851,7 @@ var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xdc\x01\n" +
+	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x95\x02\n" +
 	"\x0fRegisterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x128\n" +
@@ -848,7 +859,8 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\x04host\x18\x04 \x01(\v2\x0f.muster.v1.HostR\x04host\x12\x1d\n" +
 	"\n" +
 	"agent_addr\x18\x05 \x01(\tR\tagentAddr\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\tR\aversion\"U\n" +
+	"\aversion\x18\x06 \x01(\tR\aversion\x127\n" +
+	"\x18assume_dead_after_millis\x18\a \x01(\x03R\x15assumeDeadAfterMillis\"U\n" +
 	"\x10RegisterResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12%\n" +
 	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\"*\n" +
