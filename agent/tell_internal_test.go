@@ -28,7 +28,8 @@ func isolated(t *testing.T) *ledger.View {
 	l := ledger.New(host)
 	for _, e := range []ledger.Event{
 		ledger.Started{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}},
-		ledger.Enrolled{Revision: 5, Store: 40}, ledger.Quarantined{Heard: 40, Store: 12},
+		ledger.Enrolled{Revision: 5, Store: 40},
+		ledger.Quarantined{Heard: 40, Store: 12},
 	} {
 		if err := l.Apply(e); err != nil {
 			t.Fatal(err)

@@ -76,12 +76,16 @@ func (l *leader) awaitAdoptions() {
 	}
 }
 
-// promised takes a promise that an agent has made to a transaction without a
-// record: it is part of an adoption, or of an attempt that nobody drives. The
-// latter is fenced. (Agents resolve by themselves what was RESERVED at once; of
-// what waited they leave it to the new leader.)
+// promised takes a promise that an agent has made to a transaction that is not
+// driven here: it is part of an adoption, or of an attempt that nobody drives.
+// The latter is fenced. (Agents resolve by themselves what was RESERVED at once;
+// of what waited they leave it to the new leader.) One of this epoch has ended.
 func (l *leader) promised(n *node, g agents.Grant) {
-	if g.State != agents.StateWaiting && g.State != agents.StateReserved || g.Epoch >= l.epoch || l.attempts[g.Tx] != nil {
+	if g.State != agents.StateWaiting && g.State != agents.StateReserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
+		return
+	}
+	if g.Epoch == l.epoch {
+		l.outlived(n, g.Tx)
 		return
 	}
 	if d := l.adoptions[g.Tx]; d != nil {
@@ -94,6 +98,15 @@ func (l *leader) promised(n *node, g agents.Grant) {
 	d := &adoption{tx: g.Tx}
 	l.adoptions[g.Tx] = d
 	l.abandon(d)
+}
+
+// outlived ends a promise whose attempt of this epoch has ended: an attempt
+// stays in attempts until its record is terminal, and no workload starts on a
+// promise. The agent missed that, or took up a Reserve late; until its patience
+// ended it would refuse others what it keeps.
+func (l *leader) outlived(n *node, tx resource.TxID) {
+	l.send(n.view.ID, agents.Abort(tx, l.epoch))
+	n.drop(tx)
 }
 
 // adopt goes on with a preemption whose members are all found.

@@ -204,7 +204,7 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was told to end
 		case errors.Is(err, errStoreAway), errors.Is(err, store.ErrWentBack):
 			c.log.Warn("term_not_begun", "error", err)
 			pause(ctx, time.Second)

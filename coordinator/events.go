@@ -159,9 +159,15 @@ func (l *leader) replied(e agents.Replied) {
 		}
 	}
 	if a == nil {
-		if e.State == agents.StateFreed {
+		switch e.State {
+		case agents.StateFreed:
 			l.heardOf(e.Tx, e.Node)
 			l.send(e.Node, agents.Forget(e.Tx))
+		case agents.StateReserved, agents.StateWaiting:
+			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {
+				l.outlived(n, e.Tx)
+			}
+		case agents.StateNone, agents.StateNo, agents.StateHeld, agents.StateEvicting, agents.StateStopping:
 		}
 		return
 	}

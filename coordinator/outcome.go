@@ -109,13 +109,12 @@ func (l *leader) settleCreation(c creating, d decision) {
 	sent.compares = append(slices.Clip(d.compares), store.Absent(store.TxKey(guard))) // model: mutant CREATE_WITHOUT_GUARD
 	sent.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		l.post(func() {
-			switch {
-			case o == txn.Unknown:
-				l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
-				l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
-			default:
+			if o != txn.Unknown {
 				d.done(o, rev, err)
+				return
 			}
+			l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
+			l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
 		})
 	}
 	l.commit.submit(sent)

@@ -198,7 +198,7 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 
 // Info implements credentials.TransportCredentials.
 func (t transport) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.3"}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 // Clone implements credentials.TransportCredentials.

@@ -51,13 +51,20 @@ func (w *world) strangers() []ledger.Record {
 func (w *world) knock(tx resource.TxID) {
 	epoch := w.epoch + 1000
 	commands := []ledger.Command{
-		gpus("new", epoch, 1), ledger.Commit{Tx: tx, Epoch: epoch, Revision: 9}, ledger.Abort{Tx: tx, Epoch: epoch},
-		ledger.Release{Tx: tx, Epoch: epoch}, ledger.Evict{Tx: tx, Epoch: epoch}, ledger.Forget{Tx: tx},
-		ledger.Stopped{Tx: tx}, ledger.Tick{}, ledger.NewEpoch{Epoch: epoch},
+		gpus("new", epoch, 1),
+		ledger.Commit{Tx: tx, Epoch: epoch, Revision: 9},
+		ledger.Abort{Tx: tx, Epoch: epoch},
+		ledger.Release{Tx: tx, Epoch: epoch},
+		ledger.Evict{Tx: tx, Epoch: epoch},
+		ledger.Forget{Tx: tx},
+		ledger.Stopped{Tx: tx},
+		ledger.Tick{},
+		ledger.NewEpoch{Epoch: epoch},
 		ledger.Resolved{Tx: tx, State: ledger.RecordState(w.rng.IntN(6)), Revision: 9},
 		ledger.Registered{Revision: 1, Store: 1 << 40, Records: w.strangers()},
 		ledger.Start{Incarnation: w.ledger.Incarnation()},
-		ledger.Reconcile{Epoch: 9, Revision: 8}, ledger.Reconcile{Epoch: 9, Revision: 9, Adopted: []resource.TxID{tx}, Released: []resource.TxID{tx}},
+		ledger.Reconcile{Epoch: 9, Revision: 8},
+		ledger.Reconcile{Epoch: 9, Revision: 9, Adopted: []resource.TxID{tx}, Released: []resource.TxID{tx}},
 	}
 	records := len(w.journal)
 	at := w.rng.IntN(len(commands))

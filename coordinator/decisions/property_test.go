@@ -17,7 +17,7 @@ func TestLegalLogsPass(t *testing.T) {
 		log := drawLog(t, false)
 		r := check(log)
 		if !r.OK() {
-			t.Fatalf("violations in a legal log: %v\n%s", r.Violations, print(log))
+			t.Fatalf("violations in a legal log: %v\n%s", r.Violations, text(log))
 		}
 		if r.Verified != r.Placements || r.Lost != 0 || len(r.Notes) != 0 {
 			t.Fatalf("%d of %d placements verified, %d lost, notes %v", r.Verified, r.Placements, r.Lost, r.Notes)
@@ -30,7 +30,7 @@ func TestLossesAreNoViolations(t *testing.T) {
 		log := drawLog(t, true)
 		r := check(log)
 		if !r.OK() {
-			t.Fatalf("violations where records were lost: %v\n%s", r.Violations, print(log))
+			t.Fatalf("violations where records were lost: %v\n%s", r.Violations, text(log))
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestForgedLogsAreRejected(t *testing.T) {
 				tried++
 				r := check(log)
 				if !slices.ContainsFunc(r.Violations, func(v decisions.Violation) bool { return slices.Contains(test.want, v.Rule) }) {
-					t.Fatalf("violations %v, want one of %v\n%s", r.Violations, test.want, print(log))
+					t.Fatalf("violations %v, want one of %v\n%s", r.Violations, test.want, text(log))
 				}
 			})
 			if tried == 0 {
@@ -261,7 +261,7 @@ func number(log []decisions.Record) []decisions.Record {
 	return log
 }
 
-func print(log []decisions.Record) string {
+func text(log []decisions.Record) string {
 	var b bytes.Buffer
 	for _, r := range log {
 		b.Write(decisions.Encode(r))

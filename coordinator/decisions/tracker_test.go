@@ -93,7 +93,7 @@ func TestLeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, log := rules(test.act)
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("rules broken (-want +got):\n%s\n%s", diff, print(log))
+				t.Errorf("rules broken (-want +got):\n%s\n%s", diff, text(log))
 			}
 		})
 	}
@@ -112,10 +112,12 @@ func TestNeighboursShareTheirEvidence(t *testing.T) {
 	}
 	tracker.Flush()
 	if n := len(log) - before; n != 1 || details != 1 {
-		t.Fatalf("%d records with %d details, want one:\n%s", n, details, print(log[before:]))
+		t.Fatalf("%d records with %d details, want one:\n%s", n, details, text(log[before:]))
 	}
-	want := &decisions.Skip{First: key(0, 1).Path, Last: key(0, 1000).Path, Count: 1000,
-		Evidence: decisions.Evidence{Why: decisions.Infeasible, Generation: 1, Detail: "want 2, have 1"}}
+	want := &decisions.Skip{
+		First: key(0, 1).Path, Last: key(0, 1000).Path, Count: 1000,
+		Evidence: decisions.Evidence{Why: decisions.Infeasible, Generation: 1, Detail: "want 2, have 1"},
+	}
 	if diff := cmp.Diff(want, log[before].Skip); diff != "" {
 		t.Errorf("skip (-want +got):\n%s", diff)
 	}

@@ -17,7 +17,7 @@ type Documents struct{ Service *Service }
 // statusOf words an error of the Service for clients. What is no refusal stays
 // as it is.
 func statusOf(err error) error {
-	code := 0
+	var code int
 	switch {
 	case err == nil:
 		return nil

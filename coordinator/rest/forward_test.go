@@ -228,9 +228,9 @@ func TestRequestsNeverGoInCircles(t *testing.T) {
 	o := newOffice()
 	a, b := newPost(t, o, "a"), newPost(t, o, "b")
 	// Both take the other one for the leader.
-	a.seat.office, b.seat.office = newOffice(), newOffice()
-	a.seat.elect(b.elected())
-	b.seat.elect(a.elected())
+	a.office, b.office = newOffice(), newOffice()
+	a.elect(b.elected())
+	b.elect(a.elected())
 	code, _, s, _ := a.ask(t, "POST", allocations, "k", someAllocation, "secret")
 	if code != 503 || s.Reason != api.NotLeader {
 		t.Errorf("%d %+v", code, s)

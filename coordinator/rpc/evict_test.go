@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func TestEvictTellsTheRefusal(t *testing.T) {
 				t.Errorf("error %v, want %s", err, c.code)
 			}
 			for _, d := range status.Convert(err).Details() {
-				if r, ok := d.(*musterv1.Refusal); !ok || c.err == notLeader && r.GetReason() != api.NotLeader {
+				if r, ok := d.(*musterv1.Refusal); !ok || errors.Is(c.err, notLeader) && r.GetReason() != api.NotLeader {
 					t.Errorf("details %v", d)
 				}
 			}

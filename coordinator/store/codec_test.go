@@ -118,8 +118,10 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "node-spec", store.NodeSpec{
 		Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Capacity: resource.Vector{resource.GPU: 8000}, Allocatable: resource.Vector{resource.GPU: 8000},
 		Labels: map[string]string{"zone": "a"}, Taints: []store.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}}, Unschedulable: true,
-		Topology: store.TopologySummary{Sockets: 2, NUMANodes: 2, Cores: 64, CPUs: 128, GPUs: 8, GPUModels: []string{"A100"},
-			NUMACPUs: map[int]string{0: "0-31,64-95", 1: "32-63,96-127"}, GPUModel: []int{0, 0, 0, 0, 0, 0, 0, 0}},
+		Topology: store.TopologySummary{
+			Sockets: 2, NUMANodes: 2, Cores: 64, CPUs: 128, GPUs: 8, GPUModels: []string{"A100"},
+			NUMACPUs: map[int]string{0: "0-31,64-95", 1: "32-63,96-127"}, GPUModel: []int{0, 0, 0, 0, 0, 0, 0, 0},
+		},
 	})
 	roundTrip(t, "node-status", store.NodeStatus{
 		Conditions: []store.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},

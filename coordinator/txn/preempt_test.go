@@ -85,7 +85,7 @@ func (s *scene) perform(tx resource.TxID, effects []txn.Effect, faults bool) {
 		case txn.AckCommitted:
 			s.must(s.records[tx].state == txn.RecordCommitted, "acknowledged")
 			for _, v := range m.Victims() {
-				s.step(v, txn.Displaced{Revision: e.Revision}, faults)
+				s.step(v, txn.Displaced(e), faults)
 			}
 		case txn.AckAborted:
 			s.must(s.records[tx].state == txn.RecordAborted, "given up")
@@ -207,7 +207,7 @@ func (s *scene) elect(faults bool) {
 // disturb lets one thing happen.
 func (s *scene) disturb() {
 	one := rapid.SampledFrom(s.hosts).Draw(s.t, "host")
-	any := rapid.SampledFrom(append(s.victims(), preemptor)).Draw(s.t, "transaction")
+	some := rapid.SampledFrom(append(s.victims(), preemptor)).Draw(s.t, "transaction")
 	switch rapid.IntRange(0, 19).Draw(s.t, "event") {
 	case 0, 1, 2, 3:
 		s.deliver(&s.answers)
@@ -233,17 +233,17 @@ func (s *scene) disturb() {
 			take(s.t, &s.commands)
 		}
 	case 13:
-		s.step(any, txn.Reconnected{Node: one.node}, true)
+		s.step(some, txn.Reconnected{Node: one.node}, true)
 	case 14:
 		if rapid.IntRange(0, 3).Draw(s.t, "spent") == 0 {
 			s.step(preemptor, txn.BudgetSpent{}, true)
 		}
 	case 15:
 		if rapid.IntRange(0, 3).Draw(s.t, "deleted") == 0 {
-			s.deleted[any] = true
-			s.step(any, txn.ReleaseAsked{GraceSeconds: 1}, true)
+			s.deleted[some] = true
+			s.step(some, txn.ReleaseAsked{GraceSeconds: 1}, true)
 		} else {
-			s.step(any, txn.EvictAsked{GraceSeconds: 1}, true)
+			s.step(some, txn.EvictAsked{GraceSeconds: 1}, true)
 		}
 	case 16:
 		if rapid.Bool().Draw(s.t, "memory lost") {

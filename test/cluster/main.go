@@ -14,10 +14,14 @@ import (
 )
 
 // privateVariable tells the second start of a test program that it has
-// namespaces of its own; notPrivateVariable tells why it has not.
-const (
-	privateVariable    = "MUSTER_TEST_PRIVATE"
-	notPrivateVariable = "MUSTER_TEST_NOT_PRIVATE"
+// namespaces of its own.
+const privateVariable = "MUSTER_TEST_PRIVATE"
+
+// private and notPrivate say whether this program has namespaces of its own, or
+// why not. Main sets them before any test runs.
+var (
+	private    bool
+	notPrivate string
 )
 
 // memoryDir is the tests' temporary folder, in memory: what others do to the
@@ -28,18 +32,16 @@ const memoryDir = "/run/muster"
 // Main is for TestMain: it brings the tests into namespaces of their own,
 // builds the programs, puts them first on PATH and returns the exit code.
 func Main(m *testing.M) int {
-	if os.Getenv(privateVariable) == "" && os.Getenv(notPrivateVariable) == "" {
+	if os.Getenv(privateVariable) == "" {
 		code, err := again()
 		if err == nil {
 			return code
 		}
-		os.Setenv(notPrivateVariable, err.Error())
-	}
-	if os.Getenv(privateVariable) != "" {
-		if err := settle(); err != nil {
-			os.Setenv(notPrivateVariable, err.Error())
-			os.Unsetenv(privateVariable)
-		}
+		notPrivate = err.Error()
+	} else if err := settle(); err != nil {
+		notPrivate = err.Error()
+	} else {
+		private = true
 	}
 	code, err := withPrograms(m.Run)
 	if err != nil {
@@ -51,7 +53,7 @@ func Main(m *testing.M) int {
 
 // Private reports whether faults of the network can be made, and if not, why.
 func Private() (bool, string) {
-	return os.Getenv(privateVariable) != "", os.Getenv(notPrivateVariable)
+	return private, notPrivate
 }
 
 // NeedPrivate skips a test that wants namespaces where there are none.

@@ -90,7 +90,7 @@ func takeNumber(t testing.TB) int {
 	t.Helper()
 	for number := firstNumber; number < endNumber; number++ {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.%d.0.1:%d", number, numberPort)); err == nil {
-			t.Cleanup(func() { l.Close() })
+			t.Cleanup(func() { _ = l.Close() })
 			return number
 		}
 	}

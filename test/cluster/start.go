@@ -124,7 +124,7 @@ func (c *Cluster) startAgents() {
 		env := nvmltest.Environ(library, nvmltest.WriteScript(c.t, dir, profile, h.Name))
 		a.Process = newProcess(c.t, h, dir, "muster-agent", env, "--config", c.config(dir, settings))
 		if c.net.private {
-			a.Process.hide = map[string]string{"/proc/sys/kernel/random/boot_id": a.Boot}
+			a.hide = map[string]string{"/proc/sys/kernel/random/boot_id": a.Boot}
 		}
 		a.Start()
 		c.Agents = append(c.Agents, a)

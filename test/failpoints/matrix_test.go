@@ -138,9 +138,12 @@ func (f fault) meet(t *testing.T, scenario string, where []string) {
 // faults are those that may happen at a point.
 func faults(p point) []fault {
 	list := []fault{
-		{point: p, victim: "agent", action: "crashes"}, {point: p, victim: "agent", action: "loses power"},
-		{point: p, victim: "agent", action: "pauses"}, {point: p, victim: "agent", action: "fails"},
-		{point: p, victim: "coordinator", action: "crashes"}, {point: p, victim: "coordinator", action: "pauses"},
+		{point: p, victim: "agent", action: "crashes"},
+		{point: p, victim: "agent", action: "loses power"},
+		{point: p, victim: "agent", action: "pauses"},
+		{point: p, victim: "agent", action: "fails"},
+		{point: p, victim: "coordinator", action: "crashes"},
+		{point: p, victim: "coordinator", action: "pauses"},
 		{point: p, victim: "coordinator", action: "fails"},
 	}
 	list = append(list, fault{point: p, victim: "step", action: "takes long"})

@@ -53,7 +53,7 @@ func TestAPromiseWhoseTimeIsOverIsFencedNotFreed(t *testing.T) {
 			}
 			return nil
 		})
-		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: 2 * time.Minute}) //nolint:errcheck // what became of it is seen below
+		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: 2 * time.Minute}) // what became of it is seen below
 		pass(9 * time.Second)
 		if got := states(c.Agent("n1")); got["RESERVED"] != 1 || fenced.Load() != 0 {
 			t.Errorf("after 9s of 10s the agent has %v, fenced %t", got, fenced.Load() != 0)
@@ -83,7 +83,7 @@ func TestAPromiseIsKeptWhileNoCoordinatorCanBeAsked(t *testing.T) {
 			}
 			return rig.Lost
 		})
-		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8}) //nolint:errcheck // nobody waits for the answer
+		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8}) // nobody waits for the answer
 		pass(time.Hour)
 		if got := states(c.Agent("n1")); got["RESERVED"] != 1 {
 			t.Errorf("after an hour alone the agent has %v", got)

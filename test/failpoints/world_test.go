@@ -211,7 +211,7 @@ func show(ctx context.Context, k *rig.Coordinator, o *object) (api.Phase, int, r
 		if err != nil {
 			return "", 0, "", err
 		}
-		return api.Phase(j.Status.Phase), j.Status.Active, "", nil
+		return j.Status.Phase, j.Status.Active, "", nil
 	}
 	a, err := k.GetAllocation(ctx, rig.Namespace, o.submission.Name, 0)
 	if err != nil {

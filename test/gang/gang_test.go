@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -110,7 +109,7 @@ func start(b *testing.B, agents int) *running {
 	if err != nil {
 		b.Fatal(err)
 	}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := slog.New(slog.DiscardHandler)
 	c, err := coordinator.New(coordinator.Config{
 		ID: "bench", Cluster: cluster, Logger: quiet, Address: store.LeaderAddress{ID: "bench", GRPC: listener.Addr().String()},
 		DialAgents: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(token))},
@@ -124,7 +123,7 @@ func start(b *testing.B, agents int) *running {
 	schedulerv1.RegisterNodeAgentServer(server, &rpc.Heartbeats{CoordinatorID: "bench", Store: s, Logger: quiet, Heard: c.NodeHeard})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends with Stop
+	wg.Go(func() { server.Serve(listener) }) // it ends with Stop
 	wg.Go(func() {
 		if err := c.Run(ctx); err != nil {
 			b.Error(err)
@@ -252,7 +251,7 @@ func echoes(b *testing.B, n int) peers {
 		}
 		server := grpc.NewServer()
 		healthv1.RegisterHealthServer(server, echo{})
-		go server.Serve(listener) //nolint:errcheck // it ends with Stop
+		go server.Serve(listener) // it ends with Stop
 		b.Cleanup(server.Stop)
 		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {

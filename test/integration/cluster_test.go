@@ -111,8 +111,11 @@ func leads(ctx context.Context, address string) error {
 		return fmt.Errorf("%s answers %s", request.URL, answer.Status)
 	}
 	var self api.Coordinator
-	if err := json.NewDecoder(answer.Body).Decode(&self); err != nil || self.Role != api.LeaderRole {
-		return fmt.Errorf("%s is %q, %v", address, self.Role, err)
+	if err := json.NewDecoder(answer.Body).Decode(&self); err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	if self.Role != api.LeaderRole {
+		return fmt.Errorf("%s is %q", address, self.Role)
 	}
 	return nil
 }

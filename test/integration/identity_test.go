@@ -182,8 +182,11 @@ func (c *cluster) authorityRotates() {
 	eventually(t, patience, "the agents have dropped the old authority", func() error {
 		for _, a := range c.agents {
 			roots, err := pki.ParsePEM(read(t, filepath.Join(a.dataDir, "identity", "ca.pem")))
-			if err != nil || len(roots) != 1 || fmt.Sprintf("%x", roots[0].SubjectKeyId) == old {
-				return fmt.Errorf("%s trusts %d authorities, %v", a.name, len(roots), err)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			if len(roots) != 1 || fmt.Sprintf("%x", roots[0].SubjectKeyId) == old {
+				return fmt.Errorf("%s trusts %d authorities, the old one among them", a.name, len(roots))
 			}
 		}
 		return nil

@@ -104,18 +104,18 @@ func (a *Agent) settings(r *agentRun) (agent.Config, agent.Deps) {
 	like := c.like
 	c.mu.Unlock()
 	return agent.Config{
-			Cluster: ClusterName, Node: a.Node, Version: "rig", DataDir: filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes)),
-			Coordinators: c.known(), Heartbeat: c.options.heartbeat(), HeldSync: time.Millisecond, Headroom: 64 << 10,
-			Gossip: c.agentGossip(r.proc),
-		}, agent.Deps{
-			Discovered: agent.Discovered{
-				Host: sysfs.Host{Hostname: string(a.Node)}, BootID: fmt.Sprintf("boot-%d", a.boots),
-				Topology: hardware.Topology(), Inventory: hardware.Inventory(string(a.Node)),
-			},
-			HostLike: like, Token: c.token, Listener: r.listener, Address: c.address(string(a.Node)), Dialer: c.net.dialer(string(a.Node), r.proc),
-			Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
-			Log:   c.log, Now: time.Now, JournalFS: mount{a.disk, a, r.proc},
-		}
+		Cluster: ClusterName, Node: a.Node, Version: "rig", DataDir: filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes)),
+		Coordinators: c.known(), Heartbeat: c.options.heartbeat(), HeldSync: time.Millisecond, Headroom: 64 << 10,
+		Gossip: c.agentGossip(r.proc),
+	}, agent.Deps{
+		Discovered: agent.Discovered{
+			Host: sysfs.Host{Hostname: string(a.Node)}, BootID: fmt.Sprintf("boot-%d", a.boots),
+			Topology: hardware.Topology(), Inventory: hardware.Inventory(string(a.Node)),
+		},
+		HostLike: like, Token: c.token, Listener: r.listener, Address: c.address(string(a.Node)), Dialer: c.net.dialer(string(a.Node), r.proc),
+		Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
+		Log:   c.log, Now: time.Now, JournalFS: mount{a.disk, a, r.proc},
+	}
 }
 
 // gone is called once when a process has ended.

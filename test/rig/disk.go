@@ -169,7 +169,7 @@ func (f file) Size() (int64, error) {
 
 // Sync implements journal.File.
 func (f file) Sync() error {
-	return f.do("journal sync", func() { f.content.durable = append(f.content.durable[:0], f.now...) })
+	return f.do("journal sync", func() { f.durable = append(f.durable[:0], f.now...) })
 }
 
 // Close implements io.Closer.

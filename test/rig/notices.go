@@ -100,7 +100,7 @@ func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r stor
 // its part is free, or its node is confirmed dead (I10). mu is held.
 func (a *audit) checkFreed(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
 	for _, m := range r.Members {
-		if node := a.nodes[m.Node]; !a.free[notice{m.Node, tx}] && !(node.Fenced && node.ConfirmedDead) {
+		if node := a.nodes[m.Node]; !a.free[notice{m.Node, tx}] && (!node.Fenced || !node.ConfirmedDead) {
 			a.t.Errorf("I10: revision %d ends the charge of %s, of which %s was not heard to be rid", revision, tx, m.Node)
 		}
 	}

@@ -175,8 +175,14 @@ func readStep(verb, key string) (name string, node resource.NodeID) {
 		return verb + " node index", ""
 	}
 	for _, row := range []struct{ prefix, name string }{
-		{store.TxPrefix, "record"}, {store.UnitsPrefix, "unit"}, {store.JobsPrefix, "job"}, {store.OrderPrefix, "order"},
-		{store.LeaderPrefix, "leader"}, {store.QuotaPrefix, "quota"}, {store.RequestsPrefix, "request"}, {store.NodesPrefix, "nodes"},
+		{store.TxPrefix, "record"},
+		{store.UnitsPrefix, "unit"},
+		{store.JobsPrefix, "job"},
+		{store.OrderPrefix, "order"},
+		{store.LeaderPrefix, "leader"},
+		{store.QuotaPrefix, "quota"},
+		{store.RequestsPrefix, "request"},
+		{store.NodesPrefix, "nodes"},
 	} {
 		if strings.HasPrefix(key, row.prefix) {
 			return verb + " " + row.name, ""

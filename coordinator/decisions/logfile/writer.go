@@ -123,7 +123,7 @@ func (w *writer) flush() {
 func (w *writer) refused(err error) {
 	w.config.Logger.Warn("decisions_not_written", "error", err)
 	if w.file != nil {
-		w.file.Close() //nolint:errcheck // it has failed already
+		w.file.Close() // it has failed already
 		w.file = nil
 	}
 	w.passed = 0
