@@ -16,6 +16,7 @@ import (
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/test/programs"
 )
 
 // state is all there is to judge at one moment.
@@ -36,7 +37,7 @@ func (c *Cluster) Audit(operations []Operation) {
 	c.t.Helper()
 	c.AwaitReady()
 	var s *state
-	Eventually(c.t, Patience, "everything settles (I13)", func() error {
+	programs.Eventually(c.t, Patience, "everything settles (I13)", func() error {
 		var err error
 		if s, err = c.look(); err != nil {
 			return err
@@ -53,7 +54,7 @@ func (c *Cluster) Audit(operations []Operation) {
 	if c.Witness == nil {
 		return
 	}
-	Eventually(c.t, Patience, "the witness has seen everything", func() error {
+	programs.Eventually(c.t, Patience, "the witness has seen everything", func() error {
 		c.Witness.mu.Lock()
 		defer c.Witness.mu.Unlock()
 		if c.Witness.revision < s.newest() {

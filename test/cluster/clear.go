@@ -9,12 +9,13 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // Clear releases everything that runs or waits, and waits until it is gone.
 func (c *Cluster) Clear() {
 	c.t.Helper()
-	Eventually(c.t, Patience, "everything is released", func() error {
+	programs.Eventually(c.t, Patience, "everything is released", func() error {
 		s, err := c.look()
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // The ports of every host: the programs' defaults.
@@ -208,7 +209,7 @@ func (c *Cluster) AwaitLeader(above resource.Epoch) (*Process, resource.Epoch) {
 	c.t.Helper()
 	var leader *Process
 	var epoch resource.Epoch
-	Eventually(c.t, Patience, "a coordinator leads", func() error {
+	programs.Eventually(c.t, Patience, "a coordinator leads", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if leader, epoch = c.Leader(ctx); leader == nil || epoch <= above {
@@ -227,7 +228,7 @@ func (c *Cluster) Followers(leader *Process) []*Process {
 // AwaitReady waits until every node is ready.
 func (c *Cluster) AwaitReady() {
 	c.t.Helper()
-	Eventually(c.t, Patience, fmt.Sprintf("%d nodes are ready", len(c.Agents)), c.unready)
+	programs.Eventually(c.t, Patience, fmt.Sprintf("%d nodes are ready", len(c.Agents)), c.unready)
 }
 
 // unready says which nodes are not.

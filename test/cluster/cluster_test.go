@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/musterd/muster/test/programs"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -36,7 +38,7 @@ func TestHostsAreCutOffFromEachOther(t *testing.T) {
 	knock := func(from *Host) error {
 		return from.command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/%s/%d", b.IP, EtcdPort)).Run()
 	}
-	Eventually(t, Patience, "b serves", func() error { return knock(a) })
+	programs.Eventually(t, Patience, "b serves", func() error { return knock(a) })
 	for name, faults := range map[string][]Fault{
 		"requests lost": OneWay([]*Host{a}, []*Host{b}),
 		"answers lost":  OneWay([]*Host{b}, []*Host{a}),

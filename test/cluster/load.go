@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // LoadOptions say what clients do. The zero value of a field is its default.
@@ -106,7 +107,7 @@ func (l *Load) Stop() []Operation {
 func (l *Load) AwaitProgress(n int, why string) {
 	l.c.t.Helper()
 	now := time.Since(l.c.began)
-	Eventually(l.c.t, 2*Patience, "work goes on "+why, func() error {
+	programs.Eventually(l.c.t, 2*Patience, "work goes on "+why, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		have := 0

@@ -6,11 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/musterd/muster/test/programs"
 )
 
 // privateVariable tells the second start of a test program that it has
@@ -43,7 +43,15 @@ func Main(m *testing.M) int {
 	} else {
 		private = true
 	}
-	code, err := withPrograms(m.Run)
+	code, err := programs.Run(func() int {
+		if private {
+			if err := os.Setenv("TMPDIR", memoryDir); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+		return m.Run()
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -152,79 +160,4 @@ func (t tools) then(name string, args ...string) tools {
 		return tools{fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(output)))}
 	}
 	return t
-}
-
-// withPrograms builds the programs into a folder that it removes again.
-func withPrograms(run func() int) (code int, err error) {
-	dir, err := os.MkdirTemp("", "muster-cluster-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := build(dir); err != nil {
-		return 0, err
-	}
-	if private, _ := Private(); private {
-		if err := os.Setenv("TMPDIR", memoryDir); err != nil {
-			return 0, err
-		}
-	}
-	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
-		return 0, err
-	}
-	return run(), nil
-}
-
-// build compiles the programs, under the race detector where the tests run
-// under it.
-func build(into string) error {
-	args := []string{"build", "-o", into + string(filepath.Separator)}
-	if RaceEnabled() {
-		args = append(args, "-race")
-	}
-	root, err := moduleRoot()
-	if err != nil {
-		return err
-	}
-	command := exec.Command("go", append(args, "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-coordinator")...)
-	command.Dir = root
-	if os.Getenv("CGO_CFLAGS") == "" { // as the Makefile does
-		command.Env = append(os.Environ(), "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations")
-	}
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", command, err, output)
-	}
-	return nil
-}
-
-// RaceEnabled reports whether this test was built with -race.
-func RaceEnabled() bool {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return false
-	}
-	for _, s := range info.Settings {
-		if s.Key == "-race" {
-			return s.Value == "true"
-		}
-	}
-	return false
-}
-
-// moduleRoot is the folder of go.mod, found upwards from the test's own.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod above the tests")
-		}
-		dir = up
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/test/cluster"
+	"github.com/musterd/muster/test/programs"
 )
 
 // The flags of `make chaos`; the defaults are the short round of `make test`.
@@ -60,7 +61,7 @@ func TestClientsSeeOneThingAtATime(t *testing.T) {
 func record(c *cluster.Cluster, prefix string, lot *rand.Rand) []Op {
 	r := Record(c, []string{"ns", "free"}, 6, prefix, lot.Uint64())
 	await := func(n int) {
-		_ = cluster.Poll(cluster.Patience, func() error { // what is missing is judged as it is
+		_ = programs.Poll(cluster.Patience, func() error { // what is missing is judged as it is
 			if have := r.Count(); have < n {
 				return fmt.Errorf("%d operations", have)
 			}
