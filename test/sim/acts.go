@@ -1,15 +1,11 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/resource"
 )
 
 // action is one thing that may happen. It reports false if it cannot now.
@@ -80,6 +76,12 @@ func (s *Sim) act() {
 			return
 		}
 		if s.evictions && s.rng.IntN(64) == 0 && s.actEvict() {
+			return
+		}
+		if s.fences && s.rng.IntN(24) == 0 && pick(s, outages)(s) {
+			return
+		}
+		if s.stragglers && s.rng.IntN(24) == 0 && pick(s, oddities)(s) {
 			return
 		}
 		n := s.rng.IntN(usual + s.trouble*weigh(mishaps))
@@ -180,60 +182,6 @@ func (s *Sim) actConnect() bool {
 	})
 }
 
-// actElect lets a coordinator become a candidate, or a candidate the leader.
-func (s *Sim) actElect() bool {
-	c := pick(s, s.coordinators)
-	switch {
-	case c.term != nil && !c.term.ended || c.preparing:
-		return false
-	case c.key == "":
-		s.candidates++
-		c.key, c.preparing = fmt.Sprintf("%s%d", leaderPrefix, s.candidates), true
-		key := c.key
-		s.send(&write{
-			what: c.name + "'s candidacy", compares: []store.Compare{store.Absent(key)}, ops: []op{{key, c.name}},
-			done: func(o txn.Outcome, rev resource.Revision) {
-				if c.key != key {
-					return
-				}
-				c.preparing = false
-				if o == txn.Landed {
-					c.epoch = resource.Epoch(rev)
-					if s.bug == SumBeforeElection {
-						c.early = s.store.snapshot()
-					}
-				} else {
-					c.key = "" // its lease ends by itself
-				}
-			},
-		})
-		return true
-	case s.store.keys[c.key].create == 0:
-		c.key = "" // it waited in vain
-		return true
-	case s.elected() != c.epoch:
-		return false
-	}
-	c.preparing = true
-	key := c.key
-	s.ask(c.name+"'s view of the state", func() func() {
-		state := s.store.snapshot()
-		if c.early != nil {
-			state = c.early
-		}
-		return func() {
-			if c.key != key {
-				return
-			}
-			c.preparing = false
-			c.term = s.begin(c.name, c.key, c.epoch, state)
-			s.terms = append(s.terms, c.term)
-			c.term.schedule()
-		}
-	})
-	return true
-}
-
 func (s *Sim) actTime() bool {
 	d := time.Duration(1+s.rng.IntN(4000)) * time.Millisecond
 	s.clock += d
@@ -244,21 +192,6 @@ func (s *Sim) actTime() bool {
 		h.jumped += jump
 		s.logf("%s: its clock steps %v ahead", h.node, jump)
 	}
-	return true
-}
-
-// actTick lets an agent look at its deadlines.
-func (s *Sim) actTick() bool {
-	h := pick(s, s.hosts)
-	if h.agent == nil {
-		return false
-	}
-	at, ok := h.agent.l.Next()
-	if (!ok || h.now().Before(at)) && len(h.agent.unresolved) == 0 && !h.agent.register {
-		return false
-	}
-	s.logf("%s: looks at what is due", h.node)
-	h.agent.tick()
 	return true
 }
 
@@ -286,61 +219,8 @@ func (s *Sim) actTimer() bool {
 	})
 }
 
-// actStop lets a workload end that was told to.
-func (s *Sim) actStop() bool {
-	h := pick(s, s.hosts)
-	txs := h.stoppable()
-	if len(txs) == 0 {
-		return false
-	}
-	h.stop(pick(s, txs), false)
-	return true
-}
-
-// actLaunch lets a workload start again, after the host has.
-func (s *Sim) actLaunch() bool {
-	h := pick(s, s.hosts)
-	if h.agent == nil || h.agent.l.Registration() == 0 {
-		return false
-	}
-	started := false
-	for _, g := range h.agent.l.Snapshot().Grants {
-		if g.State == ledger.Held && h.running[g.Tx] == nil && (h.lossless || s.decided[g.Tx].Charged()) {
-			s.logf("%s: %s starts again", h.node, short(g.Tx))
-			h.launch(h.agent, g.Tx)
-			started = true
-		}
-	}
-	return started
-}
-
 func (s *Sim) actCollect() bool {
 	return s.withTerm(func(t *term) bool { return len(t.terminal) > 0 }, func(t *term) { t.collect(s.rng.IntN(len(t.terminal))) })
-}
-
-func (s *Sim) actStartAgent() bool {
-	h := pick(s, s.hosts)
-	if h.agent != nil {
-		return false
-	}
-	h.startAgent()
-	return true
-}
-
-func (s *Sim) actSync() bool {
-	h := pick(s, s.hosts)
-	h.disk.synced = len(h.disk.payloads)
-	return true
-}
-
-func (s *Sim) actCompact() bool {
-	h := pick(s, s.hosts)
-	if h.agent == nil {
-		return false
-	}
-	h.disk.compact(h.agent.l)
-	s.logf("%s: compacts its journal", h.node)
-	return true
 }
 
 func (s *Sim) actLimit() bool {

@@ -101,6 +101,7 @@ func (t *term) takeOver(d *adoption) {
 	}
 	delete(t.adoptions, d.tx)
 	u.adopting = nil
+	t.accountFor(a, d.tx, nil, true)
 	t.queue.Remove(u.key)
 	var effects []txn.Effect
 	a.machine, effects = txn.Adopt(d.tx, nodes, idsOf(a.victims)...)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/resource"
@@ -20,7 +19,9 @@ type agent struct {
 
 	session    *stream // the leader's, nil without one
 	unresolved map[resource.TxID]bool
+	sure       map[resource.TxID]bool // seen COMMITTED by this process
 	calls      map[resource.TxID]bool // of Resolve, under way
+	seen       map[string]bool        // the devices that were busy when it looked last
 	register   bool                   // a registration is wished for
 	calling    bool                   // and this one is under way
 	heard      resource.Revision      // when it began
@@ -29,9 +30,12 @@ type agent struct {
 // startAgent starts the process on what the disk holds.
 func (h *host) startAgent() {
 	s := h.sim
+	if h.off {
+		return
+	}
 	h.disk.open()
 	h.agents++
-	a := &agent{h: h, l: ledger.New(h.hardware()), unresolved: map[resource.TxID]bool{}, calls: map[resource.TxID]bool{}, register: true}
+	a := &agent{h: h, l: ledger.New(h.hardware()), unresolved: map[resource.TxID]bool{}, sure: map[resource.TxID]bool{}, calls: map[resource.TxID]bool{}, register: true}
 	if err := a.l.Replay(h.disk.payloads); err != nil {
 		s.fail("I9", "%s cannot replay its journal: %v", h.node, err)
 		return
@@ -55,8 +59,11 @@ func (h *host) startAgent() {
 			return
 		}
 	}
+	h.orphan(a.l)
+	a.seen = h.busy()
 	if _, ok := a.do(ledger.Start{Incarnation: a.incarnation}, nil); ok {
 		h.disk.synced = len(h.disk.payloads)
+		a.explain()
 	}
 }
 
@@ -85,10 +92,16 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 	if len(events) > 0 && !a.record(ledger.AppendEvents(nil, events), urgent) {
 		return reply, false
 	}
-	for _, e := range events {
+	happened := slices.Clone(events) // of the ledger's own, until its next decision
+	for _, e := range happened {
 		a.note(e)
 	}
 	s.touched(h)
+	if slices.ContainsFunc(happened, vacates) {
+		if a.explain(); a.dead {
+			return reply, false
+		}
+	}
 	for _, alarm := range reply.Alarms {
 		s.alarmed(h, c, alarm)
 	}
@@ -164,13 +177,18 @@ func (a *agent) note(e ledger.Event) {
 	h := a.h
 	switch e := e.(type) {
 	case ledger.Granted:
+		if e.Grant.Origin == ledger.OriginOrphan {
+			return
+		}
 		switch e.Grant.State {
 		case ledger.Held:
+			a.sure[e.Grant.Tx] = true
 			h.launch(a, e.Grant.Tx)
 		case ledger.Evicting, ledger.Stopping:
 			h.notice(e.Grant.Tx, e.Grant.Grace)
 		}
 	case ledger.Committed:
+		a.sure[e.Tx] = true
 		h.launch(a, e.Tx)
 	case ledger.Noticed:
 		h.evicted(e.Tx, e.Grace)
@@ -186,63 +204,10 @@ func (a *agent) note(e ledger.Event) {
 		h.sim.stats["quarantines"]++
 	case ledger.Reconciled:
 		a.register = true
-	}
-}
-
-// launch starts the workload of a grant that is HELD.
-func (h *host) launch(a *agent, tx resource.TxID) {
-	if h.running[tx] != nil {
-		return
-	}
-	g, ok := a.l.Lookup(tx)
-	if !ok || g.State != ledger.Held {
-		return
-	}
-	w := &workload{}
-	for _, m := range g.Members {
-		w.assignment = append(w.assignment, m.Assignment)
-	}
-	h.running[tx] = w
-	h.sim.checkLaunch(h, tx)
-}
-
-// notice tells a workload that it has to stop. One that does not run has
-// stopped by then.
-func (h *host) notice(tx resource.TxID, promised time.Duration) {
-	if w := h.running[tx]; w != nil {
-		w.noticed, w.at, w.grace = true, h.now(), promised
-	}
-}
-
-// stop ends a workload, by force or because it ends by itself, and tells the
-// agent's ledger.
-func (h *host) stop(tx resource.TxID, force bool) {
-	if w := h.running[tx]; w != nil {
-		h.sim.checkI8(h, tx, w, force)
-		delete(h.running, tx)
-		h.sim.logf("%s: %s has stopped (by force: %t)", h.node, short(tx), force)
-	}
-	if a := h.agent; a != nil {
-		if reply, ok := a.do(ledger.Stopped{Tx: tx}, nil); ok {
-			a.tell(replied{reply})
+		if h.sim.bug == EndedInQuarantine {
+			a.buryHeld()
 		}
 	}
-}
-
-// stoppable are the grants whose end is waited for.
-func (h *host) stoppable() []resource.TxID {
-	var txs []resource.TxID
-	if h.agent == nil {
-		return nil
-	}
-	v := h.agent.l.Snapshot()
-	follows := v.Quarantine.IsZero() // in quarantine a workload that has stopped stays a grant
-	for _, g := range v.Grants {
-		if ends := g.State == ledger.Evicting || g.State == ledger.Stopping; ends && (follows || h.running[g.Tx] != nil) {
-			txs = append(txs, g.Tx)
-		}
-	}
-	return txs
 }
 
 // tick is the owner's timer.
@@ -284,85 +249,15 @@ func (a *agent) occupancy() occupied {
 	return o
 }
 
-// crash ends the process, as kill -9 does.
-func (h *host) crash(where string) {
-	a := h.agent
-	if a == nil {
-		return
-	}
-	h.sim.logf("%s: agent ends %s", h.node, where)
-	h.sim.stats["agent crashes"]++
-	a.dead, h.agent = true, nil
-	for _, st := range h.sim.streams {
-		if st.agent == a {
-			st.cut()
+// buryHeld is EndedInQuarantine.
+func (a *agent) buryHeld() {
+	for _, g := range a.l.Snapshot().Grants {
+		if g.Origin != ledger.OriginTxn || g.State != ledger.Evicting && g.State != ledger.Held {
+			continue
 		}
+		delete(a.h.running, g.Tx)
+		e := ledger.Buried{Tx: g.Tx}
+		must(a.l.Apply(e))
+		a.record(ledger.AppendEvents(nil, []ledger.Event{e}), true)
 	}
-}
-
-// kill is a crash at rest: what was answered is in the page cache.
-func (h *host) kill() {
-	if a := h.agent; a != nil {
-		h.lastHash, h.lastLen, h.lastQuarantine, h.intact = a.l.Hash(), a.l.Len(), a.l.Quarantine(), true
-	}
-	h.crash("by kill")
-}
-
-// reboot is the operating system's end: what was not synced may be gone, and
-// nothing runs any more.
-func (h *host) reboot() {
-	s, d := h.sim, &h.disk
-	h.crash("with its machine")
-	h.intact = false
-	if unsynced := len(d.payloads) - d.synced; unsynced > 0 {
-		keep := s.rng.IntN(unsynced + 1)
-		if keep < unsynced && s.rng.IntN(2) == 0 {
-			d.doubt = true // a torn record is seen; without one the loss leaves no trace
-		}
-		d.payloads = d.payloads[:d.synced+keep]
-	}
-	d.synced = len(d.payloads)
-	h.boot++
-	h.bootedAt, h.jumped, h.rate = s.clock, 0, 900+s.rng.Int64N(201)
-	clear(h.running)
-	s.logf("%s: reboots", h.node)
-	s.stats["reboots"]++
-}
-
-// wipe empties the disk under a dead agent.
-func (h *host) wipe() {
-	h.crash("for its disk is gone")
-	h.intact = false
-	h.disk.payloads, h.disk.synced = nil, 0
-	h.disk.renew()
-	h.lossless, h.forgetful = false, true
-	h.sim.logf("%s: its disk is empty", h.node)
-}
-
-// damage loses synced records, which the journal notices.
-func (h *host) damage() {
-	h.crash("for its disk is damaged")
-	h.intact = false
-	d := &h.disk
-	if len(d.payloads) > 0 {
-		d.payloads = d.payloads[:h.sim.rng.IntN(len(d.payloads)+1)]
-	}
-	d.synced, d.doubt = len(d.payloads), true
-	h.lossless, h.forgetful = false, true
-	h.sim.logf("%s: its disk keeps %d records", h.node, len(d.payloads))
-}
-
-// rehost gives the machine other cards.
-func (a *agent) rehost(kind int) {
-	h := a.h
-	h.kind = kind
-	if err := a.l.Rehost(h.hardware()); err != nil {
-		h.sim.fail("I1", "%s: %v", h.node, err)
-		return
-	}
-	h.sim.touched(h)
-	if a.session != nil {
-		a.session.cut()
-	}
-	a.session, a.register = nil, true
 }

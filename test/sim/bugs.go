@@ -68,6 +68,30 @@ const (
 	CollectEvictionInDoubt
 	// VictimsNotRead: an eviction without an answer is taken for failed.
 	VictimsNotRead
+	// CollectNamed: an ABORTED preemptor is deleted while a victim's record names
+	// it.
+	CollectNamed
+	// FencedIsDead: a node that is fenced counts as dead.
+	FencedIsDead
+	// EndIgnoresFence: the Txn to RELEASED does not compare that the nodes which
+	// count as freed still are dead.
+	EndIgnoresFence
+	// CollectUnheard: a record is deleted though a dead node has not told of
+	// itself.
+	CollectUnheard
+	// DeathRetried: after a conflict the death is confirmed of whoever is
+	// registered by then.
+	DeathRetried
+	// DeathOutlived: a node that was fenced anew after it was back still counts as
+	// dead.
+	DeathOutlived
+	// OrphansUnseen: what runs on free devices is not told to the ledger.
+	OrphansUnseen
+	// HeadPassedOver: the first in the order is not tried while there are others.
+	HeadPassedOver
+	// EndedInQuarantine: what is held or evicted is buried when a quarantine ends, before
+	// the registration.
+	EndedInQuarantine
 	BugCount
 )
 
@@ -81,6 +105,30 @@ var bugNames = [...]string{
 	"evicted before all wait", "evicted for a decided preemptor", "evicted without the incarnation compare", "swapped before the victims are freed",
 	"swapped without the victims", "grace cut short", "equals evicted", "preemption forgotten at an election",
 	"record collected while its eviction is in doubt", "unknown eviction taken for failed",
+	"record collected that a victim names",
+	"fenced taken for dead", "ended for a node that is back", "record collected before a dead node is heard",
+	"death confirmed of who is back", "a death outlives a new fence",
+	"free devices handed out that something runs on",
+	"head of the order passed over", "a grant ends before the registration",
+}
+
+// needs are the parts that a run with the bug has.
+func (b Bug) needs() Parts {
+	switch {
+	case b == RestoreUnnoticed:
+		return Restores
+	case b == EndedInQuarantine:
+		return Restores | Evictions
+	case b == HeadPassedOver:
+		return 0
+	case b >= OrphansUnseen:
+		return Stragglers
+	case b >= FencedIsDead:
+		return Fences
+	case b >= EvictBeforeAllWait:
+		return Evictions
+	}
+	return 0
 }
 
 func (b Bug) String() string { return bugNames[b] }

@@ -89,6 +89,7 @@ func (a *agent) resolved(r ledger.Record, asked ledger.State) {
 		return
 	}
 	delete(a.unresolved, r.Tx)
+	a.sure[r.Tx] = a.sure[r.Tx] || r.State == ledger.RecordCommitted
 	a.h.sim.logf("%s: learns that %s is %s", a.h.node, short(r.Tx), r.State)
 	if reply, ok := a.do(ledger.Resolved{Tx: r.Tx, State: r.State, Revision: r.Revision, Grace: r.Grace, Asked: asked}, nil); ok {
 		a.tell(replied{reply})
@@ -156,7 +157,7 @@ func (s *Sim) index(node resource.NodeID) []ledger.Record {
 func (a *agent) registerAt(then func(rev, now resource.Revision)) {
 	s, node := a.h.sim, a.h.node
 	s.ask("identity of "+string(node), func() func() {
-		old, e := value[resource.Incarnation](s.store, identityKey(node))
+		old, e := value[identity](s.store, identityKey(node))
 		spec, specEntry := value[nodeSpec](s.store, specKey(node))
 		return func() {
 			if a.dead || s.lost() {
@@ -168,9 +169,9 @@ func (a *agent) registerAt(then func(rev, now resource.Revision)) {
 				compares: []store.Compare{store.ModRevIs(identityKey(node), e.mod), store.ModRevIs(specKey(node), specEntry.mod)},
 				ops:      []op{{specKey(node), spec}},
 			}
-			same := old == a.incarnation
+			same := old.incarnation == a.incarnation && !old.fenced
 			if !same {
-				w.ops = append(w.ops, op{identityKey(node), a.incarnation})
+				w.ops = append(w.ops, op{identityKey(node), identity{incarnation: a.incarnation}})
 			}
 			w.done = func(o txn.Outcome, rev resource.Revision) {
 				if o != txn.Landed || a.dead || s.lost() {
@@ -202,6 +203,9 @@ func (a *agent) enrol(c ledger.Registered) {
 		return
 	}
 	s.logf("%s: registered at %d, %d records", a.h.node, c.Revision, len(c.Records))
+	for _, r := range c.Records {
+		a.sure[r.Tx] = a.sure[r.Tx] || r.State == ledger.RecordCommitted
+	}
 	a.h.blind = s.restored && c.Store >= a.l.Heard() && s.hasLost(a.h)
 	if _, ok := a.do(c, nil); ok {
 		if a.l.Quarantine().IsZero() {

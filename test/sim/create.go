@@ -276,19 +276,3 @@ func (t *term) changeLimit(namespace string, amount int64) {
 		},
 	}, key, func(e entry) bool { return e.value == amount })
 }
-
-// collect deletes a terminal record, unless a victim's names it.
-func (t *term) collect(i int) {
-	tx := t.terminal[i]
-	for _, a := range t.attempts {
-		if a.by == tx {
-			return
-		}
-	}
-	t.terminal = slices.Delete(t.terminal, i, i+1)
-	t.submit(decision{what: "collection of " + short(tx), ops: []op{{txKey(tx), nil}}, done: func(o txn.Outcome, _ resource.Revision) {
-		if o != txn.Landed {
-			t.terminal = append(t.terminal, tx)
-		}
-	}})
-}

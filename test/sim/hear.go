@@ -19,7 +19,10 @@ func (t *term) hear(st *stream, e event) {
 	}
 	switch e := e.(type) {
 	case connected:
-		st.open, v.connected, v.registered, v.quarantined = true, true, e.registered, e.quarantined
+		st.open, v.connected, v.registered = true, true, e.registered
+		v.isolate(e.quarantined)
+		t.returned(id)
+		t.renumbered = t.renumbered || v.view.Host != nil && v.view.Host != e.host
 		v.setHost(e.host)
 		t.occupy(id, e.occupancy)
 		if v.view.Unschedulable != e.occupancy.cordoned {
@@ -31,6 +34,8 @@ func (t *term) hear(st *stream, e event) {
 		v.setReady()
 	case enrolled:
 		v.registered = e.revision
+		v.isolate(false)
+		t.returned(id)
 		v.setReady()
 		t.reconnected(id)
 	case replied:
@@ -39,7 +44,8 @@ func (t *term) hear(st *stream, e event) {
 		t.occupy(id, e)
 		t.wake()
 	case health:
-		v.unhealthy, v.quarantined = e.unhealthy, e.quarantined
+		v.unhealthy = e.unhealthy
+		v.isolate(e.quarantined)
 		v.rebuild()
 		v.setReady()
 		t.wake()
@@ -63,16 +69,16 @@ func (t *term) occupy(id resource.NodeID, o occupied) {
 	present := map[resource.TxID]bool{}
 	for _, g := range o.grants {
 		if g.State == ledger.Tombstone {
-			if a := t.attempts[g.Tx]; a != nil {
-				t.step(a, txn.Freed{Node: id})
-			} else {
-				t.tell(id, order{command: ledger.Forget{Tx: g.Tx}})
+			if !v.quarantined { // its record may be of before that
+				t.tombstone(id, g.Tx)
 			}
 			continue
 		}
 		present[g.Tx] = true
 		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true, waiting: g.State == ledger.Waiting}
-		t.promised(id, g)
+		if !v.quarantined {
+			t.promised(id, g)
+		}
 	}
 	for tx, h := range v.held {
 		if present[tx] {
@@ -84,8 +90,28 @@ func (t *term) occupy(id resource.NodeID, o occupied) {
 		}
 		h.confirmed = false
 	}
+	t.hearsNothingOf(id, present)
 	v.rebuild()
 	v.setReady()
+}
+
+// tombstone handles a transaction that the agent has freed for good.
+func (t *term) tombstone(id resource.NodeID, tx resource.TxID) {
+	if a := t.attempts[tx]; a != nil {
+		delete(a.presumed, id)
+		t.step(a, txn.Freed{Node: id})
+		return
+	}
+	t.heardOf(tx, id)
+	t.tell(id, order{command: ledger.Forget{Tx: tx}})
+}
+
+// isolate takes an agent's word on whether it is in quarantine: its registration
+// is of revisions that are gone, then.
+func (v *nodeView) isolate(quarantined bool) {
+	if v.quarantined = quarantined; quarantined {
+		v.registered = 0
+	}
 }
 
 func membersOf(members []ledger.Member) []txn.Member {
@@ -120,6 +146,9 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 		t.tell(id, order{command: ledger.Forget{Tx: r.Tx}})
 	}
 	if a == nil {
+		if !refused && r.State == ledger.Tombstone {
+			t.heardOf(r.Tx, id)
+		}
 		return
 	}
 	switch {
@@ -137,6 +166,7 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 			}
 		}
 	case r.State == ledger.Tombstone:
+		delete(a.presumed, id)
 		t.step(a, txn.Freed{Node: id})
 		if t.sim.bug == ReleasedBeforeAllFreed {
 			for _, other := range a.machine.Nodes() {

@@ -84,9 +84,12 @@ type host struct {
 	bootedAt, jumped time.Duration
 	rate             int64
 
-	running map[resource.TxID]*workload
-	agent   *agent // nil while the process is down
-	agents  int    // processes so far
+	running    map[resource.TxID]*workload
+	stragglers []straggler
+	off        bool   // it has no power
+	beating    bool   // its lease is asked for
+	agent      *agent // nil while the process is down
+	agents     int    // processes so far
 
 	// What the checks remember of this host.
 	freed    map[resource.TxID]bool // an answer Freed was made of what had been held

@@ -37,7 +37,8 @@ func (s *Sim) checkI7(tx resource.TxID, r store.TxRecord) {
 	}
 	for _, node := range n.nodes {
 		a := s.host(node).agent
-		registered, _ := value[resource.Incarnation](s.store, identityKey(node))
+		who, _ := value[identity](s.store, identityKey(node))
+		registered := who.incarnation
 		if a == nil || a.incarnation != registered {
 			continue // down, or the store does not know yet of what is lost with it
 		}

@@ -113,7 +113,7 @@ func (s *Sim) actDisk() bool {
 		return false
 	}
 	h := pick(s, s.hosts)
-	if s.hasLost(h) {
+	if s.hasLost(h) && !s.stragglers {
 		return false // what the store and the disk have both lost nobody knows
 	}
 	if s.rng.IntN(2) == 0 {

@@ -34,7 +34,7 @@ func (t *term) operate(h *host) bool {
 	var lost []ledger.Grant
 	for _, g := range a.l.Snapshot().Grants {
 		r, _ := value[store.TxRecord](t.sim.store, txKey(g.Tx))
-		if (g.State == ledger.Held || g.State == ledger.Evicting) && !r.State.Charged() {
+		if g.Origin == ledger.OriginTxn && (g.State == ledger.Held || g.State == ledger.Evicting) && !r.State.Charged() {
 			lost = append(lost, g)
 		}
 	}
@@ -42,6 +42,9 @@ func (t *term) operate(h *host) bool {
 		if t.adoptable(g) && t.adopt(g) {
 			return true
 		}
+	}
+	if len(lost) > 0 && t.disown(lost) {
+		return true
 	}
 	if a.l.Quarantine().IsZero() {
 		for _, g := range lost { // the store had grown beyond what the agent knew
@@ -209,6 +212,38 @@ func (t *term) adopted(u *unit, tx resource.TxID, votes map[resource.NodeID]txn.
 	t.sim.told(u.client, u)
 	t.perform(a, effects)
 	t.schedule()
+}
+
+// disown decides of one of the grants that have no record that it never gets
+// one, on no node. It reports false if all are decided.
+func (t *term) disown(lost []ledger.Grant) bool {
+	i := slices.IndexFunc(lost, func(g ledger.Grant) bool { return t.sim.store.keys[txKey(g.Tx)].value == nil })
+	if i < 0 {
+		return false
+	}
+	g, key := lost[i], txKey(lost[i].Tx)
+	var unheard []resource.NodeID
+	for _, other := range t.sim.hosts {
+		if t.hears(other) {
+			if held, _ := other.agent.l.Lookup(g.Tx); held.State.Holds() {
+				unheard = append(unheard, other.node)
+			}
+		}
+	}
+	t.operating = true
+	t.settle(decision{
+		what: "end of the lost " + short(g.Tx), compares: []store.Compare{store.Absent(key)},
+		ops: []op{{key, store.TxRecord{State: store.TxAborted, Epoch: g.Epoch, UnitUID: g.Unit, Reason: "lost", Unheard: unheard}}},
+		done: func(o txn.Outcome, _ resource.Revision) {
+			if t.operating = false; o == txn.Landed {
+				t.bury(g.Tx, unheard)
+			}
+		},
+	}, key, func(e entry) bool {
+		r, is := e.value.(store.TxRecord)
+		return is && r.Reason == "lost"
+	})
+	return true
 }
 
 // reconcile ends a quarantine: what has no record by now is released.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
@@ -32,8 +31,8 @@ type backup struct {
 
 // plan draws, from numbers of its own, whether and when the store is restored.
 func (s *Sim) plan(o Options) {
-	rng := rand.New(rand.NewPCG(o.Seed, 0x726573746f7265))
-	if o.Bug != NoBug && o.Bug != RestoreUnnoticed || o.Steps < 400 || rng.IntN(3) > 0 {
+	rng, drawn := o.draw(Restores, 1, 3)
+	if !drawn || o.Steps < 400 {
 		return
 	}
 	s.restoreAt = o.Steps/4 + rng.IntN(o.Steps/2)
@@ -76,10 +75,11 @@ func (s *Sim) restore() bool {
 		}
 	}
 	s.compare(s.backup)
-	s.forgetTheForgotten()
 	s.store = s.backup.store
 	s.decided, s.ack, s.changed, s.restored = s.backup.decided, s.backup.ack, true, true
+	s.forgetTheForgotten()
 	s.takeBack(s.backup.clients)
+	clear(s.logs) // attempts of before may come again
 	return true
 }
 
@@ -115,11 +115,7 @@ func (s *Sim) forgetTheForgotten() {
 			s.fail("I9", "%s cannot replay its journal: %v", h.node, err)
 			return
 		}
-		for tx := range h.running {
-			if g, _ := l.Lookup(tx); s.gone[tx] && g.State != ledger.Held && g.State != ledger.Evicting && g.State != ledger.Stopping {
-				delete(h.running, tx)
-			}
-		}
+		h.orphan(l)
 	}
 }
 

@@ -26,6 +26,9 @@ func (s *Sim) settle() {
 		s.check()
 	}
 	s.past = nil
+	for _, h := range s.hosts {
+		h.stragglers = nil
+	}
 	if s.restored {
 		s.audit()
 	}
@@ -83,7 +86,11 @@ func (s *Sim) quiet() bool {
 // proceed does one thing that is to be done, in a fixed order of preference.
 func (s *Sim) proceed() bool {
 	for _, h := range s.hosts {
-		if h.agent == nil {
+		switch {
+		case h.off:
+			h.powerOn()
+			return true
+		case h.agent == nil:
 			h.startAgent()
 			return true
 		}
@@ -96,6 +103,14 @@ func (s *Sim) proceed() bool {
 		switch {
 		case a.register && !a.calling, len(a.unresolved) > 0 && len(a.calls) == 0, s.evictions && len(a.unresolved) == 0 && h.due():
 			a.tick()
+			return true
+		}
+		if s.fences && !h.beating && a.l.Registration() > 0 && s.store.keys[leaseKey(h.node)].value == nil {
+			h.beat()
+			return true
+		}
+		if s.stragglers && a.l.Registration() > 0 && !maps.Equal(a.seen, h.busy()) {
+			a.look()
 			return true
 		}
 		if txs := h.stoppable(); len(txs) > 0 {
@@ -129,6 +144,11 @@ func (s *Sim) proceedTerm() bool {
 			return true
 		}
 	}
+	for _, h := range s.hosts {
+		if s.restored && t.operate(h) {
+			return true
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.units)) {
 		u := t.units[name]
 		if u.resting {
@@ -146,11 +166,6 @@ func (s *Sim) proceedTerm() bool {
 		}
 		if u.adopting != nil && !u.adopting.over {
 			t.abandon(u.adopting)
-			return true
-		}
-	}
-	for _, h := range s.hosts {
-		if s.restored && t.operate(h) {
 			return true
 		}
 	}
@@ -186,6 +201,9 @@ func (s *Sim) checkI13() {
 		for _, g := range h.agent.l.Snapshot().Grants {
 			at := fmt.Sprintf("%s/%s", h.node, g.Tx)
 			switch {
+			case g.Origin == ledger.OriginOrphan && !h.has(g): // of a card that is gone nobody says anything
+			case g.Origin == ledger.OriginOrphan:
+				s.fail("I13", "%s is still an orphan on %s", g.Tx, h.node)
 			case !h.agent.l.Quarantine().IsZero():
 				s.fail("I13", "%s is still in quarantine", h.node)
 			case g.State == ledger.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
@@ -206,6 +224,9 @@ func (s *Sim) checkI13() {
 	if len(s.terms) != 1 {
 		s.fail("I13", "%d leaders", len(s.terms))
 		return
+	}
+	for _, tx := range slices.Sorted(maps.Keys(s.terms[0].unheard)) {
+		s.fail("I13", "the record of %s is kept until %v have told of themselves", short(tx), slices.Sorted(maps.Keys(s.terms[0].unheard[tx])))
 	}
 	s.checkUnits(s.terms[0])
 }

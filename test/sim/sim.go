@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -16,8 +17,8 @@ import (
 type Options struct {
 	Seed  uint64
 	Steps int // with faults; then the faults end and everything must agree
-	// Calm: nobody is evicted, whatever the seed says.
-	Calm bool
+	// Only bounds the parts that the seed may draw; 0 is all of them.
+	Only Parts
 	Bug  Bug
 }
 
@@ -89,7 +90,8 @@ type Sim struct {
 
 	memory
 	restoration
-	evictions bool // units may be evicted
+	logs                          map[string]*decisions.Checker // of each coordinator
+	evictions, fences, stragglers bool                          // as of the parts
 
 	step       int
 	transcript bytes.Buffer
@@ -129,10 +131,13 @@ func newSim(o Options) *Sim {
 	s := &Sim{
 		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: time.Hour,
 		store: &kvStore{rev: 1, keys: map[string]entry{}}, stats: map[string]int{}, memory: newMemory(),
+		logs: map[string]*decisions.Checker{},
 	}
 	s.trouble = pick(s, trouble)
 	s.plan(o)
-	s.planEvictions(o)
+	_, s.evictions = o.draw(Evictions, 2, 3)
+	_, s.fences = o.draw(Fences, 1, 2)
+	_, s.stragglers = o.draw(Stragglers, 1, 3)
 	for i := range nodeCount {
 		h := &host{
 			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},

@@ -18,6 +18,7 @@ func orderKey(name string) string   { return "order/" + name }
 func requestKey(name string) string { return "request/" + name }
 
 func identityKey(n resource.NodeID) string { return "identity/" + string(n) }
+func leaseKey(n resource.NodeID) string    { return "lease/" + string(n) }
 func specKey(n resource.NodeID) string     { return "spec/" + string(n) }
 func indexIn(n resource.NodeID) string     { return "index/" + string(n) + "/" }
 

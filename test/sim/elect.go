@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is how a coordinator becomes the leader.
+
+// actElect lets a coordinator become a candidate, or a candidate the leader.
+func (s *Sim) actElect() bool {
+	c := pick(s, s.coordinators)
+	switch {
+	case c.term != nil && !c.term.ended || c.preparing:
+		return false
+	case c.key == "":
+		s.candidates++
+		c.key, c.preparing = fmt.Sprintf("%s%d", leaderPrefix, s.candidates), true
+		key := c.key
+		s.send(&write{
+			what: c.name + "'s candidacy", compares: []store.Compare{store.Absent(key)}, ops: []op{{key, c.name}},
+			done: func(o txn.Outcome, rev resource.Revision) {
+				if c.key != key {
+					return
+				}
+				c.preparing = false
+				if o == txn.Landed {
+					c.epoch = resource.Epoch(rev)
+					if s.bug == SumBeforeElection {
+						c.early = s.store.snapshot()
+					}
+				} else {
+					c.key = "" // its lease ends by itself
+				}
+			},
+		})
+		return true
+	case s.store.keys[c.key].create == 0:
+		c.key = "" // it waited in vain
+		return true
+	case s.elected() != c.epoch:
+		return false
+	}
+	c.preparing = true
+	key := c.key
+	s.ask(c.name+"'s view of the state", func() func() {
+		state := s.store.snapshot()
+		if c.early != nil {
+			state = c.early
+		}
+		return func() {
+			if c.key != key {
+				return
+			}
+			c.preparing = false
+			c.term = s.begin(c.name, c.key, c.epoch, state)
+			s.terms = append(s.terms, c.term)
+			c.term.schedule()
+		}
+	})
+	return true
+}

@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is the invariants of what lands in the store.
+
+// recordsOf is what the records that a Txn writes are before it.
+func (s *Sim) recordsOf(ops []op) map[resource.TxID]store.TxState {
+	var before map[resource.TxID]store.TxState
+	for _, o := range ops {
+		if tx, is := strings.CutPrefix(o.key, txKey("")); is {
+			if before == nil {
+				before = map[resource.TxID]store.TxState{}
+			}
+			r, _ := value[store.TxRecord](s.store, o.key)
+			before[resource.TxID(tx)] = r.State
+		}
+	}
+	return before
+}
+
+// landed checks every record that a Txn has written.
+func (s *Sim) landed(w *write, before map[resource.TxID]store.TxState) {
+	s.changed = true
+	for _, tx := range slices.Sorted(maps.Keys(before)) {
+		r, e := value[store.TxRecord](s.store, txKey(tx))
+		s.checkI11(tx, before[tx], r.State, e.value == nil)
+		if e.value == nil {
+			continue
+		}
+		s.decided[tx] = r.State
+		switch r.State {
+		case store.TxCommitted:
+			s.stats["commits"]++
+			s.checkI2(tx)
+			s.checkNominated(tx, r)
+		case store.TxEvicting:
+			s.stats["evictions"]++
+			s.checkI7(tx, r)
+		case store.TxReleasing:
+			if c := s.clientOf(r); (c == nil || !c.ends) && before[tx] != store.TxEvicting {
+				s.fail("I4", "%s is RELEASING and nobody asked for its end", short(tx))
+			}
+		case store.TxReleased:
+			s.stats["releases"]++
+			s.checkI10(tx, r)
+			s.checkSwap(tx, before, r)
+		case store.TxAborted:
+			s.stats["aborted records"]++
+		}
+	}
+}
+
+func (s *Sim) clientOf(r store.TxRecord) *client {
+	for _, c := range s.clients {
+		if c.name == r.Unit.Name {
+			return c
+		}
+	}
+	return nil
+}
+
+// admission is what a leader saw when it charged an attempt.
+type admission struct {
+	order int   // among all attempts
+	limit int64 // of its namespace, then
+}
+
+// checkI2 verifies, when a record is COMMITTED, that the root and the hard nodes
+// of the tree have what is charged below them (where below the root a sharer is
+// counted is nobody's record), and that each namespace keeps to its limit. A
+// limit that is lowered ends nothing, so an attempt is held to the one that it
+// was admitted under, with all that was admitted before it and lives.
+func (s *Sim) checkI2(committed resource.TxID) {
+	sums := map[string]int64{}
+	inNamespace := map[string][]resource.TxID{}
+	amounts := map[resource.TxID]int64{}
+	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
+		for _, charge := range r.Charges {
+			if charge.Tree == treeName {
+				sums[charge.Group] += charge.Request[resource.GPU]
+				sums["root"] += charge.Request[resource.GPU]
+			} else {
+				inNamespace[charge.Group] = append(inNamespace[charge.Group], tx)
+				amounts[tx] = charge.Request[resource.GPU]
+			}
+		}
+	})
+	for _, name := range []string{"root", "b"} {
+		if limit := s.treeNodes()[name].Quota[resource.GPU]; sums[name] > limit {
+			s.fail("I2", "with %s node %s is charged %d milli of GPUs, its quota is %d", short(committed), name, sums[name], limit)
+		}
+	}
+	for _, namespace := range namespaces {
+		txs := inNamespace[namespace]
+		slices.SortFunc(txs, func(a, b resource.TxID) int { return cmp.Compare(s.begun[a].order, s.begun[b].order) })
+		sum := int64(0)
+		for _, tx := range txs {
+			if sum += amounts[tx]; sum > s.begun[tx].limit {
+				s.fail("I2", "with %s namespace %s is charged %d milli of GPUs up to %s, which was admitted under %d",
+					short(committed), namespace, sum, short(tx), s.begun[tx].limit)
+			}
+		}
+	}
+}
+
+// checkI6 verifies that a unit has one live transaction.
+func (s *Sim) checkI6() {
+	units := map[string]resource.TxID{}
+	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
+		if other, twice := units[r.Unit.Name]; twice {
+			s.fail("I6", "unit %s is live in %s and in %s", r.Unit.Name, short(other), short(tx))
+		}
+		units[r.Unit.Name] = tx
+	})
+}
+
+// checkI10 verifies, when a charge has ended, that nothing of it is owned or
+// runs any more.
+func (s *Sim) checkI10(tx resource.TxID, r store.TxRecord) {
+	for _, m := range r.Members {
+		h := s.host(m.Node)
+		if h.running[tx] != nil {
+			s.fail("I10", "%s is RELEASED and runs on %s", short(tx), m.Node)
+		}
+		if who, _ := value[identity](s.store, identityKey(m.Node)); !h.freed[tx] && !who.dead && !s.restored {
+			s.fail("I10", "%s is RELEASED, %s has not freed it and is not confirmed dead", short(tx), m.Node)
+		}
+		if h.agent == nil || !h.lossless || h.agent.l.Registration() == 0 {
+			continue
+		}
+		if g, ok := h.agent.l.Lookup(tx); ok && g.State.Holds() {
+			s.fail("I10", "%s is RELEASED and %s on %s", short(tx), g.State, m.Node)
+		}
+	}
+}
+
+// edges are the steps that a record may take; "" is absent.
+var edges = map[store.TxState][]store.TxState{
+	"":                {store.TxCommitted, store.TxAborted},
+	store.TxCommitted: {store.TxEvicting, store.TxReleasing},
+	store.TxEvicting:  {store.TxReleasing, store.TxReleased},
+	store.TxReleasing: {store.TxReleased},
+}
+
+// checkI11 verifies the step that a record has taken, and that one that was
+// collected does not come back as anything else: only an agent that asks again
+// may find it ABORTED.
+func (s *Sim) checkI11(tx resource.TxID, before, after store.TxState, deleted bool) {
+	switch was := s.decided[tx]; {
+	case deleted && before != "" && !before.Terminal():
+		s.fail("I11", "%s is deleted while it is %s", short(tx), before)
+	case deleted:
+	case !slices.Contains(edges[before], after):
+		s.fail("I11", "%s goes from %q to %s", short(tx), before, after)
+	case before == "" && was != "" && after == store.TxCommitted:
+		s.fail("I11", "%s was %s and becomes %s", short(tx), was, after)
+	}
+}
+
+// checkI12Store verifies that no Txn of an older epoch takes effect.
+func (s *Sim) checkI12Store(w *write, leader resource.Epoch) {
+	if w.epoch != 0 && w.epoch != leader {
+		s.fail("I12", "%s lands while epoch %d leads", w.what, leader)
+	}
+}
+
+// checkDisjoint verifies what the committer assumes of decisions that share a
+// Txn.
+func (s *Sim) checkDisjoint(w *write) {
+	seen := map[string]bool{}
+	for _, o := range w.ops {
+		if seen[o.key] {
+			s.fail("store", "%s writes %s twice", w.what, o.key)
+		}
+		seen[o.key] = true
+	}
+}

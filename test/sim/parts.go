@@ -1,0 +1,39 @@
+package sim
+
+import "math/rand/v2"
+
+// Parts are what happens in some runs and not in others. A seed draws each with
+// numbers of its own, so that a run is the same whichever of the parts that it
+// does not draw exist.
+type Parts uint
+
+// The parts. A run without any has the usual faults only.
+const (
+	// Restores: the store goes back to a backup, once.
+	Restores Parts = 1 << iota
+	// Evictions: units are evicted, by an operator or for others.
+	Evictions
+	// Fences: machines are switched off, nodes fenced and confirmed dead.
+	Fences
+	// Stragglers: processes outlive their workload.
+	Stragglers
+)
+
+// salts are the numbers with which parts are drawn.
+var salts = map[Parts]uint64{
+	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179,
+}
+
+// draw returns whether a run has a part, with the numbers that it is drawn from.
+// One with a planted bug has what the bug needs, and nothing else.
+func (o Options) draw(p Parts, times, of int) (*rand.Rand, bool) {
+	rng := rand.New(rand.NewPCG(o.Seed, salts[p]))
+	drawn := rng.IntN(of) < times
+	switch {
+	case o.Bug != NoBug && o.Bug.needs()&p == 0, o.Only != 0 && o.Only&p == 0:
+		return rng, false
+	case o.Bug != NoBug && p != Restores:
+		return rng, true
+	}
+	return rng, drawn
+}

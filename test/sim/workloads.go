@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is what runs on a host.
+
+// launch starts the workload of a grant that is HELD.
+func (h *host) launch(a *agent, tx resource.TxID) {
+	if h.running[tx] != nil {
+		return
+	}
+	g, ok := a.l.Lookup(tx)
+	if !ok || g.State != ledger.Held {
+		return
+	}
+	w := &workload{}
+	for _, m := range g.Members {
+		w.assignment = append(w.assignment, m.Assignment)
+	}
+	h.running[tx] = w
+	h.excuse(tx, w)
+	h.sim.checkLaunch(h, tx)
+}
+
+// notice tells a workload that it has to stop. One that does not run has
+// stopped by then.
+func (h *host) notice(tx resource.TxID, promised time.Duration) {
+	if w := h.running[tx]; w != nil {
+		w.noticed, w.at, w.grace = true, h.now(), promised
+	}
+}
+
+// stop ends a workload, by force or because it ends by itself, and tells the
+// agent's ledger.
+func (h *host) stop(tx resource.TxID, force bool) {
+	if w := h.running[tx]; w != nil {
+		h.sim.checkI8(h, tx, w, force)
+		delete(h.running, tx)
+		h.straggle(tx, w)
+		h.sim.logf("%s: %s has stopped (by force: %t)", h.node, short(tx), force)
+	}
+	if a := h.agent; a != nil {
+		if reply, ok := a.do(ledger.Stopped{Tx: tx}, nil); ok {
+			a.tell(replied{reply})
+		}
+	}
+}
+
+// stoppable are the grants whose end is waited for.
+func (h *host) stoppable() []resource.TxID {
+	var txs []resource.TxID
+	if h.agent == nil {
+		return nil
+	}
+	v := h.agent.l.Snapshot()
+	follows := v.Quarantine.IsZero() && h.agent.l.Registration() > 0 // else a workload that has stopped stays a grant
+	for _, g := range v.Grants {
+		if ends := g.State == ledger.Evicting || g.State == ledger.Stopping; ends && (follows || h.running[g.Tx] != nil) {
+			txs = append(txs, g.Tx)
+		}
+	}
+	return txs
+}
