@@ -115,7 +115,7 @@ func defined(t *testing.T) []string {
 	t.Helper()
 	define := regexp.MustCompile(`(?m)^#define ([A-Z_]+) +([0-9]+)$`)
 	var names, numbers []string
-	for _, model := range []string{"muster", "creation"} {
+	for _, model := range []string{"muster", "creation", "restore"} {
 		data, err := os.ReadFile(model + ".pml")
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,11 @@
  *   CONF 7  as 1 with one fault, and instead of an OS crash it may wipe a disk while the processes on the devices run on
  *   CONF 8  as 5, and the victim's priority may be raised above the preemptor's
  *   CONF 9  as 1 with one OS crash, and ABORTED records are collected
+ *   CONF 10 as 2 with two epochs and no OS crash; quota for two, which a leader lowers to one
+ *   CONF 11 as 1 with one OS crash; agents refuse what leaders of older epochs say
+ *   CONF 12 as 1 with one OS crash; tombstones are dropped, and agents register again and apply what they had read before
+ *   CONF 13 as 1 with one OS crash; a node may be fenced as dead while its agent lives or not, RELEASED records are collected
+ *   CONF 14 as 7, and what a grant has started may outlive it
  * NC and CRASHES may be given to make a configuration larger.
  *
  * Messages are over-approximated. A message that could have been sent may be delivered at any later time, any number of
@@ -33,6 +38,15 @@
  * Coordinators. Incarnation c has epoch c. All of them act until the end, those with an old epoch too. Each keeps its
  * own set of charged transactions (its sum); a Txn counts from its sending until the record is read as decided.
  * Only commit compares the epoch here; release, evict and fence are allowed to anyone, which is weaker than the protocol.
+ * So is that agents obey leaders of any epoch, but for CONF 11: there what a leader says is a step beside that of the
+ * agent which reads the record itself.
+ *
+ * Limits (CONF 10). What holds when a limit is lowered: a commit obeys the limit that stood when its leader was elected, and
+ * the lowered one if it was sent after the operator was told. One that was under way by then may land, and ends nothing.
+ *
+ * Fences (CONF 13). A fence and a registration both write the identity, so incarnations count registrations there, and an
+ * agent that lives votes anew after its own. Only the leader that made an attempt commits it, in a Txn that lands once, so a
+ * collected RELEASED record is not made again.
  *
  * Not here: what README.md lists. MUTANT selects a mutation (rows.go says what each must break), WITNESS asks whether
  * the far end can be reached.
@@ -75,6 +89,16 @@
 #define COLLECT_IN_DOUBT            29
 #define COLLECT_WITHOUT_EPOCH       30
 #define ATTEMPT_REUSED              31
+#define EVICT_PEER                  36
+#define LIMIT_BEFORE_ELECTION       37
+#define LIMIT_WITHOUT_EPOCH         38
+#define LIMIT_TOLD_BEFORE_KNOWN     39
+#define NO_EPOCH_AT_AGENT           40
+#define ADOPT_STALE                 41
+#define REPEATED_RESERVE            42
+#define END_WITHOUT_FENCE_COMPARE   43
+#define COLLECT_UNHEARD             44
+#define ORPHAN_HANDED_OUT           45
 
 #if CONF == 3 || CONF == 4
 #define NT 3
@@ -91,7 +115,7 @@
 #endif
 #endif
 #ifndef CRASHES
-#if CONF == 4
+#if CONF == 4 || CONF == 10
 #define CRASHES 0
 #elif CONF == 1 || CONF == 6
 #define CRASHES 2
@@ -99,14 +123,23 @@
 #define CRASHES 1
 #endif
 #endif
-#define CLASH   (CONF!=2)       /* the gangs want the same devices */
+#define CLASH   (CONF!=2 && CONF!=10) /* the gangs want the same devices */
 #define PREEMPT (CONF>=3 && CONF<=5 || CONF==8) /* gang 0 is a victim, the others are preemptors */
 #define ACKS    (CONF<=2)
 #define LOSES   (CONF==6)       /* an OS crash loses tombstones */
-#define WIPES   (CONF==7)       /* a disk may be wiped, processes are seen */
+#define WIPES   (CONF==7 || CONF==14) /* a disk may be wiped, processes are seen */
 #define BOOSTS  (CONF==8)
 #define COLLECTS (CONF==9)
-#define LIMIT 1                 /* a gang charges 1 */
+#define LIMITS  (CONF==10)
+#define EPOCHS  (CONF==11)
+#define FORGETS (CONF==12)
+#define FENCES  (CONF==13)
+#define STRAYS  (CONF==14)
+#define REMEMBERS (LOSES || WIPES || FORGETS || FENCES) /* that Freed was said, beyond the tombstone */
+#define LIMIT (1+LIMITS)        /* a gang charges 1 */
+#ifndef FENCINGS
+#define FENCINGS 1
+#endif
 #define ONE(t)  (NT==3 && (t)==2) /* a transaction of one member, on agent 0 */
 
 mtype = { ABSENT, ABORTED, COMMITTED, EVICTING, RELEASING, RELEASED };  /* record */
@@ -128,7 +161,7 @@ bool busy[2*NT];                /* a process of the transaction is on the device
 /* Messages: who said Yes or Waiting, one bit per incarnation. */
 byte yes[2*NT];
 byte wok[2*NT];
-#if LOSES || WIPES
+#if REMEMBERS
 bool freed[2*NT];               /* Freed was sent */
 #endif
 /* Coordinators; index c*NT+t. */
@@ -136,11 +169,34 @@ bool loaded[NC];
 bool charged[NC*NT];
 bool sent[NC*NT];               /* commit Txn */
 bool swap[NC*NT];               /* commit Txn that also releases the victim */
-#if COLLECTS
-bool gone[NT];                  /* the attempt was aborted and its record collected */
+#if COLLECTS || FENCES
+bool gone[NT];                  /* the attempt has ended and its record is collected */
 #endif
 #if BOOSTS
-bool boosted;                   /* the victim's priority is not lower any more */
+bool boosted;                   /* the victim's priority is the preemptor's now, which is not lower */
+bool chosen;                    /* as a victim, as it stands */
+#endif
+#if LIMITS
+byte limit = LIMIT;             /* in the store */
+byte known[NC];                 /* to a coordinator; 0: not read yet */
+bool lowers[NC];                /* Txn that lowers it, sent */
+bool lowered[NC];               /* and landed */
+bool told;                      /* to the operator, that it is lowered */
+byte bound[NC] = LIMIT;         /* what stood at the election */
+bool late[NC*NT];               /* the commit was sent after told */
+#endif
+#if EPOCHS
+byte seen[2];                   /* highest epoch that the agent has heard of */
+#endif
+#if FORGETS
+byte past[2];                   /* attempts below it may have ended at the agent */
+bool reads[2];                  /* a registered agent has read the records again, and not applied them */
+bool list[2*NT];                /* which were COMMITTED */
+#endif
+#if FENCES
+byte fencings;
+bool fenced[2];                 /* and confirmed dead */
+bool buried[2];                 /* some coordinator has seen that */
 #endif
 /* Observers. */
 bool ack[NT];
@@ -166,6 +222,11 @@ bool swapped;
 #endif
 #define BIT(m,g)   (((m)>>(g))&1)
 
+#if FENCES
+#define STANDS(a)  (!fenced[a])
+#else
+#define STANDS(a)  true
+#endif
 /* What the coordinator must have seen before it sends a commit, and what the Txn compares when it lands. */
 #if IS(PARTIAL_VOTE)
 #define VOTED(t)   (yes[t])
@@ -175,7 +236,7 @@ bool swapped;
 #define PRESENT(t) VOTED(t)
 #else
 #define VOTED(t)   (yes[t] && (ONE(t) || yes[NT+t]))
-#define PRESENT(t) (BIT(yes[t],nid[0]) && (ONE(t) || BIT(yes[NT+t],nid[1])))
+#define PRESENT(t) (BIT(yes[t],nid[0]) && (ONE(t) || BIT(yes[NT+t],nid[1])) && STANDS(0) && STANDS(1))
 #endif
 #if IS(NO_EPOCH_COMPARE)
 #define LEADER(c) true
@@ -187,14 +248,23 @@ bool swapped;
 #else
 #define UNDECIDED(t) (rec[t]==ABSENT)
 #endif
-#if LOSES || WIPES
+#if REMEMBERS
 #define FREEDBY(a,t) freed[(a)*NT+(t)]
 #define say_freed(a,t) freed[(a)*NT+(t)]=true
 #else
 #define FREEDBY(a,t) (L(a,t)==TOMB)
 #define say_freed(a,t) skip
 #endif
+#if FENCES
+/* A node that is dead counts as freed; the Txn compares that it is, still. */
+#define ENDED(a,t) (FREEDBY(a,t) || fenced[a])
+#define FREED(t) ((ENDED(0,t) || IS(END_WITHOUT_FENCE_COMPARE) && buried[0]) && (ENDED(1,t) || IS(END_WITHOUT_FENCE_COMPARE) && buried[1]))
+#define ONCE(t) (!gone[t])
+#else
+#define ENDED(a,t) true
 #define FREED(t) (FREEDBY(0,t) && (ONE(t) || FREEDBY(1,t)))
+#define ONCE(t) true
+#endif
 #if WIPES
 #define RUNS(a,t)  busy[(a)*NT+(t)]
 #define starts(a,t) RUNS(a,t)=true
@@ -204,7 +274,7 @@ bool swapped;
 #define starts(a,t) skip
 #define stops(a,t) skip
 #endif
-#if COLLECTS && !IS(ATTEMPT_REUSED)
+#if COLLECTS && !IS(ATTEMPT_REUSED) || FENCES
 #define USABLE(t)  (!gone[t])
 #else
 #define USABLE(t)  true
@@ -229,13 +299,25 @@ bool swapped;
  * records, before which it promises nothing. */
 #define PROTECTS(a,t) (OWNS(a,t) || ph[a]!=UP)
 
+#if LIMITS
+#define FAR (told && limit<LIMIT)
+#elif EPOCHS
+#define FAR (seen[0]==epoch && seen[1]==epoch)
+#elif FORGETS
+#define FAR (past[0]==NT && past[1]==NT)
+#elif FENCES
+#define FAR (fencings==FENCINGS && gone[0] && gone[1] && !fenced[0] && !fenced[1])
+#else
+#define FAR true
+#endif
 #define holds(i,e) assert((e) || 1000+i==0)     /* invariant i; the number is for check.sh */
 #define check_at(a,t) \
   holds(1, !(CLASH && OWNS(a,t) && (OWNS(a,U1(t)) || (NT==3 && OWNS(a,U2(t)))))); \
   holds(3, !(rec[t]==COMMITTED && !PROTECTS(a,t))); \
   holds(3, !((L(a,t)==HELD || L(a,t)==EVICT) && (rec[t]==ABSENT || rec[t]==ABORTED))); \
   holds(3, !(L(a,t)==EVICT && rec[t]==COMMITTED)); \
-  holds(10, !(rec[t]==RELEASED && (!FREEDBY(a,t) || RUNS(a,t)))); \
+  holds(10, !(rec[t]==RELEASED && !FENCES && (!FREEDBY(a,t) || (RUNS(a,t) && !STRAYS)))); \
+  holds(5, !(FORGETS && FREEDBY(a,t) && BUSY(a,t)));             /* freed once */ \
   holds(3, !(RUNS(a,t) && (rec[t]==ABSENT || rec[t]==ABORTED))); \
   holds(1, !(CLASH && RUNS(a,t) && OWNS(a,U1(t)))); \
   holds(7, !(L(a,t)==WAITING && NT==3 && OWNS(a,3-t)));          /* nominated to t, owned by another */ \
@@ -246,7 +328,7 @@ bool swapped;
   holds(5, released[t] <= 1)
 inline check() {
 #ifdef WITNESS                  /* the model can get there: both sides of each contest won, after the faults */
-  holds(99, !(released[0]==1 && released[1]==1 && epoch==NC-1 && crashes==CRASHES && ph[0]==UP && ph[1]==UP && swapped==PREEMPT));
+  holds(99, !(released[0]==1 && released[1]==1 && epoch==NC-1 && crashes==CRASHES && ph[0]==UP && ph[1]==UP && swapped==PREEMPT && FAR));
 #endif
   holds(2, LIVESUM <= LIMIT);
   check_tx(0); check_tx(1);
@@ -256,7 +338,7 @@ inline check() {
 }
 /* I11: no other edge exists; a collected record is as one that never was. */
 #define put(t,s) \
-  holds(11, (COLLECTS && rec[t]==ABORTED && s==ABSENT) || (rec[t]==ABSENT && (s==COMMITTED || s==ABORTED)) || (rec[t]==COMMITTED && (s==EVICTING || s==RELEASING)) \
+  holds(11, (COLLECTS && rec[t]==ABORTED && s==ABSENT) || (FENCES && rec[t]==RELEASED && s==ABSENT) || (rec[t]==ABSENT && (s==COMMITTED || s==ABORTED)) || (rec[t]==COMMITTED && (s==EVICTING || s==RELEASING)) \
       || (rec[t]==EVICTING && (s==RELEASING || s==RELEASED)) || (rec[t]==RELEASING && s==RELEASED) || ((IS(RELEASE_WITHOUT_STATE) || IS(SWAP_WITHOUT_VICTIM_STATE)) && s==RELEASED)); \
   rec[t]=s
 
@@ -277,11 +359,36 @@ inline check() {
 #define NOMINATED(a,t) (NT==3 && BUSY(a,3-(t)))
 #endif
 
-#define CANRESERVE(t) (!WIPES || rec[t]!=RELEASED)
-#define bury(a,t) stops(a,t); L(a,t)=TOMB; say_freed(a,t)
+#if FENCES
+#define CANRESERVE(a,t) (rec[t]!=RELEASED && !gone[t])
+#elif STRAYS
+#define CANRESERVE(a,t) (rec[t]!=RELEASED && (!RUNS(a,U1(t)) || IS(ORPHAN_HANDED_OUT)))
+#elif WIPES
+#define CANRESERVE(a,t) (rec[t]!=RELEASED)
+#elif FORGETS
+#define CANRESERVE(a,t) (t>=past[a] || IS(REPEATED_RESERVE))
+#else
+#define CANRESERVE(a,t) true
+#endif
+#define bury(a,t) stops(a,t); tomb(a,t)
+#define tomb(a,t) L(a,t)=TOMB; say_freed(a,t)
+#define vote(a,t) yes[a*NT+t]=yes[a*NT+t]|(1<<gen[a])
+
+#if EPOCHS
+#define agent_unsees(a) \
+  :: d_step { ph[a]==DOWN && seen[a]>0 -> seen[a]=0 }                                            /* lost at the OS crash */
+/* What leader c says. A Reserve comes from nowhere else. */
+#define SAYS(a,c)  (loaded[c] && c<=epoch && (c>=seen[a] || IS(NO_EPOCH_AT_AGENT)))
+#define hears(a,c) holds(12, c>=seen[a]); if :: c>seen[a] -> seen[a]=c :: else fi
+#define told_by(a,t,c) \
+  :: d_step { SAYS(a,c) && ph[a]==UP && L(a,t)==FREE && !TAKEN(a,t) -> hears(a,c); L(a,t)=RESERVED; vote(a,t) } \
+  :: d_step { SAYS(a,c) && ph[a]==UP && L(a,t)==RESERVED && LIVE(t) -> hears(a,c); L(a,t)=HELD } \
+  :: d_step { SAYS(a,c) && ph[a]==UP && L(a,t)==RESERVED && rec[t]==ABORTED -> hears(a,c); L(a,t)=FREE } \
+  :: d_step { SAYS(a,c) && ph[a]==UP && (L(a,t)==RESERVED || L(a,t)==HELD) && (rec[t]==RELEASING || rec[t]==EVICTING) -> hears(a,c); bury(a,t) }
+#endif
 
 #define agent_tx(a,t) \
-  :: d_step { PROMISES(a) && L(a,t)==FREE && CANRESERVE(t) && !TAKEN(a,t) -> L(a,t)=RESERVED; yes[a*NT+t]=yes[a*NT+t]|(1<<gen[a]); if :: IS(START_BEFORE_COMMITTED) -> starts(a,t) :: else fi } /* Reserve */ \
+  :: d_step { !EPOCHS && PROMISES(a) && L(a,t)==FREE && CANRESERVE(a,t) && !TAKEN(a,t) -> L(a,t)=RESERVED; vote(a,t); if :: IS(START_BEFORE_COMMITTED) -> starts(a,t) :: else fi } /* Reserve */ \
   :: d_step { ph[a]==UP && L(a,t)==RESERVED && (LIVE(t) || rec[t]==RELEASED) -> L(a,t)=HELD; starts(a,t) }         /* Commit */ \
   :: d_step { ph[a]==UP && (L(a,t)==RESERVED || L(a,t)==WAITING) && rec[t]==ABORTED -> L(a,t)=FREE; promote(a,t) } /* Abort */ \
   :: d_step { ph[a]==UP && L(a,t)!=TOMB && (rec[t]==RELEASING || rec[t]==RELEASED) -> bury(a,t); promote(a,t) } /* Release */ \
@@ -297,8 +404,24 @@ inline check() {
 #define agent_waits(a,t) \
   :: d_step { ph[a]==UP && L(a,t)==FREE && OWNS(a,0) && !NOMINATED(a,t) -> L(a,t)=WAITING; wok[a*NT+t]=wok[a*NT+t]|(1<<gen[a]); if :: IS(YES_FOR_WAITING) -> yes[a*NT+t]=yes[a*NT+t]|(1<<gen[a]) :: else fi }
 
+#define agent_forgets(a,t) \
+  :: d_step { ph[a]==UP && L(a,t)==TOMB && rec[t]==RELEASED -> L(a,t)=FREE; if :: past[a]<=t -> past[a]=t+1 :: else fi }
+/* Who has registered before knows all that he has promised: he takes a list that may be old for no more than a hint. */
+#define applies(a,t) \
+  if :: list[a*NT+t] && (L(a,t)==RESERVED || (IS(ADOPT_STALE) && L(a,t)==FREE && !TAKEN(a,t))) -> L(a,t)=HELD :: else fi; list[a*NT+t]=false
+#define agent_audits(a) \
+  :: d_step { ph[a]==UP && !reads[a] -> reads[a]=true; list[a*NT]=(rec[0]==COMMITTED); list[a*NT+1]=(rec[1]==COMMITTED) } \
+  :: d_step { ph[a]==UP && reads[a] -> applies(a,0); applies(a,1); reads[a]=false }
+
+/* The identity says fenced and dead, right or wrong, until the agent registers. */
+#define agent_fenced(a) \
+  :: d_step { fencings<FENCINGS && nid[a]==gen[a] && (ph[a]==UP || ph[a]==DOWN || ph[a]==BOOT) -> fencings++; fenced[a]=true; buried[a]=true } \
+  :: d_step { fenced[a] && ph[a]==UP -> gen[a]++; nid[a]=gen[a]; fenced[a]=false }
+#define agent_revotes(a,t) \
+  :: d_step { ph[a]==UP && L(a,t)==RESERVED && !BIT(yes[a*NT+t],gen[a]) -> vote(a,t) }
+
 /* One range read: COMMITTED -> HELD, a tombstone stays, everything else is free. */
-#if LOSES
+#if LOSES || FENCES
 /* What is HELD and not listed any more stays, to be resolved; it gives way where a COMMITTED record has its device. */
 #define adopt(a,t) \
   if :: L(a,t)==TOMB -> skip \
@@ -325,36 +448,79 @@ inline check() {
 #endif
 #if IS(READ_BEFORE_REGISTERING)
 #define FIRST(a) adopt_all(a)
-#define SECOND(a) nid[a]=gen[a]
+#define SECOND(a) register(a)
 #else
-#define FIRST(a) nid[a]=gen[a]
+#define FIRST(a) register(a)
 #define SECOND(a) adopt_all(a)
 #endif
+#if FORGETS
+#define loses_reads(a) reads[a]=false; list[a*NT]=false; list[a*NT+1]=false
+#else
+#define loses_reads(a) skip
+#endif
+#if FENCES
+#define register(a) nid[a]=gen[a]; fenced[a]=false
+#else
+#define register(a) nid[a]=gen[a]
+#endif
 #define agent(a) \
-  :: d_step { crashes<CRASHES -> crashes++; gen[a]=gen[a]+!IS(LOSS_KEEPS_INCARNATION); stops(a,0); stops(a,1); ph[a]=DOWN } \
+  :: d_step { crashes<CRASHES -> crashes++; gen[a]=gen[a]+!IS(LOSS_KEEPS_INCARNATION); stops(a,0); stops(a,1); loses_reads(a); ph[a]=DOWN } \
   :: d_step { WIPES && crashes<CRASHES -> crashes++; gen[a]++; L(a,0)=FREE; L(a,1)=FREE; ph[a]=BOOT } \
   :: d_step { ph[a]==DOWN -> ph[a]=BOOT } \
   :: d_step { ph[a]==BOOT -> FIRST(a); ph[a]=REGD } \
   :: d_step { ph[a]==REGD -> SECOND(a); ph[a]=UP }
 
 #define store_tx(t) \
-  :: d_step { rec[t]==ABSENT -> put(t,ABORTED) }                                           /* fence, by anyone */ \
+  :: d_step { rec[t]==ABSENT && ONCE(t) -> put(t,ABORTED) }                                           /* fence, by anyone */ \
   :: d_step { rec[t]==COMMITTED || rec[t]==EVICTING -> put(t,RELEASING) } \
-  :: d_step { (rec[t]==RELEASING || (IS(RELEASE_WITHOUT_STATE) && rec[t]==RELEASED && released[t]<2)) && (FREED(t) || IS(END_BEFORE_FREED)) -> put(t,RELEASED); released[t]++ } \
+  :: d_step { (rec[t]==RELEASING || (IS(RELEASE_WITHOUT_STATE) && rec[t]==RELEASED && released[t]<2)) && (FREED(t) || IS(END_BEFORE_FREED)) -> holds(10, !FENCES || ENDED(0,t) && ENDED(1,t)); put(t,RELEASED); released[t]++ } \
   :: d_step { ACKS && !ack[t] && (rec[t]==COMMITTED || (IS(ACK_BEFORE_COMMIT) && VOTED(t))) -> ack[t]=true }
 
 #define evict_for(t) \
-  :: d_step { rec[0]==COMMITTED && MAYEVICT(t) && (LOWER || IS(EVICT_WITHOUT_PRIORITY)) -> holds(7, WAITSNOW(0,t) && WAITSNOW(1,t) && LOWER); put(0,EVICTING) }
+  :: d_step { rec[0]==COMMITTED && MAYEVICT(t) && CHOSEN -> holds(7, WAITSNOW(0,t) && WAITSNOW(1,t) && LOWER); put(0,EVICTING) }
 #if BOOSTS
 #define LOWER (!boosted)
+#define CHOSEN chosen
 #else
 #define LOWER true
+#define CHOSEN true
+#endif
+
+/* A stop that leaves a process: the grant ends, and the device is an orphan until the process has ended. */
+#define agent_strays(a,t) \
+  :: d_step { ph[a]==UP && L(a,t)==HELD && RUNS(a,t) && rec[t]==RELEASING -> tomb(a,t) } \
+  :: d_step { RUNS(a,t) && !OWNS(a,t) -> stops(a,t) }
+
+/* A RELEASED record is kept until every agent has told that it holds nothing of the transaction. */
+#define HEARD(a,t) (FREEDBY(a,t) || (ph[a]==UP && !fenced[a] && L(a,t)==FREE))
+#define collect_released(t) \
+  :: d_step { rec[t]==RELEASED && (HEARD(0,t) && HEARD(1,t) || IS(COLLECT_UNHEARD)) -> put(t,ABSENT); gone[t]=true }
+
+#if LIMITS
+#define ROOM(c)    known[c]
+#define sends(c,t) late[c*NT+t]=told
+#define lands(c,t) holds(2, LIVESUM<=bound[c] && !(late[c*NT+t] && LIVESUM>limit))
+#if IS(LIMIT_BEFORE_ELECTION)
+#define READS(c)   (c<=epoch+1)
+#else
+#define READS(c)   (c<=epoch)
+#endif
+#define coord_lowers(c) \
+  :: d_step { READS(c) && known[c]==0 -> known[c]=limit } \
+  :: d_step { loaded[c] && known[c]==LIMIT && !lowers[c] -> lowers[c]=true } \
+  :: d_step { lowers[c] && limit==LIMIT && (LEADER(c) || IS(LIMIT_WITHOUT_EPOCH)) -> limit=LIMIT-1; lowered[c]=true } \
+  :: d_step { lowered[c] && known[c]==LIMIT -> known[c]=limit } \
+  :: d_step { lowered[c] && (known[c]<LIMIT || IS(LIMIT_TOLD_BEFORE_KNOWN)) && !told -> told=true }
+#else
+#define ROOM(c)    LIMIT
+#define sends(c,t) skip
+#define lands(c,t) skip
 #endif
 
 #define DECIDED(t) (rec[t]==ABORTED || rec[t]==RELEASED)
 #define coord_tx(c,t) \
-  :: d_step { loaded[c] && !sent[c*NT+t] && USABLE(t) && VOTED(t) && SUM(c)-CH(c,t)+1<=LIMIT -> sent[c*NT+t]=true; CH(c,t)=!IS(UNKNOWN_NOT_CHARGED) } \
-  :: d_step { sent[c*NT+t] && LEADER(c) && UNDECIDED(t) && PRESENT(t) -> put(t,COMMITTED) }      /* commit point */ \
+  :: d_step { loaded[c] && !sent[c*NT+t] && USABLE(t) && VOTED(t) && SUM(c)-CH(c,t)+1<=ROOM(c) -> sent[c*NT+t]=true; sends(c,t); CH(c,t)=!IS(UNKNOWN_NOT_CHARGED) } \
+  :: d_step { sent[c*NT+t] && LEADER(c) && UNDECIDED(t) && PRESENT(t) && ONCE(t) -> put(t,COMMITTED); lands(c,t) }      /* commit point */ \
   :: d_step { CH(c,t) && (DECIDED(t) || (IS(ABSENT_IS_AN_OUTCOME) && rec[t]==ABSENT)) -> CH(c,t)=false }            /* outcome read */ \
   :: d_step { IS(UNKNOWN_NOT_CHARGED) && loaded[c] && !CH(c,t) && LIVE(t) && sent[c*NT+t] -> CH(c,t)=true }
 
@@ -379,8 +545,15 @@ inline check() {
 #else
 #define load(c) CH(c,0)=LIVE(0); CH(c,1)=LIVE(1)
 #endif
+#if LIMITS
+#define elected    bound[epoch]=limit
+#define KNOWS(c)   (known[c]>0)
+#else
+#define elected    skip
+#define KNOWS(c)   true
+#endif
 #define coord(c) \
-  :: d_step { !loaded[c] && (c<=epoch || (IS(SUM_BEFORE_ELECTION) && c==epoch+1)) -> load(c); loaded[c]=true } \
+  :: d_step { !loaded[c] && KNOWS(c) && (c<=epoch || (IS(SUM_BEFORE_ELECTION) && c==epoch+1)) -> load(c); loaded[c]=true } \
   coord_tx(c,0) coord_tx(c,1)
 
 active proctype World() {
@@ -391,7 +564,7 @@ end:
   store_tx(0) store_tx(1)
   coord(0)
 #if NC > 1
-  :: d_step { epoch<NC-1 -> epoch++ }
+  :: d_step { epoch<NC-1 -> epoch++; elected }
   coord(1)
 #endif
 #if NC > 2
@@ -416,7 +589,37 @@ end:
 #endif
 #endif
 #if BOOSTS
-  :: d_step { rec[0]==COMMITTED && !boosted -> boosted=true }
+  :: d_step { rec[0]==COMMITTED && !chosen && (LOWER || IS(EVICT_PEER)) -> chosen=true }
+  :: d_step { rec[0]==COMMITTED && !boosted -> boosted=true; chosen=chosen && IS(EVICT_WITHOUT_PRIORITY) }
+#endif
+#if LIMITS
+  coord_lowers(0)
+#if NC > 1
+  coord_lowers(1)
+#endif
+#if NC > 2
+  coord_lowers(2)
+#endif
+#endif
+#if EPOCHS
+  agent_unsees(0) agent_unsees(1)
+  told_by(0,0,0) told_by(0,1,0) told_by(1,0,0) told_by(1,1,0)
+  told_by(0,0,1) told_by(0,1,1) told_by(1,0,1) told_by(1,1,1)
+#if NC > 2
+  told_by(0,0,2) told_by(0,1,2) told_by(1,0,2) told_by(1,1,2)
+#endif
+#endif
+#if FORGETS
+  agent_forgets(0,0) agent_forgets(0,1) agent_forgets(1,0) agent_forgets(1,1)
+  agent_audits(0) agent_audits(1)
+#endif
+#if FENCES
+  agent_fenced(0) agent_fenced(1)
+  agent_revotes(0,0) agent_revotes(0,1) agent_revotes(1,0) agent_revotes(1,1)
+  collect_released(0) collect_released(1)
+#endif
+#if STRAYS
+  agent_strays(0,0) agent_strays(0,1) agent_strays(1,0) agent_strays(1,1)
 #endif
 #if PREEMPT
   agent_victim(0) agent_victim(1)
