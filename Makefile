@@ -39,11 +39,11 @@ vet: ## gofmt and go vet
 	$(GO) vet $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && $(GO) vet ./...) || exit 1; done
 
-model: ## the protocol's models: every configuration and mutant (spin, gcc; a minute)
+model: ## the protocol's models: every configuration and mutant (spin, gcc; two minutes)
 	@test/prerequisites.sh $(BUILD) spin
 	@$(GO) run ./test/model
 
-model-full: ## larger configurations of the models (twelve minutes, 12 GB)
+model-full: ## larger configurations of the models (twenty minutes, 12 GB)
 	@test/prerequisites.sh $(BUILD) spin
 	@$(GO) run ./test/model -full -jobs 1
 

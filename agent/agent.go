@@ -77,6 +77,10 @@ type Config struct {
 	Gossip *GossipConfig
 	// Orphans are off unless they are enabled.
 	Orphans OrphansConfig
+	// AssumeDeadAfter opts in to the assume-dead policy: so long without contact,
+	// and what coordinators have granted is stopped. MinAssumeDead to
+	// MaxAssumeDead; 0 is off.
+	AssumeDeadAfter time.Duration
 }
 
 // GossipConfig is the part of gossip.Config that an agent does not know itself.
@@ -149,6 +153,7 @@ type Agent struct {
 	// sighting is what runs on the devices; the warden replaces it as a whole.
 	sighting atomic.Pointer[sighting]
 
+	silence  *silence
 	journal  *journal.Journal
 	owner    *owner
 	listener net.Listener
@@ -160,6 +165,7 @@ type Agent struct {
 	usage    func(context.Context) (usage.Usage, error)
 
 	register chan struct{} // capacity 1: a wish to register is one wish
+	audit    chan struct{} // capacity 1: the same, but within auditSpread
 	found    chan struct{} // capacity 1: the ring has found a coordinator
 	dirty    chan struct{} // capacity 1: the digest should be published anew
 	renewal  chan struct{} // capacity 1: a coordinator has something new
@@ -198,6 +204,8 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 		return nil, fmt.Errorf("agent: the certificate is of %s, the agent is node %s of cluster %s", deps.Identity.name(), config.Node, config.Cluster)
 	case d.BootID == "":
 		return nil, errors.New("agent: the kernel's boot id is unknown (/proc/sys/kernel/random/boot_id): a restart of the host could not be told from one of the agent")
+	case config.AssumeDeadAfter != 0 && (config.AssumeDeadAfter < MinAssumeDead || config.AssumeDeadAfter > MaxAssumeDead):
+		return nil, fmt.Errorf("agent: assumeDeadAfter %s is outside %s..%s; 0 is off", config.AssumeDeadAfter, MinAssumeDead, MaxAssumeDead)
 	case config.Heartbeat < 0 || config.HeldSync < 0:
 		return nil, fmt.Errorf("agent: heartbeat %s or held sync %s is negative", config.Heartbeat, config.HeldSync)
 	}
@@ -223,7 +231,7 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 	a := &Agent{
 		config: config, deps: deps, log: deps.Log.With("node", string(config.Node)), usage: deps.Usage,
 		register: make(chan struct{}, 1), found: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
-		renewal: make(chan struct{}, 1),
+		renewal: make(chan struct{}, 1), audit: make(chan struct{}, 1),
 	}
 	a.hardware.Store(a.hardwareOf(host))
 	if a.deps.ProcessName == nil {
@@ -240,6 +248,14 @@ func (a *Agent) open() error {
 	if err := os.MkdirAll(a.config.DataDir, 0o755); err != nil {
 		return fmt.Errorf("agent: data folder: %w", err)
 	}
+	var err error
+	if a.silence, err = openSilence(a.config.DataDir, a.deps.Discovered.BootID, a.config.AssumeDeadAfter, a.deps.Now, a.log); err != nil {
+		return err
+	}
+	assignments := cmp.Or(a.config.AssignmentsDir, filepath.Join(a.config.DataDir, "assignments"))
+	if err := a.pruneSilent(assignments); err != nil {
+		return err
+	}
 	j, recovery, err := journal.Open(filepath.Join(a.config.DataDir, "journal"), journal.Options{
 		NewJournal: a.config.NewJournal, Headroom: a.config.Headroom, FS: a.deps.JournalFS,
 	})
@@ -248,7 +264,10 @@ func (a *Agent) open() error {
 	}
 	a.journal = j
 	a.logRecovery(recovery)
-	files, err := handoff.Open(cmp.Or(a.config.AssignmentsDir, filepath.Join(a.config.DataDir, "assignments")))
+	if recovery.Wiped || recovery.MovedTo != "" {
+		a.silence.wiped()
+	}
+	files, err := handoff.Open(assignments)
 	if err != nil {
 		return err
 	}
@@ -353,6 +372,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	tasks.Go(func() { a.renewer(ctx) })
 	tasks.Go(func() { a.publisher(ctx) })
 	tasks.Go(func() { newWarden(a).run(ctx) })
+	tasks.Go(func() { a.assumeDead(ctx) })
 	tasks.Go(func() {
 		if err := a.server.Serve(a.listener); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("agent: serve %s: %w", a.address, err)
@@ -445,6 +465,9 @@ func (a *Agent) Close() error {
 		if err := a.journal.Close(); err != nil && !errors.Is(err, journal.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if a.silence != nil {
+		errs = append(errs, a.silence.close())
 	}
 	a.server, a.listener, a.calls, a.metrics = nil, nil, nil, nil
 	return errors.Join(errs...)

@@ -119,6 +119,7 @@ type gauges struct {
 	agent                                *Agent
 	total, free, grants, registered, bad *prometheus.Desc
 	journal, quarantined                 *prometheus.Desc
+	contact, stopped                     *prometheus.Desc
 }
 
 func newGauges(a *Agent, labels prometheus.Labels) *gauges {
@@ -135,12 +136,14 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 		journal:    desc("muster_agent_journal_bytes", "Size of the journal's records."),
 
 		quarantined: desc("muster_agent_quarantined", "1 while the store is older than what this agent has heard of; see muster reconcile."),
+		contact:     desc("muster_agent_contact_age_seconds", "Time since the last contact with a coordinator that had the store; with the assume-dead policy only."),
+		stopped:     desc("muster_agent_stopped_transactions", "Transactions whose assignments are taken away for lack of contact."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.quarantined} {
+	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.quarantined, g.contact, g.stopped} {
 		c <- d
 	}
 }
@@ -182,6 +185,11 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	if !view.Quarantine.IsZero() {
 		quarantined = 1
 	}
+	if contact, _ := g.agent.silence.state(); contact.after > 0 {
+		gauge(g.contact, g.agent.deps.Now().Sub(contact.at).Seconds())
+	}
+	_, stopped := g.agent.owner.scribe.closedTo()
+	gauge(g.stopped, float64(stopped))
 	gauge(g.quarantined, quarantined)
 	gauge(g.bad, float64(bad))
 	gauge(g.registered, registered)

@@ -109,6 +109,10 @@ func (o *owner) start(i resource.Incarnation) error {
 		o.scribe.prune()
 	}
 	o.incarnation = i
+	if c, still := o.agent.silence.state(); still == silent || c.stopped {
+		o.agent.silence.stop()
+		o.scribe.close()
+	}
 	if err := o.process([]item{{command: ledger.Start{Incarnation: i}}}); err != nil {
 		return err
 	}
@@ -251,6 +255,7 @@ func (o *owner) handle(it *item) {
 // command decides one command and queues its answer, and what follows from it.
 func (o *owner) command(it *item) {
 	began := time.Now()
+	registration, hash := o.ledger.Registration(), o.hash()
 	reply := o.decide(it.command)
 	o.agent.metrics.decided(it.command, reply, time.Since(began))
 	out, body := it.out, rpc.Body(rpc.Reply(reply))
@@ -261,10 +266,14 @@ func (o *owner) command(it *item) {
 		o.tell(o.health())
 	case ledger.Resolved:
 		delete(o.unresolved, c.Tx)
+		if c.State == ledger.RecordCommitted && reply.State == ledger.Held {
+			o.scribe.confirm(c.Tx)
+		}
 		out = o.listener() // the leader learns of it without having asked
 		o.log.Info("record resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
 	case ledger.Registered:
-		o.registered(c)
+		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
+		o.resume(c)
 	}
 	if out == nil {
 		body = nil

@@ -13,9 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/musterd/muster/agent"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/resource"
 )
 
 // backup is the store at one moment.
@@ -138,8 +141,14 @@ func TestAnOperatorEndsTheQuarantine(t *testing.T) {
 	l.send(&musterv1.Reconcile{Epoch: 800, Revision: 1010, Released: []string{"old"}})
 	mustBe(t, l.reserve("next", 5, time.Minute), musterv1.Reply_RESERVED)
 	mustBe(t, l.reserve("old", 1, time.Minute), musterv1.Reply_HELD)
-	if _, err := r.try(r.store.hello(799)); status.Code(err) != codes.FailedPrecondition {
+	_, err := r.try(r.store.hello(799))
+	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("a leader of before is let in: %v", err)
+	}
+	// By this a leader knows that it must be elected beyond 800.
+	want := []any{&musterv1.Reason{Code: resource.ReasonStaleEpoch, Want: 800, Have: 799, Detail: "epoch 799 is over: this agent has seen epoch 800"}}
+	if diff := cmp.Diff(want, status.Convert(err).Details(), protocmp.Transform()); diff != "" {
+		t.Errorf("details of the refusal (-want +got):\n%s", diff)
 	}
 }
 
@@ -182,4 +191,27 @@ func TestAssignmentFilesWaitUntilANewIncarnationHasRegistered(t *testing.T) {
 			r.awaitFiles(".json", "a.json", "b.json")
 		})
 	}
+}
+
+// TestARegistrationWithoutNewsIsNotTold: each is looked at by the whole queue of
+// the leader.
+func TestARegistrationWithoutNewsIsNotTold(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	l := r.lead(1)
+	r.grant(l, "a", 1)
+	before := 0
+	r.store.set(func(s *store) { before = s.registered })
+	r.store.directives <- &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: 40, Directives: []*schedulerv1.SchedulingDirective{{Type: "register"}}}
+	eventually(t, "it has registered again, as the new leader or the directive made it", func() (again bool) {
+		r.store.set(func(s *store) { again = s.registered > before })
+		return again
+	})
+	l.send(&musterv1.Resync{})
+	l.until("the answer", func(m *musterv1.AgentMessage) bool {
+		if m.GetRegistered() != nil {
+			t.Errorf("the leader is told of %v", m)
+		}
+		return m.GetOccupancy() != nil
+	})
 }

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
@@ -11,9 +13,37 @@ import (
 // because something looks as if the store had gone back.
 const checkAfter = 10 * time.Second
 
-// registered follows a registration: who listens is told, and the assignment
-// files are those of what is held now, no others.
-func (o *owner) registered(c ledger.Registered) {
+// auditSpread is the time over which the agents of a coordinator register that
+// see its stream break, or another leader, at the same moment: a thousand of
+// them are 100 a second. A coordinator and its etcd on two cores take 250
+// (BenchmarkRegisteringAgain of coordinator/rpc).
+const auditSpread = 10 * time.Second
+
+// awaitAudit waits until the next registration is due, which is at most
+// auditEvery away, or wished for. It reports false when ctx ends.
+func (a *Agent) awaitAudit(ctx context.Context) bool {
+	timer := time.NewTimer(auditEvery - rand.N(auditEvery/4))
+	defer timer.Stop()
+	wished := a.audit
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-a.register:
+			return true
+		case <-wished:
+			wished = nil // one registration serves all wishes that come before it
+			timer.Reset(rand.N(auditSpread))
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// registered follows a registration: the assignment files are those of what is
+// held now, no others, and who listens is told if it has brought news. One that
+// has not costs the leader nothing.
+func (o *owner) registered(c ledger.Registered, news bool) {
 	o.checked = o.agent.deps.Now()
 	if q := o.ledger.Quarantine(); !q.IsZero() {
 		o.log.Error("agent is in quarantine", "heard_revision", int64(q.Heard), "store_revision", int64(q.Store), "reason", q.String())
@@ -26,6 +56,9 @@ func (o *owner) registered(c ledger.Registered) {
 	}
 	o.scribe.prune()
 	o.log.Info("agent registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
+	if !news {
+		return
+	}
 	o.tell(rpc.Enrolled{Incarnation: o.incarnation, Revision: c.Revision})
 	o.tell(o.occupancy())
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -114,7 +113,7 @@ func (a *Agent) registrar(ctx context.Context) {
 				return
 			}
 		}
-		if !pauseUntil(ctx, auditEvery-time.Duration(rand.Int64N(int64(auditEvery/4))), a.register) {
+		if !a.awaitAudit(ctx) {
 			return
 		}
 	}
@@ -128,13 +127,17 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	if err := a.owner.ask(ctx, func(o *owner) { heard = o.ledger.Heard() }); err != nil {
 		return err
 	}
+	announced := a.silence.announce()
+	left := a.deps.Now()
 	done, err := a.calls.Register(ctx, rpc.Registration{
-		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,
+		AssumeDeadAfter: announced,
+		Cluster:         a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,
 		Address: a.address, Version: a.config.Version,
 	})
 	if err != nil {
 		return err
 	}
+	a.silence.registered(announced, left)
 	records, read, err := a.calls.ReadNode(ctx, a.config.Node)
 	if err != nil {
 		return err

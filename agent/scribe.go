@@ -25,13 +25,77 @@ type scribe struct {
 	written map[resource.TxID]handoff.Grant // files that are there
 	pending []resource.TxID                 // to compare, oldest first
 	pruning bool
+	// closed: nobody is to see any files. withheld are those that were wanted
+	// then, or since, until they are confirmed; all are in wanted.
+	closed   bool
+	withheld map[resource.TxID]bool
 }
 
 func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 	return &scribe{
 		files: files, log: log, more: make(chan struct{}, 1),
-		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{},
+		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{}, withheld: map[resource.TxID]bool{},
 	}
+}
+
+// want is called with mu held, or before run.
+func (s *scribe) want(g handoff.Grant) {
+	s.wanted[g.Tx] = g
+	if s.closed {
+		s.withheld[g.Tx] = true
+	}
+	s.pending = append(s.pending, g.Tx)
+}
+
+// shows reports whether a grant's files should be there; mu is held.
+func (s *scribe) shows(tx resource.TxID) bool {
+	_, wanted := s.wanted[tx]
+	return wanted && !s.closed && !s.withheld[tx]
+}
+
+// close wishes that nobody sees any files, of whatever was wished for or will
+// be; it does not block.
+func (s *scribe) close() {
+	s.mu.Lock()
+	s.closed, s.pruning = true, true
+	for tx := range s.wanted {
+		s.withheld[tx] = true
+		s.pending = append(s.pending, tx)
+	}
+	s.mu.Unlock()
+	wake(s.more)
+}
+
+// reopen ends close, for what has been confirmed and what comes; the rest stays
+// withheld. It does not block.
+func (s *scribe) reopen() {
+	s.mu.Lock()
+	if s.closed {
+		s.closed = false
+		for tx := range s.wanted {
+			s.pending = append(s.pending, tx)
+		}
+	}
+	s.mu.Unlock()
+	wake(s.more)
+}
+
+// confirm ends what close has done to one grant; it does not block.
+func (s *scribe) confirm(tx resource.TxID) {
+	s.mu.Lock()
+	if s.withheld[tx] {
+		delete(s.withheld, tx)
+		s.pending = append(s.pending, tx)
+	}
+	s.mu.Unlock()
+	wake(s.more)
+}
+
+// closedTo reports whether all files are withheld, and how many are.
+func (s *scribe) closedTo() (closed bool, withheld int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed, len(s.withheld)
 }
 
 // start writes the files of the replayed ledger, before run; what cannot be
@@ -40,8 +104,7 @@ func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 // may have forgotten what still runs, and only the store knows (see prune).
 func (s *scribe) start(live []handoff.Grant) {
 	for _, g := range live {
-		s.wanted[g.Tx] = g
-		s.pending = append(s.pending, g.Tx)
+		s.want(g)
 	}
 	s.work()
 }
@@ -59,8 +122,7 @@ func (s *scribe) prune() {
 func (s *scribe) put(g handoff.Grant) {
 	s.mu.Lock()
 	if _, there := s.wanted[g.Tx]; !there {
-		s.wanted[g.Tx] = g
-		s.pending = append(s.pending, g.Tx)
+		s.want(g)
 	}
 	s.mu.Unlock()
 	wake(s.more)
@@ -71,6 +133,7 @@ func (s *scribe) remove(tx resource.TxID) {
 	s.mu.Lock()
 	if _, there := s.wanted[tx]; there {
 		delete(s.wanted, tx)
+		delete(s.withheld, tx)
 		s.pending = append(s.pending, tx)
 	}
 	s.mu.Unlock()
@@ -118,13 +181,15 @@ func (s *scribe) work() (failed bool) {
 	return failed || len(again) > 0
 }
 
-// clean prunes if that is wished. What is wanted or written stays.
+// clean prunes if that is wished. What is to be shown or is written stays.
 func (s *scribe) clean() error {
 	s.mu.Lock()
 	pruning := s.pruning
 	keep := make([]handoff.Grant, 0, len(s.wanted)+len(s.written))
-	for _, g := range s.wanted {
-		keep = append(keep, g)
+	for tx, g := range s.wanted {
+		if s.shows(tx) {
+			keep = append(keep, g)
+		}
 	}
 	for _, g := range s.written {
 		keep = append(keep, g)
@@ -145,7 +210,7 @@ func (s *scribe) clean() error {
 // settle makes one transaction's files what they should be.
 func (s *scribe) settle(tx resource.TxID) error {
 	s.mu.Lock()
-	want, wanted := s.wanted[tx]
+	want, wanted := s.wanted[tx], s.shows(tx)
 	have, there := s.written[tx]
 	s.mu.Unlock()
 	switch {

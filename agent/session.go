@@ -67,7 +67,8 @@ func (o *owner) endSession(reason error) {
 // is obeyed in anything else.
 func (o *owner) admit(op *opening) {
 	quarantine := o.ledger.Quarantine()
-	if highest := o.ledger.Epoch(); op.hello.Epoch < highest && quarantine.IsZero() {
+	highest := o.ledger.Epoch()
+	if op.hello.Epoch < highest && quarantine.IsZero() {
 		o.doubt(fmt.Sprintf("leader %s has epoch %d, epoch %d was seen here", op.hello.LeaderID, op.hello.Epoch, highest))
 		op.done <- welcome{err: &rpc.StaleEpochError{Got: op.hello.Epoch, Highest: highest}}
 		return
@@ -78,6 +79,9 @@ func (o *owner) admit(op *opening) {
 	}
 	o.session = op.out
 	o.log.Info("leader's session opened", "leader", op.hello.LeaderID, "epoch", int64(op.hello.Epoch))
+	if op.hello.Epoch > highest && quarantine.IsZero() {
+		wake(o.agent.audit) // an election may be the first sign of a store that was restored
+	}
 	registered := o.ledger.Registration()
 	// A registration that the leader knows and this agent does not is of
 	// somebody else, or of this one with the answer lost. An older one is what

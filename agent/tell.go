@@ -23,9 +23,23 @@ const (
 // heartbeats reports usage, conditions and grants to a coordinator until ctx
 // ends, and finds another one when the stream breaks.
 func (a *Agent) heartbeats(ctx context.Context) {
+	streams := 0 // that were answered
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		began := time.Now()
-		err := a.calls.Heartbeats(ctx, a.config.Node, a.config.Heartbeat, a.heartbeat, a.obey)
+		answered := func(answer rpc.Answer) {
+			if answer.Kept {
+				a.silence.kept(answer.Began)
+			}
+			if answer.First {
+				if streams++; streams > 1 {
+					wake(a.audit) // the store may have been restored in between, and no leader have come yet
+				}
+			}
+			for _, d := range answer.Directives {
+				a.obey(d)
+			}
+		}
+		err := a.calls.Heartbeats(ctx, a.config.Node, a.config.Heartbeat, a.heartbeat, answered)
 		if err == nil {
 			return
 		}
@@ -41,7 +55,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 }
 
 func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
-	h := rpc.Heartbeat{Time: time.Now()}
+	h := rpc.Heartbeat{Time: time.Now(), Began: a.deps.Now()}
 	u, err := a.usage(ctx)
 	if err != nil {
 		a.log.Debug("usage not fully measured", "error", err)

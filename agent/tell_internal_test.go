@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,7 +40,9 @@ func isolated(t *testing.T) *ledger.View {
 }
 
 func TestTheRingsAreToldOfAQuarantine(t *testing.T) {
-	a := &Agent{config: Config{Node: "n1"}}
+	a := &Agent{config: Config{Node: "n1"}, deps: Deps{Now: time.Now}}
+	a.silence = &silence{now: time.Now}
+	a.owner = &owner{scribe: newScribe(nil, nil)}
 	v := isolated(t)
 	if d := a.digestOf(v, "cell", 1); d.Flags != digest.Quarantined {
 		t.Errorf("flags of the digest: %b", d.Flags)

@@ -128,6 +128,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	if orphans, ok := a.orphans(v); ok {
 		list = append(list, orphans)
 	}
+	if contact, ok := a.contactCondition(); ok {
+		list = append(list, contact)
+	}
 	if len(v.GPUs) == 0 {
 		return list
 	}

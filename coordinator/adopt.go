@@ -103,10 +103,10 @@ func (l *leader) promised(n *node, g agents.Grant) {
 // outlived ends a promise whose attempt of this epoch has ended: an attempt
 // stays in attempts until its record is terminal, and no workload starts on a
 // promise. The agent missed that, or took up a Reserve late; until its patience
-// ended it would refuse others what it keeps.
+// ended it would refuse others what it keeps. What it keeps is free once its
+// agent says so.
 func (l *leader) outlived(n *node, tx resource.TxID) {
 	l.send(n.view.ID, agents.Abort(tx, l.epoch))
-	n.drop(tx)
 }
 
 // adopt goes on with a preemption whose members are all found.

@@ -34,15 +34,18 @@ func TestAUnitThatAnAgentRefusesGoesElsewhere(t *testing.T) {
 		k := c.Bring(2)
 		var once sync.Once
 		var taken resource.NodeID
+		var foreign resource.TxID
 		c.Tap(func(m rig.Message) bool {
 			r := m.ToAgent.GetReserve()
 			if r == nil {
-				return true
+				a := m.ToAgent.GetAbort() // of what is not the leader's to end
+				return a == nil || a.Tx != string(foreign)
 			}
 			once.Do(func() { // something that the leader does not know of is faster
 				taken = m.Node
+				foreign = resource.NewTxID("foreign", resource.Epoch(r.Epoch), 1, resource.Nonce{1})
 				other := &musterv1.Reserve{
-					Tx: string(resource.NewTxID("foreign", resource.Epoch(r.Epoch), 1, resource.Nonce{1})), Unit: "foreign", Epoch: r.Epoch,
+					Tx: string(foreign), Unit: "foreign", Epoch: r.Epoch,
 					Members: r.Members, TtlMillis: 30_000,
 				}
 				if err := m.Inject(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: other}}); err != nil {
@@ -228,4 +231,68 @@ func TestALostMessageIsMadeGoodWhenTheStreamIsNew(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAPromiseWhoseAbortIsLostStandsInNobodysWay(t *testing.T) {
+	promise := map[string]struct {
+		state musterv1.Reply_State
+		runs  rig.Submission
+	}{
+		"reserved": {musterv1.Reply_RESERVED, rig.Submission{Name: "old", GPUs: 1}},
+		"waiting":  {musterv1.Reply_WAITING, rig.Submission{Name: "old", GPUs: 8}},
+	}
+	for name, p := range promise {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+				k := c.Bring(1)
+				allocate(t, k, p.runs)
+				var refused, lost string
+				c.Tap(func(m rig.Message) bool {
+					if r := m.FromAgent.GetReply(); r.GetState() == p.state && refused == "" {
+						refused = r.Tx
+						no(r)
+					}
+					if a := m.ToAgent.GetAbort(); a != nil && a.Tx == refused && lost == "" {
+						lost = a.Tx
+						return false
+					}
+					return true
+				})
+				start := time.Now()
+				urgent := pushing("urgent", 7, 9)
+				allocate(t, k, urgent)
+				if p.state == musterv1.Reply_WAITING {
+					phase(t, c, "old", api.Terminating)
+				} else {
+					phase(t, c, "urgent", api.Running)
+				}
+				if took := time.Since(start); took > time.Second || lost == "" {
+					t.Errorf("after %v, the lost Abort is of %q", took, lost)
+				}
+				phase(t, c, "urgent", api.Running)
+				c.Converge()
+			})
+		})
+	}
+}
+
+func TestAnAgentThatComesBackIsConnectedWhenItRegisters(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		c.Bring(1)
+		c.StartCoordinator("c2") // an agent may register with either
+		connected := func() bool {
+			n, err := c.Leader().GetNode(t.Context(), "n1")
+			return err == nil && n.Status.Phase == "Ready"
+		}
+		for i := range 8 {
+			c.Agent("n1").Stop()
+			time.Sleep(time.Minute + time.Duration(i)*370*time.Millisecond)
+			c.Agent("n1").Start()
+			start := time.Now()
+			c.Eventually("the agent is connected", connected)
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("connected %v after the agent started", took)
+			}
+		}
+	})
 }

@@ -222,7 +222,7 @@ func (c *committer) commitEach(ctx context.Context, batch []decision) {
 // build joins a batch; equal compares are sent once.
 func (c *committer) build(batch []decision) store.Txn {
 	var t store.Txn
-	if !batch[0].anyEpoch { // model: mutants NO_EPOCH_COMPARE, SWAP_WITHOUT_EPOCH, CREATE_WITHOUT_EPOCH, COLLECT_WITHOUT_EPOCH
+	if !batch[0].anyEpoch { // model: mutants NO_EPOCH_COMPARE, SWAP_WITHOUT_EPOCH, CREATE_WITHOUT_EPOCH, COLLECT_WITHOUT_EPOCH, LIMIT_WITHOUT_EPOCH
 		t.If = append(t.If, c.held)
 	}
 	if len(batch) == 1 {

@@ -44,6 +44,11 @@ type Coordinator struct {
 	pool     *agents.Pool               // of the present term, or nil
 	turned   chan struct{}              // closed and replaced when a term begins or ends
 	since    time.Time                  // when the present term began to serve
+	back     *store.WentBackError       // a restoration that no term's account has yet, or nil
+	// deposers are agents because of which a term has ended since the last
+	// restoration, resignedAt is when one did; see leader.refused.
+	deposers   map[resource.NodeID]bool
+	resignedAt time.Time
 }
 
 // New returns a coordinator over a store. Metrics go to r, which may be nil.
@@ -58,7 +63,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}),
 	}
 	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
-	c.follower.forget = c.forget
+	c.follower.forget, c.follower.registered = c.forget, c.heardOfAgent
 	return c, nil
 }
 
@@ -233,10 +238,12 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 		view: newView(c.config.Quota, resource.Revision(term.Epoch)), requests: map[string]request{},
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, leased: c.follower.leased,
+		mayResign: c.mayResign,
 	}
+	l.status = c.follower.status
 	l.commit = newCommitter(c.store, term.Held(), term.End, l.post)
 	var from ranger = c.store
-	if warm, ok := c.follower.snapshot(ctx, term.Elected); ok { // model: mutant SUM_BEFORE_ELECTION
+	if warm, ok := c.follower.snapshot(ctx, term.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
 		from = warm
 	}
 	live, err := l.load(ctx, from)
@@ -247,6 +254,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
 	l.keepAccount()
+	c.tellRestored(l, past)
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
 		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: term.Epoch, Identity: l.identity,

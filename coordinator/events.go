@@ -13,6 +13,8 @@ func (l *leader) agentEvent(e agents.Event) {
 		l.connected(e)
 	case agents.Disconnected:
 		l.disconnected(e)
+	case agents.Refused:
+		l.refused(e)
 	case agents.Registered:
 		n := l.node(e.Node)
 		n.incarnation, n.revision = e.Incarnation, e.Revision
@@ -37,6 +39,7 @@ func (l *leader) agentEvent(e agents.Event) {
 		n := l.node(e.Node)
 		n.health, n.diskFull = e.Health, e.DiskFull
 		n.isolate(e.Quarantine)
+		l.noteQuarantine(n)
 		n.applyHealth()
 		n.view.Refresh()
 		n.setReady()
@@ -54,6 +57,7 @@ func (l *leader) connected(e agents.Connected) {
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
 	n.isolate(e.Quarantine)
+	l.noteQuarantine(n)
 	l.returned(n)
 	n.view.Labels = l.labelsOf(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)

@@ -22,13 +22,18 @@ type fence struct {
 	dead     bool
 	at       string // RFC 3339
 	reason   string
+	// assume is the node's limit without contact, 0 where it has not opted in.
+	assume time.Duration
 }
 
 func fenceOf(i store.NodeIdentity, rev resource.Revision) *fence {
 	if !i.Fenced {
 		return nil
 	}
-	return &fence{revision: rev, dead: i.ConfirmedDead, at: i.FencedAt, reason: i.FencedFor}
+	return &fence{
+		revision: rev, dead: i.ConfirmedDead, at: i.FencedAt, reason: i.FencedFor,
+		assume: time.Duration(i.AssumeDeadMillis) * time.Millisecond,
+	}
 }
 
 // loadFence takes over what the store says of a node's incarnation.
@@ -53,19 +58,38 @@ const fenceAttempts = 8
 // FenceNode implements rest.Nodes. It returns once the fence is durable; what
 // follows from a confirmed death goes on by itself, from one leader to the next.
 func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
+	var first resource.Incarnation // also when it is asked again
 	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
 		n := l.nodes[resource.NodeID(name)]
 		if n == nil || n.specRev == 0 {
 			answer(nil, api.Errorf(404, "node %s not found", name))
 			return
 		}
-		l.fenceNode(n, o, fenceAttempts, func(status *api.Status) { answer(l.nodeObject(n), status) })
+		l.fenceNode(n, &first, o, fenceAttempts, func(status *api.Status) { answer(l.nodeObject(n), status) })
 	})
 }
 
 // fenceNode reads who is registered and heard, then fences that; done runs in
-// the loop.
-func (l *leader) fenceNode(n *node, o api.FenceOptions, attempts int, done func(*api.Status)) {
+// the loop. A death is confirmed of the incarnation that is read first, which is
+// noted: another one has begun since, and is alive.
+func (l *leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOptions, attempts int, done func(*api.Status)) {
+	l.readHeard(n, done, func(identity, lease store.KV) {
+		now, err := store.Decode[store.NodeIdentity](identity.Key, identity.Value)
+		switch {
+		case err != nil: // told below
+		case first.IsZero():
+			*first = now.Incarnation
+		case o.ConfirmDead && now.Incarnation != *first: // model: mutant END_BEFORE_FREED
+			done(api.Errorf(409, "node %s has registered as %s while %s was to be confirmed dead: it is back, and nothing was ended", n.view.ID, now.Incarnation, *first))
+			return
+		}
+		l.fenceIncarnation(n, identity, lease, o, attempts, done)
+	})
+}
+
+// readHeard reads a node's identity, which must be there, and its lease; a zero
+// lease is none.
+func (l *leader) readHeard(n *node, done func(*api.Status), then func(identity, lease store.KV)) {
 	id := n.view.ID
 	l.read(store.NodeIdentityKey(id), func(identity store.KV, found bool, _ resource.Revision) {
 		if !found {
@@ -76,7 +100,7 @@ func (l *leader) fenceNode(n *node, o api.FenceOptions, attempts int, done func(
 			if !heard {
 				lease = store.KV{}
 			}
-			l.fenceIncarnation(n, identity, lease, o, attempts, done)
+			then(identity, lease)
 		})
 	})
 }
@@ -111,7 +135,8 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 			l.unlease(lease)
 			done(nil)
 		case attempts > 1:
-			l.fenceNode(n, o, attempts-1, done)
+			first := identity.Incarnation
+			l.fenceNode(n, &first, o, attempts-1, done)
 		default:
 			done(api.Errorf(409, "node %s changed %d times while it was to be fenced (%v): its agent is alive", id, fenceAttempts, err))
 		}
@@ -154,6 +179,7 @@ func (l *leader) fenced(n *node, f *fence) {
 		return
 	}
 	n.fence = f
+	l.unpresume(n)
 	n.setReady()
 	l.log.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
 	l.pool.Reconnect(n.view.ID)
@@ -208,7 +234,7 @@ func (f *fence) String(id resource.NodeID) string {
 func (l *leader) stillDead(a *attempt) []store.Compare {
 	var compares []store.Compare
 	for _, id := range a.machine.Nodes() {
-		if a.presumed[id] {
+		if a.presumed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
 			compares = append(compares, store.ModRevIs(store.NodeIdentityKey(id), l.nodes[id].fence.revision))
 		}
 	}
@@ -226,8 +252,17 @@ func (l *leader) returned(n *node) {
 
 func (l *leader) unfence(n *node) {
 	n.fence = nil
+	l.unpresume(n)
+}
+
+// unpresume takes back that a node counts as freed, unless it is dead: it may
+// have registered, and been fenced anew without a word on its death.
+func (l *leader) unpresume(n *node) {
+	if n.fence != nil && n.fence.dead {
+		return
+	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.presumed[n.view.ID] {
+		if a := l.attempts[tx]; a != nil && a.presumed[n.view.ID] { // model: mutant END_BEFORE_FREED
 			delete(a.presumed, n.view.ID)
 			l.step(a, txn.Returned{Node: n.view.ID})
 		}
@@ -244,26 +279,34 @@ func (l *leader) recheck(a *attempt, then func()) {
 	}
 	n := l.nodes[ids[0]] // one is enough: the next conflict checks the next
 	l.read(store.NodeIdentityKey(n.view.ID), func(kv store.KV, found bool, _ resource.Revision) {
-		if n.fence != nil && found && kv.ModRev > n.fence.revision {
-			if err := l.loadFence(n.view.ID, kv); err != nil {
-				l.log.Error("node_unreadable", "key", kv.Key, "error", err)
-			}
-			if n.fence == nil {
-				if n.revision < kv.ModRev { // its agent tells of it on the next stream
-					n.revision = 0
-				}
-				n.setReady()
-				l.unfence(n)
-			}
+		if found {
+			l.learn(n, kv)
 		}
 		then()
 	})
 }
 
+// learn takes over an identity that was written after the fence that is known.
+func (l *leader) learn(n *node, kv store.KV) {
+	if n.fence == nil || kv.ModRev <= n.fence.revision {
+		return
+	}
+	if err := l.loadFence(n.view.ID, kv); err != nil {
+		l.log.Error("node_unreadable", "key", kv.Key, "error", err)
+	}
+	if n.fence == nil {
+		if n.revision < kv.ModRev { // its agent tells of it on the next stream
+			n.revision = 0
+		}
+		n.setReady()
+	}
+	l.unpresume(n)
+}
+
 // bury keeps a terminal record until it is old enough, and every node has told
 // that it holds nothing of it.
 func (l *leader) bury(tx resource.TxID, unheard []resource.NodeID) {
-	if len(unheard) == 0 {
+	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
 		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
 		return
 	}
@@ -312,14 +355,19 @@ func (n *node) showFence(s *api.NodeStatus, ready *api.Condition) bool {
 	ready.Message = n.fence.String(n.view.ID) + "; it ends when the agent registers again"
 	if n.fence.dead {
 		ready.Reason = "ConfirmedDead"
+	} else {
+		ready.Message += n.fence.outlook()
 	}
 	return true
 }
 
 // leaseExpired shows a node that no coordinator hears. Nothing is released.
-func leaseExpired(s *api.NodeStatus, ready *api.Condition) {
+func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 	s.Phase, ready.Status, ready.Reason = "NotReady", "Unknown", "LeaseExpired"
 	ready.Message = "no coordinator has heard the agent within its lease; what runs there stays"
+	if after := n.spec.Labels[assumeDeadLabel]; after != "" {
+		ready.Message = "no coordinator has heard the agent within its lease; its assume-dead policy (" + after + ") is on: it is being fenced"
+	}
 }
 
 // leased reports whether a node's lease lives; true where nothing is known.

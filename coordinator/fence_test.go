@@ -335,3 +335,32 @@ func TestAnUndecidedUnitDoesNotCountOnAFencedNode(t *testing.T) {
 		c.Converge()
 	})
 }
+
+func TestADeathIsConfirmedOfWhoWasRegisteredThen(t *testing.T) {
+	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		lose(t, c, "n1")
+		var once sync.Once
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			if len(x.If) > 0 && x.If[len(x.If)-1].Key == store.NodeLeaseKey("n1") {
+				once.Do(func() { // between the read and the fence
+					before, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey("n1"))
+					if err != nil {
+						t.Error(err)
+					}
+					c.Agent("n1").PowerCycle()
+					c.Eventually("n1 has registered", func() bool {
+						now, _, _, err := c.Store.Get(t.Context(), before.Key)
+						return err == nil && now.ModRev > before.ModRev
+					})
+				})
+			}
+			return rig.None
+		})
+		_, err := k.FenceNode(t.Context(), "n1", api.FenceOptions{ConfirmDead: true, Force: true})
+		refused(t, err, 409, "it is back, and nothing was ended")
+		phase(t, c, "a", api.Running)
+		c.Converge()
+	})
+}

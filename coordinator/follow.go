@@ -34,6 +34,9 @@ type follower struct {
 	// leads reports whether this coordinator leads: then nobody reads here, and
 	// keys are taken without being looked into.
 	leads func() bool
+	// registered takes each registration and each new address of a node that the
+	// watch brings; it must not block.
+	registered func(news)
 
 	mu       sync.Mutex
 	revision resource.Revision // of kvs; 0: nothing loaded yet
@@ -52,7 +55,7 @@ func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads fu
 	return &follower{
 		store: s, quota: c.Quota, log: log, metrics: m, check: c.LeaseTTL / 2, index: readIndex{store: s}, leads: leads,
 		changed: make(chan struct{}), restart: func() {},
-		forget: func(_ context.Context, back *store.WentBackError) { s.Acknowledge(back) },
+		forget: func(_ context.Context, back *store.WentBackError) { s.Acknowledge(back) }, registered: func(news) {},
 	}
 }
 
@@ -190,9 +193,19 @@ func (f *follower) follow(ctx context.Context, from resource.Revision) error {
 
 // apply takes the changes of one revision.
 func (f *follower) apply(b store.Batch) {
+	for _, n := range f.take(b) {
+		f.registered(n)
+	}
+}
+
+// take is apply without telling the news that it returns.
+func (f *follower) take(b store.Batch) (told []news) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range b.Events {
+		if n, is := f.newsOf(e); is {
+			told = append(told, n)
+		}
 		if e.Type == store.EventDelete {
 			delete(f.kvs, e.KV.Key)
 			delete(f.leaders, e.KV.Key)
@@ -205,6 +218,7 @@ func (f *follower) apply(b store.Batch) {
 	}
 	f.unseen = f.unseen || f.leads()
 	f.move(b.Revision)
+	return told
 }
 
 // compare asks the store how far it is; one that does not answer is the
@@ -233,6 +247,14 @@ func (f *follower) at() (resource.Revision, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.revision, f.changed
+}
+
+// status is the key with what a node's agent said of itself; the zero value
+// where it said nothing.
+func (f *follower) status(id resource.NodeID) store.KV {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kvs[store.NodeStatusKey(id)]
 }
 
 // reach waits until the cache is at a revision or beyond.

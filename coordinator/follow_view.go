@@ -174,7 +174,9 @@ func (s *shown) dropUnit(u *unit) {
 		delete(s.attempts, tx)
 		s.quotas.limits.Discharge(tx)
 		for _, id := range a.machine.Nodes() {
-			delete(s.node(id).held, tx)
+			if n := s.nodes[id]; n != nil { // else it was deleted since
+				delete(n.held, tx)
+			}
 		}
 	}
 }
@@ -240,6 +242,12 @@ type storedNode struct {
 // remakeNode makes a node from its keys. What it holds stays: that is its
 // units'.
 func (s *shown) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
+	_, registered := kvs[store.NodeIdentityKey(id)]
+	_, specified := kvs[store.NodeSpecKey(id)]
+	if !registered && !specified { // it was deleted
+		s.removeNode(id)
+		return nil
+	}
 	n := s.node(id)
 	stored := &storedNode{}
 	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, store.NodeSpec{}, 0, 0, resource.Incarnation{}
@@ -307,7 +315,7 @@ func (n *storedNode) show(of *node, s *api.NodeStatus) {
 	case of.revision == 0:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
 	case of.unheard:
-		leaseExpired(s, &ready)
+		of.leaseExpired(s, &ready)
 	}
 	for _, c := range n.conditions {
 		if c.Type == "Ready" && c.Status == "False" && s.Phase == "Ready" {

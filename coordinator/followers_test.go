@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,5 +194,23 @@ func TestALeaderThatWakesAfterAMinuteActsAsNone(t *testing.T) {
 			t.Errorf("awake it shows what was deleted: %v, %+v", err, a)
 		}
 		c.Converge()
+	})
+}
+
+func TestTheQueueIsTheSameAtEveryCoordinator(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		follower := c.StartCoordinator("c2")
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
+		for i := range 12 {
+			allocate(t, k, rig.Submission{Name: fmt.Sprintf("w%d", i), GPUs: 8, Priority: int32(i)})
+		}
+		want := string(k.Queries()["queue"](nil))
+		if got := string(follower.Queries()["queue"](nil)); got != want || !strings.HasPrefix(want, `{"waiting":12,"head":[{"pos":1,"name":"default/w11","prio":11,"members":1},`) {
+			t.Errorf("the follower says\n%s\nand the leader\n%s", got, want)
+		}
+		if why := string(follower.Queries()["why"]([]byte("w3"))); !strings.Contains(why, "coordinator c2 does not lead; ask c1 at ") {
+			t.Errorf("why at the follower: %s", why)
+		}
 	})
 }

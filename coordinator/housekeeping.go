@@ -31,12 +31,14 @@ func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
 	return l.prepareQuotas(ctx, term)
 }
 
-// housekeep runs every second: gauges, expired requests, terminal records.
+// housekeep runs every second: nodes that are assumed dead, gauges, expired
+// requests, terminal records.
 func (l *leader) housekeep(ctx context.Context) {
 	ready := 0
 	for _, n := range l.order {
 		at := l.nodes[n.ID]
 		at.unheard = !at.connected && !l.leased(n.ID)
+		l.assumeDead(at)
 		if n.Ready && !n.Unschedulable {
 			ready++
 		}
@@ -97,7 +99,7 @@ func (l *leader) compact(ctx context.Context) {
 func (l *leader) collect() {
 	named := map[resource.TxID]bool{}
 	for _, a := range l.attempts {
-		named[a.by] = true
+		named[a.by] = true // model: mutant ATTEMPT_REUSED
 	}
 	var d decision
 	var rest []terminalRecord

@@ -54,6 +54,9 @@ type leader struct {
 	adoptions map[resource.TxID]*adoption // that are under way
 
 	reconciling  bool // a node is
+	restored     bool // it is in the account that the store was
+	looking      bool // whether this term is still of use to an agent that refused it
+	mayResign    func(resource.NodeID) bool
 	requestLease store.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt

@@ -80,9 +80,7 @@ func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 		u.err = api.Errorf(409, "%s was created elsewhere at the same time", u.path)
 	case errors.As(err, new(*store.TooManyOpsError)), errors.As(err, new(*store.TooLargeError)):
 		u.err = api.Errorf(422, "%s: %v", u.path, err)
-	case errors.Is(err, errDeposed):
-		u.err = api.Errorf(503, "%s: %v; ask again with the same Idempotency-Key", u.path, err)
-	default:
+	default: // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
 		u.err = api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err)
 	}
 	l.undoCreation(u)

@@ -225,7 +225,7 @@ func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
 		}
 		decided[id] = true
 		if record.State.Terminal() {
-			l.bury(id, record.Unheard)
+			l.bury(id, slices.DeleteFunc(record.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
 			continue
 		}
 		u := l.units[record.Unit.String()]

@@ -36,6 +36,7 @@ type node struct {
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
 	unheard     bool            // its lease is over
+	assumption  assumption      // the leader's
 	// quarantine says why the agent promises nothing and obeys nothing, "" while
 	// it does; grants are all that it told last, told counts how often it did.
 	quarantine string
@@ -44,6 +45,7 @@ type node struct {
 	news       chan struct{} // closed when something of it is heard; nil: nobody waits
 	// stored is set by a follower: what it shows beside the specification.
 	stored *storedNode
+	said   said
 }
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/queue"
@@ -111,11 +112,39 @@ func (l *leader) holders(u *unit, given []*unit) []preempt.Holder {
 		return all
 	}
 	for _, v := range l.units {
-		if v.record.Priority < u.record.Priority && v.evictable() && !v.wish.Unpreemptable && !slices.Contains(given, v) {
+		if v.record.Priority < u.record.Priority && v.evictable() && !v.wish.Unpreemptable && !slices.Contains(given, v) && !l.contested(v) {
 			all = append(all, v.holder(v.record.Priority))
 		}
 	}
 	return all
+}
+
+// contested reports whether a unit has something that is nominated to another,
+// whose plan did not know that: its agent has refused it, or will. Until that is
+// given up nobody else is to plan with it (I7).
+func (l *leader) contested(u *unit) bool {
+	own := u.attempt.machine.ID()
+	for _, node := range u.attempt.machine.Nodes() {
+		vote, _ := u.attempt.machine.Vote(node)
+		for tx, h := range l.nodes[node].held {
+			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m agents.Member) bool {
+				return slices.ContainsFunc(vote.Members, func(n txn.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shareGPU reports whether two assignments of one node have a GPU, or an
+// instance of one, in common.
+func shareGPU(a, b resource.Assignment) bool {
+	return slices.ContainsFunc(a.GPUs, func(x resource.GPUGrant) bool {
+		return slices.ContainsFunc(b.GPUs, func(y resource.GPUGrant) bool { return x.UUID == y.UUID })
+	}) || slices.ContainsFunc(a.MIG, func(x resource.MIGGrant) bool {
+		return slices.ContainsFunc(b.MIG, func(y resource.MIGGrant) bool { return x.UUID == y.UUID })
+	})
 }
 
 func (u *unit) holder(priority int32) preempt.Holder {

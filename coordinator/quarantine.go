@@ -134,6 +134,6 @@ func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (regi
 // compares make a Txn fail once the agent has registered again: it may have
 // stopped what it held.
 func (r registration) compares(id resource.NodeID) []store.Compare {
-	// model: mutant NO_INCARNATION_COMPARE
+	// model: mutants NO_INCARNATION_COMPARE, ADOPT_WITHOUT_REGISTRATION
 	return []store.Compare{store.ModRevIs(store.NodeIdentityKey(id), r.identity), store.ModRevIs(store.NodeSpecKey(id), r.spec)}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/gossip"
 )
 
@@ -29,23 +30,26 @@ type queueLine struct {
 	Members  int    `json:"members"`
 }
 
+// queueHead is how many waiting units the answer to `queue` names.
+const queueHead = 10
+
+// queueAnswer is how many units wait, and the first of them.
+type queueAnswer struct {
+	Waiting int         `json:"waiting"`
+	Head    []queueLine `json:"head"`
+}
+
+// answerQueue is the same at every coordinator.
 func (c *Coordinator) answerQueue() []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
-	l, err := c.leading()
-	if err != nil {
-		return []byte(err.Error())
-	}
-	answer := struct {
-		Waiting int         `json:"waiting"`
-		Head    []queueLine `json:"head"`
-	}{}
-	err = l.do(ctx, func() {
-		answer.Waiting = l.queue.Len()
-		for i, key := range l.queue.Head(10) {
-			u := l.units[key.Path]
+	answer, err := see(ctx, c, func(v *view) (queueAnswer, *api.Status) {
+		answer := queueAnswer{Waiting: v.queue.Len()}
+		for i, key := range v.queue.Head(queueHead) {
+			u := v.units[key.Path]
 			answer.Head = append(answer.Head, queueLine{i + 1, u.record.Namespace + "/" + u.record.Name, key.Priority, u.record.Members})
 		}
+		return answer, nil
 	})
 	if err != nil {
 		return []byte(err.Error())
@@ -53,6 +57,8 @@ func (c *Coordinator) answerQueue() []byte {
 	return encodeAnswer(answer)
 }
 
+// answerWhy is the leader's alone: only it knows what is free. A follower says
+// where that is asked.
 func (c *Coordinator) answerWhy(name string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()

@@ -79,7 +79,7 @@ func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 			done(notWritten(w.op.Key, err))
 			return
 		}
-		w.landed(rev)
+		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
 		l.log.Info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
 		l.wake()
 		done(nil)

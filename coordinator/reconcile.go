@@ -96,7 +96,7 @@ func (r *reconciliation) run(ctx context.Context) (*api.Reconciliation, error) {
 	if err := r.mayBegin(); err != nil {
 		return nil, err
 	}
-	if err := r.endWhatCameBack(ctx); err != nil {
+	if err := r.endWhatCameBack(ctx); err != nil { // model: mutant RETURNED_STAYS
 		return nil, err
 	}
 	var adopted, released []resource.TxID
@@ -368,6 +368,7 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 		tell()
 		return
 	}
+	// model: mutant DISOWN_WITHOUT_RECORD
 	key := store.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
 	record := store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
@@ -449,7 +450,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 		}
 	}
 	for i := range size {
-		if !seen[i] {
+		if !seen[i] { // model: mutant ADOPT_PARTIAL
 			return fmt.Sprintf("no agent holds its member %d", i), true
 		}
 	}

@@ -3,12 +3,10 @@ package coordinator
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
@@ -66,23 +64,45 @@ func (l *view) showPlace(s *api.AllocationStatus, u *unit, index int) {
 		ready = api.Condition{Type: "Ready", Status: "True", LastTransitionTime: u.record.Started}
 	}
 	s.Conditions = []api.Condition{scheduled, ready}
-	for _, node := range u.attempt.machine.Nodes() {
-		v, _ := u.attempt.machine.Vote(node)
+	at := u.placements()[index]
+	if at.node == "" {
+		return
+	}
+	s.NodeID, s.NodeName = at.node, string(at.node)
+	granted := at.assignment.Vector()
+	if cores := u.demand.Request.Cores; cores > 0 { // an assignment lists their threads
+		granted[resource.Cores] = int64(cores)
+	}
+	s.AllocatedResources = api.Amounts(granted)
+	s.Assignment = l.nodes[at.node].assignmentStatus(at.assignment)
+}
+
+// placement is where a member is and what it has there; the zero value: nowhere.
+type placement struct {
+	node       resource.NodeID
+	assignment resource.Assignment
+}
+
+// placements are those of a unit's attempt, by the members' index. They are
+// final once the attempt has been committed.
+func (u *unit) placements() []placement {
+	a := u.attempt
+	if a.places != nil {
+		return a.places
+	}
+	places := make([]placement, u.record.Members)
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
 		for _, m := range v.Members {
-			if m.Index != index {
-				continue
+			if m.Index < len(places) { // as every record of a leader's
+				places[m.Index] = placement{node, m.Assignment}
 			}
-			n := l.nodes[node]
-			s.NodeID, s.NodeName = node, string(node)
-			granted := m.Assignment.Vector()
-			if cores := u.demand.Request.Cores; cores > 0 { // an assignment lists their threads
-				granted[resource.Cores] = int64(cores)
-			}
-			s.AllocatedResources = api.Amounts(granted)
-			s.Assignment = n.assignmentStatus(m.Assignment)
-			return
 		}
 	}
+	if !a.machine.Undecided() {
+		a.places = places
+	}
+	return places
 }
 
 // showWaiting adds the place in the queue and, in one line, why it waits.
@@ -157,6 +177,10 @@ func (v *view) jobObject(j *job) *api.Job {
 	s := &o.Status
 	for _, u := range j.units {
 		revision = max(revision, u.stored)
+		var places []placement
+		if u.attempt != nil && !u.waiting() {
+			places = u.placements()
+		}
 		for i := range u.record.Members {
 			m := api.JobMember{Name: u.memberName(i), Phase: u.phase()}
 			switch m.Phase {
@@ -167,8 +191,8 @@ func (v *view) jobObject(j *job) *api.Job {
 			case api.Failed:
 				s.Failed++
 			}
-			if u.attempt != nil && m.Phase != api.Pending {
-				m.Node = string(nodeOf(u.attempt, i))
+			if places != nil {
+				m.Node = string(places[i].node)
 			}
 			s.Allocations = append(s.Allocations, m)
 		}
@@ -207,16 +231,6 @@ func (v *view) showJobPhase(j *job, s *api.JobStatus) {
 		s.Message = condition.Message
 		s.Conditions = []api.Condition{condition}
 	}
-}
-
-func nodeOf(a *attempt, index int) resource.NodeID {
-	for _, node := range a.machine.Nodes() {
-		v, _ := a.machine.Vote(node)
-		if slices.ContainsFunc(v.Members, func(m txn.Member) bool { return m.Index == index }) {
-			return node
-		}
-	}
-	return ""
 }
 
 // labelsOf joins what the agent says of its host with what Muster knows and

@@ -94,16 +94,24 @@ func TestTheNextLeaderForgetsWhatTheLastOneCouldNot(t *testing.T) {
 			forgotten[tx] = m.Coordinator == "c2"
 			return m.Coordinator == "c2"
 		})
+		pass(15 * time.Second) // the agent has registered because of the election
 		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 1})
 		remove(t, k, "a")
 		phase(t, c, "a", "")
 		k.Crash()
-		c.StartCoordinator("c2")
+		next := c.StartCoordinator("c2")
+		next.Gate.OnTxn(func(x store.Txn) rig.Fault { // the agent finds the record when it registers, and needs nobody then
+			if rig.Touches(x, store.NodeSpecKey("n1")) {
+				return rig.Lost
+			}
+			return rig.None
+		})
 		c.Eventually("the agent's tombstone is forgotten", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return forgotten[string(a.Status.Transaction)]
 		})
+		next.Gate.OnTxn(nil)
 		c.Converge()
 	})
 }

@@ -113,6 +113,7 @@ func (v *view) nodeObject(n *node) *api.Node {
 	} else {
 		n.showPhase(s)
 	}
+	n.showSaid(v.saidBy(n), s)
 	if n.spec.Hostname != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.spec.Hostname})
 	}
@@ -145,7 +146,7 @@ func (n *node) showPhase(s *api.NodeStatus) {
 	switch {
 	case n.showFence(s, &ready):
 	case !n.connected && n.unheard:
-		leaseExpired(s, &ready)
+		n.leaseExpired(s, &ready)
 	case !n.connected:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "AgentUnreachable", "no stream to the agent"
 	case showQuarantine(n.quarantine, s, &ready):

@@ -122,6 +122,7 @@ type attempt struct {
 	committed resource.Revision // of the commit
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
+	places       []placement // of the members, once they have been shown
 	// held are the nodes whose agents hold their members.
 	held map[resource.NodeID]bool
 }

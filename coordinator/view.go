@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -28,6 +29,9 @@ type view struct {
 	attempts map[resource.TxID]*attempt
 	queue    queue.Queue
 	quotas   *quotas
+	// status is the key with what a node's agent said of itself; nil: a
+	// follower's nodes have it.
+	status func(resource.NodeID) store.KV
 }
 
 func newView(o quota.Options, floor resource.Revision) view {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 
+	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -13,6 +14,9 @@ import (
 // next begins when its lease has run out.
 func (c *Coordinator) forget(ctx context.Context, back *store.WentBackError) {
 	c.past.Add(1) // before the term is looked at: see begin
+	c.mu.Lock()
+	c.back, c.deposers = back, nil
+	c.mu.Unlock()
 	if l := c.term.Load(); l != nil {
 		l.commit.deposed(back)
 		select {
@@ -29,5 +33,37 @@ func (c *Coordinator) begin(l *leader, term *store.Leadership, past int64) {
 	c.open(l)
 	if c.past.Load() != past {
 		term.End(store.ErrWentBack)
+	}
+}
+
+// tellRestored begins the account of the first term after a restoration that
+// this coordinator has noticed with that. past is as in begin: a term that does
+// not begin says nothing.
+func (c *Coordinator) tellRestored(l *leader, past int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.back == nil || c.past.Load() != past {
+		return
+	}
+	l.noteRestored(decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has})
+	c.back = nil
+}
+
+// noteRestored puts into the account, once in a term, that somebody has noticed
+// that the store was restored. As long as there are agents in quarantine, each
+// term hears of it from them.
+func (l *leader) noteRestored(r decisions.Restored) {
+	if l.restored {
+		return
+	}
+	l.restored = true
+	l.log.Warn("store_was_restored", "noticed_by", r.By, "revision_before", int64(r.Before), "revision_after", int64(r.After), "detail", r.Detail)
+	l.account.Restored(r)
+}
+
+// noteQuarantine is noteRestored of an agent that has noticed it.
+func (l *leader) noteQuarantine(n *node) {
+	if n.quarantine != "" {
+		l.noteRestored(decisions.Restored{By: "node " + string(n.view.ID), Detail: n.quarantine})
 	}
 }

@@ -62,37 +62,37 @@ func (c ca) party(role pki.Role, id string) *rpcauth.TLS {
 	return t
 }
 
-// coordinator and agent are services that answer everybody who gets so far.
-type coordinatorStub struct {
+// openCoordinator and openNode answer everybody who gets so far.
+type openCoordinator struct {
 	musterv1.UnimplementedCoordinatorServer
 	musterv1.UnimplementedEnrollmentServer
 }
 
-func (coordinatorStub) ReadNode(ctx context.Context, _ *musterv1.ReadNodeRequest) (*musterv1.ReadNodeResponse, error) {
+func (openCoordinator) ReadNode(ctx context.Context, _ *musterv1.ReadNodeRequest) (*musterv1.ReadNodeResponse, error) {
 	if _, err := rpcauth.CallerOf(ctx); err != nil {
 		return nil, err
 	}
 	return &musterv1.ReadNodeResponse{}, nil
 }
 
-func (coordinatorStub) Enroll(context.Context, *musterv1.EnrollRequest) (*musterv1.EnrollResponse, error) {
+func (openCoordinator) Enroll(context.Context, *musterv1.EnrollRequest) (*musterv1.EnrollResponse, error) {
 	return &musterv1.EnrollResponse{}, nil
 }
 
-func (coordinatorStub) Renew(context.Context, *musterv1.RenewRequest) (*musterv1.EnrollResponse, error) {
+func (openCoordinator) Renew(context.Context, *musterv1.RenewRequest) (*musterv1.EnrollResponse, error) {
 	return &musterv1.EnrollResponse{}, nil
 }
 
-type nodeStub struct {
+type openNode struct {
 	schedulerv1.UnimplementedNodeAgentServer
 	musterv1.UnimplementedAgentServer
 }
 
-func (nodeStub) GetResourceSnapshot(context.Context, *schedulerv1.SnapshotRequest) (*schedulerv1.ResourceSnapshot, error) {
+func (openNode) GetResourceSnapshot(context.Context, *schedulerv1.SnapshotRequest) (*schedulerv1.ResourceSnapshot, error) {
 	return &schedulerv1.ResourceSnapshot{}, nil
 }
 
-func (nodeStub) Session(s musterv1.Agent_SessionServer) error {
+func (openNode) Session(s musterv1.Agent_SessionServer) error {
 	for {
 		if _, err := s.Recv(); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (nodeStub) Session(s musterv1.Agent_SessionServer) error {
 	}
 }
 
-func (nodeStub) Heartbeat(s schedulerv1.NodeAgent_HeartbeatServer) error {
+func (openNode) Heartbeat(s schedulerv1.NodeAgent_HeartbeatServer) error {
 	for {
 		if _, err := s.Recv(); err != nil {
 			return err
@@ -114,15 +114,15 @@ func (nodeStub) Heartbeat(s schedulerv1.NodeAgent_HeartbeatServer) error {
 	}
 }
 
-// serve serves the stubs as a party and returns the listener.
+// serve serves both as a party and returns the listener.
 func serve(t testing.TB, m rpcauth.Member, rules rpcauth.Rules) *bufconn.Listener {
 	t.Helper()
 	l := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(rpcauth.Server(m, rules)...)
-	musterv1.RegisterCoordinatorServer(server, coordinatorStub{})
-	musterv1.RegisterEnrollmentServer(server, coordinatorStub{})
-	musterv1.RegisterAgentServer(server, nodeStub{})
-	schedulerv1.RegisterNodeAgentServer(server, nodeStub{})
+	musterv1.RegisterCoordinatorServer(server, openCoordinator{})
+	musterv1.RegisterEnrollmentServer(server, openCoordinator{})
+	musterv1.RegisterAgentServer(server, openNode{})
+	schedulerv1.RegisterNodeAgentServer(server, openNode{})
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
 	return l

@@ -216,6 +216,13 @@ func (n Nodes) Drain(ctx context.Context, name string, o api.DrainOptions) (*api
 	return call[api.Drain](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/drain"), contentType: "application/json", body: body})
 }
 
+// Delete forgets a node that has left for good, and returns it as it was. It is
+// refused while its agent is heard and while anything is granted there. A node
+// that comes back registers as a new one.
+func (n Nodes) Delete(ctx context.Context, name string) (*api.Node, error) {
+	return call[api.Node](ctx, n.client, request{method: http.MethodDelete, path: n.at(name, "")})
+}
+
 // Fence makes nothing count on a node's agent until it registers again; with
 // ConfirmDead all that has members there ends as NodeLost. It is refused while
 // the agent is heard, unless forced. It may be repeated.

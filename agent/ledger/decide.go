@@ -126,7 +126,7 @@ func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*grant, bool) 
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: "tx: empty"})
 		return nil, false
 	}
-	if epoch < d.l.epoch {
+	if epoch < d.l.epoch { // model: mutant NO_EPOCH_AT_AGENT
 		d.refuse(resource.Reason{
 			Code: resource.ReasonStaleEpoch, Want: int64(d.l.epoch), Have: int64(epoch),
 			Detail: fmt.Sprintf("the request is of epoch %d, epoch %d was seen here", epoch, d.l.epoch),
@@ -227,6 +227,9 @@ func (d *decision) tick() {
 			due := !d.now.Before(g.Deadline)
 			return g.State == Reserved && (due || !g.WasWaiting && g.Epoch < d.l.epoch) || g.State == Waiting && due
 		})...)
+	}
+	if d.l.registered == 0 {
+		return // see stopped
 	}
 	d.reply.Stop = d.l.sorted(func(g *grant) bool {
 		return (g.State == Evicting || g.State == Stopping) && !d.now.Before(g.Deadline)

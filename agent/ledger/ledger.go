@@ -81,9 +81,10 @@ func (l *Ledger) Lookup(tx resource.TxID) (Grant, bool) {
 func (l *Ledger) Len() int { return len(l.grants) }
 
 // Next returns the earliest deadline: when the owner should decide the next
-// Tick. ok is false where nothing is pending.
+// Tick. ok is false where nothing is pending, and before the registration, when
+// nothing is due.
 func (l *Ledger) Next() (at time.Time, ok bool) {
-	if !l.quarantine.IsZero() {
+	if !l.quarantine.IsZero() || l.registered == 0 {
 		return time.Time{}, false
 	}
 	for _, g := range l.grants {

@@ -36,7 +36,7 @@ func (d *decision) observe(c Observed) {
 			d.end(g, Dropped{g.Tx, 0})
 		}
 	}
-	for _, uuid := range sortedOnce(c.Busy) {
+	for _, uuid := range sortedOnce(c.Busy) { // model: mutant ORPHAN_HANDED_OUT
 		tx := OrphanTx(uuid)
 		all, free := d.l.whole(uuid)
 		if !free || d.l.grants[tx] != nil || len(tx) > MaxText {

@@ -28,7 +28,7 @@ func (d *decision) restart(c Start) {
 // register is the step "register, read, apply": what the store lists for this
 // node meets what the journal knows.
 func (d *decision) register(c Registered) {
-	if c.wentBack() {
+	if c.wentBack() { // model: mutant RESTORED_WITHOUT_QUARANTINE
 		d.isolate(&c)
 		return
 	}
@@ -36,7 +36,7 @@ func (d *decision) register(c Registered) {
 	for i := range c.Records {
 		listed[c.Records[i].Tx] = &c.Records[i]
 	}
-	if d.l.registered > 0 {
+	if d.l.registered > 0 { // model: mutant ADOPT_STALE
 		d.audit(listed)
 	} else {
 		d.join(listed)

@@ -22,7 +22,7 @@ func (d *decision) reserve(c *Reserve) {
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: err.Error()})
 		return
 	}
-	if d.l.isForgotten(c.Tx) {
+	if d.l.isForgotten(c.Tx) { // model: mutant REPEATED_RESERVE
 		d.refuse(resource.Reason{Code: resource.ReasonDecided, Detail: "a newer attempt has ended here already: this one has, or has been overtaken"})
 		return
 	}

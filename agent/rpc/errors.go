@@ -8,7 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
 )
 
 // Errors that a call can end with; each is mapped to one status code.
@@ -40,6 +42,14 @@ func (e *StaleEpochError) Error() string {
 	return fmt.Sprintf("epoch %d is over: this agent has seen epoch %d", e.Got, e.Highest)
 }
 
+// reason is what the leader is told in the status' details: it may have to be
+// elected anew, beyond the epoch that is wanted.
+func (e *StaleEpochError) reason() *musterv1.Reason {
+	return wire.ToReasons([]resource.Reason{{
+		Code: resource.ReasonStaleEpoch, Want: int64(e.Highest), Have: int64(e.Got), Detail: e.Error(),
+	}})[0]
+}
+
 // statusOf is the one map from errors to status codes.
 func statusOf(err error) error {
 	if err == nil {
@@ -68,5 +78,11 @@ func statusOf(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	}
-	return status.Error(code, err.Error())
+	s := status.New(code, err.Error())
+	if stale != nil {
+		if detailed, err := s.WithDetails(stale.reason()); err == nil {
+			s = detailed
+		}
+	}
+	return s.Err()
 }

@@ -2,7 +2,10 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,6 +19,7 @@ import (
 // the sign that keeps the node's lease alive.
 type Heartbeat struct {
 	Time       time.Time // the node's clock; information only
+	Began      time.Time // a time before it is sent, on any clock; the answer has it
 	Usage      usage.Usage
 	Conditions []Condition
 	Grants     []Phase
@@ -36,18 +40,27 @@ type Phase struct {
 // Directive is what a coordinator asks in answer to a heartbeat.
 type Directive struct{ Type, Tx, Message string }
 
+// Answer is what a coordinator says to a heartbeat.
+type Answer struct {
+	Began time.Time // of the heartbeat that it answers
+	First bool      // of its stream; there may be several, one after the other
+	// Kept: the node had its lease in the store after the heartbeat was sent.
+	Kept       bool
+	Directives []Directive // most answers have none
+}
+
 // DirectiveRegister asks the agent to register anew.
 const DirectiveRegister = "register"
 
 // Heartbeats opens a stream to a coordinator and sends what next returns at
-// once and then on every tick, until the stream breaks (an error) or ctx ends
-// (nil). obey is called for each directive, in order, from another goroutine
+// once and then on every tick, until the stream breaks or its coordinator cannot
+// keep the lease (an error) or ctx ends (nil). answered is called with each answer, in order, from another goroutine
 // that has ended when Heartbeats returns.
 func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, every time.Duration,
-	next func(context.Context) Heartbeat, obey func(Directive),
+	next func(context.Context) Heartbeat, answered func(Answer),
 ) error {
 	err := c.each(ctx, "heartbeat", func(ctx context.Context, conn *grpc.ClientConn) error {
-		return heartbeats(ctx, conn, node, every, next, obey)
+		return heartbeats(ctx, conn, node, every, next, answered)
 	})
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was told to end
@@ -56,7 +69,7 @@ func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, eve
 }
 
 func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID, every time.Duration,
-	next func(context.Context) Heartbeat, obey func(Directive),
+	next func(context.Context) Heartbeat, answered func(Answer),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,23 +80,32 @@ func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID
 	broken := make(chan error, 1) // one value, so that the reader never blocks
 	ended := make(chan struct{})
 	defer func() { cancel(); <-ended }()
+	var sent inFlight
 	go func() {
 		defer close(ended)
-		for {
+		for first := true; ; first = false {
 			response, err := stream.Recv()
 			if err != nil {
 				broken <- err
 				return
 			}
-			for _, d := range response.GetDirectives() {
-				obey(Directive{d.GetType(), d.GetAllocationId(), d.GetMessage()})
+			began, pairs := sent.next()
+			answer := answerOf(response)
+			answer.Began, answer.First = began, first
+			answer.Kept = answer.Kept && pairs
+			answered(answer)
+			if !answer.Kept && !answer.asksToRegister() {
+				broken <- errNoLease
+				return
 			}
 		}
 	}()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		if err := stream.Send(heartbeatMessage(node, next(ctx))); err != nil {
+		beat := next(ctx)
+		sent.add(beat.Began)
+		if err := stream.Send(heartbeatMessage(node, beat)); err != nil {
 			return fmt.Errorf("send: %w", <-broken) // Recv returns the stream's own error
 		}
 		select {
@@ -92,6 +114,49 @@ func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID
 		case <-ticker.C:
 		}
 	}
+}
+
+// errNoLease ends a stream whose coordinator could not keep the node's lease:
+// another one may have the store.
+var errNoLease = errors.New("the coordinator could not keep the node's lease")
+
+func (a Answer) asksToRegister() bool {
+	return slices.ContainsFunc(a.Directives, func(d Directive) bool { return d.Type == DirectiveRegister })
+}
+
+// inFlight is when the heartbeats began that are not answered yet. Answers come
+// in their order.
+type inFlight struct {
+	mu    sync.Mutex
+	began []time.Time
+}
+
+func (f *inFlight) add(t time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began = append(f.began, t)
+}
+
+// next is the oldest; false for an answer to nothing.
+func (f *inFlight) next() (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.began) == 0 {
+		return time.Time{}, false
+	}
+	first := f.began[0]
+	f.began = f.began[1:]
+	return first, true
+}
+
+// answerOf reads an answer. A node that is to register has no lease.
+func answerOf(m *schedulerv1.HeartbeatResponse) Answer {
+	a := Answer{Kept: m.GetLeaseDurationSeconds() > 0}
+	for _, d := range m.GetDirectives() {
+		a.Directives = append(a.Directives, Directive{d.GetType(), d.GetAllocationId(), d.GetMessage()})
+	}
+	a.Kept = a.Kept && !a.asksToRegister()
+	return a
 }
 
 func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatRequest {

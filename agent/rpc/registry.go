@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -20,6 +21,9 @@ type Registration struct {
 	Host        wire.Host
 	Address     string // where the leader reaches the agent
 	Version     string
+	// AssumeDeadAfter is the node's limit without contact, in whole milliseconds;
+	// 0 where it has none.
+	AssumeDeadAfter time.Duration
 }
 
 // Registered is the answer to a registration.
@@ -34,6 +38,7 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 	request := &musterv1.RegisterRequest{
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
+		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(),
 	}
 	var done Registered
 	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {

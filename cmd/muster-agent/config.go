@@ -38,6 +38,7 @@ type config struct {
 	Gossip             gossipConfig        `json:"gossip"`
 	Orphans            orphansConfig       `json:"orphans"`
 	Heartbeat          configfile.Duration `json:"heartbeat"`
+	AssumeDeadAfter    configfile.Duration `json:"assumeDeadAfter"`
 	Log                logConfig           `json:"log"`
 }
 
@@ -102,6 +103,7 @@ type settings struct {
 	token          rpcauth.Token
 	serfToken      rpcauth.Token
 	heartbeat      time.Duration
+	assumeDead     time.Duration
 	rediscover     time.Duration
 	level          slog.Level
 }
@@ -167,6 +169,15 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	}
 	s.heartbeat, err = c.Heartbeat.Check("heartbeat", 100*time.Millisecond, 5*time.Minute)
 	keep(err)
+	if c.AssumeDeadAfter != configfile.DurationOf(0) { // off
+		s.assumeDead, err = c.AssumeDeadAfter.Check("assumeDeadAfter", agent.MinAssumeDead, agent.MaxAssumeDead)
+		if err != nil {
+			refuse("%w; 0s turns it off", err)
+		}
+	}
+	if c.Labels[agent.AssumeDeadLabel] != "" {
+		refuse("labels: %q is what assumeDeadAfter sets; remove it", agent.AssumeDeadLabel)
+	}
 	s.rediscover, err = c.Discovery.Rediscover.Check("discovery.rediscover", 100*time.Millisecond, 24*time.Hour)
 	keep(err)
 	for i, name := range c.Orphans.Ignore {

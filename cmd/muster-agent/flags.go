@@ -16,6 +16,7 @@ type flags struct {
 	newJournal bool
 	values     config
 	heartbeat  time.Duration
+	assumeDead time.Duration
 	noGossip   bool
 }
 
@@ -43,6 +44,7 @@ func (f *flags) add(set *pflag.FlagSet) {
 	set.StringVar(&v.Gossip.SerfRPCTokenFile, "serf-rpc-token-file", "", "file of mode 0600 with its token (default the cluster's, with --tls one of its own)")
 	set.BoolVar(&f.noGossip, "no-gossip", false, "stay out of the rings")
 	set.DurationVar(&f.heartbeat, "heartbeat", 10*time.Second, "time between reports of usage")
+	set.DurationVar(&f.assumeDead, "assume-dead-after", 0, "without contact for so long, stop what coordinators have granted; 1m to 24h, 0 is off (docs/nodes.md)")
 	set.StringVar(&v.Log.Level, "log-level", d.Log.Level, "debug, info, warn or error")
 	set.StringVar(&v.Log.Format, "log-format", d.Log.Format, "text or json")
 }
@@ -105,6 +107,8 @@ func (f *flags) override(c *config, name string) {
 		c.Gossip.Enabled = !f.noGossip
 	case "heartbeat":
 		c.Heartbeat = configfile.DurationOf(f.heartbeat)
+	case "assume-dead-after":
+		c.AssumeDeadAfter = configfile.DurationOf(f.assumeDead)
 	case "log-level":
 		c.Log.Level = v.Log.Level
 	case "log-format":

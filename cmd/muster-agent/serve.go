@@ -101,7 +101,7 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir,
 		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
-		Heartbeat: s.heartbeat, NewJournal: newJournal,
+		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, NewJournal: newJournal,
 		Orphans: agent.OrphansConfig{Enabled: s.Orphans.Enabled, Ignore: s.Orphans.Ignore},
 	}
 	if g := s.Gossip; g.Enabled {

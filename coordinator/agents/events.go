@@ -88,6 +88,12 @@ type (
 		Node resource.NodeID
 		Err  error
 	}
+	// Refused: the agent has let a leader of a higher epoch in, and does not let
+	// this one in. Highest is greater than Options.Epoch.
+	Refused struct {
+		Node    resource.NodeID
+		Highest resource.Epoch
+	}
 	// Registered says that the agent promises from now on.
 	Registered struct {
 		Node        resource.NodeID
@@ -125,6 +131,7 @@ type (
 
 func (e Connected) of() resource.NodeID     { return e.Node }
 func (e Disconnected) of() resource.NodeID  { return e.Node }
+func (e Refused) of() resource.NodeID       { return e.Node }
 func (e Registered) of() resource.NodeID    { return e.Node }
 func (e Replied) of() resource.NodeID       { return e.Node }
 func (e Occupied) of() resource.NodeID      { return e.Node }

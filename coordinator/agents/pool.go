@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -59,10 +60,12 @@ type session struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed after its last event
 	gone   bool          // removed; kept until it has ended. Guarded by Pool.mu.
+	hurry  chan struct{} // capacity 1: connect now, without further waiting
 
 	mu     sync.Mutex
 	outbox chan *musterv1.LeaderMessage // nil while there is no stream
 	giveUp context.CancelFunc           // ends the stream; set while outbox is
+	heard  resource.Incarnation         // of the stream's agent; likewise
 }
 
 // NewPool returns an empty pool; ctx ends all its sessions.
@@ -77,7 +80,9 @@ func (p *Pool) Close() {
 	p.wg.Wait()
 }
 
-// SetTarget opens a session to a node at an address, or moves it there.
+// SetTarget opens a session to a node at an address, or moves it there. Whoever
+// calls it has heard of the node: one that waits there to connect again does so
+// now.
 func (p *Pool) SetTarget(node resource.NodeID, addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,12 +92,13 @@ func (p *Pool) SetTarget(node resource.NodeID, addr string) {
 	before := p.sessions[node]
 	if before != nil {
 		if before.addr == addr && !before.gone {
+			before.wake()
 			return
 		}
 		before.cancel()
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
-	s := &session{node: node, addr: addr, cancel: cancel, ended: make(chan struct{})}
+	s := &session{node: node, addr: addr, cancel: cancel, ended: make(chan struct{}), hurry: make(chan struct{}, 1)}
 	p.sessions[node] = s
 	p.wg.Go(func() {
 		defer p.end(s)
@@ -124,8 +130,34 @@ func (p *Pool) RemoveTarget(node resource.NodeID) {
 	}
 }
 
-// Reconnect ends the stream to a node; the next one begins with what the store
-// then has of it.
+// Registered tells that the agent of a node has registered: it lives. A session
+// that waits to connect again does so now. A stream to another incarnation than
+// the one given, if any is, is to one that is gone, however long its connection
+// takes to tell.
+func (p *Pool) Registered(node resource.NodeID, incarnation resource.Incarnation) {
+	p.mu.Lock()
+	s := p.sessions[node]
+	p.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outbox != nil && (incarnation.IsZero() || s.heard == incarnation) {
+		return
+	}
+	s.reconnect()
+}
+
+func (s *session) wake() {
+	select {
+	case s.hurry <- struct{}{}:
+	default: // it hurries already
+	}
+}
+
+// Reconnect ends the stream to a node; the next one begins at once, with what
+// the store then has of it.
 func (p *Pool) Reconnect(node resource.NodeID) {
 	p.mu.Lock()
 	s := p.sessions[node]
@@ -135,10 +167,16 @@ func (p *Pool) Reconnect(node resource.NodeID) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reconnect()
+}
+
+// reconnect ends the stream, if there is one. s.mu is held.
+func (s *session) reconnect() {
 	if s.outbox != nil {
 		s.outbox = nil
 		s.giveUp()
 	}
+	s.wake()
 }
 
 // Send queues a command; false means that there is no stream to take it (the
@@ -181,6 +219,9 @@ func (p *Pool) run(ctx context.Context, s *session) {
 		p.o.Logger.Debug("agent_session_ended", "node", s.node, "addr", s.addr, "error", err, "retry_in", wait)
 		select {
 		case <-ctx.Done():
+		case <-s.hurry:
+			wait = firstRetry
+			continue
 		case <-time.After(wait + rand.N(wait/4)):
 		}
 		wait = min(2*wait, lastRetry)
@@ -218,13 +259,20 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	}
 	first, err := p.receiveHello(stream, cancel, s.node)
 	if err != nil {
+		if highest := highestSeen(err); highest > p.o.Epoch {
+			p.o.Deliver(Refused{Node: s.node, Highest: highest})
+		}
 		return err
 	}
 	// The outbox opens before Connected is delivered, so that the leader can
 	// answer the event at once.
 	outbox := make(chan *musterv1.LeaderMessage, outboxSize)
+	select {
+	case <-s.hurry: // it was about this stream
+	default:
+	}
 	s.mu.Lock()
-	s.outbox, s.giveUp = outbox, cancel
+	s.outbox, s.giveUp, s.heard = outbox, cancel, first.Incarnation
 	s.mu.Unlock()
 	p.o.Deliver(first)
 	var sender sync.WaitGroup
@@ -256,6 +304,17 @@ func (p *Pool) receiveHello(stream musterv1.Agent_SessionClient, cancel context.
 		return Connected{}, fmt.Errorf("hello of %s: first message is %T", node, event)
 	}
 	return hello, nil
+}
+
+// highestSeen is the epoch for which an agent has refused a hello, 0 if it was
+// refused for something else.
+func highestSeen(err error) resource.Epoch {
+	for _, d := range status.Convert(err).Details() {
+		if r, is := d.(*musterv1.Reason); is && r.GetCode() == resource.ReasonStaleEpoch {
+			return resource.Epoch(r.GetWant())
+		}
+	}
+	return 0
 }
 
 func (p *Pool) receiveAll(stream musterv1.Agent_SessionClient, node resource.NodeID) error {

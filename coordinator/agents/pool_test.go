@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,4 +296,61 @@ func TestAttemptsBackOff(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestASessionThatWaitsHurriesWhenItsAgentIsHeardOf(t *testing.T) {
+	wakes := map[string]func(*agents.Pool){
+		"it registers":       func(p *agents.Pool) { p.Registered("n1", incarnation) },
+		"gossip tells of it": func(p *agents.Pool) { p.SetTarget("n1", "nowhere:1") },
+		"it has moved":       func(p *agents.Pool) { p.SetTarget("n1", "elsewhere:1") },
+	}
+	for name, wake := range wakes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var last atomic.Int64 // when it connected last, in Unix nanoseconds
+				pool := agents.NewPool(t.Context(), agents.Options{
+					Identity: func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error) {
+						last.Store(time.Now().UnixNano())
+						return resource.Incarnation{}, 0, errors.New("the store is away")
+					},
+					Dial:   []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
+					Logger: slog.New(slog.DiscardHandler),
+				})
+				pool.SetTarget("n1", "nowhere:1")
+				time.Sleep(30 * time.Second) // of the bubble's clock, as all here
+				synctest.Wait()
+				for time.Now().UnixNano() == last.Load() {
+					time.Sleep(time.Millisecond)
+				}
+				heard := time.Now().UnixNano()
+				wake(pool)
+				synctest.Wait()
+				if last.Load() != heard {
+					t.Errorf("connected %v before it was heard of, and not then", time.Duration(heard-last.Load()))
+				}
+				time.Sleep(100 * time.Millisecond)
+				if synctest.Wait(); last.Load() <= heard {
+					t.Error("it waits as long as before, though it was heard of")
+				}
+				pool.Close()
+			})
+		})
+	}
+}
+
+func TestAStreamToAnIncarnationThatIsGoneIsNew(t *testing.T) {
+	n := newNetwork()
+	agent := n.listen(t, "a:1")
+	pool, events := newPool(t, n)
+	pool.Registered("n1", incarnation) // of no target
+	pool.SetTarget("n1", "a:1")
+	old := open(t, agent, events)
+	pool.Registered("n1", incarnation) // as it is
+	if !pool.Send("n1", agents.Resync()) {
+		t.Fatal("a registration of the incarnation that is connected ended its stream")
+	}
+	pool.Registered("n1", resource.Incarnation{JournalID: "journal", BootID: "another"})
+	old.ended(t)
+	next[agents.Disconnected](t, events)
+	open(t, agent, events)
 }

@@ -47,6 +47,7 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 type session struct {
 	musterv1.Agent_SessionServer
 	finish chan struct{}
+	err    error // with which the handler ends
 }
 
 // server is an agent whose script is the test.
@@ -57,7 +58,7 @@ type server struct {
 }
 
 func (s *server) Session(stream musterv1.Agent_SessionServer) error {
-	one := &session{stream, make(chan struct{})}
+	one := &session{Agent_SessionServer: stream, finish: make(chan struct{})}
 	select {
 	case s.sessions <- one:
 	case <-stream.Context().Done():
@@ -65,6 +66,7 @@ func (s *server) Session(stream musterv1.Agent_SessionServer) error {
 	}
 	select {
 	case <-one.finish:
+		return one.err
 	case <-stream.Context().Done():
 	}
 	return nil

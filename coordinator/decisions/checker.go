@@ -3,6 +3,8 @@ package decisions
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/musterd/muster/coordinator/queue"
@@ -30,14 +32,22 @@ type Checker struct {
 	inFlight          map[resource.TxID]InFlight
 	running           map[string]resource.TxID // units committed since, as far as known
 	priority          map[string]int32         // of these
-	decided           map[resource.TxID]string // what became of it: "committed", "aborted", "ended"
+	decided           map[resource.TxID]fate
+	again             []int // violations of this term that a Restored explains
 
 	history *History // nil: nobody asks
 }
 
+// fate is what became of a transaction: "committed", "aborted", "ended", and in
+// which of the terms read.
+type fate struct {
+	what string
+	term int
+}
+
 // NewChecker returns a checker that has read nothing.
 func NewChecker() *Checker {
-	c := &Checker{report: Report{Notes: []Note{}, Violations: []Violation{}}, decided: map[resource.TxID]string{}}
+	c := &Checker{report: Report{Notes: []Note{}, Violations: []Violation{}}, decided: map[resource.TxID]fate{}}
 	c.forget()
 	return c
 }
@@ -134,7 +144,29 @@ func (c *Checker) take(r Record) {
 		c.abort(r.Abort)
 	case r.End != nil:
 		c.end(r.End)
+	case r.Restored != nil:
+		c.restored(r.Restored)
 	}
+}
+
+// restored forgets what was decided before this term, and what was held against
+// it for that. The order began anew with the term.
+func (c *Checker) restored(r *Restored) {
+	c.report.Restored++
+	c.note("the store was restored from a backup, as %s noticed: what was decided before this term may be decided again", r.By)
+	maps.DeleteFunc(c.decided, func(_ resource.TxID, f fate) bool { return f.term < c.report.Terms })
+	for _, i := range slices.Backward(c.again) {
+		c.report.Violations = slices.Delete(c.report.Violations, i, i+1)
+	}
+	c.again = nil
+}
+
+// twice holds against a record that its transaction is decided already.
+func (c *Checker) twice(f fate, unit, text string, args ...any) {
+	if f.term < c.report.Terms {
+		c.again = append(c.again, len(c.report.Violations))
+	}
+	c.violate(RuleTwice, unit, text, args...)
 }
 
 // follows checks that no record is missing before this one.
@@ -160,6 +192,7 @@ func (c *Checker) follows(r *Record) {
 func (c *Checker) state(s *State) {
 	if s.Begins {
 		c.report.Terms++
+		c.again = nil
 		c.forget()
 	}
 	if c.known {

@@ -17,8 +17,8 @@ func (c *Checker) place(p *Place) {
 	case Claim:
 		c.report.Claims++
 	}
-	if fate, found := c.decided[p.Tx]; found {
-		c.violate(RuleTwice, p.Unit, "%s is placed, and is %s already: attempts are never used again", p.Tx, fate)
+	if f, found := c.decided[p.Tx]; found {
+		c.twice(f, p.Unit, "%s is placed, and is %s already: attempts are never used again", p.Tx, f.what)
 	}
 	if _, found := c.inFlight[p.Tx]; found {
 		c.violate(RuleTwice, p.Unit, "%s is placed, and is in flight already", p.Tx)
@@ -139,17 +139,17 @@ func (c *Checker) commit(m *Commit) {
 	c.report.Commits++
 	f, found := c.inFlight[m.Tx]
 	delete(c.inFlight, m.Tx)
-	fate := c.decided[m.Tx]
+	decided, again := c.decided[m.Tx]
 	switch {
-	case fate != "":
-		c.violate(RuleTwice, m.Unit, "%s is committed at revision %d, and is %s already", m.Tx, m.Revision, fate)
+	case again:
+		c.twice(decided, m.Unit, "%s is committed at revision %d, and is %s already", m.Tx, m.Revision, decided.what)
 		return
 	case !found && c.known:
 		c.violate(RuleUnplaced, m.Unit, "%s is committed at revision %d, and was never placed", m.Tx, m.Revision)
 	case found && f.Unit != m.Unit:
 		c.violate(RuleUnplaced, m.Unit, "%s is committed for it, and was placed for %s", m.Tx, f.Unit)
 	}
-	c.decided[m.Tx] = "committed"
+	c.decided[m.Tx] = fate{"committed", c.report.Terms}
 	if tx, runs := c.running[m.Unit]; runs {
 		c.violate(RuleRunning, m.Unit, "%s is committed while %s of it runs", m.Tx, tx)
 	}
@@ -163,24 +163,22 @@ func (c *Checker) abort(a *Abort) {
 	c.report.Aborts++
 	f, found := c.inFlight[a.Tx]
 	delete(c.inFlight, a.Tx)
-	switch fate := c.decided[a.Tx]; {
-	case fate != "":
-		c.violate(RuleTwice, f.Unit, "%s is aborted, and is %s already", a.Tx, fate)
+	switch decided, again := c.decided[a.Tx]; {
+	case again:
+		c.twice(decided, f.Unit, "%s is aborted, and is %s already", a.Tx, decided.what)
 	case !found && c.known:
 		c.violate(RuleUnplaced, "", "%s is aborted, and was never placed", a.Tx)
 	}
-	c.decided[a.Tx] = "aborted"
+	c.decided[a.Tx] = fate{"aborted", c.report.Terms}
 	c.freed(a.Generation, f.Unit)
 }
 
 func (c *Checker) end(e *End) {
 	c.report.Ends++
-	switch fate := c.decided[e.Tx]; fate {
-	case "", "committed":
-	default:
-		c.violate(RuleTwice, e.Unit, "%s ends, and is %s already", e.Tx, fate)
+	if decided, again := c.decided[e.Tx]; again && decided.what != "committed" {
+		c.twice(decided, e.Unit, "%s ends, and is %s already", e.Tx, decided.what)
 	}
-	c.decided[e.Tx] = "ended"
+	c.decided[e.Tx] = fate{"ended", c.report.Terms}
 	if c.running[e.Unit] == e.Tx {
 		delete(c.running, e.Unit)
 		delete(c.priority, e.Unit)

@@ -88,6 +88,7 @@ func (r *Record) check() error {
 		{r.Abort != nil, func() error { return want("abort.tx", string(r.Abort.Tx)) }},
 		{r.End != nil, func() error { return firstOf(want("end.tx", string(r.End.Tx)), want("end.unit", r.End.Unit)) }},
 		{r.Gap != nil, func() error { return r.Gap.check(r.Seq) }},
+		{r.Restored != nil, func() error { return r.Restored.check() }},
 	}
 	n := 0
 	for _, p := range parts {
@@ -95,14 +96,14 @@ func (r *Record) check() error {
 			continue
 		}
 		if n++; n > 1 {
-			return fmt.Errorf("more than one of state, wait, skip, leave, place, commit, abort, end, gap is set")
+			return fmt.Errorf("more than one of state, wait, skip, leave, place, commit, abort, end, gap, restored is set")
 		}
 		if err := p.check(); err != nil {
 			return err
 		}
 	}
 	if n == 0 {
-		return fmt.Errorf("none of state, wait, skip, leave, place, commit, abort, end, gap is set")
+		return fmt.Errorf("none of state, wait, skip, leave, place, commit, abort, end, gap, restored is set")
 	}
 	return nil
 }
@@ -186,6 +187,13 @@ func (g *Gap) check(seq uint64) error {
 		return fmt.Errorf("gap.lost: %d: want 1 to %d", g.Lost, seq)
 	}
 	return nil
+}
+
+func (r *Restored) check() error {
+	if r.Before < 0 || r.After < 0 {
+		return fmt.Errorf("restored: before %d, after %d: want 0 or more", r.Before, r.After)
+	}
+	return want("restored.by", r.By)
 }
 
 func want(field, value string) error {

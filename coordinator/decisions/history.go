@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,12 +12,17 @@ type History struct {
 	Events []Event
 }
 
-// Event is one thing that happened to a unit.
+// Found reports whether anything is said about the unit.
+func (h *History) Found() bool {
+	return slices.ContainsFunc(h.Events, func(e Event) bool { return e.Unit != "" })
+}
+
+// Event is one thing that happened to a unit, or to all.
 type Event struct {
 	At       int64  `json:"at,omitempty"` // Unix milliseconds
 	File     string `json:"file"`
 	Line     int    `json:"line"`
-	Unit     string `json:"unit"`
+	Unit     string `json:"unit,omitempty"`
 	What     string `json:"what"`
 	Position int    `json:"position,omitempty"` // in the order at that moment, 0 where it is not in it
 }
@@ -55,6 +61,8 @@ func (h *History) before(c *Checker, r *Record) {
 		for _, w := range r.State.Waiting {
 			tell(w.Unit, "a term begins: it waits")
 		}
+	case r.Restored != nil:
+		h.Events = append(h.Events, Event{At: r.At, File: c.file, Line: c.line, What: r.Restored.String()})
 	case r.Wait != nil:
 		tell(r.Wait.Unit, "comes into the order")
 	case r.Skip != nil:
@@ -70,6 +78,19 @@ func (h *History) before(c *Checker, r *Record) {
 	case r.End != nil:
 		tell(r.End.Unit, strings.TrimSuffix(fmt.Sprintf("%s ended: %s", r.End.Tx, r.End.Reason), ": "))
 	}
+}
+
+// String says it for people.
+func (r *Restored) String() string {
+	text := "the store was restored from a backup"
+	if r.Before > 0 && r.After > 0 {
+		text += fmt.Sprintf(": it was at revision %d and is at %d without what was written up to then", r.Before, r.After)
+	}
+	text += fmt.Sprintf("; %s noticed it, in term %d", r.By, r.Epoch)
+	if r.Detail != "" {
+		text += ": " + r.Detail
+	}
+	return text
 }
 
 func (h *History) skipped(c *Checker, s *Skip, tell func(unit, what string)) {

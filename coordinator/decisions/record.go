@@ -39,6 +39,8 @@ type Record struct {
 	Abort  *Abort  `json:"abort,omitempty"`
 	End    *End    `json:"end,omitempty"`
 	Gap    *Gap    `json:"gap,omitempty"`
+
+	Restored *Restored `json:"restored,omitempty"`
 }
 
 // Order is a unit's place in the order, but for its path.
@@ -165,6 +167,21 @@ type End struct {
 	Unit       string        `json:"unit"`
 	Reason     string        `json:"reason,omitempty"`
 	Generation uint64        `json:"generation"`
+}
+
+// Restored says that the leader has noticed that the store was restored from a
+// backup: what was decided in earlier terms may not have been, and may be again.
+// A term says so once; the next one of another coordinator may say it too.
+type Restored struct {
+	Epoch resource.Epoch `json:"epoch"` // of the term that says so
+	// By is who noticed: "coordinator ID" by what the store answered, "node ID"
+	// by what its agent had heard of the store.
+	By string `json:"by"`
+	// Before and After are the store's revisions, 0 where they are not known; it
+	// may have outgrown Before by the time it is noticed.
+	Before resource.Revision `json:"before,omitempty"`
+	After  resource.Revision `json:"after,omitempty"`
+	Detail string            `json:"detail,omitempty"`
 }
 
 // Gap stands for records that were lost because the writer was behind. Its Seq

@@ -66,6 +66,7 @@ type Report struct {
 	PassedOver Counts `json:"passedOver"`
 	LongestRow int    `json:"longestRow"` // most that stood ahead of one
 	Lost       uint64 `json:"lost"`       // records, as gaps tell
+	Restored   int    `json:"restored"`   // how often a term noticed that the store was restored
 
 	Notes      []Note      `json:"notes"`
 	Violations []Violation `json:"violations"`

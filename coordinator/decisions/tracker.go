@@ -113,6 +113,16 @@ func (t *Tracker) Skipped(k queue.Key, e Evidence, detail func() string) {
 	t.run.evidence, t.run.first, t.run.last = &e, i, i
 }
 
+// Restored notes that the store was restored from a backup.
+func (t *Tracker) Restored(r Restored) {
+	if t == nil {
+		return
+	}
+	t.Flush()
+	r.Epoch = t.epoch
+	t.emit(Record{Restored: &r})
+}
+
 // Flush gives away what was kept back to be told for several units at once.
 func (t *Tracker) Flush() {
 	if t == nil || t.run.evidence == nil {

@@ -46,7 +46,7 @@ func newSearch(nodes []*place.Node, u *place.Unit, priority int32, holders []Hol
 		s.fields = append(s.fields, field{node: n, free: amounts{n.FreeCPU, n.FreeMemory, n.FreeGPU}})
 	}
 	for i := range holders {
-		if h := &holders[i]; h.Priority < priority && !h.Pinned {
+		if h := &holders[i]; h.Priority < priority && !h.Pinned { // model: mutant EVICT_PEER
 			if c, ok := candidateOf(h, at); ok {
 				s.holders = append(s.holders, c)
 			}

@@ -56,6 +56,18 @@ func (h *handler) patchNode(c *call) (answer, error) {
 	return ok(typedNode(got)), nil
 }
 
+// deleteNode forgets a node that has left for good.
+func (h *handler) deleteNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.DeleteNode(c.ctx(), c.name)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedNode(got)), nil
+}
+
 // fenceNode fences a node; it may be confirmed dead in the same request.
 func (h *handler) fenceNode(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {

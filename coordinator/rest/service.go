@@ -63,6 +63,8 @@ type Nodes interface {
 	ListNodes(ctx context.Context) (*api.NodeList, error)
 	GetNode(ctx context.Context, name string) (*api.Node, error)
 	SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error)
+	// DeleteNode forgets a node that has left for good, and returns it as it was.
+	DeleteNode(ctx context.Context, name string) (*api.Node, error)
 	// FenceNode returns once the fence is durable. It may be repeated.
 	FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error)
 	// ReconcileNode returns once the node's agent is out of quarantine, or what it

@@ -65,11 +65,12 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		if h.Heard != nil {
 			h.Heard(node, usageOf(beat.GetCurrentUsage()))
 		}
-		response := &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: int64(NodeLeaseTTL / time.Second)}
+		response := &schedulerv1.HeartbeatResponse{}
 		if lease, err = h.keep(ctx, node, lease); err != nil {
 			h.Logger.Warn("node_lease_failed", "node", node, "error", err)
 		}
 		if lease != 0 && err == nil {
+			response.LeaseDurationSeconds = int64(NodeLeaseTTL / time.Second)
 			if err := h.report(ctx, node, &said, beat); err != nil {
 				h.Logger.Warn("node_status_not_written", "node", node, "error", err)
 			}
@@ -96,10 +97,21 @@ func usageOf(u *schedulerv1.ResourceUsage) resource.Vector {
 	return resource.Vector{resource.CPU: max(0, u.GetCpuMillicores()), resource.Memory: max(0, u.GetMemoryBytes())}
 }
 
-// keep renews the node's lease, or makes one for a node that is registered.
+// keep renews the node's lease, or makes one for a node that is registered. A
+// lease without an error says that the node's key was there, on it, after keep
+// was called: agents take that for contact (PROTOCOL.md section 5). A renewal
+// alone does not say so: a fence deletes the key before it revokes the lease, and
+// a late heartbeat at another coordinator puts the key on a lease of its own.
 func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store.LeaseID) (store.LeaseID, error) {
 	if lease != 0 {
 		err := h.Store.KeepAlive(ctx, lease)
+		if err == nil {
+			var kv store.KV
+			var found bool
+			if kv, found, _, err = h.Store.Get(ctx, store.NodeLeaseKey(node)); err == nil && (!found || kv.Lease != lease) {
+				err = store.ErrLeaseGone
+			}
+		}
 		if !errors.Is(err, store.ErrLeaseGone) {
 			return lease, err
 		}

@@ -227,3 +227,51 @@ func TestAFencedNodeIsToldToRegisterAndHasNoLease(t *testing.T) {
 	beat(t, stream, alive)
 	get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
 }
+
+// TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs: agents take it for contact.
+func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
+	key := store.NodeLeaseKey("n1")
+	for name, c := range map[string]struct {
+		act       func(t *testing.T, s *mem.Store) // between two heartbeats
+		want      int64
+		registers bool
+	}{
+		"nothing happens": {func(*testing.T, *mem.Store) {}, 40, false},
+		"the key is deleted, the lease lives": {func(t *testing.T, s *mem.Store) {
+			put(t, s, store.Delete(key))
+		}, 40, false}, // it has a new one
+		"the key is another lease's": {func(t *testing.T, s *mem.Store) {
+			lease, err := s.Grant(t.Context(), rpc.NodeLeaseTTL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, store.PutLeased(key, store.MustEncode(store.NodeLease{Coordinator: "c2"}), lease.ID))
+		}, 40, false},
+		"it is fenced by force, and the lease lives": {func(t *testing.T, s *mem.Store) {
+			identity, _ := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1"))
+			identity.Fenced = true
+			put(t, s, store.Delete(key), store.Put(store.NodeIdentityKey("n1"), store.MustEncode(identity)))
+		}, 0, true},
+		"the store is away": {func(t *testing.T, s *mem.Store) { s.Close() }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, s := open(t, mem.Options{})
+			register(t, server, first)
+			stream := serve(t, s, nil)
+			if r := beat(t, stream, alive); r.GetLeaseDurationSeconds() != 40 {
+				t.Fatalf("answer %v", r)
+			}
+			c.act(t, s)
+			r := beat(t, stream, alive)
+			if r.GetLeaseDurationSeconds() != c.want || len(r.GetDirectives()) > 0 != c.registers {
+				t.Errorf("answer %v", r)
+			}
+			if c.want == 0 {
+				return
+			}
+			if lease, kv := get[store.NodeLease](t, s, key); lease.Coordinator != "c1" || kv.Lease == 0 {
+				t.Errorf("lease %+v on %d", lease, kv.Lease)
+			}
+		})
+	}
+}

@@ -41,7 +41,8 @@ const attempts = 8
 
 // Register records an agent's incarnation and what its host has. The same
 // incarnation again keeps its registration, and its revision: promises made
-// under it stay valid. Operators' settings on the node are kept.
+// under it stay valid, unless it announces another limit without contact.
+// Operators' settings on the node are kept.
 func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*musterv1.RegisterResponse, error) {
 	if r.GetCluster() != s.Cluster {
 		return nil, status.Errorf(codes.FailedPrecondition, "cluster %q: this coordinator serves %q", r.GetCluster(), s.Cluster)
@@ -62,8 +63,12 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
+	identity := store.NodeIdentity{Incarnation: incarnation, AssumeDeadMillis: r.GetAssumeDeadAfterMillis()}
+	if err := checkAssumeDead(identity.AssumeDeadMillis); err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
+	}
 	for range attempts {
-		done, err := s.register(ctx, node, incarnation, fresh)
+		done, err := s.register(ctx, node, identity, fresh)
 		if err != nil {
 			return nil, storeStatus(err, "register "+string(node))
 		}
@@ -89,8 +94,21 @@ func errIfZero(i resource.Incarnation) error {
 	return nil
 }
 
+// The bounds of a node's limit without contact; 0 is none.
+const (
+	minAssumeDead = time.Minute
+	maxAssumeDead = 24 * time.Hour
+)
+
+func checkAssumeDead(millis int64) error {
+	if millis != 0 && (millis < minAssumeDead.Milliseconds() || millis > maxAssumeDead.Milliseconds()) {
+		return fmt.Errorf("assume_dead_after_millis: %d is outside %d..%d; 0 is off", millis, minAssumeDead.Milliseconds(), maxAssumeDead.Milliseconds())
+	}
+	return nil
+}
+
 // register tries once; it returns nil when another writer was faster.
-func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation resource.Incarnation, fresh store.NodeSpec) (*musterv1.RegisterResponse, error) {
+func (s *Server) register(ctx context.Context, node resource.NodeID, who store.NodeIdentity, fresh store.NodeSpec) (*musterv1.RegisterResponse, error) {
 	identityKey, specKey := store.NodeIdentityKey(node), store.NodeSpecKey(node)
 	identity, _, _, err := s.Store.Get(ctx, identityKey)
 	if err != nil {
@@ -117,10 +135,10 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, incarnation
 		if err != nil {
 			return nil, err
 		}
-		same = old.Incarnation == incarnation && !old.Fenced
+		same = old == who
 	}
 	if !same {
-		t.Then = append(t.Then, store.Put(identityKey, store.MustEncode(store.NodeIdentity{Incarnation: incarnation})))
+		t.Then = append(t.Then, store.Put(identityKey, store.MustEncode(who)))
 	}
 	result, err := s.Store.Txn(ctx, t)
 	if err != nil || !result.Succeeded {

@@ -417,3 +417,29 @@ func TestResolveRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestALimitWithoutContactIsOfItsRegistration(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	announce := func(millis int64) (resource.Revision, error) {
+		r := registration(t, first)
+		r.AssumeDeadAfterMillis = millis
+		done, err := server.Register(t.Context(), r)
+		return resource.Revision(done.GetRevision()), err
+	}
+	last := resource.Revision(0)
+	for i, c := range []struct {
+		millis int64
+		anew   bool // promises of before do not count any more
+	}{{0, true}, {60_000, true}, {60_000, false}, {86_400_000, true}, {0, true}, {0, false}} {
+		at, err := announce(c.millis)
+		if identity, _ := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1")); err != nil || identity.AssumeDeadMillis != c.millis || at > last != c.anew {
+			t.Errorf("%d: %d ms: %v, identity %+v at %d, before at %d", i, c.millis, err, identity, at, last)
+		}
+		last = at
+	}
+	for _, millis := range []int64{-1, 1, 59_999, 86_400_001} {
+		if _, err := announce(millis); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "assume_dead_after_millis") {
+			t.Errorf("%d ms: error %v", millis, err)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 // them.
 type conditions struct {
 	written []store.Condition
+	known   bool // written is what the store has
 }
 
 // take notes what a heartbeat says and reports whether that is news. A
@@ -36,8 +37,15 @@ func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]s
 	return next, news
 }
 
-// report writes the node's status if a heartbeat brought news.
+// report writes the node's status if a heartbeat brought news. What the node
+// said on an earlier stream is read first, so that its conditions keep their
+// times. A node without an identity has no status.
 func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *conditions, beat *schedulerv1.HeartbeatRequest) error {
+	if !c.known {
+		if err := h.recall(ctx, node, c); err != nil {
+			return err
+		}
+	}
 	next, news := c.take(beat.GetConditions(), time.Now())
 	if !news {
 		return nil
@@ -46,9 +54,36 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 	if err != nil {
 		return err
 	}
-	if _, err := h.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Put(store.NodeStatusKey(node), value)}}); err != nil {
+	identity, found, _, err := h.Store.Get(ctx, store.NodeIdentityKey(node))
+	if err != nil || !found {
 		return err
 	}
-	c.written = next
+	result, err := h.Store.Txn(ctx, store.Txn{
+		If:   []store.Compare{store.ModRevIs(identity.Key, identity.ModRev)},
+		Then: []store.Op{store.Put(store.NodeStatusKey(node), value)},
+	})
+	if err != nil {
+		return err
+	}
+	if result.Succeeded { // else it registered in between; the next heartbeat tries again
+		c.written = next
+	}
+	return nil
+}
+
+// recall reads what the store has of a node's conditions.
+func (h *Heartbeats) recall(ctx context.Context, node resource.NodeID, c *conditions) error {
+	kv, found, _, err := h.Store.Get(ctx, store.NodeStatusKey(node))
+	if err != nil {
+		return err
+	}
+	if found {
+		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		c.written = status.Conditions
+	}
+	c.known = true
 	return nil
 }

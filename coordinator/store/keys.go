@@ -91,6 +91,11 @@ func NodeStatusKey(id resource.NodeID) string { return nodeKey(id, NodeStatusPar
 // NodeLeaseKey is the key that lives as long as a node's agent is heard.
 func NodeLeaseKey(id resource.NodeID) string { return nodeKey(id, NodeLeasePart) }
 
+// NodeIn is the prefix of all keys of a node.
+func NodeIn(id resource.NodeID) string {
+	return string(append(appendSegment([]byte(NodesPrefix), string(id)), '/'))
+}
+
 // NodeTxKey is the per-node index entry of a transaction.
 func NodeTxKey(id resource.NodeID, tx resource.TxID) string {
 	return string(appendSegment([]byte(NodeTxIn(id)), string(tx)))

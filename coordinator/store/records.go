@@ -168,6 +168,9 @@ type NodeIdentity struct {
 	// FencedAt (RFC 3339) and FencedFor, a reason, are for people.
 	FencedAt  string `json:"fencedAt,omitempty"`
 	FencedFor string `json:"fencedFor,omitempty"`
+	// AssumeDeadMillis: without contact for that long this incarnation's agent
+	// begins to stop what it was granted. 0 where its operator has not opted in.
+	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
 }
 
 // NodeSpec is what a node has and who may use it (NodeSpecKey).

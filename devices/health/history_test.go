@@ -276,21 +276,17 @@ func FuzzHistory(f *testing.F) {
 			if err := health.Check(s); err != nil {
 				t.Fatalf("%s: %v", e, err)
 			}
-			if data[0]%16 == 15 {
-				s = p.Clear(s, now)
-			}
 		}
-		for _, kind := range []devices.EventKind{devices.EventDriverBack, devices.EventReturned, devices.EventAnswered} {
+		for _, kind := range []devices.EventKind{devices.EventDriverBack, devices.EventReturned, devices.EventAnswered, devices.EventRepaired} {
 			s = p.Observe(s, now, event(kind))
 		}
-		s = p.Clear(s, now)
 		for range 2 {
 			if at, comes := p.Next(s); comes {
 				s = p.Tick(s, at)
 			}
 		}
 		if s.Health != devices.OK {
-			t.Fatalf("cleared and quiet, %s for %q", s.Health, s.Reason)
+			t.Fatalf("repaired and quiet, %s for %q", s.Health, s.Reason)
 		}
 	})
 }

@@ -95,22 +95,6 @@ func (p Policy) Next(s State) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// Clear is an operator's word that the device is good: what speaks against it
-// and its relapses are forgotten. A tainted device goes on probation, a suspect
-// one is ok. Facts stay: a lost device is still lost, and waited for.
-func (p Policy) Clear(s State, now time.Time) State {
-	s = p.Tick(s, now)
-	s.drop(replacement, reset, due)
-	s.timed, s.brief, s.relapses, s.calm = false, false, 0, time.Time{}
-	s.counted, s.strikes = 0, [MaxStrikes]time.Time{}
-	if s.Health == devices.Suspect && s.why[silence] == "" {
-		s.recover(now)
-	}
-	s = p.Tick(s, now)
-	s.explain()
-	return s
-}
-
 // xid does what the catalogue says of the number.
 func (p Policy) xid(s *State, now time.Time, e devices.Event) {
 	v := XID(e.XID)

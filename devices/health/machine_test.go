@@ -286,56 +286,6 @@ func live(t *testing.T, p health.Policy, state health.State, life []step) {
 	}
 }
 
-func TestAnOperatorEndsWhatSpeaksAgainstADevice(t *testing.T) {
-	p := policy()
-	for name, c := range map[string]struct {
-		events []devices.Event
-		want   devices.Health
-		why    string
-	}{
-		"a good device stays so":           {nil, ok, ""},
-		"a suspect device is ok":           {[]devices.Event{xid(39)}, ok, ""},
-		"a reset that is due is forgotten": {[]devices.Event{xid(63)}, ok, ""},
-		"a reset is not awaited any more":  {[]devices.Event{xid(48)}, probation, past + ecc},
-		"nor is a replacement":             {[]devices.Event{event(devices.EventRowRemapFailed)}, probation, past + "a bad row of memory had no spare"},
-		"nor is time":                      {[]devices.Event{xid(167)}, probation, past + "XID 167: fatal PCIe timeout"},
-		"a lost device is still lost":      {[]devices.Event{xid(79), event(devices.EventLost)}, tainted, lost},
-		"a driver that is gone is gone":    {[]devices.Event{event(devices.EventDriverGone)}, tainted, gone},
-		"a silent driver is silent":        {[]devices.Event{event(devices.EventHung)}, suspect, mute},
-		"a device on probation stays there": {
-			[]devices.Event{event(devices.EventLost), event(devices.EventReturned)}, probation, past + lost,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := health.Fresh(noon)
-			for _, e := range c.events {
-				s = p.Observe(s, noon, e)
-			}
-			now := noon.Add(time.Second)
-			s = p.Clear(s, now)
-			if err := health.Check(s); err != nil {
-				t.Fatal(err)
-			}
-			if s.Health != c.want || s.Reason != c.why {
-				t.Fatalf("%s for %q, want %s for %q", s.Health, s.Reason, c.want, c.why)
-			}
-			if again := p.Clear(s, now); again != s {
-				t.Errorf("cleared twice: %+v, want %+v", again, s)
-			}
-		})
-	}
-}
-
-func TestAnOperatorsWordEndsTheMemoryOfRelapses(t *testing.T) {
-	p, s, now := policy(), health.Fresh(noon), noon
-	for range 4 {
-		s = p.Observe(s, now, event(devices.EventLost))
-		s = p.Observe(s, now, event(devices.EventReturned))
-	}
-	s = p.Clear(s, now)
-	live(t, p, s, []step{quiet(5*time.Minute, ok, "", 0)})
-}
-
 func TestARestartOfTheAgent(t *testing.T) {
 	const m = time.Minute
 	for name, c := range map[string]struct {

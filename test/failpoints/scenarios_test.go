@@ -2,6 +2,7 @@ package failpoints_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -108,10 +109,37 @@ var scenarios = map[string]func(*client){
 		w.c.Agent("n2").Crash()
 		w.insist("fence n2", func(ctx context.Context, k *rig.Coordinator) error {
 			_, err := k.FenceNode(ctx, "n2", api.FenceOptions{ConfirmDead: true, Force: true})
+			if err != nil && strings.Contains(err.Error(), "it is back") {
+				return nil
+			}
 			return err
 		})
 		w.c.Agent("n2").PowerCycle()
 		w.end("g")
+	},
+	"a deleted node": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.end("g")
+		w.c.Eventually("g is gone", func() bool {
+			units, _, err := w.c.Store.Range(w.t.Context(), store.UnitsPrefix, store.RangeOptions{})
+			return err == nil && len(units) == 0
+		})
+		w.c.Agent("n2").Crash()
+		w.c.Eventually("n2 is not heard", func() bool {
+			_, heard, _, err := w.c.Store.Get(w.t.Context(), store.NodeLeaseKey("n2"))
+			return err == nil && !heard
+		})
+		w.insist("delete n2", func(ctx context.Context, k *rig.Coordinator) error {
+			_, err := k.DeleteNode(ctx, "n2")
+			if rig.Code(err) == 404 || err != nil && strings.Contains(err.Error(), "is alive") {
+				return nil // it was deleted without an answer, or is back already
+			}
+			return err
+		})
+		w.c.Agent("n2").Start()
+		w.create(rig.Submission{Name: "h", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("h")
 	},
 	"a preemption": func(w *client) {
 		w.create(rig.Submission{Name: "low", GPUs: 8, Members: 2, Gang: 2, Priority: 1})

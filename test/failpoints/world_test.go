@@ -63,7 +63,7 @@ func (w *client) promise(node resource.NodeID) {
 	w.c.Tap(func(m rig.Message) bool {
 		reserve := m.ToAgent.GetReserve()
 		if m.Node != node || reserve == nil {
-			return true
+			return !strings.HasPrefix(m.ToAgent.GetAbort().GetTx(), "forgotten.")
 		}
 		once.Do(func() {
 			late := proto.CloneOf(reserve)

@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/sdk"
 	nvmltest "github.com/musterd/muster/test/nvml"
+	"github.com/musterd/muster/test/programs"
 )
 
 const (
@@ -91,7 +92,7 @@ func startCluster(t *testing.T, n int) *cluster {
 // awaitLeader waits until the coordinator leads.
 func (c *cluster) awaitLeader() {
 	c.t.Helper()
-	eventually(c.t, patience, "the coordinator leads", func() error {
+	programs.Eventually(c.t, patience, "the coordinator leads", func() error {
 		return leads(c.t.Context(), c.rest)
 	})
 }
@@ -123,7 +124,7 @@ func leads(ctx context.Context, address string) error {
 // awaitNodes waits until exactly n nodes are ready.
 func (u *user) awaitNodes(n int) {
 	u.t.Helper()
-	eventually(u.t, patience, fmt.Sprintf("%d nodes are ready", n), func() error {
+	programs.Eventually(u.t, patience, fmt.Sprintf("%d nodes are ready", n), func() error {
 		list, err := u.client.Nodes().List(u.t.Context(), sdk.ListOptions{})
 		if err != nil {
 			return err
@@ -147,7 +148,7 @@ func (u *user) awaitNodes(n int) {
 // to its agent is up.
 func (c *cluster) awaitPhase(node, phase string) {
 	c.t.Helper()
-	eventually(c.t, patience, node+" is "+phase, func() error {
+	programs.Eventually(c.t, patience, node+" is "+phase, func() error {
 		n, err := c.client.Nodes().Get(c.t.Context(), node)
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func soon(t *testing.T) context.Context {
 
 // leaderWithin is how soon a coordinator must lead after kill -9.
 func leaderWithin() time.Duration {
-	if raceEnabled() {
+	if programs.RaceEnabled() {
 		return 10 * time.Second
 	}
 	return 3 * time.Second

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/test/programs"
 )
 
 // devCluster is a running `muster dev`.
@@ -63,7 +65,7 @@ func (d *devCluster) run(t *testing.T, env, args []string) {
 // arrive waits for the announcement and reads what was written.
 func (d *devCluster) arrive(t *testing.T) {
 	t.Helper()
-	eventually(t, patience, "muster dev is up", func() error {
+	programs.Eventually(t, patience, "muster dev is up", func() error {
 		if !d.process.alive() {
 			t.Fatalf("muster dev ended with %s", d.process.cmd.ProcessState)
 		}

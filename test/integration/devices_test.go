@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/devices/fake"
 	nvmltest "github.com/musterd/muster/test/nvml"
+	"github.com/musterd/muster/test/programs"
 )
 
 // actedHost makes the fake driver of a cluster's first agent act a host, and
@@ -45,7 +46,7 @@ func (c *cluster) device(node string, gpu int) api.DeviceStatus {
 func (c *cluster) awaitHealth(node string, gpu int, want string) api.DeviceStatus {
 	c.t.Helper()
 	var d api.DeviceStatus
-	eventually(c.t, patience, fmt.Sprintf("GPU %d of %s is %s", gpu, node, want), func() error {
+	programs.Eventually(c.t, patience, fmt.Sprintf("GPU %d of %s is %s", gpu, node, want), func() error {
 		if d = c.device(node, gpu); d.Health != want {
 			return fmt.Errorf("it is %q (%s)", d.Health, d.HealthReason)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // smallDisk mounts a file system of its own over a folder until the test ends.
@@ -89,7 +90,7 @@ func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
 		fill(t, fmt.Sprint(fillers, i)) // also what a removal gave back
 		name := fmt.Sprintf("new-%d", i)
 		c.submit(gang(name, 1, gpus(1)))
-		eventually(t, patience, "job "+name+" runs, or its node refuses it", func() error {
+		programs.Eventually(t, patience, "job "+name+" runs, or its node refuses it", func() error {
 			j, err := c.client.Jobs(namespace).Get(soon(t), name, sdk.GetOptions{})
 			switch {
 			case err != nil || j.Status.Phase == api.Running:
@@ -114,7 +115,7 @@ func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
 	before := c.incarnation(a.name)
 	a.kill()
 	a.start()
-	eventually(t, patience, "the agent is back on the full disk", func() error {
+	programs.Eventually(t, patience, "the agent is back on the full disk", func() error {
 		if got := c.readiness(a.name); !strings.HasPrefix(got, "True ") && !strings.Contains(got, "DiskFull") {
 			return fmt.Errorf("its node says %q", got)
 		}

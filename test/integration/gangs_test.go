@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // startDGX runs four DGX A100 in one process.
@@ -179,7 +180,7 @@ func (d *devCluster) fillAndDrain(live map[string]bool) {
 			d.t.Fatalf("delete %s: %v", name, err)
 		}
 	}
-	eventually(d.t, patience, "everything is drained", func() error {
+	programs.Eventually(d.t, patience, "everything is drained", func() error {
 		if left := d.allocations(); len(left) > 0 {
 			return fmt.Errorf("%d are left, the first %s %s", len(left), left[0].Metadata.Name, left[0].Status.Phase)
 		}

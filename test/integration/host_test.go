@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // startHost runs `muster dev` on this host as `make run` does, but for the
@@ -26,7 +27,7 @@ func startHost(t *testing.T) (d *devCluster, temporary string) {
 	temporary = t.TempDir()
 	d = &devCluster{context: filepath.Join(t.TempDir(), "context.json")}
 	d.run(t, []string{"MUSTER_CONTEXT=" + d.context, "TMPDIR=" + temporary}, nil)
-	eventually(t, patience, "dev.json is written", func() error {
+	programs.Eventually(t, patience, "dev.json is written", func() error {
 		found, err := filepath.Glob(filepath.Join(temporary, "*", "dev.json"))
 		if err != nil || len(found) != 1 {
 			return fmt.Errorf("found %v, %w", found, err)
@@ -76,7 +77,7 @@ func TestCPUExampleRunsOnThisHostWithExactAmounts(t *testing.T) {
 	began := time.Now()
 	out := d.muster("submit", "-f", example(t, "cpu.yaml"), "--wait")
 	limit := time.Second
-	if raceEnabled() {
+	if programs.RaceEnabled() {
 		limit = 5 * time.Second
 	}
 	within(t, began, limit, "submit --wait")
@@ -105,7 +106,7 @@ func TestCPUExampleRunsOnThisHostWithExactAmounts(t *testing.T) {
 		t.Errorf("get allocations -A -o json lists %d allocations, want cpu alone", len(all.Items))
 	}
 	d.muster("delete", "allocation", "cpu")
-	eventually(t, patience, "the allocation is gone", func() error {
+	programs.Eventually(t, patience, "the allocation is gone", func() error {
 		if left := d.allocations(); len(left) > 0 {
 			return fmt.Errorf("%s is %s", left[0].Metadata.Name, left[0].Status.Phase)
 		}
@@ -175,7 +176,7 @@ func TestDevStopsCleanlyOnInterruptAndLeavesNothing(t *testing.T) {
 		_, err := d.client.Jobs(namespace).Create(ctx, gang("never", 1, gpus(8)), sdk.CreateOptions{Wait: time.Minute})
 		waiting <- err
 	}()
-	eventually(t, patience, "the job is queued", func() error {
+	programs.Eventually(t, patience, "the job is queued", func() error {
 		_, err := d.client.Jobs(namespace).Get(soon(t), "never", sdk.GetOptions{})
 		return err
 	})

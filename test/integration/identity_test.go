@@ -20,6 +20,7 @@ import (
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // secure turns a cluster that has not been started into one with TLS, REST
@@ -31,13 +32,13 @@ func (c *cluster) secure() {
 	c.coordinator.configure(c.coordinator.settings)
 	c.coordinator.start()
 	ca := filepath.Join(c.coordinator.dataDir, "tls", "ca.pem")
-	eventually(c.t, patience, "the coordinator has written its authority", func() error {
+	programs.Eventually(c.t, patience, "the coordinator has written its authority", func() error {
 		_, err := os.Stat(ca)
 		return err
 	})
 	c.env = append(c.env, "MUSTER_ADDR=https://"+c.rest, "MUSTER_CA_FILE="+ca)
 	c.trust()
-	eventually(c.t, patience, "the coordinator serves", func() error {
+	programs.Eventually(c.t, patience, "the coordinator serves", func() error {
 		_, err := c.client.Nodes().List(soon(c.t), sdk.ListOptions{})
 		return err
 	})
@@ -168,7 +169,7 @@ func (c *cluster) authorityRotates() {
 	}
 	old := before.Items[0].Metadata.Name
 	c.muster("ca", "rotate")
-	eventually(t, patience, "all nodes have certificates by the new authority", func() error {
+	programs.Eventually(t, patience, "all nodes have certificates by the new authority", func() error {
 		list, err := c.client.Identity().Authorities(soon(t))
 		if err != nil {
 			return err
@@ -179,7 +180,7 @@ func (c *cluster) authorityRotates() {
 		return nil
 	})
 	c.muster("ca", "retire", old)
-	eventually(t, patience, "the agents have dropped the old authority", func() error {
+	programs.Eventually(t, patience, "the agents have dropped the old authority", func() error {
 		for _, a := range c.agents {
 			roots, err := pki.ParsePEM(read(t, filepath.Join(a.dataDir, "identity", "ca.pem")))
 			if err != nil {
@@ -219,7 +220,7 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 		}
 		return list
 	}
-	eventually(t, patience, "all three are in the ring", func() error {
+	programs.Eventually(t, patience, "all three are in the ring", func() error {
 		stdout, stderr, _ := execute(t, nil, program, "keys", "-rpc-addr="+gossip["serfRPC"].(string), "-rpc-auth="+token, "-list")
 		if !strings.Contains(stdout, "[3/3]") {
 			return fmt.Errorf("%s%s", stdout, stderr)
@@ -239,7 +240,7 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 	// Digests flow on: the ring tells of what is handed out now.
 	c.submit(gang("training", 1, gpus(8)))
 	c.awaitRunning("training")
-	eventually(t, patience, "the members still hear each other", func() error {
+	programs.Eventually(t, patience, "the members still hear each other", func() error {
 		stdout, stderr, code := execute(t, nil, program, "query", "-rpc-addr="+gossip["serfRPC"].(string), "-rpc-auth="+token, "-timeout=1s", "capacity")
 		if code != 0 || strings.Count(stdout, "Response from 'node-") != 2 {
 			return fmt.Errorf("code %d: %s%s", code, stdout, stderr)
@@ -251,7 +252,7 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 	c.coordinator.kill()
 	c.coordinator.start()
 	c.awaitNodes(2)
-	eventually(t, patience, "the coordinator is back in the ring", func() error {
+	programs.Eventually(t, patience, "the coordinator is back in the ring", func() error {
 		stdout, stderr, _ := execute(t, nil, program, "keys", "-rpc-addr="+gossip["serfRPC"].(string), "-rpc-auth="+token, "-list")
 		if !strings.Contains(stdout, "[3/3]") || strings.Contains(stdout, old) {
 			return fmt.Errorf("%s%s", stdout, stderr)
@@ -265,14 +266,14 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 	write(t, file, []byte(`["`+old+`"]`), 0o600)
 	c.agents[1].settings.set("gossip.join", []string{c.serf})
 	c.agents[1].start()
-	eventually(t, patience, "the agent says that its key is refused", func() error {
+	programs.Eventually(t, patience, "the agent says that its key is refused", func() error {
 		if text := c.agents[1].process.stderr.String(); !strings.Contains(text, "gossip key") {
 			return fmt.Errorf("it has said nothing of it")
 		}
 		return nil
 	})
 	// A coordinator that it reaches tells it the right one.
-	eventually(t, patience, "the agent has been told the key", func() error {
+	programs.Eventually(t, patience, "the agent has been told the key", func() error {
 		if got := keyring(c.agents[1]); got[0] != fresh {
 			return fmt.Errorf("it still has %q", got)
 		}

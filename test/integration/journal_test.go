@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/test/programs"
 )
 
 // The journal's layout, as package agent/journal documents it.
@@ -56,7 +57,7 @@ func oneNode(t *testing.T) *cluster {
 func (c *cluster) mustHaveReadopted(b before) {
 	c.t.Helper()
 	agent := c.agents[0]
-	eventually(c.t, patience, "the agent registers under another incarnation", func() error {
+	programs.Eventually(c.t, patience, "the agent registers under another incarnation", func() error {
 		if now := c.incarnation(agent.name); now == b.incarnations[agent.name] {
 			return fmt.Errorf("it is still %+v", now)
 		}
@@ -70,7 +71,7 @@ func (c *cluster) mustHaveReadopted(b before) {
 	if d := cmp.Diff(b.grants, after.grants); d != "" {
 		c.t.Errorf("what the agent has handed out has changed (-before +after):\n%s", d)
 	}
-	eventually(c.t, patience, "launchers are told the same as before", func() error {
+	programs.Eventually(c.t, patience, "launchers are told the same as before", func() error {
 		if changed := differing(b.files, c.assignmentFiles()); len(changed) > 0 {
 			return fmt.Errorf("assignment files have changed: %v", changed)
 		}

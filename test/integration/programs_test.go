@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/programs"
 )
 
 // threeNodes is a cluster of separate programs in which a gang holds all 24
@@ -48,7 +49,7 @@ func (c *cluster) assignmentFiles() map[string]string {
 // been handed over.
 func (c *cluster) awaitAssignmentFiles(n int) {
 	c.t.Helper()
-	eventually(c.t, patience, "assignment files are written", func() error {
+	programs.Eventually(c.t, patience, "assignment files are written", func() error {
 		documents := 0
 		for name := range c.assignmentFiles() {
 			if filepath.Ext(name) == ".json" {
@@ -208,7 +209,7 @@ func TestAgentRestartedWithoutAnyCoordinatorKeepsServingItsHost(t *testing.T) {
 	for _, a := range c.agents {
 		a.kill()
 		a.start()
-		eventually(t, patience, a.name+" serves alone", func() error {
+		programs.Eventually(t, patience, a.name+" serves alone", func() error {
 			return reachable(a.settings["listen"].(string))
 		})
 		if d := cmp.Diff(before.grants[a.name], c.grants(a)); d != "" {
@@ -329,7 +330,7 @@ func TestCoordinatorKilledInTheMiddleOfSubmissionsLosesNothingAcknowledged(t *te
 	for _, name := range names {
 		c.job(name) // fails the test if it is unknown
 	}
-	eventually(t, patience, "everything that fits runs", func() error {
+	programs.Eventually(t, patience, "everything that fits runs", func() error {
 		list := c.allocations()
 		if err := checkSnapshot(list); err != nil {
 			t.Fatal(err)

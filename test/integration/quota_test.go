@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // charged is a cluster of 16 devices whose namespaces vision and speech are
@@ -333,7 +334,7 @@ func consoles(text string) (blocks [][]console, between []string) {
 // they print. UPDATE_GOLDEN=1 writes what they print into the document.
 func TestTheDocumentsExample(t *testing.T) {
 	t.Parallel()
-	root, err := moduleRoot()
+	root, err := programs.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +378,7 @@ func (d *devCluster) shell(folder string, c console, settled bool) string {
 	if !looks || got == c.output {
 		return got
 	}
-	_ = poll(patience, func() error { // its caller shows the difference
+	_ = programs.Poll(patience, func() error { // its caller shows the difference
 		if got = ask(); got != c.output {
 			return context.DeadlineExceeded
 		}

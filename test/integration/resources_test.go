@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
+	"github.com/musterd/muster/test/programs"
 )
 
 // partitionedHost is a profile of one socket with 4 GiB in huge pages and two
@@ -52,7 +53,7 @@ func (d *devCluster) allocate(name, requests string, args ...string) {
 func (d *devCluster) handedOver(a *api.Allocation) map[string]string {
 	d.t.Helper()
 	env := map[string]string{}
-	eventually(d.t, patience, "the environment of "+a.Metadata.Name+" is written", func() error {
+	programs.Eventually(d.t, patience, "the environment of "+a.Metadata.Name+" is written", func() error {
 		files := folder(d.t, filepath.Join(d.listed.Nodes[0].DataDir, "assignments"))
 		text, ok := files["/"+string(a.Status.Transaction)+".env"]
 		if !ok {
@@ -155,7 +156,7 @@ func TestInstancesAndWholeCoresFromTheManifestToTheAssignmentFile(t *testing.T) 
 		}
 	}
 	d.muster("delete", "allocation", "mig", "--wait")
-	eventually(t, patience, "the instances are free again", func() error {
+	programs.Eventually(t, patience, "the instances are free again", func() error {
 		if got := d.available(small)[small]; got != strconv.Itoa(before) {
 			return fmt.Errorf("%s of %d", got, before)
 		}
@@ -281,7 +282,7 @@ func TestGrantsOfInstancesOutliveTheirCluster(t *testing.T) {
 	free := d.available(names...)
 	d.process.kill(t)
 	d = startDevIn(t, dataDir, "--profile", file)
-	eventually(t, patience, "what ran runs", func() error {
+	programs.Eventually(t, patience, "what ran runs", func() error {
 		if diff := cmp.Diff(before, d.holdings()); diff != "" {
 			return fmt.Errorf("(-before +after):\n%s", diff)
 		}

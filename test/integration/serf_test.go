@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/test/programs"
 )
 
 // serfCLI returns the stock serf program: of PATH, or built from tools/go.mod.
@@ -15,7 +17,7 @@ func serfCLI(t *testing.T) string {
 	if path, err := exec.LookPath("serf"); err == nil {
 		return path
 	}
-	root, err := moduleRoot()
+	root, err := programs.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,7 @@ func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
 		stdout, stderr, code := execute(t, nil, program, args...)
 		return stdout + stderr, code
 	}
-	eventually(t, patience, "serf members lists all four", func() error {
+	programs.Eventually(t, patience, "serf members lists all four", func() error {
 		out, code := serf("members", rpc, "-rpc-auth="+clusterToken)
 		if code != 0 {
 			return fmt.Errorf("code %d: %s", code, out)
@@ -71,7 +73,7 @@ func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
 	})
 	c.submit(gang("training", 1, gpus(8)))
 	c.awaitRunning("training")
-	eventually(t, patience, "serf query capacity tells what is free", func() error {
+	programs.Eventually(t, patience, "serf query capacity tells what is free", func() error {
 		out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "capacity")
 		if code != 0 {
 			return fmt.Errorf("code %d: %s", code, out)

@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // namespace is where the tests work unless they say otherwise.
@@ -130,7 +131,7 @@ func (u *user) remove(name string) {
 
 func (u *user) awaitGone(name string) {
 	u.t.Helper()
-	eventually(u.t, patience, "job "+name+" is gone", func() error {
+	programs.Eventually(u.t, patience, "job "+name+" is gone", func() error {
 		j, err := u.client.Jobs(namespace).Get(soon(u.t), name, sdk.GetOptions{})
 		var status *api.Status
 		if errors.As(err, &status) && status.Code == 404 {
@@ -153,7 +154,7 @@ func (u *user) allocations() []api.Allocation {
 // awaitConfirmed waits until the agents have confirmed everything that runs.
 func (u *user) awaitConfirmed() {
 	u.t.Helper()
-	eventually(u.t, patience, "the agents confirm what runs", func() error {
+	programs.Eventually(u.t, patience, "the agents confirm what runs", func() error {
 		for _, a := range u.allocations() {
 			for _, c := range a.Status.Conditions {
 				if c.Type == "Ready" && c.Status != "True" {
@@ -206,7 +207,7 @@ func (u *user) freeGPUs() map[string]int {
 // awaitFreeGPUs waits until every node has n wholly free devices.
 func (u *user) awaitFreeGPUs(nodes, n int) {
 	u.t.Helper()
-	eventually(u.t, patience, fmt.Sprintf("%d devices free on each of %d nodes", n, nodes), func() error {
+	programs.Eventually(u.t, patience, fmt.Sprintf("%d devices free on each of %d nodes", n, nodes), func() error {
 		free := u.freeGPUs()
 		for _, have := range free {
 			if have != n {

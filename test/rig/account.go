@@ -12,7 +12,6 @@ type account struct {
 	mu      sync.Mutex
 	checker *decisions.Checker
 	records int
-	past    bool               // the store was restored: the next term knows nothing of those before
 	log     []decisions.Record // since the last State, for a failure's message
 }
 
@@ -30,10 +29,6 @@ const statesEvery = 50
 func (a *account) Append(r decisions.Record) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.past && r.State != nil && r.State.Begins {
-		a.past, a.checker, a.log = false, decisions.NewChecker(), nil
-		a.checker.File("the restored store")
-	}
 	if a.checker.Report().OK() { // up to the first violation
 		if r.State != nil {
 			a.log = nil

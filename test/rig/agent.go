@@ -2,8 +2,13 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,11 +108,12 @@ func (a *Agent) settings(r *agentRun) (agent.Config, agent.Deps) {
 	c.mu.Lock()
 	like := c.like
 	c.mu.Unlock()
-	return agent.Config{
+	config := agent.Config{
 		Cluster: ClusterName, Node: a.Node, Version: "rig", DataDir: filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes)),
 		Coordinators: c.known(), Heartbeat: c.options.heartbeat(), HeldSync: time.Millisecond, Headroom: 64 << 10,
 		Gossip: c.agentGossip(r.proc),
-	}, agent.Deps{
+	}
+	deps := agent.Deps{
 		Discovered: agent.Discovered{
 			Host: sysfs.Host{Hostname: string(a.Node)}, BootID: fmt.Sprintf("boot-%d", a.boots),
 			Topology: hardware.Topology(), Inventory: hardware.Inventory(string(a.Node)),
@@ -116,6 +122,35 @@ func (a *Agent) settings(r *agentRun) (agent.Config, agent.Deps) {
 		Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
 		Log:   c.log, Now: time.Now, JournalFS: mount{a.disk, a, r.proc},
 	}
+	if c.options.Equip != nil {
+		c.options.Equip(&config, &deps)
+	}
+	return config, deps
+}
+
+// Assigned lists the transactions whose assignments launchers on the host see,
+// ascending: what may run there, whether the agent does or not.
+func (a *Agent) Assigned() []resource.TxID {
+	a.mu.Lock()
+	dir := filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes), "assignments")
+	a.mu.Unlock()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.cluster.t.Error(err)
+	}
+	var txs []resource.TxID
+	for _, e := range entries {
+		name, found := strings.CutSuffix(e.Name(), ".json")
+		if !found {
+			continue
+		}
+		tx, err := url.PathUnescape(name)
+		if err != nil {
+			a.cluster.t.Error(err)
+		}
+		txs = append(txs, resource.TxID(tx))
+	}
+	return txs
 }
 
 // gone is called once when a process has ended.

@@ -11,11 +11,6 @@ import (
 // runs. What is checked begins anew with it.
 func (c *Cluster) Restore(b mem.Backup) {
 	c.t.Helper()
-	for _, k := range c.Coordinators() {
-		k.account.mu.Lock()
-		k.account.past = true
-		k.account.mu.Unlock()
-	}
 	c.Store.Restore(b)
 	var back *store.WentBackError
 	if _, _, _, err := c.Store.Get(c.t.Context(), store.Root); errors.As(err, &back) {

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/devices/fake"
@@ -42,6 +43,8 @@ type Options struct {
 	MaxTxnOps int
 	// Configure changes the configuration of every coordinator that starts.
 	Configure func(*coordinator.Config)
+	// Equip changes the configuration of every agent's process that starts.
+	Equip func(*agent.Config, *agent.Deps)
 	// Rings lets agents and coordinators find each other through gossip, over a
 	// network in memory; otherwise they know each other.
 	Rings bool

@@ -150,6 +150,9 @@ func nodeStep(op store.Op) (string, resource.NodeID) {
 	if err != nil {
 		return "txn unreadable key", ""
 	}
+	if op.Delete && key.Part <= store.NodeStatusPart {
+		return "txn node deletion", key.ID
+	}
 	switch key.Part {
 	case store.NodeIdentityPart:
 		if i, err := store.Decode[store.NodeIdentity](op.Key, op.Value); err == nil && i.Fenced {

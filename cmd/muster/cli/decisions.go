@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -90,7 +91,7 @@ func (a *app) showDecisions(paths []string, unit string) error {
 	if err := logfile.Replay(c, paths...); err != nil {
 		return err
 	}
-	if len(history.Events) == 0 {
+	if !history.Found() {
 		return fmt.Errorf("nothing is said about %q; the files begin with the account of what waited then, so an older file may know it", unit)
 	}
 	if !a.isTable() {
@@ -105,7 +106,7 @@ func (a *app) showDecisions(paths []string, unit string) error {
 		if e.Position > 0 {
 			position = fmt.Sprint(e.Position)
 		}
-		a.printf("%s  %s  position %s  %s\n", when, e.Unit, position, e.What)
+		a.printf("%s  %s  position %s  %s\n", when, cmp.Or(e.Unit, "every unit"), position, e.What)
 	}
 	return nil
 }

@@ -36,8 +36,28 @@ func account(t *testing.T, reason bool) string {
 	return dir
 }
 
+// restored is account with a reason, and then a term of a store that has gone
+// back, in which the same unit ends and is placed again.
+func restored(t *testing.T) string {
+	t.Helper()
+	dir := account(t, true)
+	log, err := logfile.Open(logfile.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := queue.Key{Epoch: 3, Counter: 2, Path: "ml/alloc/small/0"}
+	tracker := decisions.NewTracker(5, 1, nil, log.Append)
+	tracker.Restored(decisions.Restored{By: "coordinator c1", Before: 41, After: 6})
+	tracker.Arrived(small)
+	tracker.Placed(decisions.Placement{Key: small, Tx: "s2", Kind: decisions.Plain})
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestDecisions(t *testing.T) {
-	right, wrong := account(t, true), account(t, false)
+	right, wrong, back := account(t, true), account(t, false), restored(t)
 	file := func(dir string) string { return filepath.Join(dir, "0000000000000007-000001.jsonl") }
 	for name, test := range map[string]struct {
 		args                []string
@@ -62,6 +82,17 @@ func TestDecisions(t *testing.T) {
 			args:    []string{"show", right, "--unit", "ml/alloc/small/0"},
 			wantOut: "ml/alloc/small/0  position 2  placed as s1 at generation 1, ahead of it 1 infeasible\n",
 		},
+		"a store that was restored": {
+			args: []string{"check", back},
+			wantOut: filepath.Join(back, "r000001-0000000000000005-000001.jsonl") + ":3: not verifiable: the store was restored from a backup, as coordinator c1 noticed: " +
+				"what was decided before this term may be decided again\nfiles 2, terms 2, records 10, lost 0\n",
+		},
+		"a unit of a store that was restored": {
+			args: []string{"show", back, "--unit", "ml/small"},
+			wantOut: "every unit  position -  the store was restored from a backup: it was at revision 41 and is at 6 without what was written up to then; " +
+				"coordinator c1 noticed it, in term 5\n",
+		},
+		"an unknown unit of a store that was restored": {args: []string{"show", back, "--unit", "ml/none"}, wantCode: ExitFailed, wantStderr: `nothing is said about "ml/none"`},
 		"an unknown unit": {args: []string{"show", right, "--unit", "ml/none"}, wantCode: ExitFailed, wantStderr: `nothing is said about "ml/none"`},
 		"no unit":         {args: []string{"show", right}, wantCode: ExitMisused, wantStderr: "--unit: not set"},
 	} {

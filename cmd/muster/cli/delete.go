@@ -60,7 +60,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:     "delete KIND NAME… | -f FILE",
-		Short:   "End allocations and jobs and remove them; remove quotas",
+		Short:   "End allocations and jobs and remove them; remove quotas, and nodes that have left",
 		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n  muster delete -f examples/gang.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkDelete(args, files); err != nil {
@@ -98,8 +98,6 @@ func (a *app) checkDelete(args, files []string) error {
 	switch {
 	case err != nil:
 		return err
-	case k == nodeKind:
-		return usagef("nodes are not deleted: stop the node's agent, or cordon it")
 	case len(names) == 0:
 		return usagef("name the %s to delete", k)
 	}

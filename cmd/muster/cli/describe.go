@@ -67,7 +67,7 @@ func (a *app) describe(ctx context.Context, o object) error {
 			return err
 		}
 	case o.node != nil:
-		a.describeNode(o.node)
+		a.describeNode(o.node, time.Now())
 	default:
 		a.describeQuota(o)
 	}
@@ -209,7 +209,7 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	return nil
 }
 
-func (a *app) describeNode(o *api.Node) {
+func (a *app) describeNode(o *api.Node, now time.Time) {
 	var addresses, taints []string
 	for _, ad := range o.Status.Addresses {
 		addresses = append(addresses, ad.Type+" "+ad.Address)
@@ -240,7 +240,11 @@ func (a *app) describeNode(o *api.Node) {
 	a.section("NUMA nodes", numaTable(o))
 	a.section("Devices", deviceTable(o))
 	a.section("MIG instances", instanceTable(o))
-	a.section("Conditions", conditions(o.Status.Conditions))
+	told := newTable("TYPE", "STATUS", "AGE", "REASON", "MESSAGE")
+	for _, c := range o.Status.Conditions {
+		told.add(c.Type, c.Status, age(c.LastTransitionTime, now), c.Reason, c.Message)
+	}
+	a.section("Conditions", told)
 	allocations := newTable("ALLOCATION")
 	for _, n := range o.Status.Allocations {
 		allocations.add(n)

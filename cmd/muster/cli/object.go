@@ -213,7 +213,7 @@ func (a *app) remove(ctx context.Context, k kind, namespace, name string, option
 	case jobKind:
 		o.job, err = a.client.Jobs(namespace).Delete(ctx, name, options)
 	case nodeKind:
-		err = fmt.Errorf("nodes are not deleted")
+		o.node, err = a.client.Nodes().Delete(ctx, name)
 	case resourceQuotaKind:
 		o.quota, err = a.client.ResourceQuotas(namespace).Delete(ctx, name)
 	case quotaTreeKind:

@@ -23,7 +23,16 @@ func partitioned() *api.Node {
 		Metadata: api.ObjectMeta{Name: "gpu-01"},
 		Spec:     api.NodeSpec{Capacity: has, Allocatable: has},
 		Status: api.NodeStatus{
-			Phase:     "Ready",
+			Phase: "Ready",
+			Conditions: []api.Condition{
+				{Type: "Ready", Status: "True", Reason: "AgentReady"},
+				{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom", LastTransitionTime: "2026-02-20T08:00:00Z"},
+				{
+					Type: "OrphanProcesses", Status: "True", Reason: "NoGrant", LastTransitionTime: "2026-03-01T11:17:00Z",
+					Message: "not handed out while these run without a grant: GPU-b: 4711 python3",
+				},
+				{Type: "GPUHealthy", Status: "False", Reason: "Unhealthy", LastTransitionTime: "2026-03-01T11:59:30Z", Message: "GPU-b is tainted (XID 79: fell off the bus)"},
+			},
 			Available: map[resource.Name]string{"cpu": "48", "memory": "252Gi", "hugepages-2Mi": "3Gi", "nvidia.com/mig-1g.10gb": "1"},
 			NUMANodes: []api.NUMAStatus{{
 				ID: 0, CPUs: "0-63", FreeCPU: "48", FreeCores: 24, Memory: "256Gi", FreeMemory: "252Gi",
@@ -43,7 +52,7 @@ func partitioned() *api.Node {
 
 func TestAPartitionedNodeIsDescribed(t *testing.T) {
 	var out bytes.Buffer
-	(&app{Program: Program{Stdout: &out}}).describeNode(partitioned())
+	(&app{Program: Program{Stdout: &out}}).describeNode(partitioned(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	path := filepath.Join("testdata", "partitioned-node.txt")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {

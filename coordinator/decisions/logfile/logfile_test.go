@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/queue"
@@ -204,5 +206,31 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 	if err := logfile.Replay(decisions.NewChecker(), t.TempDir()); err == nil {
 		t.Error("an empty directory is no error")
+	}
+}
+
+// TestFilesOfARestoredStoreComeLast: its epochs are lower than those of before.
+func TestFilesOfARestoredStoreComeLast(t *testing.T) {
+	dir := t.TempDir()
+	want := []string{
+		"0000000000000007-000001.jsonl", "0000000000000012-000001.jsonl", "r000001-0000000000000009-000001.jsonl",
+		"r000001-0000000000000009-000002.jsonl", "r000001-0000000000000020-000001.jsonl", "r000002-0000000000000009-000001.jsonl",
+	}
+	for _, epoch := range []resource.Epoch{7, 0x12, 9, 9, 0x20, 9} {
+		l := open(t, logfile.Config{Dir: dir})
+		newLeader(l, epoch).place(1)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := logfile.Files(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		files[i] = filepath.Base(files[i])
+	}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

@@ -24,7 +24,7 @@ func Files(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	entries, err := os.ReadDir(path) // sorted by name, which is epoch and number
+	entries, err := os.ReadDir(path) // sorted by name, see series
 	if err != nil {
 		return nil, err
 	}

@@ -62,12 +62,17 @@ func (w *writer) begin(epoch resource.Epoch) error {
 	if err := w.close(); err != nil {
 		w.config.Logger.Warn("decisions_not_written", "error", err)
 	}
+	files, err := Files(w.config.Dir)
+	if err != nil {
+		return err
+	}
 	if epoch != w.epoch {
 		w.epoch, w.number = epoch, 0
 	}
+	prefix := series(files, epoch)
 	for {
 		w.number++
-		name := filepath.Join(w.config.Dir, fmt.Sprintf("%016x-%06d%s", epoch, w.number, suffix))
+		name := filepath.Join(w.config.Dir, fmt.Sprintf("%s%016x-%06d%s", prefix, epoch, w.number, suffix))
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, os.ErrExist) {
 			continue
@@ -80,6 +85,29 @@ func (w *writer) begin(epoch resource.Epoch) error {
 	}
 	w.put(decisions.Header())
 	return w.prune()
+}
+
+// series is what the name of the next file begins with, so that names ascend
+// also where epochs do not: in a store that was restored from a backup they
+// begin anew. It is "" at first, then r000001- and so on.
+func series(files []string, epoch resource.Epoch) string {
+	if len(files) == 0 {
+		return ""
+	}
+	newest := filepath.Base(files[len(files)-1])
+	number, last := 0, uint64(0)
+	if _, err := fmt.Sscanf(newest, "r%06d-%016x-", &number, &last); err != nil {
+		if _, err := fmt.Sscanf(newest, "%016x-", &last); err != nil {
+			return "" // of somebody else
+		}
+	}
+	if uint64(epoch) < last {
+		number++
+	}
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("r%06d-", number)
 }
 
 // prune removes the oldest files beyond those that are kept.

@@ -1,0 +1,91 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+)
+
+// beats answers heartbeats as a test wants, when it wants.
+type beats struct {
+	schedulerv1.UnimplementedNodeAgentServer
+	answers chan *schedulerv1.HeartbeatResponse
+}
+
+func (b beats) Heartbeat(stream schedulerv1.NodeAgent_HeartbeatServer) error {
+	for a := range b.answers {
+		if _, err := stream.Recv(); err != nil {
+			return err
+		}
+		if err := stream.Send(a); err != nil {
+			return err
+		}
+	}
+	return errors.New("no more answers")
+}
+
+func directive(kind string) *schedulerv1.HeartbeatResponse {
+	return &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: 40, Directives: []*schedulerv1.SchedulingDirective{{Type: kind}}}
+}
+
+func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
+	kept := &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: 40}
+	for name, c := range map[string]struct {
+		answers []*schedulerv1.HeartbeatResponse
+		kept    []bool
+		err     error
+	}{
+		"each is for the oldest":        {[]*schedulerv1.HeartbeatResponse{kept, directive("renew"), kept}, []bool{true, true, true}, nil},
+		"one that asks to register":     {[]*schedulerv1.HeartbeatResponse{directive(DirectiveRegister), kept}, []bool{false, true}, nil},
+		"one without a lease ends it":   {[]*schedulerv1.HeartbeatResponse{kept, {}, kept}, []bool{true, false}, errNoLease},
+		"one to register, and no lease": {[]*schedulerv1.HeartbeatResponse{{Directives: directive(DirectiveRegister).Directives}, kept}, []bool{false, true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, server, b := bufconn.Listen(64<<10), grpc.NewServer(), beats{answers: make(chan *schedulerv1.HeartbeatResponse, len(c.answers))}
+				schedulerv1.RegisterNodeAgentServer(server, b)
+				go server.Serve(l)
+				conn, err := grpc.NewClient("passthrough:///c", grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				go func() { // three heartbeats are out before the first answer
+					time.Sleep(25 * time.Second)
+					for _, a := range c.answers {
+						b.answers <- a
+					}
+					close(b.answers)
+				}()
+				var got []Answer
+				err = heartbeats(t.Context(), conn, "n1", 10*time.Second,
+					func(context.Context) Heartbeat { return Heartbeat{Began: time.Now()} }, func(a Answer) { got = append(got, a) })
+				if c.err != nil && !errors.Is(err, c.err) || err == nil {
+					t.Errorf("error %v, want %v", err, c.err)
+				}
+				if len(got) != len(c.kept) {
+					t.Fatalf("%d answers, want %d", len(got), len(c.kept))
+				}
+				for i, a := range got {
+					if want := start.Add(time.Duration(i) * 10 * time.Second); !a.Began.Equal(want) || a.Kept != c.kept[i] {
+						t.Errorf("answer %d: began %v, kept %t, want %v, %t", i, a.Began, a.Kept, want, c.kept[i])
+					}
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+				server.Stop()
+			})
+		})
+	}
+}

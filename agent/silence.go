@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The bounds of Config.AssumeDeadAfter. Below the lower one the lease of a node
+// (40 s) would hardly have ended when its agent stops what runs.
+const (
+	MinAssumeDead = time.Minute
+	MaxAssumeDead = 24 * time.Hour
+)
+
+// AssumeDeadLabel is a node's label that has its Config.AssumeDeadAfter.
+const AssumeDeadLabel = "muster.dev/assume-dead-after"
+
+// stopGrace is at most the time between the notice of the assume-dead policy
+// and the stop: the grace of an eviction that names none.
+const stopGrace = 30 * time.Second
+
+// stillness says how far a lack of contact has come.
+type stillness uint8
+
+const (
+	heard    stillness = iota
+	doubtful           // for half the limit
+	noticed            // for the limit: grace runs
+	silent             // grace is over
+)
+
+// still is what the time since a contact comes to. All is stopped at the latest
+// after 1.5 times the limit: coordinators wait twice as long, and the rest is
+// for clocks of different rates (docs/adr/0012-assume-dead.md).
+func (c contact) still(now time.Time) stillness {
+	if c.after == 0 {
+		return heard
+	}
+	switch age := now.Sub(c.at); {
+	case age < c.after/2:
+		return heard
+	case age < c.after:
+		return doubtful
+	case age < c.after+min(stopGrace, c.after/2):
+		return noticed
+	}
+	return silent
+}
+
+// silence keeps the contact of an agent, in memory and in its file. Its methods
+// may be called from any goroutine and may block on the disk.
+type silence struct {
+	path   string
+	wanted time.Duration // by the configuration; 0 is off
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	known contact
+	file  *os.File // nil before the first write
+	bad   bool     // the last write failed
+}
+
+// openSilence reads what an earlier process has left. Only what this boot wrote
+// counts: nothing runs after a start of the machine before it has registered. A
+// file that cannot be read counts as contact at the zero of the clock, long ago.
+func openSilence(dir, boot string, wanted time.Duration, now func() time.Time, log *slog.Logger) (*silence, error) {
+	s := &silence{path: filepath.Join(dir, "contact"), wanted: wanted, now: now, log: log, known: contact{boot: boot}}
+	data, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("agent: last contact: %w", err)
+	}
+	switch c, err := parseContact(data); {
+	case err != nil:
+		log.Error("last contact is unreadable: it counts as long ago", "path", s.path, "error", err)
+		s.forget()
+	case c.boot == boot:
+		s.known = c
+	}
+	return s, nil
+}
+
+// forget takes the careful side: what coordinators count on is not known, nor
+// what runs.
+func (s *silence) forget() {
+	s.known.at, s.known.stopped = time.Unix(0, 0), true
+	if s.known.after = s.wanted; s.wanted == 0 {
+		s.known.after = MinAssumeDead
+	}
+}
+
+// wiped tells that the journal is new. Where nothing is known of a contact
+// either, the disk may be, under programs that run.
+func (s *silence) wiped() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.after == 0 && s.wanted > 0 {
+		s.forget()
+	}
+}
+
+// announce is what to tell coordinators. From now on they may count on it, so it
+// is on disk before, and a shorter limit of before stays in force.
+func (s *silence) announce() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted == 0 || s.known.after > 0 && s.known.after <= s.wanted {
+		return s.wanted
+	}
+	next := s.known
+	if next.after == 0 {
+		next.at = s.now() // nobody has counted on anything so far
+	}
+	next.after = s.wanted
+	if err := s.write(next); err != nil {
+		return s.known.after // what could not be remembered is not promised
+	}
+	s.known = next
+	return s.wanted
+}
+
+// registered takes note of a registration that left at a time and announced a
+// limit: it is the store's now.
+func (s *silence) registered(announced time.Duration, left time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.known
+	next.after = announced
+	s.take(next, left)
+}
+
+// kept takes note of a heartbeat that left at a time and kept the lease.
+func (s *silence) kept(left time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take(s.known, left)
+}
+
+// take is called with mu held.
+func (s *silence) take(next contact, left time.Time) {
+	if left.After(next.at) {
+		next.at = left
+	}
+	if next == s.known {
+		return
+	}
+	if next.after > 0 || s.known.after > 0 {
+		// A contact that is not on disk is one less: the next process stops earlier.
+		_ = s.write(next)
+	}
+	s.known = next
+}
+
+// stop notes that assignments are taken away, resumed that all are back.
+func (s *silence) stop()    { s.mark(true) }
+func (s *silence) resumed() { s.mark(false) }
+
+func (s *silence) mark(stopped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.stopped != stopped {
+		s.known.stopped = stopped
+		_ = s.write(s.known) // it is said again when the process starts late
+	}
+}
+
+// write puts a contact over the one before: in place, so that a full disk does
+// not keep it out. No fsync: what an OS crash takes it makes void. It is called
+// with mu held.
+func (s *silence) write(c contact) error {
+	data, err := c.encode()
+	if err == nil && s.file == nil {
+		s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
+	}
+	if err == nil {
+		_, err = s.file.WriteAt(data, 0)
+	}
+	if failed := err != nil; failed != s.bad {
+		if s.bad = failed; failed {
+			s.log.Error("contact not written: a restart of the agent may stop what runs too early, never too late", "path", s.path, "error", err)
+		}
+	}
+	return err
+}
+
+// state is the contact and how far the lack of a newer one has come.
+func (s *silence) state() (contact, stillness) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known, s.known.still(s.now())
+}
+
+func (s *silence) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}

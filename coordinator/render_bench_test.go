@@ -1,0 +1,45 @@
+package coordinator
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// runningGang is a job whose members run on a node each.
+func runningGang(b *testing.B, members int) (*view, *job) {
+	b.Helper()
+	v := &view{}
+	nodes := make([]resource.NodeID, members)
+	for i := range nodes {
+		nodes[i] = resource.NodeID(fmt.Sprintf("n%d", i))
+	}
+	tx := resource.NewTxID("u", 1, 1, resource.Nonce{1})
+	machine, _ := txn.New(tx, nodes)
+	for i, n := range nodes {
+		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []txn.Member{{Index: i}}}})
+	}
+	j := &job{record: store.JobRecord{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
+	u := &unit{record: store.UnitRecord{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
+	j.units = []*unit{u}
+	return v, j
+}
+
+func BenchmarkJobObject(b *testing.B) {
+	for _, members := range []int{8, 64, 512} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			v, j := runningGang(b, members)
+			if o := v.jobObject(j); o.Status.Active != members || o.Status.Allocations[members-1].Node != fmt.Sprintf("n%d", members-1) {
+				b.Fatalf("%+v", o.Status)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				v.jobObject(j)
+			}
+		})
+	}
+}
