@@ -37,15 +37,15 @@ type audit struct {
 	promises  map[resource.NodeID]*promises
 	attempts  map[attempt]resource.TxID // that any leader ever asked for
 	notices   notices
-	evicting  map[resource.TxID]time.Time   // since when
-	restarts  map[resource.NodeID]time.Time // the last of each
-	free      map[notice]bool               // what agents were heard to be rid of
+	evicting  map[resource.TxID]time.Time // since when
+	restarts  map[resource.NodeID]restart // the last of each
+	free      map[notice]bool             // what agents were heard to be rid of
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &audit{
-		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: map[resource.NodeID]time.Time{},
+		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: map[resource.NodeID]restart{},
 	}
 	a.begin()
 	s = s.Connect(mem.Options{})
