@@ -96,11 +96,10 @@ func (o *owner) resume(c ledger.Registered) {
 // contactCondition tells of the policy; false where it is off.
 func (a *Agent) contactCondition() (rpc.Condition, bool) {
 	c, still := a.silence.state()
-	closed, withheld := a.owner.scribe.closedTo()
 	condition := rpc.Condition{Type: "AssumeDead", Reason: "InContact"}
 	age := a.deps.Now().Sub(c.at).Round(time.Second)
 	switch {
-	case closed || withheld > 0:
+	case c.stopped:
 		condition.True, condition.Reason = true, "Stopped"
 		condition.Message = fmt.Sprintf("without contact for %s: what ran here was stopped, and goes on once the node has registered and its record is read", c.after)
 	case c.after == 0:

@@ -131,12 +131,12 @@ func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 	return f
 }
 
-// runnable lists the files that a replayed ledger asks for.
-func (o *owner) runnable() []handoff.Grant {
-	var live []handoff.Grant
+// runnable lists the grants that ask for files.
+func (o *owner) runnable() []ledger.Grant {
+	var live []ledger.Grant
 	for _, g := range o.ledger.Snapshot().Grants {
 		if g.State.Holds() && g.State != ledger.Reserved && g.Origin != ledger.OriginOrphan {
-			live = append(live, o.grantFiles(g))
+			live = append(live, g)
 		}
 	}
 	return live

@@ -185,10 +185,14 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	if !view.Quarantine.IsZero() {
 		quarantined = 1
 	}
-	if contact, _ := g.agent.silence.state(); contact.after > 0 {
+	contact, _ := g.agent.silence.state()
+	if contact.after > 0 {
 		gauge(g.contact, g.agent.deps.Now().Sub(contact.at).Seconds())
 	}
-	_, stopped := g.agent.owner.scribe.closedTo()
+	stopped := 0
+	if contact.stopped {
+		_, stopped = g.agent.owner.scribe.closedTo()
+	}
 	gauge(g.stopped, float64(stopped))
 	gauge(g.quarantined, quarantined)
 	gauge(g.bad, float64(bad))

@@ -121,7 +121,9 @@ func (o *owner) start(i resource.Incarnation) error {
 	}
 	var files []handoff.Grant
 	if o.ledger.Registration() > 0 {
-		files = o.runnable()
+		for _, g := range o.runnable() {
+			files = append(files, o.grantFiles(g))
+		}
 	}
 	o.scribe.start(files)
 	return nil

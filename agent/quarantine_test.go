@@ -193,6 +193,49 @@ func TestAssignmentFilesWaitUntilANewIncarnationHasRegistered(t *testing.T) {
 	}
 }
 
+// TestWhatMayHaveEndedMeanwhileIsNotStarted: after a confirmed death the store
+// lists nothing of a node, and keeps the records until it has told of itself.
+func TestWhatMayHaveEndedMeanwhileIsNotStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		was  musterv1.Record_State
+		want []string
+	}{
+		"it has ended":                           {musterv1.Record_RELEASED, []string{"a.json"}},
+		"its commit came after the store's list": {musterv1.Record_COMMITTED, []string{"a.json", "b.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.start()
+			l := r.lead(1)
+			r.grant(l, "a", 1)
+			r.grant(l, "b", 1)
+			r.awaitFiles(".json", "a.json", "b.json")
+			if err := r.end(); err != nil {
+				t.Fatal(err)
+			}
+			r.boot = "boot-2"
+			unread := make(chan struct{})
+			var b *musterv1.Record
+			r.store.set(func(s *store) {
+				b, s.unread = s.records["b"], unread
+				delete(s.records, "b")
+			})
+			r.start()
+			r.awaitFiles(".json", "a.json")
+			eventually(t, "its record is asked for", func() (asked bool) {
+				r.store.set(func(s *store) { asked = s.resolved > 0 })
+				return asked
+			})
+			if diff := cmp.Diff([]string{"a.json"}, r.files(".json")); diff != "" {
+				t.Error("before its record is read:", diff)
+			}
+			r.store.set(func(s *store) { b.State, s.records["b"] = c.was, b })
+			close(unread)
+			r.awaitFiles(".json", c.want...)
+		})
+	}
+}
+
 // TestARegistrationWithoutNewsIsNotTold: each is looked at by the whole queue of
 // the leader.
 func TestARegistrationWithoutNewsIsNotTold(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/resource"
 )
 
 // checkAfter is the least time between two registrations that the owner wishes
@@ -42,7 +43,9 @@ func (a *Agent) awaitAudit(ctx context.Context) bool {
 
 // registered follows a registration: the assignment files are those of what is
 // held now, no others, and who listens is told if it has brought news. One that
-// has not costs the leader nothing.
+// has not costs the leader nothing. What the store does not list as COMMITTED may
+// have ended while the node was away, after a confirmed death say: unless its
+// files are there, it has none before its record is read.
 func (o *owner) registered(c ledger.Registered, news bool) {
 	o.checked = o.agent.deps.Now()
 	if q := o.ledger.Quarantine(); !q.IsZero() {
@@ -51,8 +54,16 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 		o.tell(o.occupancy())
 		return
 	}
+	committed := map[resource.TxID]bool{}
+	for _, r := range c.Records {
+		committed[r.Tx] = r.State == ledger.RecordCommitted
+	}
 	for _, g := range o.runnable() {
-		o.scribe.put(g)
+		if committed[g.Tx] || g.Origin != ledger.OriginTxn {
+			o.scribe.put(o.grantFiles(g))
+		} else {
+			o.scribe.withhold(o.grantFiles(g))
+		}
 	}
 	o.scribe.prune()
 	o.log.Info("agent registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))

@@ -59,6 +59,7 @@ type store struct {
 	away       bool // answers Unavailable
 	refused    int  // calls while away
 	evicted    *musterv1.EvictAllocationRequest
+	unread     chan struct{} // unless nil, Resolve waits until it is closed
 	beats      chan *schedulerv1.HeartbeatRequest
 	directives chan *schedulerv1.HeartbeatResponse
 }
@@ -110,12 +111,22 @@ func (s *store) ReadNode(context.Context, *musterv1.ReadNodeRequest) (*musterv1.
 	return r, nil
 }
 
-func (s *store) Resolve(_ context.Context, r *musterv1.ResolveRequest) (*musterv1.ResolveResponse, error) {
+func (s *store) Resolve(ctx context.Context, r *musterv1.ResolveRequest) (*musterv1.ResolveResponse, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
-	defer s.mu.Unlock()
 	s.resolved++
+	unread := s.unread
+	s.mu.Unlock()
+	if unread != nil {
+		select {
+		case <-unread:
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	record := s.records[r.GetTx()]
 	if record == nil && r.GetFence() {
 		s.revision++

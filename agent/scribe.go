@@ -26,7 +26,8 @@ type scribe struct {
 	pending []resource.TxID                 // to compare, oldest first
 	pruning bool
 	// closed: nobody is to see any files. withheld are those that were wanted
-	// then, or since, until they are confirmed; all are in wanted.
+	// then, or since, and those that nothing says are committed, until they are
+	// confirmed; all are in wanted.
 	closed   bool
 	withheld map[resource.TxID]bool
 }
@@ -80,7 +81,7 @@ func (s *scribe) reopen() {
 	wake(s.more)
 }
 
-// confirm ends what close has done to one grant; it does not block.
+// confirm ends what close or withhold has done to one grant; it does not block.
 func (s *scribe) confirm(tx resource.TxID) {
 	s.mu.Lock()
 	if s.withheld[tx] {
@@ -126,6 +127,17 @@ func (s *scribe) put(g handoff.Grant) {
 	}
 	s.mu.Unlock()
 	wake(s.more)
+}
+
+// withhold is put for a grant that has to be confirmed first; one that has its
+// files keeps them.
+func (s *scribe) withhold(g handoff.Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.wanted[g.Tx]; !there {
+		s.withheld[g.Tx] = true
+		s.want(g)
+	}
 }
 
 // remove wishes that a grant has no files; it does not block.
