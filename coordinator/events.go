@@ -109,11 +109,14 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 		if present[tx] {
 			continue
 		}
-		if l.attempts[tx] == nil {
+		a := l.attempts[tx]
+		if a == nil {
 			delete(n.held, tx)
 			continue
 		}
-		h.confirmed = false
+		// What a preemption is nominated to stays so until it is given up, and its
+		// victims may be here still.
+		h.confirmed, h.waiting = false, len(a.victims) > 0 && a.machine.Undecided()
 	}
 	l.hearsNothingOf(n, present)
 	n.rebuild(l.log)

@@ -84,11 +84,12 @@ func (t *term) occupy(id resource.NodeID, o occupied) {
 		if present[tx] {
 			continue
 		}
-		if t.attempts[tx] == nil {
+		a := t.attempts[tx]
+		if a == nil {
 			delete(v.held, tx)
 			continue
 		}
-		h.confirmed = false
+		h.confirmed, h.waiting = false, len(a.victims) > 0 && a.machine.Undecided()
 	}
 	t.hearsNothingOf(id, present)
 	v.rebuild()

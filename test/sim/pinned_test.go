@@ -36,6 +36,10 @@ var pinned = map[string]pin{
 	"a node that was fenced anew after its return still counts as dead": {
 		sim.Evictions | sim.Restores | sim.Fences | sim.Stragglers, []uint64{300455},
 	},
+	// occupy keeps what a preemption is nominated to in the view: 887, 1975.
+	"a nominated device is planned with again once its agent has forgotten the promise": {
+		sim.Evictions | sim.Restores | sim.Fences | sim.Stragglers, []uint64{900169, 902820},
+	},
 	// A death is confirmed of the incarnation that was read first: 1565, 755.
 	"a node that is back is confirmed dead": {sim.Fences, []uint64{54, 124}},
 }
