@@ -116,8 +116,8 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 		l.fenced(n, fenceOf(identity, kv.ModRev))
 		done(nil)
 		return
-	case lease.Key != "" && !o.Force:
-		done(stillHeard(id, lease, o))
+	case (lease.Key != "" || n.connected) && !o.Force: // its first heartbeat may not have come yet
+		done(l.stillHeard(id, lease, o))
 		return
 	}
 	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, now(), o.Reason
@@ -148,8 +148,8 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 }
 
 // stillHeard refuses to fence what is alive.
-func stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptions) *api.Status {
-	by := "a coordinator"
+func (l *leader) stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptions) *api.Status {
+	by := "coordinator " + l.config.ID
 	if v, err := store.Decode[store.NodeLease](lease.Key, lease.Value); err == nil {
 		by = "coordinator " + v.Coordinator
 	}

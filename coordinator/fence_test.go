@@ -73,6 +73,19 @@ func TestANodeThatIsHeardIsNotFencedWithoutForce(t *testing.T) {
 	})
 }
 
+// TestANodeIsHeardFromItsFirstSessionOn: its lease comes with a heartbeat later.
+func TestANodeIsHeardFromItsFirstSessionOn(t *testing.T) {
+	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		_, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(store.NodeLeaseKey("n1"))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = k.FenceNode(t.Context(), "n1", api.FenceOptions{ConfirmDead: true})
+		refused(t, err, 409, "node n1 is alive: coordinator c1 hears its agent")
+	})
+}
+
 func TestNothingIsReleasedByAFenceAlone(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)
