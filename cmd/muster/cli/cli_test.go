@@ -248,7 +248,7 @@ func TestExtraVerbsStandBesideTheOthers(t *testing.T) {
 	p := Program{Stdout: &out, Stderr: &errors, Env: func(string) string { return "" }}
 	for args, want := range map[string]string{
 		"extra":      "muster: odd; see muster extra --help\n",
-		"extra more": "muster: unknown command \"more\" for \"muster extra\"; see muster extra --help\n",
+		"extra more": "muster: want no arguments, got [\"more\"]; see muster extra --help\n",
 		"extra --x":  "muster: unknown flag: --x; see muster extra --help\n",
 	} {
 		errors.Reset()

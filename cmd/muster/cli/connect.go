@@ -35,6 +35,15 @@ const defaultNamespace = "default"
 // callTimeout bounds a verb that waits for nothing but the server.
 const callTimeout = 30 * time.Second
 
+// named checks the names of things of one kind, and connects.
+func (a *app) named(of kind, args []string) ([]string, error) {
+	_, names, err := parseTargets(append([]string{string(of)}, args...))
+	if err != nil {
+		return nil, err
+	}
+	return names, a.connect()
+}
+
 // connect resolves address, token and namespace (flag, then environment, then
 // context file) and builds the client. The file's token goes to the file's
 // addresses and to no other.

@@ -19,11 +19,8 @@ func (a *app) cordonCommand(cordon bool) *cobra.Command {
 		Short: short,
 		Args:  arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, names, err := parseTargets(append([]string{string(nodeKind)}, args...))
+			names, err := a.named(nodeKind, args)
 			if err != nil {
-				return err
-			}
-			if err := a.connect(); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)

@@ -73,7 +73,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"no such folder": {args: []string{"check", right + "/none"}, wantCode: ExitFailed, wantStderr: "no such file"},
 		"an empty one":   {args: []string{"check", t.TempDir()}, wantCode: ExitFailed, wantStderr: "there is no file *.jsonl in it"},
-		"no folder":      {args: []string{"check"}, wantCode: ExitMisused, wantStderr: "requires at least 1 arg"},
+		"no folder":      {args: []string{"check"}, wantCode: ExitMisused, wantStderr: "want DIR|FILE…"},
 		"a unit by its name": {
 			args:    []string{"show", right, "--unit", "ml/big"},
 			wantOut: "ml/job/big/0  position 1  passed over: infeasible at generation 1: want 64 GPUs, 12 are free\n",

@@ -24,11 +24,8 @@ func (a *app) fenceCommand() *cobra.Command {
 		Example: "  muster fence gpu-07 --confirm-dead --reason \"its power supply burnt out\"",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, names, err := parseTargets(append([]string{string(nodeKind)}, args...))
+			names, err := a.named(nodeKind, args)
 			if err != nil {
-				return err
-			}
-			if err := a.connect(); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)

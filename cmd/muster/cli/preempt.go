@@ -23,14 +23,11 @@ func (a *app) preemptCommand() *cobra.Command {
 		Example: "  muster preempt batch-7 --grace 2m --reason \"capacity for an incident\"",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, names, err := parseTargets(append([]string{string(allocationKind)}, args...))
-			if err != nil {
-				return err
-			}
 			if a.allNamespaces {
 				return usagef("-A: preempting is done in one namespace")
 			}
-			if err := a.connect(); err != nil {
+			names, err := a.named(allocationKind, args)
+			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
@@ -70,11 +67,8 @@ func (a *app) drainCommand() *cobra.Command {
 		Example: "  muster drain gpu-07 --grace 5m --reason \"a new power supply\"",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, names, err := parseTargets(append([]string{string(nodeKind)}, args...))
+			names, err := a.named(nodeKind, args)
 			if err != nil {
-				return err
-			}
-			if err := a.connect(); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)

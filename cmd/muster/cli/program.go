@@ -43,13 +43,22 @@ func Usage(err error) error { return usageError{err} }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// arguments makes a validator's refusals usage errors.
+// arguments makes a validator's refusals usage errors that say what is wanted.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
+		err := check(cmd, args)
+		_, want, _ := strings.Cut(cmd.Use, " ")
+		switch {
+		case err == nil:
+			return nil
+		case cmd.HasSubCommands():
 			return usageError{err}
+		case want == "":
+			return usagef("want no arguments, got %q", args)
+		case len(args) == 0:
+			return usagef("want %s", want)
 		}
-		return nil
+		return usagef("want %s, got %q", want, args)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestReplay(t *testing.T) {
 		"a torn file": {args: []string{torn}, wantCode: ExitFailed, wantOut: "0 passed, 0 failed\n", wantStderr: "muster: " + torn + ": line 1: unexpected EOF\n"},
 		"a folder":    {args: []string{folder}, wantCode: ExitFailed, wantOut: "0 passed, 0 failed\n", wantStderr: "muster: " + folder + ": read " + folder + ": is a directory\n"},
 		"no file": {
-			wantCode: ExitMisused, wantStderr: "muster: requires at least 1 arg(s), only received 0; see muster quota replay --help\n",
+			wantCode: ExitMisused, wantStderr: "muster: want FILE…; see muster quota replay --help\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
