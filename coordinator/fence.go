@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -191,56 +190,6 @@ func (l *leader) fenced(n *node, f *fence) {
 	l.wake()
 }
 
-// forsake goes on with an attempt that has members on fenced nodes. An undecided
-// one cannot count on them. One that is decided stays, unless its node is dead:
-// then its unit ends as lost, whole, and the node counts as freed.
-func (l *leader) forsake(a *attempt) {
-	for _, part := range a.machine.Nodes() {
-		n := l.nodes[part]
-		if n == nil || n.fence == nil {
-			continue
-		}
-		switch state := a.machine.State(); {
-		case state == txn.Reserving || state == txn.Displacing:
-			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
-		case !n.fence.dead: // model: mutant END_BEFORE_FREED
-		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
-			a.lost = true
-			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.config.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
-		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
-			if a.presumed == nil {
-				a.presumed = map[resource.NodeID]bool{}
-			}
-			a.presumed[part] = true
-			l.step(a, txn.Freed{Node: part})
-		}
-	}
-}
-
-// String says it in plain words.
-func (f *fence) String(id resource.NodeID) string {
-	text := fmt.Sprintf("node %s is fenced", id)
-	if f.dead {
-		text = fmt.Sprintf("node %s is confirmed dead", id)
-	}
-	if f.reason != "" {
-		text += " (" + f.reason + ")"
-	}
-	return text
-}
-
-// stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
-// without their word are dead when it lands.
-func (l *leader) stillDead(a *attempt) []store.Compare {
-	var compares []store.Compare
-	for _, id := range a.machine.Nodes() {
-		if a.presumed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
-			compares = append(compares, store.ModRevIs(store.NodeIdentityKey(id), l.nodes[id].fence.revision))
-		}
-	}
-	return compares
-}
-
 // returned ends the fence of a node whose agent has registered since: what it
 // may still hold is its own to free.
 func (l *leader) returned(n *node) {
@@ -253,20 +202,6 @@ func (l *leader) returned(n *node) {
 func (l *leader) unfence(n *node) {
 	n.fence = nil
 	l.unpresume(n)
-}
-
-// unpresume takes back that a node counts as freed, unless it is dead: it may
-// have registered, and been fenced anew without a word on its death.
-func (l *leader) unpresume(n *node) {
-	if n.fence != nil && n.fence.dead {
-		return
-	}
-	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.presumed[n.view.ID] { // model: mutant END_BEFORE_FREED
-			delete(a.presumed, n.view.ID)
-			l.step(a, txn.Returned{Node: n.view.ID})
-		}
-	}
 }
 
 // recheck reads whether the nodes that an attempt presumes dead still are, then
@@ -301,79 +236,4 @@ func (l *leader) learn(n *node, kv store.KV) {
 		n.setReady()
 	}
 	l.unpresume(n)
-}
-
-// bury keeps a terminal record until it is old enough, and every node has told
-// that it holds nothing of it.
-func (l *leader) bury(tx resource.TxID, unheard []resource.NodeID) {
-	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
-		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
-		return
-	}
-	l.unheard[tx] = map[resource.NodeID]bool{}
-	for _, id := range unheard {
-		l.unheard[tx][id] = true
-	}
-}
-
-// heardOf takes a node's word that it is rid of a transaction.
-func (l *leader) heardOf(tx resource.TxID, id resource.NodeID) {
-	waits := l.unheard[tx]
-	if !waits[id] {
-		return
-	}
-	if delete(waits, id); len(waits) == 0 {
-		delete(l.unheard, tx)
-		l.bury(tx, nil)
-	}
-}
-
-// hearsNothingOf takes everything that a registered agent holds: of what is not
-// in it the node is rid.
-func (l *leader) hearsNothingOf(n *node, present map[resource.TxID]bool) {
-	if !n.registered() {
-		return
-	}
-	var rid []resource.TxID
-	for tx, waits := range l.unheard {
-		if waits[n.view.ID] && !present[tx] {
-			rid = append(rid, tx)
-		}
-	}
-	slices.Sort(rid)
-	for _, tx := range rid {
-		l.heardOf(tx, n.view.ID)
-	}
-}
-
-// showFence adds a fence that stands, and reports whether one does.
-func (n *node) showFence(s *api.NodeStatus, ready *api.Condition) bool {
-	if n.fence == nil {
-		return false
-	}
-	s.Phase, ready.Status, ready.Reason = "Fenced", "False", "Fenced"
-	ready.Message = n.fence.String(n.view.ID) + "; it ends when the agent registers again"
-	if n.fence.dead {
-		ready.Reason = "ConfirmedDead"
-	} else {
-		ready.Message += n.fence.outlook()
-	}
-	return true
-}
-
-// leaseExpired shows a node that no coordinator hears. Nothing is released.
-func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
-	s.Phase, ready.Status, ready.Reason = "NotReady", "Unknown", "LeaseExpired"
-	ready.Message = "no coordinator has heard the agent within its lease; what runs there stays"
-	if after := n.spec.Labels[assumeDeadLabel]; after != "" {
-		ready.Message = "no coordinator has heard the agent within its lease; its assume-dead policy (" + after + ") is on: it is being fenced"
-	}
-}
-
-// leased reports whether a node's lease lives; true where nothing is known.
-func (f *follower) leased(id resource.NodeID) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, found := f.kvs[store.NodeLeaseKey(id)]
-	return found || f.revision == 0
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -240,123 +237,4 @@ func (f *follower) compare(ctx context.Context, late resource.Revision) (resourc
 		return 0, fmt.Errorf("the watch has stopped at revision %d, the store is at %d", known, rev)
 	}
 	return known, nil
-}
-
-// at is the cache's revision, and a channel that closes when it changes.
-func (f *follower) at() (resource.Revision, <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.revision, f.changed
-}
-
-// status is the key with what a node's agent said of itself; the zero value
-// where it said nothing.
-func (f *follower) status(id resource.NodeID) store.KV {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.kvs[store.NodeStatusKey(id)]
-}
-
-// reach waits until the cache is at a revision or beyond.
-func (f *follower) reach(ctx context.Context, rev resource.Revision) error {
-	for {
-		at, changed := f.at()
-		if at >= rev && at > 0 {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: it is at revision %d and %d is needed", errBehind, at, rev)
-		}
-	}
-}
-
-// fresh waits until the cache has everything that was acknowledged to anybody
-// before the call, so that reads here are as good as the leader's.
-func (f *follower) fresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
-	defer cancel()
-	known, _ := f.at()
-	rev, err := f.index.read(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errBehind, err)
-	}
-	if rev < known { // restored from a backup: what is cached never was
-		f.mu.Lock()
-		restart := f.restart
-		f.mu.Unlock()
-		restart()
-		return fmt.Errorf("%w: the store went back from revision %d to %d", errBehind, known, rev)
-	}
-	return f.reach(ctx, rev)
-}
-
-// read shows something that is not older than the call. show runs under the
-// cache's lock and returns copies.
-func read[T any](ctx context.Context, f *follower, show func(v *view) (T, *api.Status)) (T, error) {
-	var none T
-	if err := f.fresh(ctx); err != nil {
-		return none, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refresh()
-	if f.broken != nil {
-		return none, f.broken
-	}
-	got, status := show(&f.shown.view)
-	if status != nil {
-		return none, status
-	}
-	return got, nil
-}
-
-// candidates are those for leadership, the leader first, as the cache has them,
-// and a channel that closes when the cache changes.
-func (f *follower) candidates() ([]store.Leader, <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	found, err := store.Candidates(slices.Collect(maps.Values(f.leaders)))
-	if err != nil {
-		f.log.Error("candidates_unreadable", "error", err)
-	}
-	return found, f.changed
-}
-
-// snapshot is everything at one revision that is not older than rev; false if
-// the cache does not get that far in time.
-func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapshot, bool) {
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
-	defer cancel()
-	if f.reach(ctx, rev) != nil {
-		return snapshot{}, false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.revision < rev { // it was loaded anew in between, from a backup
-		return snapshot{}, false
-	}
-	s := snapshot{kvs: make([]store.KV, 0, len(f.kvs)), revision: f.revision}
-	for _, kv := range f.kvs {
-		s.kvs = append(s.kvs, kv)
-	}
-	slices.SortFunc(s.kvs, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
-	return s, true
-}
-
-// snapshot is the store's content at a revision, read before.
-type snapshot struct {
-	kvs      []store.KV // ascending by key
-	revision resource.Revision
-}
-
-// Range implements ranger.
-func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) ([]store.KV, resource.Revision, error) {
-	from, _ := slices.BinarySearchFunc(s.kvs, prefix, func(kv store.KV, prefix string) int { return strings.Compare(kv.Key, prefix) })
-	to := from
-	for to < len(s.kvs) && strings.HasPrefix(s.kvs[to].Key, prefix) {
-		to++
-	}
-	return s.kvs[from:to:to], s.revision, nil
 }

@@ -1,0 +1,115 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// storedNode is what a follower knows of a node beyond its specification.
+type storedNode struct {
+	conditions []store.Condition
+	numa       map[int]bitset.Set // the CPUs of each NUMA node, by its id
+}
+
+// remakeNode makes a node from its keys. What it holds stays: that is its
+// units'.
+func (s *shown) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
+	_, registered := kvs[store.NodeIdentityKey(id)]
+	_, specified := kvs[store.NodeSpecKey(id)]
+	if !registered && !specified { // it was deleted
+		s.removeNode(id)
+		return nil
+	}
+	n := s.node(id)
+	stored := &storedNode{}
+	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, store.NodeSpec{}, 0, 0, resource.Incarnation{}
+	_, heard := kvs[store.NodeLeaseKey(id)]
+	n.fence, n.unheard = nil, !heard
+	if kv, found := kvs[store.NodeSpecKey(id)]; found {
+		if err := s.loadNodes([]store.KV{kv}); err != nil {
+			return err
+		}
+		n.view.Labels = storedLabels(n)
+		if err := stored.layOut(kv.Key, n.spec.Topology); err != nil {
+			return err
+		}
+	}
+	if kv, found := kvs[store.NodeIdentityKey(id)]; found {
+		identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		n.incarnation, n.fence = identity.Incarnation, fenceOf(identity, kv.ModRev)
+		n.revision = kv.ModRev
+	}
+	if kv, found := kvs[store.NodeStatusKey(id)]; found {
+		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		stored.conditions = status.Conditions
+	}
+	return nil
+}
+
+// layOut takes the host's shape over.
+func (n *storedNode) layOut(key string, t store.TopologySummary) error {
+	n.numa = map[int]bitset.Set{}
+	for id, list := range t.NUMACPUs {
+		cpus, err := bitset.Parse(list)
+		if err != nil {
+			return fmt.Errorf("%s: numaCPUs of node %d: %w", key, id, err)
+		}
+		n.numa[id] = cpus
+	}
+	return nil
+}
+
+// storedLabels is labelsOf as far as the store tells.
+func storedLabels(n *node) map[string]string {
+	labels := map[string]string{"kubernetes.io/hostname": n.spec.Hostname, "muster.dev/node": string(n.view.ID)}
+	if t := n.spec.Topology; t.GPUs > 0 && len(t.GPUModels) > 0 {
+		labels["nvidia.com/gpu.product"] = labelValue(n.model(0))
+		labels["nvidia.com/gpu.count"] = fmt.Sprint(t.GPUs)
+	}
+	maps.Copy(labels, n.spec.Labels)
+	return labels
+}
+
+// show adds what the store tells of a node: whether it is heard, and what is
+// not granted of it.
+func (n *storedNode) show(of *node, s *api.NodeStatus) {
+	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentHeard", Message: "its agent is heard; its devices and its usage are the leader's to show"}
+	s.Phase = "Ready"
+	switch {
+	case of.showFence(s, &ready):
+	case showQuarantine(n.quarantine(), s, &ready):
+	case of.revision == 0:
+		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
+	case of.unheard:
+		of.leaseExpired(s, &ready)
+	}
+	for _, c := range n.conditions {
+		if c.Type == "Ready" && c.Status == "False" && s.Phase == "Ready" {
+			s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", cmp.Or(c.Reason, "AgentNotReady"), c.Message
+		}
+	}
+	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
+	free := maps.Clone(of.spec.Allocatable)
+	for _, h := range of.held {
+		for _, m := range h.members {
+			for name, amount := range m.Assignment.Vector() {
+				if left, known := free[name]; known {
+					free[name] = max(0, left-amount)
+				}
+			}
+		}
+	}
+	s.Available = api.Amounts(free)
+}

@@ -1,0 +1,84 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// recovered is a live transaction found in the store, and what to tell agents.
+type recovered struct {
+	attempt *attempt
+	effects []txn.Effect
+}
+
+// loadRecords rebuilds the charges and the machines of live transactions.
+func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
+	var live []recovered
+	decided := map[resource.TxID]bool{}
+	for _, kv := range kvs {
+		id, err := store.ParseTxKey(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		record, err := store.Decode[store.TxRecord](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		decided[id] = true
+		if record.State.Terminal() {
+			l.bury(id, slices.DeleteFunc(record.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
+			continue
+		}
+		u := l.units[record.Unit.String()]
+		if u == nil || u.record.TxID != id {
+			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, record.State, record.Unit)
+		}
+		r := l.restoreAttempt(id, u, record, kv.ModRev)
+		r.attempt.committed = kv.CreateRev // a record's first state is COMMITTED
+		live = append(live, r)
+	}
+	l.adoptFrom(live, decided)
+	return live, nil
+}
+
+func (v *view) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, rev resource.Revision) recovered {
+	votes := map[resource.NodeID]txn.Vote{}
+	for _, m := range record.Members {
+		vote := votes[m.Node]
+		vote.Incarnation = m.Incarnation
+		vote.Members = append(vote.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
+		votes[m.Node] = vote
+		n := v.node(m.Node)
+		h := n.held[id]
+		if h == nil {
+			h = &hold{}
+			n.held[id] = h
+		}
+		h.members = append(h.members, agents.Member{Index: m.Member, Assignment: m.Assignment})
+	}
+	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour), by: record.By, lost: record.Lost}
+	a.budget.Stop()
+	found := txn.Found{
+		State: recordState(record.State), Revision: rev, GraceSeconds: record.GraceSeconds, Reason: record.Reason, Evicted: record.Evicted,
+	}
+	switch {
+	case record.State == store.TxEvicting:
+		found.By = record.By // until it is known what became of that
+		a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
+	case record.State == store.TxReleasing && record.Evicted:
+		a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
+	case record.State == store.TxReleasing:
+		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}, true
+	}
+	var effects []txn.Effect
+	a.machine, effects = txn.Recover(id, found, votes)
+	u.attempt = a
+	v.attempts[id] = a
+	return recovered{a, effects}
+}

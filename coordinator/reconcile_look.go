@@ -1,0 +1,199 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// look reads who is registered, then has the agents tell what they hold, then
+// reads what the store says of that. In this order: an agent that registers
+// after the first step fails what is compared with it.
+func (r *reconciliation) look(ctx context.Context) error {
+	var ids []resource.NodeID
+	if err := r.l.do(ctx, func() { ids = r.concerned() }); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		var err error
+		if r.registrations[id], err = r.l.readRegistration(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := r.resync(ctx, ids); err != nil {
+		return err
+	}
+	if err := r.l.do(ctx, r.collect); err != nil {
+		return err
+	}
+	for _, g := range r.grants {
+		key := store.TxKey(g.Tx)
+		kv, found, _, err := r.l.store.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if found {
+			record, err := store.Decode[store.TxRecord](key, kv.Value)
+			if err != nil {
+				return err
+			}
+			g.record = record.State
+		}
+	}
+	return r.l.do(ctx, r.judge)
+}
+
+// concerned lists the node, first, and those that hold members of its units.
+func (r *reconciliation) concerned() []resource.NodeID {
+	ids := []resource.NodeID{r.id}
+	for _, at := range r.l.order {
+		n := r.l.nodes[at.ID]
+		if at.ID == r.id || !n.connected {
+			continue
+		}
+		for tx := range r.l.nodes[r.id].grants {
+			if _, shared := n.grants[tx]; shared {
+				ids = append(ids, at.ID)
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// resync has agents tell everything they hold.
+func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) error {
+	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
+	defer cancel()
+	for _, id := range ids {
+		var n *node
+		var before uint64
+		if err := r.l.do(ctx, func() {
+			n = r.l.nodes[id]
+			before = n.told
+			r.l.pool.Send(id, agents.Resync())
+		}); err != nil {
+			return err
+		}
+		err := r.l.awaitNode(ctx, n, func() bool { return n.told > before })
+		if errors.Is(err, context.DeadlineExceeded) {
+			return api.Errorf(409, "the agent of node %s does not say what it holds: ask again when it is connected", id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect takes over what the agents have said.
+func (r *reconciliation) collect() {
+	n := r.l.nodes[r.id]
+	r.why = cmp.Or(n.quarantine, r.why)
+	for _, tx := range slices.Sorted(maps.Keys(n.grants)) {
+		g := &lost{Grant: n.grants[tx], holders: map[resource.NodeID]agents.Grant{}}
+		if g.State == agents.StateFreed {
+			continue
+		}
+		for id := range r.registrations {
+			other, found := r.l.nodes[id].grants[tx]
+			if found && (other.State == agents.StateHeld || other.State == agents.StateEvicting) {
+				g.holders[id] = other
+			}
+		}
+		r.grants = append(r.grants, g)
+	}
+}
+
+// judge finds what came back, and what of the grants can have a record.
+func (r *reconciliation) judge() {
+	n := r.l.nodes[r.id]
+	for _, tx := range r.l.attemptsOn(r.id) {
+		a, g := r.l.attempts[tx], n.grants[tx]
+		if !a.machine.Undecided() && endsHere(g.State) {
+			r.back = append(r.back, a)
+		}
+	}
+	for _, g := range r.grants {
+		if g.held() && g.record == "" {
+			g.problem, g.partial = r.problem(g)
+		}
+	}
+}
+
+// endsHere reports whether an agent in this state holds nothing of a
+// transaction, or has been told to stop it.
+func endsHere(s agents.State) bool {
+	return s != agents.StateHeld && s != agents.StateEvicting && s != agents.StateReserved
+}
+
+// held reports whether the agent keeps it until somebody decides.
+func (g *lost) held() bool { return g.State == agents.StateHeld || g.State == agents.StateEvicting }
+
+// adoptable reports whether a record is to be made again.
+func (g *lost) adoptable() bool { return g.record == "" && g.problem == "" }
+
+// problem says what keeps a grant from having a record again, and whether that
+// is for good: a member that no agent holds is never back.
+func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
+	if _, _, _, err := g.Tx.Attempt(); err != nil {
+		return err.Error(), true
+	}
+	seen := map[int]bool{}
+	most := -1
+	for id, held := range g.holders {
+		if n := r.l.nodes[id]; r.registrations[id].incarnation != n.incarnation {
+			return fmt.Sprintf("the agent of node %s is not registered as what it is", id), false
+		}
+		for _, m := range held.Members {
+			if seen[m.Index] {
+				return fmt.Sprintf("member %d is held twice", m.Index), true
+			}
+			seen[m.Index] = true
+			most = max(most, m.Index)
+		}
+	}
+	size := most + 1
+	if u := r.l.waitingUnit(g); u != nil {
+		size = max(size, u.record.Members)
+	}
+	if len(seen) == size && g.alone() {
+		return "", false
+	}
+	for _, at := range r.l.order { // any node may hold members of a gang
+		n := r.l.nodes[at.ID]
+		if away := !n.connected || n.quarantine == "" && n.revision == 0; away && (n.fence == nil || !n.fence.dead) {
+			return fmt.Sprintf("node %s is not heard and may hold members of it: bring it back, or say that it is dead with muster fence --confirm-dead", at.ID), false
+		}
+	}
+	for i := range size {
+		if !seen[i] { // model: mutant ADOPT_PARTIAL
+			return fmt.Sprintf("no agent holds its member %d", i), true
+		}
+	}
+	return "", false
+}
+
+// alone reports whether a grant is of a unit that has one member by its kind.
+func (g *lost) alone() bool {
+	path, err := store.ParseUnitPath(g.Name)
+	return err == nil && path.Kind == store.AllocUnit
+}
+
+// waitingUnit is the unit that the store has of a grant, if it waits for a
+// place: it was submitted before the backup and committed after it.
+func (l *leader) waitingUnit(g *lost) *unit {
+	u := l.units[g.Name]
+	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.writing || u.adopting != nil || u.ending != nil {
+		return nil
+	}
+	return u
+}

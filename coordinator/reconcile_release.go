@@ -1,0 +1,129 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// endWhatCameBack releases the units that the agent does not hold: they had
+// ended after the backup was made. It returns once that is durable, so that the
+// agent's next registration finds it.
+func (r *reconciliation) endWhatCameBack(ctx context.Context) error {
+	asked := txn.ReleaseAsked{GraceSeconds: int64(r.grace / time.Second), Reason: storeRestored}
+	for _, a := range r.back {
+		u := a.unit
+		err := r.await(ctx, func(done func(error)) {
+			if u.job == nil {
+				r.l.end(u, asked)
+				done(nil)
+				return
+			}
+			r.l.cancelJob(u.job, asked, false, func(status *api.Status) {
+				if status != nil {
+					done(status)
+					return
+				}
+				done(nil)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.awaitReleasing(ctx, a); err != nil {
+			return err
+		}
+		r.ended = append(r.ended, a.machine.ID())
+	}
+	return nil
+}
+
+func (r *reconciliation) awaitReleasing(ctx context.Context, a *attempt) error {
+	for {
+		var changed <-chan struct{}
+		durable := false
+		if err := r.l.do(ctx, func() { changed, durable = a.unit.changed, a.machine.State() >= txn.Releasing }); err != nil || durable {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-r.l.ended:
+			return errDeposed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// disown decides that a grant without a record never gets one, on no node.
+// Those that hold members beside this one find it when they are reconciled; what
+// is not in quarantine is told at once.
+func (r *reconciliation) disown(g *lost, done func(error)) {
+	holders := slices.Sorted(maps.Keys(g.holders))
+	tell := func() {
+		for _, id := range holders {
+			if id != r.id {
+				r.l.send(id, agents.Release(g.Tx, r.l.epoch, r.grace, storeRestored))
+			}
+		}
+		done(nil)
+	}
+	if g.record != "" {
+		tell()
+		return
+	}
+	// model: mutant DISOWN_WITHOUT_RECORD
+	key := store.TxKey(g.Tx)
+	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
+	record := store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
+	r.l.settle(decision{
+		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		done: func(o txn.Outcome, _ resource.Revision, err error) {
+			if o != txn.Landed {
+				done(api.Errorf(409, "transaction %s was decided while node %s was reconciled (%v); ask again", g.Tx, r.id, err))
+				return
+			}
+			r.l.bury(g.Tx, holders)
+			r.l.log.Warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
+			tell()
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := store.Decode[store.TxRecord](key, value)
+		return found && err == nil && written.State == store.TxAborted && written.Reason == storeRestored
+	})
+}
+
+// finish tells the agent, and waits until it has registered.
+func (r *reconciliation) finish(ctx context.Context, adopted, released []resource.TxID) error {
+	_, _, revision, err := r.l.store.Get(ctx, store.NodeIdentityKey(r.id))
+	if err != nil {
+		return err
+	}
+	var n *node
+	sent := false
+	if err := r.l.do(ctx, func() {
+		n = r.l.nodes[r.id]
+		sent = n.quarantine == "" || r.l.pool.Send(r.id, agents.Reconcile(r.l.epoch, revision, adopted, released, r.grace))
+	}); err != nil {
+		return err
+	}
+	if !sent {
+		return api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id)
+	}
+	r.l.log.Warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
+	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
+	defer cancel()
+	err = r.l.awaitNode(ctx, n, func() bool { return n.quarantine == "" && n.revision != 0 || !n.connected })
+	if errors.Is(err, context.DeadlineExceeded) {
+		return api.Errorf(409, "the agent of node %s was told and has not registered since; see muster get node %s", r.id, r.id)
+	}
+	return err
+}
