@@ -1,11 +1,3 @@
-// Package coordinator is the thin half of Muster: it is elected, rebuilds its
-// view from the store, orders and places units, and drives their transactions
-// against the agents (DESIGN.md section 5). It owns no durable state: kill it,
-// start another, nothing is lost.
-//
-// One goroutine per term owns the view (leader). What is decided is decided in
-// the packages below it: place, queue, quota, txn; what is durable is the
-// store's.
 package coordinator
 
 import (

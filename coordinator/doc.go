@@ -1,0 +1,25 @@
+// Package coordinator is the thin half of Muster: it is elected, rebuilds its
+// view from the store, orders and places units, and drives their transactions
+// against the agents (DESIGN.md section 5). It owns no durable state: kill it,
+// start another, nothing is lost.
+//
+// One goroutine per term owns the view (leader). What is decided is decided in
+// the packages below it: place, queue, quota, preempt, txn; what is durable is
+// the store's. Everything else here carries questions to that goroutine, and
+// answers out of it.
+//
+// Where things are:
+//
+//   - a coordinator, its terms and what each begins with: coordinator, term,
+//     leader, load, wentback;
+//   - the order, admission and placement: lifecycle, schedule, charge, shortage;
+//     quotas, quota_change, trend;
+//   - transactions: perform (effects), writes (Txns), committer (batches),
+//     outcome (answers that were lost), housekeeping (records that are done);
+//   - preemption: nominate, evict, displace, adopt, drain;
+//   - nodes: node, events (what agents say), mirror, news, conditions, fence,
+//     assume_dead, quarantine, reconcile, node_delete;
+//   - followers, and reads from any coordinator: follow, barrier, view, where;
+//   - what people ask and see: service, create, render, explain, present,
+//     queries, account (the decision log).
+package coordinator
