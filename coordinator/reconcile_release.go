@@ -121,9 +121,9 @@ func (r *reconciliation) finish(ctx context.Context, adopted, released []resourc
 	r.l.log.Warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
 	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
 	defer cancel()
-	err = r.l.awaitNode(ctx, n, func() bool { return n.quarantine == "" && n.revision != 0 || !n.connected })
+	err = r.l.awaitNode(ctx, n, func() bool { return n.quarantine == "" && n.revision != 0 })
 	if errors.Is(err, context.DeadlineExceeded) {
-		return api.Errorf(409, "the agent of node %s was told and has not registered since; see muster get node %s", r.id, r.id)
+		return api.Errorf(409, "the agent of node %s has not registered since it was told, if it was; ask again: what was adopted is not adopted twice", r.id)
 	}
 	return err
 }

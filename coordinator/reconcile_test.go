@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"sync"
 	"testing"
 	"time"
@@ -249,12 +250,12 @@ func TestAReconciliationThatIsCutOffIsRepeated(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, Txn %d %s", mode, at, name), func(t *testing.T) {
 					bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 						lossy(t, c)
-						k, sent := c.Leader(), 0
-						k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+						var sent atomic.Int32
+						c.Leader().Gate.OnTxn(func(x store.Txn) rig.Fault {
 							if !rig.Touches(x, store.TxPrefix) {
 								return rig.None
 							}
-							if sent++; sent-1 == at {
+							if int(sent.Add(1))-1 == at {
 								return fault
 							}
 							return rig.None
