@@ -74,7 +74,8 @@ func (o *owner) rearm(group []item) {
 	if ticked {
 		o.retry()
 	}
-	if !ticked && !o.changed && len(o.unresolved) == 0 {
+	again := len(o.unresolved)+len(o.lingering) > 0
+	if !ticked && !o.changed && !again {
 		return
 	}
 	now := o.agent.deps.Now()
@@ -84,7 +85,7 @@ func (o *owner) rearm(group []item) {
 	if overdue && (ticked || !o.wakeAt.IsZero()) {
 		at = retry
 	}
-	if len(o.unresolved) > 0 && (!ok || retry.Before(at)) {
+	if again && (!ok || retry.Before(at)) {
 		at, ok = retry, true
 	}
 	if !ok || !o.wakeAt.IsZero() && !at.Before(o.wakeAt) {
@@ -98,6 +99,9 @@ func (o *owner) rearm(group []item) {
 func (o *owner) retry() {
 	for tx := range o.unresolved {
 		o.agent.resolver.want(tx, o.question(tx))
+	}
+	if len(o.lingering) > 0 {
+		o.hurry()
 	}
 }
 
@@ -135,7 +139,7 @@ func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 func (o *owner) runnable() []ledger.Grant {
 	var live []ledger.Grant
 	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State.Holds() && g.State != ledger.Reserved && g.Origin != ledger.OriginOrphan {
+		if g.State.Holds() && g.State != ledger.Reserved && g.Origin != ledger.OriginOrphan && !o.over(&g) {
 			live = append(live, g)
 		}
 	}

@@ -130,9 +130,7 @@ func (o *owner) explain() {
 	o.orphaned = true
 	c, _ := o.agent.orphans(o.ledger.Snapshot())
 	o.log.Warn("orphans changed", "orphans", c.True, "message", c.Message)
-	if o.agent.deps.Hurry != nil {
-		wake(o.agent.deps.Hurry)
-	}
+	o.hurry()
 }
 
 // tellOrphans tells the leader of all that is held, once orphans have changed.

@@ -79,6 +79,8 @@ type owner struct {
 	vacated  bool // something may run on what is free
 	cleared  bool // without orphans: those of before are free
 	orphaned bool // what is an orphan has changed, and the leader is to be told
+	// lingering are grants that were told to end and have not, see end.
+	lingering map[resource.TxID]bool
 
 	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
@@ -95,7 +97,7 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	return &owner{
 		agent: a, log: a.log, ledger: l, journal: a.journal, scribe: newScribe(files, a.log),
 		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
-		unresolved: map[resource.TxID]bool{}, vacated: true,
+		unresolved: map[resource.TxID]bool{}, lingering: map[resource.TxID]bool{}, vacated: true,
 		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
 }
@@ -109,6 +111,11 @@ func (o *owner) start(i resource.Incarnation) error {
 		o.scribe.prune()
 	}
 	o.incarnation = i
+	for _, g := range o.ledger.Snapshot().Grants {
+		if g.State == ledger.Stopping {
+			o.lingering[g.Tx] = true // it was cut off between its stop and its end
+		}
+	}
 	if c, still := o.agent.silence.state(); still == silent || c.stopped {
 		o.agent.silence.stop()
 		o.scribe.close()
@@ -246,6 +253,9 @@ func (o *owner) handle(it *item) {
 	case it.open != nil:
 		o.admit(it.open)
 	case it.observe:
+		for _, ended := range o.end(nil) {
+			o.tell(rpc.Reply(ended))
+		}
 		o.vacated = true
 		o.explain()
 		o.tellOrphans()
@@ -285,13 +295,11 @@ func (o *owner) command(it *item) {
 }
 
 // decide decides and applies a command, and the stops that follow from it at
-// once: Muster has started nothing, so nothing is left to stop. The reply is
-// what is true after all of it.
+// once. The reply is what is true after all of it.
 func (o *owner) decide(c ledger.Command) ledger.Reply {
 	reply, stopping := o.apply(c)
-	for _, tx := range append(stopping, reply.Stop...) {
-		after, _ := o.apply(ledger.Stopped{Tx: tx})
-		if tx == reply.Tx {
+	for _, after := range o.end(append(stopping, reply.Stop...)) {
+		if after.Tx == reply.Tx {
 			reply.State, reply.Members = after.State, after.Members
 		} else {
 			o.tell(rpc.Reply(after))

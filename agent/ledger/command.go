@@ -107,8 +107,14 @@ type (
 		Adopted, Released []resource.TxID
 		Grace             time.Duration // >= 0
 	}
-	// Stopped says that nothing of the transaction runs on its devices.
-	Stopped struct{ Tx resource.TxID }
+	// Stopped says that nothing that was started for the transaction runs any
+	// more. On the devices Busy, GPUs and MIG instances by UUID, something was
+	// last seen to run all the same. Where a Waiting grant would become Reserved
+	// with one of them, nothing follows: it is to be said again.
+	Stopped struct {
+		Tx   resource.TxID
+		Busy []string
+	}
 	// Cordon sets whether the host takes new work.
 	Cordon struct{ Cordoned bool }
 	// SetHealth sets a device's health; Device is its index. Reason says in

@@ -58,6 +58,9 @@
 //
 // A device that is free and that something runs on is not handed out: it is an
 // orphan until nothing does. A record in the store that names it takes it over.
+// The last victim that a Waiting grant waits for stays, though it was told to
+// end, while something runs on a device of that one; once nobody waits for it, it
+// ends as any other.
 // The owner says what runs; nothing is ended here.
 //
 // A Ledger has one owner: it has no locks, clocks, goroutines, I/O or logs.

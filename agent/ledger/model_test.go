@@ -276,7 +276,7 @@ func (w *world) step() {
 	case n < 25:
 		op, cmd = "evict", ledger.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: "someone"}
 	case n < 29:
-		op, cmd, epoch = "stopped", ledger.Stopped{Tx: tx}, w.epoch
+		op, cmd, epoch = w.stopped(tx)
 	case n < 32:
 		op, cmd, epoch = "forget", ledger.Forget{Tx: tx}, w.epoch
 	case n < 36:
@@ -314,6 +314,50 @@ func (w *world) step() {
 		}
 	}
 	w.verify(cmd)
+}
+
+// stopped says that a grant has stopped, with some devices busy; op is "" where
+// it has to stay for that.
+func (w *world) stopped(tx resource.TxID) (op string, c ledger.Stopped, epoch resource.Epoch) {
+	c.Tx = tx
+	for _, d := range w.hosts[w.host].Inventory().Devices {
+		things := []thing{{kind: 'g', uuid: d.UUID}}
+		for _, m := range d.MIG.Instances {
+			things = append(things, thing{kind: 'i', uuid: m.UUID})
+		}
+		for _, x := range things {
+			if w.rng.IntN(3) > 0 {
+				continue
+			}
+			if c.Busy = append(c.Busy, x.uuid); w.wakesOn(x, tx) {
+				op = "lingers"
+			}
+		}
+	}
+	if op == "" {
+		return "stopped", c, w.epoch
+	}
+	w.seen[op]++
+	return op, c, w.epoch
+}
+
+// wakesOn reports whether the end of a victim gives a thing to who waits for
+// that alone, and nobody else is to be seen on it.
+func (w *world) wakesOn(x thing, victim resource.TxID) bool {
+	if s := w.state[victim]; s != ledger.Evicting && s != ledger.Stopping {
+		return false
+	}
+	for other := range w.owners.of[x] {
+		if s := w.state[other]; other != victim && s.Holds() && s != ledger.Reserved {
+			return false
+		}
+	}
+	for waiting, victims := range w.owners.waits {
+		if victims[victim] && len(victims) == 1 && w.owners.of[x][waiting] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // revision is one more than any before.

@@ -67,6 +67,36 @@ func (l *Ledger) whole(uuid string) (resource.Assignment, bool) {
 	return resource.Assignment{MIG: []resource.MIGGrant{{GPU: at.gpu, Instance: at.instance, UUID: uuid, Profile: m.Profile}}}, true
 }
 
+// wakesOnBusy reports whether the end of a victim, the last that its preemptor
+// waits for, would give that one a busy device: it never is free in between, and
+// so never an orphan. What runs on a device that another grant may use too is
+// that one's to explain.
+func (l *Ledger) wakesOnBusy(victim *grant, busy []string) bool {
+	waiting := l.grants[victim.claimed]
+	if waiting == nil || len(waiting.Victims) > 1 {
+		return false
+	}
+	return slices.ContainsFunc(busy, func(uuid string) bool {
+		if !hasDevice(waiting.Members, uuid) {
+			return false
+		}
+		for _, g := range l.grants {
+			if g != victim && (g.State == Held || g.State == Evicting || g.State == Stopping) && hasDevice(g.Members, uuid) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// hasDevice reports whether members have a GPU or MIG instance, or a share of it.
+func hasDevice(members []Member, uuid string) bool {
+	return slices.ContainsFunc(members, func(m Member) bool {
+		return slices.ContainsFunc(m.Assignment.GPUs, func(g resource.GPUGrant) bool { return g.UUID == uuid }) ||
+			slices.ContainsFunc(m.Assignment.MIG, func(g resource.MIGGrant) bool { return g.UUID == uuid })
+	})
+}
+
 // makeWay ends the orphans on devices that the store's records name: what runs
 // there is explained by them.
 func (d *decision) makeWay(listed map[resource.TxID]*Record) {

@@ -81,17 +81,19 @@ func (d *decision) forget(c Forget) {
 	}
 }
 
-// stopped ends a grant that was told to end. Before the registration it stays:
-// after a quarantine an operator may have given it a new record, by which it is
-// held again.
+// stopped ends a grant that was told to end, unless its preemptor would wake
+// on a busy device. Before the registration it stays: after a quarantine an operator
+// may have given it a new record, by which it is held again.
 func (d *decision) stopped(c Stopped) {
 	d.reply.Tx = c.Tx
 	if d.l.registered == 0 {
 		return
 	}
-	if g := d.l.grants[c.Tx]; g != nil && (g.State == Evicting || g.State == Stopping) {
-		d.bury(c.Tx, g, 0)
+	g := d.l.grants[c.Tx]
+	if g == nil || g.State != Evicting && g.State != Stopping || d.l.wakesOnBusy(g, c.Busy) { // model: mutant ORPHAN_HANDED_OUT
+		return
 	}
+	d.bury(c.Tx, g, 0)
 }
 
 // resolved follows the record, whatever was missed on the way.

@@ -165,7 +165,11 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 	case "evict":
 		return ledger.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: resource.TxID(word(t, d, "by"))}
 	case "stopped":
-		return ledger.Stopped{Tx: tx}
+		c := ledger.Stopped{Tx: tx}
+		for _, at := range strings.FieldsFunc(word(t, d, "busy"), func(r rune) bool { return r == '+' }) {
+			c.Busy = append(c.Busy, s.host.Inventory().Devices[at[0]-'0'].UUID)
+		}
+		return c
 	case "forget":
 		return ledger.Forget{Tx: tx}
 	case "tick":

@@ -92,6 +92,8 @@ const (
 	// EndedInQuarantine: what is held or evicted is buried when a quarantine ends, before
 	// the registration.
 	EndedInQuarantine
+	// VictimsUnseen: the ledger is not told what runs where a victim has stopped.
+	VictimsUnseen
 	BugCount
 )
 
@@ -110,6 +112,7 @@ var bugNames = [...]string{
 	"death confirmed of who is back", "a death outlives a new fence",
 	"free devices handed out that something runs on",
 	"head of the order passed over", "a grant ends before the registration",
+	"a preemptor takes a busy device",
 }
 
 // needs are the parts that a run with the bug has.
@@ -119,6 +122,8 @@ func (b Bug) needs() Parts {
 		return Restores
 	case b == EndedInQuarantine:
 		return Restores | Evictions
+	case b == VictimsUnseen:
+		return Stragglers | Evictions
 	case b == HeadPassedOver:
 		return 0
 	case b >= OrphansUnseen:

@@ -144,9 +144,8 @@
 // # What it cannot see
 //
 // Mistakes in the loops themselves, which are expressed again: they are
-// test/rig's, with real loops in fake time. That a launcher stops what it was told
-// to stop is believed: a device that goes from a victim straight to its preemptor
-// is never free, so that no orphan would keep what is left behind from it. Bug lists mistakes planted in what
-// is expressed again, each of which has to be found; seeds that have found
-// mistakes in the real code are pinned in the tests.
+// test/rig's, with real loops in fake time. A process that begins between two
+// looks and outlives its grant. Bug lists mistakes planted in what is expressed
+// again, each of which has to be found; seeds that have found mistakes in the real
+// code are pinned in the tests.
 package sim

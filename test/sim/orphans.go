@@ -61,6 +61,14 @@ func (h *host) busy() map[string]bool {
 	return busy
 }
 
+// busy are the devices that something ran on when the agent looked last.
+func (a *agent) busy() []string {
+	if s := a.h.sim; !s.stragglers || s.bug == VictimsUnseen {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(a.seen))
+}
+
 // look takes a new sighting, and tells the ledger.
 func (a *agent) look() {
 	a.seen = a.h.busy()
@@ -100,10 +108,9 @@ func vacates(e ledger.Event) bool {
 
 // straggle lets a process of a workload that ends go on, on one device. The
 // agent has seen it: what begins and is left behind between two looks nobody can
-// know of. What a preemptor waits for is never free, so that no orphan keeps it
-// from the preemptor: nothing is left behind there.
+// know of.
 func (h *host) straggle(tx resource.TxID, w *workload) {
-	if s := h.sim; !s.stragglers || h.agent == nil || h.agent.awaited(tx) || !s.mishap(6) {
+	if s := h.sim; !s.stragglers || h.agent == nil || !s.mishap(6) {
 		return
 	}
 	for _, a := range w.assignment {
@@ -163,11 +170,6 @@ func (s *Sim) ownStragglers(h *host, owners map[string]resource.TxID) {
 			s.fail("I1", "%s runs %s for %s while something of %s runs there", h.node, g.uuid, short(other), short(g.tx))
 		}
 	}
-}
-
-// awaited reports whether a preemptor waits for a grant's end.
-func (a *agent) awaited(tx resource.TxID) bool {
-	return slices.ContainsFunc(a.l.Snapshot().Grants, func(g ledger.Grant) bool { return slices.Contains(g.Victims, tx) })
 }
 
 // has reports whether the host has the device of an orphan.

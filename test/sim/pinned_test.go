@@ -40,6 +40,8 @@ var pinned = map[string]pin{
 	"a nominated device is planned with again once its agent has forgotten the promise": {
 		sim.Evictions | sim.Restores | sim.Fences | sim.Stragglers, []uint64{900169, 902820},
 	},
+	// Ledger.wakesOnBusy: 715, 591, 1481.
+	"a preemptor gets a device that a process of its victim still uses": {sim.Evictions | sim.Stragglers, []uint64{106, 250, 293}},
 	// A death is confirmed of the incarnation that was read first: 1565, 755.
 	"a node that is back is confirmed dead": {sim.Fences, []uint64{54, 124}},
 }

@@ -44,10 +44,19 @@ func (h *host) stop(tx resource.TxID, force bool) {
 		h.straggle(tx, w)
 		h.sim.logf("%s: %s has stopped (by force: %t)", h.node, short(tx), force)
 	}
-	if a := h.agent; a != nil {
-		if reply, ok := a.do(ledger.Stopped{Tx: tx}, nil); ok {
-			a.tell(replied{reply})
-		}
+	a := h.agent
+	if a == nil {
+		return
+	}
+	reply, ok := a.do(ledger.Stopped{Tx: tx, Busy: a.busy()}, nil)
+	if !ok {
+		return
+	}
+	a.tell(replied{reply})
+	if h.sim.stragglers && a.l.Known() && (reply.State == ledger.Evicting || reply.State == ledger.Stopping) {
+		h.sim.stats["lingering"]++
+		h.sim.logf("%s: %s lingers", h.node, short(tx))
+		a.look() // for the next time
 	}
 }
 

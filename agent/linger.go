@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is victims that were told to end while something runs on a device
+// with which their preemptor would be woken at once. They stay, without their
+// assignment files, until that has ended or nobody waits for them any more. The
+// preemptor's own patience, at its leader and here, bounds that.
+
+// end ends what is due, and what was and lingers. The agent has started nothing
+// that it could stop. It returns what has become of each that does not linger.
+func (o *owner) end(due []resource.TxID) []ledger.Reply {
+	for tx := range o.lingering {
+		due = append(due, tx)
+	}
+	if len(due) == 0 || !o.ends() {
+		return nil
+	}
+	slices.Sort(due)
+	var ended []ledger.Reply
+	busy := o.agent.seen().observed().Busy
+	for _, tx := range slices.Compact(due) {
+		reply, _ := o.apply(ledger.Stopped{Tx: tx, Busy: busy})
+		if reply.State == ledger.Evicting || reply.State == ledger.Stopping {
+			o.linger(tx)
+			continue
+		}
+		delete(o.lingering, tx)
+		ended = append(ended, reply)
+	}
+	return ended
+}
+
+// ends reports whether anything ends at present: not before the registration,
+// nor in quarantine.
+func (o *owner) ends() bool { return o.ledger.Registration() > 0 && o.ledger.Quarantine().IsZero() }
+
+// linger takes the files of a grant whose time is over: its launchers have to
+// end what runs.
+func (o *owner) linger(tx resource.TxID) {
+	o.scribe.remove(tx)
+	if o.lingering[tx] {
+		return
+	}
+	o.lingering[tx] = true
+	o.hurry()
+	for _, g := range o.ledger.Snapshot().Grants {
+		if slices.Contains(g.Victims, tx) {
+			o.log.Info("a victim lingers while something runs on what its preemptor waits for",
+				"tx", string(tx), "preemptor", string(g.Tx), "running", o.agent.runningOn(g))
+		}
+	}
+}
+
+// over reports whether a grant's files are to go although it holds its devices.
+func (o *owner) over(g *ledger.Grant) bool {
+	return o.ends() && (g.State == ledger.Stopping || g.State == ledger.Evicting && !o.agent.deps.Now().Before(g.Deadline))
+}
+
+// runningOn lists the devices of a grant that something was last seen to run on.
+func (a *Agent) runningOn(g ledger.Grant) []string {
+	var list []string
+	seen := a.seen()
+	add := func(uuid string) {
+		if running := seen[uuid]; len(running) > 0 {
+			list = append(list, uuid+":"+listed(running))
+		}
+	}
+	for _, m := range g.Members {
+		for _, gpu := range m.Assignment.GPUs {
+			add(gpu.UUID)
+		}
+		for _, instance := range m.Assignment.MIG {
+			add(instance.UUID)
+		}
+	}
+	return list
+}
+
+// hurry asks for a new look at what runs.
+func (o *owner) hurry() {
+	if o.agent.deps.Hurry != nil {
+		wake(o.agent.deps.Hurry)
+	}
+}
