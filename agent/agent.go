@@ -129,8 +129,10 @@ type Deps struct {
 	// Now is the owner's time line (see package ledger); nil is the kernel's
 	// boot-time clock.
 	Now func() time.Time
-	// JournalFS replaces the journal's files.
-	JournalFS journal.FS
+	// JournalFS replaces the journal's files, AssignmentFS how the assignment
+	// files are changed.
+	JournalFS    journal.FS
+	AssignmentFS handoff.FS
 }
 
 const (
@@ -267,7 +269,7 @@ func (a *Agent) open() error {
 	if recovery.Wiped || recovery.MovedTo != "" {
 		a.silence.wiped()
 	}
-	files, err := handoff.Open(assignments)
+	files, err := handoff.Open(assignments, a.deps.AssignmentFS)
 	if err != nil {
 		return err
 	}

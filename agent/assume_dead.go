@@ -26,7 +26,7 @@ func (a *Agent) pruneSilent(dir string) error {
 	if c, still := a.silence.state(); still != silent && !c.stopped {
 		return nil
 	}
-	files, err := handoff.Open(dir)
+	files, err := handoff.Open(dir, a.deps.AssignmentFS)
 	if err != nil {
 		return err
 	}

@@ -38,10 +38,12 @@ type node struct {
 	unheard     bool            // its lease is over
 	assumption  assumption      // the leader's
 	// quarantine says why the agent promises nothing and obeys nothing, "" while
-	// it does; grants are all that it told last, told counts how often it did.
+	// it does; grants are all that it told last, told counts how often it did, and
+	// known: that was all it holds.
 	quarantine string
 	grants     map[resource.TxID]agents.Grant
 	told       uint64
+	known      bool
 	news       chan struct{} // closed when something of it is heard; nil: nobody waits
 	// stored is set by a follower: what it shows beside the specification.
 	stored *storedNode

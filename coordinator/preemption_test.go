@@ -398,6 +398,36 @@ func TestAnOperatorEvicts(t *testing.T) {
 	})
 }
 
+// TestADeletionOfWhatIsEvictedEndsIt: it says so, too, where its own end lands
+// while the leader looks whether there is anything left to delete.
+func TestADeletionOfWhatIsEvictedEndsIt(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute})
+		c.OnStep(func(s rig.Step) error {
+			if s.Name == "txn enqueue" && !s.After {
+				pass(3 * time.Second)
+			}
+			return nil
+		})
+		grace := int64(1)
+		if _, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+		go k.Allocate(t.Context(), rig.Submission{Name: "b", GPUs: 8}) // a write that is under way
+		pass(100 * time.Millisecond)
+		a, err := k.DeleteAllocation(t.Context(), rig.Namespace, "a", api.DeleteOptions{})
+		if err != nil || a.Status.Phase != api.Terminating {
+			t.Errorf("%v, %+v", err, a)
+		}
+		phase(t, c, "a", "")
+		phase(t, c, "b", api.Running)
+		_, err = k.DeleteAllocation(t.Context(), rig.Namespace, "a", api.DeleteOptions{})
+		refused(t, err, 404, "not found")
+		c.Converge()
+	})
+}
+
 func TestNobodyIsEvictedForALostPromise(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)

@@ -32,6 +32,7 @@ func (n *node) learn(o agents.Occupancy) {
 			n.grants[g.Tx] = g
 		}
 	}
+	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
 	n.told++
 	n.tell()
 }

@@ -31,8 +31,16 @@ func (r *reconciliation) look(ctx context.Context) error {
 	if err := r.resync(ctx, ids); err != nil {
 		return err
 	}
-	if err := r.l.do(ctx, r.collect); err != nil {
+	var unknown resource.NodeID
+	if err := r.l.do(ctx, func() {
+		if unknown = r.unknown(ids); unknown == "" {
+			r.collect()
+		}
+	}); err != nil {
 		return err
+	}
+	if unknown != "" {
+		return api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown)
 	}
 	for _, g := range r.grants {
 		key := store.TxKey(g.Tx)
@@ -92,6 +100,17 @@ func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) erro
 		}
 	}
 	return nil
+}
+
+// unknown is the first node of which it is not known what it holds, "" if there
+// is none: what it does not tell of would count as gone.
+func (r *reconciliation) unknown(ids []resource.NodeID) resource.NodeID {
+	for _, id := range ids {
+		if !r.l.nodes[id].known {
+			return id
+		}
+	}
+	return ""
 }
 
 // collect takes over what the agents have said.

@@ -351,3 +351,35 @@ func TestWhatRunsIsAdoptedOverQuota(t *testing.T) {
 		c.Converge()
 	})
 }
+
+// TestWhatAnAgentDoesNotSayWhileItRegistersIsNotGone: messages to it are slow,
+// so that a second reconciliation asks an agent that the first one has just let
+// out of quarantine.
+func TestWhatAnAgentDoesNotSayWhileItRegistersIsNotGone(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "kept", GPUs: 2, Wait: time.Minute})
+		c.Converge()
+		backup := c.Store.Backup()
+		age(t, c)
+		allocate(t, k, rig.Submission{Name: "lost", GPUs: 2, Wait: time.Minute})
+		c.Converge()
+		goBack(t, c, backup)
+		var once sync.Once
+		c.OnStep(func(s rig.Step) error {
+			if s.Name == "tell resync" && s.After {
+				once.Do(func() { pass(15 * time.Second) })
+			}
+			return nil
+		})
+		for range 3 {
+			_, err := c.Leader().ReconcileNode(t.Context(), "n1", api.ReconcileOptions{Mode: api.ReconcileRelease, GracePeriodSeconds: new(int64)})
+			if err != nil {
+				refused(t, err, 409, "n1")
+			}
+		}
+		c.AwaitReady(1)
+		phase(t, c, "kept", api.Running)
+		c.Converge()
+	})
+}

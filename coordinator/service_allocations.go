@@ -67,7 +67,7 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 	if err != nil {
 		return nil, err
 	}
-	leaving := false
+	leaving := false // for another who asked
 	u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
 		u, _, status := l.member(namespace, name)
 		if status != nil {
@@ -76,7 +76,7 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 		if u.job != nil {
 			return nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.record.Name)
 		}
-		leaving = u.phase() == api.Terminating
+		leaving = u.ending != nil
 		l.end(u, asked(o))
 		return u, nil
 	})

@@ -119,14 +119,20 @@ func CDIDevices(a resource.Assignment) []string {
 
 // Dir is a folder of assignment files. Its methods may block on the disk and
 // must not run at the same time.
-type Dir struct{ path string }
+type Dir struct {
+	path string
+	fs   FS
+}
 
-// Open makes the folder if it is missing.
-func Open(path string) (*Dir, error) {
+// Open makes the folder if it is missing. A nil FS is the operating system's.
+func Open(path string, changes FS) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("assignment folder: %w", err)
 	}
-	return &Dir{path}, nil
+	if changes == nil {
+		changes = osFS{}
+	}
+	return &Dir{path, changes}, nil
 }
 
 // base is a file name without its ending. Dots that path elements could
@@ -143,6 +149,15 @@ func (d *Dir) EnvPath(g Grant, member int) string {
 		return filepath.Join(d.path, base(g.Tx)+".env")
 	}
 	return filepath.Join(d.path, fmt.Sprintf("%s.%d.env", base(g.Tx), member))
+}
+
+// Paths are all files of a grant, the document first.
+func (d *Dir) Paths(g Grant) []string {
+	paths := []string{d.JSONPath(g.Tx)}
+	for _, m := range g.Members {
+		paths = append(paths, d.EnvPath(g, m.Index))
+	}
+	return paths
 }
 
 // Write puts the files of a grant, each whole or not at all, the JSON document
@@ -188,10 +203,10 @@ func (d *Dir) put(path string, data []byte) error {
 		return nil
 	}
 	temporary := path + ".tmp"
-	if err := os.WriteFile(temporary, data, 0o644); err != nil {
+	if err := d.fs.WriteFile(temporary, data); err != nil {
 		return fmt.Errorf("assignment file: %w", err)
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := d.fs.Rename(temporary, path); err != nil {
 		return fmt.Errorf("assignment file: %w", err)
 	}
 	return nil
@@ -200,12 +215,8 @@ func (d *Dir) put(path string, data []byte) error {
 // Remove takes away the files of a grant; missing files are no error.
 func (d *Dir) Remove(g Grant) error {
 	var errs []error
-	paths := []string{d.JSONPath(g.Tx)}
-	for _, m := range g.Members {
-		paths = append(paths, d.EnvPath(g, m.Index))
-	}
-	for _, p := range paths {
-		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, p := range d.Paths(g) {
+		if err := d.fs.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("assignment file: %w", err))
 		}
 	}
@@ -216,9 +227,8 @@ func (d *Dir) Remove(g Grant) error {
 func (d *Dir) Prune(grants []Grant) error {
 	keep := map[string]bool{}
 	for _, g := range grants {
-		keep[d.JSONPath(g.Tx)] = true
-		for _, m := range g.Members {
-			keep[d.EnvPath(g, m.Index)] = true
+		for _, p := range d.Paths(g) {
+			keep[p] = true
 		}
 	}
 	entries, err := os.ReadDir(d.path)
@@ -230,7 +240,7 @@ func (d *Dir) Prune(grants []Grant) error {
 		path := filepath.Join(d.path, e.Name())
 		ours := slices.Contains([]string{".json", ".env", ".tmp"}, filepath.Ext(e.Name()))
 		if ours && !keep[path] && e.Type().IsRegular() {
-			errs = append(errs, os.Remove(path))
+			errs = append(errs, d.fs.Remove(path))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package handoff_test
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestEnvironment(t *testing.T) {
 // TestTheDocumentedExampleIsWhatIsWritten compares the files with
 // docs/assignments.md. Rewrite the golden files with UPDATE_GOLDEN=1.
 func TestTheDocumentedExampleIsWhatIsWritten(t *testing.T) {
-	d, err := handoff.Open(t.TempDir())
+	d, err := handoff.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func names(t *testing.T, dir string) []string {
 
 func TestFilesFollowTheGrants(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assignments")
-	d, err := handoff.Open(path)
+	d, err := handoff.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestFilesFollowTheGrants(t *testing.T) {
 
 func TestSyncLeavesOnlyTheFilesOfLiveGrants(t *testing.T) {
 	path := t.TempDir()
-	d, err := handoff.Open(path)
+	d, err := handoff.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestSyncLeavesOnlyTheFilesOfLiveGrants(t *testing.T) {
 
 func TestAMissingFolderIsNamed(t *testing.T) {
 	path := t.TempDir()
-	d, err := handoff.Open(path)
+	d, err := handoff.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,5 +192,72 @@ func TestAMissingFolderIsNamed(t *testing.T) {
 	}
 	if err := d.Write(handoff.Grant{Tx: "x"}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v, want the folder named", err)
+	}
+}
+
+// failing is the operating system's, but one change fails, half done if it can
+// be.
+type failing struct{ left int } // changes before that one; negative once it is over
+
+var errChange = errors.New("this change fails")
+
+func (f *failing) fails() bool {
+	f.left--
+	return f.left == -1
+}
+
+func (f *failing) WriteFile(path string, data []byte) error {
+	if f.fails() {
+		return errors.Join(errChange, os.WriteFile(path, data[:len(data)/2], 0o600))
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+func (f *failing) Rename(from, to string) error {
+	if f.fails() {
+		return errChange
+	}
+	return os.Rename(from, to)
+}
+
+func (f *failing) Remove(path string) error {
+	if f.fails() {
+		return errChange
+	}
+	return os.Remove(path)
+}
+
+// TestAFailureAtEveryChangeIsToldAndCanBeRepeated: and no file is ever there in
+// part.
+func TestAFailureAtEveryChangeIsToldAndCanBeRepeated(t *testing.T) {
+	old := handoff.Grant{Tx: "old", Members: []handoff.Member{{Assignment: twoGPUs()}}}
+	live := handoff.Grant{Tx: "live", Members: []handoff.Member{{Index: 0, Assignment: twoGPUs()}, {Index: 1, Assignment: twoGPUs()}}}
+	act := func(d *handoff.Dir) error {
+		return errors.Join(d.Write(old), d.Write(live), d.Remove(old), d.Prune([]handoff.Grant{live}))
+	}
+	const changes = 12 // five files written and renamed, two removed
+	for at := range changes + 1 {
+		path := t.TempDir()
+		disk := &failing{at}
+		d, err := handoff.Open(path, disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := act(d); errors.Is(err, errChange) != (at < changes) {
+			t.Errorf("change %d: %v", at, err)
+		}
+		for _, name := range names(t, path) {
+			data, err := os.ReadFile(filepath.Join(path, name))
+			if filepath.Ext(name) == ".json" && (err != nil || !json.Valid(data)) {
+				t.Errorf("change %d leaves %s as %q, %v", at, name, data, err)
+			}
+		}
+		disk.left = -2 // nothing fails any more
+		if err := act(d); err != nil {
+			t.Errorf("change %d, again: %v", at, err)
+		}
+		if diff := cmp.Diff([]string{"live.0.env", "live.1.env", "live.json"}, names(t, path)); diff != "" {
+			t.Errorf("change %d: %s", at, diff)
+		}
 	}
 }

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/test/programs"
 )
 
@@ -88,7 +86,7 @@ func (c *Cluster) look() (*state, error) {
 		}
 	}
 	for _, a := range c.Agents {
-		if s.grants[string(a.Node)], err = a.snapshot(ctx); err != nil {
+		if s.grants[string(a.Node)], err = c.snapshot(ctx, a); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.Node, err)
 		}
 	}
@@ -125,14 +123,9 @@ func (s *state) newest() resource.Revision {
 	return newest
 }
 
-// snapshot asks the agent what it holds.
-func (a *Agent) snapshot(ctx context.Context) (*schedulerv1.ResourceSnapshot, error) {
-	token, err := rpcauth.NewToken(clusterToken)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := grpc.NewClient("passthrough:///"+a.Address(AgentPort),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(token)))
+// snapshot asks an agent what it holds.
+func (c *Cluster) snapshot(ctx context.Context, a *Agent) (*schedulerv1.ResourceSnapshot, error) {
+	conn, err := grpc.NewClient("passthrough:///"+a.Address(AgentPort), c.asOperator(a.Node)...)
 	if err != nil {
 		return nil, err
 	}

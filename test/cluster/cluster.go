@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
 	"github.com/musterd/muster/test/programs"
 )
@@ -39,8 +41,7 @@ func GossipPorts() []int {
 }
 
 const (
-	clusterToken = "0123456789abcdef-cluster"
-	adminToken   = "0123456789abcdef-operator"
+	adminToken = "0123456789abcdef-operator"
 	// Patience bounds what takes a few seconds on an idle machine.
 	Patience = time.Minute
 )
@@ -90,10 +91,13 @@ type Cluster struct {
 	Client  *Client
 	Witness *Witness
 
-	t     testing.TB
-	net   *network
-	dir   string
-	began time.Time
+	t        testing.TB
+	net      *network
+	dir      string
+	began    time.Time
+	storeTLS etcd.TLS     // of the store's clients
+	caFile   string       // of the cluster's authority
+	operator *rpcauth.TLS // the test itself
 	// clients counts those made.
 	clients atomic.Int32
 }
@@ -115,12 +119,11 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	c := &Cluster{Options: o.withDefaults(), t: t, dir: t.TempDir(), began: time.Now()}
 	c.net = newNetwork(t)
-	for _, name := range []string{"token", "admin-token"} {
-		writeFile(t, filepath.Join(c.dir, name), map[string]string{"token": clusterToken, "admin-token": adminToken}[name]+"\n")
-	}
+	writeFile(t, filepath.Join(c.dir, "admin-token"), adminToken+"\n")
 	c.startEtcd()
 	c.connect()
 	c.startCoordinators()
+	c.startTrust()
 	c.startAgents()
 	if !o.Quiet {
 		c.Witness = startWitness(c)
@@ -181,12 +184,14 @@ func (c *Cluster) LosePower(a *Agent) {
 }
 
 // Wipe kills an agent and removes everything that it had on disk, as does a new
-// disk in a host that has to be started again. What ran there has ended.
+// disk in a host that has to be started again. What ran there has ended. A new
+// token lets it have a certificate again.
 func (c *Cluster) Wipe(a *Agent) {
 	c.LosePower(a)
 	if err := os.RemoveAll(a.Dir); err != nil {
 		c.t.Fatal(err)
 	}
+	c.admit(a.Node, true)
 }
 
 // Leader returns the process that the store names as leader, nil while there is
@@ -256,7 +261,7 @@ func (c *Cluster) unready() error {
 // endpoint is a client of one coordinator.
 func (c *Cluster) endpoint(p *Process) *sdk.Client {
 	client, err := sdk.NewClient(sdk.Config{
-		Endpoint: "http://" + p.Address(RESTPort), Token: adminToken, HTTPClient: &http.Client{Transport: transport()},
+		Endpoint: "https://" + p.Address(RESTPort), Token: adminToken, HTTPClient: &http.Client{Transport: c.transport()},
 	})
 	if err != nil {
 		c.t.Fatal(err)

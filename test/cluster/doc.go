@@ -1,6 +1,9 @@
 // Package cluster runs whole clusters of the real programs for tests: members
 // of Debian's etcd, coordinators and agents, each on a host of its own that can
-// be killed, paused, wiped and cut off from any other. It brings load, writes
+// be killed, paused, wiped and cut off from any other. They trust each other as
+// in production: mutual TLS everywhere, also between coordinators, the store and
+// its members, encrypted gossip, agents that enroll by bootstrap tokens; a wiped
+// one gets another token, as an operator would give it. It brings load, writes
 // down what clients were told, follows the store revision by revision, and
 // judges at the end whether anything was lost, given twice or left behind. What
 // goes wrong, when and for how long is the tests' business.
@@ -12,9 +15,9 @@
 // process of a cluster then has its own network namespace with one address,
 // 127.C.H.1, at one end of a pair of virtual cables; the other end is in a
 // bridge that belongs to the cluster. The kernel routes loopback addresses over
-// cables if net.ipv4.conf.*.route_localnet is set, so programs that refuse to
-// leave the loopback interface without TLS run as they are, and still every
-// packet has the address of the host that sent it. Faults are nftables rules in
+// cables if net.ipv4.conf.*.route_localnet is set, so what never leaves the
+// loopback interface (metrics, serf's RPC) runs as it is, and still every packet
+// has the address of the host that sent it. Faults are nftables rules in
 // the namespace of the receiving host. Packets that a host sends to itself pass
 // no cable and obey no rule.
 //

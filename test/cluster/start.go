@@ -8,13 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/etcdcluster"
 	nvmltest "github.com/musterd/muster/test/nvml"
 )
+
+// validity is that of certificates of the store, longer than any test.
+const validity = 12 * time.Hour
 
 func (c *Cluster) folder(host string) string {
 	dir := filepath.Join(c.dir, host)
@@ -30,13 +35,21 @@ func (c *Cluster) startEtcd() {
 	var peers []string
 	for i := range c.Options.Etcd {
 		h := c.net.host(fmt.Sprintf("etcd-%d", i+1))
-		hosts, peers = append(hosts, h), append(peers, fmt.Sprintf("%s=http://%s", h.Name, h.Address(etcdPeerPort)))
+		hosts, peers = append(hosts, h), append(peers, fmt.Sprintf("%s=https://%s", h.Name, h.Address(etcdPeerPort)))
 	}
+	until := time.Now().Add(validity)
+	authority := etcdcluster.NewAuthority(c.t, filepath.Join(c.dir, "etcd-authority"))
+	cert, key := authority.Issue(c.t, etcdcluster.Leaf{Name: "client", NotAfter: until})
+	c.storeTLS = etcd.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key}
 	for _, h := range hosts {
 		dir := c.folder(h.Name)
-		client, peer := "http://"+h.Address(EtcdPort), "http://"+h.Address(etcdPeerPort)
+		client, peer := "https://"+h.Address(EtcdPort), "https://"+h.Address(etcdPeerPort)
+		// Peers check the address that a connection comes from too.
+		cert, key := authority.Issue(c.t, etcdcluster.Leaf{Name: h.Name, Hosts: []string{h.IP, "127.0.0.1"}, NotAfter: until})
 		p := newProcess(c.t, h, dir, "etcd", nil,
 			"--name", h.Name, "--data-dir", filepath.Join(dir, "data"), "--logger", "zap", "--log-level", "warn", "--max-txn-ops", "2048",
+			"--cert-file", cert, "--key-file", key, "--trusted-ca-file", authority.File, "--client-cert-auth",
+			"--peer-cert-file", cert, "--peer-key-file", key, "--peer-trusted-ca-file", authority.File, "--peer-client-cert-auth",
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 			"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-state", "new", "--initial-cluster-token", c.dir)
@@ -45,11 +58,11 @@ func (c *Cluster) startEtcd() {
 	}
 }
 
-// Endpoints are the members' addresses.
+// Endpoints are the members' URLs.
 func (c *Cluster) Endpoints() []string {
 	var endpoints []string
 	for _, p := range c.Etcd {
-		endpoints = append(endpoints, p.Address(EtcdPort))
+		endpoints = append(endpoints, "https://"+p.Address(EtcdPort))
 	}
 	return endpoints
 }
@@ -58,7 +71,7 @@ func (c *Cluster) connect() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	s, err := etcd.Connect(ctx, etcd.Config{Endpoints: c.Endpoints()})
+	s, err := etcd.Connect(ctx, etcd.Config{Endpoints: c.Endpoints(), TLS: c.storeTLS})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -78,7 +91,8 @@ func (c *Cluster) startCoordinators() {
 		dir := c.folder(h.Name)
 		settings := Settings{
 			"cluster": "test", "id": h.Name, "dataDir": filepath.Join(dir, "data"),
-			"tokenFile": filepath.Join(c.dir, "token"), "adminTokenFile": filepath.Join(c.dir, "admin-token"),
+			"adminTokenFile": filepath.Join(c.dir, "admin-token"), "tls": Settings{"enabled": true, "rest": true},
+			"etcdTLS":    Settings{"caFile": c.storeTLS.CAFile, "certFile": c.storeTLS.CertFile, "keyFile": c.storeTLS.KeyFile},
 			"restListen": h.Address(RESTPort), "grpcListen": h.Address(GRPCPort), "etcdEndpoints": c.Endpoints(),
 			"leaseTTL": c.Options.LeaseTTL.String(),
 			"gossip":   Settings{"serfBind": h.Address(leaderSerfPort), "capacityBind": h.Address(leaderCapacityPort), "join": slices.Clone(join)},
@@ -91,7 +105,6 @@ func (c *Cluster) startCoordinators() {
 		p.Start()
 		c.Coordinators = append(c.Coordinators, p)
 	}
-	c.Client = c.NewClient()
 }
 
 func (c *Cluster) startAgents() {
@@ -113,7 +126,7 @@ func (c *Cluster) startAgents() {
 		writeTree(c.t, tree, h.Name, profile.Topology())
 		writeBoot(c.t, a.Boot)
 		settings := Settings{
-			"cluster": "test", "nodeID": h.Name, "tokenFile": filepath.Join(c.dir, "token"), "dataDir": a.Dir,
+			"cluster": "test", "nodeID": h.Name, "bootstrapTokenFile": c.tokenFile(a.Node), "tls": Settings{"enabled": true}, "dataDir": a.Dir,
 			"assignmentsDir": filepath.Join(dir, "assignments"),
 			"listen":         h.Address(AgentPort), "metricsListen": h.Address(metricsPort), "heartbeat": "1s",
 			"coordinators": coordinators, "discovery": Settings{"sysfsRoot": tree},
@@ -126,6 +139,7 @@ func (c *Cluster) startAgents() {
 		if c.net.private {
 			a.hide = map[string]string{"/proc/sys/kernel/random/boot_id": a.Boot}
 		}
+		c.admit(a.Node, false)
 		a.Start()
 		c.Agents = append(c.Agents, a)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/test/rig"
 )
@@ -36,7 +37,9 @@ func (p point) String() string {
 // run takes a fresh cluster through a scenario.
 func run(t *testing.T, scenario func(*client), step func(*rig.Cluster, rig.Step) error) {
 	t.Helper()
+	var w *client
 	o := rig.Options{
+		Equip:     func(config *agent.Config, _ *agent.Deps) { config.AssumeDeadAfter = w.assumedDead(config.Node) },
 		Supervise: true, Poll: time.Second, Patience: 10 * time.Minute, Heartbeat: 10 * time.Second,
 		Configure: func(c *coordinator.Config) {
 			c.RecordRetention = retention
@@ -44,7 +47,7 @@ func run(t *testing.T, scenario func(*client), step func(*rig.Cluster, rig.Step)
 		},
 	}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
-		w := newClient(t, c)
+		w = newClient(t, c)
 		c.OnStep(func(s rig.Step) error { return errors.Join(w.at(s), step(c, s)) })
 		c.StartCoordinator("c1")
 		c.Leader()
@@ -150,10 +153,10 @@ func faults(p point) []fault {
 		{point: p, victim: "coordinator", action: "fails"},
 	}
 	list = append(list, fault{point: p, victim: "step", action: "takes long"})
-	if !strings.HasPrefix(p.name, "journal") {
+	if !strings.HasPrefix(p.name, "journal") && !strings.HasPrefix(p.name, "assignment") {
 		list = append(list, fault{point: p, victim: "agent", action: "reboots meanwhile"})
 	}
-	if !p.after && (p.name == "journal append" || p.name == "journal fill") {
+	if !p.after && (p.name == "journal append" || p.name == "journal fill" || p.name == "assignment write") {
 		list = append(list, fault{point: p, victim: "agent", action: "is torn"})
 	}
 	return list

@@ -156,6 +156,61 @@ var scenarios = map[string]func(*client){
 		w.create(rig.Submission{Name: "owner", GPUs: 4, Members: 2, Gang: 2, Quota: &api.QuotaDemand{Groups: map[string]string{"Lab": "a"}}})
 		w.runs("owner")
 	},
+	"an eviction that is asked for at a node": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.c.Eventually("an agent answers", func() bool {
+			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+			defer cancel()
+			_, err := w.c.Evict(ctx, "n2", rig.Namespace+"/g-1", 5*time.Second)
+			return err == nil // a refusal too: it has left already
+		})
+		pass(2 * time.Second)
+		w.runs("g") // it goes back to the queue
+	},
+	"a store that lost what runs": func(w *client) {
+		w.restore(func() {
+			w.create(rig.Submission{Name: "lost", GPUs: 4, Members: 2, Gang: 2})
+			w.runs("lost")
+		})
+		w.reconcile("n1", api.ReconcileAdopt)
+		w.reconcile("n2", api.ReconcileAdopt)
+		w.runs("kept")
+		w.runs("lost")
+	},
+	"a store in which is back what had ended": func(w *client) {
+		w.create(rig.Submission{Name: "back", GPUs: 2})
+		w.runs("back")
+		w.restore(func() {
+			w.end("back")
+			w.create(rig.Submission{Name: "lost", GPUs: 4, Members: 2, Gang: 2})
+			w.runs("lost")
+		})
+		w.objects["lost"].ended = true // an operator's word
+		w.reconcile("n2", api.ReconcileRelease)
+		w.reconcile("n1", api.ReconcileRelease)
+		w.runs("kept")
+	},
+	"a node that is assumed dead": func(w *client) {
+		const limit = time.Minute
+		w.optIn("n2", limit)
+		w.c.Eventually("the store knows", func() bool { return w.identity("n2").AssumeDeadMillis > 0 })
+		w.c.AwaitReady(2)
+		w.create(rig.Submission{Name: "g", GPUs: 4, Members: 2, Gang: 2})
+		w.create(rig.Submission{Name: "h", GPUs: 4, Members: 2, Gang: 2})
+		w.runs("g")
+		w.runs("h") // one of them at least has a member on n2
+		w.watch(func(s rig.Step) {
+			if assigned := w.c.Agent("n2").Assigned(); s.Name == "txn assumed death" && len(assigned) > 0 {
+				w.t.Errorf("n2 counts as dead, and %v may run there", assigned)
+			}
+		})
+		w.apart("n2", true)
+		w.c.Eventually("n2 is dead", func() bool { return w.identity("n2").ConfirmedDead })
+		w.end("h")
+		w.runs("g") // on n1
+		w.apart("n2", false)
+	},
 	"a promise that its leader forgot": func(w *client) {
 		w.promise("n2")
 		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -37,6 +38,43 @@ type client struct {
 
 	mu      sync.Mutex
 	failing string // a step whose next occurrence fails
+	limits  map[resource.NodeID]time.Duration
+	onStep  func(rig.Step)
+}
+
+// optIn starts a node's agent again with the assume-dead policy.
+func (w *client) optIn(node resource.NodeID, after time.Duration) {
+	w.mu.Lock()
+	w.limits = map[resource.NodeID]time.Duration{node: after}
+	w.mu.Unlock()
+	w.c.Agent(node).Restart()
+}
+
+func (w *client) assumedDead(node resource.NodeID) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.limits[node]
+}
+
+// identity is what the store has of a node's agent.
+func (w *client) identity(node resource.NodeID) store.NodeIdentity {
+	w.t.Helper()
+	kv, _, _, err := w.c.Store.Get(w.t.Context(), store.NodeIdentityKey(node))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	i, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return i
+}
+
+// watch lets f see every step from now on.
+func (w *client) watch(f func(rig.Step)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onStep = f
 }
 
 // fail lets the next occurrence of a step fail.
@@ -47,6 +85,12 @@ func (w *client) fail(step string) {
 }
 
 func (w *client) at(s rig.Step) error {
+	w.mu.Lock()
+	onStep := w.onStep
+	w.mu.Unlock()
+	if onStep != nil {
+		onStep(s)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Name != w.failing || s.After {
@@ -75,6 +119,62 @@ func (w *client) promise(node resource.NodeID) {
 		})
 		return true
 	})
+}
+
+// apart keeps a node and the coordinators from each other, or does not any more.
+func (w *client) apart(node string, cut bool) {
+	for _, k := range []string{"c1", "c2"} {
+		for _, way := range [][2]string{{node, k}, {k, node}} {
+			if cut {
+				w.c.Cut(way[0], way[1])
+			} else {
+				w.c.Heal(way[0], way[1])
+			}
+		}
+	}
+}
+
+// restore puts the store back to what it was before things happened, all but
+// what runs as "kept", and returns once both agents have noticed.
+func (w *client) restore(happens func()) {
+	w.t.Helper()
+	w.create(rig.Submission{Name: "kept", GPUs: 1})
+	w.runs("kept")
+	w.c.Converge()
+	backup := w.c.Store.Backup()
+	for i := range 500 { // far more than what is written until the agents look
+		if _, err := w.c.Store.Txn(w.t.Context(), store.Txn{Then: []store.Op{store.Put("/else", fmt.Append(nil, i))}}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	happens()
+	w.c.Converge()
+	pass(time.Second) // so that what the agents hold is on their disks
+	w.c.Restore(backup)
+	for _, node := range []string{"n1", "n2"} {
+		w.phase(node, "Quarantined")
+	}
+}
+
+// phase waits until the leader shows a node in a phase.
+func (w *client) phase(node, want string) {
+	w.t.Helper()
+	w.c.Eventually(node+" is "+want, func() bool {
+		n, err := w.c.Leader().GetNode(w.t.Context(), node)
+		return err == nil && n.Status.Phase == want
+	})
+}
+
+// reconcile ends the quarantine of a node; that it has ended is as good.
+func (w *client) reconcile(node, mode string) {
+	w.t.Helper()
+	w.c.Eventually(node+" is reconciled", func() bool {
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		_, err := w.c.Leader().ReconcileNode(ctx, node, api.ReconcileOptions{Mode: mode, GracePeriodSeconds: new(int64)})
+		return err == nil || strings.Contains(err.Error(), "is not in quarantine")
+	})
+	w.phase(node, "Ready")
 }
 
 // object is what a client was told of an allocation or a job.

@@ -120,7 +120,7 @@ func (a *Agent) settings(r *agentRun) (agent.Config, agent.Deps) {
 		},
 		HostLike: like, Token: c.token, Listener: r.listener, Address: c.address(string(a.Node)), Dialer: c.net.dialer(string(a.Node), r.proc),
 		Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
-		Log:   c.log, Now: time.Now, JournalFS: mount{a.disk, a, r.proc},
+		Log:   c.log, Now: time.Now, JournalFS: mount{a.disk, a, r.proc}, AssignmentFS: folder{mount{a.disk, a, r.proc}},
 	}
 	if c.options.Equip != nil {
 		c.options.Equip(&config, &deps)
@@ -131,10 +131,7 @@ func (a *Agent) settings(r *agentRun) (agent.Config, agent.Deps) {
 // Assigned lists the transactions whose assignments launchers on the host see,
 // ascending: what may run there, whether the agent does or not.
 func (a *Agent) Assigned() []resource.TxID {
-	a.mu.Lock()
-	dir := filepath.Join(a.dir, fmt.Sprintf("disk-%d", a.wipes), "assignments")
-	a.mu.Unlock()
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(a.assignments())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.cluster.t.Error(err)
 	}

@@ -195,6 +195,7 @@ func (s *state) checkAgents(c *Cluster) {
 		if diff := cmp.Diff(want, held, cmpopts.EquateEmpty()); diff != "" {
 			s.problem("I3, I13: agent %s (-records +grants):\n%s", a.Node, diff)
 		}
+		s.checkFolder(a, held)
 	}
 }
 

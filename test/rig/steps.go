@@ -66,6 +66,10 @@ func TxnSteps(t store.Txn) (names []string, node resource.NodeID) {
 		delete(seen, "txn released")
 		delete(seen, "txn committed")
 	}
+	if seen["txn committed"] && comparesSpec(t) {
+		seen["txn adoption"] = true
+		delete(seen, "txn committed")
+	}
 	for _, name := range []string{"txn unit", "txn unit ends", "txn job", "txn job ends", "txn enqueue", "txn dequeue", "txn node spec", "txn request", ""} {
 		if len(seen) > 1 {
 			delete(seen, name)
@@ -97,6 +101,15 @@ func swaps(t store.Txn) bool {
 		}
 	}
 	return false
+}
+
+// comparesSpec reports whether a Txn counts on what a host has: only one that
+// adopts does.
+func comparesSpec(t store.Txn) bool {
+	return slices.ContainsFunc(t.If, func(c store.Compare) bool {
+		key, err := store.ParseNodeKey(c.Key)
+		return err == nil && key.Part == store.NodeSpecPart
+	})
 }
 
 // opStep names one write by its key and value.
@@ -139,8 +152,11 @@ func recordStep(op store.Op) (string, resource.NodeID) {
 	if node, ours := strings.CutPrefix(record.Reason, "fenced for "); ours {
 		return "txn agent's fence", resource.NodeID(node)
 	}
-	if record.Reason == "a creation had no answer" {
+	switch record.Reason {
+	case "a creation had no answer":
 		return "txn guard's fence", ""
+	case "StoreRestored":
+		return "txn disowning", ""
 	}
 	return "txn fence", ""
 }
@@ -155,10 +171,16 @@ func nodeStep(op store.Op) (string, resource.NodeID) {
 	}
 	switch key.Part {
 	case store.NodeIdentityPart:
-		if i, err := store.Decode[store.NodeIdentity](op.Key, op.Value); err == nil && i.Fenced {
-			return "txn node fence", key.ID
+		i, err := store.Decode[store.NodeIdentity](op.Key, op.Value)
+		switch assumed := strings.HasPrefix(i.FencedFor, "assume-dead policy"); {
+		case err != nil || !i.Fenced:
+			return "txn registration", key.ID
+		case assumed && i.ConfirmedDead:
+			return "txn assumed death", key.ID
+		case assumed:
+			return "txn assumed fence", key.ID
 		}
-		return "txn registration", key.ID
+		return "txn node fence", key.ID
 	case store.NodeTxPart:
 		return "", "" // always beside its record
 	}
