@@ -258,7 +258,7 @@ func TestAWipedDiskAdoptsWhatTheStoreSays(t *testing.T) {
 		t.Error(d)
 	}
 	l.send(&musterv1.Release{Tx: "b", Epoch: 2})
-	mustBe(t, l.reply("b"), musterv1.Reply_FREED)
+	mustBe(t, l.outcome("b"), musterv1.Reply_FREED)
 	r.awaitFiles(".json", "a.json")
 }
 
@@ -409,7 +409,7 @@ func TestEvictionLetsTheGraceRun(t *testing.T) {
 	began := time.Now()
 	mustBe(t, l.reply("a"), musterv1.Reply_EVICTING)
 	mustBe(t, l.reserve("p", 8, time.Minute), musterv1.Reply_NO)
-	mustBe(t, l.reply("a"), musterv1.Reply_FREED)
+	mustBe(t, l.outcome("a"), musterv1.Reply_FREED)
 	if took := time.Since(began); took < 95*time.Millisecond {
 		t.Errorf("stopped after %s of a grace of 100ms", took)
 	}

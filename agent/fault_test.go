@@ -108,7 +108,7 @@ func TestAFailedSyncEndsTheAgentUnansweredAndItReturnsAsAnother(t *testing.T) {
 	}
 	l = r.lead(1)
 	l.send(&musterv1.Release{Tx: "a", Epoch: 1})
-	mustBe(t, l.reply("a"), musterv1.Reply_FREED)
+	mustBe(t, l.outcome("a"), musterv1.Reply_FREED)
 }
 
 func TestAFullDiskRefusesPromisesAndReleasesGoOn(t *testing.T) {
@@ -134,7 +134,7 @@ func TestAFullDiskRefusesPromisesAndReleasesGoOn(t *testing.T) {
 		t.Errorf("reasons %v", no.GetReasons())
 	}
 	l.send(&musterv1.Release{Tx: "a", Epoch: 1})
-	mustBe(t, l.reply("a"), musterv1.Reply_FREED)
+	mustBe(t, l.outcome("a"), musterv1.Reply_FREED)
 	disk.full.Store(false)
 	mustBe(t, l.reserve("c", 8, time.Minute), musterv1.Reply_RESERVED)
 }

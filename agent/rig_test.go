@@ -388,6 +388,17 @@ func (l *leader) reply(tx string) *musterv1.Reply {
 	return l.until("a reply about "+tx, func(m *musterv1.AgentMessage) bool { return m.GetReply() != nil && m.GetReply().GetTx() == tx }).GetReply()
 }
 
+// outcome returns the next reply about a transaction that says more than that it
+// is under notice, which may be told again.
+func (l *leader) outcome(tx string) *musterv1.Reply {
+	l.t.Helper()
+	for {
+		if r := l.reply(tx); r.GetState() != musterv1.Reply_EVICTING {
+			return r
+		}
+	}
+}
+
 func (l *leader) send(m any) {
 	l.t.Helper()
 	out := &musterv1.LeaderMessage{}

@@ -78,7 +78,7 @@ func TestADeadCardTakesNoWorkAndItsSiblingsGoOn(t *testing.T) {
 	no := l.reserve("too-much", 1, time.Minute)
 	mustBe(t, no, musterv1.Reply_NO)
 	l.send(&musterv1.Release{Tx: "held", Epoch: 1})
-	mustBe(t, l.reply("held"), musterv1.Reply_FREED)
+	mustBe(t, l.outcome("held"), musterv1.Reply_FREED)
 	after := l.reserve("after", 2, time.Minute)
 	mustBe(t, after, musterv1.Reply_NO)
 	if r := after.GetReasons()[0]; r.GetCode() != "Unhealthy" {

@@ -42,9 +42,9 @@ func TestANodeThatIsConfirmedDeadEndsWhatItHeldAndComesBackFree(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"accepts 1 arg":  {"--confirm-dead"},
+		"want NODE;":     {"--confirm-dead"},
 		"unknown flag":   {"node-0", "--confirmed"},
-		"accepts 1 arg(": {"node-0", "node-1"},
+		"want NODE, got": {"node-0", "node-1"},
 	} {
 		if _, stderr, code := c.tries(append([]string{"fence"}, args...)...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("fence %v: code %d, %swant code 2 and %q", args, code, stderr, want)
