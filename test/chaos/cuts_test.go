@@ -80,12 +80,12 @@ func TestPartitionsLoseNothing(t *testing.T) {
 	began := time.Now()
 	l := load(c, "p-")
 	for round := range max(*rounds, 1) {
-		for _, name := range slices.Sorted(maps.Keys(partitions)) {
+		for i, name := range slices.Sorted(maps.Keys(partitions)) {
 			partitions[name].make(t, c, l, name)
 			if *rounds > 0 {
-				operations := finish(t, c, l, fmt.Sprintf("all-%d-%d", round, len(name)))
+				operations := finish(t, c, l, fmt.Sprintf("all-%d-%d", round, i))
 				t.Logf("%s: after %s: %s; store: %+v", name, time.Since(began).Round(time.Second), outcomes(operations), c.Witness.Counts())
-				l = load(c, fmt.Sprintf("p%d-%d-", round, len(name)))
+				l = load(c, fmt.Sprintf("p%d-%d-", round, i))
 			}
 		}
 	}
