@@ -49,11 +49,13 @@ func (c *Coordinator) DrainNode(ctx context.Context, name string, o api.DrainOpt
 		return nil, err
 	}
 	var left []occupant
+	coming := 0 // members that were promised before the agent knew of the cordon
 	if err := l.do(ctx, func() {
 		for _, tx := range l.attemptsOn(resource.NodeID(name)) {
 			a := l.attempts[tx]
-			if a.machine.Undecided() {
-				continue // the agent takes no new work any more
+			if a.machine.Undecided() { // its commit may be on its way
+				coming += len(a.requests[resource.NodeID(name)])
+				continue
 			}
 			vote, _ := a.machine.Vote(resource.NodeID(name))
 			left = append(left, occupant{a.unit, a, len(vote.Members)})
@@ -63,6 +65,9 @@ func (c *Coordinator) DrainNode(ctx context.Context, name string, o api.DrainOpt
 		return nil, failure(err)
 	}
 	d := &api.Drain{Status: "Drained"}
+	if coming > 0 {
+		d.Status, d.AllocationsToEvict, d.Progress.Pending = "Draining", coming, coming
+	}
 	var last time.Time
 	for _, at := range left {
 		e, err := l.awaitNotice(ctx, at.unit, at.attempt)

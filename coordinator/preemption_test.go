@@ -491,3 +491,35 @@ func TestWhatAClaimTakesIsNotGivenAway(t *testing.T) {
 		c.Converge()
 	})
 }
+
+// TestAnEvictionSeesWhatOthersWereShown: what a follower shows as Running can be
+// evicted, and its node is not empty, though the leader has not heard yet that
+// its commit has landed.
+func TestAnEvictionSeesWhatOthersWereShown(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		f := c.StartCoordinator("c2")
+		c.Eventually("the follower is ready", func() bool { return f.Ready(t.Context()) == nil })
+		c.OnStep(func(s rig.Step) error {
+			if s.Name == "txn committed" && s.After {
+				pass(500 * time.Millisecond)
+			}
+			return nil
+		})
+		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute}) //nolint:errcheck // what became of it is seen below
+		pass(100 * time.Millisecond)
+		if a, err := f.GetAllocation(t.Context(), rig.Namespace, "a", 0); err != nil || a.Status.Phase != api.Running {
+			t.Fatalf("the follower shows %+v, %v", a, err)
+		}
+		if d, err := k.DrainNode(t.Context(), "n1", api.DrainOptions{}); err != nil || d.Status != "Draining" || d.AllocationsToEvict != 1 {
+			t.Errorf("the node is %+v, %v", d, err)
+		}
+		grace := int64(1)
+		if _, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "a", api.Preempted)
+		remove(t, k, "a")
+		c.Converge()
+	})
+}

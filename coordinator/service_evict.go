@@ -57,24 +57,20 @@ func (c *Coordinator) evict(ctx context.Context, o EvictOptions) (eviction, erro
 	if o.Reason != "" {
 		notice.Reason = o.Reason
 	}
-	l, err := c.leading()
-	if err != nil {
-		return eviction{}, err
-	}
-	var u *unit
+	var l *leader
 	var a *attempt
-	var status *api.Status
 	leaving := false
-	if err := l.do(ctx, func() {
-		if u, status = l.evictee(o); status == nil {
+	u, err := look(ctx, c, func(now *leader) (*unit, *api.Status) {
+		l = now
+		u, status := l.evictee(o)
+		if status == nil {
 			a, leaving = u.attempt, u.phase() == api.Terminating
 			l.evict(u, notice)
 		}
-	}); err != nil {
-		return eviction{}, failure(err)
-	}
-	if status != nil {
-		return eviction{}, status
+		return u, status
+	})
+	if err != nil {
+		return eviction{}, err
 	}
 	if leaving {
 		if err := l.stillThere(ctx, u); err != nil {

@@ -103,7 +103,7 @@ func (a *app) drain(ctx context.Context, name string, o api.DrainOptions) error 
 			a.printf("node %q drained\n", name)
 			return nil
 		case d.AllocationsToEvict != told && a.isTable():
-			a.printf("node %q cordoned, %d allocations left, the last grace ends %s\n", name, d.AllocationsToEvict, d.EstimatedCompletionTime)
+			a.printf("node %q cordoned, %d allocations left%s\n", name, d.AllocationsToEvict, ends(d))
 		}
 		told = d.AllocationsToEvict
 		select {
@@ -112,4 +112,12 @@ func (a *app) drain(ctx context.Context, name string, o api.DrainOptions) error 
 			return fmt.Errorf("drain %s: %d allocations are left; run it again to wait on", name, told)
 		}
 	}
+}
+
+// ends says when the last grace does, as far as notice has been given.
+func ends(d *api.Drain) string {
+	if d.EstimatedCompletionTime == "" {
+		return ""
+	}
+	return ", the last grace ends " + d.EstimatedCompletionTime
 }
