@@ -37,15 +37,17 @@ type audit struct {
 	promises  map[resource.NodeID]*promises
 	attempts  map[attempt]resource.TxID // that any leader ever asked for
 	notices   notices
-	evicting  map[resource.TxID]time.Time // since when
-	restarts  map[resource.NodeID]restart // the last of each
-	free      map[notice]bool             // what agents were heard to be rid of
+	evicting  map[resource.TxID]time.Time   // since when
+	restarts  map[resource.NodeID]time.Time // the last of each
+	free      map[notice]bool               // what agents were heard to be rid of
+	// running is what agents were heard to hold since their host started.
+	running map[notice]bool
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &audit{
-		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: map[resource.NodeID]restart{},
+		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: map[resource.NodeID]time.Time{},
 	}
 	a.begin()
 	s = s.Connect(mem.Options{})
@@ -82,6 +84,7 @@ func (a *audit) begin() {
 	a.records, a.trees, a.units = map[string]store.TxRecord{}, map[string]*tree{}, map[resource.UnitUID]store.UnitRecord{}
 	a.nodes, a.reign, a.promises = map[resource.NodeID]store.NodeIdentity{}, newReign(), map[resource.NodeID]*promises{}
 	a.attempts, a.notices, a.evicting, a.free = map[attempt]resource.TxID{}, notices{}, map[resource.TxID]time.Time{}, map[notice]bool{}
+	a.running = map[notice]bool{}
 }
 
 // stop ends the audit and checks what can be checked only then.

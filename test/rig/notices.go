@@ -26,13 +26,6 @@ type promise struct {
 	void  bool
 }
 
-// restart ends what runs on a host; the next incarnation starts nothing before
-// it is registered.
-type restart struct {
-	at     time.Time
-	before resource.Incarnation // that was registered then
-}
-
 // noticed takes a message to an agent.
 func (a *audit) noticed(node resource.NodeID, m *musterv1.LeaderMessage) {
 	a.mu.Lock()
@@ -47,7 +40,7 @@ func (a *audit) noticed(node resource.NodeID, m *musterv1.LeaderMessage) {
 	key := notice{node, resource.TxID(e.GetTx())}
 	p, again := a.notices[key]
 	if !again {
-		p.void = !a.restarts[node].at.Before(a.evicting[key.tx])
+		p.void = !a.restarts[node].Before(a.evicting[key.tx])
 	}
 	p.grace = max(p.grace, time.Duration(e.GetGraceMillis())*time.Millisecond)
 	a.notices[key] = p
@@ -63,7 +56,12 @@ func (n notices) revoke(key notice) {
 func (a *audit) restarted(node resource.NodeID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.restarts[node] = restart{time.Now(), a.nodes[node].Incarnation}
+	a.restarts[node] = time.Now()
+	for key := range a.running {
+		if key.node == node {
+			delete(a.running, key)
+		}
+	}
 	for key := range a.notices {
 		if key.node == node {
 			a.notices.revoke(key)
@@ -86,8 +84,8 @@ func (a *audit) freed(node resource.NodeID, tx resource.TxID) {
 func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
 	a.evicting[tx] = time.Now()
 	for _, m := range r.Members {
-		if host, restarted := a.restarts[m.Node]; restarted && a.nodes[m.Node].Incarnation == host.before {
-			a.notices.revoke(notice{m.Node, tx})
+		if key := (notice{m.Node, tx}); !a.running[key] && !a.restarts[m.Node].IsZero() {
+			a.notices.revoke(key) // its restart has ended it, and it was not started again
 		}
 	}
 	if r.By == "" {

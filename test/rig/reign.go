@@ -130,15 +130,21 @@ func (a *audit) heard(node resource.NodeID, epoch resource.Epoch, m *musterv1.Ag
 	}
 }
 
-// rid notes what an agent says it has nothing of; mu is held.
+// rid notes what an agent says it has nothing of, and what it holds; mu is held.
 func (a *audit) rid(node resource.NodeID, m *musterv1.AgentMessage) {
-	if r := m.GetReply(); r.GetState() == musterv1.Reply_FREED || r.GetState() == musterv1.Reply_NONE {
+	switch r := m.GetReply(); r.GetState() {
+	case musterv1.Reply_FREED, musterv1.Reply_NONE:
 		a.freed(node, resource.TxID(r.GetTx()))
+	case musterv1.Reply_HELD:
+		a.running[notice{node, resource.TxID(r.GetTx())}] = true
 	}
 	for _, o := range []*musterv1.Occupancy{m.GetHello().GetOccupancy(), m.GetOccupancy()} {
 		for _, g := range o.GetGrants() {
-			if g.GetState() == musterv1.Reply_FREED {
+			switch g.GetState() {
+			case musterv1.Reply_FREED:
 				a.freed(node, resource.TxID(g.GetTx()))
+			case musterv1.Reply_HELD:
+				a.running[notice{node, resource.TxID(g.GetTx())}] = true
 			}
 		}
 	}
