@@ -506,7 +506,7 @@ func TestAnEvictionSeesWhatOthersWereShown(t *testing.T) {
 			}
 			return nil
 		})
-		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute}) //nolint:errcheck // what became of it is seen below
+		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute}) // what became of it is seen below
 		pass(100 * time.Millisecond)
 		if a, err := f.GetAllocation(t.Context(), rig.Namespace, "a", 0); err != nil || a.Status.Phase != api.Running {
 			t.Fatalf("the follower shows %+v, %v", a, err)
