@@ -205,13 +205,16 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 	c.awaitNodes(2)
 	gossip := c.agents[0].settings["gossip"].(settings)
 	token := strings.TrimSpace(string(read(t, filepath.Join(c.agents[0].dataDir, "serf-rpc-token"))))
-	keys := func(args ...string) string {
+	keys := func(args ...string) {
 		t.Helper()
-		stdout, stderr, code := execute(t, nil, program, append([]string{"keys", "-rpc-addr=" + gossip["serfRPC"].(string), "-rpc-auth=" + token}, args...)...)
-		if code != 0 {
-			t.Fatalf("serf keys %v: code %d\n%s%s", args, code, stdout, stderr)
-		}
-		return stdout
+		// It is a query: a member that is slow to answer is asked again.
+		programs.Eventually(t, patience, fmt.Sprint("serf keys ", args), func() error {
+			stdout, stderr, code := execute(t, nil, program, append([]string{"keys", "-rpc-addr=" + gossip["serfRPC"].(string), "-rpc-auth=" + token}, args...)...)
+			if code != 0 {
+				return fmt.Errorf("code %d\n%s%s", code, stdout, stderr)
+			}
+			return nil
+		})
 	}
 	keyring := func(a *daemon) []string {
 		var list []string

@@ -171,6 +171,9 @@ func TestOutcomeUnknown(t *testing.T) {
 	if b := <-watched; string(b.Events[0].KV.Value) != "1" {
 		t.Fatalf("watched %+v", b)
 	}
+	if err := put(ctx, "1"); err != nil { // also after whatever the watch has connected
+		t.Fatal(err)
+	}
 	proxy.mute(true)
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
