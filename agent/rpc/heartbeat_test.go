@@ -61,7 +61,7 @@ func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
 				}
 				start := time.Now()
 				go func() { // three heartbeats are out before the first answer
-					time.Sleep(25 * time.Second)
+					time.Sleep(25 * time.Second) // of the bubble's clock
 					for _, a := range c.answers {
 						b.answers <- a
 					}

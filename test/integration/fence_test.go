@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
-	identityfolder "github.com/musterd/muster/pki/folder"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
@@ -124,20 +122,7 @@ func TestAnAgentIsAskedToEvictAndAsksAFollower(t *testing.T) {
 	c.awaitNodes(1)
 	c.plain("a", 8)
 
-	dir := filepath.Join(t.TempDir(), "operator")
-	c.muster("ca", "operator", "ann", "--dir", dir)
-	f, err := identityfolder.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	party, err := f.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ann, err := rpcauth.NewTLS(rpcauth.Material(party))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ann := c.certifyOperator("ann")
 	conn, err := grpc.NewClient(c.agents[0].settings["listen"].(string), append(ann.DialOptions(rpcauth.NamedNode()), grpc.WithAuthority("node-0"))...)
 	if err != nil {
 		t.Fatal(err)

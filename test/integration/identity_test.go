@@ -115,12 +115,12 @@ func TestAClusterOfCertificates(t *testing.T) {
 	c.awaitRunning("training")
 }
 
-// operatorLooks asks an agent what it holds, by an operator's certificate and
-// by nothing.
-func (c *cluster) operatorLooks() {
+// certifyOperator gets an operator's certificate, as the operator would.
+func (c *cluster) certifyOperator(name string) *rpcauth.TLS {
 	t := c.t
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "operator")
-	c.muster("ca", "operator", "ann", "--dir", dir)
+	c.muster("ca", "operator", name, "--dir", dir)
 	f, err := identityfolder.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +129,21 @@ func (c *cluster) operatorLooks() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ann, err := rpcauth.NewTLS(rpcauth.Material(party))
-	if err != nil || ann.Identity() != (pki.Identity{Cluster: "test", Role: pki.Operator, ID: "ann"}) {
-		t.Fatalf("certified as %s, %v", ann.Identity(), err)
+	operator, err := rpcauth.NewTLS(rpcauth.Material(party))
+	if err != nil {
+		t.Fatal(err)
 	}
+	if operator.Identity() != (pki.Identity{Cluster: "test", Role: pki.Operator, ID: name}) {
+		t.Fatalf("certified as %s", operator.Identity())
+	}
+	return operator
+}
+
+// operatorLooks asks an agent what it holds, by an operator's certificate and
+// by nothing.
+func (c *cluster) operatorLooks() {
+	t := c.t
+	ann := c.certifyOperator("ann")
 	look := func(options ...grpc.DialOption) error {
 		conn, err := grpc.NewClient(c.agents[0].settings["listen"].(string), options...)
 		if err != nil {
