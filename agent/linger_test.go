@@ -27,7 +27,7 @@ func overtaken(t *testing.T, busy func(w *watched, preemptor []string) []string)
 	for _, uuid := range busy(w, uuids(waiting)) {
 		w.run(uuid, 7)
 	}
-	w.tell(0) // all were taken
+	w.settle()
 	w.store.put("v", musterv1.Record_EVICTING, held.GetMembers())
 	l.send(&musterv1.Evict{Tx: "v", Epoch: 1, By: "p"})
 	return w, l, uuids(waiting)
@@ -113,7 +113,7 @@ func TestAVictimThatIsReleasedLingersToo(t *testing.T) {
 	l.send(&musterv1.Reserve{Tx: "p", Unit: "u", Epoch: 1, TtlMillis: 60000, Members: []*musterv1.MemberRequest{want(8)}, After: []string{"v"}})
 	mustBe(t, l.reply("p"), musterv1.Reply_WAITING)
 	w.run(w.gpu(3), 7)
-	w.tell(0)
+	w.settle()
 	l.send(&musterv1.Release{Tx: "v", Epoch: 1, GraceMillis: time.Hour.Milliseconds()})
 	l.becomes("v", musterv1.Reply_STOPPING)
 	eventually(t, "v loses its file", func() bool { return !w.hasFile("v") })
@@ -129,7 +129,7 @@ func TestAPreemptorsOwnPatienceEndsTheWait(t *testing.T) {
 	l.send(&musterv1.Reserve{Tx: "p", Unit: "u", Epoch: 1, TtlMillis: 500, Members: []*musterv1.MemberRequest{want(8)}, After: []string{"v"}})
 	mustBe(t, l.reply("p"), musterv1.Reply_WAITING)
 	w.run(w.gpu(0), 7)
-	w.tell(0)
+	w.settle()
 	l.send(&musterv1.Evict{Tx: "v", Epoch: 1, By: "p"})
 	l.becomes("v", musterv1.Reply_FREED)
 	l.orphans(w.gpu(0))
@@ -172,7 +172,7 @@ func TestALookIsAskedForWhileAVictimLingers(t *testing.T) {
 	l.send(&musterv1.Reserve{Tx: "p", Unit: "u", Epoch: 1, TtlMillis: 60000, Members: []*musterv1.MemberRequest{want(8)}, After: []string{"v"}})
 	mustBe(t, l.reply("p"), musterv1.Reply_WAITING)
 	w.run(w.gpu(0), 7)
-	w.tell(0)
+	w.settle()
 	l.send(&musterv1.Evict{Tx: "v", Epoch: 1, By: "p"})
 	for range 2 {
 		select {

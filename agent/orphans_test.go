@@ -117,7 +117,7 @@ func TestWhatOutlivesItsGrantKeepsTheDeviceFromTheNext(t *testing.T) {
 	held := uuids(w.grant(l, "held", 8))
 	w.run(held[0], 7)
 	w.run(held[1], 8) // ignored
-	w.tell(0)         // both were taken
+	w.settle()
 	// The release and the next reservation may be decided in one group.
 	l.send(&musterv1.Release{Tx: "held", Epoch: 1})
 	mustBe(t, l.reserve("next", 8, time.Minute), musterv1.Reply_NO)

@@ -51,6 +51,15 @@ func (w *watched) tell(gpu int, events ...devices.Event) {
 	}
 }
 
+// settle waits until the agent has taken all that was reported. A report is
+// accepted once the agent has received the one before, and has it taken in once
+// it receives the next.
+func (w *watched) settle() {
+	w.t.Helper()
+	w.tell(0)
+	w.tell(0)
+}
+
 // health returns the next news of devices' health, by index.
 func (l *leader) health() map[int32]*musterv1.DeviceHealth {
 	l.t.Helper()
