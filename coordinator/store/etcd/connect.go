@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"strings"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -165,50 +161,6 @@ func closeClient(client *clientv3.Client) error {
 		return err
 	}
 	return nil
-}
-
-// dial makes the client: for its connections, users' tokens and balancing. The
-// calls over it are this package's own. It calls unreachable for a member that
-// could not be connected to.
-func dial(c Config, h *history, unreachable func()) (*clientv3.Client, error) {
-	transport := grpc.WithTransportCredentials(insecure.NewCredentials())
-	if strings.HasPrefix(c.Endpoints[0], "https://") {
-		transport = grpc.WithTransportCredentials(newFileCredentials(c.TLS, c.Logger))
-	}
-	params := reconnect
-	params.MinConnectTimeout = c.DialTimeout
-	var dialer net.Dialer
-	return clientv3.New(clientv3.Config{
-		Endpoints: urls(c.Endpoints), Username: c.Username, Password: c.Password,
-		DialTimeout: c.DialTimeout, DialKeepAliveTime: keepAliveTime, DialKeepAliveTimeout: keepAliveTimeout,
-		Logger: zapTo(c.Logger),
-		DialOptions: []grpc.DialOption{
-			grpc.WithUserAgent("muster"), transport, grpc.WithConnectParams(params),
-			grpc.WithChainUnaryInterceptor(sendTxnOnce),
-			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, "tcp", address)
-				if err == nil {
-					h.connections.Add(1) // before anything can be asked over it
-				} else {
-					unreachable()
-				}
-				return conn, err
-			}),
-		},
-	})
-}
-
-// sendTxnOnce keeps clientv3 from sending a transaction again that a server
-// gave up, which it takes for a call that its caller gave up.
-func sendTxnOnce(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	if method != pb.KV_Txn_FullMethodName || ctx.Err() != nil {
-		return err
-	}
-	if c := status.Code(err); c == codes.Canceled || c == codes.DeadlineExceeded {
-		return status.Errorf(codes.Unavailable, "given up by the server: %v", err)
-	}
-	return err
 }
 
 // mayWrite finds out whether a transaction would be let through, without

@@ -34,6 +34,7 @@ func TestConnectRefusalsByField(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	write(t, text, "no certificate")
 	good := asMuster(to(c))
+	good.RequestTimeout = patience // a slow answer is none that waiting would not mend
 	with := func(change func(*etcd.Config)) etcd.Config { o := good; change(&o); return o }
 	cases := map[string]struct {
 		config etcd.Config
@@ -101,7 +102,8 @@ func TestConnectWaits(t *testing.T) {
 		err error
 	}
 	connected := make(chan result, 1)
-	ctx := within(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
 	go func() {
 		s, err := etcd.Connect(ctx, config)
 		connected <- result{s, err}

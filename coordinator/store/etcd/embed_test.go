@@ -1,11 +1,9 @@
 package etcd_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,17 +75,13 @@ func TestKilledLeaderIsNotWaitedFor(t *testing.T) {
 		t.Fatalf("the child does not lead: %v", err)
 	}
 
-	start := time.Now()
 	_, err = etcd.Embed(within(t), etcd.EmbedConfig{Dir: dir})
 	if want := fmt.Sprintf("in use by process %d", cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("second owner: %v, want %q", err, want)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("the second owner was refused after %v", took)
-	}
 
 	kill()
-	start = time.Now()
+	start := time.Now()
 	s := openEmbedded(t, dir, false)
 	defer func() { _ = s.Close() }()
 	ready := time.Since(start)
@@ -106,9 +100,9 @@ func TestKilledLeaderIsNotWaitedFor(t *testing.T) {
 
 func TestEmbeddedStartsAndStopsFast(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
-	var log bytes.Buffer
+	var log journal
 	start := time.Now()
-	s, err := etcd.Embed(within(t), etcd.EmbedConfig{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := etcd.Embed(within(t), etcd.EmbedConfig{Dir: dir, Logger: log.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +129,7 @@ func TestEmbeddedStartsAndStopsFast(t *testing.T) {
 	}
 	t.Logf("ready in %v, closed in %v, ready again in %v", ready, closed, again)
 	if strings.Contains(log.String(), "level=ERROR") { // a slow disk may warn
-		t.Errorf("a clean start and stop logs:\n%s", &log)
+		t.Errorf("a clean start and stop logs:\n%s", log.String())
 	}
 }
 

@@ -32,7 +32,8 @@ var alarmNames = []string{noSpace, "CORRUPT"}
 // answer. Requests go to members that answer and know a leader: gRPC alone
 // would ask a frozen one in its turn for as long as its connection stands. Of a
 // cluster's list of members it takes those that it can reach, so that one that
-// was replaced is found. Its goroutine owns it.
+// was replaced is found; a moment in which none answers makes it forget none of
+// them. Its goroutine owns it.
 type monitor struct {
 	wake    chan struct{} // capacity 1: look now
 	members cluster
@@ -178,9 +179,9 @@ func (m *monitor) round(ctx context.Context) (well, changed bool) {
 	return len(bad) == 0 && len(members) == 0 && !slices.Contains(slices.Collect(maps.Values(raised)), true), changed
 }
 
-// candidates are the configured endpoints, and behind them those the cluster
-// tells of, as far as they are secured as the configured ones are. members are
-// the ids of all that vote.
+// candidates are the configured endpoints, those that are used, and behind them
+// those the cluster tells of, as far as they are secured as the configured ones
+// are. members are the ids of all that vote.
 func (m *monitor) candidates(ctx context.Context) (members []uint64, all []sight) {
 	add := func(endpoint string, configured bool) {
 		if !slices.ContainsFunc(all, func(s sight) bool { return s.endpoint == endpoint }) {
@@ -190,6 +191,9 @@ func (m *monitor) candidates(ctx context.Context) (members []uint64, all []sight
 	configured := m.members.configured()
 	for _, endpoint := range configured {
 		add(endpoint, true)
+	}
+	for _, endpoint := range m.used {
+		add(endpoint, false)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -241,12 +245,18 @@ func (m *monitor) ask(ctx context.Context, members []sight) {
 	wg.Wait()
 }
 
-// choose sends requests to the members that are well, or to all configured ones
-// while none is.
+// choose sends requests to the members that are well. While none is, it is to
+// those that were last, and to all configured ones, which may all have been
+// replaced.
 func (m *monitor) choose(good, bad []string) (changed bool) {
 	use := good
 	if len(good) == 0 {
-		use = bad
+		use = slices.Clone(m.used)
+		for _, endpoint := range bad {
+			if !slices.Contains(use, endpoint) {
+				use = append(use, endpoint)
+			}
+		}
 	}
 	if len(use) == 0 || slices.Equal(use, m.used) {
 		return false

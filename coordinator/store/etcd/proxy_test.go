@@ -43,26 +43,28 @@ func newProxy(t *testing.T, target string) *proxy {
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
+		p.mu.Lock()
 		p.drop()
+		p.mu.Unlock()
 		wg.Wait()
 	})
 	return p
 }
 
 // mute swallows answers until it is called with false, which also drops all
-// connections, since their streams have a hole.
+// connections, since their streams have a hole: first, so that nothing passes
+// behind the hole.
 func (p *proxy) mute(on bool) {
 	p.mu.Lock()
-	p.muted = on
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 	if !on {
 		p.drop()
 	}
+	p.muted = on
 }
 
+// drop closes all connections. p.mu is held.
 func (p *proxy) drop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, c := range p.conns {
 		_ = c.Close()
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait; only a broken store uses it up.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Run checks a store. open is called once; the store is closed at the end. It
 // may hold other keys, but no leader. Run compacts it.

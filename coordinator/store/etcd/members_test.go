@@ -1,0 +1,77 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// town is a cluster whose members answer at the endpoints of up. It is asked for
+// its list over what is used.
+type town struct {
+	inside
+	given []string
+	up    map[string]uint64 // member ids
+	over  []string          // what is used
+}
+
+func (c *town) configured() []string { return c.given }
+
+func (c *town) list(context.Context) ([]*pb.Member, error) {
+	if !slices.ContainsFunc(c.over, func(e string) bool { return c.up[e] != 0 }) {
+		return nil, errors.New("nobody answers")
+	}
+	var all []*pb.Member
+	for endpoint, id := range c.up {
+		all = append(all, &pb.Member{ID: id, ClientURLs: []string{endpoint}})
+	}
+	slices.SortFunc(all, func(a, b *pb.Member) int { return int(a.ID) - int(b.ID) })
+	return all, nil
+}
+
+func (c *town) status(_ context.Context, endpoint string) (*pb.StatusResponse, error) {
+	if c.up[endpoint] == 0 {
+		return nil, errors.New("no answer")
+	}
+	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: c.up[endpoint]}, Leader: 1}, nil
+}
+
+func (c *town) use(endpoints []string) { c.over = endpoints }
+
+// TestReplacedMembersAreNotForgotten: once all configured members have been
+// replaced, a moment in which nobody answers does not send requests to the old
+// addresses for ever.
+func TestReplacedMembersAreNotForgotten(t *testing.T) {
+	const first, second, third, fourth = "http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3", "http://127.0.0.1:4"
+	c := &town{given: []string{first, second}, over: []string{first, second}}
+	metrics, err := newMetrics(nil, newHistory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMonitor(make(chan struct{}, 1), c, time.Minute, slog.New(slog.DiscardHandler), metrics)
+	steps := []struct {
+		up   map[string]uint64
+		want []string
+	}{
+		{map[string]uint64{first: 1, second: 2}, []string{first, second}},
+		{map[string]uint64{third: 3, second: 2}, []string{second, third}},
+		{map[string]uint64{third: 3, fourth: 4}, []string{third, fourth}},
+		{nil, []string{third, fourth, first, second}},
+		{nil, []string{third, fourth, first, second}},
+		{map[string]uint64{third: 3, fourth: 4}, []string{third, fourth}},
+		{nil, []string{third, fourth, first, second}},
+		{map[string]uint64{first: 5}, []string{first}},
+	}
+	for i, step := range steps {
+		c.up = step.up
+		m.round(t.Context())
+		if !slices.Equal(c.over, step.want) {
+			t.Errorf("step %d: requests go to %v, want %v", i, c.over, step.want)
+		}
+	}
+}
