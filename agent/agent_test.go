@@ -19,7 +19,6 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// awaitFiles waits until exactly these files are there.
 // TestAnEndedSessionIsNotObeyed: what a leader sent over a session that its next
 // one replaced does not happen after the next one's welcome.
 func TestAnEndedSessionIsNotObeyed(t *testing.T) {
@@ -52,11 +51,12 @@ func TestAnEndedSessionIsNotObeyed(t *testing.T) {
 	}
 }
 
+// awaitFiles waits until exactly these files are there.
 func (r *rig) awaitFiles(suffix string, want ...string) {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(patient); ; <-tick.C {
 		got := r.files(suffix)
 		if slices.Equal(got, want) {
 			return
@@ -276,8 +276,9 @@ func TestAReservationOutOfTimeIsResolvedNotFreed(t *testing.T) {
 	mustBe(t, l.reserve("a", 5, 20*time.Millisecond), musterv1.Reply_RESERVED)
 	r.store.put("b", musterv1.Record_COMMITTED, yes.GetMembers())
 	r.store.set(func(s *store) { s.away = false })
-	mustBe(t, l.reply("a"), musterv1.Reply_NONE)
-	mustBe(t, l.reply("b"), musterv1.Reply_HELD)
+	answers := l.replies("a", "b") // which is asked about first is open
+	mustBe(t, answers["a"], musterv1.Reply_NONE)
+	mustBe(t, answers["b"], musterv1.Reply_HELD)
 	if state := r.store.record("a"); state != musterv1.Record_ABORTED {
 		t.Errorf("a is %s in the store", state)
 	}
@@ -404,15 +405,22 @@ func TestEvictionLetsTheGraceRun(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	l := r.lead(1)
-	r.grant(l, "a", 8)
-	l.send(&musterv1.Evict{Tx: "a", Epoch: 1, GraceMillis: 100, By: "p"})
-	began := time.Now()
+	r.grant(l, "a", 4)
+	r.grant(l, "b", 4)
+	l.send(&musterv1.Evict{Tx: "a", Epoch: 1, GraceMillis: time.Hour.Milliseconds(), By: "p"})
 	mustBe(t, l.reply("a"), musterv1.Reply_EVICTING)
-	mustBe(t, l.reserve("p", 8, time.Minute), musterv1.Reply_NO)
-	mustBe(t, l.outcome("a"), musterv1.Reply_FREED)
+	mustBe(t, l.reserve("p", 4, time.Minute), musterv1.Reply_NO)
+	began := time.Now()
+	l.send(&musterv1.Evict{Tx: "b", Epoch: 1, GraceMillis: 100, By: "p"})
+	mustBe(t, l.reply("b"), musterv1.Reply_EVICTING)
+	mustBe(t, l.outcome("b"), musterv1.Reply_FREED)
 	if took := time.Since(began); took < 95*time.Millisecond {
 		t.Errorf("stopped after %s of a grace of 100ms", took)
 	}
+	if a := l.state("a"); a != musterv1.Reply_EVICTING {
+		t.Errorf("a is %s in its grace of an hour, want EVICTING", a)
+	}
+	mustBe(t, l.reserve("p", 4, time.Minute), musterv1.Reply_RESERVED)
 }
 
 func TestAPreemptorIsWokenByItsVictim(t *testing.T) {

@@ -31,7 +31,7 @@ import (
 const (
 	cluster = "test"
 	node    = "n1"
-	patient = 10 * time.Second // how long a test waits for what must come
+	patient = 30 * time.Second // how long a test waits for what must come
 )
 
 func token(t testing.TB) rpcauth.Token {
@@ -386,6 +386,21 @@ func (l *leader) until(what string, wanted func(*musterv1.AgentMessage) bool) *m
 func (l *leader) reply(tx string) *musterv1.Reply {
 	l.t.Helper()
 	return l.until("a reply about "+tx, func(m *musterv1.AgentMessage) bool { return m.GetReply() != nil && m.GetReply().GetTx() == tx }).GetReply()
+}
+
+// replies returns the next reply about each transaction, in whatever order they
+// come.
+func (l *leader) replies(txs ...string) map[string]*musterv1.Reply {
+	l.t.Helper()
+	got := map[string]*musterv1.Reply{}
+	for len(got) < len(txs) {
+		r := l.until(fmt.Sprint("replies about ", txs), func(m *musterv1.AgentMessage) bool {
+			tx := m.GetReply().GetTx()
+			return slices.Contains(txs, tx) && got[tx] == nil
+		}).GetReply()
+		got[r.GetTx()] = r
+	}
+	return got
 }
 
 // outcome returns the next reply about a transaction that says more than that it

@@ -247,7 +247,7 @@ func TestWhoMayCallWhom(t *testing.T) {
 		"a call that no rule covers":                    {agent, toNode(c2, "n1"), readNode("n1"), codes.PermissionDenied, "nobody may call this"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := c.call(ctx, client(t, c.server, c.dial...))
 			if status.Code(err) != c.want || (err != nil && !strings.Contains(err.Error(), c.text)) {

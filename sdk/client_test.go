@@ -56,7 +56,7 @@ func allocation(name, cpu string) *api.Allocation {
 func TestLifeOfAnAllocation(t *testing.T) {
 	_, client := serve(t, nil)
 	ctx, mine := t.Context(), client.Allocations("ml-team")
-	made, err := mine.Create(ctx, allocation("a", "3"), sdk.CreateOptions{Wait: time.Second})
+	made, err := mine.Create(ctx, allocation("a", "3"), sdk.CreateOptions{Wait: time.Minute})
 	if err != nil || made.Status.Phase != api.Running || made.Status.Assignment.CPUs != "0-2" {
 		t.Fatalf("create: %+v, %v", made, err)
 	}
@@ -90,11 +90,11 @@ func TestLifeOfAJob(t *testing.T) {
 	job := &api.Job{Metadata: api.ObjectMeta{Name: "j"}, Spec: api.JobSpec{Parallelism: &members}}
 	job.Spec.Template.Spec = allocation("", "4").Spec
 	job.Spec.Template.Spec.Scheduling.GangScheduling = &api.GangScheduling{}
-	made, err := mine.Create(ctx, job, sdk.CreateOptions{Wait: time.Second})
+	made, err := mine.Create(ctx, job, sdk.CreateOptions{Wait: time.Minute})
 	if err != nil || made.Status.Active != 2 {
 		t.Fatalf("create: %+v, %v", made, err)
 	}
-	if got, err := mine.Get(ctx, "j", sdk.GetOptions{Wait: time.Second}); err != nil || got.Status.Phase != api.Running {
+	if got, err := mine.Get(ctx, "j", sdk.GetOptions{Wait: time.Minute}); err != nil || got.Status.Phase != api.Running {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	if list, err := mine.List(ctx, sdk.ListOptions{}); err != nil || len(list.Items) != 1 {

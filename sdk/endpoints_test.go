@@ -35,6 +35,10 @@ func TestSeveralServersAreAskedInTurn(t *testing.T) {
 			asked := make([]int, len(c.servers))
 			var endpoints []string
 			for i, s := range c.servers {
+				if s.code == 0 {
+					endpoints = append(endpoints, "http://127.0.0.1:1") // nobody is given this port
+					continue
+				}
 				h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					asked[i]++
 					w.WriteHeader(s.code)
@@ -45,9 +49,6 @@ func TestSeveralServersAreAskedInTurn(t *testing.T) {
 					_, _ = w.Write([]byte("{}"))
 				}))
 				defer h.Close()
-				if s.code == 0 {
-					h.Close()
-				}
 				endpoints = append(endpoints, h.URL)
 			}
 			client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints, ", "), Token: "secret"})

@@ -31,7 +31,10 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-const free = "127.0.0.1:0"
+const (
+	free     = "127.0.0.1:0"
+	patience = time.Minute // for what a program has to do
+)
 
 // arguments run an agent on free ports in dir.
 func arguments(t *testing.T, dir string, more ...string) []string {
@@ -54,7 +57,7 @@ func background(t *testing.T, args []string) (out *screen, stop func() int) {
 		select {
 		case c := <-code:
 			return c
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("does not stop:\n%s", out)
 			return -1
 		}
@@ -63,7 +66,7 @@ func background(t *testing.T, args []string) (out *screen, stop func() int) {
 
 func waitText(t *testing.T, out *screen, want string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !strings.Contains(out.String(), want) {
@@ -112,21 +115,19 @@ func TestAPortInUseIsNamedWithItsField(t *testing.T) {
 
 func TestACorruptJournalIsRefusedWithTheWayOn(t *testing.T) {
 	dir := t.TempDir()
-	_, stop := background(t, arguments(t, dir))
+	out, stop := background(t, arguments(t, dir))
+	waitText(t, out, "agent serving")
 	path := filepath.Join(dir, "journal", "journal")
-	for _, err := os.Stat(path); err != nil; _, err = os.Stat(path) {
-		<-time.After(5 * time.Millisecond)
-	}
 	if code := stop(); code != exitDone {
-		t.Fatalf("exit %d", code)
+		t.Fatalf("exit %d\n%s", code, out)
 	}
 	if err := os.WriteFile(path, []byte(strings.Repeat("garbage ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if code := Run(t.Context(), arguments(t, dir), &out, &out); code != exitFailed || !strings.Contains(out.String(), path) ||
-		!strings.Contains(out.String(), "offset") || !strings.Contains(out.String(), "--new-journal") {
-		t.Errorf("exit %d\n%s", code, out.String())
+	var refused bytes.Buffer
+	if code := Run(t.Context(), arguments(t, dir), &refused, &refused); code != exitFailed || !strings.Contains(refused.String(), path) ||
+		!strings.Contains(refused.String(), "offset") || !strings.Contains(refused.String(), "--new-journal") {
+		t.Errorf("exit %d\n%s", code, refused.String())
 	}
 	again, stop := background(t, arguments(t, dir, "--new-journal"))
 	waitText(t, again, "agent serving")

@@ -33,7 +33,7 @@ func TestExternalEtcd(t *testing.T) {
 		stdout: &out, stderr: &out, hostname: host, env: func(string) string { return "" },
 		started: func(d *daemon.Daemon) { started <- d },
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	code := -1
 	var wg sync.WaitGroup

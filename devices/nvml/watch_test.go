@@ -362,7 +362,8 @@ func TestAWatchEndsWhileACallHangsAndTheSourceWaitsForTheCall(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "host.script")
 	const host = "driver 1\ngpu 0000:01:00.0\nuuid GPU-a\n"
 	nvmltest.ReplaceScript(t, script, []byte(host))
-	v := newViewer(t, nvmltest.Build(t), script, "2ms 1h 100ms")
+	// A slow call before the one that hangs must not be taken for it.
+	v := newViewer(t, nvmltest.Build(t), script, "2ms 1h 2s")
 	nvmltest.ReplaceScript(t, script, []byte(host+"hang memory\n"))
 	v.until(devices.Event{UUID: "GPU-a", Kind: devices.EventHung})
 	v.must("unwatch")

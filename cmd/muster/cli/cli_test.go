@@ -121,6 +121,21 @@ func transcript(s shell, folder, stdin string, args []string) string {
 	return text
 }
 
+// awaitListed waits until an object is listed, which another submits.
+func (s shell) awaitListed(t *testing.T, kind, name string) {
+	t.Helper()
+	end := time.Now().Add(time.Minute)
+	for {
+		_, stdout, stderr := s.run(t.Context(), "", "get", kind, "-o", "name")
+		if strings.Contains(stdout, name) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is not among the %s: %s%s", name, kind, stdout, stderr)
+		}
+	}
+}
+
 func TestWaitEndsWhenRoomIsMade(t *testing.T) {
 	s := newShell(t, newServer(t))
 	gang := `{"metadata":{"name":"%s"},"spec":{"parallelism":2,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":4}},"gangScheduling":{}}}}}`
@@ -132,11 +147,7 @@ func TestWaitEndsWhenRoomIsMade(t *testing.T) {
 		code, stdout, stderr := s.run(t.Context(), fmt.Sprintf(gang, "second"), "submit", "-f", "-", "--wait", "-o", "json")
 		done <- fmt.Sprint(code, stdout, stderr)
 	}()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // until the second waits
-		if _, stdout, _ := s.run(t.Context(), "", "get", "jobs", "-o", "name"); strings.Contains(stdout, "second") {
-			break
-		}
-	}
+	s.awaitListed(t, "jobs", "second")
 	if code, _, stderr := s.run(t.Context(), "", "delete", "job", "first", "--wait"); code != ExitDone {
 		t.Fatal(stderr)
 	}
@@ -229,14 +240,18 @@ func TestContextFileReadableByOthersIsRefused(t *testing.T) {
 
 func TestInterruptEndsAWait(t *testing.T) {
 	s := newShell(t, newServer(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	cancelled, stop := context.WithCancel(context.Background())
-	defer cancel()
-	context.AfterFunc(ctx, stop)
-	doc := `{"metadata":{"name":"big"},"spec":{"resources":{"requests":{"nvidia.com/gpu":8}}}}`
-	code, _, stderr := s.run(cancelled, doc, "submit", "-f", "-", "--wait")
-	if code != ExitFailed || !strings.Contains(stderr, "interrupted") {
-		t.Errorf("exit %d, %q", code, stderr)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	done := make(chan string, 1) // one result
+	go func() {
+		doc := `{"metadata":{"name":"big"},"spec":{"resources":{"requests":{"nvidia.com/gpu":8}}}}`
+		code, _, stderr := s.run(ctx, doc, "submit", "-f", "-", "--wait")
+		done <- fmt.Sprint(code, stderr)
+	}()
+	s.awaitListed(t, "allocations", "big")
+	interrupt()
+	if got := <-done; !strings.HasPrefix(got, fmt.Sprint(ExitFailed)) || !strings.Contains(got, "interrupted") {
+		t.Errorf("the waiting submit ended with %s", got)
 	}
 }
 

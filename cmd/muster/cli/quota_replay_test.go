@@ -107,13 +107,14 @@ func TestRecordedScenariosAllPass(t *testing.T) {
 
 func TestProgressAppearsWhenItTakesLong(t *testing.T) {
 	var out strings.Builder
-	p := &progress{out: &out, began: time.Now()}
+	p := &progress{out: &out, began: time.Now().Add(time.Hour)}
 	line := func() string { return "f: 7 scenarios" }
 	if p.show(line); out.Len() > 0 {
 		t.Errorf("at once: %q", &out)
 	}
-	p.began = p.began.Add(-patience)
+	p.began = time.Now().Add(-patience)
 	p.show(line)
+	p.last = time.Now().Add(time.Hour)
 	p.show(line) // within the interval
 	p.clear()
 	p.clear()

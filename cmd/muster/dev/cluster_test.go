@@ -43,10 +43,10 @@ func gang(name string, members int32) *api.Job {
 
 func TestGangsAreAllOrNothingAndWaitForEachOther(t *testing.T) {
 	c := start(t, 4, "")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	jobs := c.Client.Jobs("default")
-	first, err := jobs.Create(ctx, gang("first", 4), sdk.CreateOptions{Wait: 10 * time.Second})
+	first, err := jobs.Create(ctx, gang("first", 4), sdk.CreateOptions{Wait: time.Minute})
 	if err != nil || first.Status.Phase != api.Running {
 		t.Fatalf("first gang: %v, %+v", err, first)
 	}
@@ -78,7 +78,7 @@ func TestGangsAreAllOrNothingAndWaitForEachOther(t *testing.T) {
 	if _, err := jobs.Delete(ctx, "first", api.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	second, err = jobs.Get(ctx, "second", sdk.GetOptions{Wait: 10 * time.Second})
+	second, err = jobs.Get(ctx, "second", sdk.GetOptions{Wait: time.Minute})
 	if err != nil || second.Status.Phase != api.Running {
 		t.Fatalf("second gang after the first was deleted: %v, %+v", err, second)
 	}
