@@ -62,6 +62,8 @@ func (elsewhere) ListQuotaBindings(context.Context) (*api.QuotaBindingList, erro
 
 // post is where a coordinator sees the leader.
 type post struct {
+	hasty bool // it does not wait long for a leader: none comes
+
 	mu      sync.Mutex
 	leader  string // its address; "" for none
 	own     bool
@@ -132,8 +134,12 @@ func (n network) coordinator(t *testing.T, address string, p *post, quotas rest.
 	if err != nil {
 		t.Fatal(err)
 	}
+	patience := 30 * time.Second
+	if p.hasty {
+		patience = 300 * time.Millisecond
+	}
 	forward := &grpcapi.Forward{
-		ID: address, Leaders: p, Patience: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		ID: address, Leaders: p, Patience: patience, Logger: slog.New(slog.DiscardHandler),
 		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
 	}
 	server := grpc.NewServer(append(rpcauth.ServerOptions(token, grpcapi.Guard(people{})), grpc.ChainUnaryInterceptor(forward.Intercept))...)
@@ -184,14 +190,14 @@ func TestEvictionsArePassedOn(t *testing.T) {
 
 func TestCallsWithoutALeader(t *testing.T) {
 	n := network{}
-	nobody, wrong, late := &post{}, &post{leader: "gone"}, &post{leader: "gone"}
+	nobody, wrong, late := &post{hasty: true}, &post{hasty: true, leader: "gone"}, &post{leader: "gone"}
 	n.coordinator(t, "nobody", nobody, elsewhere{})
 	n.coordinator(t, "wrong", wrong, elsewhere{})
 	n.coordinator(t, "late", late, elsewhere{})
 	n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
 	// Both take the other one for the leader.
-	n.coordinator(t, "a", &post{leader: "b"}, elsewhere{})
-	n.coordinator(t, "b", &post{leader: "a"}, elsewhere{})
+	n.coordinator(t, "a", &post{hasty: true, leader: "b"}, elsewhere{})
+	n.coordinator(t, "b", &post{hasty: true, leader: "a"}, elsewhere{})
 	time.AfterFunc(100*time.Millisecond, func() { late.lead("l", false) })
 	for at, want := range map[string]codes.Code{"nobody": codes.Unavailable, "wrong": codes.Unavailable, "a": codes.Unavailable, "late": codes.OK} {
 		_, err := musterv1.NewQuotasClient(dial(t, n[at], adminSecret)).ListResourceQuotas(t.Context(), &musterv1.ListResourceQuotasRequest{})

@@ -51,19 +51,24 @@ func (l *leader) place(n int) {
 	}
 }
 
-// fill leads until there are so many files, and closes the log. It returns how
-// many units were placed.
+// fill leads until there are so many files, and closes the log. It places no
+// more before the disk has shown some of it, so that nothing is lost for want of
+// room. It returns how many units were placed.
 func fill(t *testing.T, l *logfile.Log, dir string, epoch resource.Epoch, want int) int {
 	t.Helper()
 	leads := newLeader(l, epoch)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		leads.place(20)
+	shown := int64(-1)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		files, err := logfile.Files(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(files) >= want {
 			break
+		}
+		if size := sizeOf(t, files); size > shown {
+			shown = size
+			leads.place(20)
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("there are %d files after %d placements, want %d", len(files), leads.done, want)
@@ -73,6 +78,19 @@ func fill(t *testing.T, l *logfile.Log, dir string, epoch resource.Epoch, want i
 		t.Fatal(err)
 	}
 	return leads.done
+}
+
+func sizeOf(t *testing.T, files []string) int64 {
+	t.Helper()
+	size := int64(0)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	return size
 }
 
 func report(t *testing.T, paths ...string) *decisions.Report {
