@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/sdk"
 	"github.com/musterd/muster/test/cluster"
 )
 
@@ -22,16 +21,6 @@ func small(name string) *api.Allocation {
 	return a
 }
 
-func submit(t testing.TB, c *cluster.Cluster, name string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
-	defer cancel()
-	a, err := c.Client.CreateAllocation(ctx, "default", small(name), sdk.CreateOptions{IdempotencyKey: name, Wait: 30 * time.Second})
-	if err != nil || a.Status.Phase != api.Running {
-		t.Fatalf("%s does not run: %v %+v", name, err, a)
-	}
-}
-
 // outage is how long the only agent of a cluster takes from kill -9 to the
 // next allocation on it, when it is started again at once.
 func outage(t testing.TB, c *cluster.Cluster, name string) time.Duration {
@@ -39,7 +28,7 @@ func outage(t testing.TB, c *cluster.Cluster, name string) time.Duration {
 	began := time.Now()
 	c.Agents[0].Kill()
 	c.Agents[0].Start()
-	submit(t, c, name)
+	c.Run(c.Client, small(name))
 	return time.Since(began)
 }
 
@@ -47,7 +36,7 @@ func TestAKilledAgentIsBackWithWhatItHeld(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Etcd: 1, Coordinators: 1, Agents: 1})
 	for i := range held {
-		submit(t, c, fmt.Sprintf("a-%d", i))
+		c.Run(c.Client, small(fmt.Sprintf("a-%d", i)))
 	}
 	t.Logf("back after %s, with %d allocations", outage(t, c, "after").Round(time.Millisecond), held)
 	c.Audit(nil)
@@ -56,7 +45,7 @@ func TestAKilledAgentIsBackWithWhatItHeld(t *testing.T) {
 func BenchmarkKilledAgentWith100Allocations(b *testing.B) {
 	c := cluster.Start(b, cluster.Options{Etcd: 1, Coordinators: 1, Agents: 1, Quiet: true})
 	for i := range held {
-		submit(b, c, fmt.Sprintf("a-%d", i))
+		c.Run(c.Client, small(fmt.Sprintf("a-%d", i)))
 	}
 	var worst time.Duration
 	for i := 0; b.Loop(); i++ {

@@ -20,6 +20,7 @@ import (
 // state is all there is to judge at one moment.
 type state struct {
 	revision resource.Revision
+	newest   resource.Revision // the last change of what is there: a witness is sure to see it
 	records  map[resource.TxID]store.TxRecord
 	units    map[string]store.UnitRecord // by path
 	order    map[resource.UnitUID]bool
@@ -55,8 +56,8 @@ func (c *Cluster) Audit(operations []Operation) {
 	programs.Eventually(c.t, Patience, "the witness has seen everything", func() error {
 		c.Witness.mu.Lock()
 		defer c.Witness.mu.Unlock()
-		if c.Witness.revision < s.newest() {
-			return fmt.Errorf("it is at revision %d of %d", c.Witness.revision, s.revision)
+		if c.Witness.revision < s.newest {
+			return fmt.Errorf("it is at revision %d of %d", c.Witness.revision, s.newest)
 		}
 		return nil
 	})
@@ -81,6 +82,7 @@ func (c *Cluster) look() (*state, error) {
 		order: map[resource.UnitUID]bool{}, grants: map[string]*schedulerv1.ResourceSnapshot{},
 	}
 	for _, kv := range kvs {
+		s.newest = max(s.newest, kv.ModRev)
 		if err := s.take(kv); err != nil {
 			return nil, err
 		}
@@ -112,15 +114,6 @@ func (s *state) take(kv store.KV) error {
 		return err
 	}
 	return nil
-}
-
-// newest is a revision that the witness is sure to see.
-func (s *state) newest() resource.Revision {
-	newest := resource.Revision(0)
-	for _, r := range s.records {
-		newest = max(newest, resource.Revision(r.Epoch))
-	}
-	return newest
 }
 
 // snapshot asks an agent what it holds.
@@ -251,14 +244,16 @@ func (s *state) judge(operations []Operation) []string {
 func (f *fate) check(tx resource.TxID, r store.TxRecord) string {
 	created, deleted := f.created, f.deleted
 	switch {
-	case created.Outcome == Refused && tx != "":
+	case created.Outcome == Refused && created.Repeats == 0 && tx != "":
+		// Of one that was sent again, an earlier try may come to a leader later.
 		return fmt.Sprintf("refused with %d (%s), and yet %s is committed", created.Code, created.Message, tx)
 	case deleted.Kind == Delete && deleted.Outcome != Unknown:
 		// Refused is 404: gone already. Any other refusal would leave it alive.
 		if deleted.Outcome == Refused && deleted.Code != 404 {
 			return fmt.Sprintf("its deletion was refused with %d: %s", deleted.Code, deleted.Message)
 		}
-		if tx != "" {
+		// What was not found may be a creation without an answer, and yet to come.
+		if tx != "" && (deleted.Outcome == Done || created.Outcome != Unknown) {
 			return fmt.Sprintf("deleted, and yet %s is committed", tx)
 		}
 		// A deletion that was sent again may not find what it has deleted.

@@ -66,14 +66,18 @@ func TestTheAuditFindsWhatClientsWereToldWrongly(t *testing.T) {
 		operations []Operation
 		want       string
 	}{
-		"it runs":                        {[]Operation{created("u1", running)}, ""},
-		"nobody knows":                   {[]Operation{created("u1", Operation{Outcome: Unknown})}, ""},
-		"one that waited is gone":        {[]Operation{created("u2", Operation{Outcome: Unknown}), created("u1", running)}, ""},
-		"lost":                           {[]Operation{created("u2", running)}, "I4"},
-		"lost, as its owner found":       {[]Operation{created("u2", running), {Kind: Delete, Namespace: "ns", Name: "u2", Outcome: Refused, Code: 404}}, "I4"},
-		"a repeated deletion finds none": {[]Operation{created("u2", running), {Kind: Delete, Namespace: "ns", Name: "u2", Outcome: Refused, Code: 404, Repeats: 1}}, ""},
-		"refused, and yet it runs":       {[]Operation{created("u1", Operation{Outcome: Refused, Code: 403})}, "refused with 403"},
-		"deleted, and yet it runs":       {[]Operation{created("u1", running), asked(Delete, Operation{Outcome: Done})}, "deleted, and yet"},
+		"it runs":                                {[]Operation{created("u1", running)}, ""},
+		"nobody knows":                           {[]Operation{created("u1", Operation{Outcome: Unknown})}, ""},
+		"one that waited is gone":                {[]Operation{created("u2", Operation{Outcome: Unknown}), created("u1", running)}, ""},
+		"lost":                                   {[]Operation{created("u2", running)}, "I4"},
+		"lost, as its owner found":               {[]Operation{created("u2", running), {Kind: Delete, Namespace: "ns", Name: "u2", Outcome: Refused, Code: 404}}, "I4"},
+		"a repeated deletion finds none":         {[]Operation{created("u2", running), {Kind: Delete, Namespace: "ns", Name: "u2", Outcome: Refused, Code: 404, Repeats: 1}}, ""},
+		"refused, and yet it runs":               {[]Operation{created("u1", Operation{Outcome: Refused, Code: 403})}, "refused with 403"},
+		"refused, and an earlier try came later": {[]Operation{created("u1", Operation{Outcome: Refused, Code: 403, Repeats: 1})}, ""},
+		"not found, and then created": {[]Operation{
+			created("u1", Operation{Outcome: Unknown}), asked(Delete, Operation{Outcome: Refused, Code: 404}),
+		}, ""},
+		"deleted, and yet it runs": {[]Operation{created("u1", running), asked(Delete, Operation{Outcome: Done})}, "deleted, and yet"},
 		"it has moved": {[]Operation{created("u1", Operation{
 			Outcome: Done, Phase: api.Running, Transaction: "t1", Devices: []string{"n1 g2"},
 		})}, "I4"},

@@ -59,15 +59,32 @@ func NotFound(err error) bool {
 // nothing leaks, and every node takes work. Nothing else may run.
 func (c *Cluster) Fill(name string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
 	gang := Gang(name, len(c.Agents), c.Options.GPUs)
-	j, err := c.Client.CreateJob(ctx, "default", gang, sdk.CreateOptions{IdempotencyKey: name, Wait: 30 * time.Second})
-	if err != nil || j.Status.Phase != api.Running {
-		c.t.Fatalf("a gang of all devices does not run: %v %+v", err, j)
-	}
-	if _, err := c.Client.DeleteJob(ctx, "default", name, 0); err != nil {
-		c.t.Fatal(err)
-	}
+	programs.Eventually(c.t, Patience, "a gang of all devices runs", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		j, err := c.Client.CreateJob(ctx, "default", gang, sdk.CreateOptions{IdempotencyKey: name, Wait: 30 * time.Second})
+		if err == nil && j.Status.Phase != api.Running {
+			err = fmt.Errorf("it is %+v", j.Status)
+		}
+		return err
+	})
 	c.Clear()
+}
+
+// Run submits an allocation to the "default" namespace, under its name as
+// idempotency key, until it is shown running; that is the answer.
+func (c *Cluster) Run(k *Client, a *api.Allocation) *api.Allocation {
+	c.t.Helper()
+	var made *api.Allocation
+	programs.Eventually(c.t, Patience, a.Metadata.Name+" runs", func() (err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		made, err = k.CreateAllocation(ctx, "default", a, sdk.CreateOptions{IdempotencyKey: a.Metadata.Name, Wait: 10 * time.Second})
+		if err == nil && made.Status.Phase != api.Running {
+			err = fmt.Errorf("it is %+v", made.Status)
+		}
+		return err
+	})
+	return made
 }

@@ -43,7 +43,7 @@ func GossipPorts() []int {
 const (
 	adminToken = "0123456789abcdef-operator"
 	// Patience bounds what takes a few seconds on an idle machine.
-	Patience = time.Minute
+	Patience = 2 * time.Minute
 )
 
 // Settings is a config file's content.

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
 func TestAClusterWorksAndIsAudited(t *testing.T) {
 	c := Start(t, Options{Namespaces: Settings{"bounded": Settings{"quota": Settings{"nvidia.com/gpu": 12}}}})
-	load := c.StartLoad(LoadOptions{Seed: 1, Namespaces: []string{"default", "bounded"}, Quota: "bounded", QuotaBetween: [2]int{4, 12}})
+	load := c.StartLoad(LoadOptions{Seed: 1, Namespaces: []string{"default", "bounded"}, Quota: "bounded", QuotaBetween: [2]int{4, 12}, Patience: Patience})
 	load.AwaitProgress(50, "in a healthy cluster")
 	operations := load.Stop()
 	c.Audit(operations)

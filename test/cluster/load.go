@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -26,7 +25,8 @@ type LoadOptions struct {
 	// Namespaces that they work in; "default".
 	Namespaces []string
 	// Keep is the most allocations that are left running, to be there at the
-	// end; 8. Negative keeps none.
+	// end; 8. Negative keeps none. They never have more than half of the
+	// cluster's devices, so that there is always work that fits.
 	Keep int
 	// Gangs is how many of ten submissions are gangs; 3. Negative is none.
 	Gangs int
@@ -65,9 +65,10 @@ type Load struct {
 	cancel  context.CancelFunc // of new operations; those under way end by themselves
 	ctx     context.Context
 	wg      sync.WaitGroup
-	kept    atomic.Int32
 
 	mu         sync.Mutex
+	kept       int // allocations
+	keptGPUs   int
 	operations []Operation
 	granted    []time.Duration // the calls of submissions that run
 }
@@ -160,7 +161,7 @@ func (l *Load) single(k *Client, number int, namespace, name string, lot *rand.R
 	case op.Outcome == Refused:
 		return
 	case op.Outcome == Done && op.Phase == api.Running:
-		if lot.IntN(4) == 0 && l.keep() {
+		if lot.IntN(4) == 0 && l.keep(op.GPUs) {
 			return
 		}
 	}
@@ -189,7 +190,7 @@ func (l *Load) gang(k *Client, number int, namespace, name string, lot *rand.Ran
 	case op.Outcome == Refused:
 		return
 	case op.Outcome == Done && op.Phase == api.Running:
-		if lot.IntN(8) == 0 && l.keep() {
+		if lot.IntN(8) == 0 && l.keep(op.Members*op.GPUs) {
 			return
 		}
 	}
@@ -272,12 +273,15 @@ func (l *Load) limit(k *Client, number, gpus int) {
 	l.end(k, op, err)
 }
 
-// keep takes one of the places for what stays.
-func (l *Load) keep() bool {
-	if l.kept.Add(1) > int32(max(l.options.Keep, 0)) {
-		l.kept.Add(-1)
+// keep takes one of the places for what stays, if it and so many devices are
+// left for that.
+func (l *Load) keep(gpus int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if all := l.c.Options.Agents * l.c.Options.GPUs; l.kept >= l.options.Keep || l.keptGPUs+gpus > all/2 {
 		return false
 	}
+	l.kept, l.keptGPUs = l.kept+1, l.keptGPUs+gpus
 	return true
 }
 

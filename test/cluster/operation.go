@@ -27,7 +27,7 @@ type Outcome string
 // The outcomes.
 const (
 	Done    Outcome = "done"
-	Refused Outcome = "refused" // and so it did not and will not happen
+	Refused Outcome = "refused" // and so it did not and will not happen, unless it was sent again
 	Unknown Outcome = "unknown" // it may have happened, or may yet
 )
 

@@ -43,7 +43,7 @@ func send(t *testing.T, p *delay.Proxy, text []byte) []byte {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = conn.Write(text) }() // ends with the connection

@@ -1,8 +1,6 @@
 package etcdcluster
 
 import (
-	"time"
-
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -10,7 +8,7 @@ import (
 
 // dial makes a client with all rights on some members, or on all.
 func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
-	config := clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop(), DialTimeout: 2 * time.Second}
+	config := clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop(), DialTimeout: attempt}
 	if len(members) > 0 {
 		config.Endpoints = nil
 		for _, i := range members {

@@ -24,7 +24,11 @@ import (
 )
 
 // patience bounds every wait; only a broken cluster uses it up.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
+
+// attempt bounds one step of an administrator, of which some are repeated, and
+// one of its logins.
+const attempt = 5 * time.Second
 
 // Options of a cluster. The zero value is three plain members.
 type Options struct {

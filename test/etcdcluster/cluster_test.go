@@ -1,10 +1,46 @@
 package etcdcluster_test
 
 import (
+	"context"
 	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/musterd/muster/test/etcdcluster"
+	"github.com/musterd/muster/test/programs"
 )
+
+const (
+	key = "/registry/k"
+	// attempt bounds one request, patience all of its repetitions: members that
+	// were paused or lost their leader may refuse what comes in between.
+	attempt  = 5 * time.Second
+	patience = time.Minute
+)
+
+// write puts a value that the key has not had before and returns the revision in
+// which it has it. Its repetitions change nothing: the first one that is done
+// keeps the others out.
+func write(t *testing.T, admin *clientv3.Client, value string) int64 {
+	t.Helper()
+	var revision int64
+	programs.Eventually(t, patience, "put "+value, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), attempt)
+		defer cancel()
+		r, err := admin.Txn(ctx).If(clientv3.Compare(clientv3.Value(key), "=", value)).
+			Then(clientv3.OpGet(key)).Else(clientv3.OpPut(key, value)).Commit()
+		if err != nil {
+			return err
+		}
+		revision = r.Header.Revision
+		if r.Succeeded {
+			revision = r.Responses[0].GetResponseRange().Kvs[0].ModRevision
+		}
+		return nil
+	})
+	return revision
+}
 
 // TestClusterSurvives goes through everything that can be done to a cluster.
 func TestClusterSurvives(t *testing.T) {
@@ -19,19 +55,24 @@ func TestClusterSurvives(t *testing.T) {
 			admin := c.Admin()
 			put := func(value string) int64 {
 				t.Helper()
-				r, err := admin.Put(t.Context(), "/registry/k", value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return r.Header.Revision
+				return write(t, admin, value)
 			}
 			read := func() string {
 				t.Helper()
-				r, err := admin.Get(t.Context(), "/registry/k")
-				if err != nil || len(r.Kvs) != 1 {
-					t.Fatalf("%v, %v", r, err)
-				}
-				return string(r.Kvs[0].Value)
+				var value string
+				programs.Eventually(t, patience, "read", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), attempt)
+					defer cancel()
+					r, err := admin.Get(ctx, key)
+					if err == nil && len(r.Kvs) != 1 {
+						t.Fatalf("%s is there %d times", key, len(r.Kvs))
+					}
+					if err == nil {
+						value = string(r.Kvs[0].Value)
+					}
+					return err
+				})
+				return value
 			}
 			before := put("before")
 			dir := t.TempDir()

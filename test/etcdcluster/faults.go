@@ -181,7 +181,7 @@ func (c *Cluster) insist(what string, members []int, step func(context.Context, 
 	for {
 		client, err := c.dial(members...)
 		if err == nil {
-			short, done := context.WithTimeout(ctx, 2*time.Second)
+			short, done := context.WithTimeout(ctx, attempt)
 			err = step(short, client)
 			done()
 			_ = client.Close()

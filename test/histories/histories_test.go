@@ -35,7 +35,7 @@ func TestClientsSeeOneThingAtATime(t *testing.T) {
 	total, lost, parts, began := 0, 0, 0, time.Now()
 	for i := range *count {
 		history := record(c, fmt.Sprintf("h%d-", i), lot)
-		v := Judge(history, map[string]int{"ns": limit}, 20*time.Second)
+		v := Judge(history, map[string]int{"ns": limit}, cluster.Patience)
 		for _, o := range history {
 			if o.Answer == Lost {
 				lost++

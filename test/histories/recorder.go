@@ -101,7 +101,11 @@ func (r *Recorder) submit(k *cluster.Client, o Op, key string, lot *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	o.Call = time.Since(r.began)
+	repeated := k.Repeated.Load()
 	made, err := k.CreateAllocation(ctx, o.Namespace, a, sdk.CreateOptions{IdempotencyKey: key, Wait: 200 * time.Millisecond})
+	if err != nil && k.Repeated.Load() > repeated {
+		err = cluster.ErrUnknown // an earlier try may come to a leader later than the one that was refused
+	}
 	r.end(o, made, err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // limited is a cluster of one agent whose namespace small may use one CPU.
@@ -74,6 +76,23 @@ func (c *cluster) everything() string {
 	return all.String()
 }
 
+// awaitTried waits until the scheduler has found no place for a job: what is
+// shown of it says so from then on.
+func (c *cluster) awaitTried(name string) {
+	c.t.Helper()
+	programs.Eventually(c.t, patience, "a place is looked for for "+name, func() error {
+		for _, a := range c.allocations() {
+			if a.Status.Job != name {
+				continue
+			}
+			if !slices.ContainsFunc(a.Status.Conditions, func(o api.Condition) bool { return o.Reason == "WaitingForResources" }) {
+				return fmt.Errorf("%s says %+v", a.Metadata.Name, a.Status.Conditions)
+			}
+		}
+		return nil
+	})
+}
+
 func TestRequestsThatAreRefusedNameTheFieldAndChangeNothing(t *testing.T) {
 	t.Parallel()
 	c := limited(t)
@@ -81,6 +100,7 @@ func TestRequestsThatAreRefusedNameTheFieldAndChangeNothing(t *testing.T) {
 	c.awaitRunning("running")
 	c.submit(gang("waiting", 1, gpus(8)))
 	c.awaitConfirmed()
+	c.awaitTried("waiting")
 	before := c.everything()
 
 	const jobs, allocations = "/api/v1/namespaces/default/jobs", "/api/v1/namespaces/default/allocations"

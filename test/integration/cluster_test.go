@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/devices/fake"
@@ -160,18 +160,27 @@ func (c *cluster) awaitPhase(node, phase string) {
 	})
 }
 
+// restart kills an agent and starts it again. Its node is shown as it was until
+// the leader has noticed, and is waited for in between.
+func (c *cluster) restart(a *daemon) {
+	c.t.Helper()
+	a.kill()
+	programs.Eventually(c.t, patience, "nobody hears "+a.name, func() error {
+		got := c.readiness(a.name)
+		for _, reason := range []string{"AgentUnreachable: ", "LeaseExpired: "} { // the lease of one that was not heard for long may not have begun
+			if strings.Contains(got, reason) {
+				return nil
+			}
+		}
+		return fmt.Errorf("its node says %q", got)
+	})
+	a.start()
+}
+
 // soon is a context for one call.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// leaderWithin is how soon a coordinator must lead after kill -9.
-func leaderWithin() time.Duration {
-	if programs.RaceEnabled() {
-		return 10 * time.Second
-	}
-	return 3 * time.Second
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -101,11 +100,11 @@ func (d *daemon) stop() {
 }
 
 // refuses starts it where it must refuse to run: it has to end by itself with
-// this exit code, soon, and say each of these.
+// this exit code, and say each of these.
 func (d *daemon) refuses(code int, args []string, says ...string) {
 	d.t.Helper()
 	p := launch(d.t, d.name+" that must refuse", d.env, d.program, append([]string{"--config", d.file}, args...)...)
-	got := p.wait(d.t, 10*time.Second)
+	got := p.wait(d.t, patience)
 	text := p.stderr.String()
 	if got != code {
 		d.t.Errorf("%s ended with code %d, want %d; it said:\n%s", d.name, got, code, tail(text))

@@ -32,10 +32,7 @@ func (c *cluster) actedHost(absent ...int) (host *fake.Host, act func()) {
 // device is one of a node's GPUs as operators see it.
 func (c *cluster) device(node string, gpu int) api.DeviceStatus {
 	c.t.Helper()
-	n, err := c.client.Nodes().Get(soon(c.t), node)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := c.node(node)
 	if len(n.Status.Devices) <= gpu {
 		return api.DeviceStatus{}
 	}

@@ -55,10 +55,7 @@ func fill(t *testing.T, path string) {
 // readiness is a node's Ready condition: status, reason and message.
 func (c *cluster) readiness(node string) string {
 	c.t.Helper()
-	n, err := c.client.Nodes().Get(soon(c.t), node)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := c.node(node)
 	for _, condition := range n.Status.Conditions {
 		if condition.Type == "Ready" {
 			return fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
@@ -113,8 +110,7 @@ func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
 		t.Errorf("%d GPUs are free after the release, want 7 or 8", free)
 	}
 	before := c.incarnation(a.name)
-	a.kill()
-	a.start()
+	c.restart(a)
 	programs.Eventually(t, patience, "the agent is back on the full disk", func() error {
 		if got := c.readiness(a.name); !strings.HasPrefix(got, "True ") && !strings.Contains(got, "DiskFull") {
 			return fmt.Errorf("its node says %q", got)

@@ -23,9 +23,11 @@ func TestANodeThatIsConfirmedDeadEndsWhatItHeldAndComesBackFree(t *testing.T) {
 	c.submit(gang("j", 1, gpus(2)))
 	c.awaitRunning("j")
 	c.awaitConfirmed()
+	// What the agent says of itself beside Ready is written once there is a lease;
+	// its usage is shown before that.
 	programs.Eventually(t, patience, "a heartbeat is heard, which keeps the lease", func() error {
 		n, err := c.client.Nodes().Get(soon(t), "node-0")
-		if err == nil && len(n.Status.Usage) == 0 {
+		if err == nil && len(n.Status.Conditions) < 2 {
 			err = fmt.Errorf("%+v", n.Status)
 		}
 		return err
@@ -68,7 +70,12 @@ func TestANodeThatIsConfirmedDeadEndsWhatItHeldAndComesBackFree(t *testing.T) {
 		}
 		return nil
 	})
-	c.wantPhase("j", api.Queued)
+	programs.Eventually(t, patience, "the job waits again", func() error {
+		if got := c.job("j").Status.Phase; got != api.Queued {
+			return fmt.Errorf("it is %s", got)
+		}
+		return nil
+	})
 
 	c.agents[0].start()
 	c.awaitPhase("node-0", "Ready")

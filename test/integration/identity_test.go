@@ -90,8 +90,7 @@ func TestAClusterOfCertificates(t *testing.T) {
 	if err := os.Remove(a.settings["bootstrapTokenFile"].(string)); err != nil {
 		t.Fatal(err)
 	}
-	a.kill()
-	a.start()
+	c.restart(a)
 	c.awaitPhase("node-0", "Ready")
 	c.awaitRunning("training")
 	third := newAgent(t, t.TempDir(), "", "node-2", "", c.serf)
@@ -227,11 +226,17 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 			return nil
 		})
 	}
-	keyring := func(a *daemon) []string {
-		var list []string
-		if err := json.Unmarshal(read(t, filepath.Join(a.dataDir, "identity", "keyring.json")), &list); err != nil {
-			t.Fatal(err)
-		}
+	// An agent writes the file in place.
+	awaitKeyring := func(a *daemon, what string, enough func(keys []string) bool) (list []string) {
+		t.Helper()
+		programs.Eventually(t, patience, what, func() error {
+			text := read(t, filepath.Join(a.dataDir, "identity", "keyring.json"))
+			list = nil
+			if err := json.Unmarshal(text, &list); err != nil || len(list) == 0 || !enough(list) {
+				return fmt.Errorf("%s keeps %d keys, %w", a.name, len(list), err)
+			}
+			return nil
+		})
 		return list
 	}
 	programs.Eventually(t, patience, "all three are in the ring", func() error {
@@ -241,15 +246,15 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 		}
 		return nil
 	})
-	old := keyring(c.agents[0])[0]
+	old := awaitKeyring(c.agents[0], "there is a key", func([]string) bool { return true })[0]
 	const fresh = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=" // 32 bytes
 	keys("-install", fresh)
 	keys("-use", fresh)
 	keys("-remove", old)
+	// A coordinator that took the last step after an agent tells it the old key
+	// once more, and then the right ones.
 	for _, a := range c.agents {
-		if got := keyring(a); len(got) != 1 || got[0] != fresh {
-			t.Errorf("%s keeps %d keys", a.name, len(got))
-		}
+		awaitKeyring(a, "the new key is all that is kept", func(keys []string) bool { return len(keys) == 1 && keys[0] == fresh })
 	}
 	// Digests flow on: the ring tells of what is handed out now.
 	c.submit(gang("training", 1, gpus(8)))
@@ -287,10 +292,5 @@ func TestTheStockSerfProgramRotatesTheKeysOfBothRings(t *testing.T) {
 		return nil
 	})
 	// A coordinator that it reaches tells it the right one.
-	programs.Eventually(t, patience, "the agent has been told the key", func() error {
-		if got := keyring(c.agents[1]); got[0] != fresh {
-			return fmt.Errorf("it still has %q", got)
-		}
-		return nil
-	})
+	awaitKeyring(c.agents[1], "the agent has been told the key", func(keys []string) bool { return keys[0] == fresh })
 }

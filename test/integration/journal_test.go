@@ -116,9 +116,9 @@ func TestJournalCorruptBeforeItsTailIsRefusedAndNewJournalReadopts(t *testing.T)
 	if !bytes.Equal(read(t, path+".corrupt-1"), damaged) {
 		t.Error("the damaged journal was not moved aside as it was")
 	}
+	c.awaitAssignmentFiles(3)
 	again := c.remember()
-	agent.kill()
-	agent.start() // without the flag it goes on with the new journal
+	c.restart(agent) // without the flag it goes on with the new journal
 	c.awaitPhase(agent.name, "Ready")
 	c.mustBeAsBefore(again)
 }

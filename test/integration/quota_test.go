@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,17 +55,20 @@ func (u *user) file(document string) string {
 // begin submits a job of one member.
 func (u *user) begin(namespace, name string, devices int) {
 	u.t.Helper()
-	if _, err := u.client.Jobs(namespace).Create(soon(u.t), gang(name, 1, gpus(devices)), sdk.CreateOptions{}); err != nil {
-		u.t.Fatalf("submit job %s/%s: %v", namespace, name, err)
-	}
+	once := sdk.CreateOptions{IdempotencyKey: rand.Text()}
+	insist(u, "submit job "+namespace+"/"+name, func(ctx context.Context) (*api.Job, error) {
+		return u.client.Jobs(namespace).Create(ctx, gang(name, 1, gpus(devices)), once)
+	})
 }
 
 // runs waits until a job runs.
 func (u *user) runs(namespace, name string) {
 	u.t.Helper()
-	j, err := u.client.Jobs(namespace).Get(soon(u.t), name, sdk.GetOptions{Wait: patience})
-	if err != nil || j.Status.Phase != api.Running {
-		u.t.Fatalf("job %s/%s: %+v, %v, want it Running", namespace, name, j, err)
+	j := insist(u, "wait for job "+namespace+"/"+name, func(ctx context.Context) (*api.Job, error) {
+		return u.client.Jobs(namespace).Get(ctx, name, sdk.GetOptions{Wait: patience - 5*time.Second})
+	})
+	if j.Status.Phase != api.Running {
+		u.t.Fatalf("job %s/%s: %+v, want it Running", namespace, name, j)
 	}
 }
 
@@ -82,10 +87,7 @@ func (u *user) ends(namespace, name string) {
 // phases are those of all jobs, by namespace/name.
 func (u *user) phases() map[string]api.Phase {
 	u.t.Helper()
-	list, err := u.client.Jobs("").List(soon(u.t), sdk.ListOptions{})
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	list := insist(u, "list jobs", func(ctx context.Context) (*api.JobList, error) { return u.client.Jobs("").List(ctx, sdk.ListOptions{}) })
 	phases := map[string]api.Phase{}
 	for _, j := range list.Items {
 		phases[j.Metadata.Namespace+"/"+j.Metadata.Name] = j.Status.Phase

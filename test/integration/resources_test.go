@@ -71,10 +71,7 @@ func (d *devCluster) handedOver(a *api.Allocation) map[string]string {
 // available is what the only node has free of some resources.
 func (d *devCluster) available(names ...resource.Name) map[resource.Name]string {
 	d.t.Helper()
-	n, err := d.client.Nodes().Get(soon(d.t), d.listed.Nodes[0].ID)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	n := d.node(d.listed.Nodes[0].ID)
 	some := map[resource.Name]string{}
 	for _, name := range names {
 		some[name] = n.Status.Available[name]

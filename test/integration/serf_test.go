@@ -85,9 +85,13 @@ func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
 		}
 		return nil
 	})
-	if out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "queue"); code != 0 || !strings.Contains(out, "Response from 'c1'") {
-		t.Errorf("serf query queue ends with code %d:\n%s", code, out)
-	}
+	programs.Eventually(t, patience, "serf query queue is answered", func() error {
+		out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "queue")
+		if code != 0 || !strings.Contains(out, "Response from 'c1'") {
+			return fmt.Errorf("code %d:\n%s", code, out)
+		}
+		return nil
+	})
 	for whose, auth := range map[string][]string{"a wrong token": {"-rpc-auth=0123456789abcdef-wrong"}, "no token": nil} {
 		for _, verb := range [][]string{{"members", rpc}, {"query", rpc, "-timeout=1s", "capacity"}, {"leave", rpc}} {
 			if out, code := serf(append(verb[:2:2], append(auth, verb[2:]...)...)...); code == 0 {

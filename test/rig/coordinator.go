@@ -42,7 +42,8 @@ type Coordinator struct {
 }
 
 // StartCoordinator starts a coordinator; it campaigns from now on. An ID may be
-// used again once the process before has stopped.
+// used again once the process before has stopped. In a cluster that is being
+// closed it is stopped at once.
 func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -78,6 +79,11 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	})
 	go func() { k.wg.Wait(); close(k.ended) }()
 	c.mu.Lock()
+	if c.closed { // nobody else would end it
+		c.mu.Unlock()
+		k.Stop()
+		return k
+	}
 	c.coordinators = append(c.coordinators, k)
 	agents := make([]*Agent, 0, len(c.agents))
 	for _, a := range c.agents {
