@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterd/muster/coordinator/store"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -18,9 +21,41 @@ type recorder struct {
 	mu    sync.Mutex
 	names names
 	lines []string
+	said  map[said]string
+	epoch int64 // the highest in a hello
 	// lose says which messages are lost, nil for none. It is called with mu
 	// held.
 	lose func(rig.Message) bool
+}
+
+// said is whose last word about a transaction something is.
+type said struct {
+	node resource.NodeID
+	to   string
+	tx   string
+}
+
+// overtaken reports whether another leads already: agents refuse the hello, and
+// chance decides whether a leader that went on comes to send it.
+func (r *recorder) overtaken(h *musterv1.LeaderHello) bool {
+	r.epoch = max(r.epoch, h.GetEpoch())
+	return h != nil && h.GetEpoch() < r.epoch
+}
+
+// again reports whether an agent says once more, unasked, what it has said last:
+// it does whenever it has resolved a promise, as often as that takes.
+func (r *recorder) again(m rig.Message, text string) bool {
+	o := m.ToAgent
+	asked := cmp.Or(o.GetReserve().GetTx(), o.GetCommit().GetTx(), o.GetAbort().GetTx(), o.GetRelease().GetTx(), o.GetEvict().GetTx())
+	delete(r.said, said{m.Node, m.Coordinator, asked})
+	tx := m.FromAgent.GetReply().GetTx()
+	if tx == "" {
+		return false
+	}
+	of := said{m.Node, m.Coordinator, tx}
+	before := r.said[of]
+	r.said[of] = text
+	return before == text
 }
 
 // message records one message of a session; what is lost is shown as lost.
@@ -37,7 +72,7 @@ func (r *recorder) message(m rig.Message) bool {
 		from, to = to, from
 		text = r.names.answer(m.FromAgent)
 	}
-	if text == "" {
+	if text == "" || r.overtaken(m.ToAgent.GetHello()) || r.again(m, text) {
 		return passes
 	}
 	if !passes {

@@ -125,7 +125,7 @@ func (s *scene) begin(agents int) {
 	s.cluster = rig.New(s.t, rig.Options{})
 	k := s.cluster.Bring(agents)
 	s.cluster.Converge()
-	s.recorder = &recorder{turns: newTurns()}
+	s.recorder = &recorder{turns: newTurns(), said: map[said]string{}}
 	s.cluster.Tap(s.recorder.message)
 	s.watch(k)
 	s.t.Cleanup(func() { // before the cluster's own
