@@ -98,8 +98,21 @@ func transient(err error) bool {
 		return true
 	case codes.ResourceExhausted:
 		return errors.Is(err, rpctypes.ErrTooManyRequests)
+	case codes.Unknown:
+		return givenUp(err)
 	}
 	return false
+}
+
+// givenUp reports whether a server has run out of time, which etcd before 3.5
+// tells by the text alone.
+func givenUp(err error) bool {
+	var s interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &s) {
+		return false
+	}
+	text := s.GRPCStatus().Message()
+	return text == context.DeadlineExceeded.Error() || text == context.Canceled.Error()
 }
 
 func code(err error) codes.Code {
