@@ -113,6 +113,22 @@ func TestAPortInUseIsNamedWithItsField(t *testing.T) {
 	}
 }
 
+func TestAStopDuringTheStartIsClean(t *testing.T) {
+	for name, reached := range map[string]string{
+		"at once":                     "",
+		"once the host is discovered": "host discovered",
+		"once the journal is open":    "journal is new",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, stop := background(t, arguments(t, t.TempDir()))
+			waitText(t, out, reached)
+			if code := stop(); code != exitDone {
+				t.Errorf("exit %d, want %d\n%s", code, exitDone, out)
+			}
+		})
+	}
+}
+
 func TestACorruptJournalIsRefusedWithTheWayOn(t *testing.T) {
 	dir := t.TempDir()
 	out, stop := background(t, arguments(t, dir))
