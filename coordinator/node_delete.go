@@ -19,7 +19,8 @@ const deleteAttempts = 8
 
 // DeleteNode implements rest.Nodes: a node that has left for good is forgotten.
 // It is refused while its agent is heard, while anything is granted there, and
-// while an ended transaction may still run there for all that is known.
+// while an ended transaction may still run there for all that is known, and while
+// a quarantine is being ended.
 func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
 	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
 		l.deleteNode(resource.NodeID(name), deleteAttempts, answer)
@@ -120,6 +121,8 @@ func (l *leader) keeps(n *node, found nodeKeys) *api.Status {
 		return api.Errorf(409, "node %s is alive: a coordinator hears its agent, or did so less than 40 s ago. Drain it with `muster drain %s`, stop its agent for good, and ask again when its lease has expired", id, id)
 	case n.connected:
 		return api.Errorf(409, "node %s is alive: the leader is connected to its agent. Drain it with `muster drain %s`, stop its agent for good, and ask again", id, id)
+	case l.reconciling: // of this node, or of one that shares units with it
+		return api.Errorf(409, "node %s stays while a quarantine is being ended; ask again", id)
 	case len(live) > 0:
 		return api.Errorf(409, "node %s has members of %d units, %s among them. Start its agent and drain it with `muster drain %s`, %s", id, len(live), l.attempts[live[0]].unit.path, id, lost)
 	case found.pointers > 0:

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -193,6 +194,43 @@ func TestANextLeaderDoesNotWaitForWhatADeletedNodeHasToTell(t *testing.T) {
 		c.Eventually("the record is collected", func() bool { return waits() == 0 })
 		c.Agent(at).Replace()
 		c.Leader().AgentSeen(at, string(at))
+		c.Converge()
+	})
+}
+
+// TestANodeStaysWhileItsQuarantineIsBeingEnded: its agent ends in the middle of
+// that, for longer than its lease, and an operator thinks it has left.
+func TestANodeStaysWhileItsQuarantineIsBeingEnded(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		lossy(t, c)
+		k := c.Leader()
+		held, goOn := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			if rig.Touches(x, store.TxPrefix) {
+				once.Do(func() { close(held); <-goOn })
+			}
+			return rig.None
+		})
+		ended := make(chan error)
+		go func() {
+			_, err := k.ReconcileNode(t.Context(), "n1", api.ReconcileOptions{Mode: api.ReconcileAdopt})
+			ended <- err
+		}()
+		<-held
+		lose(t, c, "n1")
+		_, err := k.DeleteNode(t.Context(), "n1")
+		refused(t, err, 409, "quarantine is being ended")
+		close(goOn)
+		refused(t, <-ended, 409, "ask again")
+		c.Agent("n1").Start()
+		for _, n := range []resource.NodeID{"n1", "n2", "n3"} {
+			c.Eventually(string(n)+" is reconciled", func() bool {
+				_, err := k.ReconcileNode(t.Context(), string(n), api.ReconcileOptions{Mode: api.ReconcileAdopt})
+				return err == nil || strings.Contains(err.Error(), "is not in quarantine")
+			})
+		}
+		c.AwaitReady(3)
 		c.Converge()
 	})
 }

@@ -45,6 +45,9 @@ func (a *app) checkDecisions(paths []string) error {
 	c := decisions.NewChecker()
 	failures := logfile.Replay(c, paths...)
 	r := c.Report()
+	if r.Files == 0 {
+		return failures
+	}
 	if !r.OK() {
 		failures = errors.Join(failures, fmt.Errorf("%d violations in %d records", len(r.Violations), r.Records))
 	}

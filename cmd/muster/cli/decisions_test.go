@@ -101,6 +101,9 @@ func TestDecisions(t *testing.T) {
 			if code != test.wantCode || !strings.Contains(stdout, test.wantOut) || !strings.Contains(stderr, test.wantStderr) {
 				t.Errorf("exit %d\n%s%s\nwant exit %d\n%s%s", code, stdout, stderr, test.wantCode, test.wantOut, test.wantStderr)
 			}
+			if code != ExitDone && test.wantOut == "" && stdout != "" {
+				t.Errorf("of what was not read it says\n%s", stdout)
+			}
 		})
 	}
 	_, stdout, _ := newShell(t, nil).run(t.Context(), "", "decisions", "check", wrong, "-o", "json")

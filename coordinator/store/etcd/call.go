@@ -107,11 +107,7 @@ func transient(err error) bool {
 // givenUp reports whether a server has run out of time, which etcd before 3.5
 // tells by the text alone.
 func givenUp(err error) bool {
-	var s interface{ GRPCStatus() *status.Status }
-	if !errors.As(err, &s) {
-		return false
-	}
-	text := s.GRPCStatus().Message()
+	text := told(err).Message()
 	return text == context.DeadlineExceeded.Error() || text == context.Canceled.Error()
 }
 
@@ -120,11 +116,17 @@ func code(err error) codes.Code {
 	if errors.As(err, &e) {
 		return e.Code()
 	}
+	return told(err).Code()
+}
+
+// told is what a server, or gRPC, has answered; Unknown without a text for any
+// other error.
+func told(err error) *status.Status {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) {
-		return s.GRPCStatus().Code()
+		return s.GRPCStatus()
 	}
-	return codes.Unknown
+	return status.New(codes.Unknown, "")
 }
 
 // callError names the call and translates what every call can meet.
