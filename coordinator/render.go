@@ -132,8 +132,8 @@ func (n *node) assignmentStatus(a resource.Assignment) *api.AssignmentStatus {
 				touched.Add(c.NUMA)
 			}
 		}
-	} else if n.stored != nil {
-		for id, of := range n.stored.numa {
+	} else {
+		for id, of := range n.registeredNUMA() {
 			if !of.Intersect(cpus).IsEmpty() {
 				touched.Add(id)
 			}
@@ -157,15 +157,34 @@ func (n *node) assignmentStatus(a resource.Assignment) *api.AssignmentStatus {
 	return s
 }
 
-// model is a device's, "" where the node does not have it any more.
+// model returns a device's model: as the agent's stream describes the host, or
+// as the node registered while there was no stream yet. It is "" where the node
+// does not have the device any more.
 func (n *node) model(device int) string {
-	if inv := n.host.Inventory; inv != nil && device < len(inv.Devices) {
-		return inv.Devices[device].Model
+	if inv := n.host.Inventory; inv != nil {
+		if device < len(inv.Devices) {
+			return inv.Devices[device].Model
+		}
+		return ""
 	}
-	if t := n.spec.Topology; n.stored != nil && device < len(t.GPUModel) {
+	if t := n.spec.Topology; device < len(t.GPUModel) && t.GPUModel[device] < len(t.GPUModels) {
 		return t.GPUModels[t.GPUModel[device]]
 	}
 	return ""
+}
+
+// registeredNUMA returns the CPUs of each NUMA node, by its id, as the node
+// registered them. A follower has them parsed; a leader parses them here, which
+// it needs only until the agent's stream has opened.
+func (n *node) registeredNUMA() map[int]bitset.Set {
+	if n.stored != nil {
+		return n.stored.numa
+	}
+	var parsed storedNode
+	if err := parsed.layOut(string(n.view.ID), n.spec.Topology); err != nil {
+		return nil // a follower reports such a key
+	}
+	return parsed.numa
 }
 
 // jobObject shows a job; like allocation, an independent copy.
