@@ -13,7 +13,7 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build run test race vet model model-full sim chaos fuzz-smoke bench lint proto clean prerequisites
+.PHONY: help build run test race vet model model-full sim chaos fuzz-smoke bench house lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -62,6 +62,9 @@ fuzz-smoke: ## every fuzz target for FUZZTIME each
 bench: ## the benchmarks behind docs/benchmarks.md
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...) || exit 1; done
+
+house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
+	@$(GO) run ./test/house
 
 lint: ## golangci-lint and gofumpt, pinned in tools/go.mod (the first build is slow)
 	cd tools && $(GO) build -o $(BUILD)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint mvdan.cc/gofumpt
