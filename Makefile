@@ -13,7 +13,7 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build run test race vet model model-full sim chaos fuzz-smoke bench house lint proto clean prerequisites
+.PHONY: help build run test race vet model model-full sim chaos fuzz-smoke bench house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -65,6 +65,9 @@ bench: ## the benchmarks behind docs/benchmarks.md
 
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house
+
+mutate: ## plant the mistakes of test/mutate/lists and name those that no test notices; ONLY=word for some
+	@$(GO) run ./test/mutate -only "$(ONLY)"
 
 lint: ## golangci-lint and gofumpt, pinned in tools/go.mod (the first build is slow)
 	cd tools && $(GO) build -o $(BUILD)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint mvdan.cc/gofumpt

@@ -1,0 +1,143 @@
+// Command mutate plants mistakes in the code, one at a time, and looks whether
+// a test notices. The mistakes are lists in this folder's lists/, one for each
+// package; `make mutate` plants all of them, `make mutate ONLY=journal` those
+// whose name, file or list contains the word. A mutation that no test notices
+// is a survivor: the program names it and exits 1.
+//
+// The tree is never changed: the compiler reads the mutated file through
+// -overlay. A list that no longer fits the code is an error, in `make test`
+// already.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	root := flag.String("root", ".", "the module's folder")
+	only := flag.String("only", "", "plant only mutations whose name, file or list contains this")
+	limit := flag.Duration("limit", 5*time.Minute, "time for the tests of one mutation; tests that run longer count as failed")
+	flag.Parse()
+	survivors, err := run(os.Stdout, *root, *only, *limit)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(2)
+	}
+	if survivors > 0 {
+		os.Exit(1)
+	}
+}
+
+// outcome is the result of one planted mutation.
+type outcome string
+
+const (
+	killed   outcome = "killed"
+	survived outcome = "SURVIVED"
+	hung     outcome = "killed by time" // its tests did not end
+	invalid  outcome = "INVALID"        // the mutated code does not compile
+)
+
+// run plants the chosen mutations and counts the survivors that are not
+// explained as equivalent. Mutations that do not compile count as survivors.
+func run(out io.Writer, root, only string, limit time.Duration) (survivors int, err error) {
+	all, err := readLists(filepath.Join(root, "test", "mutate", "lists"))
+	if err != nil {
+		return 0, err
+	}
+	counts := map[outcome]int{}
+	explained := 0
+	for _, m := range all {
+		if !strings.Contains(m.name+" "+m.file+" "+m.at, only) {
+			continue
+		}
+		began := time.Now()
+		result, text, err := plant(root, m, limit)
+		if err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(out, "%-14s %5.1fs  %s: %s\n", result, time.Since(began).Seconds(), m.file, m.name)
+		switch {
+		case result == invalid:
+			fmt.Fprintln(out, text)
+			survivors++
+		case result == survived && m.equivalent != "":
+			fmt.Fprintf(out, "               equivalent: %s\n", m.equivalent)
+			explained++
+			continue
+		case result == survived:
+			survivors++
+		}
+		counts[result]++
+	}
+	fmt.Fprintf(out, "%d killed, %d killed by time, %d survived, %d equivalent, %d do not compile\n",
+		counts[killed], counts[hung], counts[survived], explained, counts[invalid])
+	return survivors, nil
+}
+
+// plant runs the tests of one mutation. text is what the compiler printed of
+// code that is invalid.
+func plant(root string, m mutation, limit time.Duration) (result outcome, text string, err error) {
+	path, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(m.file)))
+	if err != nil {
+		return "", "", err
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", err
+	}
+	mutated, err := m.apply(string(before))
+	if err != nil {
+		return "", "", err
+	}
+	dir, err := os.MkdirTemp("", "mutate-*")
+	if err != nil {
+		return "", "", err
+	}
+	defer os.RemoveAll(dir)
+	file, overlay := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: file}})
+	if err != nil {
+		return "", "", err
+	}
+	for name, content := range map[string][]byte{file: []byte(mutated), overlay: list} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			return "", "", err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", limit.String()}
+	if m.run != "" {
+		args = append(args, "-run", m.run)
+	}
+	out, err := goCommand(ctx, root, append(args, m.tests...)...)
+	switch {
+	case err == nil:
+		return survived, "", nil
+	case ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out")):
+		return hung, "", nil
+	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
+		return invalid, string(out), nil
+	}
+	return killed, "", nil
+}
+
+// goCommand runs the go command in the module. The process and its children
+// end with ctx.
+func goCommand(ctx context.Context, root string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	cmd.WaitDelay = 5 * time.Second
+	return cmd.CombinedOutput()
+}
