@@ -1,0 +1,143 @@
+package ledger_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/resource"
+)
+
+// stages brings one grant into each state that has a deadline: r is RESERVED
+// until 10 s, e EVICTING until 32 s, s STOPPING until 23 s.
+func stages(t *testing.T) *ledger.Ledger {
+	t.Helper()
+	l := ready(t, machine(t, 8, 4))
+	for _, tx := range []resource.TxID{"r", "e", "s"} {
+		do(t, l, boot(0), gpus(tx, 1, 1))
+	}
+	do(t, l, boot(1), ledger.Commit{Tx: "e", Epoch: 1, Revision: 6})
+	do(t, l, boot(1), ledger.Commit{Tx: "s", Epoch: 1, Revision: 7})
+	do(t, l, boot(2), ledger.Evict{Tx: "e", Epoch: 1, Grace: 30 * time.Second})
+	do(t, l, boot(3), ledger.Release{Tx: "s", Epoch: 1, Grace: 20 * time.Second})
+	return l
+}
+
+func TestDeadlinesGoOnOverARestartAndBeginAnewAfterAReboot(t *testing.T) {
+	for name, c := range map[string]struct {
+		next resource.Incarnation
+		want map[resource.TxID]float64 // seconds
+	}{
+		"the process starts again": {incarnation("j2", "b1"), map[resource.TxID]float64{"r": 10, "e": 32, "s": 23}},
+		"the machine starts again": {incarnation("j1", "b2"), map[resource.TxID]float64{"r": 15, "e": 35, "s": 25}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := stages(t)
+			do(t, l, boot(5), ledger.Start{Incarnation: c.next})
+			for tx, seconds := range c.want {
+				if g, _ := l.Lookup(tx); !g.Deadline.Equal(boot(seconds)) {
+					t.Errorf("%s (%s): its deadline is %s after the first boot, want %v s", tx, g.State, g.Deadline.Sub(boot(0)), seconds)
+				}
+			}
+		})
+	}
+}
+
+// A preemption that was promoted is adopted by the next leader, as a waiting one
+// is. A plain reservation of an older epoch is resolved.
+func TestANewEpochResolvesReservationsButNotPromotedPreemptions(t *testing.T) {
+	l := ready(t, machine(t, 8, 4))
+	do(t, l, boot(0), gpus("plain", 1, 1))
+	do(t, l, boot(0), gpus("v", 1, 3))
+	do(t, l, boot(1), ledger.Commit{Tx: "v", Epoch: 1, Revision: 6})
+	preemptor := gpus("p", 1, 3)
+	preemptor.After = []resource.TxID{"v"}
+	do(t, l, boot(1), preemptor)
+	do(t, l, boot(2), ledger.Release{Tx: "v", Epoch: 1})
+	do(t, l, boot(2), ledger.Stopped{Tx: "v"})
+	if g, _ := l.Lookup("p"); g.State != ledger.Reserved || !g.WasWaiting {
+		t.Fatalf("p is %s, was waiting %v; want a promoted reservation", g.State, g.WasWaiting)
+	}
+	reply := do(t, l, boot(3), ledger.NewEpoch{Epoch: 2})
+	if !slices.Equal(reply.Resolve, []resource.TxID{"plain"}) {
+		t.Errorf("epoch 2 has %q resolved, want the plain reservation alone", reply.Resolve)
+	}
+}
+
+// quarantined brings a ledger into quarantine; the store went back to revision
+// 3.
+func quarantined(t *testing.T, l *ledger.Ledger) {
+	t.Helper()
+	do(t, l, boot(4), ledger.Registered{Revision: 3, Store: 3, Heard: l.Heard()})
+	if l.Quarantine().IsZero() {
+		t.Fatal("no quarantine")
+	}
+}
+
+func TestAReconciliationNeverShortensAGrace(t *testing.T) {
+	for name, c := range map[string]struct{ grace, want time.Duration }{
+		"shorter": {10 * time.Second, 30 * time.Second},
+		"longer":  {60 * time.Second, 60 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := stages(t)
+			quarantined(t, l)
+			do(t, l, boot(5), ledger.Reconcile{Epoch: 2, Revision: 4, Released: []resource.TxID{"e"}, Grace: c.grace})
+			if g, _ := l.Lookup("e"); g.Grace != c.want {
+				t.Errorf("the grace of e is %s, want %s", g.Grace, c.want)
+			}
+		})
+	}
+}
+
+// The devices of a grant that leaves go to the preemptor that waits for it, not
+// to a record that names them too.
+func TestARecordIsNotAdoptedOnDevicesThatAWaitingGrantGets(t *testing.T) {
+	l := ready(t, machine(t, 8, 2))
+	v := do(t, l, boot(1), gpus("v", 1, 1))
+	preemptor := gpus("p", 1, 2)
+	preemptor.After = []resource.TxID{"v"}
+	if r := do(t, l, boot(1), preemptor); r.State != ledger.Waiting {
+		t.Fatalf("p is %s, want WAITING", r.State)
+	}
+	do(t, l, boot(2), ledger.Commit{Tx: "other", Epoch: 1, Revision: 9}) // the store was at 9
+	do(t, l, boot(3), ledger.Registered{Revision: 3, Store: 3, Heard: 9})
+	if l.Quarantine().IsZero() {
+		t.Fatal("no quarantine")
+	}
+	do(t, l, boot(5), ledger.Reconcile{Epoch: 2, Revision: 4})
+	elsewhere := v.Members[0]
+	elsewhere.Assignment = elsewhere.Assignment.Clone()
+	elsewhere.Assignment.Memory[0].Bytes *= 2
+	reply := do(t, l, boot(6), ledger.Registered{Revision: 5, Store: 5, Heard: l.Heard(), Records: []ledger.Record{
+		{Tx: "v", Unit: "v", Epoch: 1, State: ledger.RecordCommitted, Revision: 5, Members: []ledger.Member{elsewhere}},
+		{Tx: "x", Unit: "x", Epoch: 1, State: ledger.RecordCommitted, Revision: 5, Members: v.Members},
+	}})
+	if g, _ := l.Lookup("p"); g.State != ledger.Reserved {
+		t.Errorf("p is %s, want RESERVED", g.State)
+	}
+	if !slices.ContainsFunc(reply.Alarms, func(a string) bool { return strings.Contains(a, "transaction x is COMMITTED") }) {
+		t.Errorf("alarms %q, want that of x", reply.Alarms)
+	}
+}
+
+func TestAStoreAtTheRevisionOfBeforeHasNotGoneBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		store       resource.Revision
+		quarantined bool
+	}{
+		"the same revision": {9, false},
+		"one revision less": {8, true},
+		"it does not say":   {0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ready(t, machine(t, 8, 2))
+			do(t, l, boot(3), ledger.Registered{Revision: 5, Store: c.store, Heard: 9})
+			if got := !l.Quarantine().IsZero(); got != c.quarantined {
+				t.Errorf("in quarantine: %v, want %v", got, c.quarantined)
+			}
+		})
+	}
+}
