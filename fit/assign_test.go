@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
@@ -71,6 +72,9 @@ func TestCPUChoice(t *testing.T) {
 		"a whole CPU is spread where none is whole":                 {host: two, held: []resource.Assignment{wholeCPUs("4-7"), part(0, 500), part(1, 500), part(2, 500), wholeCPUs("3")}, cpu: 1000, want: resource.Assignment{CPUs: []resource.CPUGrant{{ID: 0, Milli: 500}, {ID: 1, Milli: 500}}}},
 		"a node with whole CPUs is better than a tighter without":   {host: two, held: []resource.Assignment{part(0, 500), part(1, 500), part(2, 500), part(3, 500)}, cpu: 2000, want: wholeCPUs("4-5")},
 		"CPU work packs the node that is tighter":                   {host: two, held: []resource.Assignment{wholeCPUs("4")}, cpu: 2000, want: wholeCPUs("5-6")},
+		"a node with exactly the CPUs serves alone":                 {host: two, held: []resource.Assignment{wholeCPUs("0")}, cpu: 4000, want: wholeCPUs("4-7")},
+		"a node with exactly the millicores serves alone":           {host: two, held: []resource.Assignment{part(0, 500), part(4, 500), wholeCPUs("1")}, cpu: 3500, want: resource.Assignment{CPUs: []resource.CPUGrant{{ID: 4, Milli: 500}, {ID: 5, Milli: 1000}, {ID: 6, Milli: 1000}, {ID: 7, Milli: 1000}}}},
+		"an odd count takes the group with one intact core less":    {host: smt, held: []resource.Assignment{wholeCPUs("0-1"), wholeCPUs("8")}, cpu: 5000, want: wholeCPUs("2-3,9-11")},
 		"more than a node has takes one node whole and the rest of": {host: two, cpu: 6000, want: wholeCPUs("0-5")},
 	}
 	for name, test := range tests {
@@ -88,6 +92,33 @@ func TestCPUChoice(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want.CPUs, got.CPUs); diff != "" {
 				t.Errorf("CPUs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The devices are on two nodes. A node that has exactly the CPUs, or exactly the
+// memory, serves alone.
+func TestANodeOfTheDevicesWithExactlyTheRestServesAlone(t *testing.T) {
+	h := shape{nodes: 2, cores: 4, threads: 1, memory: gib, gpuNodes: []int{0, 1}, link: switched}.host(t, fit.Reserved{})
+	for name, c := range map[string]struct {
+		held resource.Assignment
+		want resource.Assignment
+		req  resource.Request
+	}{
+		"CPUs of the second":  {wholeCPUs("0"), wholeCPUs("4-7"), resource.Request{GPUs: 2, CPU: 4000}},
+		"memory of the first": {nodeMemory(0, gib/4), nodeMemory(0, gib-gib/4), resource.Request{GPUs: 2, Memory: gib - gib/4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := h.NewFree()
+			take(t, h, f, c.held)
+			var got resource.Assignment
+			if !h.Assign(f, c.req, &got) {
+				t.Fatalf("refused: %v", h.Explain(f, c.req))
+			}
+			got.GPUs = nil
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

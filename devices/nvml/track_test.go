@@ -135,6 +135,15 @@ func TestWithoutADriverNothingIsToldUntilItIsBack(t *testing.T) {
 	}
 }
 
+func TestEventsOfCardsThatAreNotInTheInventoryAreDropped(t *testing.T) {
+	tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), nil)
+	for uuid, want := range map[string]int{"a": 1, "": 1, "c": 0} {
+		if got := tracker.heard(devices.Event{Kind: devices.EventXID, UUID: uuid}); len(got.Events) != want {
+			t.Errorf("an event of card %q: %d events, want %d", uuid, len(got.Events), want)
+		}
+	}
+}
+
 func TestADoubtfulSightingChangesNoFacts(t *testing.T) {
 	known := cardsOf(devices.LinkPIX, "a", "b")
 	known.Devices[0].MIG = devices.MIG{Enabled: true, Instances: []devices.MIGInstance{{UUID: "MIG-1"}}}

@@ -104,6 +104,7 @@ func TestIsolatedCPUsOfSeveralSources(t *testing.T) {
 	}{
 		"the kernel's list":                            {twoNodes().with(tree{isolated: "2-3\n", cmdline: "isolcpus=7\n"}), "2-3", 0},
 		"an old kernel's command line":                 {twoNodes().with(tree{cmdline: "ro isolcpus=6-7\n"}, isolated), "6-7", 0},
+		"flags of which none isolates from scheduling": {twoNodes().with(tree{cmdline: "isolcpus=managed_irq,2-3\n"}, isolated), "", 0},
 		"an old kernel without isolated CPUs":          {twoNodes().with(tree{cmdline: "ro quiet\n"}, isolated), "", 0},
 		"CPUs without timer ticks are not isolated":    {twoNodes().with(tree{cmdline: "nohz_full=1-7\n", cpuDir + "/nohz_full": "1-7\n"}, isolated), "", 0},
 		"a command line that cannot be read":           {twoNodes().with(tree{cmdline: "isolcpus=x-\n"}, isolated), "", 2},

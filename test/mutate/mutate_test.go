@@ -18,7 +18,6 @@ func TestEveryMutationFitsTheCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	perFile := map[string]int{}
 	for _, m := range all {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
 		if err != nil {
@@ -32,13 +31,6 @@ func TestEveryMutationFitsTheCode(t *testing.T) {
 		}
 		if mutated == string(text) {
 			t.Errorf("%s: %q changes nothing", m.at, m.name)
-		}
-		list, _, _ := strings.Cut(m.at, ":")
-		perFile[list]++
-	}
-	for list, n := range perFile {
-		if n < 10 {
-			t.Errorf("lists/%s has %d mutations; want at least 10 for a package", list, n)
 		}
 	}
 }
