@@ -97,17 +97,17 @@ func TestCPUChoice(t *testing.T) {
 	}
 }
 
-// The devices are on two nodes. A node that has exactly the CPUs, or exactly the
+// Most devices are on the first of two nodes. A node that has exactly the CPUs, or exactly the
 // memory, serves alone.
 func TestANodeOfTheDevicesWithExactlyTheRestServesAlone(t *testing.T) {
-	h := shape{nodes: 2, cores: 4, threads: 1, memory: gib, gpuNodes: []int{0, 1}, link: switched}.host(t, fit.Reserved{})
+	h := shape{nodes: 2, cores: 4, threads: 1, memory: gib, gpuNodes: []int{0, 0, 1}, link: switched}.host(t, fit.Reserved{})
 	for name, c := range map[string]struct {
 		held resource.Assignment
 		want resource.Assignment
 		req  resource.Request
 	}{
-		"CPUs of the second":  {wholeCPUs("0"), wholeCPUs("4-7"), resource.Request{GPUs: 2, CPU: 4000}},
-		"memory of the first": {nodeMemory(0, gib/4), nodeMemory(0, gib-gib/4), resource.Request{GPUs: 2, Memory: gib - gib/4}},
+		"CPUs of the second, memory of both": {wholeCPUs("0"), resource.Assignment{CPUs: wholeCPUs("4-7").CPUs, Memory: []resource.MemoryGrant{{Node: 0, Bytes: gib}, {Node: 1, Bytes: gib / 2}}}, resource.Request{GPUs: 3, CPU: 4000, Memory: gib + gib/2}},
+		"memory of the first":                {nodeMemory(0, gib/4), nodeMemory(0, gib-gib/4), resource.Request{GPUs: 3, Memory: gib - gib/4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := h.NewFree()
