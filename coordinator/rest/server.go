@@ -12,8 +12,11 @@ const writeTimeout = 30 * time.Second
 // idleTimeout ends a connection on which nothing is asked.
 const idleTimeout = 2 * time.Minute
 
+// maxHeader bounds the headers of a request, in bytes; net/http takes 4 KiB more.
+const maxHeader = 28 << 10
+
 // NewServer wraps a handler in an HTTP/1.1 server with limits on what a slow
-// or hostile client can hold: 5 s for headers of at most 64 KiB, 30 s for an
+// or hostile client can hold: 5 s for headers of at most 32 KiB, 30 s for an
 // answer beyond its wait, 2 min for an idle connection. There is no read
 // timeout on the whole request, since it would also end waits; bodies have
 // Config.BodyTimeout. The caller listens, serves and shuts down.
@@ -26,7 +29,8 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withConnection,
 	}
 	if logger != nil {
 		server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
