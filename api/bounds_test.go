@@ -117,3 +117,15 @@ func TestDocumentsWithTooManyValuesAreRefusedWhileDecoding(t *testing.T) {
 		t.Error("the tree is not JSON")
 	}
 }
+
+// A document that was accepted before there were bounds is still read.
+func TestStoredDocumentsAreReadWithoutBounds(t *testing.T) {
+	labels := `"labels":` + entries(1000, `"v"`)
+	spec := `"spec":{"resources":{"requests":{"cpu":"1"}}}`
+	if a, status := StoredAllocation([]byte(`{"metadata":{"name":"a",` + labels + `},` + spec + `}`)); status != nil || len(a.Metadata.Labels) != 1000 {
+		t.Errorf("an allocation is not read: %v", status)
+	}
+	if j, status := StoredJob([]byte(`{"metadata":{"name":"a",` + labels + `},"spec":{"template":{` + spec + `}}}`)); status != nil || len(j.Metadata.Labels) != 1000 {
+		t.Errorf("a job is not read: %v", status)
+	}
+}

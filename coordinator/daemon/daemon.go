@@ -61,11 +61,13 @@ type Config struct {
 	AdminToken   rpcauth.Token
 	Namespaces   map[string]coordinator.Namespace
 	Quota        quota.Options
-	LeaseTTL     time.Duration
-	Decisions    Decisions
-	Profile      gossip.Profile
-	Version      string
-	Logger       *slog.Logger
+	// NamespaceAllocations is coordinator.Config's.
+	NamespaceAllocations int
+	LeaseTTL             time.Duration
+	Decisions            Decisions
+	Profile              gossip.Profile
+	Version              string
+	Logger               *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -112,7 +114,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	}
 	d.callers = rest.StaticToken(c.AdminToken.Secret())
 	d.coordinator, err = coordinator.New(coordinator.Config{
-		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
+		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
 		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
