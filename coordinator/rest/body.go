@@ -102,7 +102,9 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 		c.w.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, status
 	}
-	_ = control.SetReadDeadline(time.Time{})
+	if err == nil { // else net/http would wait for the rest without a deadline
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	var tooLong *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -81,7 +81,7 @@ func NewHandler(c Config) http.Handler {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.BodyTimeout == 0 {
-		c.BodyTimeout = 10 * time.Second
+		c.BodyTimeout = bodyTimeout
 	}
 	if c.Patience == 0 {
 		c.Patience = 7 * time.Second
