@@ -33,6 +33,7 @@ import (
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/netlimit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 )
@@ -165,6 +166,9 @@ func (a *Agent) listen() error {
 			return err
 		}
 	}
+	if a.listener, err = a.limitConnections("grpc", a.listener, rpcauth.AgentConnections()); err != nil {
+		return err
+	}
 	if a.address = a.deps.Address; a.address == "" {
 		if a.address, err = rpcauth.Reachable("listen", a.listener.Addr(), a.config.Advertise); err != nil {
 			return err
@@ -176,7 +180,10 @@ func (a *Agent) listen() error {
 	if _, ok := a.deps.Metrics.(prometheus.Gatherer); !ok {
 		return fmt.Errorf("agent: metricsListen %s is set and nothing gathers metrics", a.config.MetricsListen)
 	}
-	a.http, err = rpc.Listen("metricsListen", a.config.MetricsListen)
+	if a.http, err = rpc.Listen("metricsListen", a.config.MetricsListen); err != nil {
+		return err
+	}
+	a.http, err = a.limitConnections("metrics", a.http, netlimit.Limits{Total: scrapers})
 	return err
 }
 

@@ -56,13 +56,24 @@ func newMetrics(a *Agent) (*metrics, error) {
 	}
 	m.registerer = a.deps.Metrics
 	for _, c := range []prometheus.Collector{m.decisions, latency, m.appends, m.syncs, m.alarms, m.events, newGauges(a, labels)} {
-		if err := m.registerer.Register(c); err != nil {
+		if err := m.add(c); err != nil {
 			m.unregister()
 			return nil, fmt.Errorf("agent %s: metrics: %w", a.config.Node, err)
 		}
-		m.collectors = append(m.collectors, c)
 	}
 	return m, nil
+}
+
+// add registers one more collector, until unregister.
+func (m *metrics) add(c prometheus.Collector) error {
+	if m.registerer == nil {
+		return nil
+	}
+	if err := m.registerer.Register(c); err != nil {
+		return err
+	}
+	m.collectors = append(m.collectors, c)
+	return nil
 }
 
 func (m *metrics) unregister() {

@@ -38,7 +38,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 			failed <- fmt.Errorf("agent: serve %s: %w", a.address, err)
 		}
 	})
-	web := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	web := webServer(a.handler(), a.log)
 	if a.http != nil {
 		tasks.Go(func() {
 			if err := web.Serve(a.http); !errors.Is(err, http.ErrServerClosed) {

@@ -81,6 +81,9 @@ func exact(name resource.Name) bool {
 // amounts reads quantities into base units and holds each within what one
 // member may ask for.
 func amounts(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
+	if status := atMost(path, len(quantities), MaxResources); status != nil {
+		return nil, status
+	}
 	v := make(resource.Vector, len(quantities)+1)
 	for _, name := range sortedKeys(quantities) {
 		text := quantities[name]

@@ -62,6 +62,19 @@ func checkKind(apiVersion, kind, want string) *Status {
 // What belongs to the server (status, uid, timestamps) is dropped, so that the
 // output of a get may be submitted again.
 func DecodeAllocation(doc []byte) (*Allocation, *Status) {
+	a, status := StoredAllocation(doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := a.Validate(); status != nil {
+		return nil, status
+	}
+	return a, nil
+}
+
+// StoredAllocation reads a submission that was accepted before. An earlier
+// version may have accepted what Validate refuses today.
+func StoredAllocation(doc []byte) (*Allocation, *Status) {
 	a, status := decode(allocationDecoder, doc)
 	if status != nil {
 		return nil, status
@@ -72,14 +85,23 @@ func DecodeAllocation(doc []byte) (*Allocation, *Status) {
 	a.APIVersion, a.Kind = APIVersion, KindAllocation
 	a.Metadata.dropServerFields()
 	a.Status = AllocationStatus{}
-	if status := a.Validate(); status != nil {
-		return nil, status
-	}
 	return a, nil
 }
 
 // DecodeJob reads and validates a job as DecodeAllocation does an allocation.
 func DecodeJob(doc []byte) (*Job, *Status) {
+	j, status := StoredJob(doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := j.Validate(); status != nil {
+		return nil, status
+	}
+	return j, nil
+}
+
+// StoredJob is to jobs what StoredAllocation is to allocations.
+func StoredJob(doc []byte) (*Job, *Status) {
 	j, status := decode(jobDecoder, doc)
 	if status != nil {
 		return nil, status
@@ -91,9 +113,6 @@ func DecodeJob(doc []byte) (*Job, *Status) {
 	j.Metadata.dropServerFields()
 	j.Spec.Template.Metadata.dropServerFields()
 	j.Status = JobStatus{}
-	if status := j.Validate(); status != nil {
-		return nil, status
-	}
 	return j, nil
 }
 

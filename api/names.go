@@ -91,6 +91,9 @@ const (
 
 // checkLabels validates a set of labels, in order of their keys.
 func checkLabels(path string, labels map[string]string) *Status {
+	if status := atMost(path, len(labels), MaxLabels); status != nil {
+		return status
+	}
 	for _, k := range sortedKeys(labels) {
 		if !IsLabelKey(k) {
 			return invalid(key(path, k), "%q is not a label key: %s", clip(k), labelKeyRule)
@@ -123,6 +126,9 @@ func checkMetaBesideName(path string, m ObjectMeta) *Status {
 		return invalid(path+".namespace", "%q is not a namespace: %s", clip(m.Namespace), labelRule)
 	}
 	if status := checkLabels(path+".labels", m.Labels); status != nil {
+		return status
+	}
+	if status := atMost(path+".annotations", len(m.Annotations), MaxAnnotations); status != nil {
 		return status
 	}
 	size := 0

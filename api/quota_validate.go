@@ -50,6 +50,9 @@ func (q *ResourceQuota) Validate() *Status {
 // limits reads quantities of any resources into base units; what Muster does
 // not hand out is counted.
 func limits(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
+	if status := atMost(path, len(quantities), MaxQuotaResources); status != nil {
+		return nil, status
+	}
 	v := make(resource.Vector, len(quantities))
 	for _, name := range sortedKeys(quantities) {
 		at := key(path, string(name))
@@ -113,6 +116,9 @@ func (s *ResourceQuotaSpec) checkScopes() *Status {
 		given[scope] = true
 		return nil
 	}
+	if status := atMost("spec.scopes", len(s.Scopes), MaxTerms); status != nil {
+		return status
+	}
 	for i, scope := range s.Scopes {
 		path := fmt.Sprintf("spec.scopes[%d]", i)
 		switch scope {
@@ -128,6 +134,9 @@ func (s *ResourceQuotaSpec) checkScopes() *Status {
 	}
 	if s.ScopeSelector == nil {
 		return nil
+	}
+	if status := atMost("spec.scopeSelector.matchExpressions", len(s.ScopeSelector.MatchExpressions), MaxTerms); status != nil {
+		return status
 	}
 	for i, e := range s.ScopeSelector.MatchExpressions {
 		path := fmt.Sprintf("spec.scopeSelector.matchExpressions[%d]", i)
@@ -157,6 +166,9 @@ func (e ScopeExpression) check(path string) *Status {
 	case "In", "NotIn":
 		if len(e.Values) == 0 {
 			return invalid(path+".values", "empty: the operator %s needs at least one", e.Operator)
+		}
+		if status := atMost(path+".values", len(e.Values), MaxValues); status != nil {
+			return status
 		}
 		if i := slices.IndexFunc(e.Values, func(v string) bool { return !IsSubdomain(v) }); i >= 0 {
 			return invalid(fmt.Sprintf("%s.values[%d]", path, i), "%q is not a priority class: "+subdomainRule, clip(e.Values[i]), 253)
@@ -253,6 +265,9 @@ func (b *QuotaBinding) Validate() *Status {
 
 // checkGroups validates a map from trees to groups.
 func checkGroups(path string, groups map[string]string) *Status {
+	if status := atMost(path, len(groups), MaxForestTrees); status != nil {
+		return status
+	}
 	for _, tree := range sortedKeys(groups) {
 		if !IsTreeName(tree) {
 			return invalid(key(path, tree), "%q is not the name of a tree: %s", clip(tree), treeRule)

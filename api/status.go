@@ -25,6 +25,10 @@ const (
 	LeaderLost = "LeaderLost"
 )
 
+// TooManyObjects is the reason of a 429 that does not pass by itself: the
+// namespace has as many objects stored as it may have.
+const TooManyObjects = "TooManyObjects"
+
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 

@@ -149,6 +149,9 @@ func checkScheduling(path string, s *Scheduling) *Status {
 	if len(s.TopologySpreadConstraints) > 0 {
 		return invalid(path+".topologySpreadConstraints", "not supported by this version: remove it")
 	}
+	if status := atMost(path+".tolerations", len(s.Tolerations), MaxTolerations); status != nil {
+		return status
+	}
 	for i, t := range s.Tolerations {
 		if status := checkToleration(fmt.Sprintf("%s.tolerations[%d]", path, i), t); status != nil {
 			return status
@@ -197,11 +200,17 @@ func checkNodeAffinity(path string, a *NodeAffinity) *Status {
 		if len(r.NodeSelectorTerms) == 0 {
 			return invalid(path+".requiredDuringScheduling.nodeSelectorTerms", "empty: no node could ever match")
 		}
+		if status := atMost(path+".requiredDuringScheduling.nodeSelectorTerms", len(r.NodeSelectorTerms), MaxTerms); status != nil {
+			return status
+		}
 		for i, t := range r.NodeSelectorTerms {
 			if status := checkTerm(fmt.Sprintf("%s.requiredDuringScheduling.nodeSelectorTerms[%d]", path, i), t); status != nil {
 				return status
 			}
 		}
+	}
+	if status := atMost(path+".preferredDuringScheduling", len(a.Preferred), MaxTerms); status != nil {
+		return status
 	}
 	for i, p := range a.Preferred {
 		at := fmt.Sprintf("%s.preferredDuringScheduling[%d]", path, i)
@@ -219,6 +228,9 @@ func checkTerm(path string, t NodeSelectorTerm) *Status {
 	if len(t.MatchExpressions) == 0 {
 		return invalid(path+".matchExpressions", "empty: no node could ever match")
 	}
+	if status := atMost(path+".matchExpressions", len(t.MatchExpressions), MaxTerms); status != nil {
+		return status
+	}
 	for i, e := range t.MatchExpressions {
 		if status := checkExpression(fmt.Sprintf("%s.matchExpressions[%d]", path, i), e); status != nil {
 			return status
@@ -230,6 +242,9 @@ func checkTerm(path string, t NodeSelectorTerm) *Status {
 func checkExpression(path string, e MatchExpression) *Status {
 	if !IsLabelKey(e.Key) {
 		return invalid(path+".key", "%q is not a label key: %s", clip(e.Key), labelKeyRule)
+	}
+	if status := atMost(path+".values", len(e.Values), MaxValues); status != nil {
+		return status
 	}
 	switch e.Operator {
 	case "In", "NotIn":

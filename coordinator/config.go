@@ -26,6 +26,9 @@ type Config struct {
 	// Quota changes how quota trees are charged; the zero value is the model as
 	// it is documented.
 	Quota quota.Options
+	// NamespaceAllocations bounds the allocations that a namespace has stored;
+	// default DefaultNamespaceAllocations.
+	NamespaceAllocations int
 	// LeaseTTL is how long a dead leader blocks the next one; default 5 s.
 	LeaseTTL time.Duration
 	// VoteBudget is how long votes are collected before an attempt is fenced;
@@ -72,6 +75,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.NamespaceAllocations == 0 {
+		c.NamespaceAllocations = DefaultNamespaceAllocations
 	}
 	for _, d := range []struct {
 		field *time.Duration

@@ -180,6 +180,9 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
 			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
 	}
+	if status := l.hasRoom(s); status != nil {
+		return nil, status
+	}
 	return first, l.number(s)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -28,7 +29,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 		}
 		all[what] = got
 	}
-	allocations, err := k.ListAllocations(t.Context(), "")
+	allocations, err := k.ListAllocations(t.Context(), "", rest.Page[api.Allocation]{})
 	note("allocations", allocations, err)
 	for i := range allocations.Items {
 		s := &allocations.Items[i].Status
@@ -44,7 +45,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 			}
 		}
 	}
-	jobs, err := k.ListJobs(t.Context(), "")
+	jobs, err := k.ListJobs(t.Context(), "", rest.Page[api.Job]{})
 	note("jobs", jobs, err)
 	for i := range jobs.Items {
 		s := &jobs.Items[i].Status

@@ -65,6 +65,7 @@ type leader struct {
 	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
 	metrics      *metrics
 	account      *decisions.Tracker // nil: nobody keeps one
+	census       census             // nil before the first creation
 }
 
 // request remembers what a request id made.

@@ -17,10 +17,14 @@ func (l *leader) add(u *unit) {
 		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}
 	l.queue.Push(u.key)
+	l.census.add(u)
 }
 
 // forget removes a unit from memory.
 func (l *leader) forget(u *unit) {
+	if !u.gone {
+		l.census.remove(u)
+	}
 	u.gone = true
 	l.queue.Remove(u.key)
 	l.withdraw(u)

@@ -115,7 +115,7 @@ func (v *view) loadJobs(kvs []store.KV) error {
 		if err != nil {
 			return err
 		}
-		doc, status := api.DecodeJob(record.Document)
+		doc, status := api.StoredJob(record.Document)
 		if status != nil {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
@@ -173,7 +173,7 @@ func (v *view) restoreUnit(record store.UnitRecord) (*unit, error) {
 		j.units = slices.Insert(j.units, at, u)
 		return u, nil
 	}
-	doc, status := api.DecodeAllocation(record.Document)
+	doc, status := api.StoredAllocation(record.Document)
 	if status != nil {
 		return nil, fmt.Errorf("document: %w", status)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -44,7 +45,7 @@ func over(t *testing.T, c *rig.Cluster) string {
 // living are the allocations that run, jobs' members included.
 func living(t *testing.T, c *rig.Cluster) string {
 	t.Helper()
-	list, err := c.Leader().ListAllocations(t.Context(), "")
+	list, err := c.Leader().ListAllocations(t.Context(), "", rest.Page[api.Allocation]{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,6 +166,7 @@ func (l *leader) reserveName(who adoptee) {
 		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
 	}
 	l.units[u.path] = u
+	l.census.add(u)
 	for i := range u.record.Members {
 		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -222,7 +223,7 @@ func TestANameThatIsTakenIsNotTakenAway(t *testing.T) {
 		}
 		c.AwaitReady(3)
 		phase(t, c, "lost", api.Running)
-		list, err := c.Leader().ListAllocations(t.Context(), rig.Namespace)
+		list, err := c.Leader().ListAllocations(t.Context(), rig.Namespace, rest.Page[api.Allocation]{})
 		if err != nil {
 			t.Fatal(err)
 		}

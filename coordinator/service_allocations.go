@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -43,21 +42,18 @@ func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string,
 }
 
 // ListAllocations implements rest.Allocations.
-func (c *Coordinator) ListAllocations(ctx context.Context, namespace string) (*api.AllocationList, error) {
-	list, err := see(ctx, c, func(v *view) (*api.AllocationList, *api.Status) {
-		list := &api.AllocationList{Kind: "AllocationList", Metadata: api.ListMeta{ResourceVersion: v.newest()}, Items: []api.Allocation{}}
-		for _, m := range v.members {
-			if m.unit.stored != 0 && (namespace == "" || m.unit.record.Namespace == namespace) {
-				list.Items = append(list.Items, *v.allocation(m.unit, m.index))
+func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p rest.Page[api.Allocation]) (*api.AllocationList, error) {
+	return see(ctx, c, func(v *view) (*api.AllocationList, *api.Status) {
+		list := &api.AllocationList{Kind: "AllocationList", Metadata: api.ListMeta{ResourceVersion: v.newest()}}
+		list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
+			for key, m := range v.members {
+				if m.unit.stored != 0 && (namespace == "" || m.unit.record.Namespace == namespace) && !yield(key) {
+					return
+				}
 			}
-		}
+		}, func(key string) *api.Allocation { return v.allocation(v.members[key].unit, v.members[key].index) })
 		return list, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(list.Items, func(a, b api.Allocation) int { return byName(a.Metadata, b.Metadata) })
-	return list, nil
 }
 
 // DeleteAllocation implements rest.Allocations. It answers once the release is

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -55,21 +54,18 @@ func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait t
 }
 
 // ListJobs implements rest.Jobs.
-func (c *Coordinator) ListJobs(ctx context.Context, namespace string) (*api.JobList, error) {
-	list, err := see(ctx, c, func(v *view) (*api.JobList, *api.Status) {
-		list := &api.JobList{Kind: "JobList", Metadata: api.ListMeta{ResourceVersion: v.newest()}, Items: []api.Job{}}
-		for _, j := range v.jobs {
-			if j.stored != 0 && (namespace == "" || j.record.Namespace == namespace) {
-				list.Items = append(list.Items, *v.jobObject(j))
+func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p rest.Page[api.Job]) (*api.JobList, error) {
+	return see(ctx, c, func(v *view) (*api.JobList, *api.Status) {
+		list := &api.JobList{Kind: "JobList", Metadata: api.ListMeta{ResourceVersion: v.newest()}}
+		list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
+			for key, j := range v.jobs {
+				if j.stored != 0 && (namespace == "" || j.record.Namespace == namespace) && !yield(key) {
+					return
+				}
 			}
-		}
+		}, func(key string) *api.Job { return v.jobObject(v.jobs[key]) })
 		return list, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(list.Items, func(a, b api.Job) int { return byName(a.Metadata, b.Metadata) })
-	return list, nil
 }
 
 // CancelJob implements rest.Jobs.

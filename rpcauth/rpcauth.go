@@ -106,6 +106,7 @@ type Guard struct {
 // they are unary.
 func ServerOptions(t Token, guards ...Guard) []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.Creds(plainCredentials()), t.gateOf(guards).option(),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			var err error
 			if g := guardOf(guards, info.FullMethod); g != nil {

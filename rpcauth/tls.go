@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"github.com/musterd/muster/netlimit"
 	"github.com/musterd/muster/pki"
 )
 
@@ -167,6 +168,7 @@ type info struct {
 	credentials.TLSInfo
 	caller Caller
 	err    error
+	conn   *netlimit.Conn // nil where the listener has no limits
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -230,7 +232,7 @@ func CallerOf(ctx context.Context) (Caller, error) {
 
 func (t *TLS) serverOptions(rules Rules, guards []Guard) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(transport{tls: t}),
+		grpc.Creds(limited{transport{tls: t}}), t.gateOf(rules, guards).option(),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, call *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			if g := guardOf(guards, call.FullMethod); g != nil {
 				ctx, err := g.admit(ctx, call.FullMethod)

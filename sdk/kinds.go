@@ -24,12 +24,13 @@ type CreateOptions struct {
 // GetOptions modify a get. Wait is as in CreateOptions.
 type GetOptions struct{ Wait time.Duration }
 
-// ListOptions narrow a list; the zero value lists everything.
+// ListOptions narrow a list; the zero value lists everything. A list is asked
+// for page by page, of at most 500 objects each.
 type ListOptions struct {
 	LabelSelector string
 	FieldSelector string
-	Limit         int    // 0 = no limit
-	Continue      string // of the list before
+	Limit         int    // of objects, over all pages; 0 = no limit
+	Continue      string // of the list before, where Limit has cut it
 }
 
 func (o ListOptions) query() url.Values {
@@ -109,7 +110,7 @@ func (a Allocations) Get(ctx context.Context, name string, o GetOptions) (*api.A
 
 // List returns allocations ordered by namespace and name.
 func (a Allocations) List(ctx context.Context, o ListOptions) (*api.AllocationList, error) {
-	return call[api.AllocationList](ctx, a.client, a.list(o))
+	return listAll(ctx, a.objects, o, func(l *api.AllocationList) (*api.ListMeta, *[]api.Allocation) { return &l.Metadata, &l.Items })
 }
 
 // Delete ends an allocation and returns its last state.
@@ -142,7 +143,7 @@ func (j Jobs) Get(ctx context.Context, name string, o GetOptions) (*api.Job, err
 
 // List returns jobs ordered by namespace and name.
 func (j Jobs) List(ctx context.Context, o ListOptions) (*api.JobList, error) {
-	return call[api.JobList](ctx, j.client, j.list(o))
+	return listAll(ctx, j.objects, o, func(l *api.JobList) (*api.ListMeta, *[]api.Job) { return &l.Metadata, &l.Items })
 }
 
 // Cancel ends a job and keeps its object.
@@ -193,7 +194,7 @@ func (n Nodes) Get(ctx context.Context, name string) (*api.Node, error) {
 
 // List returns nodes ordered by name.
 func (n Nodes) List(ctx context.Context, o ListOptions) (*api.NodeList, error) {
-	return call[api.NodeList](ctx, n.client, n.list(o))
+	return listAll(ctx, n.objects, o, func(l *api.NodeList) (*api.ListMeta, *[]api.Node) { return &l.Metadata, &l.Items })
 }
 
 // Cordon keeps new work off a node.

@@ -69,7 +69,7 @@ func (c *Client) ResourceQuotas(namespace string) ResourceQuotas {
 
 // List returns resource quotas ordered by namespace and name.
 func (q ResourceQuotas) List(ctx context.Context, o ListOptions) (*api.ResourceQuotaList, error) {
-	return call[api.ResourceQuotaList](ctx, q.client, q.list(o))
+	return listAll(ctx, q.objects, o, func(l *api.ResourceQuotaList) (*api.ListMeta, *[]api.ResourceQuota) { return &l.Metadata, &l.Items })
 }
 
 // Status returns what is used of a quota.
@@ -97,7 +97,7 @@ func (c *Client) QuotaTrees() QuotaTrees {
 
 // List returns trees ordered by name.
 func (q QuotaTrees) List(ctx context.Context, o ListOptions) (*api.QuotaTreeList, error) {
-	return call[api.QuotaTreeList](ctx, q.client, q.list(o))
+	return listAll(ctx, q.objects, o, func(l *api.QuotaTreeList) (*api.ListMeta, *[]api.QuotaTree) { return &l.Metadata, &l.Items })
 }
 
 // ReclaimOptions say how a tree's quotas are reclaimed.
@@ -137,7 +137,7 @@ func (c *Client) QuotaForests() QuotaForests {
 
 // List returns forests ordered by name.
 func (q QuotaForests) List(ctx context.Context, o ListOptions) (*api.QuotaForestList, error) {
-	return call[api.QuotaForestList](ctx, q.client, q.list(o))
+	return listAll(ctx, q.objects, o, func(l *api.QuotaForestList) (*api.ListMeta, *[]api.QuotaForest) { return &l.Metadata, &l.Items })
 }
 
 // QuotaBindings say to which groups namespaces are charged; each has its
@@ -155,7 +155,7 @@ func (c *Client) QuotaBindings() QuotaBindings {
 
 // List returns bindings ordered by name.
 func (q QuotaBindings) List(ctx context.Context, o ListOptions) (*api.QuotaBindingList, error) {
-	return call[api.QuotaBindingList](ctx, q.client, q.list(o))
+	return listAll(ctx, q.objects, o, func(l *api.QuotaBindingList) (*api.ListMeta, *[]api.QuotaBinding) { return &l.Metadata, &l.Items })
 }
 
 // QuotaStanding tells where an allocation or a job stands on the trees that it

@@ -15,14 +15,12 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// Limits of one connection. A host's description of 4,096 CPUs takes less than
-// 1 MiB; a reservation of 1,024 members on one host less than that.
+// Limits of one connection to a coordinator. A host's description of 4,096 CPUs
+// takes less than 1 MiB. A server's limits are rpcauth.Limits.
 const (
 	maxMessage       = 8 << 20
 	keepaliveTime    = 15 * time.Second
 	keepaliveTimeout = 10 * time.Second
-	keepaliveLeast   = 5 * time.Second
-	maxStreams       = 256
 	// windowSize is the flow-control window: small, since a process may hold
 	// many connections and no message of the protocol is large.
 	windowSize = 64 << 10
@@ -88,13 +86,9 @@ func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientCon
 	return conn, nil
 }
 
-// serverOptions are the check of callers, the keepalive and the size limits.
+// serverOptions are the check of callers and the limits of connections. The
+// largest order of a leader, a reservation of 1,024 members on one host, takes
+// less than 1 MiB.
 func serverOptions(member rpcauth.Member) []grpc.ServerOption {
-	return append(rpcauth.Server(member, rpcauth.AgentRules()),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
-		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize),
-	)
+	return append(rpcauth.Server(member, rpcauth.AgentRules()), rpcauth.Limits()...)
 }

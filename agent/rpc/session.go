@@ -68,8 +68,9 @@ type agentServer struct {
 // stops it.
 func NewServer(cluster string, member rpcauth.Member, owner Owner, snapshots Snapshots, evictions Evictions) *grpc.Server {
 	server := grpc.NewServer(serverOptions(member)...)
-	musterv1.RegisterAgentServer(server, &agentServer{cluster: cluster, owner: owner})
-	schedulerv1.RegisterNodeAgentServer(server, &nodeAgent{snapshots: snapshots, evictions: evictions})
+	services := rpcauth.Register(server)
+	musterv1.RegisterAgentServer(services, &agentServer{cluster: cluster, owner: owner})
+	schedulerv1.RegisterNodeAgentServer(services, &nodeAgent{snapshots: snapshots, evictions: evictions})
 	return server
 }
 

@@ -36,6 +36,7 @@ type config struct {
 	Gossip     gossipConfig               `json:"gossip"`
 	Namespaces map[string]namespaceConfig `json:"namespaces"`
 	Quota      quotaConfig                `json:"quota"`
+	Limits     limitsConfig               `json:"limits"`
 	Decisions  decisionsConfig            `json:"decisions"`
 	Log        logConfig                  `json:"log"`
 }
@@ -51,6 +52,21 @@ type namespaceConfig struct {
 	Quota     map[resource.Name]configfile.Scalar `json:"quota"`
 	Groups    map[string]string                   `json:"groups"`
 	Admission string                              `json:"admission"`
+}
+
+type limitsConfig struct {
+	AllocationsPerNamespace int `json:"allocationsPerNamespace"`
+}
+
+// maxPerNamespace bounds limits.allocationsPerNamespace: more has not been
+// tried.
+const maxPerNamespace = 1_000_000
+
+func (l limitsConfig) check() error {
+	if n := l.AllocationsPerNamespace; n < 1 || n > maxPerNamespace {
+		return fmt.Errorf("limits.allocationsPerNamespace: %d is outside 1..%d", n, maxPerNamespace)
+	}
+	return nil
 }
 
 type quotaConfig struct {
@@ -78,6 +94,7 @@ func defaults() config {
 		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.DurationOf(5 * time.Second),
 		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
+		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Decisions:  decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Log:        logConfig{Level: "info", Format: "text"},
@@ -131,6 +148,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	namespaces, err := checkNamespaces(c.Namespaces)
 	keep(err)
+	keep(c.Limits.check())
 	account, err := c.Decisions.check()
 	keep(err)
 	secure, err := c.checkTLS()
@@ -145,7 +163,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
@@ -62,11 +61,13 @@ type Config struct {
 	AdminToken   rpcauth.Token
 	Namespaces   map[string]coordinator.Namespace
 	Quota        quota.Options
-	LeaseTTL     time.Duration
-	Decisions    Decisions
-	Profile      gossip.Profile
-	Version      string
-	Logger       *slog.Logger
+	// NamespaceAllocations is coordinator.Config's.
+	NamespaceAllocations int
+	LeaseTTL             time.Duration
+	Decisions            Decisions
+	Profile              gossip.Profile
+	Version              string
+	Logger               *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -104,6 +105,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	registry := prometheus.NewRegistry()
+	d.limitConnections(registry)
 	if d.store, err = openStore(ctx, c, registry); err != nil {
 		return d, err
 	}
@@ -112,7 +114,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	}
 	d.callers = rest.StaticToken(c.AdminToken.Secret())
 	d.coordinator, err = coordinator.New(coordinator.Config{
-		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
+		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
 		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
@@ -167,21 +169,20 @@ func (d *Daemon) serveGRPC() {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
 	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
-	d.grpc = grpc.NewServer(append(d.security.serverOptions(grpcapi.Guard(d.callers)), grpc.MaxRecvMsgSize(16<<20), grpc.ChainUnaryInterceptor(d.forward.Intercept),
-		// Agents ping every 15 s while nothing else comes; gRPC's default takes
-		// that for an attack and closes the connection.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
-	musterv1.RegisterCoordinatorServer(d.grpc, &rpc.Server{
+	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), grpc.ChainUnaryInterceptor(d.forward.Intercept))
+	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
+	services := rpcauth.Register(d.grpc)
+	musterv1.RegisterCoordinatorServer(services, &rpc.Server{
 		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor,
 	})
-	schedulerv1.RegisterNodeAgentServer(d.grpc, &rpc.Heartbeats{
+	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
 		Fingerprint: d.security.fingerprint(),
 	})
 	if d.security.enroll != nil {
-		musterv1.RegisterEnrollmentServer(d.grpc, d.security.enroll)
+		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
-	musterv1.RegisterQuotasServer(d.grpc, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
+	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
 }
 
 // member takes a serf member's change: agents are where streams are opened to.

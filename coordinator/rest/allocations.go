@@ -9,7 +9,7 @@ import (
 
 // submission reads what every create has in common; meta is the decoded
 // document's.
-func (c *call) submission(doc []byte, meta *api.ObjectMeta, repeated *bool) (Create, *api.Status) {
+func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated *bool) (Create, *api.Status) {
 	if meta.Namespace != "" && meta.Namespace != c.namespace {
 		return Create{}, api.Errorf(http.StatusBadRequest, "metadata.namespace: %q does not match the namespace %q of the URL",
 			meta.Namespace, c.namespace)
@@ -17,6 +17,9 @@ func (c *call) submission(doc []byte, meta *api.ObjectMeta, repeated *bool) (Cre
 	meta.Namespace = c.namespace
 	id, status := c.idempotencyKey()
 	if status != nil {
+		return Create{}, status
+	}
+	if status := h.park(c); status != nil {
 		return Create{}, status
 	}
 	c.waiting()
@@ -45,7 +48,7 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 		return answer{}, status
 	}
 	repeated := false
-	create, status := c.submission(doc, &a.Metadata, &repeated)
+	create, status := h.submission(c, doc, &a.Metadata, &repeated)
 	if status != nil {
 		return answer{}, status
 	}
@@ -76,13 +79,13 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 	if status := listedAllocations.check(c.query.fields); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListAllocations(c.ctx(), c.namespace)
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindAllocation + "List"
-	got.Items, got.Metadata.Continue = listedAllocations.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListAllocations(c.ctx(), c.namespace, listedAllocations.pageOf(&c.query))
+		if err != nil {
+			return answer{}, err
+		}
+		return listedAllocations.answer(api.KindAllocation+"List", got.Metadata, got.Items, got.Metadata.Continue)
+	})
 }
 
 func (h *handler) deleteAllocation(c *call) (answer, error) {

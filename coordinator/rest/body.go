@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -90,12 +89,22 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 	if c.r.ContentLength > api.MaxDocument {
 		return nil, tooLarge()
 	}
+	if e := c.r.Header.Values("Content-Encoding"); len(e) > 0 && !strings.EqualFold(strings.Join(e, ","), "identity") {
+		c.w.Header().Set("Connection", "close")
+		return nil, api.Errorf(http.StatusUnsupportedMediaType, "Content-Encoding %q: send the body as it is", clip(strings.Join(e, ",")))
+	}
 	// The deadline is for the body alone: one that stayed would also end a
 	// long wait. Test recorders have none, hence the ignored errors.
 	control := http.NewResponseController(c.w)
 	_ = control.SetReadDeadline(time.Now().Add(h.BodyTimeout))
-	body, err := readAll(http.MaxBytesReader(c.w, c.r.Body, api.MaxDocument), c.r.ContentLength)
-	_ = control.SetReadDeadline(time.Time{})
+	body, status, err := h.readAll(c, http.MaxBytesReader(c.w, c.r.Body, api.MaxDocument))
+	if status != nil {
+		c.w.Header().Set("Connection", "close") // the rest of the body is not read
+		return nil, status
+	}
+	if err == nil { // else net/http would wait for the rest without a deadline
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	var tooLong *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -110,13 +119,28 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 	return nil, api.Errorf(http.StatusBadRequest, "the body could not be read: %v", err)
 }
 
-// readAll reads a body into one buffer where its length is announced (-1 = it
-// is not).
-func readAll(r io.Reader, announced int64) ([]byte, error) {
-	var b bytes.Buffer
-	if announced > 0 {
-		b.Grow(int(announced) + bytes.MinRead)
+// firstRead is the room for the beginning of a body: most bodies are smaller.
+const firstRead = 4 << 10
+
+// readAll reads a body into a buffer that grows with the bytes that arrive, not
+// with the length that is announced. A status says that there is no room.
+func (h *handler) readAll(c *call, r io.Reader) ([]byte, *api.Status, error) {
+	var body []byte
+	for {
+		if len(body) == cap(body) {
+			more := max(firstRead, cap(body))
+			if status := h.grow(c, more); status != nil {
+				return nil, status, nil
+			}
+			body = append(make([]byte, 0, cap(body)+more), body...)
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, nil, nil
+		case err != nil:
+			return nil, nil, err
+		}
 	}
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
 }

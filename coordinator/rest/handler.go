@@ -67,6 +67,7 @@ type handler struct {
 	metrics  *metrics
 	peers    *http.Client
 	forwards chan struct{} // one for each request that is being passed on
+	room     *room
 }
 
 // NewHandler builds the API. It serves /api/v1/… with authentication and
@@ -80,7 +81,7 @@ func NewHandler(c Config) http.Handler {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.BodyTimeout == 0 {
-		c.BodyTimeout = 10 * time.Second
+		c.BodyTimeout = bodyTimeout
 	}
 	if c.Patience == 0 {
 		c.Patience = 7 * time.Second
@@ -90,7 +91,7 @@ func NewHandler(c Config) http.Handler {
 	}
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
-		forwards: make(chan struct{}, mostForwards),
+		forwards: make(chan struct{}, mostForwards), room: newRoom(),
 	}
 	const v1 = "/api/v1"
 	h.route("POST "+v1+"/namespaces/{namespace}/allocations", tenant, h.createAllocation)
@@ -151,6 +152,8 @@ type call struct {
 	query     query
 	taken     bool   // the body has been read
 	sent      []byte // the body, once it is taken
+	held      int64  // bytes of room.bodies
+	parked    int64  // bytes of room.parked
 }
 
 // rewind makes the request as it was, for serving it again with less to wait.
@@ -167,6 +170,8 @@ type answer struct {
 	code    int
 	body    any
 	warning []string // fields that were recorded only
+	encoded []byte   // the body as JSON, where it is encoded already
+	written func()   // is called once the answer is written; nil = nothing to do
 }
 
 func ok(body any) answer { return answer{code: http.StatusOK, body: body} }
@@ -219,6 +224,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	if status != nil {
 		return h.refuse(w, status)
 	}
+	defer h.free(c)
 	if leaderFirst {
 		if code, answered := h.leaderAnswers(c); answered {
 			return code
@@ -242,6 +248,7 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		if status != nil {
 			return nil, status
 		}
+		proveConnection(r.Context())
 		if who == admin && !p.Admin {
 			return nil, api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", r.Method, r.URL.Path, p.Name)
 		}
@@ -285,9 +292,15 @@ func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 
 // write encodes the answer once and sends it.
 func (h *handler) write(w http.ResponseWriter, a answer) int {
-	body, err := json.Marshal(a.body)
-	if err != nil {
-		panic(err) // the answers' types can always be encoded
+	if a.written != nil {
+		defer a.written()
+	}
+	body := a.encoded
+	if body == nil {
+		var err error
+		if body, err = json.Marshal(a.body); err != nil {
+			panic(err) // the answers' types can always be encoded
+		}
 	}
 	body = append(body, '\n')
 	header := w.Header()

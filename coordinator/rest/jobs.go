@@ -24,7 +24,7 @@ func (h *handler) createJob(c *call) (answer, error) {
 		return answer{}, status
 	}
 	repeated := false
-	create, status := c.submission(doc, &j.Metadata, &repeated)
+	create, status := h.submission(c, doc, &j.Metadata, &repeated)
 	if status != nil {
 		return answer{}, status
 	}
@@ -68,13 +68,13 @@ func (h *handler) listJobs(c *call) (answer, error) {
 	if status := listedJobs.check(c.query.fields); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListJobs(c.ctx(), c.namespace)
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindJob + "List"
-	got.Items, got.Metadata.Continue = listedJobs.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListJobs(c.ctx(), c.namespace, listedJobs.pageOf(&c.query))
+		if err != nil {
+			return answer{}, err
+		}
+		return listedJobs.answer(api.KindJob+"List", got.Metadata, got.Items, got.Metadata.Continue)
+	})
 }
 
 func (h *handler) cancelJob(c *call) (answer, error) {

@@ -63,7 +63,8 @@ func (l listed[T]) check(s fieldSelector) *api.Status {
 	return nil
 }
 
-// page orders items by namespace and name, filters them and cuts one page out.
+// page orders items by namespace and name, filters them and cuts one page out;
+// more is the position to go on after, "" at the end.
 // Each page is of the newest state: an object made or removed between two
 // pages shows or not by its position.
 func (l listed[T]) page(items []T, q *query) (page []T, more string) {
@@ -84,8 +85,8 @@ func (l listed[T]) page(items []T, q *query) (page []T, more string) {
 		if !q.labels.matches(m.Labels) || !l.matches(&items[i], q.fields) {
 			continue
 		}
-		if q.limit > 0 && len(page) == q.limit {
-			return page, encodeContinue(position(l.meta(&page[len(page)-1])))
+		if len(page) == q.pageLimit() {
+			return page, position(l.meta(&page[len(page)-1]))
 		}
 		page = append(page, items[i])
 	}

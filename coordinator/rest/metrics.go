@@ -12,6 +12,7 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	throttle *prometheus.CounterVec
 }
 
 // newMetrics registers with r; nil means no metrics.
@@ -28,8 +29,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 14),
 		}, []string{"route"}),
 	}
-	r.MustRegister(m.requests, m.seconds)
+	m.throttle = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "muster_rest_throttled_total", Help: "Requests refused with 429 for lack of room, by the bound; see docs/limits-network.md.",
+	}, []string{"reason"})
+	r.MustRegister(m.requests, m.seconds, m.throttle)
 	return m
+}
+
+// refused counts a request that was refused for lack of room.
+func (m *metrics) refused(at throttle) {
+	if m != nil {
+		m.throttle.WithLabelValues(string(at)).Inc()
+	}
 }
 
 // observer returns what records one request to a route.

@@ -13,13 +13,14 @@ func (h *handler) listNodes(c *call) (answer, error) {
 	if status := listedNodes.check(c.query.fields); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListNodes(c.ctx())
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindNode + "List"
-	got.Items, got.Metadata.Continue = listedNodes.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListNodes(c.ctx())
+		if err != nil {
+			return answer{}, err
+		}
+		items, more := listedNodes.page(got.Items, &c.query)
+		return listedNodes.answer(api.KindNode+"List", got.Metadata, items, more)
+	})
 }
 
 func (h *handler) getNode(c *call) (answer, error) {

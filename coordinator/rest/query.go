@@ -21,7 +21,7 @@ type query struct {
 	wait      time.Duration
 	labels    labelSelector
 	fields    fieldSelector
-	limit     int // 0 = no limit
+	limit     int // of a page, as it was asked for; 0 = the default
 	after     string
 	continues bool
 	dryRun    bool
@@ -84,7 +84,7 @@ func (q *query) set(name, value string) *api.Status {
 	case "limit":
 		q.limit, err = strconv.Atoi(value)
 		if err != nil || q.limit < 0 {
-			err = fmt.Errorf("want a whole number, 0 for no limit")
+			err = fmt.Errorf("want a whole number; 0 and more than %d are %d", MaxPage, MaxPage)
 		}
 	case "continue":
 		if value != "" {

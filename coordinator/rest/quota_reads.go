@@ -44,52 +44,56 @@ func (h *handler) listResourceQuotas(c *call) (answer, error) {
 	if status := listing(c, listedResourceQuotas); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListResourceQuotas(c.ctx(), c.namespace)
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindResourceQuota + "List"
-	got.Items, got.Metadata.Continue = listedResourceQuotas.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListResourceQuotas(c.ctx(), c.namespace)
+		if err != nil {
+			return answer{}, err
+		}
+		items, more := listedResourceQuotas.page(got.Items, &c.query)
+		return listedResourceQuotas.answer(api.KindResourceQuota+"List", got.Metadata, items, more)
+	})
 }
 
 func (h *handler) listQuotaTrees(c *call) (answer, error) {
 	if status := listing(c, listedQuotaTrees); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListQuotaTrees(c.ctx())
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindQuotaTree + "List"
-	got.Items, got.Metadata.Continue = listedQuotaTrees.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListQuotaTrees(c.ctx())
+		if err != nil {
+			return answer{}, err
+		}
+		items, more := listedQuotaTrees.page(got.Items, &c.query)
+		return listedQuotaTrees.answer(api.KindQuotaTree+"List", got.Metadata, items, more)
+	})
 }
 
 func (h *handler) listQuotaForests(c *call) (answer, error) {
 	if status := listing(c, listedQuotaForests); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListQuotaForests(c.ctx())
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindQuotaForest + "List"
-	got.Items, got.Metadata.Continue = listedQuotaForests.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListQuotaForests(c.ctx())
+		if err != nil {
+			return answer{}, err
+		}
+		items, more := listedQuotaForests.page(got.Items, &c.query)
+		return listedQuotaForests.answer(api.KindQuotaForest+"List", got.Metadata, items, more)
+	})
 }
 
 func (h *handler) listQuotaBindings(c *call) (answer, error) {
 	if status := listing(c, listedQuotaBindings); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ListQuotaBindings(c.ctx())
-	if err != nil {
-		return answer{}, err
-	}
-	got.Kind = api.KindQuotaBinding + "List"
-	got.Items, got.Metadata.Continue = listedQuotaBindings.page(got.Items, &c.query)
-	return ok(got), nil
+	return h.listing(c, func() (answer, error) {
+		got, err := h.Service.ListQuotaBindings(c.ctx())
+		if err != nil {
+			return answer{}, err
+		}
+		items, more := listedQuotaBindings.page(got.Items, &c.query)
+		return listedQuotaBindings.answer(api.KindQuotaBinding+"List", got.Metadata, items, more)
+	})
 }
 
 // nameAlone is the metadata of a status.

@@ -63,7 +63,7 @@ func TestPagesCoverAListOnceInOrder(t *testing.T) {
 			if more == "" {
 				break
 			}
-			if status := q.set("continue", more); status != nil {
+			if status := q.set("continue", encodeContinue(more)); status != nil {
 				t.Fatal(status)
 			}
 		}

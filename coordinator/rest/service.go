@@ -41,7 +41,9 @@ type Allocations interface {
 	CreateAllocation(ctx context.Context, c Create, a *api.Allocation) (*api.Allocation, error)
 	// GetAllocation waits up to wait for the allocation to run or end.
 	GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error)
-	ListAllocations(ctx context.Context, namespace string) (*api.AllocationList, error)
+	// ListAllocations returns a page; metadata.continue is the position of its
+	// last object where there are more.
+	ListAllocations(ctx context.Context, namespace string, p Page[api.Allocation]) (*api.AllocationList, error)
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
 	ExplainAllocation(ctx context.Context, namespace, name string) (*api.Explanation, error)
 }
@@ -50,7 +52,8 @@ type Allocations interface {
 type Jobs interface {
 	CreateJob(ctx context.Context, c Create, j *api.Job) (*api.Job, error)
 	GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error)
-	ListJobs(ctx context.Context, namespace string) (*api.JobList, error)
+	// ListJobs is as ListAllocations.
+	ListJobs(ctx context.Context, namespace string, p Page[api.Job]) (*api.JobList, error)
 	// CancelJob ends a job and keeps its object; DeleteJob ends it and removes
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)

@@ -220,7 +220,7 @@ func (r *running) end(b *testing.B, name string) {
 		b.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		jobs, err := r.ListJobs(b.Context(), "default")
+		jobs, err := r.ListJobs(b.Context(), "default", rest.Page[api.Job]{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -202,7 +203,7 @@ func (s *state) checkAgents(c *Cluster) {
 // checkLeader compares what the leader shows with the store.
 func (s *state) checkLeader(c *Cluster) {
 	k := c.Leader()
-	list, err := k.ListAllocations(context.Background(), "")
+	list, err := k.ListAllocations(context.Background(), "", rest.Page[api.Allocation]{})
 	if err != nil {
 		s.problem("list allocations: %v", err)
 		return

@@ -32,9 +32,24 @@ func (dec Decoder[T]) Decode(doc []byte) (*T, *Error) {
 
 // decoder is one pass over one document.
 type decoder struct {
-	data []byte
-	pos  int
-	path []step
+	data   []byte
+	pos    int
+	path   []step
+	values int // members and elements so far
+}
+
+// maxValues bounds the members of objects and the elements of arrays of a whole
+// document: its value in memory is many times as large as its text.
+const maxValues = 1 << 16
+
+// count notes a member or an element more.
+func (d *decoder) count() *Error {
+	if d.values++; d.values <= maxValues {
+		return nil
+	}
+	e := d.fail(fmt.Sprintf("the document has more than %d values", maxValues))
+	e.Problem = OutOfRange
+	return e
 }
 
 // step is a field or key, or an index where name is "".
@@ -106,6 +121,9 @@ func (d *decoder) members(one func(key string) *Error) *Error {
 		}
 		d.pos++
 		d.path = append(d.path, step{name: key})
+		if err := d.count(); err != nil {
+			return err
+		}
 		if err := one(key); err != nil {
 			return err
 		}
@@ -176,6 +194,9 @@ func (d *decoder) elements(one func(i int) *Error) *Error {
 	}
 	for i := 0; ; i++ {
 		d.path = append(d.path, step{index: i})
+		if err := d.count(); err != nil {
+			return err
+		}
 		if err := one(i); err != nil {
 			return err
 		}

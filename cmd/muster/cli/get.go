@@ -12,6 +12,9 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
+// listTimeout bounds a list, which may have many pages.
+const listTimeout = 5 * time.Minute
+
 // completionTimeout keeps a shell from hanging on a server that is not there.
 const completionTimeout = time.Second
 
@@ -125,11 +128,13 @@ func (a *app) getCommand() *cobra.Command {
 			if err := a.connect(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
-			defer cancel()
 			if len(names) > 0 {
+				ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
+				defer cancel()
 				return a.getNamed(ctx, k, names)
 			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), listTimeout)
+			defer cancel()
 			return a.getAll(ctx, k, o)
 		},
 	}

@@ -77,16 +77,12 @@ func (c *Cluster) GetAllocation(ctx context.Context, namespace, name string, wai
 	return c.waitAllocation(ctx, namespace+"/"+name, wait)
 }
 
-// ListAllocations implements rest.Allocations; the order is random on purpose.
-func (c *Cluster) ListAllocations(_ context.Context, namespace string) (*api.AllocationList, error) {
+// ListAllocations implements rest.Allocations.
+func (c *Cluster) ListAllocations(_ context.Context, namespace string, p rest.Page[api.Allocation]) (*api.AllocationList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := &api.AllocationList{Metadata: api.ListMeta{ResourceVersion: strconv.Itoa(c.revision)}}
-	for _, a := range c.allocations {
-		if namespace == "" || a.Metadata.Namespace == namespace {
-			list.Items = append(list.Items, *clone(a))
-		}
-	}
+	list.Items, list.Metadata.Continue = p.Of(inNamespace(c.allocations, namespace), func(key string) *api.Allocation { return clone(c.allocations[key]) })
 	return list, nil
 }
 

@@ -3,8 +3,10 @@ package resttest
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -113,15 +115,11 @@ func (c *Cluster) GetJob(ctx context.Context, namespace, name string, wait time.
 }
 
 // ListJobs implements rest.Jobs.
-func (c *Cluster) ListJobs(_ context.Context, namespace string) (*api.JobList, error) {
+func (c *Cluster) ListJobs(_ context.Context, namespace string, p rest.Page[api.Job]) (*api.JobList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := &api.JobList{Metadata: api.ListMeta{ResourceVersion: strconv.Itoa(c.revision)}}
-	for _, j := range c.jobs {
-		if namespace == "" || j.Metadata.Namespace == namespace {
-			list.Items = append(list.Items, *clone(j))
-		}
-	}
+	list.Items, list.Metadata.Continue = p.Of(inNamespace(c.jobs, namespace), func(key string) *api.Job { return clone(c.jobs[key]) })
 	return list, nil
 }
 
@@ -190,4 +188,15 @@ func (c *Cluster) ExplainJob(_ context.Context, namespace, name string) (*api.Ex
 		Namespace: namespace, Name: name, Phase: j.Status.Phase, Summary: "it is " + string(j.Status.Phase),
 		Members: j.Members(), Fit: j.Status.Active,
 	}, nil
+}
+
+// inNamespace are the keys of a namespace's objects, or with "" all.
+func inNamespace[T any](objects map[string]T, namespace string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range objects {
+			if (namespace == "" || strings.HasPrefix(key, namespace+"/")) && !yield(key) {
+				return
+			}
+		}
+	}
 }

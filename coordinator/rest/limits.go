@@ -1,0 +1,176 @@
+package rest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/netlimit"
+)
+
+// Bounds of what the requests of all clients hold together.
+const (
+	// maxBodies bounds the bodies that are being read or decided on, in bytes.
+	maxBodies = 64 << 20
+	// maxParked bounds the bodies of creations that wait, in bytes.
+	maxParked = 256 << 20
+	// maxLists is how many lists are made at a time; listQueue more may wait.
+	maxLists  = 4
+	listQueue = 64
+	// maxAnswers bounds the lists that are being written to their readers.
+	maxAnswers = 128 << 20
+	// roomWithin is how long a request waits for room before it is refused.
+	roomWithin = 2 * time.Second
+	// retryAfter is what refused clients are told to wait, in seconds.
+	retryAfter = 1
+)
+
+// Connections limits the connections of the REST listener. Clients with a valid
+// token are bounded by the total alone.
+func Connections() netlimit.Limits {
+	total := netlimit.Budget(4096)
+	return netlimit.Limits{Total: total, Unproven: total * 3 / 4, PerAddress: total / 8}
+}
+
+// throttle names the bound that a request was refused at, as the label of the
+// metric.
+type throttle string
+
+const (
+	throttleBodies  throttle = "bodies"
+	throttleWaits   throttle = "waits"
+	throttleLists   throttle = "lists"
+	throttleAnswers throttle = "answers"
+)
+
+// room is what the requests of one handler share.
+type room struct {
+	bodies, parked, answers *semaphore.Weighted
+	lists                   chan struct{} // one for each list that is being made
+	queued                  chan struct{} // one for each list that waits
+}
+
+func newRoom() *room {
+	return &room{
+		bodies: semaphore.NewWeighted(maxBodies), parked: semaphore.NewWeighted(maxParked), answers: semaphore.NewWeighted(maxAnswers),
+		lists: make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
+	}
+}
+
+// take reserves n bytes, and waits a little where there is no room. The caller
+// returns them by s.Release.
+func take(ctx context.Context, s *semaphore.Weighted, n int64) bool {
+	if s.TryAcquire(n) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, roomWithin)
+	defer cancel()
+	return s.Acquire(ctx, n) == nil
+}
+
+// throttled is the refusal of a request for which there is no room; the client
+// may ask again.
+func (h *handler) throttled(c *call, at throttle, format string, args ...any) *api.Status {
+	c.w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	h.metrics.refused(at)
+	return api.Errorf(http.StatusTooManyRequests, format, args...)
+}
+
+// grow reserves room for more of a request's body.
+func (h *handler) grow(c *call, n int) *api.Status {
+	if !take(c.ctx(), h.room.bodies, int64(n)) {
+		return h.throttled(c, throttleBodies, "the bodies of other requests take all of the %d MiB that are read at a time; ask again", maxBodies>>20)
+	}
+	c.held += int64(n)
+	return nil
+}
+
+// park moves a body to the room of requests that wait: they may wait long, and
+// must not keep others from sending theirs.
+func (h *handler) park(c *call) *api.Status {
+	n := int64(len(c.sent))
+	if n == 0 || c.query.wait == 0 || c.parked > 0 {
+		return nil
+	}
+	if !h.room.parked.TryAcquire(n) {
+		return h.throttled(c, throttleWaits, "requests that wait hold all of the %d MiB there are for them; ask without wait, then get again", maxParked>>20)
+	}
+	h.free(c)
+	c.parked = n
+	return nil
+}
+
+// free gives back what a request has reserved. It may be called twice.
+func (h *handler) free(c *call) {
+	h.room.bodies.Release(c.held)
+	h.room.parked.Release(c.parked)
+	c.held, c.parked = 0, 0
+}
+
+// listing runs list, which makes a list, once there is room for it, and reserves
+// room for its answer until it is written.
+func (h *handler) listing(c *call, list func() (answer, error)) (answer, error) {
+	select {
+	case h.room.lists <- struct{}{}:
+	default:
+		if status := h.queueForList(c); status != nil {
+			return answer{}, status
+		}
+	}
+	a, err := func() (answer, error) {
+		defer func() { <-h.room.lists }()
+		return list()
+	}()
+	if err != nil {
+		return answer{}, err
+	}
+	n := int64(len(a.encoded))
+	if !take(c.ctx(), h.room.answers, n) {
+		return answer{}, h.throttled(c, throttleAnswers, "lists that are being sent take all of the %d MiB there are for them; ask again, or for smaller pages by limit", maxAnswers>>20)
+	}
+	a.written = func() { h.room.answers.Release(n) }
+	return a, nil
+}
+
+// queueForList waits until the list may be made.
+func (h *handler) queueForList(c *call) *api.Status {
+	busy := func() *api.Status {
+		return h.throttled(c, throttleLists, "%d lists are being made and others wait; ask again", maxLists)
+	}
+	select {
+	case h.room.queued <- struct{}{}:
+		defer func() { <-h.room.queued }()
+	default:
+		return busy()
+	}
+	late := time.NewTimer(roomWithin)
+	defer late.Stop()
+	select {
+	case h.room.lists <- struct{}{}:
+		return nil
+	case <-late.C:
+		return busy()
+	case <-c.ctx().Done():
+		return busy()
+	}
+}
+
+// connKey is the context's key of the request's connection.
+type connKey struct{}
+
+// withConnection is an http.Server's ConnContext.
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, netlimit.Of(c))
+}
+
+// proveConnection notes that a valid token came over the request's connection.
+func proveConnection(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok {
+		_ = c.Prove("", 0) // no limit, so no error
+	}
+}

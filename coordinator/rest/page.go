@@ -1,0 +1,154 @@
+package rest
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+)
+
+// Bounds of one page of a list.
+const (
+	// MaxPage is the default and the greatest number of objects of a page.
+	MaxPage = 500
+	// maxPageBytes bounds the JSON of a page's objects: a page ends early with
+	// the object that goes beyond. A page has at least one object.
+	maxPageBytes = 4 << 20
+	// maxScan bounds the objects that are looked at for a page, so that a
+	// selector that few objects match does not stop everything else for long. A
+	// page may then have fewer objects than its limit, or none, and still say
+	// that there are more.
+	maxScan = 4000
+)
+
+// Page says which objects of a list are wanted. The zero value is all of them.
+type Page[T any] struct {
+	// After is the position, NAMESPACE/NAME, of the last object of the page
+	// before; "" begins the list.
+	After string
+	// Limit is the greatest number of objects; 0 = no limit.
+	Limit int
+	// Match selects objects; nil = all.
+	Match func(*T) bool
+}
+
+// Of cuts the page out of all objects of a kind. keys are their positions in
+// any order, render makes the object of a position. The page is in the order of
+// namespace and name; more is the position to go on after, "" at the end.
+func (p Page[T]) Of(keys iter.Seq[string], render func(key string) *T) (items []T, more string) {
+	scan := 0
+	if p.Limit > 0 {
+		scan = max(maxScan, p.Limit)
+	}
+	first, left := smallest(keys, p.After, scan)
+	items = make([]T, 0, len(first))
+	for i, key := range first {
+		v := render(key)
+		if p.Match != nil && !p.Match(v) {
+			continue
+		}
+		items = append(items, *v)
+		if p.Limit > 0 && len(items) == p.Limit && (left || i < len(first)-1) {
+			return items, key
+		}
+	}
+	if left {
+		return items, first[len(first)-1]
+	}
+	return items, ""
+}
+
+// smallest returns at most most keys beyond after, ascending, and whether there
+// are further ones; 0 = all. It takes O(n) where most is small against n.
+func smallest(keys iter.Seq[string], after string, most int) (found []string, left bool) {
+	for key := range keys {
+		if after != "" && comparePositions(key, after) <= 0 {
+			continue
+		}
+		if left && comparePositions(key, found[most-1]) > 0 {
+			continue // found is sorted up to most whenever left is set
+		}
+		found = append(found, key)
+		if most > 0 && len(found) >= 2*most {
+			slices.SortFunc(found, comparePositions)
+			found, left = found[:most], true
+		}
+	}
+	slices.SortFunc(found, comparePositions)
+	if most > 0 && len(found) > most {
+		found, left = found[:most], true
+	}
+	return found, left
+}
+
+// comparePositions orders by namespace, then by name.
+func comparePositions(a, b string) int {
+	an, am, _ := strings.Cut(a, "/")
+	bn, bm, _ := strings.Cut(b, "/")
+	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(am, bm))
+}
+
+// pageOf are the parameters of a list as a page.
+func (l listed[T]) pageOf(q *query) Page[T] {
+	p := Page[T]{Limit: q.pageLimit()}
+	if q.continues {
+		p.After = q.after
+	}
+	if len(q.labels) > 0 || len(q.fields) > 0 {
+		p.Match = func(v *T) bool { return q.labels.matches(l.meta(v).Labels) && l.matches(v, q.fields) }
+	}
+	return p
+}
+
+// pageLimit is the number of objects of a page: as many as were asked for, and
+// no more than there may be.
+func (q *query) pageLimit() int {
+	if q.limit == 0 {
+		return MaxPage
+	}
+	return min(q.limit, MaxPage)
+}
+
+// answer encodes a list, at most maxPageBytes of it. more is the position that
+// the page ends before, "" at the end of the list.
+func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string) (answer, error) {
+	encoded := make([]json.RawMessage, 0, len(items))
+	size := 0
+	for i := range items {
+		one, err := json.Marshal(&items[i])
+		if err != nil {
+			return answer{}, err
+		}
+		if size += len(one); size > maxPageBytes && i > 0 {
+			more = position(l.meta(&items[i-1]))
+			break
+		}
+		encoded = append(encoded, one)
+	}
+	if more != "" {
+		meta.Continue = encodeContinue(more)
+	}
+	head, err := json.Marshal(struct {
+		Kind     string       `json:"kind"`
+		Metadata api.ListMeta `json:"metadata"`
+	}{kind, meta})
+	if err != nil {
+		return answer{}, err
+	}
+	// By hand: encoding/json would check and copy each object once more.
+	body := make([]byte, 0, len(head)+size+len(encoded)+16)
+	body = append(body, head[:len(head)-1]...)
+	body = append(body, `,"items":[`...)
+	for i, one := range encoded {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, one...)
+	}
+	a := ok(nil)
+	a.encoded = append(body, "]}"...)
+	return a, nil
+}
