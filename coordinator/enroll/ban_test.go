@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -570,9 +569,6 @@ func TestGuessersAreLimitedAndHonestHostsAreNot(t *testing.T) {
 		}
 		if count("limited") < 85 || count("token") < 10 {
 			t.Errorf("counted %g limited, %g by their token", count("limited"), count("token"))
-		}
-		if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-			t.Errorf("metrics: %v, %v", problems, err)
 		}
 	})
 }
