@@ -87,7 +87,7 @@ func (w *world) serve(id string, e *enroll.Service) (stop func()) {
 	server := grpc.NewServer(rpcauth.Server(e.TLS(), rpcauth.CoordinatorRules())...)
 	musterv1.RegisterEnrollmentServer(server, e)
 	musterv1.RegisterCoordinatorServer(server, &coordinatorrpc.Server{Cluster: cluster, Store: w.store, Logger: discard})
-	schedulerv1.RegisterNodeAgentServer(server, &coordinatorrpc.Heartbeats{CoordinatorID: id, Store: w.store, Logger: discard, Fingerprint: e.Fingerprint})
+	schedulerv1.RegisterNodeAgentServer(server, &coordinatorrpc.Heartbeats{CoordinatorID: id, Store: w.store, Logger: discard, Fingerprint: e.Fingerprint, Changed: e.Changed})
 	l := w.listen(id)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
