@@ -51,6 +51,24 @@ func (i *Identity) retry(ctx context.Context, try func() error) error {
 	}
 }
 
+// enrollAnew enrolls by the token unless the same one was tried before; why is
+// the reason that it is needed. It reports whether it tried.
+func (i *Identity) enrollAnew(ctx context.Context, why error) (tried bool, err error) {
+	token, err := ReadBootstrapToken(i.config.TokenFile)
+	if err != nil {
+		return false, errors.Join(why, fmt.Errorf("bootstrapTokenFile: %w", err))
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if token.Hash() == i.tried {
+		return false, why
+	}
+	if err = i.enroll(ctx); err == nil || errors.Is(err, rpc.ErrRefused) {
+		i.tried = token.Hash()
+	}
+	return true, err
+}
+
 func (i *Identity) enroll(ctx context.Context) error {
 	c := i.config
 	token, err := ReadBootstrapToken(c.TokenFile)
@@ -118,8 +136,11 @@ func (i *Identity) take(got rpc.Certified, key crypto.Signer) error {
 	} else if err := i.keyring.Replace(got.GossipKeys); err != nil {
 		return err
 	}
+	if err := i.refuse(got.Revoked); err != nil {
+		return err
+	}
 	if i.tls == nil {
-		i.tls = t
+		i.use(t)
 		return nil
 	}
 	return i.tls.Replace(m)

@@ -41,8 +41,13 @@ type Identity struct {
 	tls     *rpcauth.TLS
 	keyring *gossip.Keyring
 	told    atomic.Pointer[string] // the fingerprint that a coordinator wants renewed to
+	// soon: the coordinator said so without a heartbeat: somebody was banned.
+	soon    atomic.Bool
+	doubted atomic.Bool              // a coordinator did not accept the certificate
+	revoked atomic.Pointer[[]string] // keys of operators that are refused, in order
 
-	mu sync.Mutex // one renewal at a time
+	mu    sync.Mutex // one renewal at a time
+	tried string     // the text's hash of the bootstrap token that was tried last
 }
 
 // NewIdentity is an identity in memory: a process that starts anew is given
@@ -58,7 +63,9 @@ func NewIdentity(m rpcauth.Material, gossipKeys [][]byte) (*Identity, error) {
 	}
 	own := t.Identity()
 	c := IdentityConfig{Cluster: own.Cluster, Node: resource.NodeID(own.ID), Log: slog.New(slog.DiscardHandler)}
-	return &Identity{config: c, tls: t, keyring: keyring}, nil
+	i := &Identity{config: c, keyring: keyring}
+	i.use(t)
+	return i, nil
 }
 
 // TLS is how the node proves itself.
@@ -88,6 +95,7 @@ func OpenIdentity(ctx context.Context, c IdentityConfig) (*Identity, error) {
 		return nil, err
 	}
 	i := &Identity{config: c, folder: f}
+	i.loadRevoked()
 	party, err := f.Load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -115,7 +123,7 @@ func (i *Identity) own(p folder.Party) error {
 	if want := i.name(); t.Identity() != want {
 		return fmt.Errorf("the certificate in %s is of %s, not of %s", i.config.Dir, t.Identity(), want)
 	}
-	i.tls = t
+	i.use(t)
 	return nil
 }
 
@@ -145,8 +153,11 @@ func (i *Identity) keyringFile() string {
 
 const (
 	// renewSpread is the longest that an agent waits after a coordinator's
-	// directive, so that not all of them come at once.
+	// directive, so that not all of them come at once; soonSpread after one that
+	// answers no heartbeat. A rotation of the gossip keys gives agents 3 s for each
+	// step (coordinator/enroll).
 	renewSpread = 3 * time.Second
+	soonSpread  = time.Second
 	renewFirst  = time.Second // after a failure, then twice as long each time
 	renewLast   = time.Minute
 )

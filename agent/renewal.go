@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"crypto"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// renew asks for another certificate by the present one.
+// renew asks for another certificate, under a new key, by the present one.
 func (i *Identity) renew(ctx context.Context, calls *rpc.Coordinators) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -18,6 +20,18 @@ func (i *Identity) renew(ctx context.Context, calls *rpc.Coordinators) error {
 	if err != nil {
 		return err
 	}
+	return i.renewAs(ctx, calls, key)
+}
+
+// refresh asks for what is new under the present key: connections that are open
+// stay good. The certificate is the present one, unless another authority signs.
+func (i *Identity) refresh(ctx context.Context, calls *rpc.Coordinators) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.renewAs(ctx, calls, i.tls.Material().Key)
+}
+
+func (i *Identity) renewAs(ctx context.Context, calls *rpc.Coordinators, key crypto.Signer) error {
 	csr, err := pki.NewRequest(key)
 	if err != nil {
 		return err
@@ -32,13 +46,24 @@ func (i *Identity) renew(ctx context.Context, calls *rpc.Coordinators) error {
 // fingerprint is what coordinators compare with theirs.
 func (i *Identity) fingerprint() string {
 	m := i.tls.Material()
-	return pki.Fingerprint(m.Roots, m.Chain[0].AuthorityKeyId, i.keyring.Keys())
+	return pki.Fingerprint(m.Roots, m.Chain[0].AuthorityKeyId, i.keyring.Keys(), i.revokedKeys()...)
 }
 
-// renewTo takes a coordinator's word that there is something new.
-func (a *Agent) renewTo(fingerprint string) {
-	if a.deps.Identity != nil {
-		a.deps.Identity.told.Store(&fingerprint)
+// renewTo takes a coordinator's word that there is something new. soon: others
+// wait for it, since a host is to be kept out of the rings.
+func (a *Agent) renewTo(fingerprint string, soon bool) {
+	if i := a.deps.Identity; i != nil {
+		i.told.Store(&fingerprint)
+		i.soon.Store(soon)
+		wake(a.renewal)
+	}
+}
+
+// doubtIdentity takes the error of a call. A coordinator that does not accept
+// this node's certificate has replaced, ended or banned it.
+func (a *Agent) doubtIdentity(err error) {
+	if i := a.deps.Identity; i != nil && rpc.IsNotAccepted(err) {
+		i.doubted.Store(true)
 		wake(a.renewal)
 	}
 }
@@ -51,15 +76,26 @@ func (a *Agent) renewer(ctx context.Context) {
 		return
 	}
 	done := "" // the fingerprint that was last renewed to
+	var doubts time.Time
 	for failures := 0; ctx.Err() == nil; {
 		wait := time.Until(pki.RenewAt(i.tls.Material().Chain[0]))
 		if failures > 0 {
 			wait = backoff(failures-1, renewFirst, renewLast)
 		}
-		if !a.awaitRenewal(ctx, wait, &done) {
-			continue
+		due := a.awaitRenewal(ctx, wait, &done)
+		if i.doubted.Swap(false) && time.Since(doubts) > doubtEvery {
+			doubts = time.Now()
+			a.rejoin(ctx)
 		}
-		err := i.renew(ctx, a.calls)
+		var err error
+		switch due {
+		case nothingDue:
+			continue
+		case newsDue:
+			err = i.refresh(ctx, a.calls)
+		case renewalDue:
+			err = i.renew(ctx, a.calls)
+		}
 		if err != nil && time.Now().After(i.tls.Material().Chain[0].NotAfter) && i.config.TokenFile != "" {
 			err = errors.Join(err, i.enroll(ctx)) // a certificate that is over renews nothing; the operator may have left a token
 		}
@@ -74,17 +110,48 @@ func (a *Agent) renewer(ctx context.Context) {
 	}
 }
 
-// awaitRenewal waits and reports whether a renewal is due: wait has passed, or a
-// coordinator told of a fingerprint that is neither this node's nor what the
-// last renewal was for.
-func (a *Agent) awaitRenewal(ctx context.Context, wait time.Duration, done *string) bool {
+// due is the result of awaitRenewal.
+type due int
+
+const (
+	nothingDue due = iota
+	newsDue        // a coordinator has something new
+	renewalDue     // the certificate is to be renewed
+)
+
+// doubtEvery is the least time between two attempts to be accepted again.
+const doubtEvery = 10 * time.Second
+
+// rejoin asks whether the certificate still counts, and enrolls by a token that
+// was not tried before where it does not.
+func (a *Agent) rejoin(ctx context.Context) {
+	i := a.deps.Identity
+	err := i.refresh(ctx, a.calls)
+	if !rpc.IsNotAccepted(err) {
+		return
+	}
+	if i.config.TokenFile != "" {
+		var tried bool
+		if tried, err = i.enrollAnew(ctx, err); tried && err == nil {
+			_ = a.calls.Close() // connections with the certificate before are refused
+			wake(a.register)
+			return
+		}
+	}
+	a.log.Warn("coordinators do not accept this node's certificate any more", "error", err,
+		"next", fmt.Sprintf("put a token of `muster token create --node %s --replace` into bootstrapTokenFile", a.config.Node))
+}
+
+// awaitRenewal waits until wait has passed, or until a coordinator told of a
+// fingerprint that is neither this node's nor what the last renewal was for.
+func (a *Agent) awaitRenewal(ctx context.Context, wait time.Duration, done *string) due {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return nothingDue
 	case <-timer.C:
-		return true
+		return renewalDue
 	case <-a.renewal:
 	}
 	i := a.deps.Identity
@@ -94,12 +161,20 @@ func (a *Agent) awaitRenewal(ctx context.Context, wait time.Duration, done *stri
 		}
 		return ""
 	}
-	if stale() == "" || !pause(ctx, rand.N(renewSpread)) { // `serf keys` may bring it meanwhile
-		return false
+	if stale() == "" {
+		return nothingDue
+	}
+	spread := renewSpread
+	if i.soon.Load() {
+		spread = soonSpread
+	}
+	if !pause(ctx, rand.N(spread)) { // a step of a rotation may bring it meanwhile
+		return nothingDue
 	}
 	want := stale()
-	if want != "" {
-		*done = want
+	if want == "" {
+		return nothingDue
 	}
-	return want != ""
+	*done = want
+	return newsDue
 }

@@ -103,6 +103,7 @@ func (a *Agent) registrar(ctx context.Context) {
 			if err == nil || ctx.Err() != nil || errors.Is(err, rpc.ErrStopping) {
 				break
 			}
+			a.doubtIdentity(err)
 			wait := backoff(attempt, 100*time.Millisecond, 5*time.Second)
 			level := a.log.Debug
 			if attempt%10 == 3 {

@@ -47,6 +47,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 			attempt = 0 // it worked for a while
 		}
 		wait := backoff(attempt, 200*time.Millisecond, a.config.Heartbeat)
+		a.doubtIdentity(err)
 		a.log.Debug("heartbeats interrupted", "retry_in", wait.String(), "error", err)
 		if !pauseUntil(ctx, wait, a.found) {
 			return
@@ -93,7 +94,9 @@ func (a *Agent) obey(d rpc.Directive) {
 		a.log.Info("a coordinator asks to register anew", "message", d.Message)
 		wake(a.register)
 	case rpc.DirectiveRenew:
-		a.renewTo(d.Message)
+		a.renewTo(d.Message, false)
+	case rpc.DirectiveRenewNow:
+		a.renewTo(d.Message, true)
 	default:
 		a.log.Warn("unknown directive", "type", d.Type, "message", d.Message)
 	}

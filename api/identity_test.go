@@ -29,17 +29,45 @@ func TestWishesForTokensAndCertificatesAreRead(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, status, c.want)
 		}
 	}
-	if c, status := api.DecodeOperatorCertificate([]byte(`{"metadata":{"name":"ann"},"spec":{"request":"-----BEGIN"}}`)); status != nil || c.Spec.Request != "-----BEGIN" {
+	if c, ttl, status := api.DecodeOperatorCertificate([]byte(`{"metadata":{"name":"ann"},"spec":{"request":"-----BEGIN","ttl":"90m"}}`)); status != nil || c.Spec.Request != "-----BEGIN" || ttl != 90*time.Minute {
 		t.Errorf("got %+v, %v", c, status)
 	}
 	for want, doc := range map[string]string{
 		"metadata.name":       `{"metadata":{"name":"Ann Lee"},"spec":{"request":"AAEC"}}`,
 		"spec.request: empty": `{"metadata":{"name":"ann"},"spec":{}}`,
+		`spec.ttl: "-1h"`:     `{"metadata":{"name":"ann"},"spec":{"request":"AAEC","ttl":"-1h"}}`,
 	} {
-		if _, status := api.DecodeOperatorCertificate([]byte(doc)); status == nil || !strings.Contains(status.Message, want) {
+		if _, _, status := api.DecodeOperatorCertificate([]byte(doc)); status == nil || !strings.Contains(status.Message, want) {
 			t.Errorf("%s: %v", doc, status)
 		}
 	}
+}
+
+func TestDecodeNodeBan(t *testing.T) {
+	for name, c := range map[string]struct{ doc, reason, want string }{
+		"nothing":            {``, "", ""},
+		"a reason":           {`{"kind":"NodeBan","spec":{"reason":"seen on a botnet"}}`, "seen on a botnet", ""},
+		"another kind":       {`{"kind":"Node"}`, "", `kind: want "NodeBan"`},
+		"a terminal escape":  {`{"spec":{"reason":"\u001b[2J"}}`, "", "spec.reason: has the character U+001B"},
+		"a reason too long":  {`{"spec":{"reason":"` + strings.Repeat("x", 513) + `"}}`, "", "513 bytes"},
+		"a field too many":   {`{"spec":{"reasons":"x"}}`, "", "reasons"},
+		"what is not a text": {`{"spec":{"reason":7}}`, "", "reason"},
+	} {
+		reason, status := api.DecodeNodeBan([]byte(c.doc))
+		if reason != c.reason || (status == nil) != (c.want == "") || (status != nil && !strings.Contains(status.Message, c.want)) {
+			t.Errorf("%s: %q, %v, want %q and %q", name, reason, status, c.reason, c.want)
+		}
+	}
+}
+
+func FuzzDecodeNodeBan(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"muster/v1","kind":"NodeBan","spec":{"reason":"why"}}`))
+	f.Add([]byte(`{"spec":{"reason":"\u202e"}}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if reason, status := api.DecodeNodeBan(doc); status == nil && (len(reason) > 512 || strings.ContainsAny(reason, "\n\x1b")) {
+			t.Errorf("read %q", reason)
+		}
+	})
 }
 
 func FuzzDecodeBootstrapToken(f *testing.F) {
@@ -50,6 +78,6 @@ func FuzzDecodeBootstrapToken(f *testing.F) {
 		if status == nil && (token.Spec.Nodes == "" || ttl < 0) {
 			t.Errorf("read as %+v, %s", token, ttl)
 		}
-		_, _ = api.DecodeOperatorCertificate(doc)
+		_, _, _ = api.DecodeOperatorCertificate(doc)
 	})
 }

@@ -94,7 +94,7 @@ func (c *Coordinator) AgentSeen(node resource.NodeID, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.targets[node] = addr
-	if c.pool != nil {
+	if c.pool != nil && c.follower.banned(node) == nil {
 		c.pool.SetTarget(node, addr)
 	}
 }

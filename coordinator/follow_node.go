@@ -30,7 +30,7 @@ func (s *shown) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
 	stored := &storedNode{}
 	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, store.NodeSpec{}, 0, 0, resource.Incarnation{}
 	_, heard := kvs[store.NodeLeaseKey(id)]
-	n.fence, n.unheard = nil, !heard
+	n.fence, n.unheard, n.ban = nil, !heard, banOf(kvs[store.BanKey(id)])
 	if kv, found := kvs[store.NodeSpecKey(id)]; found {
 		if err := s.loadNodes([]store.KV{kv}); err != nil {
 			return err
@@ -88,6 +88,7 @@ func (n *storedNode) show(of *node, s *api.NodeStatus) {
 	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentHeard", Message: "its agent is heard; its devices and its usage are the leader's to show"}
 	s.Phase = "Ready"
 	switch {
+	case of.showBan(s, &ready):
 	case of.showFence(s, &ready):
 	case showQuarantine(n.quarantine(), s, &ready):
 	case of.revision == 0:

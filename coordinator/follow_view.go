@@ -23,7 +23,7 @@ func newShown(o quota.Options, floor resource.Revision) shown {
 
 // touch notes that a key has changed.
 func (s *shown) touch(key string) {
-	for _, prefix := range []string{store.UnitsPrefix, store.JobsPrefix, store.OrderPrefix, store.TxPrefix, store.NodesPrefix, store.QuotaPrefix} {
+	for _, prefix := range []string{store.UnitsPrefix, store.JobsPrefix, store.OrderPrefix, store.TxPrefix, store.NodesPrefix, store.BansPrefix, store.QuotaPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			s.touched[key] = true
 			return
@@ -75,6 +75,12 @@ func (s *shown) concerns(key string, kvs map[string]store.KV, nodes map[resource
 		return err
 	case strings.HasPrefix(key, store.JobsPrefix):
 		jobs[key] = true
+	case isBanKey(key):
+		id, err := store.ParseBanKey(key)
+		if err != nil {
+			return err
+		}
+		nodes[id] = true
 	case strings.HasPrefix(key, store.NodesPrefix):
 		node, err := store.ParseNodeKey(key)
 		if node.Part != store.NodeTxPart {

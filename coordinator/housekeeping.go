@@ -39,6 +39,7 @@ func (l *leader) housekeep(ctx context.Context) {
 		at := l.nodes[n.ID]
 		at.unheard = !at.connected && !l.leased(n.ID)
 		l.assumeDead(at)
+		l.checkBan(n.ID) // one that came while the term began
 		if n.Ready && !n.Unschedulable {
 			ready++
 		}

@@ -30,6 +30,8 @@ type leader struct {
 	// leased reports whether a node's lease lives, as far as this coordinator
 	// has followed the store.
 	leased func(resource.NodeID) bool
+	// banOf returns a node's ban, likewise; nil for none.
+	banOf func(resource.NodeID) *store.Ban
 	// ctx ends with the term. It is kept for the goroutines that answer the
 	// loop later; nothing in the loop waits on it.
 	ctx context.Context

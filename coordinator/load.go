@@ -24,6 +24,7 @@ var errStoreAway = errors.New("the store does not answer, or has another leader"
 func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
 	read := &reader{store: from}
 	nodes := read.prefix(ctx, store.NodesPrefix)
+	bans := read.prefix(ctx, store.BansPrefix)
 	quotas := read.prefix(ctx, store.QuotaPrefix)
 	jobs := read.prefix(ctx, store.JobsPrefix)
 	units := read.prefix(ctx, store.UnitsPrefix)
@@ -35,6 +36,7 @@ func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
 	}
 	for _, step := range []func() error{
 		func() error { return l.loadNodes(nodes) },
+		func() error { return l.loadBans(bans) },
 		func() error { return l.loadQuotas(quotas) },
 		func() error { return l.loadJobs(jobs) },
 		func() error { return l.loadUnits(units) },

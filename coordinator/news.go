@@ -13,6 +13,7 @@ import (
 type news struct {
 	node        resource.NodeID
 	deleted     bool
+	banChanged  bool                 // it was banned, or is no longer: nothing else is news
 	incarnation resource.Incarnation // zero: as before
 	addr        string               // where it serves now; "": as before
 }
@@ -20,6 +21,9 @@ type news struct {
 // newsOf is what a change tells of an agent, before the change is taken. f.mu is
 // held.
 func (f *follower) newsOf(e store.Event) (news, bool) {
+	if isBanKey(e.KV.Key) {
+		return banNews(e)
+	}
 	if !strings.HasPrefix(e.KV.Key, store.NodesPrefix) {
 		return news{}, false
 	}
@@ -62,6 +66,10 @@ func (c *Coordinator) heardOfAgent(n news) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if n.banChanged {
+		c.banChanged(n.node)
+		return
+	}
 	if n.deleted {
 		delete(c.targets, n.node)
 		delete(c.suspects, n.node)

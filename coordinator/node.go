@@ -35,6 +35,7 @@ type node struct {
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
+	ban         *store.Ban      // nil: it is not banned
 	unheard     bool            // its lease is over
 	assumption  assumption      // the leader's
 	// quarantine says why the agent promises nothing and obeys nothing, "" while
@@ -244,8 +245,8 @@ func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) {
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
-	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull && n.quarantine == ""
-	n.view.Unschedulable = n.spec.Unschedulable
+	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil
+	n.view.Unschedulable = n.spec.Unschedulable || n.ban != nil
 }
 
 // setTaints takes over the taints that operators set.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
@@ -31,17 +32,21 @@ func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, e
 func (l *leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
 	go func() {
 		kvs, _, err := l.store.Range(l.ctx, store.NodeIn(id), store.RangeOptions{})
+		var certified store.KV
+		if err == nil {
+			certified, _, _, err = l.store.Get(l.ctx, store.EnrolledKey(id))
+		}
 		l.post(func() {
 			if err != nil {
 				answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, err))
 				return
 			}
-			l.deleteRead(id, kvs, attempts, answer)
+			l.deleteRead(id, kvs, certified, attempts, answer)
 		})
 	}()
 }
 
-func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.KV, attempts int, answer func(*api.Node, *api.Status)) {
 	n := l.nodes[id]
 	found, err := nodeKeysOf(kvs)
 	switch {
@@ -66,6 +71,10 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, attempts int, an
 	for _, kv := range kvs {
 		d.ops = append(d.ops, store.Delete(kv.Key))
 	}
+	if err := endCertificate(&d, certified, time.Now()); err != nil {
+		answer(nil, api.Errorf(500, "node %s: %v", id, err))
+		return
+	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		switch {
 		case o == txn.Landed:
@@ -78,6 +87,24 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, attempts int, an
 		}
 	}
 	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+}
+
+// endCertificate adds that a node's certificate counts no more: a host that was
+// deleted has to enroll again. The record stays until the certificate expires, so
+// that a restored backup does not bring it back (coordinator/enroll). kv is zero
+// without TLS.
+func endCertificate(d *decision, kv store.KV, now time.Time) error {
+	if kv.ModRev == 0 {
+		return nil
+	}
+	r, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+	if err != nil || r.Ended != "" {
+		return err
+	}
+	r.Keys, r.Token, r.Ended, r.Generation = nil, "", now.UTC().Format(time.RFC3339), max(r.Generation+1, now.UnixMilli())
+	d.compares = append(d.compares, store.ModRevIs(kv.Key, kv.ModRev))
+	d.ops = append(d.ops, store.Put(kv.Key, store.MustEncode(r)))
+	return nil
 }
 
 // nodeKeys are a node's keys, as far as a deletion looks into them.

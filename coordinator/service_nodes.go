@@ -144,6 +144,7 @@ func (n *node) showPhase(s *api.NodeStatus) {
 	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentReady"}
 	s.Phase = "Ready"
 	switch {
+	case n.showBan(s, &ready):
 	case n.showFence(s, &ready):
 	case !n.connected && n.unheard:
 		n.leaseExpired(s, &ready)

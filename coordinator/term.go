@@ -56,7 +56,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, leased: c.follower.leased,
 		mayResign: c.mayResign,
 	}
-	l.status = c.follower.status
+	l.status, l.banOf = c.follower.status, c.follower.banned
 	l.commit = newCommitter(c.store, term.Held(), term.End, l.post)
 	var from ranger = c.store
 	if warm, ok := c.follower.snapshot(ctx, term.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
@@ -101,10 +101,12 @@ func (c *Coordinator) open(l *leader) {
 	defer c.mu.Unlock()
 	c.pool = l.pool
 	for node, addr := range c.targets {
-		c.pool.SetTarget(node, addr)
+		if c.follower.banned(node) == nil {
+			c.pool.SetTarget(node, addr)
+		}
 	}
 	for node, n := range l.nodes { // gossip may need a while to tell
-		if _, told := c.targets[node]; !told && c.mayDial(node, n.spec.AgentAddr) {
+		if _, told := c.targets[node]; !told && n.ban == nil && c.mayDial(node, n.spec.AgentAddr) {
 			c.pool.SetTarget(node, n.spec.AgentAddr)
 		}
 	}

@@ -112,10 +112,10 @@ func Raw(certificates []*x509.Certificate) [][]byte {
 }
 
 // Fingerprint is the same for two parties only if they trust the same roots,
-// the same one of them signs (issuer is its subject key identifier) and the
-// rings' keys are the same, the first of them first. It tells nothing of the
-// keys.
-func Fingerprint(roots Bundle, issuer []byte, gossipKeys [][]byte) string {
+// the same one of them signs (issuer is its subject key identifier), the rings'
+// keys are the same, the first of them first, and the same keys of operators are
+// revoked (KeyHash, in order). It tells nothing of the rings' keys.
+func Fingerprint(roots Bundle, issuer []byte, gossipKeys [][]byte, revoked ...string) string {
 	var rows [][]byte
 	for _, c := range roots {
 		sum := sha256.Sum256(c.Raw)
@@ -132,5 +132,8 @@ func Fingerprint(roots Bundle, issuer []byte, gossipKeys [][]byte) string {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "roots %x issuer %x keys %x", rows, issuer, keys)
+	if len(revoked) > 0 { // without any it is the fingerprint of before 0.2
+		fmt.Fprintf(h, " revoked %q", revoked)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }

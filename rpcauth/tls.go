@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,11 +32,16 @@ type Material struct {
 }
 
 // TLS is a Member by certificate: TLS 1.3, both ends show theirs. The material
-// may be replaced at any time; connections that are open stay as they are, new
-// ones take the newest. It may be used by several goroutines.
+// may be replaced at any time; new connections take the newest. An open
+// connection ends when the peer's certificate expires, when its authority is no
+// longer trusted, and when the Judge no longer accepts the peer. TLS may be used
+// by several goroutines.
 type TLS struct {
-	own   pki.Identity
-	state atomic.Pointer[state]
+	own    pki.Identity
+	state  atomic.Pointer[state]
+	judge  Judge
+	closed func(peer Caller, reason error) // nil: connections end silently
+	open   connections
 }
 
 type state struct {
@@ -50,7 +56,7 @@ func NewTLS(m Material) (*TLS, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &TLS{own: own}
+	t := &TLS{own: own, judge: everybody{}}
 	t.state.Store(s)
 	return t, nil
 }
@@ -67,7 +73,8 @@ func check(m Material) (*state, pki.Identity, error) {
 	return &state{Material: m, certificate: tls.Certificate{Certificate: pki.Raw(m.Chain), PrivateKey: m.Key, Leaf: m.Chain[0]}}, own, nil
 }
 
-// Replace takes new material of the same identity.
+// Replace takes new material of the same identity. Open connections whose peers
+// have a certificate of an authority that is no longer trusted end.
 func (t *TLS) Replace(m Material) error {
 	s, own, err := check(m)
 	if err != nil {
@@ -76,7 +83,10 @@ func (t *TLS) Replace(m Material) error {
 	if own != t.own {
 		return fmt.Errorf("certificate of %s cannot replace that of %s", own, t.own)
 	}
-	t.state.Store(s)
+	before := t.state.Swap(s)
+	if !slices.EqualFunc(before.Roots, m.Roots, (*x509.Certificate).Equal) {
+		t.open.sweep(func(Caller) bool { return true }, t.trusted, t.closed)
+	}
 	return nil
 }
 
@@ -177,12 +187,46 @@ func (t transport) ClientHandshake(ctx context.Context, authority string, conn n
 	if want.Role == pki.Node && want.ID == "" {
 		want.ID = authority
 	}
-	return credentials.NewTLS(t.tls.ClientConfig(want)).ClientHandshake(ctx, authority, conn)
+	below, watched := t.tls.open.watch(conn)
+	secure, auth, err := credentials.NewTLS(t.tls.ClientConfig(want)).ClientHandshake(ctx, authority, below)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, ok := auth.(credentials.TLSInfo)
+	if !ok {
+		return nil, nil, errors.Join(fmt.Errorf("handshake: got %T", auth), secure.Close())
+	}
+	trust := t.tls.state.Load()
+	server, err := callerOf(found.State.PeerCertificates, trust.Roots, pki.AsServer)
+	if err == nil {
+		t.tls.keep(watched, server, trust) // before the judge is asked: a change after its answer ends the connection
+		err = t.tls.judge.Admit(ctx, server)
+	}
+	if err != nil {
+		_ = watched.Close() // not secure.Close: it may wait for the peer
+		return nil, nil, fmt.Errorf("%s: %w", server.Identity, err)
+	}
+	return secure, auth, nil
+}
+
+// keep notes an open connection, which ends with its peer's certificate. The
+// chain was verified by trust; where that was replaced meanwhile it is verified
+// again, since the sweep of Replace may have missed the connection.
+func (t *TLS) keep(w *watched, peer Caller, trust *state) {
+	t.open.add(w, peer, func(peer Caller) {
+		if t.closed != nil {
+			t.closed(peer, t.current(peer))
+		}
+	})
+	if t.state.Load() != trust && t.trusted(peer) != nil {
+		_ = w.Close() // its reader is told
+	}
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secure, auth, err := credentials.NewTLS(t.tls.ServerConfig()).ServerHandshake(conn)
+	below, watched := t.tls.open.watch(conn)
+	secure, auth, err := credentials.NewTLS(t.tls.ServerConfig()).ServerHandshake(below)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,9 +235,9 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 		return nil, nil, errors.Join(fmt.Errorf("handshake: got %T", auth), secure.Close())
 	}
 	i := info{TLSInfo: found}
-	shown := found.State.PeerCertificates
-	if i.caller.Identity, i.err = pki.Verify(shown, t.tls.state.Load().Roots, time.Now(), pki.AsClient); i.err == nil {
-		i.caller.Certificate = shown[0]
+	trust := t.tls.state.Load()
+	if i.caller, i.err = callerOf(found.State.PeerCertificates, trust.Roots, pki.AsClient); i.err == nil {
+		t.tls.keep(watched, i.caller, trust) // its calls are judged one by one
 	}
 	return secure, i, nil
 }
@@ -210,10 +254,22 @@ func (t transport) Clone() credentials.TransportCredentials { return t }
 // nothing here.
 func (t transport) OverrideServerName(string) error { return nil }
 
-// Caller is who made a call, proven by its connection.
+// Caller is the other end of a connection, proven by its certificate.
 type Caller struct {
 	Identity    pki.Identity
 	Certificate *x509.Certificate
+	chain       []*x509.Certificate // as it was shown
+	use         x509.ExtKeyUsage
+}
+
+// callerOf verifies a chain. The identity is set on errors too where it is
+// known.
+func callerOf(shown []*x509.Certificate, roots pki.Bundle, use x509.ExtKeyUsage) (Caller, error) {
+	identity, err := pki.Verify(shown, roots, time.Now(), use)
+	if err != nil {
+		return Caller{Identity: identity}, err
+	}
+	return Caller{Identity: identity, Certificate: shown[0], chain: shown, use: use}, nil
 }
 
 // CallerOf returns who made a call over TLS; an error says why that is not
@@ -243,6 +299,9 @@ func (t *TLS) serverOptions(rules Rules, guards []Guard) []grpc.ServerOption {
 			}
 			rule, err := rules.admit(ctx, call.FullMethod, t.own)
 			if err == nil {
+				err = t.admitted(ctx, rule, call.FullMethod)
+			}
+			if err == nil {
 				err = rule.checkNode(ctx, call.FullMethod, req)
 			}
 			if err != nil {
@@ -252,17 +311,21 @@ func (t *TLS) serverOptions(rules Rules, guards []Guard) []grpc.ServerOption {
 		}),
 		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, call *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 			rule, err := rules.admit(stream.Context(), call.FullMethod, t.own)
+			if err == nil {
+				err = t.admitted(stream.Context(), rule, call.FullMethod)
+			}
 			if err != nil {
 				return err
 			}
-			return next(srv, &judged{ServerStream: stream, rule: rule, method: call.FullMethod})
+			return next(srv, &judged{ServerStream: stream, tls: t, rule: rule, method: call.FullMethod})
 		}),
 	}
 }
 
-// judged checks each message of a stream against its rule.
+// judged checks each message of a stream, and its sender, anew.
 type judged struct {
 	grpc.ServerStream
+	tls    *TLS
 	rule   Rule
 	method string
 }
@@ -270,6 +333,9 @@ type judged struct {
 // RecvMsg implements grpc.ServerStream.
 func (j *judged) RecvMsg(m any) error {
 	if err := j.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if err := j.tls.holds(j.Context(), j.method); err != nil {
 		return err
 	}
 	return j.rule.checkNode(j.Context(), j.method, m)

@@ -257,9 +257,10 @@ func TestWhoMayCallWhom(t *testing.T) {
 	}
 }
 
-// A session that is open outlives the certificates it was opened with, a new
-// one is made with the newest, by the newest authority; all in an hour and a
-// half of the certificates' time.
+// A session goes on while certificates are renewed and an authority is added. It
+// ends with the certificate that it was opened with, and with that certificate's
+// authority; a new one is made at once with the newest of both. All of it takes an
+// hour and a half of the certificates' time.
 func TestCertificatesAndAuthoritiesChangeUnderASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newCA(t)
@@ -267,16 +268,30 @@ func TestCertificatesAndAuthoritiesChangeUnderASession(t *testing.T) {
 		l := serve(t, server, rpcauth.AgentRules())
 		dial := append(caller.DialOptions(rpcauth.NamedNode()), grpc.WithAuthority("n1"))
 		ctx, cancel := context.WithCancel(t.Context())
-		session, err := musterv1.NewAgentClient(client(t, l, dial...)).Session(ctx)
-		if err != nil {
-			t.Fatal(err)
+		var session musterv1.Agent_SessionClient
+		reopen := func() {
+			t.Helper()
+			var err error
+			if session, err = musterv1.NewAgentClient(client(t, l, dial...)).Session(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say := func() error {
+			_ = session.Send(&musterv1.LeaderMessage{}) // Recv tells why it failed
+			_, err := session.Recv()
+			return err
+		}
+		reopen()
+		over := func(when string) {
+			t.Helper()
+			if err := say(); err == nil {
+				t.Errorf("%s: the session goes on", when)
+			}
+			reopen()
 		}
 		talk := func(when string) {
 			t.Helper()
-			if err := session.Send(&musterv1.LeaderMessage{}); err != nil {
-				t.Fatalf("%s: %v", when, err)
-			}
-			if _, err := session.Recv(); err != nil {
+			if err := say(); err != nil {
 				t.Fatalf("%s: %v", when, err)
 			}
 			if err := looks(ctx, client(t, l, dial...)); err != nil {
@@ -293,8 +308,12 @@ func TestCertificatesAndAuthoritiesChangeUnderASession(t *testing.T) {
 		time.Sleep(40 * time.Minute)
 		replace(server, first)
 		replace(caller, first)
-		time.Sleep(40 * time.Minute) // the first certificates are over
 		talk("after a renewal")
+		time.Sleep(20*time.Minute - time.Second)
+		talk("just before the first certificates are over")
+		time.Sleep(2 * time.Second)
+		over("the first certificates are over")
+		talk("with the renewed ones")
 
 		next, err := first.Succeed("c", time.Now())
 		if err != nil {
@@ -305,6 +324,7 @@ func TestCertificatesAndAuthoritiesChangeUnderASession(t *testing.T) {
 		talk("one side has the new authority")
 		replace(caller, second, first.Authority)
 		talk("both have")
+		reopen() // the one before was opened with certificates of the old authority
 		replace(server, second)
 		talk("one side has dropped the old one")
 		replace(caller, second)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/musterd/muster/api"
 )
@@ -74,11 +75,44 @@ func (i Identity) RetireAuthority(ctx context.Context, id string, force bool) (*
 	return call[api.AuthorityList](ctx, i.client, r)
 }
 
-// CertifyOperator asks for an operator's certificate by a PKCS #10 request in
-// PEM.
-func (i Identity) CertifyOperator(ctx context.Context, name, request string) (*api.OperatorCertificate, error) {
+const operatorsPath = "/api/v1/operatorcertificates"
+
+// CertifyOperator asks for an operator's certificate, good for ttl (0: the
+// server's default, 12h), by a PKCS #10 request in PEM.
+func (i Identity) CertifyOperator(ctx context.Context, name, request string, ttl time.Duration) (*api.OperatorCertificate, error) {
+	spec := api.OperatorCertificateSpec{Request: request}
+	if ttl != 0 {
+		spec.TTL = ttl.String()
+	}
 	made := new(api.OperatorCertificate)
-	return made, i.post(ctx, "/api/v1/operatorcertificates", api.OperatorCertificate{
-		Metadata: api.ObjectMeta{Name: name}, Spec: api.OperatorCertificateSpec{Request: request},
-	}, made)
+	return made, i.post(ctx, operatorsPath, api.OperatorCertificate{Metadata: api.ObjectMeta{Name: name}, Spec: spec}, made)
+}
+
+// Operators returns the operators' certificates that have not expired.
+func (i Identity) Operators(ctx context.Context) (*api.OperatorCertificateList, error) {
+	return call[api.OperatorCertificateList](ctx, i.client, request{method: http.MethodGet, path: operatorsPath})
+}
+
+// RevokeOperator ends all certificates of an operator and returns them.
+func (i Identity) RevokeOperator(ctx context.Context, name string) (*api.OperatorCertificateList, error) {
+	return call[api.OperatorCertificateList](ctx, i.client, request{method: http.MethodDelete, path: operatorsPath + "/" + url.PathEscape(name)})
+}
+
+func banPath(node string) string { return "/api/v1/nodes/" + url.PathEscape(node) + "/ban" }
+
+// BanNode keeps a node id out: its certificate and its connections end. A ban
+// that stands is answered as it is.
+func (i Identity) BanNode(ctx context.Context, node, reason string) (*api.NodeBan, error) {
+	made := new(api.NodeBan)
+	return made, i.post(ctx, banPath(node), api.NodeBan{Spec: api.NodeBanSpec{Reason: reason}}, made)
+}
+
+// UnbanNode lets a node id enroll again, by a token.
+func (i Identity) UnbanNode(ctx context.Context, node string) (*api.NodeBan, error) {
+	return call[api.NodeBan](ctx, i.client, request{method: http.MethodDelete, path: banPath(node)})
+}
+
+// Bans returns the bans that stand.
+func (i Identity) Bans(ctx context.Context) (*api.NodeBanList, error) {
+	return call[api.NodeBanList](ctx, i.client, request{method: http.MethodGet, path: "/api/v1/nodebans"})
 }

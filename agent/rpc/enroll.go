@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,11 +23,15 @@ import (
 // then (pki.Fingerprint).
 const DirectiveRenew = "renew"
 
-// Certified is what a node is given: DER throughout.
+// DirectiveRenewNow is DirectiveRenew in a message that answers no heartbeat.
+const DirectiveRenewNow = "renew_now"
+
+// Certified is what a node is given: certificates in DER.
 type Certified struct {
 	Chain       [][]byte // its certificate first
 	Authorities [][]byte
 	GossipKeys  [][]byte // none where the rings are in plain text
+	Revoked     []string // keys of operators to refuse (pki.KeyHash), in order
 }
 
 // ErrRefused means that asking again will not help: the token or the node id
@@ -59,6 +64,23 @@ func Enroll(ctx context.Context, addresses []string, cluster string, node resour
 func refusal(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.Unauthenticated, codes.AlreadyExists, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+// IsNotAccepted reports whether a coordinator refused a call because of this
+// node's certificate: it was replaced, its node was deleted, or is banned. Of
+// several coordinators one is enough.
+func IsNotAccepted(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of a wrapped one the branch below sees the inside
+		return slices.ContainsFunc(joined.Unwrap(), IsNotAccepted)
+	}
+	if inside := errors.Unwrap(err); inside != nil {
+		return IsNotAccepted(inside)
+	}
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
 		return true
 	}
 	return false
@@ -135,5 +157,5 @@ func (c *Coordinators) Renew(ctx context.Context, csr []byte) (Certified, error)
 }
 
 func certified(r *musterv1.EnrollResponse) Certified {
-	return Certified{Chain: r.GetChain(), Authorities: r.GetAuthorities(), GossipKeys: r.GetGossipKeys()}
+	return Certified{Chain: r.GetChain(), Authorities: r.GetAuthorities(), GossipKeys: r.GetGossipKeys(), Revoked: r.GetRevokedKeys()}
 }

@@ -83,15 +83,20 @@ func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID
 	var sent inFlight
 	go func() {
 		defer close(ended)
-		for first := true; ; first = false {
+		for first := true; ; {
 			response, err := stream.Recv()
 			if err != nil {
 				broken <- err
 				return
 			}
-			began, pairs := sent.next()
 			answer := answerOf(response)
+			if answer.answersNothing() {
+				answered(answer)
+				continue
+			}
+			began, pairs := sent.next()
 			answer.Began, answer.First = began, first
+			first = false
 			answer.Kept = answer.Kept && pairs
 			answered(answer)
 			if !answer.Kept && !answer.asksToRegister() {
@@ -122,6 +127,12 @@ var errNoLease = errors.New("the coordinator could not keep the node's lease")
 
 func (a Answer) asksToRegister() bool {
 	return slices.ContainsFunc(a.Directives, func(d Directive) bool { return d.Type == DirectiveRegister })
+}
+
+// answersNothing reports whether a message came without a heartbeat: there is
+// something new to ask for at once.
+func (a Answer) answersNothing() bool {
+	return len(a.Directives) == 1 && a.Directives[0].Type == DirectiveRenewNow
 }
 
 // inFlight is when the heartbeats began that are not answered yet. Answers come

@@ -109,7 +109,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if d.store, err = openStore(ctx, c, registry); err != nil {
 		return d, err
 	}
-	if err = d.openSecurity(ctx); err != nil {
+	if err = d.openSecurity(ctx, registry); err != nil {
 		return d, err
 	}
 	d.callers = rest.StaticToken(c.AdminToken.Secret())
@@ -177,7 +177,7 @@ func (d *Daemon) serveGRPC() {
 	})
 	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
-		Fingerprint: d.security.fingerprint(),
+		Fingerprint: d.security.fingerprint(), Changed: d.security.changed(),
 	})
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)

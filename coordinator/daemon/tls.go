@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/coordinator/enroll"
@@ -65,7 +66,7 @@ func bind(c Config, field, address string) (net.Listener, error) {
 }
 
 // openSecurity opens what the store knows of who is who.
-func (d *Daemon) openSecurity(ctx context.Context) error {
+func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registerer) error {
 	t := d.config.TLS
 	if t == nil {
 		d.security = security{member: d.config.ClusterToken}
@@ -84,7 +85,7 @@ func (d *Daemon) openSecurity(ctx context.Context) error {
 	}
 	var keyring *gossip.Keyring
 	service, err := enroll.Open(ctx, enroll.Config{
-		Cluster: d.config.Cluster, ID: d.config.ID, Store: d.store, Files: t.Files, Names: names, TTL: t.TTL, Folder: private, Logger: d.log,
+		Cluster: d.config.Cluster, ID: d.config.ID, Store: d.store, Files: t.Files, Names: names, TTL: t.TTL, Folder: private, Metrics: registry, Logger: d.log,
 		Changed: func(roots pki.Bundle) {
 			if err := writeRoots(t.Dir, roots); err != nil {
 				d.log.Error("authorities_not_written", "error", err)
@@ -140,25 +141,9 @@ func writeRoots(dir string, roots pki.Bundle) error {
 	return os.Rename(f.Name(), filepath.Join(dir, "ca.pem"))
 }
 
-// serverOptions are who may call the gRPC server. A node whose certificate has
-// been replaced does not register any more.
+// serverOptions are who may call the gRPC server.
 func (s *security) serverOptions(guards ...rpcauth.Guard) []grpc.ServerOption {
-	options := rpcauth.Server(s.member, rpcauth.CoordinatorRules(), guards...)
-	if s.enroll == nil {
-		return options
-	}
-	return append(options, grpc.ChainUnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		if info.FullMethod == "/muster.v1.Coordinator/Register" {
-			caller, err := rpcauth.CallerOf(ctx)
-			if err == nil && caller.Identity.Role == pki.Node {
-				err = s.enroll.Current(ctx, caller)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return next(ctx, r)
-	}))
+	return rpcauth.Server(s.member, rpcauth.CoordinatorRules(), guards...)
 }
 
 // fingerprint is for agents' heartbeats; nil without TLS.
@@ -167,6 +152,14 @@ func (s *security) fingerprint() func() string {
 		return nil
 	}
 	return s.enroll.Fingerprint
+}
+
+// changed is closed when the fingerprint may have changed; nil without TLS.
+func (s *security) changed() func() <-chan struct{} {
+	if s.enroll == nil {
+		return nil
+	}
+	return s.enroll.Changed
 }
 
 // documents is who is who for the REST API; nil without TLS.
@@ -195,7 +188,7 @@ func (d *Daemon) Secure(ctx context.Context, nodes []resource.NodeID, operator s
 	if err != nil {
 		return Secured{}, err
 	}
-	person, err := e.IssueOperator(operator)
+	person, err := e.IssueOperator(ctx, operator)
 	return Secured{Nodes: issued, Operator: person, GossipKeys: d.security.keyring.Keys()}, err
 }
 

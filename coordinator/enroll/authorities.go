@@ -206,7 +206,7 @@ func (s *Service) users(ctx context.Context) (map[string][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if expires, err := time.Parse(time.RFC3339, record.Expires); err == nil && expires.After(now) {
+		if expires, err := time.Parse(time.RFC3339, record.Expires); err == nil && expires.After(now) && record.Ended == "" {
 			users[record.Issuer] = append(users[record.Issuer], string(node))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
+	"github.com/musterd/muster/resource"
 )
 
 // Documents is the Service as the REST API sees it (rest.Identity).
@@ -127,7 +128,7 @@ func (d Documents) RetireAuthority(ctx context.Context, id string, force bool) e
 }
 
 // CertifyOperator implements rest.Identity.
-func (d Documents) CertifyOperator(_ context.Context, c *api.OperatorCertificate) (*api.OperatorCertificate, error) {
+func (d Documents) CertifyOperator(ctx context.Context, c *api.OperatorCertificate, ttl time.Duration, creator string) (*api.OperatorCertificate, error) {
 	der, err := pki.ParseRequestPEM([]byte(c.Spec.Request))
 	if err != nil {
 		return nil, api.Errorf(http.StatusUnprocessableEntity, "spec.request: %v", err)
@@ -138,15 +139,87 @@ func (d Documents) CertifyOperator(_ context.Context, c *api.OperatorCertificate
 	}
 	s := d.Service
 	t := s.trust.Load()
-	leaf, err := t.signer.Issue(public, pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: c.Metadata.Name}, nil, time.Now(), s.config.TTL)
+	leaf, err := s.CertifyOperator(ctx, c.Metadata.Name, public, ttl, creator)
 	if err != nil {
-		return nil, err
+		return nil, statusOf(err)
 	}
-	s.log.Info("operator_certified", "operator", c.Metadata.Name, "expires", stamp(leaf.NotAfter))
 	made := *c
 	made.APIVersion, made.Kind = api.APIVersion, api.KindOperatorCertificate
 	made.Status = api.OperatorCertificateStatus{
 		Chain: string(pki.FormatPEM(t.signer.Chain(leaf))), Authorities: string(pki.FormatPEM(t.roots)), Expires: stamp(leaf.NotAfter),
 	}
 	return &made, nil
+}
+
+func operatorDocument(o OperatorStatus) api.OperatorCertificate {
+	return api.OperatorCertificate{
+		APIVersion: api.APIVersion, Kind: api.KindOperatorCertificate, Metadata: api.ObjectMeta{Name: o.Name, CreationTimestamp: o.Certified},
+		Status: api.OperatorCertificateStatus{Key: o.Key, Creator: o.Creator, Expires: o.Expires, Revoked: o.Revoked, RevokedBy: o.RevokedBy},
+	}
+}
+
+func operatorList(all []OperatorStatus) *api.OperatorCertificateList {
+	list := &api.OperatorCertificateList{APIVersion: api.APIVersion, Kind: api.KindOperatorCertificate + "List", Items: []api.OperatorCertificate{}}
+	for _, o := range all {
+		list.Items = append(list.Items, operatorDocument(o))
+	}
+	return list
+}
+
+// ListOperators implements rest.Identity.
+func (d Documents) ListOperators(ctx context.Context) (*api.OperatorCertificateList, error) {
+	all, err := d.Service.Operators(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return operatorList(all), nil
+}
+
+// RevokeOperator implements rest.Identity.
+func (d Documents) RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error) {
+	ended, err := d.Service.RevokeOperator(ctx, name, by)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return operatorList(ended), nil
+}
+
+func banDocument(b Banned) api.NodeBan {
+	return api.NodeBan{
+		APIVersion: api.APIVersion, Kind: api.KindNodeBan, Metadata: api.ObjectMeta{Name: string(b.Node), CreationTimestamp: b.At},
+		Spec: api.NodeBanSpec{Reason: b.Reason}, Status: api.NodeBanStatus{Banned: b.Banned, By: b.By, Enrolled: b.Enrolled},
+	}
+}
+
+// BanNode implements rest.Identity.
+func (d Documents) BanNode(ctx context.Context, node, reason, by string) (*api.NodeBan, error) {
+	ban, err := d.Service.Ban(ctx, resource.NodeID(node), reason, by)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	made := banDocument(Banned{resource.NodeID(node), ban})
+	return &made, nil
+}
+
+// UnbanNode implements rest.Identity.
+func (d Documents) UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error) {
+	ban, err := d.Service.Unban(ctx, resource.NodeID(node), by)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	ended := banDocument(Banned{resource.NodeID(node), ban})
+	return &ended, nil
+}
+
+// ListBans implements rest.Identity.
+func (d Documents) ListBans(ctx context.Context) (*api.NodeBanList, error) {
+	bans, err := d.Service.Bans(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	list := &api.NodeBanList{APIVersion: api.APIVersion, Kind: api.KindNodeBan + "List", Items: []api.NodeBan{}}
+	for _, b := range bans {
+		list.Items = append(list.Items, banDocument(b))
+	}
+	return list, nil
 }

@@ -269,11 +269,11 @@ func TestAReplacedNodeLosesItsCertificate(t *testing.T) {
 		t.Errorf("the old host renews: %v", err)
 	}
 	caller := rpcauth.Caller{Identity: old.Identity(), Certificate: old.Material().Chain[0]}
-	if err := e.Current(t.Context(), caller); status.Code(err) != codes.PermissionDenied {
+	if err := e.Admit(t.Context(), caller); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("the old host is current: %v", err)
 	}
 	now := identity(t, r, fresh)
-	if err := e.Current(t.Context(), rpcauth.Caller{Identity: now.Identity(), Certificate: now.Material().Chain[0]}); err != nil {
+	if err := e.Admit(t.Context(), rpcauth.Caller{Identity: now.Identity(), Certificate: now.Material().Chain[0]}); err != nil {
 		t.Errorf("the new host is not current: %v", err)
 	}
 	for name, o := range map[string]enroll.TokenOptions{
@@ -596,7 +596,7 @@ func TestNodesOfThisProcessAreCertifiedTogether(t *testing.T) {
 	if _, err := ask(t, e, token(t, e, enroll.TokenOptions{Nodes: "*"}).Text(), "node-8", newKey(t)); status.Code(err) != codes.AlreadyExists {
 		t.Errorf("another host takes its name: %v", err)
 	}
-	person, err := e.IssueOperator("dev")
+	person, err := e.IssueOperator(t.Context(), "dev")
 	if err != nil || len(person.Chain) == 0 {
 		t.Errorf("operator: %v", err)
 	}

@@ -3,7 +3,6 @@ package enroll
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,13 +19,11 @@ const gossipKeyBytes = 32
 // loadKeys reads the rings' keys, and makes the first one of a new cluster.
 func (s *Service) loadKeys(ctx context.Context) ([][]byte, error) {
 	for range attempts {
-		keys, revision, err := s.readKeys(ctx)
+		record, revision, err := s.readKeys(ctx)
 		if err != nil || revision != 0 {
-			return keys, err
+			return record.Keys, err
 		}
-		key := make([]byte, gossipKeyBytes)
-		rand.Read(key) // never fails
-		if _, err := s.writeKeys(ctx, [][]byte{key}, 0); err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
+		if _, err := s.writeKeys(ctx, store.GossipKeys{Keys: [][]byte{newGossipKey()}}, 0); err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
 			return nil, fmt.Errorf("write the first gossip key: %w", err)
 		}
 	}
@@ -34,19 +31,19 @@ func (s *Service) loadKeys(ctx context.Context) ([][]byte, error) {
 }
 
 // readKeys returns the store's keys and their revision, 0 if there are none.
-func (s *Service) readKeys(ctx context.Context) ([][]byte, resource.Revision, error) {
+func (s *Service) readKeys(ctx context.Context) (store.GossipKeys, resource.Revision, error) {
 	kv, found, _, err := s.config.Store.Get(ctx, store.GossipKeysKey)
 	if err != nil || !found {
-		return nil, 0, err
+		return store.GossipKeys{}, 0, err
 	}
 	record, err := store.Decode[store.GossipKeys](kv.Key, kv.Value)
-	return record.Keys, kv.ModRev, err
+	return record, kv.ModRev, err
 }
 
-func (s *Service) writeKeys(ctx context.Context, keys [][]byte, before resource.Revision) (bool, error) {
+func (s *Service) writeKeys(ctx context.Context, record store.GossipKeys, before resource.Revision) (bool, error) {
 	result, err := s.config.Store.Txn(ctx, store.Txn{
 		If:   []store.Compare{store.ModRevIs(store.GossipKeysKey, before)},
-		Then: []store.Op{store.Put(store.GossipKeysKey, store.MustEncode(store.GossipKeys{Keys: keys}))},
+		Then: []store.Op{store.Put(store.GossipKeysKey, store.MustEncode(record))},
 	})
 	return result.Succeeded, err
 }
@@ -54,22 +51,32 @@ func (s *Service) writeKeys(ctx context.Context, keys [][]byte, before resource.
 // syncKeys brings store and keyring together: what `serf keys` has changed here
 // since they agreed last goes into the store, everything else comes from it.
 func (s *Service) syncKeys(ctx context.Context) error {
+	changed, err := s.mergeKeys(ctx)
+	if changed {
+		s.announce()
+	}
+	return err
+}
+
+// mergeKeys reports whether the keyring has changed.
+func (s *Service) mergeKeys(ctx context.Context) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range attempts {
-		stored, revision, err := s.readKeys(ctx)
+		record, revision, err := s.readKeys(ctx)
 		if err != nil {
-			return err
+			return changed, err
 		}
 		here := s.keyring.Keys()
 		if revision == 0 {
-			stored = s.base // somebody deleted the key
+			record.Keys = s.base // somebody deleted the key
 		}
-		want := merge(s.base, here, stored)
-		if revision == 0 || !sameKeys(want, stored) {
-			done, err := s.writeKeys(ctx, want, revision)
+		want := merge(s.base, here, record.Keys)
+		s.rotating.see(record.Rotation, revision)
+		if revision == 0 || !sameKeys(want, record.Keys) {
+			done, err := s.writeKeys(ctx, withKeys(record, want), revision)
 			if err != nil {
-				return err
+				return changed, err
 			}
 			if !done {
 				continue
@@ -78,14 +85,16 @@ func (s *Service) syncKeys(ctx context.Context) error {
 		}
 		if !sameKeys(want, here) {
 			if err := s.keyring.Replace(want); err != nil {
-				return err
+				return changed, err
 			}
 			s.log.Info("gossip_keys_changed", "keys", len(want))
+			changed = true
 		}
+		changed = changed || !sameKeys(want, s.base) // `serf keys` changed them here
 		s.base = want
-		return s.keepKeys(want)
+		return changed, s.keepKeys(want)
 	}
-	return errors.New("the gossip keys kept changing; try again")
+	return changed, errors.New("the gossip keys kept changing; try again")
 }
 
 // keepKeys writes what has been agreed on. `serf keys` writes the keyring itself,

@@ -1,10 +1,12 @@
 package enroll
 
 import (
+	"bytes"
 	"context"
 	"crypto"
+	"crypto/x509"
 	"errors"
-	"slices"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,7 +24,25 @@ import (
 // Enroll certifies a host that has a bootstrap token and no certificate. Asked
 // again with the same key it answers again and takes no further use: the answer
 // before may have been lost.
+//
+// Refusals are counted, logged and limited per address of the caller; an address
+// beyond its limit is refused with ResourceExhausted before the store is read.
 func (s *Service) Enroll(ctx context.Context, r *musterv1.EnrollRequest) (*musterv1.EnrollResponse, error) {
+	from := addressOf(ctx)
+	token, noToken := tokenOf(ctx)
+	if wait := s.failures.wait(from, token.ID, time.Now()); wait > 0 {
+		s.refused(from, r.GetNodeId(), "limited", nil)
+		return nil, status.Errorf(codes.ResourceExhausted, "enroll: too many refused enrolments from %s: try again in %s", from, wait.Round(time.Second))
+	}
+	response, err := s.enroll(ctx, r, token, noToken)
+	if err != nil && !isPassing(err) {
+		s.failures.add(from, token.ID, time.Now())
+		s.refused(from, r.GetNodeId(), reasonOf(err), err)
+	}
+	return response, err
+}
+
+func (s *Service) enroll(ctx context.Context, r *musterv1.EnrollRequest, token pki.Token, noToken error) (*musterv1.EnrollResponse, error) {
 	node := resource.NodeID(r.GetNodeId())
 	if r.GetCluster() != s.config.Cluster {
 		return nil, status.Errorf(codes.FailedPrecondition, "cluster %q: this coordinator serves %q", r.GetCluster(), s.config.Cluster)
@@ -34,27 +54,26 @@ func (s *Service) Enroll(ctx context.Context, r *musterv1.EnrollRequest) (*muste
 	if err != nil {
 		return nil, err
 	}
-	token, err := tokenOf(ctx)
-	if err != nil {
-		return nil, err
+	if noToken != nil {
+		return nil, noToken
 	}
 	for range attempts {
 		t := s.trust.Load()
-		txn, err := s.admit(ctx, token, node, hash)
+		txn, before, err := s.admit(ctx, token, node, hash)
 		if err != nil {
 			return nil, err
 		}
-		response, record, err := s.certify(t, node, public, hash)
+		response, record, err := s.certify(t, node, before, public, hash)
 		if err != nil {
 			return nil, err
 		}
 		record.Token = token.ID
 		txn.Then = append(txn.Then, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
-		result, err := s.config.Store.Txn(ctx, txn)
+		done, err := s.commit(ctx, txn)
 		if err != nil {
 			return nil, unavailable(err, "enroll "+string(node))
 		}
-		if result.Succeeded {
+		if done {
 			s.log.Info("node_enrolled", "node", node, "token", token.ID, "expires", record.Expires)
 			return response, nil
 		}
@@ -94,47 +113,52 @@ func tokenOf(ctx context.Context) (pki.Token, error) {
 }
 
 // admit judges a token and returns the Txn that takes one use of it, if none of
-// what was judged changes.
-func (s *Service) admit(ctx context.Context, token pki.Token, node resource.NodeID, hash string) (store.Txn, error) {
+// what was judged changes, and the generation of the node's record.
+func (s *Service) admit(ctx context.Context, token pki.Token, node resource.NodeID, hash string) (store.Txn, int64, error) {
 	none := store.Txn{}
 	key := store.TokenKey(token.ID)
 	kv, found, _, err := s.config.Store.Get(ctx, key)
 	if err != nil {
-		return none, unavailable(err, "read token "+token.ID)
+		return none, 0, unavailable(err, "read token "+token.ID)
 	}
 	var record store.BootstrapToken
 	if found {
 		if record, err = store.Decode[store.BootstrapToken](key, kv.Value); err != nil {
-			return none, status.Errorf(codes.DataLoss, "%v", err)
+			return none, 0, status.Errorf(codes.DataLoss, "%v", err)
 		}
 	}
 	if !found || !token.Proves(record.Hash) {
-		return none, status.Errorf(codes.Unauthenticated, "bootstrap token %s is not known here: it was revoked, or never was", token.ID)
+		return none, 0, status.Errorf(codes.Unauthenticated, "bootstrap token %s is not known here: it was revoked, or never was", token.ID)
 	}
 	if expired(record, time.Now()) {
-		return none, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, record.Expires)
+		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, record.Expires)
 	}
 	if !pki.MatchNode(record.Nodes, string(node)) {
-		return none, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, record.Nodes, node)
+		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, record.Nodes, node)
 	}
 	enrolled, before, err := s.readEnrolled(ctx, node)
 	if err != nil {
-		return none, err
+		return none, 0, err
 	}
 	identityKey := store.NodeIdentityKey(node)
 	identity, registered, _, err := s.config.Store.Get(ctx, identityKey)
 	if err != nil {
-		return none, unavailable(err, "read "+identityKey)
+		return none, 0, unavailable(err, "read "+identityKey)
 	}
-	txn := store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev), store.ModRevIs(store.EnrolledKey(node), before)}}
-	if before != 0 && enrolled.Token == token.ID && enrolled.Keys[0] == hash {
-		return txn, nil // the same host, whose answer was lost
+	allowed, err := s.notBanned(ctx, node)
+	if err != nil {
+		return none, 0, err
+	}
+	txn := store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev), store.ModRevIs(store.EnrolledKey(node), before), allowed}}
+	exists := before != 0 && enrolled.Ended == ""
+	if exists && enrolled.Token == token.ID && enrolled.Keys[0] == hash {
+		return txn, enrolled.Generation, nil // the same host, whose answer was lost
 	}
 	switch {
 	case record.Uses < 1:
-		return none, status.Errorf(codes.PermissionDenied, "bootstrap token %s is used up: make another one", token.ID)
-	case (before != 0 || registered) && !record.Replace:
-		return none, status.Errorf(codes.AlreadyExists,
+		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is used up: make another one", token.ID)
+	case (exists || registered) && !record.Replace:
+		return none, 0, status.Errorf(codes.AlreadyExists,
 			"node %s exists already: it renews with its own certificate; if that is lost, or another host takes its place: muster token create --node %s --replace", node, node)
 	}
 	if !record.Replace {
@@ -142,7 +166,28 @@ func (s *Service) admit(ctx context.Context, token pki.Token, node resource.Node
 	}
 	record.Uses--
 	txn.Then = []store.Op{store.Put(key, store.MustEncode(record))}
-	return txn, nil
+	if exists { // the host before has the gossip keys
+		if err := s.rotateKeys(ctx, &txn, fmt.Sprintf("node %s was replaced", node)); err != nil {
+			return none, 0, unavailable(err, "read the gossip keys")
+		}
+	}
+	return txn, enrolled.Generation, nil
+}
+
+// notBanned refuses a banned node, and returns the compare by which a Txn fails
+// if it is banned meanwhile.
+func (s *Service) notBanned(ctx context.Context, node resource.NodeID) (store.Compare, error) {
+	ban, at, err := s.readBan(ctx, node)
+	if err != nil {
+		return store.Compare{}, unavailable(err, "read the ban of "+string(node))
+	}
+	if _, _, known := s.known.node(node); newerBan(known, ban) { // the store was restored, and the ban is about to be put back
+		ban = known
+	}
+	if ban.Banned {
+		return store.Compare{}, banned(node, ban)
+	}
+	return store.ModRevIs(store.BanKey(node), at), nil
 }
 
 // Renew gives a node that shows its certificate another one, for the same key
@@ -158,28 +203,34 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 	}
 	node := resource.NodeID(caller.Identity.ID)
 	for range attempts {
+		allowed, err := s.notBanned(ctx, node)
+		if err != nil {
+			return nil, err
+		}
 		enrolled, before, shown, err := s.current(ctx, caller)
 		if err != nil {
 			return nil, err
 		}
-		response, record, err := s.certify(s.trust.Load(), node, public, hash)
+		t := s.trust.Load()
+		if shown == hash && s.lasts(t, caller) {
+			return s.answer(t, caller.Certificate), nil // it asks for authorities and gossip keys alone
+		}
+		response, record, err := s.certify(t, node, enrolled.Generation, public, hash)
 		if err != nil {
 			return nil, err
 		}
-		if record.Token = enrolled.Token; enrolled.Enrolled != "" {
-			record.Enrolled = enrolled.Enrolled
-		}
-		if shown != hash { // until the new key has been used, its certificate may have been lost
-			record.Keys = append(record.Keys, shown)
-		}
-		result, err := s.config.Store.Txn(ctx, store.Txn{
-			If:   []store.Compare{store.ModRevIs(store.EnrolledKey(node), before)},
+		record.Token, record.Enrolled = enrolled.Token, enrolled.Enrolled
+		// Until the new key has been used its certificate may have been lost, and
+		// connections with the present one are open.
+		record.Keys = append(record.Keys, others(enrolled.Keys, shown, hash)...)
+		done, err := s.commit(ctx, store.Txn{
+			If:   []store.Compare{store.ModRevIs(store.EnrolledKey(node), before), allowed},
 			Then: []store.Op{store.Put(store.EnrolledKey(node), store.MustEncode(record))},
 		})
 		if err != nil {
 			return nil, unavailable(err, "renew "+string(node))
 		}
-		if result.Succeeded {
+		if done {
 			s.log.Info("node_renewed", "node", node, "expires", record.Expires)
 			return response, nil
 		}
@@ -187,15 +238,28 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 	return nil, status.Errorf(codes.Aborted, "renew %s: its keys kept changing; try again", node)
 }
 
-// Current refuses a node whose certificate has been replaced, although it has
-// not expired.
-func (s *Service) Current(ctx context.Context, caller rpcauth.Caller) error {
-	_, _, _, err := s.current(ctx, caller)
-	return err
+// lasts reports whether a caller's certificate needs no renewal yet.
+func (s *Service) lasts(t *trust, caller rpcauth.Caller) bool {
+	c := caller.Certificate
+	return bytes.Equal(c.AuthorityKeyId, t.signer.Certificate.SubjectKeyId) && time.Now().Before(pki.RenewAt(c))
 }
 
-// current returns what a node was certified for, zero if that is not known,
-// and the hash of the key that it shows.
+// others is the key beside the newest that still counts: the one that is shown,
+// or, where that is the newest, the one before it.
+func others(known []string, shown, newest string) []string {
+	if shown != newest {
+		return []string{shown}
+	}
+	for _, key := range known {
+		if key != newest {
+			return []string{key}
+		}
+	}
+	return nil
+}
+
+// current returns what a node was certified for, and the hash of the key that it
+// shows, which is one of its present ones.
 func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled store.Enrolled, before resource.Revision, shown string, err error) {
 	if shown, err = pki.KeyHash(caller.Certificate.PublicKey); err != nil {
 		return enrolled, 0, "", status.Errorf(codes.Unauthenticated, "%v", err)
@@ -204,9 +268,8 @@ func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled 
 	if enrolled, before, err = s.readEnrolled(ctx, node); err != nil {
 		return enrolled, 0, "", err
 	}
-	if before != 0 && !slices.Contains(enrolled.Keys, shown) {
-		return enrolled, 0, "", status.Errorf(codes.PermissionDenied,
-			"the certificate of node %s has been replaced: another host enrolled under this id; if this is the right one: muster token create --node %s --replace", node, node)
+	if err := judge(node, enrolled, before != 0, store.Ban{}, shown); err != nil {
+		return enrolled, 0, "", err
 	}
 	return enrolled, before, shown, nil
 }
@@ -230,14 +293,22 @@ func (s *Service) readEnrolled(ctx context.Context, node resource.NodeID) (store
 }
 
 // certify signs a node's key and returns the answer and what is kept of it.
-func (s *Service) certify(t *trust, node resource.NodeID, public crypto.PublicKey, hash string) (*musterv1.EnrollResponse, store.Enrolled, error) {
+func (s *Service) certify(
+	t *trust, node resource.NodeID, before int64, public crypto.PublicKey, hash string,
+) (*musterv1.EnrollResponse, store.Enrolled, error) {
 	leaf, err := t.signer.Issue(public, s.node(node), nil, time.Now(), s.config.TTL)
 	if err != nil {
 		return nil, store.Enrolled{}, status.Errorf(codes.Internal, "%v", err)
 	}
+	return s.answer(t, leaf), s.enrolled(t, node, before, leaf.NotAfter, hash), nil
+}
+
+// answer is what a node is given: its certificate, and whatever may be new.
+func (s *Service) answer(t *trust, leaf *x509.Certificate) *musterv1.EnrollResponse {
 	return &musterv1.EnrollResponse{
 		Chain: pki.Raw(t.signer.Chain(leaf)), Authorities: pki.Raw(t.roots), GossipKeys: s.keyring.Keys(),
-	}, s.enrolled(t, leaf.NotAfter, hash), nil
+		RevokedKeys: s.known.revoked(time.Now()),
+	}
 }
 
 // unavailable is the status of a store's error.

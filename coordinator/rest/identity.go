@@ -24,12 +24,21 @@ type Identity interface {
 	// certificates by it, unless forced.
 	RetireAuthority(ctx context.Context, id string, force bool) error
 
-	CertifyOperator(ctx context.Context, c *api.OperatorCertificate) (*api.OperatorCertificate, error)
+	// CertifyOperator certifies an operator; ttl 0 is the default.
+	CertifyOperator(ctx context.Context, c *api.OperatorCertificate, ttl time.Duration, creator string) (*api.OperatorCertificate, error)
+	ListOperators(ctx context.Context) (*api.OperatorCertificateList, error)
+	// RevokeOperator ends all certificates of an operator and lists them.
+	RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error)
+
+	// BanNode keeps a node id out until UnbanNode, whatever it shows.
+	BanNode(ctx context.Context, node, reason, by string) (*api.NodeBan, error)
+	UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error)
+	ListBans(ctx context.Context) (*api.NodeBanList, error)
 }
 
 // routeIdentity registers what admins say of who is who.
 func (h *handler) routeIdentity(v1 string) {
-	h.route("POST "+v1+"/bootstraptokens", admin, h.identified(h.createBootstrapToken))
+	h.route("POST "+v1+"/bootstraptokens", admin, h.identified(h.named(h.createBootstrapToken)))
 	h.route("GET "+v1+"/bootstraptokens", admin, h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListBootstrapTokens(c.ctx()))
 	}))
@@ -47,7 +56,20 @@ func (h *handler) routeIdentity(v1 string) {
 		return answer{code: http.StatusCreated, body: a}, nil
 	}))
 	h.route("DELETE "+v1+"/authorities/{name}", admin, h.identified(h.retireAuthority, "force"))
-	h.route("POST "+v1+"/operatorcertificates", admin, h.identified(h.certifyOperator))
+	h.route("POST "+v1+"/operatorcertificates", admin, h.identified(h.named(h.certifyOperator)))
+	h.route("GET "+v1+"/operatorcertificates", admin, h.identified(func(c *call) (answer, error) {
+		return found(h.Identity.ListOperators(c.ctx()))
+	}))
+	h.route("DELETE "+v1+"/operatorcertificates/{name}", admin, h.identified(h.named(func(c *call, by string) (answer, error) {
+		return found(h.Identity.RevokeOperator(c.ctx(), c.name, by))
+	})))
+	h.route("GET "+v1+"/nodebans", admin, h.identified(func(c *call) (answer, error) {
+		return found(h.Identity.ListBans(c.ctx()))
+	}))
+	h.route("POST "+v1+"/nodes/{name}/ban", admin, h.identified(h.named(h.banNode)))
+	h.route("DELETE "+v1+"/nodes/{name}/ban", admin, h.identified(h.named(func(c *call, by string) (answer, error) {
+		return found(h.Identity.UnbanNode(c.ctx(), c.name, by))
+	})))
 }
 
 // identified refuses where there are no identities, and parameters that the
@@ -71,7 +93,30 @@ func found[T any](v *T, err error) (answer, error) {
 	return ok(v), nil
 }
 
-func (h *handler) createBootstrapToken(c *call) (answer, error) {
+// named serves an endpoint that notes who asked.
+func (h *handler) named(serve func(c *call, by string) (answer, error)) endpoint {
+	return func(c *call) (answer, error) {
+		who, status := authenticate(h.Authenticator, c.r)
+		if status != nil {
+			return answer{}, status
+		}
+		return serve(c, who.Name)
+	}
+}
+
+func (h *handler) banNode(c *call, by string) (answer, error) {
+	body, status := h.optional(c)
+	if status != nil {
+		return answer{}, status
+	}
+	reason, status := api.DecodeNodeBan(body)
+	if status != nil {
+		return answer{}, status
+	}
+	return found(h.Identity.BanNode(c.ctx(), c.name, reason, by))
+}
+
+func (h *handler) createBootstrapToken(c *call, by string) (answer, error) {
 	body, status := h.document(c)
 	if status != nil {
 		return answer{}, status
@@ -80,11 +125,7 @@ func (h *handler) createBootstrapToken(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	who, status := authenticate(h.Authenticator, c.r)
-	if status != nil {
-		return answer{}, status
-	}
-	made, err := h.Identity.PutBootstrapToken(c.ctx(), wish, ttl, who.Name)
+	made, err := h.Identity.PutBootstrapToken(c.ctx(), wish, ttl, by)
 	if err != nil {
 		return answer{}, err
 	}
@@ -98,16 +139,16 @@ func (h *handler) retireAuthority(c *call) (answer, error) {
 	return found(h.Identity.ListAuthorities(c.ctx()))
 }
 
-func (h *handler) certifyOperator(c *call) (answer, error) {
+func (h *handler) certifyOperator(c *call, by string) (answer, error) {
 	body, status := h.document(c)
 	if status != nil {
 		return answer{}, status
 	}
-	wish, status := api.DecodeOperatorCertificate(body)
+	wish, ttl, status := api.DecodeOperatorCertificate(body)
 	if status != nil {
 		return answer{}, status
 	}
-	made, err := h.Identity.CertifyOperator(c.ctx(), wish)
+	made, err := h.Identity.CertifyOperator(c.ctx(), wish, ttl, by)
 	if err != nil {
 		return answer{}, err
 	}

@@ -35,7 +35,15 @@ type Heartbeats struct {
 	// Fingerprint, if set, says which authorities and gossip keys there are
 	// (pki.Fingerprint). Agents are told of it once, and when it changes.
 	Fingerprint func() string
+	// Changed, if set, is closed when Fingerprint may have changed since it was
+	// called: agents are told at once, without a heartbeat to answer.
+	Changed func() <-chan struct{}
 }
+
+// renewNow is the directive of a message that answers no heartbeat. An agent of
+// before 0.2 takes the message for an answer without a lease, ends the stream, and
+// is told on the next one.
+const renewNow = "renew_now"
 
 // Heartbeat keeps the node's lease alive for as long as the stream is heard,
 // and the node's conditions in its status.
@@ -45,8 +53,30 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 	var lease store.LeaseID
 	var said conditions
 	told := ""
+	beats := received(stream)
 	for {
-		beat, err := stream.Recv()
+		var changed <-chan struct{}
+		if h.Changed != nil {
+			changed = h.Changed()
+		}
+		if h.Fingerprint != nil && told != "" { // after Changed: no change is missed
+			if now := h.Fingerprint(); now != told {
+				told = now
+				if err := stream.Send(&schedulerv1.HeartbeatResponse{Directives: []*schedulerv1.SchedulingDirective{{Type: renewNow, Message: now}}}); err != nil {
+					return err
+				}
+			}
+		}
+		var beat *schedulerv1.HeartbeatRequest
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+			continue
+		case got := <-beats:
+			beat, err = got.beat, got.err
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -88,6 +118,32 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 			return err
 		}
 	}
+}
+
+// heartbeat is what was received last.
+type heartbeat struct {
+	beat *schedulerv1.HeartbeatRequest
+	err  error
+}
+
+// received reads a stream until it ends; its last value has the error. The
+// reader waits until each value is taken, or the stream's context ends.
+func received(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]) <-chan heartbeat {
+	beats := make(chan heartbeat)
+	go func() {
+		for {
+			beat, err := stream.Recv()
+			select {
+			case beats <- heartbeat{beat, err}:
+			case <-stream.Context().Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return beats
 }
 
 func usageOf(u *schedulerv1.ResourceUsage) resource.Vector {

@@ -17,7 +17,7 @@ const SchemaVersion = 1
 type Record interface {
 	TxRecord | UnitRecord | JobRecord | OrderRecord | RequestRecord |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaRecord | QuotaLimit | LeaderAddress |
-		Authorities | GossipKeys | BootstrapToken | Enrolled
+		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator
 	check() error
 }
 

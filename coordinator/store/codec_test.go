@@ -250,6 +250,9 @@ func FuzzDecode(f *testing.F) {
 		again[store.Authorities](t, value)
 		again[store.BootstrapToken](t, value)
 		again[store.Enrolled](t, value)
+		again[store.Ban](t, value)
+		again[store.Operator](t, value)
+		again[store.GossipKeys](t, value)
 	})
 }
 

@@ -13,6 +13,19 @@ func TestGoldenRecordsOfIdentity(t *testing.T) {
 		{ID: "00ff", Certificate: []byte{1, 2}, Key: []byte{3}, Created: "2026-01-02T03:04:05Z"},
 		{ID: "01ff", Certificate: []byte{4}, Key: []byte{5}, Cross: [][]byte{{6}}, Created: "2027-01-02T03:04:05Z"},
 	}})
+	roundTrip(t, "pki-gossip-rotation", store.GossipKeys{
+		Keys: [][]byte{[]byte("0123456789abcdef"), []byte("fedcba9876543210")},
+		Rotation: &store.GossipRotation{
+			Key: []byte("fedcba9876543210"), Old: [][]byte{[]byte("0123456789abcdef")}, Why: "node n3 was banned", From: "2026-01-02T03:04:05Z",
+		},
+	})
+	roundTrip(t, "pki-ban", store.Ban{Banned: true, Reason: "hostile", By: "ann", At: "2026-01-02T03:04:05Z", Enrolled: true, Generation: 1767323045000})
+	roundTrip(t, "pki-operator", store.Operator{
+		Name: "ann", Creator: "admin", Certified: "2026-01-02T03:04:05Z", Expires: "2026-01-02T15:04:05Z", Revoked: "2026-01-02T04:04:05Z", RevokedBy: "boss",
+	})
+	roundTrip(t, "pki-node-ended", store.Enrolled{
+		Issuer: "00ff", Expires: "2026-02-02T03:04:05Z", Enrolled: "2026-01-02T03:04:05Z", Ended: "2026-01-12T03:04:05Z", Generation: 1767323045000,
+	})
 	roundTrip(t, "pki-gossip", store.GossipKeys{Keys: [][]byte{[]byte("0123456789abcdef")}})
 	roundTrip(t, "pki-token", store.BootstrapToken{
 		ID: "0123456789", Hash: "ab", Nodes: "gpu-*", Uses: 3, Replace: true, Creator: "admin",
@@ -39,6 +52,15 @@ func TestRecordsOfIdentityKeepTheirRules(t *testing.T) {
 	refuses("negative uses", err, "uses -1")
 	_, err = store.Encode(store.Enrolled{Keys: []string{"a", "b", "c"}})
 	refuses("three keys", err, "3 of them")
+	_, err = store.Encode(store.Enrolled{Keys: []string{"a"}, Ended: "2026-01-02T03:04:05Z"})
+	refuses("a key of a certificate that has ended", err, "1 of a certificate that has ended")
+	_, err = store.Encode(store.Ban{Banned: true, At: "2026-01-02T03:04:05Z"})
+	refuses("a ban without a generation", err, "generation 0")
+	_, err = store.Encode(store.Operator{Name: "ann"})
+	refuses("an operator for ever", err, `until ""`)
+	key := make([]byte, 16)
+	_, err = store.Encode(store.GossipKeys{Keys: [][]byte{key}, Rotation: &store.GossipRotation{Key: key}})
+	refuses("a rotation whose key is first and not used", err, "number 1 of 1, used false")
 }
 
 func TestKeysOfIdentity(t *testing.T) {
@@ -47,6 +69,12 @@ func TestKeysOfIdentity(t *testing.T) {
 		if err != nil || got != node {
 			t.Errorf("%q: got %q, %v", node, got, err)
 		}
+		if got, err := store.ParseBanKey(store.BanKey(node)); err != nil || got != node {
+			t.Errorf("ban of %q: got %q, %v", node, got, err)
+		}
+	}
+	if got, err := store.ParseOperatorKey(store.OperatorKey("00ff")); err != nil || got != "00ff" {
+		t.Errorf("operator: got %q, %v", got, err)
 	}
 	if got := store.TokenKey("a/b"); got != "/registry/pki/tokens/a%2Fb" {
 		t.Errorf("token key %q", got)

@@ -23,6 +23,8 @@ const (
 	pendingFile = "next.pem"     // the key that a certificate was asked for
 	keyringFile = "keyring.json" // serf's keyring format
 	agreedFile  = "agreed.json"  // the keyring as it was when everybody knew of it
+	knownFile   = "known.json"   // a coordinator's: nodes' keys, bans and operators
+	revokedFile = "revoked.json" // an agent's: the keys of revoked operators
 )
 
 // Folder is one party's. Its methods are for one goroutine at a time.
@@ -138,6 +140,19 @@ func (f *Folder) LoadAgreed() ([]byte, error) { return f.read(agreedFile) }
 // keyring, which others change.
 func (f *Folder) SaveAgreed(text []byte) error { return f.write(agreedFile, text) }
 
+// LoadKnown returns what SaveKnown wrote; fs.ErrNotExist as in Load.
+func (f *Folder) LoadKnown() ([]byte, error) { return f.readUpTo(knownFile, maxKnown) }
+
+// SaveKnown keeps the nodes' keys, bans and operators that a coordinator knows,
+// for the day on which the store is restored from an older backup.
+func (f *Folder) SaveKnown(text []byte) error { return f.write(knownFile, text) }
+
+// LoadRevoked returns what SaveRevoked wrote; fs.ErrNotExist as in Load.
+func (f *Folder) LoadRevoked() ([]byte, error) { return f.read(revokedFile) }
+
+// SaveRevoked keeps the keys of the operators that an agent was told to refuse.
+func (f *Folder) SaveRevoked(text []byte) error { return f.write(revokedFile, text) }
+
 func parseKey(text []byte) (crypto.Signer, error) {
 	der, err := pki.ParseKeyPEM(text)
 	if err != nil {
@@ -148,11 +163,17 @@ func parseKey(text []byte) (crypto.Signer, error) {
 
 func (f *Folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// maxFile bounds a file, in bytes.
-const maxFile = 1 << 20
+// maxFile bounds a file, in bytes; maxKnown that of SaveKnown, which has about
+// 400 bytes for each node.
+const (
+	maxFile  = 1 << 20
+	maxKnown = 64 << 20
+)
 
 // read reads a file that its owner alone may use.
-func (f *Folder) read(name string) ([]byte, error) {
+func (f *Folder) read(name string) ([]byte, error) { return f.readUpTo(name, maxFile) }
+
+func (f *Folder) readUpTo(name string, most int64) ([]byte, error) {
 	path := f.path(name)
 	info, err := os.Stat(path)
 	if err != nil {
@@ -161,8 +182,8 @@ func (f *Folder) read(name string) ([]byte, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fmt.Errorf("identity: %s: mode %04o lets others use it; run: chmod 0600 %s", path, mode, path)
 	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("identity: %s: %d bytes, more than %d", path, info.Size(), maxFile)
+	if info.Size() > most {
+		return nil, fmt.Errorf("identity: %s: %d bytes, more than %d", path, info.Size(), most)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

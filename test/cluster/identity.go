@@ -37,7 +37,7 @@ func (c *Cluster) startTrust() {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	made, err := ask(ctx, c.Client, 0, func(ctx context.Context, k *sdk.Client) (*api.OperatorCertificate, error) {
-		return k.Identity().CertifyOperator(ctx, "test", string(pki.FormatRequestPEM(request)))
+		return k.Identity().CertifyOperator(ctx, "test", string(pki.FormatRequestPEM(request)), 0)
 	})
 	if err != nil {
 		c.t.Fatal(err)

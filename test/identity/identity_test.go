@@ -87,7 +87,7 @@ func (w *world) serve(id string, e *enroll.Service) (stop func()) {
 	server := grpc.NewServer(rpcauth.Server(e.TLS(), rpcauth.CoordinatorRules())...)
 	musterv1.RegisterEnrollmentServer(server, e)
 	musterv1.RegisterCoordinatorServer(server, &coordinatorrpc.Server{Cluster: cluster, Store: w.store, Logger: discard})
-	schedulerv1.RegisterNodeAgentServer(server, &coordinatorrpc.Heartbeats{CoordinatorID: id, Store: w.store, Logger: discard, Fingerprint: e.Fingerprint})
+	schedulerv1.RegisterNodeAgentServer(server, &coordinatorrpc.Heartbeats{CoordinatorID: id, Store: w.store, Logger: discard, Fingerprint: e.Fingerprint, Changed: e.Changed})
 	l := w.listen(id)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
@@ -354,7 +354,7 @@ func (w *world) run(dir string, i *agent.Identity) (stop func()) {
 
 // An agent runs for half a day on certificates that last an hour, over a rotation of
 // the authority and of the gossip keys and an outage of every coordinator,
-// without a restart and without a session dropped.
+// without a restart. A session that ends with a certificate begins again at once.
 func TestARunningAgentStaysCertified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -371,26 +371,35 @@ func TestARunningAgentStaysCertified(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lead.Close()
-		session, err := musterv1.NewAgentClient(lead).Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		say := func(m *musterv1.LeaderMessage) {
-			t.Helper()
-			if err := session.Send(m); err != nil {
-				t.Fatal(err)
-			}
+		var session musterv1.Agent_SessionClient
+		try := func(m *musterv1.LeaderMessage) error {
+			_ = session.Send(m) // Recv tells why it failed
 			for {
 				answer, err := session.Recv()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if answer.GetHello() != nil || answer.GetOccupancy() != nil {
-					return
+				if err != nil || answer.GetHello() != nil || answer.GetOccupancy() != nil {
+					return err
 				}
 			}
 		}
-		say(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Hello{Hello: &musterv1.LeaderHello{Cluster: cluster, LeaderId: "c1", Epoch: 1}}})
+		begin := func() {
+			t.Helper()
+			if session, err = musterv1.NewAgentClient(lead).Session(t.Context(), grpc.WaitForReady(true)); err == nil {
+				err = try(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Hello{Hello: &musterv1.LeaderHello{Cluster: cluster, LeaderId: "c1", Epoch: 1}}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin()
+		say := func(m *musterv1.LeaderMessage) {
+			t.Helper()
+			if try(m) != nil { // it ended with a certificate
+				begin()
+				if err := try(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		good := func(when string, issuer *pki.Bundle) {
 			t.Helper()
 			leaf := i.TLS().Material().Chain[0]

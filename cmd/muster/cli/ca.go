@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +18,11 @@ import (
 func (a *app) caCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ca",
-		Short: "Show and rotate the cluster's certificate authorities, and certify operators",
+		Short: "Show and rotate the cluster's certificate authorities, certify and revoke operators",
 		Args:  arguments(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.caShowCommand(), a.caRotateCommand(), a.caRetireCommand(), a.caOperatorCommand())
+	cmd.AddCommand(a.caShowCommand(), a.caRotateCommand(), a.caRetireCommand(), a.caOperatorCommand(), a.caOperatorsCommand(), a.caRevokeOperatorCommand())
 	return cmd
 }
 
@@ -132,6 +133,7 @@ func (a *app) caRetireCommand() *cobra.Command {
 
 func (a *app) caOperatorCommand() *cobra.Command {
 	dir := ""
+	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "operator NAME --dir FOLDER",
 		Short: "Get a certificate for an operator, to ask agents over gRPC what they tell of themselves",
@@ -145,15 +147,16 @@ func (a *app) caOperatorCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			return a.certify(ctx, args[0], dir)
+			return a.certify(ctx, args[0], dir, ttl)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder of mode 0700 to write party.pem and ca.pem into")
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the certificate is good for (default 12h, 1m to 720h)")
 	return cmd
 }
 
 // certify keeps the private key here: only the request travels.
-func (a *app) certify(ctx context.Context, name, dir string) error {
+func (a *app) certify(ctx context.Context, name, dir string, ttl time.Duration) error {
 	f, err := folder.Open(dir)
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (a *app) certify(ctx context.Context, name, dir string) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.client.Identity().CertifyOperator(ctx, name, string(pki.FormatRequestPEM(request)))
+	made, err := a.client.Identity().CertifyOperator(ctx, name, string(pki.FormatRequestPEM(request)), ttl)
 	if err != nil {
 		return err
 	}

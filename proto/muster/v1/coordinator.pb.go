@@ -791,7 +791,10 @@ type EnrollResponse struct {
 	Authorities [][]byte `protobuf:"bytes,2,rep,name=authorities,proto3" json:"authorities,omitempty"`
 	// gossip_keys are the rings' keys, the one to encrypt with first; none where
 	// the rings are in plain text.
-	GossipKeys    [][]byte `protobuf:"bytes,3,rep,name=gossip_keys,json=gossipKeys,proto3" json:"gossip_keys,omitempty"`
+	GossipKeys [][]byte `protobuf:"bytes,3,rep,name=gossip_keys,json=gossipKeys,proto3" json:"gossip_keys,omitempty"`
+	// revoked_keys are SHA-256 of the public keys of operators' certificates that
+	// were revoked, in hex and in order: the agent refuses them from now on.
+	RevokedKeys   []string `protobuf:"bytes,4,rep,name=revoked_keys,json=revokedKeys,proto3" json:"revoked_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -843,6 +846,13 @@ func (x *EnrollResponse) GetAuthorities() [][]byte {
 func (x *EnrollResponse) GetGossipKeys() [][]byte {
 	if x != nil {
 		return x.GossipKeys
+	}
+	return nil
+}
+
+func (x *EnrollResponse) GetRevokedKeys() []string {
+	if x != nil {
+		return x.RevokedKeys
 	}
 	return nil
 }
@@ -911,12 +921,13 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x10\n" +
 	"\x03csr\x18\x03 \x01(\fR\x03csr\" \n" +
 	"\fRenewRequest\x12\x10\n" +
-	"\x03csr\x18\x01 \x01(\fR\x03csr\"i\n" +
+	"\x03csr\x18\x01 \x01(\fR\x03csr\"\x8c\x01\n" +
 	"\x0eEnrollResponse\x12\x14\n" +
 	"\x05chain\x18\x01 \x03(\fR\x05chain\x12 \n" +
 	"\vauthorities\x18\x02 \x03(\fR\vauthorities\x12\x1f\n" +
 	"\vgossip_keys\x18\x03 \x03(\fR\n" +
-	"gossipKeys2\xa9\x02\n" +
+	"gossipKeys\x12!\n" +
+	"\frevoked_keys\x18\x04 \x03(\tR\vrevokedKeys2\xa9\x02\n" +
 	"\vCoordinator\x12C\n" +
 	"\bRegister\x12\x1a.muster.v1.RegisterRequest\x1a\x1b.muster.v1.RegisterResponse\x12C\n" +
 	"\bReadNode\x12\x1a.muster.v1.ReadNodeRequest\x1a\x1b.muster.v1.ReadNodeResponse\x12@\n" +

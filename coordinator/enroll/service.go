@@ -18,6 +18,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/pki/folder"
@@ -57,6 +60,8 @@ type Config struct {
 	Folder *folder.Folder
 	// Changed, if set, is told what is trusted, at Open and after each change.
 	Changed func(roots pki.Bundle)
+	// Metrics takes the counter of refused enrolments; nil for none.
+	Metrics prometheus.Registerer
 	Logger  *slog.Logger
 }
 
@@ -70,8 +75,14 @@ type Service struct {
 	trust   atomic.Pointer[trust]
 	keyring Keyring
 
-	mu   sync.Mutex
-	base [][]byte // the gossip keys on which store and keyring agreed last
+	known    *known
+	looks    *rate.Limiter // of reads that refused peers cause
+	rotating rotating
+	failures *failures
+
+	mu      sync.Mutex
+	base    [][]byte      // the gossip keys on which store and keyring agreed last
+	changed chan struct{} // closed and replaced when Fingerprint may have changed
 }
 
 // trust is what is believed now. It is immutable.
@@ -93,7 +104,10 @@ func Open(ctx context.Context, c Config, newKeyring func(keys [][]byte) (Keyring
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{config: c, log: c.Logger}
+	s := &Service{
+		config: c, log: c.Logger, known: newKnown(), looks: rate.NewLimiter(looksPerSecond, looksAtOnce),
+		failures: newFailures(c.Metrics), changed: make(chan struct{}),
+	}
 	t, err := s.loadTrust(ctx)
 	if err != nil {
 		return nil, err
@@ -106,8 +120,13 @@ func Open(ctx context.Context, c Config, newKeyring func(keys [][]byte) (Keyring
 	if s.tls, err = rpcauth.NewTLS(material); err != nil {
 		return nil, err
 	}
+	s.tls.SetJudge(s, s.ended)
 	keys, err := s.loadKeys(ctx)
 	if err != nil {
+		return nil, err
+	}
+	s.loadKept()
+	if _, err := s.load(ctx); err != nil {
 		return nil, err
 	}
 	s.base = keys
@@ -140,7 +159,22 @@ func (s *Service) Roots() pki.Bundle { return s.trust.Load().roots }
 // has come or gone, another one signs, or the rings' keys have changed.
 func (s *Service) Fingerprint() string {
 	t := s.trust.Load()
-	return pki.Fingerprint(t.roots, t.signer.Certificate.SubjectKeyId, s.keyring.Keys())
+	return pki.Fingerprint(t.roots, t.signer.Certificate.SubjectKeyId, s.keyring.Keys(), s.known.revoked(time.Now())...)
+}
+
+// Changed is closed when Fingerprint may have changed since the call.
+func (s *Service) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// announce has those who wait on Changed look at the fingerprint.
+func (s *Service) announce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // issue certifies an identity under a key of its own.
@@ -166,7 +200,7 @@ func (s *Service) IssueNodes(ctx context.Context, nodes []resource.NodeID) (map[
 		if len(ops) == 0 {
 			return nil
 		}
-		_, err := s.config.Store.Txn(ctx, store.Txn{Then: ops})
+		_, err := s.commit(ctx, store.Txn{Then: ops})
 		ops = nil
 		return err
 	}
@@ -179,7 +213,7 @@ func (s *Service) IssueNodes(ctx context.Context, nodes []resource.NodeID) (map[
 		if err != nil {
 			return nil, err
 		}
-		record := s.enrolled(t, material.Chain[0].NotAfter, hash)
+		record := s.enrolled(t, node, 0, material.Chain[0].NotAfter, hash)
 		out[node] = material
 		ops = append(ops, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
 		if len(ops) == 50 {
@@ -194,17 +228,26 @@ func (s *Service) IssueNodes(ctx context.Context, nodes []resource.NodeID) (map[
 	return out, nil
 }
 
-// IssueOperator certifies an operator.
-func (s *Service) IssueOperator(name string) (rpcauth.Material, error) {
-	return s.issue(s.trust.Load(), pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: name}, nil)
+// IssueOperator certifies an operator of this process's own, for as long as it
+// certifies nodes.
+func (s *Service) IssueOperator(ctx context.Context, name string) (rpcauth.Material, error) {
+	material, err := s.issue(s.trust.Load(), pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: name}, nil)
+	if err != nil {
+		return rpcauth.Material{}, err
+	}
+	return material, s.noteOperator(ctx, name, "coordinator "+s.config.ID, material.Chain[0])
 }
 
 func (s *Service) node(id resource.NodeID) pki.Identity {
 	return pki.Identity{Cluster: s.config.Cluster, Role: pki.Node, ID: string(id)}
 }
 
-func (s *Service) enrolled(t *trust, expires time.Time, keys ...string) store.Enrolled {
-	return store.Enrolled{Keys: keys, Issuer: t.signer.ID(), Expires: stamp(expires), Enrolled: stamp(time.Now())}
+// enrolled is the record of a node that follows one of generation before.
+func (s *Service) enrolled(t *trust, node resource.NodeID, before int64, expires time.Time, keys ...string) store.Enrolled {
+	now := time.Now()
+	return store.Enrolled{
+		Keys: keys, Issuer: t.signer.ID(), Expires: stamp(expires), Enrolled: stamp(now), Generation: s.nextEnrolled(node, before, now),
+	}
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -238,25 +281,35 @@ func (s *Service) Run(ctx context.Context) {
 func (s *Service) follow(ctx context.Context, tick <-chan time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	revision, err := s.refresh(ctx)
+	revision, err := s.load(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.refresh(ctx); err != nil {
 		return err
 	}
 	changes := s.config.Store.Watch(ctx, store.PKIPrefix, store.WatchOptions{From: revision + 1})
 	renew := time.NewTimer(time.Until(pki.RenewAt(s.tls.Material().Chain[0])))
 	defer renew.Stop()
+	step := time.NewTimer(s.rotating.wait())
+	defer step.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-step.C:
+			if err := s.advance(ctx); err != nil {
+				return err
+			}
 		case batch, open := <-changes:
 			if !open || batch.Err != nil {
 				return errors.Join(errors.New("the watch of "+store.PKIPrefix+" ended"), batch.Err)
 			}
-			if !concerns(batch) {
+			if !s.taken(batch) {
 				continue
 			}
 		case <-tick:
+			s.save()
 			if !s.changedHere() {
 				continue
 			}
@@ -267,21 +320,12 @@ func (s *Service) follow(ctx context.Context, tick <-chan time.Time) error {
 				continue
 			}
 		}
-		if _, err := s.refresh(ctx); err != nil {
+		if err := s.refresh(ctx); err != nil {
 			return err
 		}
+		step.Reset(s.rotating.wait())
 		renew.Reset(time.Until(pki.RenewAt(s.tls.Material().Chain[0])))
 	}
-}
-
-// concerns reports whether a change is of the authorities or the gossip keys.
-func concerns(b store.Batch) bool {
-	for i := range b.Events {
-		if key := b.Events[i].KV.Key; key == store.AuthoritiesKey || key == store.GossipKeysKey {
-			return true
-		}
-	}
-	return false
 }
 
 // changedHere reports whether the keyring or the files differ from what is
@@ -292,26 +336,24 @@ func (s *Service) changedHere() bool {
 	return !sameKeys(s.base, s.keyring.Keys()) || s.config.Files.changed(s.trust.Load())
 }
 
-// refresh takes over what is new and returns the store's revision before it
-// read.
-func (s *Service) refresh(ctx context.Context) (resource.Revision, error) {
-	_, _, revision, err := s.config.Store.Get(ctx, store.AuthoritiesKey)
-	if err != nil {
-		return 0, err
-	}
+// refresh takes over new authorities and gossip keys.
+func (s *Service) refresh(ctx context.Context) error {
 	t, err := s.loadTrust(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if before := s.trust.Load(); !before.same(t) {
 		if err := s.renewOwn(t); err != nil {
-			return 0, err
+			return err
 		}
 		s.trust.Store(t)
 		s.tell(t)
+		if len(t.roots) < len(before.roots) {
+			s.announce() // of a new one agents are told with their heartbeats: each has to be certified anew
+		}
 		s.log.Info("authorities_changed", "trusted", len(t.roots), "signs", t.signer.ID())
 	}
-	return revision, s.syncKeys(ctx)
+	return s.syncKeys(ctx)
 }
 
 // renewOwn replaces this coordinator's certificate.

@@ -1,0 +1,112 @@
+package coordinator
+
+import (
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// banOf is the ban of a node in the store's key, nil for none. A key that cannot
+// be read bans: it was written to ban somebody, or to end that.
+func banOf(kv store.KV) *store.Ban {
+	if kv.ModRev == 0 {
+		return nil
+	}
+	ban, err := store.Decode[store.Ban](kv.Key, kv.Value)
+	switch {
+	case err != nil:
+		return &store.Ban{Banned: true, Reason: err.Error()}
+	case !ban.Banned:
+		return nil
+	}
+	return &ban
+}
+
+// banned returns a node's ban as far as this coordinator has followed the store,
+// nil for none.
+func (f *follower) banned(id resource.NodeID) *store.Ban {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return banOf(f.kvs[store.BanKey(id)])
+}
+
+// banNews is the news of a change below store.BansPrefix.
+func banNews(e store.Event) (news, bool) {
+	id, err := store.ParseBanKey(e.KV.Key)
+	return news{node: id, banChanged: true}, err == nil
+}
+
+// isBanKey reports whether a key holds a ban.
+func isBanKey(key string) bool { return strings.HasPrefix(key, store.BansPrefix) }
+
+// banChanged ends or opens the session to a node as its ban says. The node's
+// connections were ended by coordinator/enroll, and a dial would be refused: here
+// it is not tried any more. c.mu is held.
+func (c *Coordinator) banChanged(id resource.NodeID) {
+	banned := c.follower.banned(id) != nil
+	if c.pool != nil && banned {
+		c.pool.RemoveTarget(id)
+	}
+	if addr := c.targets[id]; c.pool != nil && !banned && addr != "" {
+		c.pool.SetTarget(id, addr)
+	}
+	if l := c.term.Load(); l != nil {
+		go l.post(func() { l.checkBan(id) })
+	}
+}
+
+// checkBan takes over whether a node is banned. Nothing is released by a ban:
+// its allocations stay as those of a silent node do.
+func (l *leader) checkBan(id resource.NodeID) {
+	n := l.nodes[id]
+	if n == nil {
+		return
+	}
+	before := n.ban
+	if n.ban = l.banOf(id); (before == nil) == (n.ban == nil) {
+		return
+	}
+	if n.ban != nil {
+		l.log.Warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
+	} else {
+		l.log.Warn("node_unbanned", "node", id)
+	}
+	n.setReady()
+	l.wake()
+}
+
+// bannedCondition is the type of the condition.
+const bannedCondition = "Banned"
+
+// showBan adds a ban that stands, and reports whether one does.
+func (n *node) showBan(s *api.NodeStatus, ready *api.Condition) bool {
+	if n.ban == nil {
+		return false
+	}
+	text := "an administrator (" + n.ban.By + ") banned it"
+	if n.ban.Reason != "" {
+		text += ": " + n.ban.Reason
+	}
+	s.Phase, ready.Status, ready.Reason = "Banned", "False", bannedCondition
+	ready.Message = text + "; what runs there counts as running until `muster fence " + string(n.view.ID) + " --confirm-dead`"
+	s.Conditions = append(s.Conditions, api.Condition{Type: bannedCondition, Status: "True", Reason: "ByAdministrator", Message: text, LastTransitionTime: n.ban.At})
+	return true
+}
+
+// loadBans takes over the bans of nodes that have registered. The others' are
+// known to coordinator/enroll, which lets none of them in.
+func (v *view) loadBans(kvs []store.KV) error {
+	for _, kv := range kvs {
+		id, err := store.ParseBanKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		if n := v.nodes[id]; n != nil {
+			n.ban = banOf(kv)
+			n.setReady()
+		}
+	}
+	return nil
+}

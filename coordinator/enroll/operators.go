@@ -1,0 +1,136 @@
+package enroll
+
+import (
+	"cmp"
+	"context"
+	"crypto"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/pki"
+)
+
+// Bounds of operators' certificates.
+const (
+	DefaultOperatorTTL = 12 * time.Hour
+	maxOperatorTTL     = 30 * 24 * time.Hour
+	// maxOperators bounds the certificates that are good at a time. Agents are
+	// told of all that were revoked.
+	maxOperators = 1000
+)
+
+// CertifyOperator certifies an operator's key for ttl, 0 for DefaultOperatorTTL.
+// Errors: ErrInvalid, and those of the store.
+func (s *Service) CertifyOperator(ctx context.Context, name string, public crypto.PublicKey, ttl time.Duration, creator string) (*x509.Certificate, error) {
+	ttl = cmp.Or(ttl, DefaultOperatorTTL)
+	if ttl < time.Minute || ttl > maxOperatorTTL {
+		return nil, fmt.Errorf("%w: ttl %s is outside 1m..%s", ErrInvalid, ttl, maxOperatorTTL)
+	}
+	t := s.trust.Load()
+	leaf, err := t.signer.Issue(public, pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: name}, nil, time.Now(), ttl)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.noteOperator(ctx, name, creator, leaf); err != nil {
+		return nil, err
+	}
+	s.log.Info("operator_certified", "operator", name, "creator", creator, "expires", stamp(leaf.NotAfter))
+	return leaf, nil
+}
+
+// noteOperator writes down a certificate before it is handed out, so that it can
+// be revoked. The same key again keeps a revocation: ErrInvalid.
+func (s *Service) noteOperator(ctx context.Context, name, creator string, leaf *x509.Certificate) error {
+	hash, err := pki.KeyHash(leaf.PublicKey)
+	if err != nil {
+		return err
+	}
+	all, err := s.Operators(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if o.Key == hash && (o.Revoked != "" || o.Name != name) {
+			return fmt.Errorf("%w: the key of this request is that of a certificate of operator %s, revoked %t: make another key", ErrInvalid, o.Name, o.Revoked != "")
+		}
+	}
+	if len(all) >= maxOperators {
+		return fmt.Errorf("%w: %d certificates of operators are good already, at most %d: wait until some expire", ErrInvalid, len(all), maxOperators)
+	}
+	record := store.Operator{Name: name, Creator: creator, Certified: stamp(time.Now()), Expires: stamp(leaf.NotAfter)}
+	if _, err := s.commit(ctx, store.Txn{Then: []store.Op{store.Put(store.OperatorKey(hash), store.MustEncode(record))}}); err != nil {
+		return fmt.Errorf("note the certificate of operator %s: %w", name, err)
+	}
+	return nil
+}
+
+// OperatorStatus is one certificate of an operator.
+type OperatorStatus struct {
+	Key string // pki.KeyHash
+	store.Operator
+}
+
+// Operators lists the operators' certificates that have not expired, by name,
+// oldest first, and forgets the others.
+func (s *Service) Operators(ctx context.Context) ([]OperatorStatus, error) {
+	all, _, err := s.config.Store.Range(ctx, store.OperatorsPrefix, store.RangeOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the operators: %w", err)
+	}
+	var list []OperatorStatus
+	for _, kv := range all {
+		hash, err := store.ParseOperatorKey(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		record, err := store.Decode[store.Operator](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		if over(record.Expires, time.Now()) {
+			if _, err := s.config.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(kv.Key)}}); err != nil {
+				return nil, fmt.Errorf("forget a certificate of operator %s: %w", record.Name, err)
+			}
+			continue
+		}
+		list = append(list, OperatorStatus{hash, record})
+	}
+	slices.SortFunc(list, func(a, b OperatorStatus) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Certified, b.Certified), cmp.Compare(a.Key, b.Key))
+	})
+	return list, nil
+}
+
+// RevokeOperator ends all certificates of an operator and returns them.
+// ErrNotFound where none is good.
+func (s *Service) RevokeOperator(ctx context.Context, name, by string) ([]OperatorStatus, error) {
+	all, err := s.Operators(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ended []OperatorStatus
+	var txn store.Txn
+	for _, o := range all {
+		if o.Name != name {
+			continue
+		}
+		if o.Revoked == "" {
+			o.Revoked, o.RevokedBy = stamp(time.Now()), by
+			txn.Then = append(txn.Then, store.Put(store.OperatorKey(o.Key), store.MustEncode(o.Operator)))
+		}
+		ended = append(ended, o)
+	}
+	if len(ended) == 0 {
+		return nil, fmt.Errorf("%w: operator %q has no certificate that is good", ErrNotFound, name)
+	}
+	for ops := range slices.Chunk(txn.Then, putAtOnce) {
+		if _, err := s.commit(ctx, store.Txn{Then: ops}); err != nil {
+			return nil, fmt.Errorf("revoke the certificates of operator %s: %w", name, err)
+		}
+	}
+	s.log.Warn("operator_revoked", "operator", name, "by", by, "certificates", len(ended))
+	return ended, nil
+}
