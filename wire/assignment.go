@@ -91,8 +91,8 @@ func fromMemory(m *musterv1.Assignment, a *resource.Assignment) error {
 		if err := ascending("memory", i, "node", g.GetNode(), &last); err != nil {
 			return err
 		}
-		if g.GetBytes() < 1 {
-			return fmt.Errorf("memory[%d].bytes: %d is not positive", i, g.GetBytes())
+		if g.GetBytes() < 1 || g.GetBytes() > int64(resource.MaxMemory) {
+			return fmt.Errorf("memory[%d].bytes: %d is outside 1..%d", i, g.GetBytes(), resource.MaxMemory)
 		}
 		a.Memory = append(a.Memory, resource.MemoryGrant{Node: int(g.GetNode()), Bytes: resource.Bytes(g.GetBytes())})
 	}
@@ -107,6 +107,8 @@ func fromHugepages(m *musterv1.Assignment, a *resource.Assignment) error {
 			return fmt.Errorf("hugepages[%d].node: %d is outside 0..%d", i, grant.Node, bitset.MaxMember)
 		case grant.Size < 1 || grant.Size > resource.MaxHugepageSize || grant.Size%1024 != 0:
 			return fmt.Errorf("hugepages[%d].size: %d; want whole KiB up to %d", i, grant.Size, resource.MaxHugepageSize)
+		case grant.Bytes > resource.MaxMemory:
+			return fmt.Errorf("hugepages[%d].bytes: %d is more than %d", i, grant.Bytes, resource.MaxMemory)
 		case grant.Bytes < 1 || grant.Bytes%grant.Size != 0:
 			return fmt.Errorf("hugepages[%d].bytes: %d is no positive multiple of the page size %d", i, grant.Bytes, grant.Size)
 		}
