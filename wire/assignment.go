@@ -8,6 +8,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // ToIncarnation builds the message; the zero incarnation becomes nil.
@@ -193,14 +194,16 @@ func FromMember(m *musterv1.MemberAssignment) (member int, a resource.Assignment
 	return int(m.GetMember()), a, nil
 }
 
-// ToReasons builds the messages.
+// ToReasons builds the messages, at most limits.MaxReasons of them, with details
+// of at most limits.MaxDetail bytes.
 func ToReasons(reasons []resource.Reason) []*musterv1.Reason {
 	if len(reasons) == 0 {
 		return nil
 	}
+	reasons = reasons[:min(len(reasons), limits.MaxReasons)]
 	ms := make([]*musterv1.Reason, len(reasons))
 	for i, r := range reasons {
-		ms[i] = &musterv1.Reason{Code: r.Code, Resource: string(r.Resource), Want: r.Want, Have: r.Have, Detail: r.Detail}
+		ms[i] = &musterv1.Reason{Code: r.Code, Resource: string(r.Resource), Want: r.Want, Have: r.Have, Detail: limits.Plain(r.Detail, limits.MaxDetail)}
 	}
 	return ms
 }

@@ -13,12 +13,11 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire/limits"
 )
 
-// Limits of one connection. A host's description of 4,096 CPUs takes less than
-// 1 MiB; a reservation of 1,024 members on one host less than that.
+// Limits of one connection; package limits has those of messages.
 const (
-	maxMessage       = 8 << 20
 	keepaliveTime    = 15 * time.Second
 	keepaliveTimeout = 10 * time.Second
 	keepaliveLeast   = 5 * time.Second
@@ -66,8 +65,8 @@ const (
 // it. Without a Dialer of its own it refuses addresses that do not suit how
 // member proves itself.
 func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientConn, error) {
-	options := append(member.DialOptions(rpcauth.AnyCoordinator()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+	options := append(append(member.DialOptions(rpcauth.AnyCoordinator()), limits.DialOptions()...),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxAnswer), grpc.MaxCallSendMsgSize(limits.MaxSession)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: firstRedial, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastRedial}, MinConnectTimeout: callTimeout,
@@ -90,8 +89,8 @@ func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientCon
 
 // serverOptions are the check of callers, the keepalive and the size limits.
 func serverOptions(member rpcauth.Member) []grpc.ServerOption {
-	return append(rpcauth.Server(member, rpcauth.AgentRules()),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+	return append(append(rpcauth.Server(member, rpcauth.AgentRules()), limits.ServerOptions()...),
+		grpc.MaxRecvMsgSize(limits.MaxSession), grpc.MaxSendMsgSize(limits.MaxAnswer),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),

@@ -34,6 +34,7 @@ import (
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // Config is a coordinator process. Addresses are "host:port", without TLS on
@@ -167,7 +168,9 @@ func (d *Daemon) serveGRPC() {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
 	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
-	d.grpc = grpc.NewServer(append(d.security.serverOptions(grpcapi.Guard(d.callers)), grpc.MaxRecvMsgSize(16<<20), grpc.ChainUnaryInterceptor(d.forward.Intercept),
+	// Who calls is judged first, then the message, and only then it is passed on.
+	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions()...)
+	d.grpc = grpc.NewServer(append(options, grpc.MaxRecvMsgSize(limits.MaxSession), grpc.ChainUnaryInterceptor(d.forward.Intercept),
 		// Agents ping every 15 s while nothing else comes; gRPC's default takes
 		// that for an attack and closes the connection.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)

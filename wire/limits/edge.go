@@ -13,7 +13,7 @@ import (
 // in all it is Internal, as gRPC calls what it does not decode.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(Codec()),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			if err := admit(request); err != nil {
 				return nil, err
@@ -30,7 +30,7 @@ func ServerOptions() []grpc.ServerOption {
 // *Violation.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec())),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(Codec())),
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, next grpc.UnaryInvoker, options ...grpc.CallOption) error {
 			if err := next(ctx, method, request, answer, conn, options...); err != nil {
 				return err

@@ -9,9 +9,9 @@ import (
 // Sizes of whole messages, in bytes.
 const (
 	// MaxSession bounds a message of a leader's session, either way. The largest
-	// honest one is an agent's Hello: 8,192 CPUs take 280 KB, 256 NUMA nodes with
-	// their distances 200 KB, 64 GPUs with 1,024 MIG instances and their links 100 KB, and
-	// MaxGrants grants of 520 bytes of names and 180 bytes of devices 1.4 MB.
+	// honest one is an agent's Hello: 8,192 CPUs, 256 NUMA nodes, 64 GPUs, 1,024
+	// MIG instances and 64 labels of the greatest length take 0.56 MB, and
+	// MaxGrants grants with names of 530 bytes and eight CPUs each 1.37 MB.
 	MaxSession = 2 << 20
 	// MaxRegister bounds a RegisterRequest: the host of a Hello alone.
 	MaxRegister = 1 << 20
@@ -27,8 +27,9 @@ const (
 	MaxEnroll = 32 << 10
 )
 
-// MaxGrants is the most grants, tombstones included, that an agent keeps at a
-// time, and so the most of an Occupancy.
+// MaxGrants is the most grants of leaders, tombstones included, that an agent
+// keeps at a time. An Occupancy may have that many, and an orphan for each
+// device and MIG instance.
 const MaxGrants = 2048
 
 // kind says which rule a Limit is.

@@ -55,10 +55,33 @@ func (p *plan) count(encoded []byte, left *int64) bool {
 	return true
 }
 
-// codec is gRPC's own for protocol buffers, with the scan before it decodes.
 type codec struct{ encoding.CodecV2 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+// Codec is gRPC's own for protocol buffers, except that it counts a message of
+// ours before it decodes it. Admit comes after it.
+func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
+
+// Decode reads a message as the edges do: it counts, decodes and admits it.
+func Decode(encoded []byte, m proto.Message) error {
+	p, err := planOf(m.ProtoReflect().Descriptor())
+	if err != nil {
+		return err
+	}
+	if err := p.decode(encoded, m); err != nil {
+		return err
+	}
+	return Admit(m)
+}
+
+func (p *plan) decode(encoded []byte, m proto.Message) error {
+	if p != nil {
+		if bad := p.scan(encoded); bad != nil {
+			bad.Message = string(p.name)
+			return bad
+		}
+	}
+	return proto.Unmarshal(encoded, m)
+}
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -70,17 +93,10 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	if p == nil {
-		return c.CodecV2.Unmarshal(data, v)
-	}
-	if n := data.Len(); int64(n) > p.size { // before it is copied
-		return fmt.Errorf("%s: %d bytes, more than %d", p.name, n, p.size)
+	if p != nil && int64(data.Len()) > p.size { // before it is copied
+		return &Violation{Message: string(p.name), Problem: fmt.Sprintf("%d bytes, more than %d", data.Len(), p.size)}
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
-	if bad := p.scan(buffer.ReadOnlyData()); bad != nil {
-		bad.Message = string(p.name)
-		return bad
-	}
-	return proto.Unmarshal(buffer.ReadOnlyData(), m)
+	return p.decode(buffer.ReadOnlyData(), m)
 }

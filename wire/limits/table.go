@@ -8,18 +8,29 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// Limits that those who send keep to.
+const (
+	// MaxReason is the most bytes of why something ends or is not well, and
+	// MaxDetail of an explanation.
+	MaxReason = 1024
+	MaxDetail = 4096
+	// MaxReasons is the most reasons of one refusal.
+	MaxReasons = 128
+	// MaxLabels is the most labels of one node.
+	MaxLabels = 64
+	// MaxConditions is the most conditions of one heartbeat.
+	MaxConditions = 32
+)
+
 // Limits that several fields share.
 const (
-	maxName     = 63   // bytes of a node's, cluster's or coordinator's name
-	maxID       = 256  // bytes of an identifier
-	maxUnitName = 512  // bytes of "namespace/alloc|job/name/n"
-	maxReason   = 1024 // bytes of why something ends, and of a note
-	maxDetail   = 4096 // bytes of an explanation
+	maxName     = 63  // bytes of a node's, cluster's or coordinator's name
+	maxID       = 256 // bytes of an identifier
+	maxUnitName = 512 // bytes of "namespace/alloc|job/name/n"
 	maxMillis   = 10 * 365 * 24 * 3600 * 1000
 	maxSeconds  = maxMillis / 1000
 	maxMembers  = 1024 // members of one unit on one host
 	maxVictims  = 1024
-	maxReasons  = 128
 	maxMIG      = devices.MaxDevices * devices.MaxMIGInstances
 )
 
@@ -133,7 +144,7 @@ var resourceFields = map[string]Limit{
 	"muster.v1.Reason.resource": id(maxID),
 	"muster.v1.Reason.want":     anyInt,
 	"muster.v1.Reason.have":     anyInt,
-	"muster.v1.Reason.detail":   prose(maxDetail),
+	"muster.v1.Reason.detail":   prose(MaxDetail),
 
 	"muster.v1.Host.hostname":        id(253),
 	"muster.v1.Host.topology":        message,
@@ -180,9 +191,6 @@ var resourceFields = map[string]Limit{
 	"muster.v1.MIGInstance.profile": migProfile,
 	"muster.v1.MIGInstance.memory":  memory,
 }
-
-// MaxLabels is the most labels of one node.
-const MaxLabels = 64
 
 // cpuList is a list such as "0-31,64-95": all CPUs one by one are 40 KB.
 var cpuList = id(48 << 10)

@@ -5,6 +5,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// A Reserve beyond what the ledger takes is answered as a refusal of its
+// transaction, which says more than the end of the session: its limits are wider
+// than the ledger's.
 var agentFields = map[string]Limit{
 	"muster.v1.LeaderMessage.hello":     message,
 	"muster.v1.LeaderMessage.reserve":   message,
@@ -26,9 +29,9 @@ var agentFields = map[string]Limit{
 	"muster.v1.Reserve.tx":         transaction,
 	"muster.v1.Reserve.unit":       unitUID,
 	"muster.v1.Reserve.epoch":      natural,
-	"muster.v1.Reserve.members":    listOf(maxMembers, message),
+	"muster.v1.Reserve.members":    listOf(4*maxMembers, message),
 	"muster.v1.Reserve.ttl_millis": between(0, maxMillis),
-	"muster.v1.Reserve.after":      listOf(maxVictims, transaction),
+	"muster.v1.Reserve.after":      listOf(4*maxVictims, transaction),
 	"muster.v1.Reserve.name":       unitName,
 	"muster.v1.Reserve.tenant":     tenantName,
 
@@ -46,7 +49,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.Release.tx":           transaction,
 	"muster.v1.Release.epoch":        natural,
 	"muster.v1.Release.grace_millis": between(0, maxMillis),
-	"muster.v1.Release.reason":       prose(maxReason),
+	"muster.v1.Release.reason":       prose(MaxReason),
 
 	"muster.v1.Evict.tx":           transaction,
 	"muster.v1.Evict.epoch":        natural,
@@ -75,7 +78,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.AgentHello.registered_revision": natural,
 	"muster.v1.AgentHello.host":                message,
 	"muster.v1.AgentHello.occupancy":           message,
-	"muster.v1.AgentHello.quarantine":          prose(maxReason),
+	"muster.v1.AgentHello.quarantine":          prose(MaxReason),
 
 	"muster.v1.Registered.incarnation": message,
 	"muster.v1.Registered.revision":    natural,
@@ -85,9 +88,9 @@ var agentFields = map[string]Limit{
 	"muster.v1.Reply.incarnation":         message,
 	"muster.v1.Reply.registered_revision": natural,
 	"muster.v1.Reply.members":             listOf(maxMembers, message),
-	"muster.v1.Reply.reasons":             listOf(maxReasons, message),
+	"muster.v1.Reply.reasons":             listOf(MaxReasons, message),
 
-	"muster.v1.Occupancy.grants":    listOf(MaxGrants, message),
+	"muster.v1.Occupancy.grants":    listOf(MaxGrants+maxMIG, message),
 	"muster.v1.Occupancy.cordoned":  boolean,
 	"muster.v1.Occupancy.disk_full": boolean,
 	"muster.v1.Occupancy.health":    listOf(devices.MaxDevices, message),
@@ -104,11 +107,11 @@ var agentFields = map[string]Limit{
 	"muster.v1.HealthChange.devices":    listOf(devices.MaxDevices, message),
 	"muster.v1.HealthChange.cordoned":   boolean,
 	"muster.v1.HealthChange.disk_full":  boolean,
-	"muster.v1.HealthChange.quarantine": prose(maxReason),
+	"muster.v1.HealthChange.quarantine": prose(MaxReason),
 
 	"muster.v1.DeviceHealth.index":  gpuIndex,
 	"muster.v1.DeviceHealth.health": id(32),
-	"muster.v1.DeviceHealth.reason": prose(maxReason),
+	"muster.v1.DeviceHealth.reason": prose(MaxReason),
 }
 
 var coordinatorFields = map[string]Limit{
@@ -146,7 +149,7 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.EvictAllocationRequest.node_id":       nodeName,
 	"muster.v1.EvictAllocationRequest.allocation":    id(maxUnitName),
 	"muster.v1.EvictAllocationRequest.grace_seconds": between(-maxSeconds, maxSeconds),
-	"muster.v1.EvictAllocationRequest.reason":        prose(maxReason),
+	"muster.v1.EvictAllocationRequest.reason":        prose(MaxReason),
 
 	"muster.v1.EvictAllocationResponse.tx":       transaction,
 	"muster.v1.EvictAllocationResponse.revision": natural,
@@ -185,11 +188,11 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.NodeCondition.type":    labelKey(maxName),
 	"scheduler.v1.NodeCondition.status":  oneOf("", "True", "False", "Unknown"),
 	"scheduler.v1.NodeCondition.reason":  prose(128),
-	"scheduler.v1.NodeCondition.message": prose(maxDetail),
+	"scheduler.v1.NodeCondition.message": prose(MaxDetail),
 
 	"scheduler.v1.SchedulingDirective.type":          name(maxName),
 	"scheduler.v1.SchedulingDirective.allocation_id": transaction,
-	"scheduler.v1.SchedulingDirective.message":       prose(maxReason),
+	"scheduler.v1.SchedulingDirective.message":       prose(MaxReason),
 
 	"scheduler.v1.BindRequest.allocation_id": id(maxUnitName),
 	"scheduler.v1.BindRequest.node_id":       nodeName,
@@ -200,15 +203,15 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.ResourceRequirements.limits":   quantities,
 
 	"scheduler.v1.BindResponse.success":        boolean,
-	"scheduler.v1.BindResponse.error_message":  prose(maxDetail),
-	"scheduler.v1.BindResponse.failure_reason": prose(maxReason),
+	"scheduler.v1.BindResponse.error_message":  prose(MaxDetail),
+	"scheduler.v1.BindResponse.failure_reason": prose(MaxReason),
 
 	"scheduler.v1.EvictRequest.allocation_id":        id(maxUnitName),
 	"scheduler.v1.EvictRequest.grace_period_seconds": between(-maxSeconds, maxSeconds),
-	"scheduler.v1.EvictRequest.reason":               prose(maxReason),
+	"scheduler.v1.EvictRequest.reason":               prose(MaxReason),
 
 	"scheduler.v1.EvictResponse.accepted":      boolean,
-	"scheduler.v1.EvictResponse.error_message": prose(maxDetail),
+	"scheduler.v1.EvictResponse.error_message": prose(MaxDetail),
 
 	"scheduler.v1.ResourceSnapshot.node_id":     nodeName,
 	"scheduler.v1.ResourceSnapshot.capacity":    quantities,
@@ -229,7 +232,7 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.DeviceSnapshot.model":         prose(maxID),
 	"scheduler.v1.DeviceSnapshot.free_milli":    between(0, int64(resource.WholeDevice)),
 	"scheduler.v1.DeviceSnapshot.health":        id(32),
-	"scheduler.v1.DeviceSnapshot.health_reason": prose(maxReason),
+	"scheduler.v1.DeviceSnapshot.health_reason": prose(MaxReason),
 	"scheduler.v1.DeviceSnapshot.mig_instances": listOf(devices.MaxMIGInstances, message),
 
 	"scheduler.v1.MIGSnapshot.uuid":         migUUID,
@@ -247,9 +250,6 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.AllocationSnapshot.hugepages_bytes": dictOf(16, id(maxID), memory),
 	"scheduler.v1.AllocationSnapshot.mig_uuids":       listOf(maxMIG, migUUID),
 }
-
-// MaxConditions is the most conditions of one heartbeat.
-const MaxConditions = 32
 
 // quantities are amounts as people write them, by the names of resources.
 var quantities = dictOf(256, id(maxID), prose(64))
