@@ -61,6 +61,9 @@ func (s *Server) Evict(ctx context.Context, r *musterv1.EvictAllocationRequest) 
 			return nil, status.Errorf(codes.InvalidArgument, "allocation %q: want NAMESPACE/NAME or a transaction", r.GetAllocation())
 		}
 	}
+	if err := s.spend(e.Node, Evictions); err != nil {
+		return nil, err
+	}
 	tx, revision, err := s.Evictor(ctx, e)
 	if err != nil {
 		return nil, evictionStatus(err)
