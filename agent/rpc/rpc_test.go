@@ -164,12 +164,15 @@ func FuzzOrder(f *testing.F) {
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := &musterv1.LeaderMessage{}
-		if proto.Unmarshal(data, m) != nil {
+		if limits.Decode(data, m) != nil {
 			return
 		}
 		order, err := orderOf(m)
 		if set := order.Command != nil || order.Resync || order.Refused != nil; set == (err != nil) {
 			t.Fatalf("order %+v and error %v", order, err)
+		}
+		if err != nil && len(err.Error()) > 2048 {
+			t.Fatalf("an error of %d bytes", len(err.Error()))
 		}
 	})
 }
@@ -178,7 +181,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := &musterv1.Record{}
-		if proto.Unmarshal(data, m) != nil {
+		if limits.Decode(data, m) != nil {
 			return
 		}
 		if r, err := recordOf(m); err == nil && (r.Tx == "" || r.Grace < 0) {
