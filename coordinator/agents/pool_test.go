@@ -189,7 +189,7 @@ func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
 		},
 		"a state that is unknown": {
 			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: 99}}},
-			"reply.state: 99 is no value of State",
+			"reply.state: 99 is no value of Reply_State",
 		},
 	}
 	for name, c := range cases {

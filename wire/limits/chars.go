@@ -1,6 +1,8 @@
 package limits
 
 import (
+	"reflect"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -37,6 +39,14 @@ func firstOutside(s string, c chars) int {
 		}
 	}
 	return -1
+}
+
+// keyText is a map's key as text.
+func keyText(key reflect.Value) string {
+	if key.Kind() == reflect.String {
+		return key.String()
+	}
+	return strconv.FormatInt(key.Int(), 10)
 }
 
 // Plain returns text of at most most bytes that a terminal and a log take as

@@ -2,9 +2,9 @@ package limits
 
 import (
 	"math"
+	"reflect"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Admit judges a message that another process has sent. It returns nil or a
@@ -12,6 +12,10 @@ import (
 // control characters of text for people are replaced. Messages of other
 // packages than muster.v1 and scheduler.v1 are admitted unjudged: no service of
 // ours receives any.
+//
+// It reads the fields of the generated struct by package reflect, without an
+// allocation: protoreflect allocates for each list and message. compile checks
+// that the struct is as its descriptor says.
 func Admit(m proto.Message) error {
 	reflected := m.ProtoReflect()
 	p, err := planOf(reflected.Descriptor())
@@ -21,120 +25,131 @@ func Admit(m proto.Message) error {
 	if p == nil || !reflected.IsValid() {
 		return nil
 	}
-	if v := p.judge(reflected); v != nil {
+	value := reflect.ValueOf(m)
+	if value.Type() != p.pointer {
+		return &Violation{Message: string(p.name), Problem: "it is a " + value.Type().String() + ", which is not the generated type"}
+	}
+	if v := p.judge(value.Elem()); v != nil {
 		v.Message = string(p.name)
 		return v
 	}
 	return nil
 }
 
-func (p *plan) judge(m protoreflect.Message) *Violation {
-	if len(m.GetUnknown()) > 0 {
-		m.SetUnknown(nil)
+// judge judges a message's struct, which is addressable.
+func (p *plan) judge(m reflect.Value) *Violation {
+	if m.Field(p.unknown).Len() > 0 {
+		m.Addr().Interface().(proto.Message).ProtoReflect().SetUnknown(nil)
 	}
 	for i := range p.fields {
 		f := &p.fields[i]
-		if f.presence && !m.Has(f.field) {
-			continue
-		}
-		if v := f.judge(m); v != nil {
+		if v := f.judge(m.Field(f.index)); v != nil {
 			return v.in(f.name)
 		}
 	}
 	for i := range p.choices {
 		c := &p.choices[i]
-		set := m.WhichOneof(c.oneof)
-		if set == nil {
+		set := m.Field(c.index)
+		if set.IsNil() {
 			continue
 		}
-		f := c.byNumber[set.Number()]
-		if v := f.judge(m); v != nil {
+		wrapper := set.Elem() // a pointer to a struct of one field
+		if wrapper.IsNil() {
+			continue
+		}
+		f := c.byType[wrapper.Type()]
+		if v := f.judge(wrapper.Elem().Field(0)); v != nil {
 			return v.in(f.name)
 		}
 	}
 	return nil
 }
 
-func (f *fieldPlan) judge(m protoreflect.Message) *Violation {
+// judge judges a field's value, which can be set.
+func (f *fieldPlan) judge(value reflect.Value) *Violation {
 	switch f.limit.kind {
 	case flag:
 		return nil
 	case part:
-		return f.part.judge(m.Get(f.field).Message())
+		if value.IsNil() {
+			return nil
+		}
+		return f.part.judge(value.Elem())
 	case list:
-		return f.judgeList(m)
+		return f.judgeList(value)
 	case dict:
-		return f.judgeMap(m)
+		return f.judgeMap(value)
 	}
-	clean, v := f.limit.judge(f.field, m.Get(f.field))
-	if v == nil && clean.IsValid() {
-		m.Set(f.field, clean)
+	if f.optional {
+		if value.IsNil() {
+			return nil
+		}
+		value = value.Elem()
 	}
-	return v
+	return f.limit.judgeInPlace(value)
 }
 
-func (f *fieldPlan) judgeList(m protoreflect.Message) *Violation {
-	if !m.Has(f.field) {
-		return nil
-	}
-	entries := m.Get(f.field).List()
-	if n := entries.Len(); int64(n) > f.limit.max {
+func (f *fieldPlan) judgeList(entries reflect.Value) *Violation {
+	n := entries.Len()
+	if int64(n) > f.limit.max {
 		return problem("%d entries, more than %d", n, f.limit.max)
 	}
-	for i := range entries.Len() {
-		if f.part != nil {
-			if v := f.part.judge(entries.Get(i).Message()); v != nil {
-				return v.at(i)
-			}
-			continue
+	for i := range n {
+		entry := entries.Index(i)
+		var v *Violation
+		if f.part == nil {
+			v = f.limit.elem.judgeInPlace(entry)
+		} else if !entry.IsNil() {
+			v = f.part.judge(entry.Elem())
 		}
-		clean, v := f.limit.elem.judge(f.field, entries.Get(i))
 		if v != nil {
 			return v.at(i)
-		}
-		if clean.IsValid() {
-			entries.Set(i, clean)
 		}
 	}
 	return nil
 }
 
-func (f *fieldPlan) judgeMap(m protoreflect.Message) (bad *Violation) {
-	if !m.Has(f.field) {
+func (f *fieldPlan) judgeMap(entries reflect.Value) *Violation {
+	n := entries.Len()
+	if n == 0 {
 		return nil
 	}
-	entries := m.Get(f.field).Map()
-	if n := entries.Len(); int64(n) > f.limit.max {
+	if int64(n) > f.limit.max {
 		return problem("%d entries, more than %d", n, f.limit.max)
 	}
-	type entry struct {
-		key   protoreflect.MapKey
-		value protoreflect.Value
-	}
+	type entry struct{ key, value reflect.Value }
 	var cleaned []entry
-	entries.Range(func(k protoreflect.MapKey, value protoreflect.Value) bool {
-		if _, bad = f.limit.key.judge(f.field.MapKey(), k.Value()); bad != nil {
-			bad = bad.in("[key " + shown(k.String()) + "]")
-			return false
+	for all := entries.MapRange(); all.Next(); {
+		key, value := all.Key(), all.Value()
+		if _, v := f.limit.key.judge(key); v != nil {
+			return v.in("[key " + shown(keyText(key)) + "]")
 		}
-		clean, v := f.limit.elem.judge(f.field.MapValue(), value)
+		clean, v := f.limit.elem.judge(value)
 		if v != nil {
-			bad = v.in("[" + shown(k.String()) + "]")
-			return false
+			return v.in("[" + shown(keyText(key)) + "]")
 		}
-		if clean.IsValid() {
-			cleaned = append(cleaned, entry{k, clean})
+		if clean != nil {
+			cleaned = append(cleaned, entry{key, reflect.ValueOf(*clean)})
 		}
-		return true
-	})
-	for _, c := range cleaned {
-		entries.Set(c.key, c.value)
 	}
-	return bad
+	for _, c := range cleaned {
+		entries.SetMapIndex(c.key, c.value)
+	}
+	return nil
 }
 
-// judge judges one value that is no message. A valid clean replaces it.
-func (l *Limit) judge(field protoreflect.FieldDescriptor, value protoreflect.Value) (clean protoreflect.Value, bad *Violation) {
+// judgeInPlace judges a value that can be set, and cleans it there.
+func (l *Limit) judgeInPlace(value reflect.Value) *Violation {
+	clean, v := l.judge(value)
+	if clean != nil {
+		value.SetString(*clean)
+	}
+	return v
+}
+
+// judge judges one value that is no message. clean, if not nil, is the text
+// that replaces it.
+func (l *Limit) judge(value reflect.Value) (clean *string, bad *Violation) {
 	switch l.kind {
 	case text:
 		return l.judgeText(value.String())
@@ -142,66 +157,63 @@ func (l *Limit) judge(field protoreflect.FieldDescriptor, value protoreflect.Val
 		s := value.String()
 		for _, w := range l.words {
 			if s == w {
-				return clean, nil
+				return nil, nil
 			}
 		}
-		return clean, problem("%s (%d bytes) is not one of %q", shown(s), len(s), l.words)
+		return nil, problem("%s (%d bytes) is not one of %q", shown(s), len(s), l.words)
 	case data:
-		if n := len(value.Bytes()); int64(n) > l.max {
-			return clean, problem("%d bytes, more than %d", n, l.max)
+		if n := value.Len(); int64(n) > l.max {
+			return nil, problem("%d bytes, more than %d", n, l.max)
 		}
 	case enum:
-		if n := value.Enum(); field.Enum().Values().ByNumber(n) == nil {
-			return clean, problem("%d is no value of %s", n, field.Enum().Name())
+		if n := value.Int(); !l.values[n] {
+			return nil, problem("%d is no value of %s", n, value.Type().Name())
 		}
 	case real:
 		if x := value.Float(); !(x >= float64(l.min) && x <= float64(l.max)) { // NaN is neither
-			return clean, problem("%g is outside %d..%d", x, l.min, l.max)
+			return nil, problem("%g is outside %d..%d", x, l.min, l.max)
 		}
 	case number:
-		return clean, l.judgeNumber(value)
+		return nil, l.judgeNumber(value)
 	case flag:
 	default:
-		return clean, problem("the field has no limit")
+		return nil, problem("the field has no limit")
 	}
-	return clean, nil
+	return nil, nil
 }
 
-func (l *Limit) judgeText(s string) (clean protoreflect.Value, bad *Violation) {
+func (l *Limit) judgeText(s string) (clean *string, bad *Violation) {
 	if int64(len(s)) > l.max {
-		return clean, problem("%d bytes, more than %d", len(s), l.max)
+		return nil, problem("%d bytes, more than %d", len(s), l.max)
 	}
 	if l.chars == free {
-		return clean, nil
+		return nil, nil
 	}
 	at := firstOutside(s, l.chars)
 	if at < 0 {
-		return clean, nil
+		return nil, nil
 	}
 	if l.chars != line {
-		return clean, problem("%s has a character at byte %d that is not of %s", shown(s), at, l.chars)
+		return nil, problem("%s has a character at byte %d that is not of %s", shown(s), at, l.chars)
 	}
 	if plain := Plain(s, len(s)); plain != s {
-		return protoreflect.ValueOfString(plain), nil
+		return &plain, nil
 	}
-	return clean, nil
+	return nil, nil
 }
 
-func (l *Limit) judgeNumber(value protoreflect.Value) *Violation {
-	switch n := value.Interface().(type) {
-	case uint32:
-		return l.within(int64(n))
-	case uint64:
-		if l.max == math.MaxInt64 { // whole ranges only: see compile
-			return nil
-		}
-		if n > math.MaxInt64 {
-			return problem("%d is outside %d..%d", n, l.min, l.max)
-		}
-		return l.within(int64(n))
-	default:
+func (l *Limit) judgeNumber(value reflect.Value) *Violation {
+	if value.CanInt() {
 		return l.within(value.Int())
 	}
+	n := value.Uint()
+	switch {
+	case l.max == math.MaxInt64: // any number of its type
+		return nil
+	case n > math.MaxInt64:
+		return problem("%d is outside %d..%d", n, l.min, l.max)
+	}
+	return l.within(int64(n))
 }
 
 func (l *Limit) within(n int64) *Violation {

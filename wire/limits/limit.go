@@ -55,6 +55,7 @@ type Limit struct {
 	chars    chars
 	min, max int64
 	words    []string
+	values   map[int64]bool // of an enum; the compiler sets them
 	key      *Limit
 	elem     *Limit
 }

@@ -39,7 +39,7 @@ func TestAViolationNamesThePathFromTheMessage(t *testing.T) {
 			&musterv1.Host{Labels: map[string]string{"zone": long}}, `muster.v1.Host: labels["zone"]: 1048576 bytes, more than 253`,
 		},
 		"an unknown state": {
-			&musterv1.Reply{State: 99}, "muster.v1.Reply: state: 99 is no value of State",
+			&musterv1.Reply{State: 99}, "muster.v1.Reply: state: 99 is no value of Reply_State",
 		},
 		"an escape in an identifier": {
 			&musterv1.ResolveRequest{NodeId: "n1", Tx: "u\x1b[31m"}, `muster.v1.ResolveRequest: tx: "u?[31m" has a character at byte 1 that is not of visible ASCII`,

@@ -2,9 +2,13 @@ package limits
 
 import (
 	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
@@ -13,7 +17,9 @@ import (
 // plan is how messages of one type are judged. It is immutable once compiled.
 type plan struct {
 	name    protoreflect.FullName
-	size    int64 // bytes of a whole message of this type
+	size    int64        // bytes of a whole message of this type
+	pointer reflect.Type // of the generated struct
+	unknown int          // the struct's field with what this version does not know
 	fields  []fieldPlan
 	choices []choice
 	// wire is the part of each field number that holds further messages or is
@@ -22,20 +28,21 @@ type plan struct {
 }
 
 type fieldPlan struct {
-	field    protoreflect.FieldDescriptor
 	name     string
+	index    int // of the struct's field; that of a oneof's field is 0, in its wrapper
 	limit    *Limit
-	presence bool  // judged only where it is set
+	optional bool  // the struct's field is a pointer to the value
 	part     *plan // of a message, or of a list's messages
 }
 
-// choice is one oneof.
+// choice is one oneof: an interface that holds a wrapper of the field that is
+// set.
 type choice struct {
-	oneof    protoreflect.OneofDescriptor
-	byNumber map[protoreflect.FieldNumber]*fieldPlan
+	index  int
+	byType map[reflect.Type]*fieldPlan
 }
 
-// Files are the files whose messages have limits.
+// files are the files whose messages have limits.
 func files() []protoreflect.FileDescriptor {
 	return []protoreflect.FileDescriptor{
 		musterv1.File_muster_v1_resource_proto, musterv1.File_muster_v1_agent_proto, musterv1.File_muster_v1_coordinator_proto,
@@ -113,10 +120,19 @@ func (c *compiler) message(m protoreflect.MessageDescriptor) (*plan, error) {
 	if p := c.done[m.FullName()]; p != nil {
 		return p, nil
 	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(m.FullName())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.FullName(), err)
+	}
 	p := &plan{name: m.FullName(), size: MaxSmall, wire: map[protoreflect.FieldNumber]*fieldPlan{}}
 	if size, ok := c.sizes[string(m.FullName())]; ok {
 		p.size = size
 	}
+	g, err := generatedType(kind)
+	if err != nil {
+		return nil, err
+	}
+	p.pointer, p.unknown = reflect.PointerTo(g.structure), g.unknown
 	c.done[m.FullName()] = p
 	choices := map[protoreflect.FullName]int{}
 	for i := range m.Fields().Len() {
@@ -130,18 +146,66 @@ func (c *compiler) message(m protoreflect.MessageDescriptor) (*plan, error) {
 		}
 		oneof := field.ContainingOneof()
 		if oneof == nil || oneof.IsSynthetic() {
-			p.fields = append(p.fields, *f)
+			var found bool
+			if f.index, found = g.fields[field.Number()]; !found {
+				return nil, fmt.Errorf("%s is no field of %s", field.FullName(), g.structure)
+			}
+			if f.limit.kind != flag { // a bool needs no judge
+				p.fields = append(p.fields, *f)
+			}
 			continue
 		}
 		at, seen := choices[oneof.FullName()]
 		if !seen {
+			index, found := g.oneofs[string(oneof.Name())]
+			if !found {
+				return nil, fmt.Errorf("%s is no field of %s", oneof.FullName(), g.structure)
+			}
 			at = len(p.choices)
 			choices[oneof.FullName()] = at
-			p.choices = append(p.choices, choice{oneof, map[protoreflect.FieldNumber]*fieldPlan{}})
+			p.choices = append(p.choices, choice{index, map[reflect.Type]*fieldPlan{}})
 		}
-		p.choices[at].byNumber[field.Number()] = f
+		set := kind.New()
+		set.Set(field, set.NewField(field))
+		wrapper := reflect.ValueOf(set.Interface()).Elem().Field(p.choices[at].index).Elem()
+		p.choices[at].byType[wrapper.Type()] = f
 	}
 	return p, nil
+}
+
+// generated is where a generated struct has its fields.
+type generated struct {
+	structure reflect.Type
+	unknown   int
+	fields    map[protoreflect.FieldNumber]int
+	oneofs    map[string]int
+}
+
+func generatedType(kind protoreflect.MessageType) (generated, error) {
+	pointer := reflect.TypeOf(kind.Zero().Interface())
+	if pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
+		return generated{}, fmt.Errorf("%s is generated as %s, want a pointer to a struct", kind.Descriptor().FullName(), pointer)
+	}
+	g := generated{structure: pointer.Elem(), fields: map[protoreflect.FieldNumber]int{}, oneofs: map[string]int{}}
+	unknown, found := g.structure.FieldByName("unknownFields")
+	if !found || unknown.Type.Kind() != reflect.Slice {
+		return generated{}, fmt.Errorf("%s has no slice unknownFields", g.structure)
+	}
+	g.unknown = unknown.Index[0]
+	for i := range g.structure.NumField() {
+		tag := g.structure.Field(i).Tag
+		if name := tag.Get("protobuf_oneof"); name != "" {
+			g.oneofs[name] = i
+		}
+		if parts := strings.SplitN(tag.Get("protobuf"), ",", 3); len(parts) == 3 {
+			number, err := strconv.Atoi(parts[1])
+			if err != nil {
+				return generated{}, fmt.Errorf("%s: field %s has the tag %q", g.structure, g.structure.Field(i).Name, tag)
+			}
+			g.fields[protoreflect.FieldNumber(number)] = i
+		}
+	}
+	return g, nil
 }
 
 func (c *compiler) field(d protoreflect.FieldDescriptor) (*fieldPlan, error) {
@@ -150,7 +214,7 @@ func (c *compiler) field(d protoreflect.FieldDescriptor) (*fieldPlan, error) {
 		return nil, fmt.Errorf("%s has no limit", d.FullName())
 	}
 	c.used[string(d.FullName())] = true
-	f := &fieldPlan{field: d, name: string(d.Name()), limit: &limit, presence: d.HasPresence()}
+	f := &fieldPlan{name: string(d.Name()), limit: &limit, optional: d.HasOptionalKeyword()}
 	var err error
 	switch {
 	case d.IsMap():
@@ -162,6 +226,12 @@ func (c *compiler) field(d protoreflect.FieldDescriptor) (*fieldPlan, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if limit.kind == enum {
+		limit.values = map[int64]bool{}
+		for i := range d.Enum().Values().Len() {
+			limit.values[int64(d.Enum().Values().Get(i).Number())] = true
+		}
 	}
 	if d.Message() != nil && !d.IsMap() {
 		f.part, err = c.message(d.Message())
@@ -188,7 +258,7 @@ func kindSuits(l *Limit, d protoreflect.FieldDescriptor) error {
 		case protoreflect.BoolKind:
 			ok = l.kind == flag
 		case protoreflect.EnumKind:
-			ok = l.kind == enum
+			ok = l.kind == enum && !d.IsList()
 		case protoreflect.DoubleKind, protoreflect.FloatKind:
 			ok = l.kind == real
 		case protoreflect.MessageKind:
