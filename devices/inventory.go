@@ -1,11 +1,32 @@
 package devices
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterd/muster/resource"
+)
+
+// MaxUUID is the most bytes of a UUID. The vendor's have 40, those of MIG
+// instances under old drivers about 55.
+const MaxUUID = 256
+
+const uuidRule = "want 1 to %d visible ASCII characters without \"..\""
+
+func validUUID(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return s != "" && len(s) <= MaxUUID && !strings.Contains(s, "..")
+}
 
 // Inventory is all GPUs of one host. It is immutable once built.
 //
-// Invariant: Devices[i].Index == i; UUIDs are distinct and not empty, those of
-// MIG instances too; a device has at most MaxMIGInstances, and instances only
+// Invariant: Devices[i].Index == i; there are at most MaxDevices; UUIDs are
+// distinct, those of MIG instances too, and have 1 to MaxUUID visible ASCII
+// characters and no ".."; memory is at most resource.MaxMemory bytes; a device has at most MaxMIGInstances, and instances only
 // in MIG mode; Links is
 // a symmetric square over Devices with LinkNone on the diagonal and nowhere
 // else.
@@ -21,6 +42,9 @@ func (inv *Inventory) Link(a, b int) Link { return inv.Links[a][b] }
 
 // Validate checks the type's invariants and names the first that is broken.
 func (inv *Inventory) Validate() error {
+	if len(inv.Devices) > MaxDevices {
+		return fmt.Errorf("devices: %d devices, more than %d", len(inv.Devices), MaxDevices)
+	}
 	seen, instances := map[string]int{}, map[string]int{}
 	for i, d := range inv.Devices {
 		if d.Index != i {
@@ -29,12 +53,15 @@ func (inv *Inventory) Validate() error {
 		if d.UUID == "" {
 			return fmt.Errorf("devices: device %d (%s) has no UUID", i, d.PCIBusID)
 		}
+		if !validUUID(d.UUID) {
+			return fmt.Errorf("devices: device %d (%s): UUID %.64q: "+uuidRule, i, d.PCIBusID, d.UUID, MaxUUID)
+		}
 		if j, dup := seen[d.UUID]; dup {
 			return fmt.Errorf("devices: devices %d and %d share UUID %s", j, i, d.UUID)
 		}
 		seen[d.UUID] = i
-		if d.Memory < 0 {
-			return fmt.Errorf("devices: device %d has %d bytes of memory", i, d.Memory)
+		if d.Memory < 0 || d.Memory > resource.MaxMemory {
+			return fmt.Errorf("devices: device %d has %d bytes of memory, outside 0..%d", i, d.Memory, resource.MaxMemory)
 		}
 		if err := d.MIG.validate(i, instances); err != nil {
 			return err
@@ -75,12 +102,15 @@ func (m MIG) validate(device int, seen map[string]int) error {
 		if instance.UUID == "" {
 			return fmt.Errorf("devices: device %d: MIG instance %d has no UUID", device, k)
 		}
+		if !validUUID(instance.UUID) {
+			return fmt.Errorf("devices: device %d: MIG instance %d: UUID %.64q: "+uuidRule, device, k, instance.UUID, MaxUUID)
+		}
 		if other, dup := seen[instance.UUID]; dup {
 			return fmt.Errorf("devices: device %d: MIG instance %d shares UUID %s with one of device %d", device, k, instance.UUID, other)
 		}
 		seen[instance.UUID] = device
-		if instance.Memory < 0 {
-			return fmt.Errorf("devices: device %d: MIG instance %d has %d bytes of memory", device, k, instance.Memory)
+		if instance.Memory < 0 || instance.Memory > resource.MaxMemory {
+			return fmt.Errorf("devices: device %d: MIG instance %d has %d bytes of memory, outside 0..%d", device, k, instance.Memory, resource.MaxMemory)
 		}
 	}
 	return nil

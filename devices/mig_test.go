@@ -53,7 +53,7 @@ func TestValidateNamesTheBrokenPartition(t *testing.T) {
 		"a UUID on two devices": {
 			func(_, b *devices.MIG) { b.Instances[0].UUID = "MIG-a1" }, "devices: device 1: MIG instance 0 shares UUID MIG-a1 with one of device 0",
 		},
-		"negative memory": {func(_, b *devices.MIG) { b.Instances[0].Memory = -1 }, "devices: device 1: MIG instance 0 has -1 bytes of memory"},
+		"negative memory": {func(_, b *devices.MIG) { b.Instances[0].Memory = -1 }, "devices: device 1: MIG instance 0 has -1 bytes of memory, outside 0..1125899906842624"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := partitioned()

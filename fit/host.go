@@ -55,7 +55,7 @@ type slot uint16
 // NewHost builds the tables of one host. It refuses a topology or inventory
 // that breaks its own invariants, reserved CPUs that do not exist, more
 // reserved memory than there is, huge pages that cannot be, and hosts beyond
-// MaxGPUs devices, MaxPageSizes sizes of huge pages or 63 ordinary NUMA nodes. It keeps t and inv, which must not change afterwards.
+// MaxPageSizes sizes of huge pages or 63 ordinary NUMA nodes. It keeps t and inv, which must not change afterwards.
 func NewHost(t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host, error) {
 	return NewHostLike(nil, t, inv, reserved)
 }
@@ -69,9 +69,6 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 	}
 	if err := errors.Join(t.Validate(), inv.Validate()); err != nil {
 		return nil, err
-	}
-	if len(inv.Devices) > MaxGPUs {
-		return nil, fmt.Errorf("fit: %d GPUs, at most %d are supported", len(inv.Devices), MaxGPUs)
 	}
 	for id := range reserved.CPUs.All() {
 		if _, ok := t.CPU(id); !ok {

@@ -164,7 +164,7 @@ func TestNewHostRefuses(t *testing.T) {
 		t.Error("a host without topology is accepted")
 	}
 	many := shape{nodes: 1, cores: 1, threads: 1, gpuNodes: make([]int, 65), link: switched}
-	if _, err := fit.NewHost(many.topology(), many.inventory(), fit.Reserved{}); err == nil || !strings.Contains(err.Error(), "65 GPUs") {
+	if _, err := fit.NewHost(many.topology(), many.inventory(), fit.Reserved{}); err == nil || !strings.Contains(err.Error(), "65 devices") {
 		t.Errorf("65 GPUs: error is %v", err)
 	}
 	wide := shape{nodes: 64, cores: 1, threads: 1}

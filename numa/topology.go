@@ -11,6 +11,17 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
+// The most that a Topology holds: what Linux is built for at most (NR_CPUS,
+// MAX_NUMNODES), and far more NUMA nodes than any machine has.
+const (
+	MaxCPUs   = 8192 // CPUs, and their numbers are below it
+	MaxNodes  = 256
+	MaxNodeID = 1023
+	// MaxSiblings bounds the hardware threads of one core. Processors have at most
+	// 8; virtual machines are configured with more.
+	MaxSiblings = 256
+)
+
 // Unknown marks a socket, core, L3 group or node that the host does not tell.
 const Unknown = -1
 
@@ -19,7 +30,10 @@ const Unknown = -1
 // Invariant: Nodes ascend by ID and CPUs by ID; every CPU's NUMA is Unknown or
 // the ID of a node; a node's CPUs are in the topology, and each has that node
 // for its NUMA or, where the host contradicts itself, Unknown; every online CPU
-// is among the CPUs of its NUMA; Distances is empty or a square over Nodes.
+// is among the CPUs of its NUMA; Distances is empty or a square over Nodes;
+// there are at most MaxNodes nodes and MaxCPUs CPUs, a CPU has at most
+// MaxSiblings siblings, and all nodes together have at most resource.MaxMemory
+// bytes, so that no sum over a topology overflows.
 type Topology struct {
 	Nodes []Node
 	CPUs  []CPU
@@ -174,12 +188,22 @@ func (t *Topology) Memory() resource.Bytes {
 
 // Validate checks the type's invariants and names the first that is broken.
 func (t *Topology) Validate() error {
+	switch {
+	case len(t.Nodes) > MaxNodes:
+		return fmt.Errorf("numa: %d nodes, more than %d", len(t.Nodes), MaxNodes)
+	case len(t.CPUs) > MaxCPUs:
+		return fmt.Errorf("numa: %d cpus, more than %d", len(t.CPUs), MaxCPUs)
+	}
+	var memory resource.Bytes
 	for i, n := range t.Nodes {
 		if i > 0 && t.Nodes[i-1].ID >= n.ID {
 			return fmt.Errorf("numa: node %d listed after node %d", n.ID, t.Nodes[i-1].ID)
 		}
-		if n.Memory < 0 {
-			return fmt.Errorf("numa: node %d has %d bytes of memory", n.ID, n.Memory)
+		if n.Memory < 0 || n.Memory > resource.MaxMemory {
+			return fmt.Errorf("numa: node %d has %d bytes of memory, outside 0..%d", n.ID, n.Memory, resource.MaxMemory)
+		}
+		if memory += n.Memory; memory > resource.MaxMemory { // each is at most MaxMemory: the sum is exact
+			return fmt.Errorf("numa: nodes up to %d have %d bytes of memory together, more than %d", n.ID, memory, resource.MaxMemory)
 		}
 	}
 	for i, c := range t.CPUs {
@@ -188,6 +212,9 @@ func (t *Topology) Validate() error {
 		}
 		if !c.Siblings.Has(c.ID) {
 			return fmt.Errorf("numa: cpu %d is not among its own siblings %q", c.ID, c.Siblings)
+		}
+		if n := c.Siblings.Len(); n > MaxSiblings {
+			return fmt.Errorf("numa: cpu %d has %d siblings, more than %d", c.ID, n, MaxSiblings)
 		}
 		if c.NUMA == Unknown {
 			continue

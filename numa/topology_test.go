@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
@@ -83,6 +84,25 @@ func TestValidateNamesTheFirstFault(t *testing.T) {
 		},
 		"an online CPU may not": {
 			func(t *numa.Topology) { t.CPUs[4].Online = true }, "cpu 4 is on node 0, which lists cpus \"0-3\"",
+		},
+		"a node with more memory than any host has": {
+			func(t *numa.Topology) { t.Nodes[1].Memory = 1<<63 - 1 }, "node 3 has 9223372036854775807 bytes of memory, outside 0..1125899906842624",
+		},
+		"nodes with more memory together than any host has": {
+			func(t *numa.Topology) { t.Nodes[0].Memory = resource.MaxMemory }, "nodes up to 3 have 1125899906842625 bytes of memory together, more than 1125899906842624",
+		},
+		"more nodes than any host has": {
+			func(t *numa.Topology) { t.Nodes = make([]numa.Node, numa.MaxNodes+1) }, "257 nodes, more than 256",
+		},
+		"more CPUs than any kernel takes": {
+			func(t *numa.Topology) { t.CPUs = make([]numa.CPU, numa.MaxCPUs+1) }, "8193 cpus, more than 8192",
+		},
+		"a core of more threads than any has": {
+			func(t *numa.Topology) {
+				for id := range numa.MaxSiblings + 1 {
+					t.CPUs[0].Siblings.Add(id)
+				}
+			}, "cpu 0 has 257 siblings, more than 256",
 		},
 		"a node lists a CPU that is on another": {
 			func(t *numa.Topology) { t.Nodes[1].CPUs = bitset.Of(1) }, "node 3 lists cpu 1, which is on node 0",

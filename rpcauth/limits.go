@@ -58,13 +58,13 @@ func Limits() []grpc.ServerOption {
 // CoordinatorConnections limits the connections of a coordinator's listener.
 // Agents are unproven for the time of a handshake only: the limit per address
 // is one of handshakes at a time, so that many agents may share an address.
-func CoordinatorConnections() netlimit.Limits { return connections(16<<10, 512, 128) }
+func CoordinatorConnections() netlimit.Limits { return limitsOf(16<<10, 512, 128) }
 
 // AgentConnections limits the connections of an agent's listener, which serves
 // coordinators and few others.
-func AgentConnections() netlimit.Limits { return connections(512, 128, 64) }
+func AgentConnections() netlimit.Limits { return limitsOf(512, 128, 64) }
 
-func connections(total, unproven, perAddress int) netlimit.Limits {
+func limitsOf(total, unproven, perAddress int) netlimit.Limits {
 	total = netlimit.Budget(total)
 	return netlimit.Limits{
 		Total: total, Unproven: min(unproven, total/2), PerAddress: min(perAddress, total/4),
@@ -92,7 +92,7 @@ func (l limited) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 			most = connectionsOfNode
 		}
 		if err := i.conn.Prove(caller.String(), most); err != nil {
-			_ = raw.Close() // not secure.Close: it may wait for the peer
+			_ = i.below.Close() // not secure.Close: it may wait for the peer
 			return nil, nil, err
 		}
 	}

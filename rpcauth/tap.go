@@ -97,8 +97,8 @@ func (g *gate) count(ctx context.Context, conn *netlimit.Conn, method string) er
 // handler.
 type refusalKey struct{}
 
-// refusal returns the refusal that the tap has left to the handler.
-func refusal(ctx context.Context) error {
+// leftByTap returns the refusal that the tap has left to the handler.
+func leftByTap(ctx context.Context) error {
 	err, _ := ctx.Value(refusalKey{}).(error)
 	return err
 }
@@ -117,7 +117,7 @@ func (r registrar) RegisterService(d *grpc.ServiceDesc, impl any) {
 	for _, m := range d.Methods {
 		handle := m.Handler
 		m.Handler = func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-			if err := refusal(ctx); err != nil {
+			if err := leftByTap(ctx); err != nil {
 				return nil, err
 			}
 			return handle(srv, ctx, decode, intercept)
@@ -150,7 +150,10 @@ func (t *TLS) gateOf(rules Rules, guards []Guard) *gate {
 		if g := guardOf(guards, method); g != nil {
 			return proven(g.admit(ctx, method))
 		}
-		_, err := rules.admit(ctx, method, t.own)
+		rule, err := rules.admit(ctx, method, t.own)
+		if err == nil && !rule.Open {
+			err = t.holds(ctx, method) // the interceptor asks Admit, which may block
+		}
 		return ctx, err
 	})
 }

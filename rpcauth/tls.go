@@ -179,6 +179,7 @@ type info struct {
 	caller Caller
 	err    error
 	conn   *netlimit.Conn // nil where the listener has no limits
+	below  net.Conn       // under the TLS: its Close does not wait for the peer
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -234,7 +235,7 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	if !ok {
 		return nil, nil, errors.Join(fmt.Errorf("handshake: got %T", auth), secure.Close())
 	}
-	i := info{TLSInfo: found}
+	i := info{TLSInfo: found, below: watched}
 	trust := t.tls.state.Load()
 	if i.caller, i.err = callerOf(found.State.PeerCertificates, trust.Roots, pki.AsClient); i.err == nil {
 		t.tls.keep(watched, i.caller, trust) // its calls are judged one by one

@@ -8,6 +8,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // ToIncarnation builds the message; the zero incarnation becomes nil.
@@ -91,8 +92,8 @@ func fromMemory(m *musterv1.Assignment, a *resource.Assignment) error {
 		if err := ascending("memory", i, "node", g.GetNode(), &last); err != nil {
 			return err
 		}
-		if g.GetBytes() < 1 {
-			return fmt.Errorf("memory[%d].bytes: %d is not positive", i, g.GetBytes())
+		if g.GetBytes() < 1 || g.GetBytes() > int64(resource.MaxMemory) {
+			return fmt.Errorf("memory[%d].bytes: %d is outside 1..%d", i, g.GetBytes(), resource.MaxMemory)
 		}
 		a.Memory = append(a.Memory, resource.MemoryGrant{Node: int(g.GetNode()), Bytes: resource.Bytes(g.GetBytes())})
 	}
@@ -107,6 +108,8 @@ func fromHugepages(m *musterv1.Assignment, a *resource.Assignment) error {
 			return fmt.Errorf("hugepages[%d].node: %d is outside 0..%d", i, grant.Node, bitset.MaxMember)
 		case grant.Size < 1 || grant.Size > resource.MaxHugepageSize || grant.Size%1024 != 0:
 			return fmt.Errorf("hugepages[%d].size: %d; want whole KiB up to %d", i, grant.Size, resource.MaxHugepageSize)
+		case grant.Bytes > resource.MaxMemory:
+			return fmt.Errorf("hugepages[%d].bytes: %d is more than %d", i, grant.Bytes, resource.MaxMemory)
 		case grant.Bytes < 1 || grant.Bytes%grant.Size != 0:
 			return fmt.Errorf("hugepages[%d].bytes: %d is no positive multiple of the page size %d", i, grant.Bytes, grant.Size)
 		}
@@ -191,14 +194,16 @@ func FromMember(m *musterv1.MemberAssignment) (member int, a resource.Assignment
 	return int(m.GetMember()), a, nil
 }
 
-// ToReasons builds the messages.
+// ToReasons builds the messages, at most limits.MaxReasons of them, with details
+// of at most limits.MaxDetail bytes.
 func ToReasons(reasons []resource.Reason) []*musterv1.Reason {
 	if len(reasons) == 0 {
 		return nil
 	}
+	reasons = reasons[:min(len(reasons), limits.MaxReasons)]
 	ms := make([]*musterv1.Reason, len(reasons))
 	for i, r := range reasons {
-		ms[i] = &musterv1.Reason{Code: r.Code, Resource: string(r.Resource), Want: r.Want, Have: r.Have, Detail: r.Detail}
+		ms[i] = &musterv1.Reason{Code: r.Code, Resource: string(r.Resource), Want: r.Want, Have: r.Have, Detail: limits.Plain(r.Detail, limits.MaxDetail)}
 	}
 	return ms
 }

@@ -12,14 +12,6 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Limits of one host's description, above any machine; more is refused before
-// anything is allocated for it.
-const (
-	maxNodes   = 1 << 10
-	maxDevices = 1 << 10
-	maxLabels  = 1 << 10
-)
-
 // Host is the whole truth about a host's hardware, as an agent tells it.
 type Host struct {
 	Hostname  string
@@ -56,11 +48,8 @@ func FromHost(m *musterv1.Host) (Host, error) {
 	if err != nil {
 		return Host{}, fmt.Errorf("host.reserved_cpus: %w", err)
 	}
-	if m.GetReservedMemory() < 0 {
-		return Host{}, fmt.Errorf("host.reserved_memory: %d bytes is negative", m.GetReservedMemory())
-	}
-	if len(m.GetLabels()) > maxLabels {
-		return Host{}, fmt.Errorf("host.labels: %d, more than %d", len(m.GetLabels()), maxLabels)
+	if m.GetReservedMemory() < 0 || m.GetReservedMemory() > int64(resource.MaxMemory) {
+		return Host{}, fmt.Errorf("host.reserved_memory: %d bytes is outside 0..%d", m.GetReservedMemory(), resource.MaxMemory)
 	}
 	h := Host{
 		Hostname: m.GetHostname(), Topology: topology, Inventory: inventory,
@@ -104,11 +93,11 @@ func ToTopology(t *numa.Topology) *musterv1.Topology {
 
 // FromTopology reads the message and applies numa.Topology.Validate.
 func FromTopology(m *musterv1.Topology) (*numa.Topology, error) {
-	if len(m.GetNodes()) > maxNodes {
-		return nil, fmt.Errorf("topology.nodes: %d, more than %d", len(m.GetNodes()), maxNodes)
+	if len(m.GetNodes()) > numa.MaxNodes {
+		return nil, fmt.Errorf("topology.nodes: %d, more than %d", len(m.GetNodes()), numa.MaxNodes)
 	}
-	if len(m.GetCpus()) > bitset.MaxMember {
-		return nil, fmt.Errorf("topology.cpus: %d, more than %d", len(m.GetCpus()), bitset.MaxMember)
+	if len(m.GetCpus()) > numa.MaxCPUs {
+		return nil, fmt.Errorf("topology.cpus: %d, more than %d", len(m.GetCpus()), numa.MaxCPUs)
 	}
 	t := &numa.Topology{}
 	for i, n := range m.GetNodes() {
@@ -151,8 +140,11 @@ func fromNode(m *musterv1.NUMANode) (numa.Node, error) {
 	if err != nil {
 		return numa.Node{}, fmt.Errorf("cpus: %w", err)
 	}
-	if m.GetId() < 0 || m.GetId() > bitset.MaxMember {
-		return numa.Node{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), bitset.MaxMember)
+	if m.GetId() < 0 || m.GetId() > numa.MaxNodeID {
+		return numa.Node{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), numa.MaxNodeID)
+	}
+	if m.GetMemory() < 0 || m.GetMemory() > int64(resource.MaxMemory) {
+		return numa.Node{}, fmt.Errorf("memory: %d bytes is outside 0..%d", m.GetMemory(), resource.MaxMemory)
 	}
 	n := numa.Node{ID: int(m.GetId()), CPUs: cpus, Memory: resource.Bytes(m.GetMemory()), MemoryOnly: m.GetMemoryOnly()}
 	for _, size := range slices.Sorted(maps.Keys(m.GetHugepages())) {
@@ -172,8 +164,8 @@ func fromNode(m *musterv1.NUMANode) (numa.Node, error) {
 }
 
 func fromCPU(m *musterv1.CPU) (numa.CPU, error) {
-	if m.GetId() < 0 || m.GetId() > bitset.MaxMember {
-		return numa.CPU{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), bitset.MaxMember)
+	if m.GetId() < 0 || m.GetId() >= numa.MaxCPUs {
+		return numa.CPU{}, fmt.Errorf("id: %d is outside 0..%d", m.GetId(), numa.MaxCPUs-1)
 	}
 	for _, f := range [...]struct {
 		name  string
@@ -189,6 +181,9 @@ func fromCPU(m *musterv1.CPU) (numa.CPU, error) {
 	siblings, err := bitset.Parse(m.GetSiblings())
 	if err != nil {
 		return numa.CPU{}, fmt.Errorf("siblings: %w", err)
+	}
+	if n := siblings.Len(); n > numa.MaxSiblings { // 8,192 lists of all CPUs are no small set
+		return numa.CPU{}, fmt.Errorf("siblings: %d, more than %d", n, numa.MaxSiblings)
 	}
 	return numa.CPU{
 		ID: int(m.GetId()), Socket: int(m.GetSocket()), Core: int(m.GetCore()), L3: int(m.GetL3()), NUMA: int(m.GetNuma()),
@@ -224,8 +219,8 @@ func ToInventory(inv *devices.Inventory) *musterv1.Inventory {
 // FromInventory reads the message and applies devices.Inventory.Validate.
 func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
 	n := len(m.GetDevices())
-	if n > maxDevices {
-		return nil, fmt.Errorf("inventory.devices: %d, more than %d", n, maxDevices)
+	if n > devices.MaxDevices {
+		return nil, fmt.Errorf("inventory.devices: %d, more than %d", n, devices.MaxDevices)
 	}
 	field, links := "connections", m.GetConnections()
 	if links == nil && n > 0 {

@@ -14,6 +14,9 @@ const (
 	MaxVictims = 1024
 	MaxText    = 256 // bytes of a transaction's, unit's or device's identifier, of a reason or a tenant
 	MaxName    = 512 // bytes of a unit's name
+	// MaxGrants is the most grants, tombstones included, with which new work is
+	// taken: all of them fit into one message to the leader.
+	MaxGrants = 2048
 )
 
 // Command is what the ledger decides. All commands may be repeated any number

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -247,5 +248,29 @@ func TestNextIsTheEarliestDeadline(t *testing.T) {
 	do(t, l, boot(2), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
 	if at, ok := l.Next(); !ok || !at.Equal(boot(11)) {
 		t.Fatalf("next is %s", at)
+	}
+}
+
+func TestAFullLedgerTakesNoNewWork(t *testing.T) {
+	l := ledger.New(machine(t, 8, 4))
+	do(t, l, boot(0), ledger.Start{Incarnation: incarnation("j1", "b1")})
+	var ended []ledger.Event
+	for i := range ledger.MaxGrants {
+		ended = append(ended, ledger.Buried{Tx: resource.TxID(fmt.Sprintf("u%d.1.1.%032x", i, i))})
+	}
+	if err := l.Replay([][]byte{ledger.AppendEvents(nil, ended)}); err != nil {
+		t.Fatal(err)
+	}
+	do(t, l, boot(0), ledger.Registered{Revision: 5})
+	do(t, l, boot(0), ledger.Release{Tx: "other", Epoch: 1}) // an end is still taken
+	refused := do(t, l, boot(1), gpus("a", 1, 1))
+	if len(refused.Reasons) != 1 || refused.Reasons[0].Code != resource.ReasonInsufficient || !strings.Contains(refused.Reasons[0].Detail, "at most 2048") {
+		t.Errorf("with %d grants: %+v, want a refusal that names the limit", len(l.Snapshot().Grants), refused.Reasons)
+	}
+	for i := range 2 {
+		do(t, l, boot(2), ledger.Forget{Tx: ended[i].(ledger.Buried).Tx})
+	}
+	if reply := do(t, l, boot(3), gpus("b", 1, 1)); reply.Refused() {
+		t.Errorf("with %d grants: %+v", len(l.Snapshot().Grants), reply.Reasons)
 	}
 }

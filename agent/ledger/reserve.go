@@ -32,6 +32,9 @@ func (d *decision) reserve(c *Reserve) {
 	if d.l.diskFull {
 		d.refuse(resource.Reason{Code: resource.ReasonDiskFull, Detail: "the agent's disk is full: no promise without its record"})
 	}
+	if n := len(d.l.grants); n >= MaxGrants {
+		d.refuse(resource.Reason{Code: resource.ReasonInsufficient, Detail: fmt.Sprintf("the agent keeps %d grants, at most %d", n, MaxGrants)})
+	}
 	if d.reply.Refused() {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/pki"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // DirectiveRenew asks the agent to ask for what is new: authorities, its
@@ -87,10 +88,11 @@ func IsNotAccepted(err error) bool {
 }
 
 func enroll(ctx context.Context, address, cluster string, node resource.NodeID, token pki.Token, csr []byte, dialer Dialer) (Certified, error) {
-	options := []grpc.DialOption{
+	options := append(limits.DialOptions(),
 		grpc.WithTransportCredentials(credentials.NewTLS(pinned(cluster, token.Pin))),
 		grpc.WithPerRPCCredentials(bearer{token}),
-	}
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxRegister)),
+	)
 	if dialer != nil {
 		options = append(options, grpc.WithContextDialer(dialer))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/agent/usage"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // Heartbeat is what an agent reports of itself: information for people and
@@ -179,15 +180,15 @@ func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatR
 			NetworkRxBytes: int64(h.Usage.NetworkRX), NetworkTxBytes: int64(h.Usage.NetworkTX),
 		},
 	}
-	for _, g := range h.Grants {
+	for _, g := range h.Grants[:min(len(h.Grants), limits.MaxGrants)] {
 		m.PodStatuses = append(m.PodStatuses, &schedulerv1.PodStatus{AllocationId: string(g.Tx), Phase: g.Phase})
 	}
-	for _, c := range h.Conditions {
+	for _, c := range h.Conditions[:min(len(h.Conditions), limits.MaxConditions)] {
 		value := "False"
 		if c.True {
 			value = "True"
 		}
-		m.Conditions = append(m.Conditions, &schedulerv1.NodeCondition{Type: c.Type, Status: value, Reason: c.Reason, Message: c.Message})
+		m.Conditions = append(m.Conditions, &schedulerv1.NodeCondition{Type: c.Type, Status: value, Reason: c.Reason, Message: limits.Plain(c.Message, limits.MaxReason)})
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // Body is what one message to the leader says: a Reply, an Occupancy, an
@@ -83,14 +84,14 @@ func (e Enrolled) fill(m *musterv1.AgentMessage) {
 
 func (h HealthChange) fill(m *musterv1.AgentMessage) {
 	m.Message = &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
-		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull, Quarantine: h.Quarantine,
+		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull, Quarantine: limits.Plain(h.Quarantine, limits.MaxReason),
 	}}
 }
 
 func welcomeMessage(w Welcome) *musterv1.AgentMessage {
 	return &musterv1.AgentMessage{LedgerHash: w.LedgerHash, Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{
 		NodeId: string(w.Node), Incarnation: wire.ToIncarnation(w.Incarnation), RegisteredRevision: int64(w.Revision),
-		Host: wire.ToHost(w.Host), Occupancy: w.Occupancy.message(), Quarantine: w.Quarantine,
+		Host: wire.ToHost(w.Host), Occupancy: w.Occupancy.message(), Quarantine: limits.Plain(w.Quarantine, limits.MaxReason),
 	}}}
 }
 
@@ -116,7 +117,7 @@ func membersMessage(members []ledger.Member) []*musterv1.MemberAssignment {
 func healthMessage(health []DeviceHealth) []*musterv1.DeviceHealth {
 	var ms []*musterv1.DeviceHealth
 	for _, h := range health {
-		ms = append(ms, &musterv1.DeviceHealth{Index: int32(h.Index), Health: h.Health.String(), Reason: h.Reason})
+		ms = append(ms, &musterv1.DeviceHealth{Index: int32(h.Index), Health: h.Health.String(), Reason: limits.Plain(h.Reason, limits.MaxReason)})
 	}
 	return ms
 }

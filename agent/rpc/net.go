@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire/limits"
 )
 
-// Limits of one connection to a coordinator. A host's description of 4,096 CPUs
-// takes less than 1 MiB. A server's limits are rpcauth.Limits.
+// Limits of one connection to a coordinator. A server's are rpcauth.Limits;
+// package limits has those of messages.
 const (
-	maxMessage       = 8 << 20
 	keepaliveTime    = 15 * time.Second
 	keepaliveTimeout = 10 * time.Second
 	// windowSize is the flow-control window: small, since a process may hold
@@ -64,8 +64,8 @@ const (
 // it. Without a Dialer of its own it refuses addresses that do not suit how
 // member proves itself.
 func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientConn, error) {
-	options := append(member.DialOptions(rpcauth.AnyCoordinator()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+	options := append(append(member.DialOptions(rpcauth.AnyCoordinator()), limits.DialOptions()...),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxAnswer), grpc.MaxCallSendMsgSize(limits.MaxSession)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: firstRedial, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastRedial}, MinConnectTimeout: callTimeout,
@@ -90,5 +90,6 @@ func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientCon
 // largest order of a leader, a reservation of 1,024 members on one host, takes
 // less than 1 MiB.
 func serverOptions(member rpcauth.Member) []grpc.ServerOption {
-	return append(rpcauth.Server(member, rpcauth.AgentRules()), rpcauth.Limits()...)
+	options := append(rpcauth.Server(member, rpcauth.AgentRules()), limits.ServerOptions()...)
+	return append(options, rpcauth.Limits()...)
 }

@@ -15,9 +15,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire/limits"
 )
 
 func TestEveryErrorHasOneStatus(t *testing.T) {
@@ -162,12 +164,15 @@ func FuzzOrder(f *testing.F) {
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := &musterv1.LeaderMessage{}
-		if proto.Unmarshal(data, m) != nil {
+		if limits.Decode(data, m) != nil {
 			return
 		}
 		order, err := orderOf(m)
 		if set := order.Command != nil || order.Resync || order.Refused != nil; set == (err != nil) {
 			t.Fatalf("order %+v and error %v", order, err)
+		}
+		if err != nil && len(err.Error()) > 2048 {
+			t.Fatalf("an error of %d bytes", len(err.Error()))
 		}
 	})
 }
@@ -176,7 +181,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := &musterv1.Record{}
-		if proto.Unmarshal(data, m) != nil {
+		if limits.Decode(data, m) != nil {
 			return
 		}
 		if r, err := recordOf(m); err == nil && (r.Tx == "" || r.Grace < 0) {
@@ -218,5 +223,36 @@ func TestCallsSayWhoDidNotAnswer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// What an agent may hold is what its leader takes.
+func TestTheLedgerKeepsToTheLimitsOfMessages(t *testing.T) {
+	if ledger.MaxGrants != limits.MaxGrants {
+		t.Errorf("the ledger keeps %d grants, a message has %d", ledger.MaxGrants, limits.MaxGrants)
+	}
+	long := strings.Repeat("x\t", 64<<10)
+	occupancy := Occupancy{Health: []DeviceHealth{{Index: 1, Health: devices.Tainted, Reason: long}}, Grants: []ledger.Grant{{
+		Tx: resource.TxID(strings.Repeat("t", ledger.MaxText)), Unit: resource.UnitUID(strings.Repeat("u", ledger.MaxText)), State: ledger.Held,
+		Name: strings.Repeat("n", ledger.MaxName), Tenant: resource.TenantID(strings.Repeat("t", ledger.MaxText)),
+		Members: make([]ledger.Member, ledger.MaxMembers),
+	}}}
+	reasons := make([]resource.Reason, 1000)
+	for i := range reasons {
+		reasons[i] = resource.Reason{Code: resource.ReasonInsufficient, Detail: long}
+	}
+	for name, body := range map[string]Body{
+		"occupancy": occupancy, "reply": Reply{Tx: "tx", Reasons: reasons}, "health": HealthChange{Health: occupancy.Health, Quarantine: long},
+	} {
+		if err := limits.Admit(Envelope{Body: body}.message()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	beat := Heartbeat{Conditions: []Condition{{Type: "OrphanProcesses", Reason: "NoGrant", Message: long}}}
+	for range 100 {
+		beat.Conditions = append(beat.Conditions, beat.Conditions[0])
+	}
+	if err := limits.Admit(heartbeatMessage("n1", beat)); err != nil {
+		t.Error(err)
 	}
 }

@@ -95,7 +95,12 @@ func decodeOccupancy(o *musterv1.Occupancy) (Occupancy, error) {
 		return Occupancy{}, err
 	}
 	result := Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), Health: health}
-	for _, g := range o.GetGrants() {
+	seen := make(map[string]bool, len(o.GetGrants()))
+	for i, g := range o.GetGrants() {
+		if g.GetTx() == "" || seen[g.GetTx()] {
+			return Occupancy{}, fmt.Errorf("grants[%d].tx: %q is empty or told twice", i, g.GetTx())
+		}
+		seen[g.GetTx()] = true
 		state, err := decodeState(g.GetState())
 		if err != nil {
 			return Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
@@ -125,6 +130,9 @@ func decodeMembers(ms []*musterv1.MemberAssignment) ([]Member, error) {
 		index, a, err := wire.FromMember(m)
 		if err != nil {
 			return nil, err
+		}
+		if n := len(members); n > 0 && index <= members[n-1].Index {
+			return nil, fmt.Errorf("member %d follows member %d, want ascending", index, members[n-1].Index)
 		}
 		members = append(members, Member{Index: index, Assignment: a})
 	}

@@ -21,6 +21,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
+	"github.com/musterd/muster/wire/limits"
 )
 
 func TestSessionBeginsWithBothHellos(t *testing.T) {
@@ -168,9 +169,27 @@ func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
 		"a hello of no host":                  {false, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{NodeId: "n1"}}}, ""},
 		"an empty message":                    {true, &musterv1.AgentMessage{}, "unknown"},
 		"a second hello":                      {true, hello(t, "n1"), "second hello"},
+		"a message past its size": {
+			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{Quarantine: strings.Repeat("q", limits.MaxSession)}}},
+			"larger than max",
+		},
+		"more elements than its size is for": {
+			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", Members: make([]*musterv1.MemberAssignment, 200_000)}}},
+			"more than 131072 entries",
+		},
+		"a reason of 60 KB": {
+			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{
+				Tx: "tx", State: musterv1.Reply_NO, Reasons: []*musterv1.Reason{{Code: "c", Detail: strings.Repeat("r", 60_000)}},
+			}}},
+			"reply.reasons[0].detail: 60000 bytes, more than 4096",
+		},
+		"more grants than an agent keeps": {
+			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Occupancy{Occupancy: &musterv1.Occupancy{Grants: make([]*musterv1.Grant, 10_000)}}},
+			"occupancy.grants: 10000 entries, more than 3072",
+		},
 		"a state that is unknown": {
 			true, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: "tx", State: 99}}},
-			"reply on tx: state 99 is unknown",
+			"reply.state: 99 is no value of Reply_State",
 		},
 	}
 	for name, c := range cases {

@@ -14,6 +14,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // connect runs one stream to its end.
@@ -24,8 +25,8 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 		grpc.WithAuthority(string(s.node)), // whom a certificate has to name (rpcauth.NamedNode)
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, MaxDelay: lastRetry}, MinConnectTimeout: time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 5 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
-	}, p.o.Dial...)...)
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxSession)),
+	}, append(limits.DialOptions(), p.o.Dial...)...)...)
 	if err != nil {
 		return fmt.Errorf("agent %s at %s: %w", s.node, s.addr, err)
 	}

@@ -33,6 +33,7 @@ import (
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // Config is a coordinator process. Addresses are "host:port", without TLS on
@@ -169,7 +170,10 @@ func (d *Daemon) serveGRPC() {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
 	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
-	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), grpc.ChainUnaryInterceptor(d.forward.Intercept))
+	// The caller is judged first, then the message, and only then a call is passed
+	// on.
+	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions()...)
+	options = append(options, grpc.ChainUnaryInterceptor(d.forward.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{

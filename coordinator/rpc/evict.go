@@ -12,6 +12,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // Eviction is what an agent asks for: the end, under notice, of an allocation
@@ -48,12 +49,12 @@ func (s *Server) Evict(ctx context.Context, r *musterv1.EvictAllocationRequest) 
 	switch grace := r.GetGraceSeconds(); {
 	case grace > api.MaxGracePeriodSeconds:
 		return nil, status.Errorf(codes.InvalidArgument, "grace_seconds: %d is more than %d", grace, api.MaxGracePeriodSeconds)
-	case len(e.Reason) > longestReason:
-		return nil, status.Errorf(codes.InvalidArgument, "reason: %d bytes are more than %d", len(e.Reason), longestReason)
+	case len(e.Reason) > limits.MaxReason:
+		return nil, status.Errorf(codes.InvalidArgument, "reason: %d bytes are more than %d", len(e.Reason), limits.MaxReason)
 	case grace >= 0:
 		e.GraceSeconds = &grace
 	}
-	if namespace, name, named := strings.Cut(r.GetAllocation(), "/"); named {
+	if namespace, name, named := strings.Cut(r.GetAllocation(), "/"); named && namespace != "" && name != "" {
 		e.Namespace, e.Name = namespace, name
 	} else {
 		e.Tx = resource.TxID(r.GetAllocation())
@@ -61,14 +62,15 @@ func (s *Server) Evict(ctx context.Context, r *musterv1.EvictAllocationRequest) 
 			return nil, status.Errorf(codes.InvalidArgument, "allocation %q: want NAMESPACE/NAME or a transaction", r.GetAllocation())
 		}
 	}
+	if err := s.spend(e.Node, Evictions); err != nil {
+		return nil, err
+	}
 	tx, revision, err := s.Evictor(ctx, e)
 	if err != nil {
 		return nil, evictionStatus(err)
 	}
 	return &musterv1.EvictAllocationResponse{Tx: string(tx), Revision: int64(revision)}, nil
 }
-
-const longestReason = 1024 // bytes, as of a deletion
 
 func evictionStatus(err error) error {
 	var refused *api.Status

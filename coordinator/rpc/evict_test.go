@@ -56,6 +56,7 @@ func TestEvictRefuses(t *testing.T) {
 	for name, r := range map[string]*musterv1.EvictAllocationRequest{
 		"no node":                      valid(func(r *musterv1.EvictAllocationRequest) { r.NodeId = "" }),
 		"no allocation":                valid(func(r *musterv1.EvictAllocationRequest) { r.Allocation = "" }),
+		"a name without a namespace":   valid(func(r *musterv1.EvictAllocationRequest) { r.Allocation = "/a" }),
 		"neither name nor transaction": valid(func(r *musterv1.EvictAllocationRequest) { r.Allocation = "a" }),
 		"a grace of two days":          valid(func(r *musterv1.EvictAllocationRequest) { r.GraceSeconds = 172_800 }),
 		"a book as reason":             valid(func(r *musterv1.EvictAllocationRequest) { r.Reason = strings.Repeat("r", 1025) }),

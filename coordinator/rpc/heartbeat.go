@@ -38,6 +38,14 @@ type Heartbeats struct {
 	// Changed, if set, is closed when Fingerprint may have changed since it was
 	// called: agents are told at once, without a heartbeat to answer.
 	Changed func() <-chan struct{}
+	// OverBudget is as that of Server.
+	OverBudget func(resource.NodeID, Budget)
+
+	spent spending
+}
+
+func (h *Heartbeats) spend(node resource.NodeID, b Budget) error {
+	return h.spent.spend(node, b, h.Logger, h.OverBudget)
 }
 
 // renewNow is the directive of a message that answers no heartbeat. An agent of
@@ -52,6 +60,7 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 	var node resource.NodeID
 	var lease store.LeaseID
 	var said conditions
+	var size capacity
 	told := ""
 	beats := received(stream)
 	for {
@@ -92,8 +101,11 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		if resource.NodeID(beat.GetNodeId()) != node {
 			return status.Errorf(codes.InvalidArgument, "node_id %q: the stream is %q's", beat.GetNodeId(), node)
 		}
+		if err := h.spend(node, Heartbeat); err != nil {
+			return err
+		}
 		if h.Heard != nil {
-			h.Heard(node, usageOf(beat.GetCurrentUsage()))
+			h.Heard(node, h.usage(ctx, &size, node, beat.GetCurrentUsage()))
 		}
 		response := &schedulerv1.HeartbeatResponse{}
 		if lease, err = h.keep(ctx, node, lease); err != nil {
@@ -146,11 +158,38 @@ func received(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, sche
 	return beats
 }
 
-func usageOf(u *schedulerv1.ResourceUsage) resource.Vector {
+// capacity is what the node of one stream has, as its registration says.
+type capacity struct {
+	read   time.Time
+	vector resource.Vector
+}
+
+// capacityAge is how long a stream keeps to what it has read of its node's
+// capacity: the time between two registrations of an agent.
+const capacityAge = 10 * time.Minute
+
+// usage is what a heartbeat says of the host, cut to what the host has: it is
+// the host's word, and shown as such. A node that has not registered has no
+// usage.
+func (h *Heartbeats) usage(ctx context.Context, size *capacity, node resource.NodeID, u *schedulerv1.ResourceUsage) resource.Vector {
 	if u == nil {
 		return nil
 	}
-	return resource.Vector{resource.CPU: max(0, u.GetCpuMillicores()), resource.Memory: max(0, u.GetMemoryBytes())}
+	if size.vector == nil || time.Since(size.read) > capacityAge {
+		kv, found, _, err := h.Store.Get(ctx, store.NodeSpecKey(node))
+		if err == nil && found {
+			if spec, err := store.Decode[store.NodeSpec](kv.Key, kv.Value); err == nil {
+				size.read, size.vector = time.Now(), spec.Capacity
+			}
+		}
+	}
+	if size.vector == nil {
+		return nil
+	}
+	cut := func(name resource.Name, told int64) int64 { return min(max(0, told), size.vector[name]) }
+	return resource.Vector{
+		resource.CPU: cut(resource.CPU, u.GetCpuMillicores()), resource.Memory: cut(resource.Memory, u.GetMemoryBytes()),
+	}
 }
 
 // keep renews the node's lease, or makes one for a node that is registered. A
@@ -179,11 +218,17 @@ func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store
 	if who, err := store.Decode[store.NodeIdentity](identity.Key, identity.Value); err != nil || who.Fenced {
 		return 0, err
 	}
+	value, err := store.Encode(store.NodeLease{Coordinator: h.CoordinatorID})
+	if err != nil {
+		return 0, err
+	}
+	if err := h.spend(node, Leases); err != nil {
+		return 0, err
+	}
 	granted, err := h.Store.Grant(ctx, NodeLeaseTTL)
 	if err != nil {
 		return 0, err
 	}
-	value := store.MustEncode(store.NodeLease{Coordinator: h.CoordinatorID})
 	result, err := h.Store.Txn(ctx, store.Txn{
 		If:   []store.Compare{store.ModRevIs(identity.Key, identity.ModRev)},
 		Then: []store.Op{store.PutLeased(store.NodeLeaseKey(node), value, granted.ID)},

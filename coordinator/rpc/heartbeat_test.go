@@ -143,16 +143,28 @@ func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 }
 
 func TestHeartbeatsAreHeard(t *testing.T) {
-	_, s := open(t, mem.Options{})
-	heard := make(chan resource.Vector, 2)
+	server, s := open(t, mem.Options{})
+	heard := make(chan resource.Vector, 4)
 	stream := serve(t, s, func(_ resource.NodeID, usage resource.Vector) { heard <- usage })
-	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1500, MemoryBytes: -1}})
+	usage := &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1500, MemoryBytes: -1}}
+	beat(t, stream, usage)
+	if usage := <-heard; usage != nil {
+		t.Errorf("usage %v of a node that has not registered", usage)
+	}
+	register(t, server, first)
+	beat(t, stream, usage)
 	beat(t, stream, alive)
+	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1 << 62, MemoryBytes: 1 << 62}})
 	if diff := cmp.Diff(resource.Vector{resource.CPU: 1500, resource.Memory: 0}, <-heard); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)
 	}
 	if usage := <-heard; usage != nil {
 		t.Errorf("usage %v where none was told", usage)
+	}
+	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	want := resource.Vector{resource.CPU: spec.Capacity[resource.CPU], resource.Memory: spec.Capacity[resource.Memory]}
+	if diff := cmp.Diff(want, <-heard); diff != "" {
+		t.Errorf("usage beyond the host (-capacity +got):\n%s", diff)
 	}
 }
 

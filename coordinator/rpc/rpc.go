@@ -34,6 +34,15 @@ type Server struct {
 	Registered func(node resource.NodeID, spec store.NodeSpec, specRev resource.Revision)
 	// Evictor serves Evict; nil refuses it.
 	Evictor Evictor
+	// OverBudget, if set, is called whenever a node is refused for its budget. It
+	// may be called from many goroutines and must not block.
+	OverBudget func(resource.NodeID, Budget)
+
+	spent spending
+}
+
+func (s *Server) spend(node resource.NodeID, b Budget) error {
+	return s.spent.spend(node, b, s.Logger, s.OverBudget)
 }
 
 // attempts bounds how often a Txn is repeated whose compares lost a race.
@@ -66,6 +75,9 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	identity := store.NodeIdentity{Incarnation: incarnation, AssumeDeadMillis: r.GetAssumeDeadAfterMillis()}
 	if err := checkAssumeDead(identity.AssumeDeadMillis); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
+	}
+	if err := s.spend(node, Registrations); err != nil {
+		return nil, err
 	}
 	for range attempts {
 		done, err := s.register(ctx, node, identity, fresh)
@@ -125,9 +137,13 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 		}
 		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
 	}
+	value, err := store.Encode(fresh)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
+	}
 	t := store.Txn{
 		If:   []store.Compare{store.ModRevIs(identityKey, identity.ModRev), store.ModRevIs(specKey, spec.ModRev)},
-		Then: []store.Op{store.Put(specKey, store.MustEncode(fresh))},
+		Then: []store.Op{store.Put(specKey, value)},
 	}
 	same := false
 	if identity.ModRev != 0 {
@@ -138,7 +154,11 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 		same = old == who
 	}
 	if !same {
-		t.Then = append(t.Then, store.Put(identityKey, store.MustEncode(who)))
+		value, err := store.Encode(who)
+		if err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
+		}
+		t.Then = append(t.Then, store.Put(identityKey, value))
 	}
 	result, err := s.Store.Txn(ctx, t)
 	if err != nil || !result.Succeeded {
@@ -198,6 +218,9 @@ func (s *Server) ReadNode(ctx context.Context, r *musterv1.ReadNodeRequest) (*mu
 	if err := checkNode(r.GetNodeId()); err != nil {
 		return nil, err
 	}
+	if err := s.spend(node, Reads); err != nil {
+		return nil, err
+	}
 	index, revision, err := s.Store.Range(ctx, store.NodeTxIn(node), store.RangeOptions{})
 	if err != nil {
 		return nil, storeStatus(err, "read the index of "+string(node))
@@ -253,39 +276,11 @@ var recordStates = map[store.TxState]musterv1.Record_State{
 	store.TxReleased: musterv1.Record_RELEASED, store.TxAborted: musterv1.Record_ABORTED,
 }
 
-// Resolve tells a transaction's state. With fence an absent record becomes
-// ABORTED first: whichever Txn creates the record decides.
-func (s *Server) Resolve(ctx context.Context, r *musterv1.ResolveRequest) (*musterv1.ResolveResponse, error) {
-	tx, node := resource.TxID(r.GetTx()), resource.NodeID(r.GetNodeId())
-	if err := checkNode(r.GetNodeId()); err != nil {
-		return nil, err
-	}
-	unit, epoch, _, err := tx.Attempt()
-	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "%v", err)
-	}
-	record, err := s.record(ctx, node, tx)
-	if err != nil {
-		return nil, err
-	}
-	if record.GetState() == musterv1.Record_ABSENT && r.GetFence() {
-		key := store.TxKey(tx)
-		aborted := store.TxRecord{
-			State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: fmt.Sprintf("fenced for %s", node),
-			Ended: time.Now().UTC().Format(time.RFC3339),
-		}
-		if _, err := s.Store.Txn(ctx, store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.Put(key, store.MustEncode(aborted))}}); err != nil {
-			return nil, storeStatus(err, "fence "+key)
-		}
-		if record, err = s.record(ctx, node, tx); err != nil {
-			return nil, err
-		}
-	}
-	return &musterv1.ResolveResponse{Record: record}, nil
-}
-
 // storeStatus is the one map from a store's errors to gRPC codes.
 func storeStatus(err error, what string) error {
+	if _, is := status.FromError(err); is {
+		return err
+	}
 	code := codes.Unavailable
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -227,6 +227,13 @@ func TestRegisterRefuses(t *testing.T) {
 		"no incarnation":      {func(r *musterv1.RegisterRequest) { r.Incarnation = nil }, codes.InvalidArgument, "incarnation"},
 		"half an incarnation": {func(r *musterv1.RegisterRequest) { r.Incarnation.BootId = "" }, codes.InvalidArgument, "boot_id"},
 		"no host":             {func(r *musterv1.RegisterRequest) { r.Host = nil }, codes.InvalidArgument, "host"},
+		"NUMA nodes of 2^63-1 bytes": {
+			func(r *musterv1.RegisterRequest) {
+				r.Host.Topology.Nodes = []*musterv1.NUMANode{{Memory: 1<<63 - 1}, {Id: 1, Memory: 1<<63 - 1}}
+				r.Host.Topology.Cpus = nil
+			},
+			codes.InvalidArgument, "host.topology.nodes[0].memory: 9223372036854775807",
+		},
 		"more memory reserved than there is": {
 			func(r *musterv1.RegisterRequest) { r.Host.ReservedMemory = 1 << 60 },
 			codes.InvalidArgument, "n1",
@@ -272,7 +279,7 @@ func record(tx resource.TxID) store.TxRecord {
 	}
 }
 
-func newTx() resource.TxID { return resource.NewTxID("u", 7, 1, resource.Nonce{1}) }
+func newTx() resource.TxID { return resource.NewTxID("u", 1, 1, resource.Nonce{1}) }
 
 func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 	server, s := open(t, mem.Options{})

@@ -1,12 +1,15 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/store"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire/limits"
 )
 
 // conditions are what one stream's node last said of itself. They are written
@@ -20,21 +23,23 @@ type conditions struct {
 // take notes what a heartbeat says and reports whether that is news. A
 // condition that kept its status keeps its time.
 func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]store.Condition, bool) {
-	news := len(said) != len(c.written)
-	next := make([]store.Condition, len(said))
-	for i, s := range said {
-		next[i] = store.Condition{
-			Type: s.GetType(), Status: s.GetStatus(), Reason: s.GetReason(), Message: s.GetMessage(),
+	var next []store.Condition
+	for _, s := range said {
+		if slices.ContainsFunc(next, func(c store.Condition) bool { return c.Type == s.GetType() }) {
+			continue // a type has one condition
+		}
+		condition := store.Condition{
+			Type: s.GetType(), Status: cmp.Or(s.GetStatus(), "Unknown"), Reason: s.GetReason(), Message: limits.Plain(s.GetMessage(), limits.MaxReason),
 			LastTransition: now.UTC().Format(time.RFC3339),
 		}
 		for _, was := range c.written {
-			if was.Type == next[i].Type && was.Status == next[i].Status {
-				next[i].LastTransition = was.LastTransition
+			if was.Type == condition.Type && was.Status == condition.Status {
+				condition.LastTransition = was.LastTransition
 			}
 		}
-		news = news || next[i] != c.written[i]
+		next = append(next, condition)
 	}
-	return next, news
+	return next, !slices.Equal(next, c.written)
 }
 
 // report writes the node's status if a heartbeat brought news. What the node
@@ -48,6 +53,12 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 	}
 	next, news := c.take(beat.GetConditions(), time.Now())
 	if !news {
+		return nil
+	}
+	if ok, tell := h.spent.allow(node, Conditions, time.Now()); !ok { // a later heartbeat tries again
+		if tell {
+			h.Logger.Warn("node_over_budget", "node", node, "budget", Conditions.Name, "at_once", Conditions.Burst, "a_second", float64(Conditions.Second))
+		}
 		return nil
 	}
 	value, err := store.Encode(store.NodeStatus{Conditions: next})

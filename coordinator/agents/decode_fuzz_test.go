@@ -1,0 +1,97 @@
+package agents
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/wire"
+	"github.com/musterd/muster/wire/limits"
+)
+
+// encoded is an event as its agent would have said it.
+func encoded(e Event) *musterv1.AgentMessage {
+	switch e := e.(type) {
+	case Connected:
+		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{
+			NodeId: string(e.Node), Incarnation: wire.ToIncarnation(e.Incarnation), RegisteredRevision: int64(e.Revision),
+			Host: wire.ToHost(e.Host), Occupancy: occupancyOf(e.Occupancy), Quarantine: e.Quarantine,
+		}}}
+	case Registered:
+		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Registered{Registered: &musterv1.Registered{
+			Incarnation: wire.ToIncarnation(e.Incarnation), Revision: int64(e.Revision),
+		}}}
+	case Replied:
+		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{
+			Tx: string(e.Tx), State: musterv1.Reply_State(e.State), Incarnation: wire.ToIncarnation(e.Incarnation),
+			RegisteredRevision: int64(e.Revision), Members: membersOf(e.Members), Reasons: wire.ToReasons(e.Reasons),
+		}}}
+	case Occupied:
+		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Occupancy{Occupancy: occupancyOf(e.Occupancy)}}
+	case HealthChanged:
+		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
+			Devices: healthOf(e.Health), Cordoned: e.Cordoned, DiskFull: e.DiskFull, Quarantine: e.Quarantine,
+		}}}
+	}
+	return nil
+}
+
+func occupancyOf(o Occupancy) *musterv1.Occupancy {
+	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, Health: healthOf(o.Health)}
+	for _, g := range o.Grants {
+		m.Grants = append(m.Grants, &musterv1.Grant{
+			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch), State: musterv1.Reply_State(g.State),
+			Members: membersOf(g.Members), Origin: g.Origin, Name: g.Name, Tenant: string(g.Tenant),
+		})
+	}
+	return m
+}
+
+func membersOf(members []Member) (ms []*musterv1.MemberAssignment) {
+	for _, m := range members {
+		ms = append(ms, wire.ToMember(m.Index, m.Assignment))
+	}
+	return ms
+}
+
+func healthOf(health map[int]DeviceHealth) (ms []*musterv1.DeviceHealth) {
+	for i, h := range health {
+		ms = append(ms, &musterv1.DeviceHealth{Index: int32(i), Health: h.Health.String(), Reason: h.Reason})
+	}
+	return ms
+}
+
+// FuzzEvent: from the bytes of an agent's message to an event and back. What is
+// taken is the same event however often it is told.
+func FuzzEvent(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := &musterv1.AgentMessage{}
+		if limits.Decode(data, m) != nil {
+			return
+		}
+		if hello := m.GetHello(); hello != nil {
+			hello.NodeId = "n1"
+		}
+		event, err := decode("n1", m)
+		if err != nil {
+			if len(err.Error()) > 1<<20 {
+				t.Fatalf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		bytes, err := proto.Marshal(encoded(event))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := &musterv1.AgentMessage{}
+		if err := limits.Decode(bytes, next); err != nil {
+			t.Fatalf("what was taken is refused: %v", err)
+		}
+		again, err := decode("n1", next)
+		if diff := cmp.Diff(event, again); err != nil || diff != "" {
+			t.Fatalf("%v\n%s", err, diff)
+		}
+	})
+}

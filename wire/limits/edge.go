@@ -1,0 +1,75 @@
+package limits
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// ServerOptions judge every message that a server receives. They come after the
+// options that check who calls: interceptors run in the order of the options.
+// A refusal is InvalidArgument; beyond the size of its message or the elements
+// in all it is Internal, as gRPC calls what it does not decode.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(Codec()),
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			if err := admit(request); err != nil {
+				return nil, err
+			}
+			return next(ctx, request)
+		}),
+		grpc.ChainStreamInterceptor(func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			return next(server, judgedServer{stream})
+		}),
+	}
+}
+
+// DialOptions judge every message that a client receives. A refusal is a
+// *Violation.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(Codec())),
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, next grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			if err := next(ctx, method, request, answer, conn, options...); err != nil {
+				return err
+			}
+			return admit(answer)
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := next(ctx, d, conn, method, options...)
+			if err != nil {
+				return nil, err
+			}
+			return judgedClient{stream}, nil
+		}),
+	}
+}
+
+func admit(m any) error {
+	if m, ok := m.(proto.Message); ok {
+		return Admit(m)
+	}
+	return nil
+}
+
+type judgedServer struct{ grpc.ServerStream }
+
+// RecvMsg implements grpc.ServerStream.
+func (s judgedServer) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return admit(m)
+}
+
+type judgedClient struct{ grpc.ClientStream }
+
+// RecvMsg implements grpc.ClientStream.
+func (s judgedClient) RecvMsg(m any) error {
+	if err := s.ClientStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return admit(m)
+}
