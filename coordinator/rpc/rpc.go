@@ -123,7 +123,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 		if err != nil {
 			return nil, err
 		}
-		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
+		fresh.Taints, fresh.Unschedulable, fresh.Created, fresh.Violation = old.Taints, old.Unschedulable, old.Created, old.Violation
 	}
 	t := store.Txn{
 		If:   []store.Compare{store.ModRevIs(identityKey, identity.ModRev), store.ModRevIs(specKey, spec.ModRev)},
