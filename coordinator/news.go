@@ -14,7 +14,8 @@ type news struct {
 	node        resource.NodeID
 	deleted     bool
 	incarnation resource.Incarnation // zero: as before
-	addr        string               // where it serves now; "": as before
+	spec        *store.NodeSpec      // as it is now; nil: as before
+	revision    resource.Revision    // of spec
 }
 
 // newsOf is what a change tells of an agent, before the change is taken. f.mu is
@@ -44,10 +45,7 @@ func (f *follower) newsOf(e store.Event) (news, bool) {
 		if err != nil {
 			return news{}, false
 		}
-		before, _ := store.Decode[store.NodeSpec](e.KV.Key, f.kvs[e.KV.Key].Value)
-		if before.AgentAddr != spec.AgentAddr {
-			n.addr = spec.AgentAddr
-		}
+		n.spec, n.revision = &spec, e.KV.ModRev
 	default:
 		return news{}, false
 	}
@@ -57,8 +55,8 @@ func (f *follower) newsOf(e store.Event) (news, bool) {
 // heardOfAgent has the term's pool look for an agent at once where it lives, or
 // no more.
 func (c *Coordinator) heardOfAgent(n news) {
-	if n.addr != "" && c.mayDial(n.node, n.addr) {
-		c.AgentSeen(n.node, n.addr)
+	if n.spec != nil {
+		c.registeredAt(n.node, *n.spec, n.revision)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +68,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 	case c.pool == nil:
 	case n.deleted:
 		c.pool.RemoveTarget(n.node)
-	default:
+	case c.targets[n.node].mayDial():
 		c.pool.Registered(n.node, n.incarnation)
 	}
 }

@@ -37,7 +37,7 @@ func partitioned(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n := newNode("n1")
-	if err := n.setHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}, nil); err != nil {
+	if err := n.setHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}, nil, slog.Default()); err != nil {
 		t.Fatal(err)
 	}
 	n.health = map[int]agents.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
