@@ -32,6 +32,7 @@ var (
 	logRate    = rate{time.Second, 20}            // lines about it
 	answerRate = rate{4 * time.Millisecond, 1024} // Forget, Abort and Resync without an attempt
 	fenceRate  = rate{time.Second, 64}            // records that end what a node says it promised
+	wakeRate   = rate{100 * time.Millisecond, 20} // another try of everything that waits, by its own word
 	idleRate   = rate{20 * time.Millisecond, 64}  // messages that change nothing
 )
 

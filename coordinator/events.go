@@ -40,7 +40,7 @@ func (l *leader) agentEvent(e agents.Event) {
 		if l.mayLog(n) {
 			l.log.Info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
 		}
-		l.wake()
+		l.wakeFor(n)
 	case agents.Replied:
 		l.replied(e)
 	case agents.Occupied:
@@ -56,7 +56,7 @@ func (l *leader) agentEvent(e agents.Event) {
 		n.applyHealth()
 		n.view.Refresh()
 		n.setReady()
-		l.wake()
+		l.wakeFor(n)
 	}
 }
 
@@ -73,7 +73,7 @@ func (l *leader) occupied(n *node, e agents.Occupied) {
 	switch {
 	case l.generation != generation: // something has ended, and woke all
 	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free):
-		l.wake()
+		l.wakeFor(n)
 	default:
 		l.idle++
 	}
@@ -115,7 +115,7 @@ func (l *leader) connected(e agents.Connected) {
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 	}
-	l.wake()
+	l.wakeFor(n)
 }
 
 // learnSpec reads what the store has of a node that registered with another
@@ -231,12 +231,16 @@ func (l *leader) replied(e agents.Replied) {
 		// What a preemption is nominated to stays so until it is given up.
 		if n.held[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
 			n.drop(e.Tx)
-			l.wake()
+			l.wakeFor(n)
 		}
 	case agents.StateFreed:
-		if n.held[e.Tx] != nil {
-			n.drop(e.Tx)
+		if n.held[e.Tx] == nil {
+			break
+		}
+		if n.drop(e.Tx); a != nil {
 			l.wake()
+		} else {
+			l.wakeFor(n)
 		}
 	}
 	if a == nil {

@@ -55,7 +55,10 @@ func (l *leader) judgeReply(n *node, a *attempt, e *agents.Replied) *lie {
 			return &lie{reason: violationTooMany, detail: fmt.Sprintf("it says that it has something for more than %d transactions", maxHolds)}
 		}
 		if n.held[e.Tx] == nil {
-			return judgeTx(e.Tx, "")
+			if bad := judgeTx(e.Tx, ""); bad != nil {
+				bad.doubt = true // an answer does not say whether a leader made it
+				return bad
+			}
 		}
 		return nil
 	}
@@ -111,12 +114,13 @@ func (a *attempt) judgeVote(n *node, e *agents.Replied) *lie {
 	return nil
 }
 
-// mismatch leaves a doubt where the promise may be of the hardware that the node
-// had before: its agent was asked on an earlier stream, and each change of the
-// hardware begins another.
+// mismatch leaves a doubt where an agent of another version may judge otherwise,
+// and where the promise may be of the hardware that the node had before: its
+// agent was asked on an earlier stream, and each change of the hardware begins
+// another.
 func (a *attempt) mismatch(n *node, l *lie, err error) *lie {
-	if m, is := err.(*fit.Mismatch); is && m.OfHost { //nolint:errorlint // as it was made
-		l.doubt = a.asked[n.view.ID] != n.stream
+	if m, is := err.(*fit.Mismatch); is { //nolint:errorlint // as it was made
+		l.doubt = m.OfPolicy || m.OfHost && a.asked[n.view.ID] != n.stream
 	}
 	return l
 }

@@ -58,6 +58,13 @@ func TestJudgeReply(t *testing.T) {
 				e.Members[0].Assignment.GPUs = e.Members[0].Assignment.GPUs[1:]
 			}, "1 devices, want 2", false,
 		},
+		"devices without the link asked for": {
+			func(_ *node, a *attempt, e *agents.Replied) {
+				a.requests["n1"][0].Request.NUMA = resource.NUMASingleNode
+				cpus := e.Members[0].Assignment.CPUs
+				cpus[len(cpus)-1].ID = 255
+			}, "NUMA nodes, want 1", true,
+		},
 		"another member":       {func(_ *node, _ *attempt, e *agents.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
 		"no member":            {func(_ *node, _ *attempt, e *agents.Replied) { e.Members = nil }, "asked for 1", false},
 		"another incarnation":  {func(_ *node, _ *attempt, e *agents.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
@@ -96,7 +103,7 @@ func TestJudgeReplyBoundsWhatIsKept(t *testing.T) {
 		t.Errorf("a promise to a transaction that has ended: %+v", bad)
 	}
 	e.Tx = "nonsense"
-	if bad := (&leader{}).judgeReply(n, nil, &e); bad == nil || bad.doubt {
+	if bad := (&leader{}).judgeReply(n, nil, &e); bad == nil || !bad.doubt {
 		t.Errorf("a transaction that no leader names: %+v", bad)
 	}
 	for i := range maxHolds {

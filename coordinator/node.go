@@ -55,8 +55,11 @@ type node struct {
 	learning, learnAgain bool
 	// unanswered: something that its agent said had no answer, because it said
 	// too much. It is asked for everything later.
-	unanswered                  bool
-	logs, answered, ended, idle bucket
+	unanswered                         bool
+	logs, answered, ended, idle, woken bucket
+	// wakes: something that it said would have woken what waits, and it has said
+	// too much. That is made good later.
+	wakes bool
 	// stored is set by a follower: what it shows beside the specification.
 	stored *storedNode
 	said   said

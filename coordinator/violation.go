@@ -136,10 +136,22 @@ func (l *leader) pardon(n *node) {
 	l.pool.Trust(n.view.ID)
 }
 
+// wakeFor lets everything that waits be tried again because of what a node says
+// of itself, at once or a little later.
+func (l *leader) wakeFor(n *node) {
+	if n.wakes = !n.woken.take(time.Now(), wakeRate); !n.wakes {
+		l.wake()
+	}
+}
+
 // mend does once a second what a node's messages were too many for.
 func (l *leader) mend(n *node) {
 	n.setTripped(time.Now())
 	l.makeDurable(n)
+	if n.wakes {
+		n.wakes = false
+		l.wake()
+	}
 	if n.unanswered && n.connected {
 		n.unanswered = false
 		l.pool.Send(n.view.ID, agents.Resync())

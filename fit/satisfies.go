@@ -19,6 +19,9 @@ type Mismatch struct {
 	// OfHost: the request alone does not contradict the assignment, but the host
 	// does. An assignment of an earlier state of the hardware looks alike.
 	OfHost bool
+	// OfPolicy: the amounts are right, the NUMA policy or the links are not met.
+	// Another version of this package may judge those otherwise.
+	OfPolicy bool
 }
 
 func (m *Mismatch) Error() string { return m.Field + ": " + m.Detail }
@@ -149,7 +152,7 @@ func (h *Host) devicesDiffer(req *resource.Request, a *resource.Assignment) *Mis
 		return &Mismatch{Field: "gpus", Detail: h.notOf(req, i, h.inventory.Devices[i].Memory), OfHost: true}
 	}
 	if !h.connected(set, requiredLink(req.Link)) {
-		return &Mismatch{Field: "gpus", Detail: fmt.Sprintf("not every pair of the %d devices has the link %s", len(a.GPUs), req.Link), OfHost: true}
+		return &Mismatch{Field: "gpus", Detail: fmt.Sprintf("not every pair of the %d devices has the link %s", len(a.GPUs), req.Link), OfHost: true, OfPolicy: true}
 	}
 	for i := range a.MIG {
 		g := &a.MIG[i]
@@ -189,7 +192,7 @@ func (h *Host) nodesDiffer(req *resource.Request, a *resource.Assignment) *Misma
 		nodes |= 1 << h.domainOf[h.topology.NodeIndex(g.Node)]
 	}
 	if n := bits.OnesCount64(nodes); n > 1 {
-		return &Mismatch{Field: "numa", Detail: fmt.Sprintf("%d NUMA nodes, want 1 for %s", n, req.NUMA), OfHost: true}
+		return &Mismatch{Field: "numa", Detail: fmt.Sprintf("%d NUMA nodes, want 1 for %s", n, req.NUMA), OfHost: true, OfPolicy: true}
 	}
 	return nil
 }
