@@ -149,6 +149,23 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+func TestABucketOfTimeIsOwedBeyondItsBurst(t *testing.T) {
+	var b bucket
+	now := time.Unix(1000, 0)
+	for i, c := range []struct{ after, cost, want time.Duration }{
+		{0, 400 * time.Millisecond, 0},
+		{0, 100 * time.Millisecond, 0},
+		{0, 50 * time.Millisecond, 50 * time.Millisecond},
+		{50 * time.Millisecond, 0, 0},
+		{time.Hour, 600 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		now = now.Add(c.after)
+		if got := b.spend(now, c.cost, 500*time.Millisecond); got != c.want {
+			t.Errorf("step %d: wait %v, want %v", i, got, c.want)
+		}
+	}
+}
+
 func TestClipCutsBetweenCharacters(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", 600), strings.Repeat("ü", 300), strings.Repeat("世", 200)} {
 		got := clip(text)

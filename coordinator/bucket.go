@@ -27,6 +27,16 @@ func (b *bucket) take(now time.Time, r rate) bool {
 	return true
 }
 
+// spend counts a cost in time, and returns how long to wait until no more than
+// burst is owed.
+func (b *bucket) spend(now time.Time, cost, burst time.Duration) time.Duration {
+	if b.full.Before(now) {
+		b.full = now
+	}
+	b.full = b.full.Add(cost)
+	return max(0, b.full.Sub(now)-burst)
+}
+
 // What one node may cause at most.
 var (
 	logRate    = rate{time.Second, 20}            // lines about it

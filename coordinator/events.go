@@ -88,14 +88,8 @@ func (l *leader) connected(e agents.Connected) {
 		l.caught(n, bad)
 		return
 	}
-	if err := n.setHost(e.Host, l.lastHost, l.log); err != nil {
-		if l.mayLog(n) {
-			l.log.Error("node_refused", "node", e.Node, "error", clip(err.Error()))
-		}
-		return
-	}
+	n.setHost(e.Host, e.Fit, l.log)
 	n.stream++
-	l.lastHost = n.view.Host
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
 	n.isolate(clip(e.Quarantine))

@@ -15,10 +15,12 @@ import (
 const (
 	// mostHeard is about how many messages one turn of the loop takes.
 	mostHeard = 1024
-	// costly is what a node's share of a turn may take before the node rests, for
-	// restFactor times that: so one node takes at most a fifth of the loop.
-	costly     = time.Millisecond
-	restFactor = 4
+	// loopShare is one part in how many of the loop's time a node may take, and
+	// loopBurst what it may take at once beyond that. Then it rests, longestRest at
+	// most at a time.
+	loopShare   = 5
+	loopBurst   = 100 * time.Millisecond
+	longestRest = time.Second
 	// idleRest is how long a node rests that goes on saying nothing new.
 	idleRest = 10 * time.Millisecond
 )
@@ -40,8 +42,10 @@ func (l *leader) hear() (news, goesOn bool) {
 			l.mail.Rest(n.view.ID, at, idleRest)
 		}
 		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != agents.NodeOf(e); last {
-			if took := at.Sub(began); took > costly {
-				l.mail.Rest(agents.NodeOf(e), at, restFactor*took)
+			if n := l.nodes[agents.NodeOf(e)]; n != nil {
+				if owed := n.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
+					l.mail.Rest(n.view.ID, at, min(owed, longestRest))
+				}
 			}
 			began = at
 		}

@@ -21,9 +21,7 @@ func voter(t *testing.T) (*node, *attempt, agents.Replied) {
 		t.Fatal(err)
 	}
 	n := newNode("n1")
-	if err := n.setHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}, nil, slog.Default()); err != nil {
-		t.Fatal(err)
-	}
+	equip(t, n, wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.stream, n.incarnation = 1, resource.Incarnation{JournalID: "j", BootID: "b"}
 	tx := resource.NewTxID("unit", 7, 1, resource.Nonce{})
 	request := resource.Request{GPUs: 2, CPU: 2000}
@@ -155,9 +153,7 @@ func TestAnotherHostForgetsTheAmountsOfTheOneBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.setHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}, nil, slog.Default()); err != nil {
-		t.Fatal(err)
-	}
+	equip(t, n, wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.drop(tx) // before the occupancy that came with it is taken over
 	if !n.view.Free.Equal(n.view.Host.NewFree()) {
 		t.Errorf("free %+v", n.view.Free)

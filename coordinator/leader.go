@@ -11,7 +11,6 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
@@ -44,7 +43,6 @@ type leader struct {
 	counter uint64 // of attempts and arrivals in this epoch
 
 	view
-	lastHost *fit.Host          // whose score tables a new host of the same kind shares
 	requests map[string]request // by tenant/request id
 
 	// generation grows whenever something was freed or added: what failed

@@ -57,6 +57,7 @@ type node struct {
 	// too much. It is asked for everything later.
 	unanswered                         bool
 	logs, answered, ended, idle, woken bucket
+	loop                               bucket // its share of the loop's time
 	// wakes: something that it said would have woken what waits, and it has said
 	// too much. That is made good later.
 	wakes bool
@@ -83,14 +84,9 @@ func newNode(id resource.NodeID) *node {
 
 // setHost takes over the host's hardware and rebuilds what is free: amounts of
 // the hardware before mean nothing on it.
-func (n *node) setHost(h wire.Host, like *fit.Host, log *slog.Logger) error {
-	host, err := fit.NewHostLike(like, h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
-	if err != nil {
-		return err
-	}
+func (n *node) setHost(h wire.Host, host *fit.Host, log *slog.Logger) {
 	n.host, n.view.Host = h, host
 	n.rebuild(log)
-	return nil
 }
 
 // rebuild computes Free anew from the holds: confirmed ones first, then those

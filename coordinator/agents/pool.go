@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -48,6 +50,7 @@ type Pool struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	like   atomic.Pointer[fit.Host] // whose score tables a new host of the same kind shares
 
 	mu       sync.Mutex
 	sessions map[resource.NodeID]*session

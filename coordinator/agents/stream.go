@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -91,6 +92,12 @@ func (p *Pool) receiveHello(stream musterv1.Agent_SessionClient, cancel context.
 	if !ok {
 		return Connected{}, &brokenError{fmt.Errorf("hello of %s: first message is %T", node, event)}
 	}
+	h := hello.Host
+	hello.Fit, err = fit.NewHostLike(p.like.Load(), h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err != nil {
+		return Connected{}, &brokenError{fmt.Errorf("hello of %s: host: %w", node, err)}
+	}
+	p.like.Store(hello.Fit)
 	return hello, nil
 }
 
