@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -95,6 +97,12 @@ func (l *leader) promised(n *node, g agents.Grant) {
 		}
 		return
 	}
+	if g.Origin != "" || !n.ended.take(time.Now(), fenceRate) {
+		return // its agent gives it up when its patience ends
+	}
+	if _, _, _, err := g.Tx.Attempt(); err != nil {
+		return // no leader's
+	}
 	d := &adoption{tx: g.Tx}
 	l.adoptions[g.Tx] = d
 	l.abandon(d)
@@ -106,7 +114,7 @@ func (l *leader) promised(n *node, g agents.Grant) {
 // ended it would refuse others what it keeps. What it keeps is free once its
 // agent says so.
 func (l *leader) outlived(n *node, tx resource.TxID) {
-	l.send(n.view.ID, agents.Abort(tx, l.epoch))
+	l.reply(n, agents.Abort(tx, l.epoch))
 }
 
 // adopt goes on with a preemption whose members are all found.
@@ -116,7 +124,12 @@ func (l *leader) adopt(d *adoption) {
 	for _, m := range d.found {
 		members += len(m)
 	}
-	if u == nil || members != u.record.Members || u.ending != nil || u.writing {
+	if u == nil || members < u.record.Members || u.ending != nil || u.writing {
+		return
+	}
+	if id, err := l.placesOf(d); err != nil {
+		l.log.Warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", clip(err.Error()))
+		l.abandon(d)
 		return
 	}
 	a := &attempt{unit: u, begun: time.Now(), noticed: time.Now(), victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
@@ -164,6 +177,31 @@ func (l *leader) adopt(d *adoption) {
 			l.step(a, txn.VictimFreed{Tx: v.machine.ID()})
 		}
 	}
+}
+
+// placesOf reports which node has kept something else for an adoption than what
+// its unit asks for, and what. Nobody is accused: it was another leader that
+// asked.
+func (l *leader) placesOf(d *adoption) (resource.NodeID, error) {
+	seen := make([]bool, d.unit.record.Members)
+	for _, id := range slices.Sorted(maps.Keys(d.found)) {
+		host := l.nodes[id].view.Host
+		assignments := make([]resource.Assignment, 0, len(d.found[id]))
+		for _, m := range d.found[id] {
+			if m.Index < 0 || m.Index >= len(seen) || seen[m.Index] {
+				return id, fmt.Errorf("member %d is not one of %d, or is kept twice", m.Index, len(seen))
+			}
+			seen[m.Index] = true
+			if err := host.Satisfies(d.unit.demand.Request, m.Assignment); err != nil {
+				return id, fmt.Errorf("member %d: %w", m.Index, err)
+			}
+			assignments = append(assignments, m.Assignment)
+		}
+		if err := host.Disjoint(assignments...); err != nil {
+			return id, err
+		}
+	}
+	return "", nil
 }
 
 // abandon fences a transaction that nobody drives; then its promises are given

@@ -45,12 +45,8 @@ func isBanKey(key string) bool { return strings.HasPrefix(key, store.BansPrefix)
 // connections were ended by coordinator/enroll, and a dial would be refused: here
 // it is not tried any more. c.mu is held.
 func (c *Coordinator) banChanged(id resource.NodeID) {
-	banned := c.follower.banned(id) != nil
-	if c.pool != nil && banned {
-		c.pool.RemoveTarget(id)
-	}
-	if addr := c.targets[id]; c.pool != nil && !banned && addr != "" {
-		c.pool.SetTarget(id, addr)
+	if c.pool != nil {
+		c.dial(id)
 	}
 	if l := c.term.Load(); l != nil {
 		go l.post(func() { l.checkBan(id) })

@@ -45,7 +45,7 @@ type Config struct {
 	// Decisions takes the account of what the leader decides; nil for none.
 	Decisions DecisionLog
 	// CheckAgent says whether an address that an agent has registered may be
-	// dialled; nil leaves it to gossip to tell where agents are.
+	// dialled; nil allows every address.
 	CheckAgent func(addr string) error
 	// DialAgents holds the credentials for agents.
 	DialAgents []grpc.DialOption

@@ -29,7 +29,7 @@ type Coordinator struct {
 	past     atomic.Int64           // how often the store was restored from a backup
 
 	mu       sync.Mutex
-	targets  map[resource.NodeID]string // agents' addresses, as gossip tells them
+	targets  map[resource.NodeID]target // of registered nodes
 	suspects map[resource.NodeID]bool   // as gossip tells
 	pool     *agents.Pool               // of the present term, or nil
 	turned   chan struct{}              // closed and replaced when a term begins or ends
@@ -49,7 +49,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	}
 	c := &Coordinator{
 		config: config, store: s, log: config.Logger.With("coordinator", config.ID),
-		metrics: newMetrics(r), targets: map[resource.NodeID]string{}, suspects: map[resource.NodeID]bool{},
+		metrics: newMetrics(r), targets: map[resource.NodeID]target{}, suspects: map[resource.NodeID]bool{},
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}),
 	}
 	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
@@ -88,22 +88,20 @@ func (c *Coordinator) Alive(ctx context.Context) error {
 	}
 }
 
-// AgentSeen tells where a node's agent serves; gossip is the source. It is
-// never believed beyond that: the agent has to prove itself on its stream.
-func (c *Coordinator) AgentSeen(node resource.NodeID, addr string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.targets[node] = addr
-	if c.pool != nil && c.follower.banned(node) == nil {
-		c.pool.SetTarget(node, addr)
-	}
-}
-
 // AgentSuspected tells whether gossip believes a node dead. As long as it does
 // the node is the last choice of placement; nothing else follows from it.
 func (c *Coordinator) AgentSuspected(node resource.NodeID, suspected bool) {
 	c.mu.Lock()
-	c.suspects[node] = suspected
+	_, registered := c.targets[node]
+	switch before := c.suspects[node]; {
+	case before == suspected, suspected && !registered && len(c.suspects) >= mostSuspects:
+		c.mu.Unlock()
+		return
+	case suspected:
+		c.suspects[node] = true
+	default:
+		delete(c.suspects, node)
+	}
 	c.mu.Unlock()
 	if l := c.term.Load(); l != nil {
 		l.post(func() {
@@ -116,27 +114,12 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, suspected bool) {
 
 // NodeRegistered takes a registration that this coordinator has served.
 func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
-	if c.mayDial(id, spec.AgentAddr) {
-		c.AgentSeen(id, spec.AgentAddr)
-	}
+	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
 		l.post(func() {
 			l.node(id).setSpec(spec, rev)
 		})
 	}
-}
-
-// mayDial reports whether an agent is to be looked for where it said, at its
-// registration, that it serves.
-func (c *Coordinator) mayDial(node resource.NodeID, addr string) bool {
-	if addr == "" || c.config.CheckAgent == nil {
-		return false
-	}
-	if err := c.config.CheckAgent(addr); err != nil {
-		c.log.Warn("agent_address_refused", "node", node, "error", err)
-		return false
-	}
-	return true
 }
 
 // NodeHeard takes a heartbeat that this coordinator has served.

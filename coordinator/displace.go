@@ -74,6 +74,15 @@ func (l *leader) victimsNoticed(a *attempt, revision resource.Revision) {
 
 // setBudget bounds how long an attempt waits for what comes next.
 func (l *leader) setBudget(a *attempt, d time.Duration) {
+	l.setTimer(a, d, func() {
+		a.silent()
+		l.step(a, txn.BudgetSpent{})
+	})
+}
+
+// setTimer has the loop run f later, unless another timer of the attempt is set
+// or stopped before.
+func (l *leader) setTimer(a *attempt, d time.Duration, f func()) {
 	if a.budget != nil {
 		a.budget.Stop()
 	}
@@ -81,7 +90,7 @@ func (l *leader) setBudget(a *attempt, d time.Duration) {
 	timer = time.AfterFunc(d, func() {
 		l.post(func() {
 			if a.budget == timer {
-				l.step(a, txn.BudgetSpent{})
+				f()
 			}
 		})
 	})

@@ -17,8 +17,10 @@
 //   - transactions: perform (effects), writes (Txns), committer (batches),
 //     outcome (answers that were lost), housekeeping (records that are done);
 //   - preemption: nominate, evict, displace, adopt, drain;
-//   - nodes: node, events (what agents say), mirror, news, conditions, fence,
-//     assume_dead, quarantine, reconcile, node_delete;
+//   - nodes: node, events (what agents say), mirror, news, targets (whom to dial),
+//     conditions, fence, assume_dead, quarantine, reconcile, node_delete;
+//   - agents that lie, hang or flood (ADR 13): judge, violation, hear, breaker,
+//     bucket;
 //   - followers, and reads from any coordinator: follow, barrier, view, where;
 //   - what people ask and see: service, create, render, explain, present,
 //     queries, account (the decision log).

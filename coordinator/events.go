@@ -1,13 +1,21 @@
 package coordinator
 
 import (
+	"fmt"
+	"maps"
+	"time"
+
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
-// agentEvent takes what an agent said.
+// agentEvent takes what an agent said. What says nothing new counts as idle.
 func (l *leader) agentEvent(e agents.Event) {
+	n := l.node(agents.NodeOf(e))
+	if _, over := e.(agents.Disconnected); n.severed() && !over {
+		return
+	}
 	switch e := e.(type) {
 	case agents.Connected:
 		l.connected(e)
@@ -16,7 +24,10 @@ func (l *leader) agentEvent(e agents.Event) {
 	case agents.Refused:
 		l.refused(e)
 	case agents.Registered:
-		n := l.node(e.Node)
+		if n.incarnation == e.Incarnation && n.revision == e.Revision {
+			l.idle++
+			return
+		}
 		n.incarnation, n.revision = e.Incarnation, e.Revision
 		n.isolate("")
 		n.tell()
@@ -26,60 +37,97 @@ func (l *leader) agentEvent(e agents.Event) {
 		for _, tx := range l.attemptsOn(e.Node) { // what was sent before was refused
 			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
-		l.log.Info("node_registered", "node", e.Node, "incarnation", e.Incarnation.String(), "revision", int64(e.Revision))
-		l.wake()
+		if l.mayLog(n) {
+			l.log.Info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
+		}
+		l.wakeFor(n)
 	case agents.Replied:
 		l.replied(e)
 	case agents.Occupied:
-		n := l.node(e.Node)
-		n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
-		l.occupy(n, e.Occupancy)
-		l.wake()
+		l.occupied(n, e)
 	case agents.HealthChanged:
-		n := l.node(e.Node)
+		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.quarantine == clip(e.Quarantine) {
+			l.idle++
+			return
+		}
 		n.health, n.diskFull = e.Health, e.DiskFull
-		n.isolate(e.Quarantine)
+		n.isolate(clip(e.Quarantine))
 		l.noteQuarantine(n)
 		n.applyHealth()
 		n.view.Refresh()
 		n.setReady()
-		l.wake()
+		l.wakeFor(n)
 	}
 }
 
-func (l *leader) connected(e agents.Connected) {
-	n := l.node(e.Node)
-	if err := n.setHost(e.Host, l.lastHost); err != nil {
-		l.log.Error("node_refused", "node", e.Node, "error", err)
+// occupied takes everything that an agent holds.
+func (l *leader) occupied(n *node, e agents.Occupied) {
+	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
+		l.caught(n, bad)
 		return
 	}
-	l.lastHost = n.view.Host
+	before, could, sick := n.view.Free, n.offers(), n.health
+	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
+	generation := l.generation
+	l.occupy(n, e.Occupancy)
+	switch {
+	case l.generation != generation: // something has ended, and woke all
+	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free):
+		l.wakeFor(n)
+	default:
+		l.idle++
+	}
+}
+
+// offers is whether a node takes new work.
+func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
+
+func (l *leader) connected(e agents.Connected) {
+	n := l.node(e.Node)
+	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
+		l.caught(n, bad)
+		return
+	}
+	n.setHost(e.Host, e.Fit, l.log)
+	n.stream++
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
-	n.isolate(e.Quarantine)
+	n.isolate(clip(e.Quarantine))
 	l.noteQuarantine(n)
 	l.returned(n)
 	n.view.Labels = l.labelsOf(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	l.occupy(n, e.Occupancy)
 	n.setReady()
-	l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+	if l.mayLog(n) {
+		l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+	}
 	l.learnSpec(n)
-	if n.specRev != 0 && n.spec.Unschedulable != e.Occupancy.Cordoned {
-		l.pool.Send(e.Node, agents.Cordon(n.spec.Unschedulable))
+	if n.specRev != 0 && n.view.Unschedulable != e.Occupancy.Cordoned {
+		l.pool.Send(e.Node, agents.Cordon(n.view.Unschedulable))
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 	}
-	l.wake()
+	l.wakeFor(n)
 }
 
 // learnSpec reads what the store has of a node that registered with another
 // coordinator: a registration writes identity and specification in one Txn.
 func (l *leader) learnSpec(n *node) {
-	if n.revision > n.specRev {
-		l.readSpec(n, func() {})
+	if n.revision <= n.specRev {
+		return
 	}
+	if n.learnAgain = n.learning; n.learning {
+		return
+	}
+	n.learning = true
+	l.readSpec(n, func() {
+		again := n.learnAgain
+		if n.learning, n.learnAgain = false, false; again {
+			l.learnSpec(n)
+		}
+	})
 }
 
 // occupy replaces what the view believes of a node by the agent's own word.
@@ -133,7 +181,17 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 		return
 	}
 	l.heardOf(tx, n.view.ID)
-	l.send(n.view.ID, agents.Forget(tx))
+	l.reply(n, agents.Forget(tx))
+}
+
+// reply answers what a node said of a transaction that is not driven here. What
+// is too much has no answer now: the node is asked for everything later.
+func (l *leader) reply(n *node, c agents.Command) {
+	if !n.answered.take(time.Now(), answerRate) {
+		n.unanswered = true
+		return
+	}
+	l.send(n.view.ID, c)
 }
 
 func (l *leader) disconnected(e agents.Disconnected) {
@@ -141,14 +199,24 @@ func (l *leader) disconnected(e agents.Disconnected) {
 	n.connected = false
 	n.setReady()
 	n.tell()
-	l.log.Warn("node_disconnected", "node", e.Node, "error", e.Err)
+	if l.mayLog(n) {
+		l.log.Warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
+	}
 }
 
 // replied is an agent's answer on one transaction.
 func (l *leader) replied(e agents.Replied) {
 	n := l.node(e.Node)
-	n.mirror.heard(e)
 	a := l.attempts[e.Tx]
+	e.Reasons = clipReasons(e.Reasons)
+	bad := l.judgeReply(n, a, &e)
+	if bad == nil || bad.reason != violationTooMany {
+		n.mirror.heard(e) // even so: its sum is the agent's
+	}
+	if bad != nil {
+		l.notCounted(n, a, bad)
+		return
+	}
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
 		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, l.log)
@@ -157,19 +225,23 @@ func (l *leader) replied(e agents.Replied) {
 		// What a preemption is nominated to stays so until it is given up.
 		if n.held[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
 			n.drop(e.Tx)
-			l.wake()
+			l.wakeFor(n)
 		}
 	case agents.StateFreed:
-		if n.held[e.Tx] != nil {
-			n.drop(e.Tx)
+		if n.held[e.Tx] == nil {
+			break
+		}
+		if n.drop(e.Tx); a != nil {
 			l.wake()
+		} else {
+			l.wakeFor(n)
 		}
 	}
 	if a == nil {
 		switch e.State {
 		case agents.StateFreed:
 			l.heardOf(e.Tx, e.Node)
-			l.send(e.Node, agents.Forget(e.Tx))
+			l.reply(n, agents.Forget(e.Tx))
 		case agents.StateReserved, agents.StateWaiting:
 			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {
 				l.outlived(n, e.Tx)
@@ -180,21 +252,40 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	switch e.State {
 	case agents.StateReserved: // alone. model: mutant YES_FOR_WAITING
+		l.answers(n)
 		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
 	case agents.StateWaiting:
+		l.answers(n)
 		l.step(a, txn.Waited{Node: e.Node, Vote: vote(e)})
 	case agents.StateHeld:
 		if l.attempts[e.Tx] != nil {
 			l.ready(a, e.Node)
 		}
 	case agents.StateNo:
-		l.pool.Send(e.Node, agents.Resync()) // its ledger is not what the view says
+		if a.machine.Undecided() {
+			a.fail(e.Node, faultRefused)
+			l.reply(n, agents.Resync()) // its ledger is not what the view says
+		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
 	case agents.StateFreed:
 		delete(a.presumed, e.Node)
 		l.step(a, txn.Freed{Node: e.Node})
 	case agents.StateNone, agents.StateEvicting, agents.StateStopping:
 	}
+}
+
+// notCounted drops an answer that is not to what was asked: it counts as the
+// node's No.
+func (l *leader) notCounted(n *node, a *attempt, bad *lie) {
+	id := n.view.ID
+	if a != nil && a.machine.Undecided() {
+		a.fail(id, faultWrongVote)
+	}
+	l.caught(n, bad)
+	if a == nil || !a.machine.Undecided() || l.attempts[a.machine.ID()] != a {
+		return
+	}
+	l.step(a, txn.Refused{Node: id, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: clip(bad.detail)}}})
 }
 
 func vote(e agents.Replied) txn.Vote {

@@ -44,6 +44,14 @@ func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 	}
 }
 
+// identityAt is the revision of a node's registration or fence; 0 where none is
+// known.
+func (f *follower) identityAt(id resource.NodeID) resource.Revision {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kvs[store.NodeIdentityKey(id)].ModRev
+}
+
 // leased reports whether a node's lease lives; true where nothing is known.
 func (f *follower) leased(id resource.NodeID) bool {
 	f.mu.Lock()

@@ -90,6 +90,7 @@ func (n *storedNode) show(of *node, s *api.NodeStatus) {
 	switch {
 	case of.showBan(s, &ready):
 	case of.showFence(s, &ready):
+	case of.showViolation(s, &ready):
 	case showQuarantine(n.quarantine(), s, &ready):
 	case of.revision == 0:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"

@@ -34,9 +34,13 @@ func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
 // housekeep runs every second: nodes that are assumed dead, gauges, expired
 // requests, terminal records.
 func (l *leader) housekeep(ctx context.Context) {
-	ready := 0
+	ready, suspect := 0, 0
 	for _, n := range l.order {
 		at := l.nodes[n.ID]
+		l.mend(at)
+		if at.breaker.trips > 0 {
+			suspect++
+		}
 		at.unheard = !at.connected && !l.leased(n.ID)
 		l.assumeDead(at)
 		l.checkBan(n.ID) // one that came while the term began
@@ -45,6 +49,7 @@ func (l *leader) housekeep(ctx context.Context) {
 		}
 	}
 	l.metrics.nodes.Set(float64(ready))
+	l.metrics.suspect.Set(float64(suspect))
 	l.metrics.queued.Set(float64(l.queue.Len()))
 	l.metrics.running.Set(float64(len(l.attempts)))
 	for key, r := range l.requests {

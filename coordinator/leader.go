@@ -11,7 +11,6 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
@@ -37,6 +36,8 @@ type leader struct {
 	ctx context.Context
 
 	inbox  chan func()
+	mail   *agents.Mailbox
+	idle   uint64        // messages that said nothing new
 	ended  chan struct{} // closed when the loop has ended
 	commit *committer
 	pool   *agents.Pool
@@ -44,7 +45,6 @@ type leader struct {
 	counter uint64 // of attempts and arrivals in this epoch
 
 	view
-	lastHost *fit.Host          // whose score tables a new host of the same kind shares
 	requests map[string]request // by tenant/request id
 
 	// generation grows whenever something was freed or added: what failed
@@ -55,10 +55,16 @@ type leader struct {
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
 
-	reconciling  bool // a node is
-	restored     bool // it is in the account that the store was
-	looking      bool // whether this term is still of use to an agent that refused it
-	mayResign    func(resource.NodeID) bool
+	reconciling bool // a node is
+	restored    bool // it is in the account that the store was
+	looking     bool // whether this term is still of use to an agent that refused it
+	mayResign   func(resource.NodeID) bool
+	// sever isolates a node at the end of this term; letBack ends that.
+	sever   func(resource.NodeID, string)
+	letBack func(resource.NodeID)
+	// identity is the revision of a node's registration, as far as this
+	// coordinator has followed the store; 0 where there is none.
+	identityAt   func(resource.NodeID) resource.Revision
 	requestLease store.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
@@ -83,8 +89,8 @@ type terminalRecord struct {
 	when time.Time
 }
 
-// inboxSize lets agents' streams and clients run ahead of the loop a little;
-// beyond it they wait.
+// inboxSize lets clients, timers and the store's answers run ahead of the loop a
+// little; beyond it they wait. Agents' messages come through the mailbox.
 const inboxSize = 1024
 
 // errDeposed ends a wait on a leader that has lost its office.
@@ -116,9 +122,10 @@ func (l *leader) do(ctx context.Context, f func()) error {
 	}
 }
 
-// run is the loop. It returns when ctx ends.
+// run is the loop. It returns when ctx ends, or when the term cannot go on.
 func (l *leader) run(ctx context.Context) {
 	defer close(l.ended)
+	defer l.mail.Close()
 	housekeeping := time.NewTicker(time.Second)
 	defer housekeeping.Stop()
 	for {
@@ -127,6 +134,15 @@ func (l *leader) run(ctx context.Context) {
 			return
 		case f := <-l.inbox:
 			f()
+			l.drain()
+		case <-l.mail.Waiting():
+			news, goesOn := l.hear()
+			if !goesOn {
+				return
+			}
+			if !news {
+				continue
+			}
 			l.drain()
 		case <-housekeeping.C:
 			l.housekeep(ctx)
@@ -166,6 +182,3 @@ func (l *leader) nextTx(unit resource.UnitUID) resource.TxID {
 
 // step drives a transaction and carries out its effects.
 func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }
-
-// deliver takes an agent's event from the pool.
-func (l *leader) deliver(e agents.Event) { l.post(func() { l.agentEvent(e) }) }

@@ -14,6 +14,11 @@ type metrics struct {
 	leads, cached   prometheus.Gauge
 	terms           prometheus.Counter
 	astray          prometheus.Counter
+	violations      *prometheus.CounterVec // by reason
+	faults          *prometheus.CounterVec // by fault
+	suspect         prometheus.Gauge
+	mailWaits       prometheus.Counter
+	ignored         *prometheus.CounterVec // gossip, by reason
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -36,6 +41,21 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		astray: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "muster_views_astray_total", Help: "Times an agent's ledger was not what the leader had been told; it then asked for everything.",
 		}),
+		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_coordinator_protocol_violations_total", Help: "Messages of agents that no agent of this program sends; their nodes are isolated.",
+		}, []string{"reason"}),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_coordinator_reserve_faults_total", Help: "Attempts that a node has failed, by fault.",
+		}, []string{"fault"}),
+		suspect: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "muster_coordinator_nodes_suspect", Help: "Nodes that are the last choice because they do not answer reserves as they should.",
+		}),
+		mailWaits: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "muster_coordinator_agent_mail_waits_total", Help: "Times a stream waited because the events of its node filled its mailbox.",
+		}),
+		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_coordinator_gossip_ignored_total", Help: "Gossip about agents that was not followed, by reason.",
+		}, []string{"reason"}),
 		leads: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads, 0 while it follows."}),
 		terms: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_terms_total", Help: "Terms in which this coordinator has led."}),
 		cached: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -43,7 +63,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached)
+		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached,
+			m.violations, m.faults, m.suspect, m.mailWaits, m.ignored)
 	}
 	return m
 }

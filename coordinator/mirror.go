@@ -76,6 +76,9 @@ func (l *leader) audit() {
 		}
 		n.mirror.astray = 0
 		l.metrics.astray.Inc()
+		if n.violation() != nil {
+			continue // it has counted wrongly before
+		}
 		l.log.Error("view_astray", "node", n.view.ID, "heard", n.mirror.sum, "ledger", n.mirror.told)
 		l.pool.Send(n.view.ID, agents.Resync())
 	}

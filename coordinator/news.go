@@ -15,7 +15,8 @@ type news struct {
 	deleted     bool
 	banChanged  bool                 // it was banned, or is no longer: nothing else is news
 	incarnation resource.Incarnation // zero: as before
-	addr        string               // where it serves now; "": as before
+	spec        *store.NodeSpec      // as it is now; nil: as before
+	revision    resource.Revision    // of spec
 }
 
 // newsOf is what a change tells of an agent, before the change is taken. f.mu is
@@ -48,10 +49,7 @@ func (f *follower) newsOf(e store.Event) (news, bool) {
 		if err != nil {
 			return news{}, false
 		}
-		before, _ := store.Decode[store.NodeSpec](e.KV.Key, f.kvs[e.KV.Key].Value)
-		if before.AgentAddr != spec.AgentAddr {
-			n.addr = spec.AgentAddr
-		}
+		n.spec, n.revision = &spec, e.KV.ModRev
 	default:
 		return news{}, false
 	}
@@ -61,8 +59,8 @@ func (f *follower) newsOf(e store.Event) (news, bool) {
 // heardOfAgent has the term's pool look for an agent at once where it lives, or
 // no more.
 func (c *Coordinator) heardOfAgent(n news) {
-	if n.addr != "" && c.mayDial(n.node, n.addr) {
-		c.AgentSeen(n.node, n.addr)
+	if n.spec != nil {
+		c.registeredAt(n.node, *n.spec, n.revision)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +76,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 	case c.pool == nil:
 	case n.deleted:
 		c.pool.RemoveTarget(n.node)
-	default:
+	default: // without a session it does nothing
 		c.pool.Registered(n.node, n.incarnation)
 	}
 }

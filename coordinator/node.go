@@ -46,6 +46,22 @@ type node struct {
 	told       uint64
 	known      bool
 	news       chan struct{} // closed when something of it is heard; nil: nobody waits
+	// accused is why the node is isolated, as long as that is not in the store.
+	accused  *store.Violation
+	accusing bool // it is being written
+	breaker  breaker
+	stream   uint64 // how many streams to its agent have begun
+	// learning: its specification is being read; learnAgain: it is to be read
+	// once more after that.
+	learning, learnAgain bool
+	// unanswered: something that its agent said had no answer, because it said
+	// too much. It is asked for everything later.
+	unanswered                         bool
+	logs, answered, ended, idle, woken bucket
+	loop                               bucket // its share of the loop's time
+	// wakes: something that it said would have woken what waits, and it has said
+	// too much. That is made good later.
+	wakes bool
 	// stored is set by a follower: what it shows beside the specification.
 	stored *storedNode
 	said   said
@@ -67,14 +83,11 @@ func newNode(id resource.NodeID) *node {
 	return &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
 }
 
-// setHost takes over the host's hardware and rebuilds what is free.
-func (n *node) setHost(h wire.Host, like *fit.Host) error {
-	host, err := fit.NewHostLike(like, h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
-	if err != nil {
-		return err
-	}
+// setHost takes over the host's hardware and rebuilds what is free: amounts of
+// the hardware before mean nothing on it.
+func (n *node) setHost(h wire.Host, host *fit.Host, log *slog.Logger) {
 	n.host, n.view.Host = h, host
-	return nil
+	n.rebuild(log)
 }
 
 // rebuild computes Free anew from the holds: confirmed ones first, then those
@@ -246,7 +259,7 @@ func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) {
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
 	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil
-	n.view.Unschedulable = n.spec.Unschedulable || n.ban != nil
+	n.view.Unschedulable = n.spec.Unschedulable || n.ban != nil || n.violation() != nil
 }
 
 // setTaints takes over the taints that operators set.

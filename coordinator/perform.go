@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -91,7 +92,7 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	if u.record.Started == "" {
 		u.record.Started = now()
 	}
-	u.stored, u.queued, u.refusals = revision, false, 0
+	u.stored, u.queued, u.refusals, u.avoid = revision, false, 0, nil
 	if u.create != nil {
 		l.metrics.latency.Observe(time.Since(u.create.started).Seconds())
 		l.created(u, revision)
@@ -135,6 +136,7 @@ func (l *leader) aborted(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
 	a.budget.Stop()
 	l.account.Aborted(tx)
+	l.judgeNodes(a)
 	delete(l.attempts, tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
@@ -149,7 +151,7 @@ func (l *leader) aborted(a *attempt) {
 		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
 	}
 	l.metrics.aborts.Inc()
-	l.log.Info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", a.machine.Refusals())
+	l.log.Info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", clip(fmt.Sprint(a.machine.Refusals())))
 	l.wake()
 	if u.ending != nil {
 		l.endQueued(u)

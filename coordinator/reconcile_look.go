@@ -180,6 +180,9 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 			most = max(most, m.Index)
 		}
 	}
+	if len(seen) == 0 {
+		return "its agents list no members of it", true
+	}
 	size := most + 1
 	if u := r.l.waitingUnit(g); u != nil {
 		size = max(size, u.record.Members)

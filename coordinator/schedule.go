@@ -73,7 +73,9 @@ func (l *leader) fits(u *unit) bool {
 	if l.hopeless[shape] == l.generation {
 		return false
 	}
-	plan, ok := place.Place(l.order, u.demand)
+	demand := u.demand
+	demand.Avoid = u.avoid
+	plan, ok := place.Place(l.order, demand)
 	if ok {
 		if u.wide = l.tooWide(plan); u.wide != "" {
 			place.Undo(plan)
@@ -125,7 +127,7 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 	tx := l.nextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
 	l.queue.Remove(u.key)
-	a.requests = map[resource.NodeID][]agents.MemberRequest{}
+	a.requests, a.asked = map[resource.NodeID][]agents.MemberRequest{}, map[resource.NodeID]uint64{}
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
@@ -135,6 +137,7 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 			h = &hold{}
 			n.held[tx] = h
 			nodes = append(nodes, id)
+			a.asked[id] = n.stream
 		}
 		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
 		request := agents.MemberRequest{Index: m.Index, Request: u.demand.Request}
@@ -156,7 +159,11 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 	l.attempts[tx] = a
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
-	l.setBudget(a, l.config.VoteBudget)
+	if l.tried(a); len(a.victims) > 0 {
+		l.setBudget(a, l.config.VoteBudget)
+	} else {
+		l.watchVotes(a)
+	}
 	l.perform(a, effects)
 }
 

@@ -54,7 +54,9 @@ const cordonAttempts = 8
 // done runs in the loop.
 func (l *leader) cordon(n *node, unschedulable bool, attempts int, done func(*api.Status)) {
 	spec := n.spec
-	spec.Unschedulable = unschedulable
+	if spec.Unschedulable = unschedulable; !unschedulable {
+		spec.Violation = nil
+	}
 	key := store.NodeSpecKey(n.view.ID)
 	l.settle(decision{
 		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
@@ -63,6 +65,9 @@ func (l *leader) cordon(n *node, unschedulable bool, attempts int, done func(*ap
 			switch {
 			case o == txn.Landed:
 				n.setSpec(spec, rev)
+				if !unschedulable {
+					l.pardon(n)
+				}
 				l.pool.Send(n.view.ID, agents.Cordon(n.spec.Unschedulable)) // another may have overtaken this one
 				l.wake()
 				done(nil)
@@ -74,7 +79,7 @@ func (l *leader) cordon(n *node, unschedulable bool, attempts int, done func(*ap
 		},
 	}, key, func(value []byte, found bool) bool {
 		written, err := store.Decode[store.NodeSpec](key, value)
-		return found && err == nil && written.Unschedulable == unschedulable
+		return found && err == nil && written.Unschedulable == unschedulable && (unschedulable || written.Violation == nil)
 	})
 }
 
@@ -113,6 +118,7 @@ func (v *view) nodeObject(n *node) *api.Node {
 	} else {
 		n.showPhase(s)
 	}
+	n.showBreaker(s)
 	n.showSaid(v.saidBy(n), s)
 	if n.spec.Hostname != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.spec.Hostname})
@@ -146,6 +152,7 @@ func (n *node) showPhase(s *api.NodeStatus) {
 	switch {
 	case n.showBan(s, &ready):
 	case n.showFence(s, &ready):
+	case n.showViolation(s, &ready):
 	case !n.connected && n.unheard:
 		n.leaseExpired(s, &ready)
 	case !n.connected:

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
 )
@@ -29,6 +30,16 @@ const hardware = `{
   ]
 }`
 
+// equip gives a node its hardware.
+func equip(t *testing.T, n *node, h wire.Host) {
+	t.Helper()
+	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.setHost(h, host, slog.Default())
+}
+
 // partitioned is a connected node whose second GPU is sick.
 func partitioned(t *testing.T) *node {
 	t.Helper()
@@ -37,9 +48,7 @@ func partitioned(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n := newNode("n1")
-	if err := n.setHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	equip(t, n, wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.health = map[int]agents.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
 	n.rebuild(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	return n

@@ -54,9 +54,11 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 		view: newView(c.config.Quota, resource.Revision(term.Epoch)), requests: map[string]request{},
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, leased: c.follower.leased,
-		mayResign: c.mayResign,
+		mayResign: c.mayResign, sever: c.sever, letBack: c.letBack, identityAt: c.follower.identityAt,
+		mail: agents.NewMailbox(),
 	}
 	l.status, l.banOf = c.follower.status, c.follower.banned
+	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, term.Held(), term.End, l.post)
 	var from ranger = c.store
 	if warm, ok := c.follower.snapshot(ctx, term.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
@@ -74,7 +76,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
 		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: term.Epoch, Identity: l.identity,
-		Deliver: l.deliver, Dial: c.config.DialAgents, Logger: log,
+		Deliver: l.mail.Put, Dial: c.config.DialAgents, Logger: log,
 	})
 	log.Info("leading", "nodes", len(l.nodes), "units", len(l.units), "live", len(live), "queued", l.queue.Len())
 	l.resume(live)
@@ -88,6 +90,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 	}()
 	c.begin(l, term, past)
 	l.run(ctx)
+	cancel()
 	c.close()
 	resign() // whatever is still on its way carries the compare of the key
 	l.pool.Close()
@@ -100,15 +103,11 @@ func (c *Coordinator) open(l *leader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = l.pool
-	for node, addr := range c.targets {
-		if c.follower.banned(node) == nil {
-			c.pool.SetTarget(node, addr)
-		}
+	for node, n := range l.nodes {
+		c.learnTarget(node, n.spec, n.specRev)
 	}
-	for node, n := range l.nodes { // gossip may need a while to tell
-		if _, told := c.targets[node]; !told && n.ban == nil && c.mayDial(node, n.spec.AgentAddr) {
-			c.pool.SetTarget(node, n.spec.AgentAddr)
-		}
+	for node := range c.targets {
+		c.dial(node)
 	}
 	for node, suspected := range c.suspects {
 		if n := l.nodes[node]; n != nil {

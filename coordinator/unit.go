@@ -57,9 +57,11 @@ type unit struct {
 	failed uint64
 	// refusals in a row, for the backoff between attempts; resting while that
 	// lasts: what is freed elsewhere does not cut it short.
-	refusals    int
-	resting     bool
-	rested      time.Time // when that ends
+	refusals int
+	resting  bool
+	rested   time.Time // when that ends
+	// avoid counts, by node, the attempts since the last commit that failed there.
+	avoid       map[resource.NodeID]int
 	attempts    int
 	lastAttempt time.Time
 	short       *shortage // why quota held it back when it was tried last, or nil
@@ -99,7 +101,11 @@ type attempt struct {
 	adrift bool
 	// requests per node, for Reserve and its repetition.
 	requests map[resource.NodeID][]agents.MemberRequest
-	budget   *time.Timer
+	// asked is, by node, the stream on which Reserve was first sent; 0 where it
+	// was another leader's.
+	asked  map[resource.NodeID]uint64
+	failed map[resource.NodeID]fault // nodes that failed it
+	budget *time.Timer
 	// victims end for this one, in the order of their transactions; claims:
 	// their quota is what it takes. noticed is when they were given notice.
 	victims []*attempt

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -16,11 +17,22 @@ import (
 //
 // That of a preemptor also releases its victims (PROTOCOL.md 6.5).
 func (l *leader) writeCommit(a *attempt) {
-	u, tx := a.unit, a.machine.ID()
 	if !l.mayDisplace(a) {
 		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
 		return
 	}
+	d, err := l.commitOf(a)
+	if err != nil { // judgeReply lets nothing through that cannot be written
+		l.log.Error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
+		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict})
+		return
+	}
+	l.commit.submit(d)
+}
+
+// commitOf makes the commit of what the votes promise.
+func (l *leader) commitOf(a *attempt) (decision, error) {
+	u, tx := a.unit, a.machine.ID()
 	record := store.TxRecord{
 		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: now(),
@@ -36,14 +48,25 @@ func (l *leader) writeCommit(a *attempt) {
 			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 			index.Members = append(index.Members, m.Index)
 		}
-		d.ops = append(d.ops, store.Put(store.NodeTxKey(node, tx), store.MustEncode(index)))
+		value, err := store.Encode(index)
+		if err != nil {
+			return d, err
+		}
+		d.ops = append(d.ops, store.Put(store.NodeTxKey(node, tx), value))
+	}
+	if len(record.Members) != u.record.Members {
+		return d, fmt.Errorf("votes for %d members, the unit has %d", len(record.Members), u.record.Members)
+	}
+	value, err := store.Encode(record)
+	if err != nil {
+		return d, err
 	}
 	unit := u.record
 	unit.Phase, unit.TxID = string(api.Running), tx
 	if unit.Started == "" {
 		unit.Started = now()
 	}
-	d.ops = append(d.ops, store.Put(store.TxKey(tx), store.MustEncode(record)), store.Put(unit.Path().Key(), store.MustEncode(unit)))
+	d.ops = append(d.ops, store.Put(store.TxKey(tx), value), store.Put(unit.Path().Key(), store.MustEncode(unit)))
 	if u.queued {
 		d.ops = append(d.ops, store.Delete(unit.Order().Key()))
 	}
@@ -61,10 +84,24 @@ func (l *leader) writeCommit(a *attempt) {
 			if err != nil {
 				l.log.Warn("commit_failed", "tx", tx, "outcome", o, "error", err)
 			}
+			if o == txn.Conflict {
+				l.blame(a)
+			}
 			l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 		})
 	}
-	l.commit.submit(d)
+	return d, nil
+}
+
+// blame notes the nodes that have voted under a registration other than the
+// store's, as far as this coordinator has followed it.
+func (l *leader) blame(a *attempt) {
+	for _, id := range a.machine.Nodes() {
+		at := l.identityAt(id)
+		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
+			a.fail(id, faultUnregister)
+		}
+	}
 }
 
 // writeAborted fences: whichever Txn creates the record first decides.

@@ -99,6 +99,12 @@ func newScratch(f *Free) scratch {
 	}
 }
 
+// Equal reports whether the same is free, and the same devices are unhealthy.
+func (f *Free) Equal(o *Free) bool {
+	return f.Unhealthy == o.Unhealthy && slices.Equal(f.CPU, o.CPU) && slices.Equal(f.Memory, o.Memory) &&
+		slices.Equal(f.Hugepages, o.Hugepages) && slices.Equal(f.GPU, o.GPU) && slices.Equal(f.MIG, o.MIG)
+}
+
 // setCPU sets what is free of one usable CPU and keeps the counts.
 func (h *Host) setCPU(f *Free, position int32, now resource.Millicores) {
 	was := f.CPU[position]

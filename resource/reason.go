@@ -36,6 +36,7 @@ const (
 	ReasonQuota          = "Quota"          // over the namespace's limit
 	ReasonUnreachable    = "Unreachable"    // no stream to the agent
 	ReasonAheadInQueue   = "AheadInQueue"   // others are in front
+	ReasonViolation      = "ProtocolViolation" // the node's answer was not what it was asked for
 	ReasonInvalidRequest = "InvalidRequest" // the request breaks its own rules
 )
 

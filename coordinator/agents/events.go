@@ -6,6 +6,7 @@ package agents
 
 import (
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
 )
@@ -77,8 +78,10 @@ type (
 		Incarnation resource.Incarnation
 		Revision    resource.Revision // of the registration; 0 = not registered yet
 		Host        wire.Host
-		Occupancy   Occupancy
-		LedgerHash  uint64
+		// Fit is made of Host, in the stream's goroutine: that may take long.
+		Fit        *fit.Host
+		Occupancy  Occupancy
+		LedgerHash uint64
 		// Quarantine says why the agent promises nothing until it is reconciled,
 		// "" while it is not in quarantine.
 		Quarantine string

@@ -2,13 +2,16 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -32,6 +35,10 @@ type Options struct {
 const (
 	firstRetry   = 50 * time.Millisecond
 	lastRetry    = 3 * time.Second
+	firstPenalty = 5 * time.Second // after a stream whose agent broke the protocol
+	lastPenalty  = 5 * time.Minute
+	lastBroken   = time.Minute // between streams to an agent that cannot be understood
+	hintEvery    = time.Second
 	helloTimeout = 10 * time.Second
 	outboxSize   = 4096 // commands that wait for a slow agent before its stream is given up
 )
@@ -43,6 +50,7 @@ type Pool struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	like   atomic.Pointer[fit.Host] // whose score tables a new host of the same kind shares
 
 	mu       sync.Mutex
 	sessions map[resource.NodeID]*session
@@ -61,6 +69,12 @@ type session struct {
 	outbox chan *musterv1.LeaderMessage // nil while there is no stream
 	giveUp context.CancelFunc           // ends the stream; set while outbox is
 	heard  resource.Incarnation         // of the stream's agent; likewise
+	hinted time.Time                    // when a hint last counted
+	// penalty is the wait before the next stream, which nothing shortens; 0 for
+	// none. It doubles each time that the agent breaks the protocol.
+	penalty time.Duration
+	owed    bool          // it has not been waited out yet
+	pardon  chan struct{} // closed when the penalty ends early; set while it is waited out
 }
 
 // NewPool returns an empty pool; ctx ends all its sessions.
@@ -144,6 +158,67 @@ func (p *Pool) Registered(node resource.NodeID, incarnation resource.Incarnation
 	s.reconnect()
 }
 
+// Hint tells that the agent of a node may be there: a session that waits to
+// connect again does so now, at most once a second for this reason.
+func (p *Pool) Hint(node resource.NodeID) {
+	s := p.session(node)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.hinted) >= hintEvery {
+		s.hinted = now
+		s.wake()
+	}
+}
+
+// Distrust ends the stream to a node whose agent broke the protocol. The next
+// one is opened after a wait that doubles each time, from 5 s to 5 min.
+func (p *Pool) Distrust(node resource.NodeID) {
+	s := p.session(node)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outbox != nil {
+		s.penalize()
+		s.outbox = nil
+		s.giveUp()
+	}
+}
+
+// Trust ends the wait that Distrust began, and has the next one begin anew.
+func (p *Pool) Trust(node resource.NodeID) {
+	s := p.session(node)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.penalty, s.owed = 0, false
+	if s.pardon != nil {
+		close(s.pardon)
+		s.pardon = nil
+	}
+}
+
+// penalize lengthens the wait before the next stream. s.mu is held.
+func (s *session) penalize() {
+	s.penalty, s.owed = min(max(firstPenalty, 2*s.penalty), lastPenalty), true
+}
+
+// session is that of a node, nil without one.
+func (p *Pool) session(node resource.NodeID) *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.sessions[node]; s != nil && !s.gone {
+		return s
+	}
+	return nil
+}
+
 func (s *session) wake() {
 	select {
 	case s.hurry <- struct{}{}:
@@ -202,14 +277,24 @@ func (p *Pool) Send(node resource.NodeID, c Command) bool {
 // run connects again and again until ctx ends.
 func (p *Pool) run(ctx context.Context, s *session) {
 	wait := firstRetry
+	warned := ""
 	for ctx.Err() == nil {
 		started := time.Now()
 		err := p.connect(ctx, s)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(started) > lastRetry {
+		var broken *brokenError
+		if errors.As(err, &broken) {
+			if text := broken.Error(); text != warned { // once: it will be so until somebody mends it
+				warned = text
+				p.o.Logger.Warn("agent_session_refused", "node", s.node, "addr", s.addr, "error", text)
+			}
+		} else if time.Since(started) > lastRetry {
 			wait = firstRetry
+		}
+		if !s.waitOut(ctx) {
+			return
 		}
 		p.o.Logger.Debug("agent_session_ended", "node", s.node, "addr", s.addr, "error", err, "retry_in", wait)
 		select {
@@ -219,6 +304,31 @@ func (p *Pool) run(ctx context.Context, s *session) {
 			continue
 		case <-time.After(wait + rand.N(wait/4)):
 		}
-		wait = min(2*wait, lastRetry)
+		if broken != nil {
+			wait = min(2*wait, lastBroken)
+		} else {
+			wait = min(2*wait, lastRetry)
+		}
 	}
+}
+
+// waitOut waits until the penalty of a session is over; false if ctx ends before.
+func (s *session) waitOut(ctx context.Context) bool {
+	s.mu.Lock()
+	penalty := s.penalty
+	if !s.owed {
+		s.mu.Unlock()
+		return true
+	}
+	s.owed = false
+	pardon := make(chan struct{})
+	s.pardon = pardon
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-pardon:
+	case <-time.After(penalty):
+	}
+	return true
 }

@@ -159,6 +159,8 @@ func TestAnAgentThatComesBackIsFoundAgain(t *testing.T) {
 }
 
 func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
+	impossible := hello(t, "n1")
+	impossible.GetHello().Host.ReservedMemory = 1 << 60 // more than it has
 	cases := map[string]struct {
 		connected bool // the agent's hello is good
 		message   *musterv1.AgentMessage
@@ -167,6 +169,7 @@ func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
 		"another node answers at the address": {false, hello(t, "n2"), ""},
 		"the first message is no hello":       {false, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Occupancy{}}, ""},
 		"a hello of no host":                  {false, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{NodeId: "n1"}}}, ""},
+		"a hello of a host that cannot be":    {false, impossible, ""},
 		"an empty message":                    {true, &musterv1.AgentMessage{}, "unknown"},
 		"a second hello":                      {true, hello(t, "n1"), "second hello"},
 		"a message past its size": {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -86,14 +87,34 @@ func (p *Pool) receiveHello(stream musterv1.Agent_SessionClient, cancel context.
 	}
 	event, err := decode(node, m)
 	if err != nil {
-		return Connected{}, fmt.Errorf("hello of %s: %w", node, err)
+		return Connected{}, &brokenError{fmt.Errorf("hello of %s: %w", node, err)}
 	}
 	hello, ok := event.(Connected)
 	if !ok {
-		return Connected{}, fmt.Errorf("hello of %s: first message is %T", node, event)
+		return Connected{}, &brokenError{fmt.Errorf("hello of %s: first message is %T", node, event)}
 	}
+	h := hello.Host
+	hello.Fit, err = fit.NewHostLike(p.like.Load(), h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err != nil {
+		return Connected{}, &brokenError{fmt.Errorf("hello of %s: host: %w", node, err)}
+	}
+	p.like.Store(hello.Fit)
 	return hello, nil
 }
+
+// brokenError ends a stream whose agent cannot be understood, or is another's.
+type brokenError struct{ err error }
+
+func (e *brokenError) Error() string {
+	const most = 512
+	text := e.err.Error()
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return text
+}
+
+func (e *brokenError) Unwrap() error { return e.err }
 
 // highestSeen is the epoch for which an agent has refused a hello, 0 if it was
 // refused for something else.
@@ -114,10 +135,10 @@ func (p *Pool) receiveAll(stream musterv1.Agent_SessionClient, node resource.Nod
 		}
 		event, err := decode(node, m)
 		if err != nil {
-			return fmt.Errorf("stream of %s: %w", node, err)
+			return &brokenError{fmt.Errorf("stream of %s: %w", node, err)}
 		}
 		if _, again := event.(Connected); again {
-			return fmt.Errorf("stream of %s: a second hello", node)
+			return &brokenError{fmt.Errorf("stream of %s: a second hello", node)}
 		}
 		p.o.Deliver(event)
 	}

@@ -189,18 +189,18 @@ func (d *Daemon) serveGRPC() {
 	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
 }
 
-// member takes a serf member's change: agents are where streams are opened to.
-// A member that leaves or fails keeps its target: gossip frees nothing.
+// member takes a serf member's change, as a hint: streams are opened to where
+// agents have registered. A member that leaves or fails keeps its stream.
 func (d *Daemon) member(m gossip.Member) {
 	if m.Tags.Role != gossip.RoleAgent {
 		return
 	}
+	if m.Name != m.Tags.ID { // a member names itself by its id (gossip.Start)
+		d.coordinator.GossipIgnored("other_name")
+		return
+	}
 	d.coordinator.AgentSuspected(resource.NodeID(m.Tags.ID), m.Status != gossip.Alive)
 	if m.Status == gossip.Alive && m.Tags.Addr != "" {
-		if err := d.security.member.CheckAddress("addr", m.Tags.Addr); err != nil {
-			d.log.Warn("agent_address_refused", "node", m.Tags.ID, "error", err)
-			return
-		}
 		d.coordinator.AgentSeen(resource.NodeID(m.Tags.ID), m.Tags.Addr)
 	}
 }

@@ -26,6 +26,9 @@ type Node struct {
 	// Suspect: gossip believes it dead. It serves as long as its stream does, as
 	// the last choice.
 	Suspect bool
+	// Tripped: its agent does not answer reserves as it should. It is the last
+	// choice.
+	Tripped bool
 	Host    *fit.Host
 	Free    *fit.Free
 

@@ -11,6 +11,9 @@ type Unit struct {
 	Members     int
 	Request     resource.Request
 	Constraints Constraints
+	// Avoid counts, by node, the latest attempts of the unit that failed there.
+	// Such a node is chosen only where no other has room.
+	Avoid map[resource.NodeID]int
 }
 
 // Member is where one member goes, and what it would get there.

@@ -24,13 +24,21 @@ type search struct {
 
 // candidate is a node that may take a member.
 type candidate struct {
+	doubt int // see search.doubt
 	score int64
 	at    int // in nodes
 }
 
-// before orders candidates: the greatest score, then the lowest node id.
+// before orders candidates: the least doubt, then the greatest score, then the
+// lowest node id.
 func (c candidate) before(d candidate) bool {
-	return c.score > d.score || c.score == d.score && c.at < d.at
+	switch {
+	case c.doubt != d.doubt:
+		return c.doubt < d.doubt
+	case c.score != d.score:
+		return c.score > d.score
+	}
+	return c.at < d.at
 }
 
 // place takes one member's resources on the best node that has them.
@@ -76,13 +84,15 @@ func (s *search) place() (Member, bool) {
 func (s *search) first() *Node {
 	var chosen *Node
 	var greatest int64
+	least := 0
 	for _, n := range s.nodes {
 		score, ok := s.score(n)
 		if !ok {
 			continue
 		}
-		if s.open++; chosen == nil || score > greatest {
-			chosen, greatest = n, score
+		doubt := s.doubt(n)
+		if s.open++; chosen == nil || doubt < least || doubt == least && score > greatest {
+			chosen, greatest, least = n, score, doubt
 		}
 	}
 	return chosen
@@ -94,7 +104,7 @@ func (s *search) fill() {
 	s.queue = make([]candidate, 0, s.open)
 	for i, n := range s.nodes {
 		if score, ok := s.score(n); ok && n != s.refused {
-			s.queue = append(s.queue, candidate{score, i})
+			s.queue = append(s.queue, candidate{s.doubt(n), score, i})
 		}
 	}
 	for i := len(s.queue)/2 - 1; i >= 0; i-- {
@@ -130,10 +140,32 @@ func (s *search) score(n *Node) (int64, bool) {
 	if len(u.Constraints.Preferred) > 0 {
 		score += min(u.Constraints.preference(n), maxPreference) * preferenceWeight
 	}
-	if n.Suspect {
-		score -= suspicion
-	}
 	return score, true
+}
+
+// The parts of a node's doubt, in the order in which they weigh.
+const (
+	suspected = 1 << iota // gossip believes the node dead
+	tripped               // the node does not answer reserves as it should
+	avoided               // once for each failed attempt of the unit there
+
+	mostAvoided = 1 << 10
+)
+
+// doubt is why a node is the last choice whatever its score, 0 for none. It
+// keeps no member off a node that alone has room.
+func (s *search) doubt(n *Node) int {
+	doubt := 0
+	if n.Suspect {
+		doubt |= suspected
+	}
+	if n.Tripped {
+		doubt |= tripped
+	}
+	if len(s.unit.Avoid) > 0 {
+		doubt += avoided * min(s.unit.Avoid[n.ID], mostAvoided)
+	}
+	return doubt
 }
 
 // take fits one member on the node and takes what it gets there.
@@ -156,9 +188,6 @@ const (
 	preferenceWeight = 1 << 48
 	maxPreference    = 1 << 14
 )
-
-// suspicion outweighs all of the above.
-const suspicion = maxPreference*preferenceWeight + 2*preferenceWeight
 
 // packed prefers the node with the least left over, devices before CPU: whole
 // nodes stay free for large gangs, and work without devices goes to nodes that

@@ -135,7 +135,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 		if err != nil {
 			return nil, err
 		}
-		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
+		fresh.Taints, fresh.Unschedulable, fresh.Created, fresh.Violation = old.Taints, old.Unschedulable, old.Created, old.Violation
 	}
 	value, err := store.Encode(fresh)
 	if err != nil {

@@ -182,9 +182,21 @@ type NodeSpec struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 	Taints        []Taint           `json:"taints,omitempty"`
 	Unschedulable bool              `json:"unschedulable,omitempty"`
-	Topology      TopologySummary   `json:"topology,omitzero"`
-	Version       string            `json:"version,omitempty"` // of the agent
-	Created       string            `json:"created,omitempty"` // RFC 3339, of the first registration
+	// Violation is why the node is isolated; nil where it is not. Registrations
+	// keep it, an operator who uncordons the node removes it.
+	Violation *Violation      `json:"violation,omitempty"`
+	Topology  TopologySummary `json:"topology,omitzero"`
+	Version   string          `json:"version,omitempty"` // of the agent
+	Created   string          `json:"created,omitempty"` // RFC 3339, of the first registration
+}
+
+// Violation is how a node's agent broke the protocol.
+type Violation struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"` // for people, at most 512 bytes
+	At     string `json:"at,omitempty"`     // RFC 3339
+	// Severed: no stream to the agent may be opened.
+	Severed bool `json:"severed,omitempty"`
 }
 
 // Taint keeps allocations without a matching toleration away.

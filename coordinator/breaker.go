@@ -1,0 +1,211 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// This file judges how a node answers reserves. A node that fails them is the
+// last choice of placement for a while, not more: what fits nowhere else goes
+// there all the same.
+
+// fault is how a node has failed an attempt.
+type fault string
+
+const (
+	faultSilent     fault = "silent"     // no vote within the budget
+	faultRefused    fault = "refused"    // a No, although the view had room
+	faultWrongVote  fault = "wrong_vote" // a vote for something that was not asked
+	faultUnregister fault = "registered" // a vote of another registration than the store's
+)
+
+// Limits of a breaker.
+const (
+	tolerated  = 3 // failures in a row that open it
+	firstBreak = time.Second
+	lastBreak  = time.Minute
+	// slowBreak is how long a node is the last choice that has not voted within
+	// a quarter of the budget.
+	slowBreak = 5 * time.Second
+)
+
+// breaker follows one node's answers to reserves. It is closed (the zero
+// value); open until a time; or half-open after that: one attempt may try the
+// node, and no second one meanwhile. A vote closes it, another failure opens it
+// for twice as long.
+//
+// Invariant: trips > 0 only while until is set; probe is set only after until.
+type breaker struct {
+	failures int // in a row
+	faults   map[fault]int
+	trips    int // in a row
+	until    time.Time
+	probe    resource.TxID
+}
+
+// trippedAt reports whether the node is the last choice.
+func (b *breaker) trippedAt(now time.Time) bool {
+	return !b.until.IsZero() && (now.Before(b.until) || b.probe != "")
+}
+
+// failed counts a failure, and reports whether it has opened the breaker. While
+// it is open, failures of attempts that began before are no news.
+func (b *breaker) failed(now time.Time, tx resource.TxID, f fault) bool {
+	b.failures++
+	if b.faults == nil {
+		b.faults = map[fault]int{}
+	}
+	b.faults[f]++
+	probed := b.probe != "" && b.probe == tx
+	if b.failures < tolerated && !probed || !probed && b.trippedAt(now) && b.trips > 0 {
+		return false
+	}
+	b.probe = ""
+	b.until = now.Add(min(firstBreak<<min(b.trips, 10), lastBreak))
+	b.trips++
+	return true
+}
+
+// slow makes the node the last choice until it votes, for a short time at most.
+func (b *breaker) slow(now time.Time) {
+	if !b.trippedAt(now) {
+		b.until, b.probe = now.Add(slowBreak), ""
+	}
+}
+
+// voted closes the breaker, and reports whether it was open for failures.
+func (b *breaker) voted() bool {
+	was := b.trips > 0
+	*b = breaker{}
+	return was
+}
+
+// tries notes that an attempt begins there: once it is half-open, that one is
+// the probe.
+func (b *breaker) tries(now time.Time, tx resource.TxID) {
+	if !b.until.IsZero() && !b.trippedAt(now) {
+		b.probe = tx
+	}
+}
+
+// gaveUp notes that an attempt has ended without a verdict on the node.
+func (b *breaker) gaveUp(tx resource.TxID) {
+	if b.probe == tx {
+		b.probe = ""
+	}
+}
+
+// String says what has failed, in plain words.
+func (b *breaker) String() string {
+	var parts []string
+	for _, f := range []fault{faultSilent, faultRefused, faultWrongVote, faultUnregister} {
+		if n := b.faults[f]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, map[fault]string{
+				faultSilent: "not answered in time", faultRefused: "refused although there was room", faultWrongVote: "answered wrongly",
+				faultUnregister: "answered under another registration",
+			}[f]))
+		}
+	}
+	return fmt.Sprintf("%d reserves in a row failed (%s); the node is the last choice until it answers one", b.failures, strings.Join(parts, ", "))
+}
+
+// suspectCondition is the type of the condition of a node whose breaker is open.
+const suspectCondition = "Suspect"
+
+// showBreaker adds a breaker that failures have opened.
+func (n *node) showBreaker(s *api.NodeStatus) {
+	if n.breaker.trips > 0 {
+		s.Conditions = append(s.Conditions, api.Condition{Type: suspectCondition, Status: "True", Reason: "NotAnsweringReserves", Message: n.breaker.String()})
+	}
+}
+
+// setTripped takes the breaker over for placement.
+func (n *node) setTripped(now time.Time) { n.view.Tripped = n.breaker.trippedAt(now) }
+
+// fail notes that a node has failed an attempt; the first fault counts.
+func (a *attempt) fail(id resource.NodeID, f fault) {
+	if a.failed == nil {
+		a.failed = map[resource.NodeID]fault{}
+	}
+	if a.failed[id] == "" {
+		a.failed[id] = f
+	}
+}
+
+// tried tells the breakers of an attempt's nodes that it begins.
+func (l *leader) tried(a *attempt) {
+	now := time.Now()
+	for _, id := range a.machine.Nodes() {
+		n := l.nodes[id]
+		n.breaker.tries(now, a.machine.ID())
+		n.setTripped(now)
+	}
+}
+
+// watchVotes bounds how long votes are collected. Nodes that have not voted
+// within a quarter of that are the last choice for others from then on, so that
+// one attempt waits for a node that hangs, and not many.
+func (l *leader) watchVotes(a *attempt) {
+	early := l.config.VoteBudget / 4
+	l.setTimer(a, early, func() {
+		now := time.Now()
+		for _, id := range a.machine.Nodes() {
+			if _, answered := a.machine.Answer(id); !answered {
+				n := l.nodes[id]
+				n.breaker.slow(now)
+				n.setTripped(now)
+			}
+		}
+		l.setBudget(a, l.config.VoteBudget-early)
+	})
+}
+
+// silent notes the nodes whose votes have not come when the budget is spent.
+func (a *attempt) silent() {
+	if !a.machine.Undecided() || len(a.victims) > 0 {
+		return
+	}
+	for _, id := range a.machine.Nodes() {
+		if _, answered := a.machine.Answer(id); !answered {
+			a.fail(id, faultSilent)
+		}
+	}
+}
+
+// answers notes that a node has voted as it should.
+func (l *leader) answers(n *node) {
+	if n.breaker.voted() {
+		l.log.Info("node_answers_again", "node", n.view.ID)
+	}
+	n.setTripped(time.Now())
+}
+
+// judgeNodes takes the verdict of an attempt that came to nothing: its unit
+// avoids the nodes that failed it while others fit, and their breakers count it.
+func (l *leader) judgeNodes(a *attempt) {
+	now, tx := time.Now(), a.machine.ID()
+	for _, id := range slices.SortedFunc(slices.Values(a.machine.Nodes()), cmp.Compare[resource.NodeID]) {
+		n := l.nodes[id]
+		f := a.failed[id]
+		if f == "" {
+			n.breaker.gaveUp(tx)
+			n.setTripped(now)
+			continue
+		}
+		if a.unit.avoid == nil {
+			a.unit.avoid = map[resource.NodeID]int{}
+		}
+		a.unit.avoid[id]++
+		l.metrics.faults.WithLabelValues(string(f)).Inc()
+		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
+			l.log.Warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)
+		}
+		n.setTripped(now)
+	}
+}

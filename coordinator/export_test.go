@@ -1,0 +1,31 @@
+package coordinator
+
+import (
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/resource"
+)
+
+// Trip has the leader's loop panic over a message of a node, as a fault of the
+// loop would.
+func (c *Coordinator) Trip(id resource.NodeID) {
+	const tx = "u.1.1.00000000000000000000000000000000"
+	l := c.term.Load()
+	l.post(func() { l.attempts[tx] = &attempt{unit: &unit{}} }) // no attempt is without its machine
+	l.mail.Put(agents.Replied{Node: id, Tx: tx, State: agents.StateReserved})
+}
+
+// Tell hands a message of a node to the leader's mailbox.
+func (c *Coordinator) Tell(e agents.Event) {
+	if l := c.term.Load(); l != nil {
+		l.mail.Put(e)
+	}
+}
+
+// Generation counts how often everything that waits was woken in this term.
+func (c *Coordinator) Generation() (generation uint64) {
+	l := c.term.Load()
+	done := make(chan struct{})
+	l.post(func() { generation = l.generation; close(done) })
+	<-done
+	return generation
+}

@@ -1,0 +1,60 @@
+package coordinator
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/resource"
+)
+
+// loop is a leader without a store, as far as its loop goes.
+func loop() *leader {
+	return &leader{
+		view: newView(quota.Options{}, 1), mail: agents.NewMailbox(), inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
+		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil), generation: 1, hopeless: map[string]uint64{}, epoch: 1,
+	}
+}
+
+// However much of a node waits, a client's request waits for one share of it.
+func TestAClientWaitsForOneShareOfANode(t *testing.T) {
+	for range 20 { // which channel a select takes is chance
+		l := loop()
+		for i := range 250 {
+			tx := resource.NewTxID("u", 2, uint64(i), resource.Nonce{})
+			l.mail.Put(agents.Replied{Node: "loud", Tx: tx, State: agents.StateHeld, Members: []agents.Member{{Index: 0}}})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		heard := make(chan int, 1)
+		l.post(func() {
+			if n := l.nodes["loud"]; n != nil {
+				heard <- len(n.held)
+			} else {
+				heard <- 0
+			}
+			stop()
+		})
+		l.run(ctx)
+		if n := <-heard; n > 32 {
+			t.Fatalf("%d messages of one node came before the client, want at most 32", n)
+		}
+	}
+}
+
+// A panic over one message is caught with its node, and nothing is handled
+// after it.
+func TestAPanicStopsTheLoopAndNamesItsNode(t *testing.T) {
+	l := loop()
+	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
+	l.attempts[tx] = &attempt{} // no attempt is without its machine
+	var severed []resource.NodeID
+	l.sever = func(id resource.NodeID, _ string) { severed = append(severed, id) }
+	l.mail.Put(agents.Replied{Node: "bad", Tx: tx, State: agents.StateReserved})
+	l.mail.Put(agents.Replied{Node: "good", Tx: resource.NewTxID("u", 2, 2, resource.Nonce{}), State: agents.StateHeld})
+	l.run(t.Context())
+	if len(severed) != 1 || severed[0] != "bad" || l.nodes["good"] != nil {
+		t.Errorf("severed %v; the loop went on: %t", severed, l.nodes["good"] != nil)
+	}
+}

@@ -1,0 +1,96 @@
+package coordinator
+
+import (
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// This file decides to which agents a leader opens streams: to those of nodes
+// that have registered, at the address that they registered, which proves who
+// they are. Gossip proves nothing: it may only shorten a wait (S4 of the threat
+// model in docs/security.md).
+
+// target is a registered node, as a leader would dial it. The zero value is of a
+// node of which no registration is known.
+type target struct {
+	addr     string
+	revision resource.Revision // of the specification that says so
+	severed  bool              // isolated, so that no stream may be open
+}
+
+// mostSuspects bounds what is kept of gossip about nodes that are not known.
+const mostSuspects = 1 << 14
+
+// registeredAt takes over where a node serves.
+func (c *Coordinator) registeredAt(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.learnTarget(id, spec, rev) && c.pool != nil {
+		c.dial(id)
+	}
+}
+
+// learnTarget takes a specification over, unless a newer one is known. c.mu is
+// held.
+func (c *Coordinator) learnTarget(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) bool {
+	t := c.targets[id]
+	if rev < t.revision || rev == 0 {
+		return false
+	}
+	if rev > t.revision || !t.severed { // this process may know of an isolation that it could not write
+		t.severed = spec.Violation != nil && spec.Violation.Severed
+	}
+	t.addr, t.revision = spec.AgentAddr, rev
+	if t.addr != "" && c.config.CheckAgent != nil {
+		if err := c.config.CheckAgent(t.addr); err != nil {
+			c.log.Warn("agent_address_refused", "node", id, "error", err)
+			t.addr = ""
+		}
+	}
+	c.targets[id] = t
+	return true
+}
+
+// dial has the term's pool connect to a node, or not: not while the node is
+// isolated or banned. c.mu is held.
+func (c *Coordinator) dial(id resource.NodeID) {
+	if t := c.targets[id]; t.addr != "" && !t.severed && c.follower.banned(id) == nil {
+		c.pool.SetTarget(id, t.addr)
+	} else {
+		c.pool.RemoveTarget(id)
+	}
+}
+
+// letBack ends an isolation as far as it keeps a stream from being opened.
+func (c *Coordinator) letBack(id resource.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, known := c.targets[id]
+	if !known || !t.severed {
+		return
+	}
+	t.severed = false
+	c.targets[id] = t
+	if c.pool != nil {
+		c.dial(id)
+	}
+}
+
+// AgentSeen tells that gossip has seen a node's agent: a session that waits to
+// connect again may do so now. The address that gossip tells is not used: the
+// registered one wins. A node that has not registered is not dialled.
+func (c *Coordinator) AgentSeen(id resource.NodeID, addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch t, known := c.targets[id]; {
+	case !known:
+		c.metrics.ignored.WithLabelValues("unregistered").Inc()
+	case t.addr != addr:
+		c.metrics.ignored.WithLabelValues("other_address").Inc()
+	case c.pool != nil:
+		c.pool.Hint(id) // of a session that is open, or waits
+	}
+}
+
+// GossipIgnored counts gossip about an agent that contradicts itself.
+func (c *Coordinator) GossipIgnored(reason string) { c.metrics.ignored.WithLabelValues(reason).Inc() }

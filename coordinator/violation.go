@@ -1,0 +1,210 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file isolates nodes whose agents break the protocol (ADR 13): they take
+// no new work, durably, until an operator uncordons them.
+
+// violationCondition is the type of the condition, and the phase, of a node that
+// is isolated.
+const violationCondition = "ProtocolViolation"
+
+// violation is why a node is isolated, nil if it is not. It may not be durable
+// yet.
+func (n *node) violation() *store.Violation {
+	if n.accused != nil {
+		return n.accused
+	}
+	return n.spec.Violation
+}
+
+// severed reports whether no stream to the node may be open.
+func (n *node) severed() bool { v := n.violation(); return v != nil && v.Severed }
+
+// showViolation adds an isolation, and reports whether there is one.
+func (n *node) showViolation(s *api.NodeStatus, ready *api.Condition) bool {
+	v := n.violation()
+	if v == nil {
+		return false
+	}
+	s.Phase, ready.Status, ready.Reason = violationCondition, "False", violationCondition
+	ready.Message = fmt.Sprintf("its agent broke the protocol (%s); `muster uncordon %s` lets it back", v.Reason, n.view.ID)
+	s.Conditions = append(s.Conditions, api.Condition{Type: violationCondition, Status: "True", Reason: v.Reason, Message: v.Detail, LastTransitionTime: v.At})
+	return true
+}
+
+// mayLog reports whether one more line about a node may be written now.
+func (l *leader) mayLog(n *node) bool { return n.logs.take(time.Now(), logRate) }
+
+// caught handles something that an agent said and that is not so.
+func (l *leader) caught(n *node, bad *lie) {
+	if bad.doubt {
+		if l.mayLog(n) {
+			l.log.Warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
+		}
+		return
+	}
+	l.accuse(n, bad)
+}
+
+// accuse isolates a node: it is cordoned, its stream is ended, what it was asked
+// for and has not committed goes elsewhere. What runs there stays.
+func (l *leader) accuse(n *node, bad *lie) {
+	l.metrics.violations.WithLabelValues(bad.reason).Inc()
+	if l.mayLog(n) {
+		l.log.Error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
+	}
+	first := n.violation() == nil
+	if first {
+		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: now()}
+		n.setReady()
+	}
+	l.pool.Distrust(n.view.ID)
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
+			a.fail(n.view.ID, faultWrongVote)
+			l.step(a, txn.Refused{Node: n.view.ID, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: clip(bad.detail)}}})
+		}
+	}
+	l.makeDurable(n)
+}
+
+// makeDurable writes an isolation that is not in the store yet.
+func (l *leader) makeDurable(n *node) {
+	if n.accused != nil && n.specRev != 0 && !n.accusing {
+		n.accusing = true
+		l.writeViolation(n, n.accused)
+	}
+}
+
+// writeViolation makes an isolation durable, so that the next leader knows of it.
+func (l *leader) writeViolation(n *node, v *store.Violation) {
+	id := n.view.ID
+	if l.nodes[id] != n || n.accused != v { // deleted, or let back meanwhile
+		n.accusing = false
+		return
+	}
+	spec := n.spec
+	spec.Violation, spec.Unschedulable = v, true
+	key := store.NodeSpecKey(id)
+	value, err := store.Encode(spec)
+	if err != nil {
+		l.log.Error("violation_not_written", "node", id, "error", err) // it holds for this term
+		return
+	}
+	l.settle(decision{
+		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
+		ops:      []store.Op{store.Put(key, value)},
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			if o != txn.Landed {
+				time.AfterFunc(violationAgain, func() { l.post(func() { l.readSpec(n, func() { l.writeViolation(n, v) }) }) })
+				return
+			}
+			n.accusing = false
+			if n.accused == v {
+				n.accused = nil
+			}
+			n.setSpec(spec, rev)
+			n.setReady()
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := store.Decode[store.NodeSpec](key, value)
+		return found && err == nil && written.Violation != nil && *written.Violation == *v
+	})
+}
+
+// violationAgain is the time between attempts to write an isolation while the
+// node registers.
+const violationAgain = 100 * time.Millisecond
+
+// pardon lets a node back that an operator has uncordoned; that is durable.
+func (l *leader) pardon(n *node) {
+	n.accused, n.breaker = nil, breaker{}
+	n.setTripped(time.Now())
+	n.setReady()
+	l.letBack(n.view.ID)
+	l.pool.Trust(n.view.ID)
+}
+
+// wakeFor lets everything that waits be tried again because of what a node says
+// of itself, at once or a little later.
+func (l *leader) wakeFor(n *node) {
+	if n.wakes = !n.woken.take(time.Now(), wakeRate); !n.wakes {
+		l.wake()
+	}
+}
+
+// mend does once a second what a node's messages were too many for.
+func (l *leader) mend(n *node) {
+	n.setTripped(time.Now())
+	l.makeDurable(n)
+	if n.wakes {
+		n.wakes = false
+		l.wake()
+	}
+	if n.unanswered && n.connected {
+		n.unanswered = false
+		l.pool.Send(n.view.ID, agents.Resync())
+	}
+}
+
+// severTries and severPatience bound the write of an isolation at the end of a
+// term.
+const (
+	severTries    = 3
+	severPatience = 2 * time.Second
+)
+
+// sever isolates a node after a message of which a term has ended: no stream to
+// it is opened by this process again, nor by another once it is in the store,
+// until an operator lets it back.
+func (c *Coordinator) sever(id resource.NodeID, detail string) {
+	c.metrics.violations.WithLabelValues(violationPanic).Inc()
+	c.mu.Lock()
+	t := c.targets[id]
+	t.severed = true
+	c.targets[id] = t
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), severPatience)
+	defer cancel()
+	var err error
+	for range severTries {
+		if err = c.writeSevered(ctx, id, detail); err == nil {
+			return
+		}
+	}
+	c.log.Error("violation_not_written", "node", id, "error", err)
+}
+
+func (c *Coordinator) writeSevered(ctx context.Context, id resource.NodeID, detail string) error {
+	key := store.NodeSpecKey(id)
+	kv, found, _, err := c.store.Get(ctx, key)
+	if err != nil || !found {
+		return err
+	}
+	spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+	if err != nil {
+		return err
+	}
+	spec.Unschedulable = true
+	spec.Violation = &store.Violation{Reason: violationPanic, Detail: clip(detail), At: now(), Severed: true}
+	value, err := store.Encode(spec)
+	if err != nil {
+		return err
+	}
+	result, err := c.store.Txn(ctx, store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev)}, Then: []store.Op{store.Put(key, value)}})
+	if err == nil && !result.Succeeded {
+		err = fmt.Errorf("%s changed", key)
+	}
+	return err
+}
