@@ -15,6 +15,8 @@ type news struct {
 	deleted     bool
 	incarnation resource.Incarnation // zero: as before
 	addr        string               // where it serves now; "": as before
+	spec        *store.NodeSpec      // nil: as before
+	specRev     resource.Revision    // of spec
 }
 
 // newsOf is what a change tells of an agent, before the change is taken. f.mu is
@@ -44,6 +46,7 @@ func (f *follower) newsOf(e store.Event) (news, bool) {
 		if err != nil {
 			return news{}, false
 		}
+		n.spec, n.specRev = &spec, e.KV.ModRev
 		before, _ := store.Decode[store.NodeSpec](e.KV.Key, f.kvs[e.KV.Key].Value)
 		if before.AgentAddr != spec.AgentAddr {
 			n.addr = spec.AgentAddr
@@ -59,6 +62,13 @@ func (f *follower) newsOf(e store.Event) (news, bool) {
 func (c *Coordinator) heardOfAgent(n news) {
 	if n.addr != "" && c.mayDial(n.node, n.addr) {
 		c.AgentSeen(n.node, n.addr)
+	}
+	if l := c.term.Load(); l != nil && n.spec != nil {
+		l.post(func() {
+			if at := l.nodes[n.node]; at != nil { // else it was deleted since, or is not connected yet
+				l.takeSpec(at, *n.spec, n.specRev)
+			}
+		})
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -49,6 +49,9 @@ func (s *Service) Enroll(ctx context.Context, r *musterv1.EnrollRequest) (*muste
 			return nil, err
 		}
 		record.Token = token.ID
+		if record.Labels, err = s.tokenLabels(ctx, token.ID); err != nil {
+			return nil, err
+		}
 		txn.Then = append(txn.Then, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
 		result, err := s.config.Store.Txn(ctx, txn)
 		if err != nil {
@@ -166,6 +169,7 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 		if err != nil {
 			return nil, err
 		}
+		record.Labels = enrolled.Labels
 		if record.Token = enrolled.Token; enrolled.Enrolled != "" {
 			record.Enrolled = enrolled.Enrolled
 		}

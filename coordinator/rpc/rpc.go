@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -34,6 +33,9 @@ type Server struct {
 	Registered func(node resource.NodeID, spec store.NodeSpec, specRev resource.Revision)
 	// Evictor serves Evict; nil refuses it.
 	Evictor Evictor
+	// ApproveGrowth: a node that registers more than before takes no new work until
+	// an operator has approved it. Without, whatever a node registers is approved.
+	ApproveGrowth bool
 }
 
 // attempts bounds how often a Txn is repeated whose compares lost a race.
@@ -59,7 +61,7 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
-	fresh, err := specOf(host, r)
+	fresh, err := specOf(node, host, r)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
@@ -118,12 +120,17 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	if err != nil {
 		return nil, err
 	}
+	var old store.NodeSpec
 	if known {
-		old, err := store.Decode[store.NodeSpec](specKey, spec.Value)
+		old, err = store.Decode[store.NodeSpec](specKey, spec.Value)
 		if err != nil {
 			return nil, err
 		}
 		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
+		fresh.OperatorLabels, fresh.Annotations, fresh.Token = old.OperatorLabels, old.Annotations, old.Token
+	}
+	if err := s.admit(ctx, node, known, old, &fresh); err != nil {
+		return nil, err
 	}
 	t := store.Txn{
 		If:   []store.Compare{store.ModRevIs(identityKey, identity.ModRev), store.ModRevIs(specKey, spec.ModRev)},
@@ -131,11 +138,11 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	}
 	same := false
 	if identity.ModRev != 0 {
-		old, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
+		before, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
 		if err != nil {
 			return nil, err
 		}
-		same = old == who
+		same = before == who
 	}
 	if !same {
 		t.Then = append(t.Then, store.Put(identityKey, store.MustEncode(who)))
@@ -144,6 +151,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	if err != nil || !result.Succeeded {
 		return nil, err
 	}
+	s.report(node, old, fresh)
 	if s.Registered != nil {
 		s.Registered(node, fresh, result.Revision)
 	}
@@ -152,42 +160,6 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 		response.Revision = int64(identity.ModRev)
 	}
 	return response, nil
-}
-
-// specOf is what the store keeps of a host; the rest comes over the stream.
-func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
-	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
-	if err != nil {
-		return store.NodeSpec{}, err
-	}
-	capacity := host.Allocatable()
-	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)
-	capacity[resource.Memory] = int64(h.Topology.Memory()) // that in huge pages included
-	var models []string
-	for _, d := range h.Inventory.Devices {
-		if !slices.Contains(models, d.Model) {
-			models = append(models, d.Model)
-		}
-	}
-	slices.Sort(models)
-	positions := make([]int, len(h.Inventory.Devices))
-	for i, d := range h.Inventory.Devices {
-		positions[i] = slices.Index(models, d.Model)
-	}
-	cpus := map[int]string{}
-	for _, n := range h.Topology.Nodes {
-		if !n.MemoryOnly {
-			cpus[n.ID] = n.CPUs.String()
-		}
-	}
-	return store.NodeSpec{
-		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels, Created: time.Now().UTC().Format(time.RFC3339),
-		Capacity: capacity, Allocatable: host.Allocatable(),
-		Topology: store.TopologySummary{
-			Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
-			GPUs: len(h.Inventory.Devices), GPUModels: models, GPUModel: positions, NUMACPUs: cpus,
-		},
-	}, nil
 }
 
 // ReadNode returns every record that names the node in its index, with the
