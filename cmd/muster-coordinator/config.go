@@ -36,6 +36,7 @@ type config struct {
 	Gossip     gossipConfig               `json:"gossip"`
 	Namespaces map[string]namespaceConfig `json:"namespaces"`
 	Quota      quotaConfig                `json:"quota"`
+	Admission  admissionConfig            `json:"admission"`
 	Decisions  decisionsConfig            `json:"decisions"`
 	Log        logConfig                  `json:"log"`
 }
@@ -51,6 +52,28 @@ type namespaceConfig struct {
 	Quota     map[resource.Name]configfile.Scalar `json:"quota"`
 	Groups    map[string]string                   `json:"groups"`
 	Admission string                              `json:"admission"`
+}
+
+type admissionConfig struct {
+	Growth string `json:"growth"`
+}
+
+// The policies of admission.growth.
+const (
+	growthAllow   = "allow"
+	growthApprove = "approve"
+)
+
+// check reports whether growth waits for an operator.
+func (a admissionConfig) check() (approve bool, err error) {
+	switch a.Growth {
+	case growthAllow:
+	case growthApprove:
+		return true, nil
+	default:
+		err = fmt.Errorf("admission.growth: %q: want %s or %s", a.Growth, growthAllow, growthApprove)
+	}
+	return false, err
 }
 
 type quotaConfig struct {
@@ -79,6 +102,7 @@ func defaults() config {
 		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
+		Admission:  admissionConfig{Growth: growthAllow},
 		Decisions:  decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Log:        logConfig{Level: "info", Format: "text"},
 	}
@@ -131,6 +155,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	namespaces, err := checkNamespaces(c.Namespaces)
 	keep(err)
+	approve, err := c.Admission.check()
+	keep(err)
 	account, err := c.Decisions.check()
 	keep(err)
 	secure, err := c.checkTLS()
@@ -145,7 +171,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, ApproveGrowth: approve, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
 }
 

@@ -62,11 +62,13 @@ type Config struct {
 	AdminToken   rpcauth.Token
 	Namespaces   map[string]coordinator.Namespace
 	Quota        quota.Options
-	LeaseTTL     time.Duration
-	Decisions    Decisions
-	Profile      gossip.Profile
-	Version      string
-	Logger       *slog.Logger
+	// ApproveGrowth: nodes that register more than before wait for an operator.
+	ApproveGrowth bool
+	LeaseTTL      time.Duration
+	Decisions     Decisions
+	Profile       gossip.Profile
+	Version       string
+	Logger        *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -173,6 +175,7 @@ func (d *Daemon) serveGRPC() {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
 	musterv1.RegisterCoordinatorServer(d.grpc, &rpc.Server{
 		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor,
+		ApproveGrowth: d.config.ApproveGrowth,
 	})
 	schedulerv1.RegisterNodeAgentServer(d.grpc, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
