@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of what operators may set on one node.
+// The most labels and taints that operators may set on one node.
 const (
 	MaxNodeLabels = 64
 	MaxNodeTaints = 64

@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/api/internal/strict"
 )
 
-// NodePatch is what a merge patch (RFC 7386) of a node changes. The zero value
-// changes nothing.
+// NodePatch is a merge patch (RFC 7386) of a node. The zero value changes
+// nothing.
 type NodePatch struct {
 	// ResourceVersion, where not empty, is the version that the change is for;
 	// a node that has another one refuses it with 409.
@@ -52,7 +52,7 @@ func (p NodePatch) MarshalJSON() ([]byte, error) {
 }
 
 // nodePatchDocument is a NodePatch as it is written. A null that is written and
-// a field that is absent look alike in it; nodePatchNulls tells them apart.
+// a field that is absent look alike in it; nodePatchNulls distinguishes them.
 type nodePatchDocument struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
@@ -186,7 +186,7 @@ type ApproveOptions struct {
 var approveOptionsDecoder = strict.For[ApproveOptions]()
 
 // DecodeApproveOptions reads the body of an approval; an empty body approves
-// whatever the node has registered last.
+// the capacity that the node has registered last.
 func DecodeApproveOptions(doc []byte) (ApproveOptions, *Status) {
 	if len(doc) == 0 {
 		return ApproveOptions{}, nil

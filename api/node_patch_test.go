@@ -109,3 +109,14 @@ func FuzzDecodeNodePatch(f *testing.F) {
 		}
 	})
 }
+
+func FuzzDecodeApproveOptions(f *testing.F) {
+	for _, doc := range []string{"", `{}`, `{"resourceVersion":"7"}`, `{"resourceVersion":7}`} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if _, status := DecodeApproveOptions(doc); status != nil && status.Code/100 != 4 {
+			t.Errorf("%q: %d", doc, status.Code)
+		}
+	})
+}

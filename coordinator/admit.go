@@ -12,18 +12,18 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file is what a node's specification lets it take part with: its labels
-// and taints, and no more hardware than is registered and approved
-// (docs/adr/0015). The agent's stream changes none of that.
+// This file derives a node's labels, taints and readiness from its
+// specification: no more hardware takes part than is registered and approved
+// (docs/adr/0015). The agent's stream changes none of these.
 
-// admitted is what follows for a node from its specification.
+// admitted holds the differences that keep new work off a node.
 type admitted struct {
-	// unapproved is what it has registered beyond what was approved, unregistered
-	// what its stream tells beyond what it has registered.
+	// unapproved is the registered capacity beyond the approved one, unregistered
+	// the capacity of the stream's host beyond the registered one.
 	unapproved, unregistered admission.Growth
 }
 
-// admit takes over what the specification says.
+// admit derives labels, taints and differences from the specification.
 func (n *node) admit() {
 	n.view.Labels = admission.Labels(rpc.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
 	n.view.Taints = nil
@@ -34,8 +34,8 @@ func (n *node) admit() {
 	n.compareOffer()
 }
 
-// compareOffer compares the host that the stream tells of with the registered
-// one. Less is no difference: nothing is placed on it.
+// compareOffer compares the host in the stream's hello with the registered one.
+// A smaller host is no difference: nothing is placed beyond it.
 func (n *node) compareOffer() {
 	n.unregistered = admission.Growth{}
 	if n.view.Host == nil || n.specRev == 0 {
@@ -53,15 +53,15 @@ func (n *node) compareOffer() {
 // registration, which wrote it.
 func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revision }
 
-// hostDiffers is the reason of a node whose stream tells of more than is
-// registered, unread what a leader says that has yet to read a registration.
+// hostDiffers is the reason of a node whose stream offers more than is
+// registered, unread the message while the leader has yet to read a registration.
 const (
 	hostDiffers = "HostDiffers"
 	unread      = "the leader has not read the agent's registration yet"
 )
 
 func (n *node) beyond() string {
-	return "the agent's stream tells of more than the agent has registered: " + n.unregistered.Message + "; the node takes no new work until the agent registers that"
+	return "the agent's stream offers more than the agent has registered: " + n.unregistered.Message + "; the node takes no new work until the agent registers that"
 }
 
 // awaitedApproval says why a node waits for an operator.
@@ -87,8 +87,8 @@ const (
 	labelsIgnored    = "LabelsIgnored"
 )
 
-// showAdmission adds what a registration did not get. Ready is the first
-// condition already.
+// showAdmission adds the conditions about capacity that waits and labels that are
+// ignored. Invariant: the condition Ready is the first one.
 func (n *node) showAdmission(s *api.NodeStatus) {
 	s.OperatorLabels = maps.Clone(n.spec.OperatorLabels)
 	if g := n.unapproved; !g.IsZero() {
@@ -120,7 +120,8 @@ func (l *leader) takeSpec(n *node, spec store.NodeSpec, rev resource.Revision) {
 	}
 }
 
-// readSpec takes over what the store has of a node, then goes on.
+// readSpec reads a node's specification from the store and takes it over; then
+// runs in the loop.
 func (l *leader) readSpec(n *node, then func()) {
 	key := store.NodeSpecKey(n.view.ID)
 	l.read(key, func(kv store.KV, found bool, _ resource.Revision) {

@@ -14,20 +14,20 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// change is what an operator changes about a node.
+// change is an operator's change of a node.
 type change struct {
 	// of returns the specification with the change, which shares nothing that it
 	// has changed with the one before, or why it is refused.
 	of func(store.NodeSpec) (store.NodeSpec, *api.Status)
 	// version, where not empty, is the resourceVersion that the change is for.
 	version string
-	// tells: the agent has to know of it.
-	tells bool
+	// cordons: the change sets or ends a cordon, which the agent confirms.
+	cordons bool
 }
 
 // PatchNode implements rest.Nodes.
 func (c *Coordinator) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
-	return c.changeNode(ctx, name, change{version: p.ResourceVersion, tells: p.Unschedulable != nil, of: func(spec store.NodeSpec) (store.NodeSpec, *api.Status) {
+	return c.changeNode(ctx, name, change{version: p.ResourceVersion, cordons: p.Unschedulable != nil, of: func(spec store.NodeSpec) (store.NodeSpec, *api.Status) {
 		if p.Unschedulable != nil {
 			spec.Unschedulable = *p.Unschedulable
 		}
@@ -55,7 +55,7 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 	return c.PatchNode(ctx, name, api.NodePatch{Unschedulable: &unschedulable})
 }
 
-// ApproveNode implements rest.Nodes: what the node has registered is approved.
+// ApproveNode implements rest.Nodes: the registered capacity is approved.
 func (c *Coordinator) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
 	return c.changeNode(ctx, name, change{version: o.ResourceVersion, of: func(spec store.NodeSpec) (store.NodeSpec, *api.Status) {
 		if !rpc.Unapproved(spec).IsZero() {
@@ -97,8 +97,8 @@ func (c *Coordinator) changeNode(ctx context.Context, name string, of change) (*
 	})
 }
 
-// change writes a change on top of what the store has of a node; done runs in
-// the loop.
+// change writes a change on top of the stored specification; done runs in the
+// loop.
 func (l *leader) change(n *node, c change, attempts int, done func(*api.Status)) {
 	id := n.view.ID
 	again := func() {
@@ -120,14 +120,14 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 		done(status)
 		return
 	}
-	tell := func() {
-		if c.tells {
+	confirm := func() {
+		if c.cordons {
 			l.pool.Send(id, agents.Cordon(n.spec.Unschedulable)) // another may have overtaken this one
 		}
 		done(nil)
 	}
 	if sameForOperators(spec, n.spec) {
-		tell()
+		confirm()
 		return
 	}
 	key := store.NodeSpecKey(id)
@@ -144,7 +144,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			case o == txn.Landed:
 				l.log.Info("node_changed", "node", id, "revision", int64(rev))
 				l.takeSpec(n, spec, rev)
-				tell()
+				confirm()
 			case attempts > 1:
 				again()
 			default:

@@ -18,8 +18,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Registered is what a registration says of a node, as far as labels follow
-// from it.
+// Registered is the part of a registration that labels are derived from.
 type Registered struct {
 	Node       resource.NodeID
 	AssumeDead time.Duration // limit without contact; 0 = not opted in

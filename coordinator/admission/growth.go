@@ -18,7 +18,7 @@ type Capacity struct {
 	Models map[string]int
 }
 
-// Growth is what a node has beyond a bound. The zero value is nothing.
+// Growth is the capacity of a node beyond a bound. The zero value is none.
 type Growth struct {
 	Reason  string // CapacityGrew or ModelsChanged
 	Message string // "cpu 2 → 64, nvidia.com/gpu 0 → 8"
@@ -35,14 +35,15 @@ const (
 // or takes some.
 const MemoryTolerance = 50
 
-// Unapproved is what a node has registered beyond what was approved. Shrinking
-// is none.
+// Unapproved is the registered capacity beyond the approved one. Shrinking is
+// no growth.
 func Unapproved(registered, approved Capacity) Growth {
 	return beyond(registered, approved, approved.Amounts[resource.Memory]/MemoryTolerance)
 }
 
-// Unregistered is what a node's stream tells beyond what the node registered.
-func Unregistered(told, registered Capacity) Growth { return beyond(told, registered, 0) }
+// Unregistered is the capacity that an agent's stream offers beyond the
+// registered one.
+func Unregistered(offered, registered Capacity) Growth { return beyond(offered, registered, 0) }
 
 // maxDifferences bounds how many differences a message names, maxModel the
 // length of a model's name in it: agents choose both.

@@ -13,12 +13,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file is what a registration may change about a node (docs/adr/0015):
-// nothing of the operators', and its capacity only upwards to what was approved
-// where the cluster asks for approval.
+// This file bounds the changes that a registration makes to a node
+// (docs/adr/0015): the operators' settings stay, and capacity beyond the approved
+// one waits where the cluster asks for approval.
 
-// admit adds what operators said of a node when they let it in, and how much it
-// may have. old is the specification before, if there was one.
+// admit adds the labels of the node's bootstrap token and the approved capacity
+// to a fresh specification. old is the specification before, if known.
 func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, old store.NodeSpec, fresh *store.NodeSpec) error {
 	key := store.EnrolledKey(node)
 	kv, found, _, err := s.Store.Get(ctx, key)
@@ -67,13 +67,13 @@ func withLabels(operators, token map[string]string) map[string]string {
 	return joined
 }
 
-// approvalOf approves what a specification has.
+// approvalOf approves the capacity of a specification.
 func approvalOf(spec store.NodeSpec) *store.Capacity {
 	c := store.Capacity(RegisteredCapacity(spec))
 	return &c
 }
 
-// RegisteredCapacity is how much a node has by its registration.
+// RegisteredCapacity is the capacity that a node has registered.
 func RegisteredCapacity(spec store.NodeSpec) admission.Capacity {
 	c := admission.Capacity{Amounts: spec.Capacity}
 	if len(spec.Topology.GPUModel) > 0 {
@@ -85,7 +85,7 @@ func RegisteredCapacity(spec store.NodeSpec) admission.Capacity {
 	return c
 }
 
-// Unapproved is what a node has registered beyond what was approved.
+// Unapproved is the registered capacity of a node beyond the approved one.
 func Unapproved(spec store.NodeSpec) admission.Growth {
 	if spec.Approved == nil {
 		return admission.Growth{}
@@ -93,7 +93,7 @@ func Unapproved(spec store.NodeSpec) admission.Growth {
 	return admission.Unapproved(RegisteredCapacity(spec), admission.Capacity(*spec.Approved))
 }
 
-// RegisteredAs is what labels follow from.
+// RegisteredAs is the part of a specification that labels are derived from.
 func RegisteredAs(node resource.NodeID, spec store.NodeSpec) admission.Registered {
 	r := admission.Registered{
 		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, Devices: spec.Topology.GPUs, Memory: spec.Topology.GPUMemory,
@@ -109,7 +109,7 @@ func RegisteredAs(node resource.NodeID, spec store.NodeSpec) admission.Registere
 	return r
 }
 
-// report logs, once per change, what a registration does not get.
+// report logs, once per change, labels that are ignored and capacity that waits.
 func (s *Server) report(node resource.NodeID, old, fresh store.NodeSpec) {
 	if now := strings.Join(fresh.IgnoredLabels, ","); now != "" && now != strings.Join(old.IgnoredLabels, ",") {
 		s.Logger.Warn("node_labels_ignored", "node", node, "labels", now, "reason", "reserved, or no labels")

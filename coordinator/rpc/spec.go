@@ -13,7 +13,8 @@ import (
 	"github.com/musterd/muster/wire"
 )
 
-// specOf is what the store keeps of a host; the rest comes over the stream.
+// specOf is the specification of a host; the full topology comes over the
+// agent's stream.
 func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
 	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
 	if err != nil {
@@ -28,8 +29,8 @@ func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (sto
 	return spec, nil
 }
 
-// CapacityOf is all that a host has, what the system keeps for itself included,
-// by what can be allocated of it.
+// CapacityOf is a host's whole capacity, the part that the system keeps included.
+// allocatable has the same resources without that part.
 func CapacityOf(h wire.Host, allocatable resource.Vector) resource.Vector {
 	capacity := allocatable.Clone()
 	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)

@@ -103,8 +103,9 @@ func parsePairs(what string, changes []string) (pairs, error) {
 	return p, nil
 }
 
-// change returns what of the wish a node lacks: shown is what it has, own what
-// of that operators have set. "un" stands before a verb that only removes.
+// change returns the part of the wish that a node lacks. shown are the node's
+// pairs, own those among them that operators have set. The prefix is "un" where
+// pairs are only removed.
 func (p pairs) change(shown, own map[string]string, overwrite bool) (set map[string]*string, prefix string, err error) {
 	prefix = "un"
 	for _, key := range slices.Sorted(maps.Keys(p.set)) {

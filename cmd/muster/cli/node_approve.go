@@ -45,7 +45,7 @@ func (a *app) approveCommand() *cobra.Command {
 	}
 }
 
-// approve approves what is seen to wait.
+// approve approves the growth that it reads.
 func (a *app) approve(ctx context.Context, name string) (*api.Node, error) {
 	n, err := a.client.Nodes().Get(ctx, name)
 	if err != nil {

@@ -25,8 +25,8 @@ func (s *nodeSelection) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "nodes whose labels match, e.g. zone=a,tier!=y")
 }
 
-// isChange tells changes ("key=value", "key:NoSchedule", "key-") from names,
-// which contain neither of these characters and do not end so.
+// isChange distinguishes changes ("key=value", "key:NoSchedule", "key-") from
+// names, which have no '=' and no ':' and do not end in '-'.
 func isChange(arg string) bool { return strings.ContainsAny(arg, "=:") || strings.HasSuffix(arg, "-") }
 
 // parse reads "node NAME… CHANGE…" and returns the changes.
@@ -76,15 +76,15 @@ func (a *app) resolve(ctx context.Context, s nodeSelection) ([]string, error) {
 	return s.names, nil
 }
 
-// nodeEdit says how to change a node, and what to call that: a zero patch
-// changes nothing. It must not change the node that it is given.
+// nodeEdit returns the patch of a node and the word for it, such as "labeled". A
+// zero patch changes nothing. The node itself must stay as it is.
 type nodeEdit func(*api.Node) (patch api.NodePatch, done string, err error)
 
 // editAttempts bounds how often a change is computed anew because the node
 // changed at the same time.
 const editAttempts = 8
 
-// edit changes nodes one by one; what fails at one node leaves the others.
+// edit changes nodes one by one; a failure at one node does not stop the others.
 func (a *app) edit(ctx context.Context, verb string, s nodeSelection, how nodeEdit) error {
 	if err := a.connect(); err != nil {
 		return err
