@@ -44,7 +44,7 @@ func TestWishesForTokensAndCertificatesAreRead(t *testing.T) {
 
 func FuzzDecodeBootstrapToken(f *testing.F) {
 	f.Add([]byte(`{"metadata":{},"spec":{"nodes":"gpu-*","ttl":"90m","uses":3,"replace":true}}`))
-	f.Add([]byte(`{"spec":{"nodes":""}}`))
+	f.Add([]byte(`{"spec":{"nodes":"","labels":{"zone":"a"}}}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		token, ttl, status := api.DecodeBootstrapToken(doc)
 		if status == nil && (token.Spec.Nodes == "" || ttl < 0) {
