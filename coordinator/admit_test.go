@@ -208,9 +208,12 @@ func TestGrowthTakesNoWorkUntilItIsApproved(t *testing.T) {
 			t.Errorf("%v, explained by %+v", err, e)
 		}
 
+		c.Eventually("the node is counted", func() bool { return gauge(t, k, "muster_nodes_awaiting_approval") == 1 })
+
 		grow("gpu2") // back to what was approved
 		n1.Reboot()
 		phase(t, c, "b", api.Running)
+		c.Eventually("the node is counted no more", func() bool { return gauge(t, k, "muster_nodes_awaiting_approval") == 0 })
 
 		grow("dgx-a100")
 		n1.Reboot()
@@ -235,6 +238,22 @@ func TestGrowthTakesNoWorkUntilItIsApproved(t *testing.T) {
 		c.Eventually("it stays approved", is("Ready"))
 		c.Converge()
 	})
+}
+
+// gauge reads a metric of a coordinator.
+func gauge(t *testing.T, k *rig.Coordinator, name string) float64 {
+	t.Helper()
+	families, err := k.Metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 func set(pairs ...string) api.MapPatch {

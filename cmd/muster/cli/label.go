@@ -32,6 +32,11 @@ func (a *app) labelCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, key := range slices.Sorted(maps.Keys(wish.set)) {
+				if api.ReservedLabel(key) {
+					return usagef("label %q is reserved: kubernetes.io/hostname, muster.*/* and nvidia.com/* follow from a node's registration", key)
+				}
+			}
 			return a.edit(cmd.Context(), "label", s, func(n *api.Node) (api.NodePatch, string, error) {
 				set, done, err := wish.change(n.Metadata.Labels, n.Status.OperatorLabels, overwrite)
 				return api.NodePatch{Labels: api.MapPatch{Set: set}}, done + "labeled", err
