@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/devices"
@@ -19,16 +18,9 @@ type hardware struct {
 }
 
 func (a *Agent) hardwareOf(host *fit.Host) *hardware {
-	labels := a.config.Labels
-	if after := a.config.AssumeDeadAfter; after > 0 {
-		if labels = maps.Clone(labels); labels == nil {
-			labels = map[string]string{}
-		}
-		labels[AssumeDeadLabel] = after.String()
-	}
 	return &hardware{host: host, wire: wire.Host{
 		Hostname: a.deps.Discovered.Host.Hostname, Topology: host.Topology(), Inventory: host.Inventory(),
-		ReservedCPUs: a.config.ReservedCPUs, ReservedMemory: a.config.ReservedMemory, Labels: labels,
+		ReservedCPUs: a.config.ReservedCPUs, ReservedMemory: a.config.ReservedMemory, Labels: a.config.Labels,
 	}}
 }
 

@@ -18,7 +18,8 @@ const (
 	MaxAssumeDead = 24 * time.Hour
 )
 
-// AssumeDeadLabel is a node's label that has its Config.AssumeDeadAfter.
+// AssumeDeadLabel is the label by which coordinators show a node's
+// Config.AssumeDeadAfter.
 const AssumeDeadLabel = "muster.dev/assume-dead-after"
 
 // stopGrace is at most the time between the notice of the assume-dead policy

@@ -25,7 +25,6 @@ var (
 	allocationDecoder    = strict.For[Allocation]()
 	jobDecoder           = strict.For[Job]()
 	deleteOptionsDecoder = strict.For[DeleteOptions]()
-	nodePatchDecoder     = strict.For[NodePatch]()
 )
 
 // decode turns what the strict decoder refuses into a Status: 400, or 422 for
@@ -147,29 +146,6 @@ func DecodeDeleteOptions(doc []byte) (DeleteOptions, *Status) {
 		return DeleteOptions{}, invalid("reason", "%d bytes long, the limit is 1024", len(o.Reason))
 	}
 	return *o, nil
-}
-
-// NodePatch is the merge patch that a node takes: spec.unschedulable alone.
-type NodePatch struct {
-	Spec NodePatchSpec `json:"spec"`
-}
-
-// NodePatchSpec holds what of a node's spec may be patched.
-type NodePatchSpec struct {
-	Unschedulable *bool `json:"unschedulable,omitempty"`
-}
-
-// DecodeNodePatch reads a node's merge patch and returns the new value of
-// spec.unschedulable.
-func DecodeNodePatch(doc []byte) (bool, *Status) {
-	p, status := decode(nodePatchDecoder, doc)
-	if status != nil {
-		return false, status
-	}
-	if p.Spec.Unschedulable == nil {
-		return false, invalid("spec.unschedulable", "the patch changes nothing: set it to true or false")
-	}
-	return *p.Spec.Unschedulable, nil
 }
 
 // PeekKind names the kind of a document without judging the rest: its own

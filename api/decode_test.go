@@ -154,7 +154,30 @@ var badDocuments = map[string]string{
 	"tree: no spec":                                      `{"metadata":{"name":"T"}}`,
 	"tree: too deep":                                     `{"metadata":{"name":"T"},"spec":{"x":` + strings.Repeat("[", 40) + `}}`,
 	"tree: an unknown field":                             `{"metadata":{"name":"T","owner":"me"},"spec":{}}`,
-	"node: a patch of labels":                            `{"metadata":{"labels":{"a":"b"}}}`,
+	"node: another name":                                 `{"metadata":{"name":"n2","labels":{"a":"b"}}}`,
+	"node: another kind":                                 `{"kind":"Job","spec":{"unschedulable":true}}`,
+	"node: a reserved label":                             `{"metadata":{"labels":{"kubernetes.io/hostname":"n2"}}}`,
+	"node: a reserved label taken away":                  `{"metadata":{"labels":{"muster.dev/node":null}}}`,
+	"node: a reserved label of a device":                 `{"metadata":{"labels":{"nvidia.com/gpu.product":"H100"}}}`,
+	"node: a label that is no key":                       `{"metadata":{"labels":{"-zone":"a"}}}`,
+	"node: a label that is no value":                     `{"metadata":{"labels":{"zone":"a b"}}}`,
+	"node: a label that is a number":                     `{"metadata":{"labels":{"zone":1}}}`,
+	"node: too many labels":                              `{"metadata":{"labels":{` + many(MaxNodeLabels+1, `"k%d":"v"`) + `}}}`,
+	"node: an annotation that is no key":                 `{"metadata":{"annotations":{"a b":"x"}}}`,
+	"node: annotations too large":                        `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 256<<10) + `"}}}`,
+	"node: a taint without an effect":                    `{"spec":{"taints":[{"key":"a"}]}}`,
+	"node: a taint that evicts":                          `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`,
+	"node: a taint that is a wish":                       `{"spec":{"taints":[{"key":"a","effect":"PreferNoSchedule"}]}}`,
+	"node: a taint with another effect":                  `{"spec":{"taints":[{"key":"a","effect":"Never"}]}}`,
+	"node: a taint without a key":                        `{"spec":{"taints":[{"key":"","effect":"NoSchedule"}]}}`,
+	"node: a taint whose value is no label":              `{"spec":{"taints":[{"key":"a","value":"x y","effect":"NoSchedule"}]}}`,
+	"node: a taint twice":                                `{"spec":{"taints":[{"key":"a","value":"1","effect":"NoSchedule"},{"key":"a","value":"2","effect":"NoSchedule"}]}}`,
+	"node: too many taints":                              `{"spec":{"taints":[` + many(MaxNodeTaints+1, `{"key":"k%d","effect":"NoSchedule"}`) + `]}}`,
+	"node: its status":                                   `{"status":{"phase":"Ready"}}`,
+	"node: its capacity":                                 `{"spec":{"capacity":{"cpu":"64"}}}`,
+	"approve: an unknown field":                          `{"capacity":{"cpu":"64"}}`,
+	"token: a reserved label":                            `{"spec":{"nodes":"gpu-*","labels":{"muster.dev/x":"y"}}}`,
+	"token: a label that is no value":                    `{"spec":{"nodes":"gpu-*","labels":{"zone":"a b"}}}`,
 	"node: a patch of nothing":                           `{"spec":{}}`,
 }
 
@@ -190,6 +213,15 @@ func forest(name, spec string) string {
 	return `{"metadata":{"name":"` + name + `"},"spec":{` + spec + `}}`
 }
 
+// many joins n documents that are numbered.
+func many(n int, format string) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(list, ",")
+}
+
 func binding(name, spec string) string { return forest(name, spec) }
 
 func decodeAs(kind, doc string) *Status {
@@ -212,7 +244,11 @@ func decodeAs(kind, doc string) *Status {
 	case "binding":
 		_, status = DecodeQuotaBinding([]byte(doc))
 	case "node":
-		_, status = DecodeNodePatch([]byte(doc))
+		_, status = DecodeNodePatch("n1", []byte(doc))
+	case "approve":
+		_, status = DecodeApproveOptions([]byte(doc))
+	case "token":
+		_, _, status = DecodeBootstrapToken([]byte(doc))
 	}
 	return status
 }

@@ -36,6 +36,9 @@ type BootstrapTokenSpec struct {
 	// Replace lets a host take the place of a node that exists, whose
 	// certificate ends. It is for one node, by its id.
 	Replace bool `json:"replace,omitempty"`
+	// Labels are given to each node that the token lets in, as an operator's, at
+	// its first registration.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // BootstrapTokenStatus is what became of a token.
@@ -166,6 +169,9 @@ func DecodeBootstrapToken(doc []byte) (*BootstrapToken, time.Duration, *Status) 
 	}
 	if t.Spec.Nodes == "" {
 		return nil, 0, invalid("spec.nodes", "empty: want a pattern of node ids, such as gpu-*")
+	}
+	if status := CheckNodeLabels("spec.labels", t.Spec.Labels); status != nil {
+		return nil, 0, status
 	}
 	if t.Spec.TTL == "" {
 		return t, 0, nil

@@ -72,7 +72,7 @@ func FuzzDecodeNodeBan(f *testing.F) {
 
 func FuzzDecodeBootstrapToken(f *testing.F) {
 	f.Add([]byte(`{"metadata":{},"spec":{"nodes":"gpu-*","ttl":"90m","uses":3,"replace":true}}`))
-	f.Add([]byte(`{"spec":{"nodes":""}}`))
+	f.Add([]byte(`{"spec":{"nodes":"","labels":{"zone":"a"}}}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		token, ttl, status := api.DecodeBootstrapToken(doc)
 		if status == nil && (token.Spec.Nodes == "" || ttl < 0) {

@@ -128,20 +128,7 @@ func checkMetaBesideName(path string, m ObjectMeta) *Status {
 	if status := checkLabels(path+".labels", m.Labels); status != nil {
 		return status
 	}
-	if status := atMost(path+".annotations", len(m.Annotations), MaxAnnotations); status != nil {
-		return status
-	}
-	size := 0
-	for _, k := range sortedKeys(m.Annotations) {
-		if !IsLabelKey(k) {
-			return invalid(key(path+".annotations", k), "%q is not an annotation key: %s", clip(k), labelKeyRule)
-		}
-		size += len(k) + len(m.Annotations[k])
-	}
-	if size > maxAnnotations {
-		return invalid(path+".annotations", "%d bytes in all, the limit is %d", size, maxAnnotations)
-	}
-	return nil
+	return CheckAnnotations(path+".annotations", m.Annotations)
 }
 
 // checkDuration validates a positive Go duration ("7200s", "1h30m"); "" is

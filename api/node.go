@@ -28,7 +28,7 @@ type Taint struct {
 
 // NodeStatus is what is known of a node now.
 type NodeStatus struct {
-	Phase       string                   `json:"phase,omitempty"` // Ready | NotReady | Unregistered | Fenced | Quarantined
+	Phase       string                   `json:"phase,omitempty"` // Ready | NotReady | AwaitingApproval | Unregistered | Fenced | Quarantined
 	Addresses   []NodeAddress            `json:"addresses,omitempty"`
 	Conditions  []Condition              `json:"conditions,omitempty"`
 	Available   map[resource.Name]string `json:"available,omitempty"`
@@ -37,6 +37,9 @@ type NodeStatus struct {
 	NUMANodes   []NUMAStatus             `json:"numaNodes,omitempty"`
 	Devices     []DeviceStatus           `json:"devices,omitempty"`
 	Allocations []string                 `json:"allocations,omitempty"` // namespace/name of members here
+	// OperatorLabels are those of metadata.labels that operators have set; the
+	// others are the agent's, or follow from its registration.
+	OperatorLabels map[string]string `json:"operatorLabels,omitempty"`
 }
 
 // NodeAddress is one address of a node.

@@ -15,9 +15,6 @@ import (
 // once its agent must have stopped what it was granted. It writes what an
 // operator's fence writes, under the same compares.
 
-// assumeDeadLabel is the node's label that has its limit without contact.
-const assumeDeadLabel = "muster.dev/assume-dead-after"
-
 // Between two attempts on one node is at least assumeEvery, or optedOutEvery
 // where it has not opted in: it may have registered anew, elsewhere.
 const (

@@ -42,7 +42,7 @@ func (n *node) showSaid(list []store.Condition, s *api.NodeStatus) {
 	for _, c := range list {
 		shown := slices.ContainsFunc(s.Conditions, func(o api.Condition) bool { return o.Type == c.Type })
 		ended := n.connected && n.quarantine == "" && c.Type == quarantinedCondition && c.Status == "True"
-		if shown || ended || c.Type == "Ready" {
+		if shown || ended || c.Type == "Ready" || c.Type == awaitingApproval || c.Type == labelsIgnored {
 			continue
 		}
 		o := api.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition}

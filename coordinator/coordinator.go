@@ -117,7 +117,7 @@ func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, re
 	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
 		l.post(func() {
-			l.node(id).setSpec(spec, rev)
+			l.takeSpec(l.node(id), spec, rev)
 		})
 	}
 }

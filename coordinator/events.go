@@ -95,7 +95,6 @@ func (l *leader) connected(e agents.Connected) {
 	n.isolate(clip(e.Quarantine))
 	l.noteQuarantine(n)
 	l.returned(n)
-	n.view.Labels = l.labelsOf(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	l.occupy(n, e.Occupancy)
 	n.setReady()

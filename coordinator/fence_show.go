@@ -39,7 +39,7 @@ func (n *node) showFence(s *api.NodeStatus, ready *api.Condition) bool {
 func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 	s.Phase, ready.Status, ready.Reason = "NotReady", "Unknown", "LeaseExpired"
 	ready.Message = "no coordinator has heard the agent within its lease; what runs there stays"
-	if after := n.spec.Labels[assumeDeadLabel]; after != "" {
+	if after := n.view.Labels[api.AssumeDeadLabel]; after != "" {
 		ready.Message = "no coordinator has heard the agent within its lease; its assume-dead policy (" + after + ") is on: it is being fenced"
 	}
 }

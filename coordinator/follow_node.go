@@ -35,7 +35,6 @@ func (s *shown) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
 		if err := s.loadNodes([]store.KV{kv}); err != nil {
 			return err
 		}
-		n.view.Labels = storedLabels(n)
 		if err := stored.layOut(kv.Key, n.spec.Topology); err != nil {
 			return err
 		}
@@ -69,17 +68,6 @@ func (n *storedNode) layOut(key string, t store.TopologySummary) error {
 		n.numa[id] = cpus
 	}
 	return nil
-}
-
-// storedLabels is labelsOf as far as the store tells.
-func storedLabels(n *node) map[string]string {
-	labels := map[string]string{"kubernetes.io/hostname": n.spec.Hostname, "muster.dev/node": string(n.view.ID)}
-	if t := n.spec.Topology; t.GPUs > 0 && len(t.GPUModels) > 0 {
-		labels["nvidia.com/gpu.product"] = labelValue(n.model(0))
-		labels["nvidia.com/gpu.count"] = fmt.Sprint(t.GPUs)
-	}
-	maps.Copy(labels, n.spec.Labels)
-	return labels
 }
 
 // show adds what the store tells of a node: whether it is heard, and what is

@@ -34,7 +34,7 @@ func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
 // housekeep runs every second: nodes that are assumed dead, gauges, expired
 // requests, terminal records.
 func (l *leader) housekeep(ctx context.Context) {
-	ready, suspect := 0, 0
+	ready, suspect, unapproved := 0, 0, 0
 	for _, n := range l.order {
 		at := l.nodes[n.ID]
 		l.mend(at)
@@ -47,9 +47,13 @@ func (l *leader) housekeep(ctx context.Context) {
 		if n.Ready && !n.Unschedulable {
 			ready++
 		}
+		if !at.unapproved.IsZero() {
+			unapproved++
+		}
 	}
 	l.metrics.nodes.Set(float64(ready))
 	l.metrics.suspect.Set(float64(suspect))
+	l.metrics.unapproved.Set(float64(unapproved))
 	l.metrics.queued.Set(float64(l.queue.Len()))
 	l.metrics.running.Set(float64(len(l.attempts)))
 	for key, r := range l.requests {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -105,8 +104,7 @@ func (v *view) loadNodes(kvs []store.KV) error {
 		}
 		n := v.node(key.ID)
 		n.spec, n.specRev = spec, kv.ModRev
-		n.view.Labels = maps.Clone(spec.Labels)
-		n.setTaints()
+		n.admit()
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ type metrics struct {
 	reserve, commit prometheus.Histogram // the stages of an attempt that committed
 	queued, nodes   prometheus.Gauge
 	running         prometheus.Gauge
+	unapproved      prometheus.Gauge
 	leads, cached   prometheus.Gauge
 	terms           prometheus.Counter
 	astray          prometheus.Counter
@@ -38,6 +39,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		queued:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_queue_units", Help: "Units that wait."}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_live_transactions", Help: "Transactions under way or live."}),
 		nodes:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_nodes_ready", Help: "Nodes that take new work."}),
+		unapproved: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "muster_nodes_awaiting_approval", Help: "Nodes that take no new work until an operator approves what they have registered.",
+		}),
 		astray: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "muster_views_astray_total", Help: "Times an agent's ledger was not what the leader had been told; it then asked for everything.",
 		}),
@@ -64,7 +68,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	if r != nil {
 		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached,
-			m.violations, m.faults, m.suspect, m.mailWaits, m.ignored)
+			m.violations, m.faults, m.suspect, m.unapproved, m.mailWaits, m.ignored)
 	}
 	return m
 }

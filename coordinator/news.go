@@ -62,6 +62,13 @@ func (c *Coordinator) heardOfAgent(n news) {
 	if n.spec != nil {
 		c.registeredAt(n.node, *n.spec, n.revision)
 	}
+	if l := c.term.Load(); l != nil && n.spec != nil {
+		l.post(func() {
+			if at := l.nodes[n.node]; at != nil { // else it was deleted since, or is not connected yet
+				l.takeSpec(at, *n.spec, n.revision)
+			}
+		})
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n.banChanged {

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/api"
-
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/store"
@@ -65,6 +63,10 @@ type node struct {
 	// stored is set by a follower: what it shows beside the specification.
 	stored *storedNode
 	said   said
+	// changes are operators' changes that wait for the first of them, which is
+	// under way: each compares what the one before has written.
+	changes []func()
+	admitted
 }
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
@@ -80,7 +82,9 @@ type hold struct {
 }
 
 func newNode(id resource.NodeID) *node {
-	return &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	n := &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	n.admit()
+	return n
 }
 
 // setHost takes over the host's hardware and rebuilds what is free: amounts of
@@ -88,6 +92,7 @@ func newNode(id resource.NodeID) *node {
 func (n *node) setHost(h wire.Host, host *fit.Host, log *slog.Logger) {
 	n.host, n.view.Host = h, host
 	n.rebuild(log)
+	n.compareOffer()
 }
 
 // rebuild computes Free anew from the holds: confirmed ones first, then those
@@ -246,26 +251,21 @@ func (n *node) applyHealth() {
 	n.view.Free.Unhealthy = mask
 }
 
-// setSpec takes over a specification, unless a newer one is known.
-func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) {
+// setSpec takes over a specification, unless a newer one is known, and reports
+// whether it has.
+func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) bool {
 	if rev <= n.specRev {
-		return
+		return false
 	}
 	n.spec, n.specRev = spec, rev
-	n.setTaints()
+	n.admit()
 	n.setReady()
+	return true
 }
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
-	n.view.Ready = n.connected && n.registered() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil
-	n.view.Unschedulable = n.spec.Unschedulable || n.ban != nil || n.violation() != nil
-}
-
-// setTaints takes over the taints that operators set.
-func (n *node) setTaints() {
-	n.view.Taints = nil
-	for _, t := range n.spec.Taints {
-		n.view.Taints = append(n.view.Taints, api.Taint(t))
-	}
+	n.view.Ready = n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
+	n.view.Unschedulable = n.spec.Unschedulable || n.ban != nil || n.violation() != nil || !n.unapproved.IsZero()
+	n.view.Closed = n.closed()
 }

@@ -115,8 +115,16 @@ func (w *world) step() {
 		w.disturbStore()
 	case n < 19:
 		node := w.someAgent().Node
-		cordoned := w.random.IntN(2) == 0
-		w.ask(func(ctx context.Context, k *rig.Coordinator) { _, _ = k.SetUnschedulable(ctx, string(node), cordoned) })
+		patch, yes := api.NodePatch{}, w.random.IntN(2) == 0
+		switch taints := []api.Taint{{Key: "t", Effect: "NoSchedule"}}; {
+		case w.random.IntN(2) == 0:
+			patch.Unschedulable = &yes
+		case yes:
+			patch.Taints, patch.Labels = &taints, set("zone", "a")
+		default:
+			patch.Taints, patch.Labels = new([]api.Taint), api.MapPatch{Clear: true}
+		}
+		w.ask(func(ctx context.Context, k *rig.Coordinator) { _, _ = k.PatchNode(ctx, string(node), patch) })
 	case n < 20:
 		w.c.CheckGrants()
 	case n < 22:
@@ -396,7 +404,7 @@ func (w *world) settle() {
 	ctx := w.t.Context()
 	plant(w.t, w.c.Leader(), "Org", org[0]...)
 	for _, a := range w.c.Agents() {
-		if _, err := w.c.Leader().SetUnschedulable(ctx, string(a.Node), false); err != nil {
+		if _, err := w.c.Leader().PatchNode(ctx, string(a.Node), api.NodePatch{Unschedulable: new(bool), Taints: new([]api.Taint)}); err != nil {
 			w.t.Error(err)
 		}
 	}

@@ -2,9 +2,7 @@ package coordinator
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
-	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
@@ -250,28 +248,4 @@ func (v *view) showJobPhase(j *job, s *api.JobStatus) {
 		s.Message = condition.Message
 		s.Conditions = []api.Condition{condition}
 	}
-}
-
-// labelsOf joins what the agent says of its host with what Muster knows and
-// with what operators set; the last wins.
-func (v *view) labelsOf(n *node) map[string]string {
-	labels := map[string]string{"kubernetes.io/hostname": n.host.Hostname, "muster.dev/node": string(n.view.ID)}
-	if inv := n.host.Inventory; inv != nil && len(inv.Devices) > 0 {
-		labels["nvidia.com/gpu.product"] = labelValue(inv.Devices[0].Model)
-		labels["nvidia.com/gpu.count"] = strconv.Itoa(len(inv.Devices))
-		labels["gpu-memory"] = strconv.FormatInt(int64(inv.Devices[0].Memory>>30), 10)
-	}
-	maps.Copy(labels, n.host.Labels)
-	maps.Copy(labels, n.spec.Labels)
-	return labels
-}
-
-// labelValue makes a product's name a valid label: "NVIDIA-A100-SXM4-80GB".
-func labelValue(product string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r == '.' || r == '_' || (r >= '0' && r <= '9') || (r >= 'A' && r <= 'Z') || (r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '-'
-	}, product), "-._")
 }

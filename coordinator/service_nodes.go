@@ -6,9 +6,6 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
@@ -34,77 +31,12 @@ func (c *Coordinator) GetNode(ctx context.Context, name string) (*api.Node, erro
 	})
 }
 
-// SetUnschedulable implements rest.Nodes: cordon and uncordon.
-func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error) {
-	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
-		n := l.nodes[resource.NodeID(name)]
-		if n == nil || n.specRev == 0 {
-			answer(nil, api.Errorf(404, "node %s not found", name))
-			return
-		}
-		l.cordon(n, unschedulable, cordonAttempts, func(status *api.Status) { answer(l.nodeObject(n), status) })
-	})
-}
-
-// cordonAttempts bounds how often a cordon is tried anew because the node's
-// agent registered at the same time, perhaps with another coordinator.
-const cordonAttempts = 8
-
-// cordon writes whether a node takes new work, on top of what the store has;
-// done runs in the loop.
-func (l *leader) cordon(n *node, unschedulable bool, attempts int, done func(*api.Status)) {
-	spec := n.spec
-	if spec.Unschedulable = unschedulable; !unschedulable {
-		spec.Violation = nil
-	}
-	key := store.NodeSpecKey(n.view.ID)
-	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
-		ops:      []store.Op{store.Put(key, store.MustEncode(spec))},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			switch {
-			case o == txn.Landed:
-				n.setSpec(spec, rev)
-				if !unschedulable {
-					l.pardon(n)
-				}
-				l.pool.Send(n.view.ID, agents.Cordon(n.spec.Unschedulable)) // another may have overtaken this one
-				l.wake()
-				done(nil)
-			case attempts > 1:
-				l.readSpec(n, func() { l.cordon(n, unschedulable, attempts-1, done) })
-			default:
-				done(api.Errorf(409, "node %s changed %d times while it was to be changed (%v); ask again", n.view.ID, cordonAttempts, err))
-			}
-		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeSpec](key, value)
-		return found && err == nil && written.Unschedulable == unschedulable && (unschedulable || written.Violation == nil)
-	})
-}
-
-// readSpec takes over what the store has of a node, then goes on.
-func (l *leader) readSpec(n *node, then func()) {
-	key := store.NodeSpecKey(n.view.ID)
-	l.read(key, func(kv store.KV, found bool, _ resource.Revision) {
-		if found {
-			spec, err := store.Decode[store.NodeSpec](key, kv.Value)
-			if err != nil {
-				l.log.Error("node_unreadable", "key", key, "error", err)
-			} else {
-				n.setSpec(spec, kv.ModRev)
-			}
-		}
-		then()
-	})
-}
-
 // nodeObject shows a node; an independent copy.
 func (v *view) nodeObject(n *node) *api.Node {
 	o := &api.Node{APIVersion: "v1", Kind: "Node"}
 	o.Metadata = api.ObjectMeta{
 		Name: string(n.view.ID), UID: "node-" + string(n.view.ID), Labels: n.view.Labels, CreationTimestamp: n.spec.Created,
-		ResourceVersion: strconv.FormatInt(int64(n.specRev), 10),
+		ResourceVersion: strconv.FormatInt(int64(n.specRev), 10), Annotations: n.spec.Annotations,
 	}
 	o.Spec = api.NodeSpec{
 		Capacity: api.Amounts(n.spec.Capacity), Allocatable: api.Amounts(n.spec.Allocatable), Unschedulable: n.spec.Unschedulable,
@@ -119,6 +51,7 @@ func (v *view) nodeObject(n *node) *api.Node {
 		n.showPhase(s)
 	}
 	n.showBreaker(s)
+	n.showAdmission(s)
 	n.showSaid(v.saidBy(n), s)
 	if n.spec.Hostname != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.spec.Hostname})
@@ -162,6 +95,10 @@ func (n *node) showPhase(s *api.NodeStatus) {
 		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
 	case n.diskFull:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal cannot grow; releases still work"
+	case !n.specified():
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "RegistrationUnread", unread
+	case !n.unregistered.IsZero():
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", hostDiffers, n.beyond()
 	}
 	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
 }

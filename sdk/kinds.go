@@ -207,6 +207,27 @@ func (n Nodes) Uncordon(ctx context.Context, name string) (*api.Node, error) {
 	return n.patch(ctx, name, `{"spec":{"unschedulable":false}}`)
 }
 
+// Patch changes a node's labels, annotations, taints or whether it takes new
+// work. With a resourceVersion it is refused with 409 where the node has another
+// one.
+func (n Nodes) Patch(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return n.patch(ctx, name, string(doc))
+}
+
+// Approve approves all that a node has registered; with a resourceVersion only
+// if the node has that still. It may be repeated.
+func (n Nodes) Approve(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Node](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/approve"), contentType: "application/json", body: body})
+}
+
 // Drain cordons a node and gives notice to whatever runs there. Asked again, it
 // tells what is left.
 func (n Nodes) Drain(ctx context.Context, name string, o api.DrainOptions) (*api.Drain, error) {

@@ -37,6 +37,7 @@ type config struct {
 	Namespaces map[string]namespaceConfig `json:"namespaces"`
 	Quota      quotaConfig                `json:"quota"`
 	Limits     limitsConfig               `json:"limits"`
+	Admission  admissionConfig            `json:"admission"`
 	Decisions  decisionsConfig            `json:"decisions"`
 	Log        logConfig                  `json:"log"`
 }
@@ -69,6 +70,28 @@ func (l limitsConfig) check() error {
 	return nil
 }
 
+type admissionConfig struct {
+	Growth string `json:"growth"`
+}
+
+// The policies of admission.growth.
+const (
+	growthAllow   = "allow"
+	growthApprove = "approve"
+)
+
+// check reports whether growth waits for an operator.
+func (a admissionConfig) check() (approve bool, err error) {
+	switch a.Growth {
+	case growthAllow:
+	case growthApprove:
+		return true, nil
+	default:
+		err = fmt.Errorf("admission.growth: %q: want %s or %s", a.Growth, growthAllow, growthApprove)
+	}
+	return false, err
+}
+
 type quotaConfig struct {
 	Settle            bool                `json:"settle"`
 	EvictAtHard       bool                `json:"evictAtHard"`
@@ -96,6 +119,7 @@ func defaults() config {
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
+		Admission:  admissionConfig{Growth: growthAllow},
 		Decisions:  decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Log:        logConfig{Level: "info", Format: "text"},
 	}
@@ -149,6 +173,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	namespaces, err := checkNamespaces(c.Namespaces)
 	keep(err)
 	keep(c.Limits.check())
+	approve, err := c.Admission.check()
+	keep(err)
 	account, err := c.Decisions.check()
 	keep(err)
 	secure, err := c.checkTLS()
@@ -163,7 +189,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
 }
 

@@ -64,11 +64,13 @@ type Config struct {
 	Quota        quota.Options
 	// NamespaceAllocations is coordinator.Config's.
 	NamespaceAllocations int
-	LeaseTTL             time.Duration
-	Decisions            Decisions
-	Profile              gossip.Profile
-	Version              string
-	Logger               *slog.Logger
+	// ApproveGrowth: nodes that register more than before wait for an operator.
+	ApproveGrowth bool
+	LeaseTTL      time.Duration
+	Decisions     Decisions
+	Profile       gossip.Profile
+	Version       string
+	Logger        *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -178,6 +180,7 @@ func (d *Daemon) serveGRPC() {
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{
 		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor,
+		ApproveGrowth: d.config.ApproveGrowth,
 	})
 	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,

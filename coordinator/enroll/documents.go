@@ -39,7 +39,7 @@ func statusOf(err error) error {
 func tokenDocument(r store.BootstrapToken) api.BootstrapToken {
 	return api.BootstrapToken{
 		APIVersion: api.APIVersion, Kind: api.KindBootstrapToken, Metadata: api.ObjectMeta{Name: r.ID, CreationTimestamp: r.Created},
-		Spec:   api.BootstrapTokenSpec{Nodes: r.Nodes, Replace: r.Replace},
+		Spec:   api.BootstrapTokenSpec{Nodes: r.Nodes, Replace: r.Replace, Labels: r.Labels},
 		Status: api.BootstrapTokenStatus{Uses: r.Uses, Expires: r.Expires, Expired: expired(r, time.Now()), Creator: r.Creator},
 	}
 }
@@ -47,7 +47,7 @@ func tokenDocument(r store.BootstrapToken) api.BootstrapToken {
 // PutBootstrapToken implements rest.Identity.
 func (d Documents) PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error) {
 	token, record, err := d.Service.CreateToken(ctx, TokenOptions{
-		Nodes: t.Spec.Nodes, TTL: ttl, Uses: t.Spec.Uses, Replace: t.Spec.Replace, Creator: creator,
+		Nodes: t.Spec.Nodes, TTL: ttl, Uses: t.Spec.Uses, Replace: t.Spec.Replace, Labels: t.Spec.Labels, Creator: creator,
 	})
 	if err != nil {
 		return nil, statusOf(err)

@@ -68,6 +68,9 @@ func (s *Service) enroll(ctx context.Context, r *musterv1.EnrollRequest, token p
 			return nil, err
 		}
 		record.Token = token.ID
+		if record.Labels, err = s.tokenLabels(ctx, token.ID); err != nil {
+			return nil, err
+		}
 		txn.Then = append(txn.Then, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
 		done, err := s.commit(ctx, txn)
 		if err != nil {
@@ -219,7 +222,7 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 		if err != nil {
 			return nil, err
 		}
-		record.Token, record.Enrolled = enrolled.Token, enrolled.Enrolled
+		record.Token, record.Labels, record.Enrolled = enrolled.Token, enrolled.Labels, enrolled.Enrolled
 		// Until the new key has been used its certificate may have been lost, and
 		// connections with the present one are open.
 		record.Keys = append(record.Keys, others(enrolled.Keys, shown, hash)...)

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 )
@@ -25,6 +28,7 @@ type TokenOptions struct {
 	TTL     time.Duration // 0 is an hour
 	Uses    int           // 0 is one
 	Replace bool          // lets in nodes that exist
+	Labels  map[string]string
 	Creator string
 }
 
@@ -46,7 +50,7 @@ func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, s
 	now := time.Now()
 	token := pki.NewToken(pki.PinOf(s.trust.Load().signer.Certificate))
 	record := store.BootstrapToken{
-		ID: token.ID, Hash: token.Hash(), Nodes: o.Nodes, Uses: o.Uses, Replace: o.Replace, Creator: o.Creator,
+		ID: token.ID, Hash: token.Hash(), Nodes: o.Nodes, Uses: o.Uses, Replace: o.Replace, Labels: o.Labels, Creator: o.Creator,
 		Created: stamp(now), Expires: stamp(now.Add(o.TTL)),
 	}
 	result, err := s.config.Store.Txn(ctx, store.Txn{
@@ -121,6 +125,24 @@ func (s *Service) RevokeToken(ctx context.Context, id string) (store.BootstrapTo
 		}
 	}
 	return store.BootstrapToken{}, fmt.Errorf("token %s kept changing; try again", id)
+}
+
+// tokenLabels are the labels of a token, which never change; none once it is
+// gone.
+func (s *Service) tokenLabels(ctx context.Context, id string) (map[string]string, error) {
+	key := store.TokenKey(id)
+	kv, found, _, err := s.config.Store.Get(ctx, key)
+	if err != nil {
+		return nil, unavailable(err, "read token "+id)
+	}
+	if !found {
+		return nil, nil
+	}
+	record, err := store.Decode[store.BootstrapToken](key, kv.Value)
+	if err != nil {
+		return nil, status.Errorf(codes.DataLoss, "%v", err)
+	}
+	return record.Labels, nil
 }
 
 // expired reports whether a token was over at the time t. One whose time cannot

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/api"
@@ -76,9 +77,9 @@ func shortFraction(r resource.Reason) int {
 func (n *Node) closed() []resource.Reason {
 	switch {
 	case !n.Ready:
-		return []resource.Reason{{Code: resource.ReasonUnreachable, Detail: "no stream to a registered agent"}}
+		return []resource.Reason{{Code: resource.ReasonUnreachable, Detail: cmp.Or(n.Closed, "no stream to a registered agent")}}
 	case n.Unschedulable:
-		return []resource.Reason{{Code: resource.ReasonCordoned, Detail: "cordoned"}}
+		return []resource.Reason{{Code: resource.ReasonCordoned, Detail: cmp.Or(n.Closed, "cordoned")}}
 	}
 	return nil
 }

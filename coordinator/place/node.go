@@ -23,6 +23,9 @@ type Node struct {
 	Unschedulable bool
 	// Ready: registered, and a stream to its agent is open.
 	Ready bool
+	// Closed says in words why the node is not Ready, or Unschedulable; "" where
+	// no stream is open to a registered agent, or an operator has cordoned it.
+	Closed string
 	// Suspect: gossip believes it dead. It serves as long as its stream does, as
 	// the last choice.
 	Suspect bool

@@ -99,6 +99,17 @@ func (s postService) DeleteAllocation(ctx context.Context, namespace, name strin
 	return s.CreateAllocation(ctx, Create{Namespace: namespace, RequestID: name}, nil)
 }
 
+func (s postService) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
+	if _, err := s.CreateAllocation(ctx, Create{}, nil); err != nil {
+		return nil, err
+	}
+	return &api.Node{Metadata: api.ObjectMeta{Name: name, Namespace: s.p.id, Labels: p.Labels.Apply(nil)}}, nil
+}
+
+func (s postService) ApproveNode(ctx context.Context, name string, _ api.ApproveOptions) (*api.Node, error) {
+	return s.PatchNode(ctx, name, api.NodePatch{})
+}
+
 func (s postService) GetNode(context.Context, string) (*api.Node, error) {
 	return &api.Node{Metadata: api.ObjectMeta{Name: s.p.id}}, nil
 }
@@ -195,6 +206,33 @@ func TestAWriteIsPassedOnAsItCame(t *testing.T) {
 	seen := leader.requests()
 	if len(seen) != 1 || seen[0].Header.Get("Authorization") != "Bearer secret" || seen[0].Header.Get(hopHeader) != "f" {
 		t.Errorf("the leader was asked %d times: %+v", len(seen), seen)
+	}
+}
+
+func TestAPatchOfANodeIsPassedOn(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "l", patience), newPost(t, o, "f", patience)
+	o.elect(leader.elected())
+	for path, method := range map[string]string{"/api/v1/nodes/n1": "PATCH", "/api/v1/nodes/n1/approve": "POST"} {
+		r, err := http.NewRequestWithContext(t.Context(), method, follower.server.URL+path, strings.NewReader(`{"metadata":{"labels":{"zone":"a"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer secret")
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+		if method == "POST" {
+			r.Body, r.ContentLength = http.NoBody, 0
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n api.Node
+		err = json.NewDecoder(answer.Body).Decode(&n)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != 200 || n.Metadata.Namespace != "l" || n.Metadata.Name != "n1" || method == "PATCH" && n.Metadata.Labels["zone"] != "a" {
+			t.Errorf("%s: %d %+v, %v", path, answer.StatusCode, n.Metadata, err)
+		}
 	}
 }
 

@@ -114,6 +114,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeLeaderFirst("GET "+v1+"/nodes/{name}", tenant, h.getNode)
 	h.route("PATCH "+v1+"/nodes/{name}", admin, h.patchNode)
 	h.route("DELETE "+v1+"/nodes/{name}", admin, h.deleteNode)
+	h.route("POST "+v1+"/nodes/{name}/approve", admin, h.approveNode)
 	h.route("POST "+v1+"/nodes/{name}/fence", admin, h.fenceNode)
 	h.route("POST "+v1+"/nodes/{name}/reconcile", admin, h.reconcileNode)
 

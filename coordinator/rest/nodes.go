@@ -34,7 +34,8 @@ func (h *handler) getNode(c *call) (answer, error) {
 	return ok(typedNode(got)), nil
 }
 
-// patchNode takes the merge patch {"spec":{"unschedulable":…}} and no other.
+// patchNode takes a merge patch of labels, annotations, taints and
+// unschedulable.
 func (h *handler) patchNode(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {
 		return answer{}, status
@@ -46,11 +47,31 @@ func (h *handler) patchNode(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	unschedulable, status := api.DecodeNodePatch(body)
+	patch, status := api.DecodeNodePatch(c.name, body)
 	if status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.SetUnschedulable(c.ctx(), c.name, unschedulable)
+	got, err := h.Service.PatchNode(c.ctx(), c.name, patch)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedNode(got)), nil
+}
+
+// approveNode approves all that a node has registered.
+func (h *handler) approveNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	body, status := h.optional(c)
+	if status != nil {
+		return answer{}, status
+	}
+	o, status := api.DecodeApproveOptions(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.ApproveNode(c.ctx(), c.name, o)
 	if err != nil {
 		return answer{}, err
 	}

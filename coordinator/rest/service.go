@@ -65,7 +65,11 @@ type Jobs interface {
 type Nodes interface {
 	ListNodes(ctx context.Context) (*api.NodeList, error)
 	GetNode(ctx context.Context, name string) (*api.Node, error)
-	SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error)
+	// PatchNode changes what operators set on a node. The change is refused with
+	// 409 where the node has another resourceVersion than the patch names.
+	PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error)
+	// ApproveNode approves all that a node has registered. It may be repeated.
+	ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error)
 	// DeleteNode forgets a node that has left for good, and returns it as it was.
 	DeleteNode(ctx context.Context, name string) (*api.Node, error)
 	// FenceNode returns once the fence is durable. It may be repeated.

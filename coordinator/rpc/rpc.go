@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -37,6 +36,9 @@ type Server struct {
 	// OverBudget, if set, is called whenever a node is refused for its budget. It
 	// may be called from many goroutines and must not block.
 	OverBudget func(resource.NodeID, Budget)
+	// ApproveGrowth: a node that registers more than before takes no new work until
+	// an operator has approved it. Without, whatever a node registers is approved.
+	ApproveGrowth bool
 
 	spent spending
 }
@@ -68,7 +70,7 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
-	fresh, err := specOf(host, r)
+	fresh, err := specOf(node, host, r)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
@@ -130,12 +132,17 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	if err != nil {
 		return nil, err
 	}
+	var old store.NodeSpec
 	if known {
-		old, err := store.Decode[store.NodeSpec](specKey, spec.Value)
+		old, err = store.Decode[store.NodeSpec](specKey, spec.Value)
 		if err != nil {
 			return nil, err
 		}
-		fresh.Taints, fresh.Unschedulable, fresh.Created, fresh.Violation = old.Taints, old.Unschedulable, old.Created, old.Violation
+		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
+		fresh.OperatorLabels, fresh.Annotations, fresh.Token, fresh.Violation = old.OperatorLabels, old.Annotations, old.Token, old.Violation
+	}
+	if err := s.admit(ctx, node, known, old, &fresh); err != nil {
+		return nil, err
 	}
 	value, err := store.Encode(fresh)
 	if err != nil {
@@ -147,11 +154,11 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	}
 	same := false
 	if identity.ModRev != 0 {
-		old, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
+		before, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
 		if err != nil {
 			return nil, err
 		}
-		same = old == who
+		same = before == who
 	}
 	if !same {
 		value, err := store.Encode(who)
@@ -164,6 +171,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	if err != nil || !result.Succeeded {
 		return nil, err
 	}
+	s.report(node, old, fresh)
 	if s.Registered != nil {
 		s.Registered(node, fresh, result.Revision)
 	}
@@ -172,42 +180,6 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 		response.Revision = int64(identity.ModRev)
 	}
 	return response, nil
-}
-
-// specOf is what the store keeps of a host; the rest comes over the stream.
-func specOf(h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
-	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
-	if err != nil {
-		return store.NodeSpec{}, err
-	}
-	capacity := host.Allocatable()
-	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)
-	capacity[resource.Memory] = int64(h.Topology.Memory()) // that in huge pages included
-	var models []string
-	for _, d := range h.Inventory.Devices {
-		if !slices.Contains(models, d.Model) {
-			models = append(models, d.Model)
-		}
-	}
-	slices.Sort(models)
-	positions := make([]int, len(h.Inventory.Devices))
-	for i, d := range h.Inventory.Devices {
-		positions[i] = slices.Index(models, d.Model)
-	}
-	cpus := map[int]string{}
-	for _, n := range h.Topology.Nodes {
-		if !n.MemoryOnly {
-			cpus[n.ID] = n.CPUs.String()
-		}
-	}
-	return store.NodeSpec{
-		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Labels: h.Labels, Created: time.Now().UTC().Format(time.RFC3339),
-		Capacity: capacity, Allocatable: host.Allocatable(),
-		Topology: store.TopologySummary{
-			Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
-			GPUs: len(h.Inventory.Devices), GPUModels: models, GPUModel: positions, NUMACPUs: cpus,
-		},
-	}, nil
 }
 
 // ReadNode returns every record that names the node in its index, with the

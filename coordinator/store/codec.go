@@ -197,7 +197,14 @@ func (r NodeSpec) check() error {
 			return fmt.Errorf("topology.gpuModel of device %d: %d is not one of %d models", device, at, len(r.Topology.GPUModels))
 		}
 	}
-	return errors.Join(nonNegative("capacity", r.Capacity), nonNegative("allocatable", r.Allocatable))
+	err := errors.Join(nonNegative("capacity", r.Capacity), nonNegative("allocatable", r.Allocatable))
+	if r.Approved != nil {
+		err = errors.Join(err, nonNegative("approved.amounts", r.Approved.Amounts))
+	}
+	if r.AssumeDeadMillis < 0 {
+		err = errors.Join(err, fmt.Errorf("assumeDeadMillis %d is negative", r.AssumeDeadMillis))
+	}
+	return err
 }
 
 func (r NodeStatus) check() error { return nil }

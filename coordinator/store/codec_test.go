@@ -123,6 +123,12 @@ func TestGoldenRecords(t *testing.T) {
 			NUMACPUs: map[int]string{0: "0-31,64-95", 1: "32-63,96-127"}, GPUModel: []int{0, 0, 0, 0, 0, 0, 0, 0},
 		},
 	})
+	roundTrip(t, "node-spec-layers", store.NodeSpec{
+		Hostname: "gpu-01", Labels: map[string]string{"zone": "a"}, OperatorLabels: map[string]string{"zone": "b"},
+		Annotations: map[string]string{"owner": "ml, room 4"}, AssumeDeadMillis: 300_000, IgnoredLabels: []string{"kubernetes.io/hostname"},
+		Token: "0123456789", Topology: store.TopologySummary{GPUs: 1, GPUModels: []string{"A100"}, GPUModel: []int{0}, GPUMemory: 80 << 30},
+		Approved: &store.Capacity{Amounts: resource.Vector{resource.CPU: 2000}, Models: map[string]int{"A100": 1}},
+	})
 	roundTrip(t, "node-status", store.NodeStatus{
 		Conditions: []store.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
 		Available:  resource.Vector{resource.CPU: 63500},

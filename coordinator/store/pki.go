@@ -106,10 +106,12 @@ type BootstrapToken struct {
 	Uses int `json:"uses"`
 	// Replace lets in a host whose node id exists already: the one before loses
 	// its certificate.
-	Replace bool   `json:"replace,omitempty"`
-	Creator string `json:"creator,omitempty"`
-	Created string `json:"created"` // RFC 3339
-	Expires string `json:"expires"` // RFC 3339; decided by the coordinator's clock
+	Replace bool `json:"replace,omitempty"`
+	// Labels are given to each node that the token lets in, as an operator's.
+	Labels  map[string]string `json:"labels,omitempty"`
+	Creator string            `json:"creator,omitempty"`
+	Created string            `json:"created"` // RFC 3339
+	Expires string            `json:"expires"` // RFC 3339; decided by the coordinator's clock
 }
 
 // Enrolled is what a node was certified for.
@@ -121,8 +123,10 @@ type Enrolled struct {
 	Issuer  string `json:"issuer"`
 	Expires string `json:"expires"` // of the newest certificate, RFC 3339
 	// Token is the id of the bootstrap token that let the node in.
-	Token    string `json:"token,omitempty"`
-	Enrolled string `json:"enrolled"` // RFC 3339
+	Token string `json:"token,omitempty"`
+	// Labels are the token's.
+	Labels   map[string]string `json:"labels,omitempty"`
+	Enrolled string            `json:"enrolled"` // RFC 3339
 	// Ended: the node was deleted or banned, at that time (RFC 3339), and has no
 	// keys. The record stays until Expires, so that a restored backup does not
 	// bring the keys back.

@@ -31,6 +31,13 @@ func TestGoldenRecordsOfIdentity(t *testing.T) {
 		ID: "0123456789", Hash: "ab", Nodes: "gpu-*", Uses: 3, Replace: true, Creator: "admin",
 		Created: "2026-01-02T03:04:05Z", Expires: "2026-01-02T04:04:05Z",
 	})
+	roundTrip(t, "pki-token-labels", store.BootstrapToken{
+		ID: "0123456789", Hash: "ab", Nodes: "gpu-*", Uses: 3, Labels: map[string]string{"zone": "a"},
+		Created: "2026-01-02T03:04:05Z", Expires: "2026-01-02T04:04:05Z",
+	})
+	roundTrip(t, "pki-node-labels", store.Enrolled{
+		Keys: []string{"cd"}, Issuer: "00ff", Expires: "2026-02-02T03:04:05Z", Token: "0123456789", Labels: map[string]string{"zone": "a"}, Enrolled: "2026-01-02T03:04:05Z",
+	})
 	roundTrip(t, "pki-node", store.Enrolled{
 		Keys: []string{"cd", "ab"}, Issuer: "00ff", Expires: "2026-02-02T03:04:05Z", Token: "0123456789", Enrolled: "2026-01-02T03:04:05Z",
 	})

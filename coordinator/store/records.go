@@ -175,19 +175,35 @@ type NodeIdentity struct {
 
 // NodeSpec is what a node has and who may use it (NodeSpecKey).
 type NodeSpec struct {
-	Hostname      string            `json:"hostname,omitempty"`
-	AgentAddr     string            `json:"agentAddr,omitempty"` // host:port
-	Capacity      resource.Vector   `json:"capacity,omitempty"`
-	Allocatable   resource.Vector   `json:"allocatable,omitempty"`
-	Labels        map[string]string `json:"labels,omitempty"`
-	Taints        []Taint           `json:"taints,omitempty"`
-	Unschedulable bool              `json:"unschedulable,omitempty"`
+	Hostname    string          `json:"hostname,omitempty"`
+	AgentAddr   string          `json:"agentAddr,omitempty"` // host:port
+	Capacity    resource.Vector `json:"capacity,omitempty"`
+	Allocatable resource.Vector `json:"allocatable,omitempty"`
+	// Labels are the agent's layer, OperatorLabels the operators', which wins by
+	// key. Which labels the node has with both is admission.Labels. A registration
+	// writes the first and never the second.
+	Labels         map[string]string `json:"labels,omitempty"`
+	OperatorLabels map[string]string `json:"operatorLabels,omitempty"`
+	Annotations    map[string]string `json:"annotations,omitempty"` // the operators'
+	Taints         []Taint           `json:"taints,omitempty"`
+	Unschedulable  bool              `json:"unschedulable,omitempty"`
 	// Violation is why the node is isolated; nil where it is not. Registrations
 	// keep it, an operator who uncordons the node removes it.
 	Violation *Violation      `json:"violation,omitempty"`
 	Topology  TopologySummary `json:"topology,omitzero"`
 	Version   string          `json:"version,omitempty"` // of the agent
 	Created   string          `json:"created,omitempty"` // RFC 3339, of the first registration
+	// AssumeDeadMillis is that of the identity, as the last registration had it.
+	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
+	// IgnoredLabels are keys that the agent registered and that count for nothing
+	// (admission.AgentLabels).
+	IgnoredLabels []string `json:"ignoredLabels,omitempty"`
+	// Token is the id of the bootstrap token that the node was let in with, as the
+	// last registration found it; "" without TLS.
+	Token string `json:"token,omitempty"`
+	// Approved is the most that the node may have without waiting for an operator;
+	// nil approves whatever it registers.
+	Approved *Capacity `json:"approved,omitempty"`
 }
 
 // Violation is how a node's agent broke the protocol.
@@ -197,6 +213,12 @@ type Violation struct {
 	At     string `json:"at,omitempty"`     // RFC 3339
 	// Severed: no stream to the agent may be opened.
 	Severed bool `json:"severed,omitempty"`
+}
+
+// Capacity is how much a node has, and its devices by model.
+type Capacity struct {
+	Amounts resource.Vector `json:"amounts,omitempty"`
+	Models  map[string]int  `json:"models,omitempty"`
 }
 
 // Taint keeps allocations without a matching toleration away.
@@ -220,6 +242,9 @@ type TopologySummary struct {
 	// GPUModels. Hosts that were registered by an older version have neither.
 	NUMACPUs map[int]string `json:"numaCPUs,omitempty"`
 	GPUModel []int          `json:"gpuModel,omitempty"`
+	// GPUMemory is that of the first device; 0 where there is none or an older
+	// version has registered the host.
+	GPUMemory resource.Bytes `json:"gpuMemory,omitempty"`
 }
 
 // NodeStatus is what is known of a node (NodeStatusKey): a projection for

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -26,6 +27,8 @@ type Coordinator struct {
 	ID    string
 	Gate  *Gate
 	Rings *gossip.Rings // nil without Options.Rings
+	// Metrics has the coordinator's own.
+	Metrics *prometheus.Registry
 
 	cluster  *Cluster
 	account  *account
@@ -47,7 +50,7 @@ type Coordinator struct {
 func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &Coordinator{ID: id, cluster: c, account: newAccount(id), proc: &process{name: id}, cancel: cancel, ended: make(chan struct{})}
+	k := &Coordinator{ID: id, cluster: c, account: newAccount(id), proc: &process{name: id}, cancel: cancel, ended: make(chan struct{}), Metrics: prometheus.NewRegistry()}
 	k.Gate = &Gate{
 		Store: c.Store.Connect(mem.Options{MaxTxnOps: c.options.MaxTxnOps}), Delay: func() time.Duration { return 3 * time.Second }, crash: k.Crash, delayed: &c.delayed, cluster: c, proc: k.proc,
 	}
@@ -64,7 +67,7 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 		c.options.Configure(&config)
 	}
 	var err error
-	if k.Coordinator, err = coordinator.New(config, k.Gate, nil); err != nil {
+	if k.Coordinator, err = coordinator.New(config, k.Gate, k.Metrics); err != nil {
 		c.t.Fatal(err)
 	}
 	k.serve()
@@ -104,7 +107,7 @@ func (k *Coordinator) serve() {
 	c := k.cluster
 	k.server = grpc.NewServer(append(append(rpcauth.ServerOptions(c.token), c.interceptCalls(k.proc)...),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
-	musterv1.RegisterCoordinatorServer(k.server, &rpc.Server{Cluster: ClusterName, Store: k.Gate, Logger: c.log, Registered: k.NodeRegistered, Evictor: k.EvictFor})
+	musterv1.RegisterCoordinatorServer(k.server, &rpc.Server{Cluster: ClusterName, Store: k.Gate, Logger: c.log, Registered: k.NodeRegistered, Evictor: k.EvictFor, ApproveGrowth: c.options.ApproveGrowth})
 	schedulerv1.RegisterNodeAgentServer(k.server, &rpc.Heartbeats{CoordinatorID: k.ID, Store: k.Gate, Logger: c.log, Heard: k.NodeHeard})
 	k.listener = c.net.listen(k.ID, k.proc)
 	k.wg.Go(func() { k.server.Serve(k.listener) }) //nolint:errcheck // it ends with Stop

@@ -45,6 +45,8 @@ type Options struct {
 	Configure func(*coordinator.Config)
 	// Equip changes the configuration of every agent's process that starts.
 	Equip func(*agent.Config, *agent.Deps)
+	// ApproveGrowth: nodes that register more than before wait for an operator.
+	ApproveGrowth bool
 	// Rings lets agents and coordinators find each other through gossip, over a
 	// network in memory; otherwise they know each other.
 	Rings bool

@@ -199,6 +199,9 @@ func readStep(verb, key string) (name string, node resource.NodeID) {
 	if strings.HasPrefix(key, store.NodesPrefix) && strings.HasSuffix(key, "/tx/") {
 		return verb + " node index", ""
 	}
+	if id, err := store.ParseEnrolledKey(key); err == nil {
+		return verb + " enrolment", id
+	}
 	for _, row := range []struct{ prefix, name string }{
 		{store.TxPrefix, "record"},
 		{store.UnitsPrefix, "unit"},

@@ -22,12 +22,13 @@ type Submission struct {
 	GPUs      int // of each member, with a core and 1Gi for each
 	Priority  int32
 	// Class replaces the number as priority where it is set.
-	Class     string
-	TTL       string           // makes it terminating
-	Policy    string           // preemptionPolicy
-	Quota     *api.QuotaDemand // which groups it is charged to
-	RequestID string
-	Wait      time.Duration
+	Class        string
+	TTL          string           // makes it terminating
+	Policy       string           // preemptionPolicy
+	Quota        *api.QuotaDemand // which groups it is charged to
+	NodeSelector map[string]string
+	RequestID    string
+	Wait         time.Duration
 	// Of a job: Members as parallelism, Gang as minMembers; Gang 0 is no gang.
 	Members, Gang int
 }
@@ -60,6 +61,9 @@ func (s Submission) spec() map[string]any {
 	if s.Quota != nil {
 		spec["quota"] = s.Quota
 	}
+	if s.NodeSelector != nil {
+		spec["scheduling"] = map[string]any{"nodeSelector": s.NodeSelector}
+	}
 	return spec
 }
 
@@ -89,7 +93,11 @@ func (k *Coordinator) Allocate(ctx context.Context, s Submission) (a *api.Alloca
 func (k *Coordinator) Job(ctx context.Context, s Submission) (j *api.Job, repeated bool, err error) {
 	spec := s.spec()
 	if s.Gang > 0 {
-		spec["scheduling"] = map[string]any{"gangScheduling": map[string]any{"minMembers": s.Gang}}
+		scheduling := map[string]any{"gangScheduling": map[string]any{"minMembers": s.Gang}}
+		if s.NodeSelector != nil {
+			scheduling["nodeSelector"] = s.NodeSelector
+		}
+		spec["scheduling"] = scheduling
 	}
 	job := map[string]any{"parallelism": s.Members, "template": map[string]any{"spec": spec}}
 	s.prioritize(job)

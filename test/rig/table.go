@@ -50,6 +50,7 @@ var Steps = map[string]string{
 	"read node spec":     "what the store has of a host",
 	"read node status":   "what an agent said on an earlier stream",
 	"read nodes":         "all that the store has of a node, before it is deleted",
+	"read enrolment":     "with which bootstrap token a node was let in: before its registration",
 	"read node index":    "which records name a node: after its registration (4)",
 	"read record":        "what became of a transaction (4)",
 	"read unit":          "a unit whose creation had no answer",

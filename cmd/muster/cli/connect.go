@@ -24,7 +24,7 @@ type app struct {
 	Program
 	addr, token, namespace, output string
 	caFile                         string
-	allNamespaces                  bool
+	allNamespaces, showLabels      bool
 
 	client         *sdk.Client // once connect has run
 	namespaceGiven bool        // on the command line

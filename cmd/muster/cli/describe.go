@@ -228,6 +228,7 @@ func (a *app) describeNode(o *api.Node, now time.Time) {
 	a.facts(append(metaFacts(&o.Metadata),
 		"Phase", nodeRow(o, time.Time{})[1],
 		"Addresses", strings.Join(addresses, ", "),
+		"Set by operators", labels(o.Status.OperatorLabels),
 		"Taints", strings.Join(taints, ", "),
 		"Incarnation", incarnation,
 	)...)

@@ -139,6 +139,7 @@ func (a *app) getCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&o.LabelSelector, "selector", "l", "", "labels to match, e.g. app=x,tier!=y,zone in (a,b)")
+	cmd.Flags().BoolVar(&a.showLabels, "show-labels", false, "show labels as the last column")
 	cmd.Flags().StringVar(&o.FieldSelector, "field-selector", "", "fields to match, e.g. status.phase=Running")
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "show at most this many (0 = all)")
 	return cmd

@@ -9,14 +9,15 @@ import (
 	"github.com/musterd/muster/api"
 )
 
+// nodeCommand holds the verbs that are about nodes alone.
 func (a *app) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "Ban nodes, whose hosts are hostile, and let them back",
+		Short: "Decide which hosts take part, and with how much",
 		Args:  arguments(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.nodeBanCommand(), a.nodeUnbanCommand(), a.nodeBansCommand())
+	cmd.AddCommand(a.nodeBanCommand(), a.nodeUnbanCommand(), a.nodeBansCommand(), a.approveCommand())
 	return cmd
 }
 

@@ -144,8 +144,8 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
-		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(),
-		a.tokenCommand(), a.caCommand(), a.nodeCommand(), a.versionCommand())
+		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(),
+		a.tokenCommand(), a.caCommand(), a.versionCommand())
 	for _, cmd := range extra {
 		if cmd.Args != nil {
 			cmd.Args = arguments(cmd.Args)

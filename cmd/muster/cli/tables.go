@@ -69,6 +69,10 @@ func (a *app) tableOf(k kind, objects []object) *table {
 	if wide {
 		heads = append(heads, wideHeads...)
 	}
+	showLabels := a.showLabels && !slices.Contains(heads, "LABELS")
+	if showLabels {
+		heads = append(heads, "LABELS")
+	}
 	t := newTable(heads...)
 	for _, o := range objects {
 		var cells []string
@@ -80,6 +84,9 @@ func (a *app) tableOf(k kind, objects []object) *table {
 			if wideRow != nil {
 				cells = append(cells, wideRow(o)...)
 			}
+		}
+		if showLabels {
+			cells = append(cells, labels(o.meta().Labels))
 		}
 		t.add(cells...)
 	}

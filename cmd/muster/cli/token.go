@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,19 +25,31 @@ func (a *app) tokenCommand() *cobra.Command {
 func (a *app) tokenCreateCommand() *cobra.Command {
 	var spec api.BootstrapTokenSpec
 	var ttl time.Duration
+	var labels []string
 	cmd := &cobra.Command{
 		Use:   "create --node PATTERN",
 		Short: "Make a bootstrap token",
 		Long: "create prints a token that hosts whose node id matches PATTERN join with. It is shown once:\n" +
 			"put it into the file that the agents' bootstrapTokenFile names, with mode 0600.",
-		Example: "  muster token create --node 'gpu-*' --ttl 1h --uses 10\n  muster token create --node gpu-17 --replace",
-		Args:    arguments(cobra.NoArgs),
+		Example: "  muster token create --node 'gpu-*' --ttl 1h --uses 10\n  muster token create --node gpu-17 --replace\n" +
+			"  muster token create --node 'gpu-*' --uses 10 --label zone=a --label rack=r1",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if spec.Nodes == "" {
 				return usagef("--node: not set; want a node id, or a pattern such as 'gpu-*'")
 			}
 			if ttl != 0 {
 				spec.TTL = ttl.String()
+			}
+			for _, pair := range labels {
+				key, value, both := strings.Cut(pair, "=")
+				if !both {
+					return usagef("--label %q: want KEY=VALUE", pair)
+				}
+				if spec.Labels == nil {
+					spec.Labels = map[string]string{}
+				}
+				spec.Labels[key] = value
 			}
 			if err := a.connect(); err != nil {
 				return err
@@ -59,6 +72,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	f.StringVar(&spec.Nodes, "node", "", "node ids that it lets in: '*' stands for any characters, '?' for one")
 	f.DurationVar(&ttl, "ttl", 0, "how long it is good for (default 1h, at most 720h)")
 	f.IntVar(&spec.Uses, "uses", 0, "how many hosts it lets in (default 1)")
+	f.StringArrayVar(&labels, "label", nil, "label KEY=VALUE of the nodes that it lets in, as muster label sets it; may be repeated")
 	f.BoolVar(&spec.Replace, "replace", false, "let a host take the place of a node that exists, whose certificate ends")
 	return cmd
 }

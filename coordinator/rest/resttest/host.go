@@ -3,6 +3,7 @@ package resttest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/api"
@@ -13,10 +14,24 @@ import (
 type host struct {
 	Node
 	unschedulable bool
+	operator      map[string]string // operators' labels
+	annotations   map[string]string
+	taints        []api.Taint
+	version       int // grows with each patch
 	fenced        bool
 	cpu           []resource.Millicores // free of each CPU
 	memory        resource.Bytes
 	gpu           []resource.Milli // free of each GPU
+}
+
+// labels are the host's own with the operators' over them.
+func (h *host) labels() map[string]string {
+	labels := maps.Clone(h.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, h.operator)
+	return labels
 }
 
 // uuid is a GPU's, made from its place.
@@ -42,7 +57,7 @@ func (h *host) fits(r resource.Request, selector map[string]string) []resource.R
 		reasons = append(reasons, resource.Reason{Code: resource.ReasonCordoned})
 	}
 	for k, v := range selector {
-		if h.Labels[k] != v {
+		if h.labels()[k] != v {
 			reasons = append(reasons, resource.Reason{Code: resource.ReasonNodeSelector, Detail: k + "=" + v})
 		}
 	}

@@ -30,12 +30,15 @@ func (c *Cluster) node(h *host) api.Node {
 	free := resource.Vector{resource.Memory: int64(h.memory)}
 	n := api.Node{
 		APIVersion: api.APIVersion, Kind: api.KindNode,
-		Metadata: api.ObjectMeta{Name: string(h.Name), Labels: h.Labels, CreationTimestamp: c.stamp()},
-		Spec:     api.NodeSpec{Capacity: api.Amounts(all), Allocatable: api.Amounts(all), Unschedulable: h.unschedulable},
+		Metadata: api.ObjectMeta{
+			Name: string(h.Name), Labels: h.labels(), Annotations: h.annotations, CreationTimestamp: c.stamp(), ResourceVersion: strconv.Itoa(1 + h.version),
+		},
+		Spec: api.NodeSpec{Capacity: api.Amounts(all), Allocatable: api.Amounts(all), Unschedulable: h.unschedulable, Taints: h.taints},
 		Status: api.NodeStatus{
-			Phase:      "Ready",
-			Conditions: []api.Condition{{Type: "Ready", Status: "True"}},
-			NUMANodes:  []api.NUMAStatus{{ID: 0, CPUs: fmt.Sprintf("0-%d", h.CPUs-1), Memory: resource.FormatBytes(h.Memory), FreeMemory: resource.FormatBytes(h.memory)}},
+			OperatorLabels: h.operator,
+			Phase:          "Ready",
+			Conditions:     []api.Condition{{Type: "Ready", Status: "True"}},
+			NUMANodes:      []api.NUMAStatus{{ID: 0, CPUs: fmt.Sprintf("0-%d", h.CPUs-1), Memory: resource.FormatBytes(h.Memory), FreeMemory: resource.FormatBytes(h.memory)}},
 		},
 	}
 	for _, milli := range h.cpu { // each a core of its own
@@ -82,17 +85,43 @@ func (c *Cluster) GetNode(_ context.Context, name string) (*api.Node, error) {
 	return &n, nil
 }
 
-// SetUnschedulable implements rest.Nodes.
-func (c *Cluster) SetUnschedulable(_ context.Context, name string, unschedulable bool) (*api.Node, error) {
+// PatchNode implements rest.Nodes.
+func (c *Cluster) PatchNode(_ context.Context, name string, p api.NodePatch) (*api.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, err := c.host(name)
 	if err != nil {
 		return nil, err
 	}
-	h.unschedulable = unschedulable
+	if n := c.node(h); p.ResourceVersion != "" && p.ResourceVersion != n.Metadata.ResourceVersion {
+		return nil, api.Errorf(http.StatusConflict, "node %s is at resourceVersion %s, the change is for %s: look at the node and ask again", name, n.Metadata.ResourceVersion, p.ResourceVersion)
+	}
+	labels, annotations := p.Labels.Apply(h.operator), p.Annotations.Apply(h.annotations)
+	if status := api.CheckNodeLabels("metadata.labels", labels); status != nil {
+		return nil, status
+	}
+	if status := api.CheckAnnotations("metadata.annotations", annotations); status != nil {
+		return nil, status
+	}
+	h.operator, h.annotations = labels, annotations
+	if p.Taints != nil {
+		h.taints = *p.Taints
+	}
+	if p.Unschedulable != nil {
+		h.unschedulable = *p.Unschedulable
+	}
+	h.version++
 	c.schedule()
 	c.touch()
 	n := c.node(h)
 	return &n, nil
+}
+
+// ApproveNode implements rest.Nodes. Whatever the nodes have here is approved.
+func (c *Cluster) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
+	n, err := c.GetNode(ctx, name)
+	if err == nil && o.ResourceVersion != "" && o.ResourceVersion != n.Metadata.ResourceVersion {
+		return nil, api.Errorf(http.StatusConflict, "node %s is at resourceVersion %s, the change is for %s: look at the node and ask again", name, n.Metadata.ResourceVersion, o.ResourceVersion)
+	}
+	return n, err
 }

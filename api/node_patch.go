@@ -1,0 +1,199 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/musterd/muster/api/internal/strict"
+)
+
+// NodePatch is a merge patch (RFC 7386) of a node. The zero value changes
+// nothing.
+type NodePatch struct {
+	// ResourceVersion, where not empty, is the version that the change is for;
+	// a node that has another one refuses it with 409.
+	ResourceVersion string
+	// Labels are the operators' labels: a key that is removed shows the agent's
+	// label again, where the agent has one.
+	Labels      MapPatch
+	Annotations MapPatch
+	// Taints, where not nil, are all taints of the node from now on.
+	Taints        *[]Taint
+	Unschedulable *bool
+}
+
+// IsZero reports whether the patch changes nothing.
+func (p NodePatch) IsZero() bool {
+	return p.Labels.IsZero() && p.Annotations.IsZero() && p.Taints == nil && p.Unschedulable == nil
+}
+
+// MarshalJSON is the patch as DecodeNodePatch reads it.
+func (p NodePatch) MarshalJSON() ([]byte, error) {
+	metadata, spec := map[string]any{}, map[string]any{}
+	if p.ResourceVersion != "" {
+		metadata["resourceVersion"] = p.ResourceVersion
+	}
+	for field, m := range map[string]MapPatch{"labels": p.Labels, "annotations": p.Annotations} {
+		if m.Clear {
+			metadata[field] = nil
+		} else if len(m.Set) > 0 {
+			metadata[field] = m.Set
+		}
+	}
+	if p.Taints != nil {
+		spec["taints"] = *p.Taints
+	}
+	if p.Unschedulable != nil {
+		spec["unschedulable"] = *p.Unschedulable
+	}
+	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
+}
+
+// nodePatchDocument is a NodePatch as it is written. A null that is written and
+// a field that is absent look alike in it; nodePatchNulls distinguishes them.
+type nodePatchDocument struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Metadata   struct {
+		Name            string             `json:"name,omitempty"`
+		ResourceVersion string             `json:"resourceVersion,omitempty"`
+		Labels          map[string]*string `json:"labels,omitempty"`
+		Annotations     map[string]*string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Taints        []Taint `json:"taints,omitempty"`
+		Unschedulable *bool   `json:"unschedulable,omitempty"`
+	} `json:"spec"`
+}
+
+type nodePatchNulls struct {
+	Metadata struct {
+		Labels      json.RawMessage `json:"labels"`
+		Annotations json.RawMessage `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Taints        json.RawMessage `json:"taints"`
+		Unschedulable json.RawMessage `json:"unschedulable"`
+	} `json:"spec"`
+}
+
+var nodePatchDecoder = strict.For[nodePatchDocument]()
+
+// DecodeNodePatch reads the merge patch of the node with a name. It is refused
+// with 400 where it is malformed or has a field that cannot be patched, with 422
+// where it changes nothing, sets a reserved label or a taint that placement does
+// not support.
+func DecodeNodePatch(name string, doc []byte) (NodePatch, *Status) {
+	d, status := decode(nodePatchDecoder, doc)
+	if status == nil {
+		status = checkKind(d.APIVersion, d.Kind, KindNode)
+	}
+	if status != nil {
+		return NodePatch{}, status
+	}
+	var nulls nodePatchNulls
+	if err := json.Unmarshal(doc, &nulls); err != nil {
+		return NodePatch{}, Errorf(http.StatusBadRequest, "the patch is not JSON: %v", err)
+	}
+	if d.Metadata.Name != "" && d.Metadata.Name != name {
+		return NodePatch{}, invalid("metadata.name", "%q: the patch is for node %q, a name cannot be changed", clip(d.Metadata.Name), name)
+	}
+	p := NodePatch{
+		ResourceVersion: d.Metadata.ResourceVersion,
+		Labels:          MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
+		Annotations:     MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
+		Unschedulable:   d.Spec.Unschedulable,
+	}
+	if isNull(nulls.Spec.Unschedulable) {
+		p.Unschedulable = new(bool)
+	}
+	if nulls.Spec.Taints != nil {
+		p.Taints = &d.Spec.Taints
+	}
+	if p.IsZero() {
+		return NodePatch{}, invalid("spec", "the patch changes nothing: want metadata.labels, metadata.annotations, spec.taints or spec.unschedulable")
+	}
+	return p, p.check()
+}
+
+func isNull(raw json.RawMessage) bool { return bytes.Equal(raw, []byte("null")) }
+
+func (p NodePatch) check() *Status {
+	for _, k := range sortedKeys(p.Labels.Set) {
+		if status := checkUnreserved("metadata.labels", k); status != nil {
+			return status
+		}
+	}
+	if status := CheckNodeLabels("metadata.labels", p.Labels.Apply(nil)); status != nil {
+		return status
+	}
+	if status := CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil)); status != nil {
+		return status
+	}
+	if p.Taints == nil {
+		return nil
+	}
+	return checkTaints("spec.taints", *p.Taints)
+}
+
+// checkTaints validates all taints of a node.
+func checkTaints(path string, taints []Taint) *Status {
+	if len(taints) > MaxNodeTaints {
+		return invalid(path, "%d taints, the limit is %d", len(taints), MaxNodeTaints)
+	}
+	type id struct{ key, effect string }
+	seen := map[id]bool{}
+	for i, t := range taints {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		switch {
+		case !IsLabelKey(t.Key):
+			return invalid(at+".key", "%q is not a taint's key: %s", clip(t.Key), labelKeyRule)
+		case !IsLabelValue(t.Value):
+			return invalid(at+".value", "%q is not a taint's value: %s", clip(t.Value), labelValueRule)
+		case seen[id{t.Key, t.Effect}]:
+			return invalid(at, "key %q with the effect %s is given twice", t.Key, t.Effect)
+		}
+		if status := checkEffect(at+".effect", t.Effect); status != nil {
+			return status
+		}
+		seen[id{t.Key, t.Effect}] = true
+	}
+	return nil
+}
+
+// checkEffect accepts the one effect that placement carries out.
+func checkEffect(path, effect string) *Status {
+	switch effect {
+	case "NoSchedule":
+		return nil
+	case "NoExecute":
+		return invalid(path, "NoExecute is not supported, a taint ends nothing that runs: want NoSchedule, and drain the node")
+	case "PreferNoSchedule":
+		return invalid(path, "PreferNoSchedule is not supported, placement does not weigh taints: want NoSchedule")
+	}
+	return invalid(path, "%q: want NoSchedule", clip(effect))
+}
+
+// ApproveOptions approve that a node has more than before.
+type ApproveOptions struct {
+	// ResourceVersion, where not empty, is the version of the node that was
+	// looked at; a node that has registered anew since refuses it with 409.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+var approveOptionsDecoder = strict.For[ApproveOptions]()
+
+// DecodeApproveOptions reads the body of an approval; an empty body approves
+// the capacity that the node has registered last.
+func DecodeApproveOptions(doc []byte) (ApproveOptions, *Status) {
+	if len(doc) == 0 {
+		return ApproveOptions{}, nil
+	}
+	o, status := decode(approveOptionsDecoder, doc)
+	if status != nil {
+		return ApproveOptions{}, status
+	}
+	return *o, nil
+}

@@ -1,0 +1,138 @@
+package coordinator
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// This file derives a node's labels, taints and readiness from its
+// specification: no more hardware takes part than is registered and approved
+// (docs/adr/0015). The agent's stream changes none of these.
+
+// admitted holds the differences that keep new work off a node.
+type admitted struct {
+	// unapproved is the registered capacity beyond the approved one, unregistered
+	// the capacity of the stream's host beyond the registered one.
+	unapproved, unregistered admission.Growth
+}
+
+// admit derives labels, taints and differences from the specification.
+func (n *node) admit() {
+	n.view.Labels = admission.Labels(rpc.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
+	n.view.Taints = nil
+	for _, t := range n.spec.Taints {
+		n.view.Taints = append(n.view.Taints, api.Taint(t))
+	}
+	n.unapproved = rpc.Unapproved(n.spec)
+	n.compareOffer()
+}
+
+// compareOffer compares the host in the stream's hello with the registered one.
+// A smaller host is no difference: nothing is placed beyond it.
+func (n *node) compareOffer() {
+	n.unregistered = admission.Growth{}
+	if n.view.Host == nil || n.specRev == 0 {
+		return
+	}
+	allocatable := n.view.Host.Allocatable()
+	offered := admission.Capacity{Amounts: rpc.CapacityOf(n.host, allocatable), Models: rpc.ModelsOf(n.host.Inventory)}
+	n.unregistered = admission.Unregistered(offered, rpc.RegisteredCapacity(n.spec))
+	if n.unregistered.IsZero() {
+		n.unregistered = admission.Unregistered(admission.Capacity{Amounts: allocatable}, admission.Capacity{Amounts: n.spec.Allocatable})
+	}
+}
+
+// specified reports whether the specification is not older than the agent's
+// registration, which wrote it.
+func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revision }
+
+// hostDiffers is the reason of a node whose stream offers more than is
+// registered, unread the message while the leader has yet to read a registration.
+const (
+	hostDiffers = "HostDiffers"
+	unread      = "the leader has not read the agent's registration yet"
+)
+
+func (n *node) beyond() string {
+	return "the agent's stream offers more than the agent has registered: " + n.unregistered.Message + "; the node takes no new work until the agent registers that"
+}
+
+// awaitedApproval says why a node waits for an operator.
+func (n *node) awaitedApproval() string {
+	return n.unapproved.Message + "; the node takes no new work until an operator approves it: muster node approve " + string(n.view.ID)
+}
+
+// closed says in words why the node takes no new work, where the specification
+// is the reason.
+func (n *node) closed() string {
+	switch {
+	case n.view.Ready && !n.unapproved.IsZero():
+		return n.awaitedApproval()
+	case n.connected && n.registered() && !n.unregistered.IsZero():
+		return n.beyond()
+	}
+	return ""
+}
+
+// The conditions that follow from a specification.
+const (
+	awaitingApproval = "AwaitingApproval"
+	labelsIgnored    = "LabelsIgnored"
+)
+
+// showAdmission adds the conditions about capacity that waits and labels that are
+// ignored. Invariant: the condition Ready is the first one.
+func (n *node) showAdmission(s *api.NodeStatus) {
+	s.OperatorLabels = maps.Clone(n.spec.OperatorLabels)
+	if g := n.unapproved; !g.IsZero() {
+		if s.Phase == "Ready" {
+			ready := &s.Conditions[0]
+			s.Phase, ready.Status, ready.Reason, ready.Message = awaitingApproval, "False", awaitingApproval, n.awaitedApproval()
+		}
+		s.Conditions = append(s.Conditions, api.Condition{Type: awaitingApproval, Status: "True", Reason: g.Reason, Message: g.Message})
+	}
+	if keys := n.spec.IgnoredLabels; len(keys) > 0 {
+		s.Conditions = append(s.Conditions, api.Condition{
+			Type: labelsIgnored, Status: "True", Reason: "Reserved",
+			Message: "the agent registered labels that are reserved, or are none, and that count for nothing: " + strings.Join(keys, ", "),
+		})
+	}
+}
+
+// takeSpec takes over a specification, unless a newer one is known, and tries
+// everything that waits again where it changes who may go to the node.
+func (l *leader) takeSpec(n *node, spec store.NodeSpec, rev resource.Revision) {
+	before := n.view
+	if !n.setSpec(spec, rev) {
+		return
+	}
+	now := &n.view
+	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable ||
+		!maps.Equal(before.Labels, now.Labels) || !slices.Equal(before.Taints, now.Taints) {
+		l.wakeFor(n) // a registration may be the reason, and the agent decides how often
+	}
+}
+
+// readSpec reads a node's specification from the store and takes it over; then
+// runs in the loop.
+func (l *leader) readSpec(n *node, then func()) {
+	key := store.NodeSpecKey(n.view.ID)
+	l.read(key, func(kv store.KV, found bool, _ resource.Revision) {
+		if found {
+			spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+			if err != nil {
+				l.log.Error("node_unreadable", "key", key, "error", err)
+			} else {
+				l.takeSpec(n, spec, kv.ModRev)
+			}
+		}
+		then()
+	})
+}

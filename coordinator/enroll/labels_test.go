@@ -1,0 +1,43 @@
+package enroll_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+)
+
+func TestATokenGivesItsLabelsToTheNodesThatItLetsIn(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	defer s.Close()
+	e := open(t, s, "c1")
+	want := map[string]string{"zone": "a"}
+	text, key := token(t, e, enroll.TokenOptions{Nodes: "gpu-*", Uses: 2, Labels: want}).Text(), newKey(t)
+	r, err := ask(t, e, text, "gpu-1", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := func() map[string]string {
+		kv, _, _, err := s.Get(t.Context(), store.EnrolledKey("gpu-1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return record.Labels
+	}
+	if diff := cmp.Diff(want, labels()); diff != "" {
+		t.Errorf("enrolled (-want +got):\n%s", diff)
+	}
+	if _, err := renew(t, e, identity(t, r, key), key); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, labels()); diff != "" {
+		t.Errorf("after a renewal (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,77 @@
+package rpc
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/fit"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
+)
+
+// specOf is the specification of a host; the full topology comes over the
+// agent's stream.
+func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
+	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err != nil {
+		return store.NodeSpec{}, err
+	}
+	spec := store.NodeSpec{
+		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: time.Now().UTC().Format(time.RFC3339),
+		Allocatable: host.Allocatable(), Topology: summaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
+	}
+	spec.Capacity = CapacityOf(h, spec.Allocatable)
+	spec.Labels, spec.IgnoredLabels = admission.AgentLabels(RegisteredAs(node, spec), h.Labels)
+	return spec, nil
+}
+
+// CapacityOf is a host's whole capacity, the part that the system keeps included.
+// allocatable has the same resources without that part.
+func CapacityOf(h wire.Host, allocatable resource.Vector) resource.Vector {
+	capacity := allocatable.Clone()
+	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)
+	capacity[resource.Memory] = int64(h.Topology.Memory()) // that in huge pages included
+	return capacity
+}
+
+// ModelsOf counts devices by model.
+func ModelsOf(inventory *devices.Inventory) map[string]int {
+	models := map[string]int{}
+	for i := range inventory.Devices {
+		models[inventory.Devices[i].Model]++
+	}
+	return models
+}
+
+// summaryOf is a host in numbers.
+func summaryOf(h wire.Host) store.TopologySummary {
+	var models []string
+	for _, d := range h.Inventory.Devices {
+		if !slices.Contains(models, d.Model) {
+			models = append(models, d.Model)
+		}
+	}
+	slices.Sort(models)
+	positions := make([]int, len(h.Inventory.Devices))
+	for i, d := range h.Inventory.Devices {
+		positions[i] = slices.Index(models, d.Model)
+	}
+	cpus := map[int]string{}
+	for _, n := range h.Topology.Nodes {
+		if !n.MemoryOnly {
+			cpus[n.ID] = n.CPUs.String()
+		}
+	}
+	t := store.TopologySummary{
+		Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
+		GPUs: len(h.Inventory.Devices), GPUModels: models, GPUModel: positions, NUMACPUs: cpus,
+	}
+	if len(h.Inventory.Devices) > 0 {
+		t.GPUMemory = h.Inventory.Devices[0].Memory
+	}
+	return t
+}
