@@ -43,7 +43,7 @@ func hardwareOf(t *testing.T, deps *agent.Deps, node resource.NodeID, profile st
 	deps.Discovered.Topology, deps.Discovered.Inventory, deps.HostLike = p.Topology(), p.Inventory(string(node)), nil
 }
 
-// The attack of FAULTS.md S9: n3 says in every way that it can that it is n1,
+// The attack S9: n3 claims by its file, its host name and its stream to be n1,
 // and gets nothing of the work that is pinned there.
 func TestAHostThatTakesAnothersNameGetsNoWorkPinnedThere(t *testing.T) {
 	name := map[string]string{"kubernetes.io/hostname": "n1", "muster.dev/node": "n1"}
@@ -392,7 +392,7 @@ func TestPatchesAtOneTimeAndRegistrationsLoseNothing(t *testing.T) {
 }
 
 // A specification that another coordinator has written, at a registration that
-// it served, wakes what it helps (FAULTS.md Q9).
+// it served, wakes the units that it helps (Q9).
 func TestASpecificationFromElsewhereWakesWhatWaits(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
