@@ -162,7 +162,7 @@ var badDocuments = map[string]string{
 	"node: a label that is no key":                       `{"metadata":{"labels":{"-zone":"a"}}}`,
 	"node: a label that is no value":                     `{"metadata":{"labels":{"zone":"a b"}}}`,
 	"node: a label that is a number":                     `{"metadata":{"labels":{"zone":1}}}`,
-	"node: too many labels":                              `{"metadata":{"labels":{` + many(MaxNodeLabels+1, `"k%d":"v"`) + `}}}`,
+	"node: too many labels":                              `{"metadata":{"labels":{` + many(MaxLabels+1, `"k%d":"v"`) + `}}}`,
 	"node: an annotation that is no key":                 `{"metadata":{"annotations":{"a b":"x"}}}`,
 	"node: annotations too large":                        `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 256<<10) + `"}}}`,
 	"node: a taint without an effect":                    `{"spec":{"taints":[{"key":"a"}]}}`,

@@ -5,11 +5,8 @@ import (
 	"strings"
 )
 
-// The most labels and taints that operators may set on one node.
-const (
-	MaxNodeLabels = 64
-	MaxNodeTaints = 64
-)
+// MaxNodeTaints is the most taints that operators may set on one node.
+const MaxNodeTaints = 64
 
 // HostnameLabel and NodeLabel have a node's registered id, AssumeDeadLabel its
 // limit without contact, where it has opted in.
@@ -73,13 +70,7 @@ func CheckNodeLabels(path string, labels map[string]string) *Status {
 			return status
 		}
 	}
-	if status := checkLabels(path, labels); status != nil {
-		return status
-	}
-	if n := len(labels); n > MaxNodeLabels {
-		return invalid(path, "%d labels, the limit is %d", n, MaxNodeLabels)
-	}
-	return nil
+	return checkLabels(path, labels)
 }
 
 func checkUnreserved(path, label string) *Status {

@@ -331,13 +331,13 @@ func TestAPatchIsRefused(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		n := nodeOf(t, k, "n1")
-		for i := range api.MaxNodeLabels {
+		for i := range api.MaxLabels {
 			if _, err := k.PatchNode(t.Context(), "n1", api.NodePatch{Labels: set(fmt.Sprintf("k%d", i), "v")}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, err := k.PatchNode(t.Context(), "n1", api.NodePatch{Labels: set("one", "more")})
-		refused(t, err, 422, "65 labels, the limit is 64")
+		refused(t, err, 422, "65 entries, the limit is 64")
 		_, err = k.PatchNode(t.Context(), "n1", api.NodePatch{Labels: set("k1", "w"), ResourceVersion: n.Metadata.ResourceVersion})
 		refused(t, err, 409, "look at the node and ask again")
 		_, err = k.PatchNode(t.Context(), "n9", api.NodePatch{Labels: set("k1", "w")})

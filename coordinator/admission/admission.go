@@ -86,7 +86,7 @@ const (
 
 // AgentLabels separates the labels that an agent has registered into its layer
 // and the keys that are ignored, ascending: reserved ones, those that are no
-// labels, and those beyond api.MaxNodeLabels. A reserved label with the value
+// labels, and those beyond api.MaxLabels. A reserved label with the value
 // that the node has anyway is left out of both: older agents send such.
 func AgentLabels(r Registered, labels map[string]string) (layer map[string]string, ignored []string) {
 	reserved := r.reserved()
@@ -94,7 +94,7 @@ func AgentLabels(r Registered, labels map[string]string) (layer map[string]strin
 		v := labels[k]
 		switch {
 		case api.ReservedLabel(k) && reserved[k] == v:
-		case api.ReservedLabel(k), !api.IsLabelKey(k), !api.IsLabelValue(v), len(layer) == api.MaxNodeLabels:
+		case api.ReservedLabel(k), !api.IsLabelKey(k), !api.IsLabelValue(v), len(layer) == api.MaxLabels:
 			if len(ignored) < maxIgnored {
 				ignored = append(ignored, clip(k))
 			}

@@ -99,7 +99,7 @@ func TestAgentLabels(t *testing.T) {
 	for i := range 1000 {
 		many["k"+strconv.Itoa(i)] = "v"
 	}
-	if layer, ignored := admission.AgentLabels(admission.Registered{}, many); len(layer) != api.MaxNodeLabels || len(ignored) != 16 {
+	if layer, ignored := admission.AgentLabels(admission.Registered{}, many); len(layer) != api.MaxLabels || len(ignored) != 16 {
 		t.Errorf("of 1000 labels %d are kept and %d named", len(layer), len(ignored))
 	}
 }
