@@ -63,8 +63,12 @@ type leader struct {
 	leasedAt     time.Time
 	terminal     []terminalRecord                           // ascending by when
 	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
-	metrics      *metrics
-	account      *decisions.Tracker // nil: nobody keeps one
+	// doubtful are transactions that ended while a Txn for them was in doubt:
+	// their records stay in this epoch.
+	doubtful map[resource.TxID]bool
+	sweptAt  time.Time // of fences
+	metrics  *metrics
+	account  *decisions.Tracker // nil: nobody keeps one
 }
 
 // request remembers what a request id made.

@@ -167,6 +167,7 @@ func (d *Daemon) serveGRPC() {
 	if d.security.enroll != nil {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
+	dial = append(dial, limits.DialOptions()...)
 	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
 	// Who calls is judged first, then the message, and only then it is passed on.
 	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions()...)
