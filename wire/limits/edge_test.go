@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -82,7 +83,13 @@ func converse(t *testing.T, conn *grpc.ClientConn, leader string) error {
 
 func TestAServerJudgesWhatItReceives(t *testing.T) {
 	p := &peer{records: &musterv1.ReadNodeResponse{}, says: &musterv1.AgentMessage{}}
-	conn := dial(t, p, limits.ServerOptions(), nil)
+	var mu sync.Mutex
+	told := map[string]string{}
+	conn := dial(t, p, limits.ServerOptions(func(_ context.Context, method string, v *limits.Violation) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[method] = v.Field
+	}), nil)
 	if err := errors.Join(read(t, conn, "n1"), converse(t, conn, "c1")); err != nil || p.reached != 2 {
 		t.Fatalf("%d calls reached the server: %v", p.reached, err)
 	}
@@ -96,6 +103,11 @@ func TestAServerJudgesWhatItReceives(t *testing.T) {
 	}
 	if err := read(t, conn, strings.Repeat("n", 1<<20)); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "more than 65536") {
 		t.Errorf("a request of 1 MiB: %v, want Internal that names its size", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if told["/muster.v1.Coordinator/ReadNode"] != "node_id" || told["/muster.v1.Agent/Session"] != "hello.leader_id" {
+		t.Errorf("told of %v", told)
 	}
 	if p.reached != 2 {
 		t.Errorf("%d refused calls reached the server", p.reached-2)
