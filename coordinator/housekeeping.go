@@ -71,6 +71,7 @@ func (l *leader) housekeep(ctx context.Context) {
 	}
 	l.compact(ctx)
 	l.collect()
+	l.sweepFences(ctx)
 	l.sampleQuotas()
 	l.audit()
 }

@@ -71,9 +71,13 @@ type leader struct {
 	leasedAt     time.Time
 	terminal     []terminalRecord                           // ascending by when
 	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
-	metrics      *metrics
-	account      *decisions.Tracker // nil: nobody keeps one
-	census       census             // nil before the first creation
+	// doubtful are transactions that ended while a Txn for them was in doubt:
+	// their records stay in this epoch.
+	doubtful map[resource.TxID]bool
+	sweptAt  time.Time // of fences
+	metrics  *metrics
+	account  *decisions.Tracker // nil: nobody keeps one
+	census   census             // nil before the first creation
 }
 
 // request remembers what a request id made.

@@ -144,6 +144,8 @@ func (l *leader) aborted(a *attempt) {
 	}
 	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
 		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
+	} else {
+		l.doubtful[tx] = true
 	}
 	u.attempt = nil
 	for _, v := range a.victims {

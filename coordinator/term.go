@@ -53,7 +53,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 		inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
 		view: newView(c.config.Quota, resource.Revision(term.Epoch)), requests: map[string]request{},
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
-		unheard: map[resource.TxID]map[resource.NodeID]bool{}, leased: c.follower.leased,
+		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{}, leased: c.follower.leased,
 		mayResign: c.mayResign, sever: c.sever, letBack: c.letBack, identityAt: c.follower.identityAt,
 		mail: agents.NewMailbox(),
 	}

@@ -104,7 +104,7 @@ func (r Rule) checkNode(ctx context.Context, method string, message any) error {
 		return status.Errorf(codes.Unauthenticated, "%s: %v", method, err)
 	}
 	if i := caller.Identity; i.Role == pki.Node && i.ID != m.GetNodeId() {
-		return status.Errorf(codes.PermissionDenied, "%s: %s may speak of itself alone, not of node %q", method, i, m.GetNodeId())
+		return status.Errorf(codes.PermissionDenied, "%s: %s may speak of itself alone, not of node %.64q", method, i, m.GetNodeId())
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -88,13 +89,14 @@ type Daemon struct {
 	grpc        *grpc.Server
 	forward     *grpcapi.Forward
 	rings       *gossip.Rings
-	decisions   *logfile.Log // nil for none
+	decisions   *logfile.Log   // nil for none
+	refusals    rate.Sometimes // of messages, in the log
 }
 
 // New binds every port, opens the store and joins the rings. What has been
 // started is stopped again when a later step fails.
 func New(ctx context.Context, c Config) (d *Daemon, err error) {
-	d = &Daemon{config: c, log: c.Logger}
+	d = &Daemon{config: c, log: c.Logger, refusals: rate.Sometimes{First: 10, Interval: time.Second}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.closeAll())
@@ -171,10 +173,11 @@ func (d *Daemon) serveGRPC() {
 	if d.security.enroll != nil {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
+	dial = append(dial, limits.DialOptions()...)
 	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
 	// The caller is judged first, then the message, and only then a call is passed
 	// on.
-	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions()...)
+	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions(d.messageRefused)...)
 	options = append(options, grpc.ChainUnaryInterceptor(d.forward.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
@@ -190,6 +193,18 @@ func (d *Daemon) serveGRPC() {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
 	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
+}
+
+// messageRefused logs which caller sent a message beyond its limits, a few at
+// once and then one a second: a hostile host could fill the log.
+func (d *Daemon) messageRefused(ctx context.Context, method string, v *limits.Violation) {
+	d.refusals.Do(func() {
+		who := "a holder of the token"
+		if caller, err := rpcauth.CallerOf(ctx); err == nil {
+			who = caller.Identity.String()
+		}
+		d.log.Warn("message_refused", "method", method, "caller", who, "problem", v.Error())
+	})
 }
 
 // member takes a serf member's change, as a hint: streams are opened to where

@@ -53,6 +53,7 @@ const idleAfter = 10 * time.Minute
 type spending struct {
 	mu       sync.Mutex
 	spenders map[resource.NodeID]*spender
+	sweptAt  time.Time // of idle spenders
 }
 
 type spender struct {
@@ -92,7 +93,8 @@ func (s *spending) admit(node resource.NodeID, now time.Time) *spender {
 	if s.spenders == nil {
 		s.spenders = map[resource.NodeID]*spender{}
 	}
-	if len(s.spenders) >= maxSpenders {
+	if len(s.spenders) >= maxSpenders && now.Sub(s.sweptAt) > time.Minute {
+		s.sweptAt = now
 		for id, at := range s.spenders {
 			if now.Sub(at.last) > idleAfter {
 				delete(s.spenders, id)

@@ -25,9 +25,14 @@ import (
 // So each fence of an absent transaction writes one record, and these bounds hold
 // for it: the identifier reads as one that a leader makes, for a unit of a name
 // that a leader gives, of an epoch that this store has reached; each node has the
-// budget Fences; and the record names the node that asked. The next leader
-// collects it like every other terminal record.
+// budget Fences; and the record names the node that asked. The leader collects
+// those of units that are not there (sweepFences of package coordinator), and the
+// next one the others, like every terminal record.
 const maxUnitUID = 64 // bytes; a leader's have 42
+
+// FencedFor begins the reason of a record that a fence has made; the node's name
+// follows.
+const FencedFor = "fenced for "
 
 // attemptOf reads a transaction's identifier as strictly as its leader writes it.
 func attemptOf(tx resource.TxID) (resource.UnitUID, resource.Epoch, error) {
@@ -87,7 +92,7 @@ func (s *Server) fence(ctx context.Context, node resource.NodeID, tx resource.Tx
 	}
 	key := store.TxKey(tx)
 	value, err := store.Encode(store.TxRecord{
-		State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: fmt.Sprintf("fenced for %s", node),
+		State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: FencedFor + string(node),
 		Ended: time.Now().UTC().Format(time.RFC3339),
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ const attempts = 8
 // Operators' settings on the node are kept.
 func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*musterv1.RegisterResponse, error) {
 	if r.GetCluster() != s.Cluster {
-		return nil, status.Errorf(codes.FailedPrecondition, "cluster %q: this coordinator serves %q", r.GetCluster(), s.Cluster)
+		return nil, status.Errorf(codes.FailedPrecondition, "cluster %.64q: this coordinator serves %q", r.GetCluster(), s.Cluster)
 	}
 	node := resource.NodeID(r.GetNodeId())
 	if err := checkNode(r.GetNodeId()); err != nil {
@@ -96,7 +96,7 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 
 func checkNode(id string) error {
 	if id == "" || len(id) > 63 {
-		return status.Errorf(codes.InvalidArgument, "node_id %q: want 1 to 63 characters", id)
+		return status.Errorf(codes.InvalidArgument, "node_id %.64q: want 1 to 63 characters", id)
 	}
 	return nil
 }
