@@ -104,7 +104,9 @@ func (l limited) Clone() credentials.TransportCredentials { return l }
 
 // plain is a server's transport without TLS: it remembers the connection, which
 // a token proves later.
-type plain struct{ credentials.TransportCredentials }
+type plain struct {
+	credentials.TransportCredentials
+}
 
 // plainInfo is the connection of a plain handshake.
 type plainInfo struct{ conn *netlimit.Conn }
