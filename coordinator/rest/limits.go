@@ -31,10 +31,11 @@ const (
 )
 
 // Connections limits the connections of the REST listener. Clients with a valid
-// token are bounded by the total alone.
+// token are bounded by the total alone. Another coordinator, which is one address,
+// may pass on mostForwards requests by connections of their own.
 func Connections() netlimit.Limits {
-	total := netlimit.Budget(4096)
-	return netlimit.Limits{Total: total, Unproven: total * 3 / 4, PerAddress: total / 8}
+	total := netlimit.Budget(4 * mostForwards)
+	return netlimit.Limits{Total: total, Unproven: total * 3 / 4, PerAddress: total / 2}
 }
 
 // throttle names the bound that a request was refused at, as the label of the
