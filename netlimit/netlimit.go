@@ -256,10 +256,20 @@ func Of(c net.Conn) *Conn {
 	return nil
 }
 
+// Address is the remote address that the connection is counted under: an IPv4
+// address or an IPv6 network. It is "" for a nil Conn.
+func (c *Conn) Address() string {
+	if c == nil {
+		return ""
+	}
+	return c.address.String()
+}
+
 // Prove says that the peer has shown a valid proof and ends the limits for
 // unproven connections. Of one peer at most most connections are proven at a
-// time (0 = any number); an error says that there are more, and the caller
-// should close this one. A second call has no effect.
+// time (0 = any number). An error says that there are so many: this one stays
+// unproven, and the caller may close it by CloseFor(OverPeer). Once it has
+// succeeded, another call has no effect.
 func (c *Conn) Prove(peer string, most int) error {
 	if c == nil {
 		return nil
@@ -272,7 +282,6 @@ func (c *Conn) Prove(peer string, most int) error {
 	}
 	if most > 0 && l.byPeer[peer] >= most {
 		l.mu.Unlock()
-		l.report(OverPeer, c)
 		return fmt.Errorf("%s has %d open connections to this listener, the limit is %d: close some", peer, most, most)
 	}
 	c.proven, c.peer = true, peer
@@ -304,6 +313,14 @@ func (c *Conn) Refused() {
 	}
 	if int(c.refusals.Add(1)) == c.listener.limits.Refusals+1 {
 		c.cut(TooManyRefused)
+	}
+}
+
+// CloseFor closes the connection and counts the reason. It may be called on a
+// nil Conn.
+func (c *Conn) CloseFor(r Reason) {
+	if c != nil {
+		c.cut(r)
 	}
 }
 

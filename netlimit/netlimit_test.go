@@ -327,8 +327,14 @@ func TestAPeerHasFewConnections(t *testing.T) {
 		if err := open[3].Prove("muster://c/node/n1", 3); err != nil {
 			t.Errorf("a place is free: %v", err)
 		}
-		if count(t, v, "peer") != 1 {
-			t.Error("the metric does not show the refusal")
+		client, last := v.connect("192.0.2.9:1")
+		if err := last.Prove("muster://c/node/n1", 3); err == nil || last.Proven() || closed(client) {
+			t.Errorf("one more is proven, or closed: %v", err)
+		}
+		last.CloseFor(netlimit.OverPeer)
+		last.CloseFor(netlimit.OverPeer)
+		if !closed(client) || count(t, v, "peer") != 1 {
+			t.Error("it is not closed, or not counted once")
 		}
 		for _, c := range open {
 			_ = c.Close()
@@ -382,7 +388,8 @@ func TestAConnectionWithoutLimits(t *testing.T) {
 	defer theirs.Close()
 	c := netlimit.Of(ours)
 	c.Refused()
-	if err := c.Prove("node", 1); err != nil || c != nil || !c.Proven() {
+	c.CloseFor(netlimit.OverPeer)
+	if err := c.Prove("node", 1); err != nil || c != nil || !c.Proven() || c.Address() != "" {
 		t.Errorf("%v, %v", c, err)
 	}
 }

@@ -37,7 +37,7 @@ const (
 // Connections of one peer to one listener.
 const (
 	connectionsOfNode = 8
-	connectionsOfPeer = 64 // of a coordinator or an operator
+	connectionsOfPeer = 64 // of a coordinator, an operator, or the bearers of tokens at one address
 )
 
 // Limits bound what one connection of a gRPC server holds. A connection may
@@ -92,7 +92,7 @@ func (l limited) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 			most = connectionsOfNode
 		}
 		if err := i.conn.Prove(caller.String(), most); err != nil {
-			_ = raw.Close() // not secure.Close: it may wait for the peer
+			i.conn.CloseFor(netlimit.OverPeer) // not secure.Close: it may wait for the peer
 			return nil, nil, err
 		}
 	}

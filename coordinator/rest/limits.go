@@ -30,8 +30,7 @@ const (
 	retryAfter = 1
 )
 
-// Connections limits the connections of the REST listener. Clients with a valid
-// token are bounded by the total alone. Another coordinator, which is one address,
+// Connections limits the connections of the REST listener. Another coordinator, which is one address,
 // may pass on mostForwards requests by connections of their own.
 func Connections() netlimit.Limits {
 	total := netlimit.Budget(4 * mostForwards)
@@ -170,8 +169,10 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 }
 
 // proveConnection notes that a valid token came over the request's connection.
+// Half of all places are for the proven connections of one address; those
+// beyond count as unproven, and give way to others.
 func proveConnection(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok {
-		_ = c.Prove("", 0) // no limit, so no error
+	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok && !c.Proven() {
+		_ = c.Prove(c.Address(), Connections().Total/2) // the error is that it stays unproven
 	}
 }
