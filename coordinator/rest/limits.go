@@ -17,6 +17,9 @@ import (
 const (
 	// maxBodies bounds the bodies that are being read or decided on, in bytes.
 	maxBodies = 64 << 20
+	// maxYAML bounds the YAML that is being converted, in bytes: the conversion
+	// takes up to a hundred times the memory.
+	maxYAML = api.MaxDocument
 	// maxParked bounds the bodies of creations that wait, in bytes.
 	maxParked = 256 << 20
 	// maxLists is how many lists are made at a time; listQueue more may wait.
@@ -50,14 +53,14 @@ const (
 
 // room is what the requests of one handler share.
 type room struct {
-	bodies, parked, answers *semaphore.Weighted
-	lists                   chan struct{} // one for each list that is being made
-	queued                  chan struct{} // one for each list that waits
+	bodies, yaml, parked, answers *semaphore.Weighted
+	lists                         chan struct{} // one for each list that is being made
+	queued                        chan struct{} // one for each list that waits
 }
 
 func newRoom() *room {
 	return &room{
-		bodies: semaphore.NewWeighted(maxBodies), parked: semaphore.NewWeighted(maxParked), answers: semaphore.NewWeighted(maxAnswers),
+		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML), parked: semaphore.NewWeighted(maxParked), answers: semaphore.NewWeighted(maxAnswers),
 		lists: make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
 	}
 }
