@@ -85,7 +85,9 @@ func TestDocumentsWithTooManyEntriesAreRefused(t *testing.T) {
 		}
 	})
 	t.Run("resources of a quota", func(t *testing.T) {
-		quota := func(n int) []byte { return []byte(`{"metadata":{"name":"q"},"spec":{"hard":` + entries(n, `"1"`) + `}}`) }
+		quota := func(n int) []byte {
+			return []byte(`{"metadata":{"name":"q"},"spec":{"hard":` + entries(n, `"1"`) + `}}`)
+		}
 		if _, status := DecodeResourceQuota(quota(MaxQuotaResources)); status != nil {
 			t.Errorf("%d are refused: %s", MaxQuotaResources, status.Message)
 		}
