@@ -13,8 +13,12 @@ import (
 	"github.com/musterd/muster/netlimit"
 )
 
-// scrapers bounds the connections of the metrics listener.
-const scrapers = 64
+// scrapers bounds the connections of the metrics listener, scrapes the requests
+// for metrics that are served at a time; others are answered with 503.
+const (
+	scrapers = 64
+	scrapes  = 8
+)
 
 // limitConnections bounds the connections of a listener and shows them as
 // metrics.

@@ -215,7 +215,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	if g, ok := a.deps.Metrics.(prometheus.Gatherer); ok {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
+		mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), scrapeTimeout)

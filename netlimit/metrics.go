@@ -32,7 +32,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	l := c.listener
 	l.mu.Lock()
-	unproven, proven := l.unproven, l.total-l.unproven
+	unproven, proven := l.unproven.Len(), l.total-l.unproven.Len()
 	l.mu.Unlock()
 	to <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(unproven), "unproven")
 	to <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(proven), "proven")

@@ -2,11 +2,14 @@
 // address, and by the peer that a connection has proven. A new connection is
 // unproven: its peer may be anyone. Unproven connections are few, short and
 // small; Conn.Prove lifts these limits once the peer has shown a certificate
-// or a token. The package closes connections and counts them. It does not
-// decide whether a proof is good.
+// or a token. At a limit of unproven connections the oldest one is closed: an
+// honest peer proves itself within milliseconds, a hostile one would keep its
+// place. The package closes connections and counts them. It does not decide
+// whether a proof is good.
 package netlimit
 
 import (
+	"container/list"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,13 +21,16 @@ import (
 
 // Limits are the bounds of one listener. A zero is no limit.
 type Limits struct {
-	// Total bounds all open connections of the listener.
+	// Total bounds all open connections of the listener. A new connection is
+	// closed where all open ones are proven.
 	Total int
 	// Unproven bounds the connections whose peers have proven nothing yet.
 	Unproven int
 	// PerAddress bounds the unproven connections of one remote address: an IPv4
 	// address, or the /64 network of an IPv6 address. Loopback addresses are
 	// bounded by Unproven alone, since all processes of a host share them.
+	// Beyond Unproven and PerAddress the oldest unproven connection, of the
+	// address or of all, is closed.
 	PerAddress int
 	// ProveWithin is the longest life of an unproven connection.
 	ProveWithin time.Duration
@@ -67,12 +73,14 @@ type Listener struct {
 	log    *slog.Logger
 	closed [reasons]atomic.Uint64
 
-	mu       sync.Mutex
-	total    int
-	unproven int
-	// Invariant: unproven is the sum of byAddress; no value is 0.
-	byAddress map[netip.Addr]int
-	byPeer    map[string]int
+	mu    sync.Mutex
+	total int
+	// unproven and byAddress hold the unproven connections, oldest first.
+	// Invariant: the lists of byAddress are the elements of unproven; none is
+	// empty.
+	unproven  *list.List
+	byAddress map[netip.Addr]*list.List
+	byPeer    map[string]int // proven connections; no value is 0
 	logged    time.Time
 	unlogged  int // connections closed since the last log line
 }
@@ -83,11 +91,11 @@ func New(l net.Listener, name string, limits Limits, log *slog.Logger) *Listener
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Listener{Listener: l, limits: limits, name: name, log: log, byAddress: map[netip.Addr]int{}, byPeer: map[string]int{}}
+	return &Listener{Listener: l, limits: limits, name: name, log: log, unproven: list.New(), byAddress: map[netip.Addr]*list.List{}, byPeer: map[string]int{}}
 }
 
-// Accept returns the next connection that the limits permit. It closes the
-// connections that they do not permit at once.
+// Accept returns the next connection that the limits permit, and closes the
+// connections that they do not.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		raw, err := l.Listener.Accept()
@@ -97,41 +105,53 @@ func (l *Listener) Accept() (net.Conn, error) {
 		c := &Conn{Conn: raw, listener: l, address: addressOf(raw)}
 		c.left.Store(l.limits.UnprovenBytes)
 		c.unbounded.Store(l.limits.UnprovenBytes == 0)
-		reason, admitted := l.admit(c)
-		if admitted {
+		closed, reason := l.admit(c)
+		if closed != nil {
+			l.report(reason, closed)
+			_ = closed.Close() // its peer has proven nothing
+		}
+		if closed != c {
 			return c, nil
 		}
-		_ = raw.Close() // a connection that nobody has used
-		l.report(reason, c)
 	}
 }
 
-// admit counts a new connection, or names the limit that it is over.
-func (l *Listener) admit(c *Conn) (Reason, bool) {
+// admit counts a new connection. Where that is one too many, it returns the
+// connection to be closed for it, and the limit.
+func (l *Listener) admit(c *Conn) (closed *Conn, reason Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.limits
+	m, same := l.limits, l.byAddress[c.address]
 	switch {
+	case m.PerAddress > 0 && same != nil && same.Len() >= m.PerAddress && c.address.IsValid() && !c.address.IsLoopback():
+		closed, reason = oldest(same), OverAddress
+	case m.Unproven > 0 && l.unproven.Len() >= m.Unproven:
+		closed, reason = oldest(l.unproven), OverUnproven
+	case m.Total > 0 && l.total >= m.Total && l.unproven.Len() == 0:
+		c.released = true
+		return c, OverTotal
 	case m.Total > 0 && l.total >= m.Total:
-		return OverTotal, false
-	case m.Unproven > 0 && l.unproven >= m.Unproven:
-		return OverUnproven, false
-	case m.PerAddress > 0 && c.address.IsValid() && !c.address.IsLoopback() && l.byAddress[c.address] >= m.PerAddress:
-		return OverAddress, false
+		closed, reason = oldest(l.unproven), OverTotal
+	}
+	if closed != nil {
+		l.uncount(closed)
 	}
 	l.total++
-	l.unproven++
-	l.byAddress[c.address]++
+	if l.byAddress[c.address] == nil {
+		l.byAddress[c.address] = list.New()
+	}
+	c.among, c.amongSame = l.unproven.PushBack(c), l.byAddress[c.address].PushBack(c)
 	if m.ProveWithin > 0 {
 		c.timer = time.AfterFunc(m.ProveWithin, func() { c.cut(Late) })
 	}
-	return 0, true
+	return closed, reason
 }
 
-// release uncounts a connection.
-func (l *Listener) release(c *Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// oldest is the first connection of a list that is not empty.
+func oldest(l *list.List) *Conn { return l.Front().Value.(*Conn) }
+
+// uncount takes a connection out of all counts, once. The caller holds mu.
+func (l *Listener) uncount(c *Conn) {
 	if c.released {
 		return
 	}
@@ -148,8 +168,11 @@ func (l *Listener) release(c *Conn) {
 
 // forgetUnproven uncounts an unproven connection. The caller holds mu.
 func (l *Listener) forgetUnproven(c *Conn) {
-	l.unproven--
-	decrement(l.byAddress, c.address)
+	l.unproven.Remove(c.among)
+	same := l.byAddress[c.address]
+	if same.Remove(c.amongSame); same.Len() == 0 {
+		delete(l.byAddress, c.address)
+	}
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -168,7 +191,7 @@ func (l *Listener) report(r Reason, c *Conn) {
 	l.unlogged++
 	now := time.Now()
 	due := now.Sub(l.logged) >= logEvery
-	count, total, unproven := l.unlogged, l.total, l.unproven
+	count, total, unproven := l.unlogged, l.total, l.unproven.Len()
 	if due {
 		l.logged, l.unlogged = now, 0
 	}
@@ -211,9 +234,10 @@ type Conn struct {
 	refusals  atomic.Int32
 
 	// guarded by listener.mu
-	proven   bool
-	released bool
-	peer     string
+	proven           bool
+	released         bool // it is in no count
+	peer             string
+	among, amongSame *list.Element // in listener.unproven and listener.byAddress
 }
 
 // Of returns the Conn in a connection, which may be wrapped in TLS; nil where
@@ -232,10 +256,20 @@ func Of(c net.Conn) *Conn {
 	return nil
 }
 
+// Address is the remote address that the connection is counted under: an IPv4
+// address or an IPv6 network. It is "" for a nil Conn.
+func (c *Conn) Address() string {
+	if c == nil {
+		return ""
+	}
+	return c.address.String()
+}
+
 // Prove says that the peer has shown a valid proof and ends the limits for
 // unproven connections. Of one peer at most most connections are proven at a
-// time (0 = any number); an error says that there are more, and the caller
-// should close this one. A second call has no effect.
+// time (0 = any number). An error says that there are so many: this one stays
+// unproven, and the caller may close it by CloseFor(OverPeer). Once it has
+// succeeded, another call has no effect.
 func (c *Conn) Prove(peer string, most int) error {
 	if c == nil {
 		return nil
@@ -248,7 +282,6 @@ func (c *Conn) Prove(peer string, most int) error {
 	}
 	if most > 0 && l.byPeer[peer] >= most {
 		l.mu.Unlock()
-		l.report(OverPeer, c)
 		return fmt.Errorf("%s has %d open connections to this listener, the limit is %d: close some", peer, most, most)
 	}
 	c.proven, c.peer = true, peer
@@ -283,6 +316,14 @@ func (c *Conn) Refused() {
 	}
 }
 
+// CloseFor closes the connection and counts the reason. It may be called on a
+// nil Conn.
+func (c *Conn) CloseFor(r Reason) {
+	if c != nil {
+		c.cut(r)
+	}
+}
+
 // cut closes the connection for a reason.
 func (c *Conn) cut(r Reason) {
 	l := c.listener
@@ -313,6 +354,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 
 // Close closes the connection and gives its place to another.
 func (c *Conn) Close() error {
-	c.listener.release(c)
+	c.listener.mu.Lock()
+	c.listener.uncount(c)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }

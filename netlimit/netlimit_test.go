@@ -107,58 +107,104 @@ func (v *server) connect(from string) (net.Conn, *netlimit.Conn) {
 	}
 }
 
-func TestConnectionsBeyondALimitAreClosedAtOnce(t *testing.T) {
+func TestAtALimitTheOldestUnprovenConnectionIsClosed(t *testing.T) {
 	for name, c := range map[string]struct {
-		limits  netlimit.Limits
-		before  []string // connect, and stay unproven
-		proven  []string // connect, and prove
-		from    string   // then connects
-		refused string   // reason; "" = accepted
+		limits netlimit.Limits
+		before []string // connect, and stay unproven
+		proven []string // connect, and prove, before those
+		from   string   // then connects
+		closed int      // which of before; none or, with a reason, the new one: -1
+		reason string   // "" = no limit is reached
 	}{
-		"there is room":                         {netlimit.Limits{Total: 2, Unproven: 2, PerAddress: 2}, []string{"192.0.2.9:1"}, nil, "192.0.2.9:2", ""},
-		"all are taken":                         {netlimit.Limits{Total: 2}, []string{"192.0.2.9:1"}, []string{"192.0.2.8:1"}, "192.0.2.7:1", "total"},
-		"all for the unproven are taken":        {netlimit.Limits{Total: 9, Unproven: 2}, []string{"192.0.2.9:1", "192.0.2.8:1"}, nil, "192.0.2.7:1", "unproven"},
-		"the proven do not count as unproven":   {netlimit.Limits{Total: 9, Unproven: 1, PerAddress: 1}, nil, []string{"192.0.2.9:1", "192.0.2.9:2"}, "192.0.2.9:3", ""},
-		"those of the address are taken":        {netlimit.Limits{PerAddress: 1}, []string{"192.0.2.9:1"}, nil, "192.0.2.9:2", "address"},
-		"those of another address are taken":    {netlimit.Limits{PerAddress: 1}, []string{"192.0.2.9:1"}, nil, "192.0.2.8:2", ""},
-		"IPv6 counts by network":                {netlimit.Limits{PerAddress: 1}, []string{"[2001:db8::1]:1"}, nil, "[2001:db8::ffff]:1", "address"},
-		"another IPv6 network":                  {netlimit.Limits{PerAddress: 1}, []string{"[2001:db8::1]:1"}, nil, "[2001:db8:0:1::1]:1", ""},
-		"IPv4 in IPv6 is the IPv4 address":      {netlimit.Limits{PerAddress: 1}, []string{"192.0.2.9:1"}, nil, "[::ffff:192.0.2.9]:2", "address"},
-		"processes of this host share loopback": {netlimit.Limits{Unproven: 3, PerAddress: 1}, []string{"127.0.0.1:1", "127.0.0.1:2"}, nil, "127.0.0.1:3", ""},
-		"but not more than all the unproven":    {netlimit.Limits{Unproven: 2, PerAddress: 1}, []string{"127.0.0.1:1", "[::1]:2"}, nil, "127.0.0.1:3", "unproven"},
+		"there is room":                         {netlimit.Limits{Total: 2, Unproven: 2, PerAddress: 2}, []string{"192.0.2.9:1"}, nil, "192.0.2.9:2", -1, ""},
+		"all are taken, one by an unproven":     {netlimit.Limits{Total: 2}, []string{"192.0.2.9:1"}, []string{"192.0.2.8:1"}, "192.0.2.7:1", 0, "total"},
+		"all are taken by the proven":           {netlimit.Limits{Total: 1}, nil, []string{"192.0.2.8:1"}, "192.0.2.7:1", -1, "total"},
+		"all for the unproven are taken":        {netlimit.Limits{Total: 9, Unproven: 2}, []string{"192.0.2.9:1", "192.0.2.8:1"}, nil, "192.0.2.7:1", 0, "unproven"},
+		"the proven do not count as unproven":   {netlimit.Limits{Total: 9, Unproven: 1, PerAddress: 1}, nil, []string{"192.0.2.9:1", "192.0.2.9:2"}, "192.0.2.9:3", -1, ""},
+		"those of the address are taken":        {netlimit.Limits{Unproven: 3, PerAddress: 1}, []string{"192.0.2.8:1", "192.0.2.9:1"}, nil, "192.0.2.9:2", 1, "address"},
+		"those of another address are taken":    {netlimit.Limits{PerAddress: 1}, []string{"192.0.2.9:1"}, nil, "192.0.2.8:2", -1, ""},
+		"IPv6 counts by network":                {netlimit.Limits{PerAddress: 1}, []string{"[2001:db8::1]:1"}, nil, "[2001:db8::ffff]:1", 0, "address"},
+		"another IPv6 network":                  {netlimit.Limits{PerAddress: 1}, []string{"[2001:db8::1]:1"}, nil, "[2001:db8:0:1::1]:1", -1, ""},
+		"IPv4 in IPv6 is the IPv4 address":      {netlimit.Limits{PerAddress: 1}, []string{"192.0.2.9:1"}, nil, "[::ffff:192.0.2.9]:2", 0, "address"},
+		"processes of this host share loopback": {netlimit.Limits{Unproven: 3, PerAddress: 1}, []string{"127.0.0.1:1", "127.0.0.1:2"}, nil, "127.0.0.1:3", -1, ""},
+		"but not more than all the unproven":    {netlimit.Limits{Unproven: 2, PerAddress: 1}, []string{"127.0.0.1:1", "[::1]:2"}, nil, "127.0.0.1:3", 0, "unproven"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := serve(t, c.limits, nil)
-				open := func(from string) *netlimit.Conn {
-					_, got := v.connect(from)
+				open := func(from string) (net.Conn, *netlimit.Conn) {
+					client, got := v.connect(from)
 					if got == nil {
 						t.Fatalf("%s is refused", from)
 					}
 					t.Cleanup(func() { _ = got.Close() })
-					return got
+					return client, got
 				}
 				for _, from := range c.proven {
-					if err := open(from).Prove("node", 0); err != nil {
+					client, conn := open(from)
+					if err := conn.Prove("node", 0); err != nil {
 						t.Fatal(err)
 					}
+					defer func() {
+						if closed(client) {
+							t.Error("a proven connection is closed")
+						}
+					}()
 				}
+				var clients []net.Conn
 				for _, from := range c.before {
-					open(from)
+					client, _ := open(from)
+					clients = append(clients, client)
 				}
-				client, got := v.connect(c.from)
+				last, got := v.connect(c.from)
 				if got != nil {
 					t.Cleanup(func() { _ = got.Close() })
 				}
-				if (got == nil) != (c.refused != "") || c.refused != "" && !closed(client) {
-					t.Fatalf("accepted %t, want refused %q", got != nil, c.refused)
+				if refused := c.reason != "" && c.closed < 0; (got == nil) != refused || closed(last) != refused {
+					t.Errorf("the new connection is refused: %t, want %t", got == nil, refused)
 				}
-				if c.refused != "" && count(t, v, c.refused) != 1 {
-					t.Errorf("the metric does not show it")
+				for i, client := range clients {
+					if closed(client) != (i == c.closed) {
+						t.Errorf("connection %d is closed: %t", i, closed(client))
+					}
+				}
+				if c.reason != "" && count(t, v, c.reason) != 1 {
+					t.Error("the metric does not show it")
 				}
 			})
 		})
 	}
+}
+
+// While a flood keeps every place, a peer that proves itself at once gets in, and
+// stays.
+func TestAFloodDoesNotKeepAnHonestPeerOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := serve(t, netlimit.Limits{Total: 20, Unproven: 8, PerAddress: 4}, nil)
+		for range 50 {
+			v.connect("127.0.0.1:1")
+		}
+		client, c := v.connect("127.0.0.1:2")
+		if c == nil {
+			t.Fatal("refused")
+		}
+		for range 7 {
+			v.connect("127.0.0.1:1") // during its handshake
+		}
+		if err := c.Prove("node", 1); err != nil || !c.Proven() {
+			t.Fatalf("not proven: %v", err)
+		}
+		for range 50 {
+			v.connect("127.0.0.1:1")
+		}
+		if closed(client) {
+			t.Error("the honest peer is cut")
+		}
+		if n := value(t, v, "muster_connections", "unproven"); n != 8 {
+			t.Errorf("%v unproven connections, want 8", n)
+		}
+		_ = c.Close()
+	})
 }
 
 // count reads the metric of one reason.
@@ -281,8 +327,14 @@ func TestAPeerHasFewConnections(t *testing.T) {
 		if err := open[3].Prove("muster://c/node/n1", 3); err != nil {
 			t.Errorf("a place is free: %v", err)
 		}
-		if count(t, v, "peer") != 1 {
-			t.Error("the metric does not show the refusal")
+		client, last := v.connect("192.0.2.9:1")
+		if err := last.Prove("muster://c/node/n1", 3); err == nil || last.Proven() || closed(client) {
+			t.Errorf("one more is proven, or closed: %v", err)
+		}
+		last.CloseFor(netlimit.OverPeer)
+		last.CloseFor(netlimit.OverPeer)
+		if !closed(client) || count(t, v, "peer") != 1 {
+			t.Error("it is not closed, or not counted once")
 		}
 		for _, c := range open {
 			_ = c.Close()
@@ -314,6 +366,9 @@ func TestRefusalsAreLoggedRarely(t *testing.T) {
 		var text strings.Builder
 		v := serve(t, netlimit.Limits{Total: 1}, slog.New(slog.NewTextHandler(&text, nil)))
 		_, first := v.connect("192.0.2.9:1")
+		if err := first.Prove("node", 0); err != nil {
+			t.Fatal(err)
+		}
 		for range 100 {
 			v.connect("192.0.2.9:1")
 		}
@@ -333,7 +388,8 @@ func TestAConnectionWithoutLimits(t *testing.T) {
 	defer theirs.Close()
 	c := netlimit.Of(ours)
 	c.Refused()
-	if err := c.Prove("node", 1); err != nil || c != nil || !c.Proven() {
+	c.CloseFor(netlimit.OverPeer)
+	if err := c.Prove("node", 1); err != nil || c != nil || !c.Proven() || c.Address() != "" {
 		t.Errorf("%v, %v", c, err)
 	}
 }

@@ -72,16 +72,12 @@ type fortress struct {
 	read    *messages
 }
 
-func newFortress(t *testing.T, change func(*netlimit.Limits)) *fortress {
+func newFortress(t *testing.T) *fortress {
 	t.Helper()
 	f := &fortress{ca: newCA(t), busy: &busy{}, read: &messages{}}
 	raw, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
-	}
-	limits := rpcauth.CoordinatorConnections()
-	if change != nil {
-		change(&limits)
 	}
 	guard := rpcauth.Guard{Service: musterv1.Quotas_ServiceDesc.ServiceName, Check: func(ctx context.Context, token string) (context.Context, error) {
 		if token != "good" {
@@ -95,7 +91,7 @@ func newFortress(t *testing.T, change func(*netlimit.Limits)) *fortress {
 	musterv1.RegisterCoordinatorServer(services, f.busy)
 	musterv1.RegisterEnrollmentServer(services, f.busy)
 	musterv1.RegisterQuotasServer(services, quotas{})
-	go server.Serve(netlimit.New(raw, "test", limits, nil))
+	go server.Serve(netlimit.New(raw, "test", rpcauth.CoordinatorConnections(), nil))
 	t.Cleanup(server.Stop)
 	f.address = raw.Addr().String()
 	return f
@@ -141,6 +137,11 @@ func (f *fortress) attack(t *testing.T, m rpcauth.Material) *attacker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return speak(conn)
+}
+
+// speak begins to speak HTTP/2.
+func speak(conn *tls.Conn) *attacker {
 	a := &attacker{Framer: http2.NewFramer(conn, conn), conn: conn, next: 1}
 	a.hpack = hpack.NewEncoder(&a.header)
 	_, _ = io.WriteString(conn, http2.ClientPreface) // a closed connection is found below
@@ -199,7 +200,7 @@ const (
 func TestAnUnprovenPeerHoldsLittle(t *testing.T) {
 	for name, method := range map[string]string{"a call that is not for it": registerMethod, "a call that is": enrollMethod} {
 		t.Run(name, func(t *testing.T) {
-			f := newFortress(t, nil)
+			f := newFortress(t)
 			before := heap()
 			var ends []<-chan struct{}
 			for range 60 {
@@ -239,7 +240,7 @@ func TestAnUnprovenPeerHoldsLittle(t *testing.T) {
 func TestAHostileHostOpensFewCalls(t *testing.T) {
 	for name, resets := range map[string]bool{"that stay": false, "that are reset at once": true} {
 		t.Run(name, func(t *testing.T) {
-			f := newFortress(t, nil)
+			f := newFortress(t)
 			before := heap()
 			a := f.attack(t, f.node("n1"))
 			ended := a.drain()
@@ -272,7 +273,7 @@ func TestAHostileHostOpensFewCalls(t *testing.T) {
 // A call that is not for its caller is refused by its headers: the message, which
 // may be large, is never read. The deadline does not matter.
 func TestCallsAreRefusedBeforeTheirMessageIsRead(t *testing.T) {
-	f := newFortress(t, nil)
+	f := newFortress(t)
 	operator := f.ca.material(pki.Identity{Cluster: "c", Role: pki.Operator, ID: "op"}, time.Now())
 	request := &musterv1.RegisterRequest{NodeId: strings.Repeat("n", 1<<20)}
 	for name, c := range map[string]struct {
@@ -307,7 +308,7 @@ func TestCallsAreRefusedBeforeTheirMessageIsRead(t *testing.T) {
 // The bearer of a token of the REST API needs no certificate, and its messages
 // may be large.
 func TestABearerIsProvenByItsToken(t *testing.T) {
-	f := newFortress(t, nil)
+	f := newFortress(t)
 	for token, want := range map[string]codes.Code{"good": codes.Unimplemented, "bad": codes.Unauthenticated} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 		_, err := musterv1.NewQuotasClient(f.dial(t, rpcauth.Material{})).TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: make([]byte, 1<<20)})
@@ -320,7 +321,7 @@ func TestABearerIsProvenByItsToken(t *testing.T) {
 // Headers that grow beyond 32 KiB, by one frame or by CONTINUATION frames without
 // end, end their call or their connection.
 func TestHeadersAreBounded(t *testing.T) {
-	f := newFortress(t, nil)
+	f := newFortress(t)
 	before := heap()
 	for range 20 {
 		a := f.attack(t, f.node("n1"))
@@ -347,23 +348,38 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// A connection that proves nothing is cut, whether it calls or not; one that is
-// proven stays.
+// A connection that proves nothing is cut after 20 s; one that is proven stays.
 func TestAnIdleUnprovenConnectionIsCut(t *testing.T) {
-	f := newFortress(t, func(l *netlimit.Limits) { l.ProveWithin = 50 * time.Millisecond })
-	idle := f.attack(t, rpcauth.Material{})
-	known := f.attack(t, f.node("n1"))
-	<-idle.drain()
-	_ = known.WritePing(false, [8]byte{1})
-	for {
-		frame, err := known.ReadFrame()
-		if err != nil {
-			t.Fatalf("a proven connection was cut: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCA(t)
+		l := bufconn.Listen(64 << 10)
+		server := grpc.NewServer(append(rpcauth.Server(c.party(pki.Coordinator, "c1"), rpcauth.CoordinatorRules()), rpcauth.Limits()...)...)
+		go server.Serve(netlimit.New(l, "test", rpcauth.CoordinatorConnections(), nil))
+		defer server.Stop()
+		f := &fortress{ca: c}
+		dial := func(m rpcauth.Material) *attacker {
+			raw, err := l.DialContext(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return speak(tls.Client(raw, f.config(m)))
 		}
-		if p, ok := frame.(*http2.PingFrame); ok && p.IsAck() {
-			return
+		idle, known := dial(rpcauth.Material{}), dial(f.node("n1"))
+		began := time.Now()
+		stays := known.drain()
+		<-idle.drain()
+		if took := time.Since(began); took != 20*time.Second {
+			t.Errorf("cut after %s, want 20s", took)
 		}
-	}
+		synctest.Wait()
+		select {
+		case <-stays:
+			t.Error("a proven connection was cut")
+		default:
+		}
+		_ = known.conn.Close()
+		<-stays
+	})
 }
 
 // A peer that never finishes its handshake is cut after five seconds.
@@ -391,7 +407,7 @@ func TestASlowHandshakeIsCut(t *testing.T) {
 
 // A host that proves itself again and again takes few connections.
 func TestAHostHasFewConnections(t *testing.T) {
-	f := newFortress(t, nil)
+	f := newFortress(t)
 	refused := 0
 	for range 12 {
 		a := f.attack(t, f.node("n1"))
@@ -406,5 +422,49 @@ func TestAHostHasFewConnections(t *testing.T) {
 	}
 	if _, err := musterv1.NewCoordinatorClient(f.dial(t, f.node("n2"))).ReadNode(t.Context(), &musterv1.ReadNodeRequest{NodeId: "n2"}); err != nil {
 		t.Errorf("another host is not answered: %v", err)
+	}
+}
+
+// Without TLS a connection is proven by the token of its first call.
+func TestWithoutTLSCallsAreRefusedByTheirToken(t *testing.T) {
+	token, err := rpcauth.NewToken(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, handler := &messages{}, &busy{}
+	server := grpc.NewServer(append(append(rpcauth.ServerOptions(token), rpcauth.Limits()...), grpc.StatsHandler(read))...)
+	musterv1.RegisterCoordinatorServer(rpcauth.Register(server), handler)
+	go server.Serve(netlimit.New(l, "test", rpcauth.CoordinatorConnections(), nil))
+	t.Cleanup(server.Stop)
+	dial := func(secret string) musterv1.CoordinatorClient {
+		token, err := rpcauth.NewToken(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), token.DialOptions(rpcauth.AnyCoordinator())...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return musterv1.NewCoordinatorClient(conn)
+	}
+	large := &musterv1.ReadNodeRequest{NodeId: strings.Repeat("n", 1<<20)}
+	for _, within := range []time.Duration{9 * time.Second, time.Hour} {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		if _, err := dial(strings.Repeat("x", 20)).ReadNode(ctx, large); status.Code(err) != codes.Unauthenticated || read.read.Load() != 0 {
+			t.Errorf("within %s: got %v, want Unauthenticated, and %d messages were read", within, err, read.read.Load())
+		}
+		cancel()
+	}
+	// The handler has no certificate to look at, and says so: it was reached.
+	if _, err := dial(secret).ReadNode(t.Context(), large); status.Code(err) != codes.Unknown || read.read.Load() != 1 {
+		t.Errorf("the token's bearer gets %v, and %d messages were read", err, read.read.Load())
+	}
+	if _, err := dial(secret).ReadNode(t.Context(), &musterv1.ReadNodeRequest{NodeId: strings.Repeat("n", 3<<20)}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a message of 3 MiB: got %v, want ResourceExhausted", err)
 	}
 }

@@ -37,7 +37,7 @@ const (
 // Connections of one peer to one listener.
 const (
 	connectionsOfNode = 8
-	connectionsOfPeer = 64 // of a coordinator or an operator
+	connectionsOfPeer = 64 // of a coordinator, an operator, or the bearers of tokens at one address
 )
 
 // Limits bound what one connection of a gRPC server holds. A connection may
@@ -92,6 +92,7 @@ func (l limited) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 			most = connectionsOfNode
 		}
 		if err := i.conn.Prove(caller.String(), most); err != nil {
+			i.conn.CloseFor(netlimit.OverPeer)
 			_ = i.below.Close() // not secure.Close: it may wait for the peer
 			return nil, nil, err
 		}
@@ -104,7 +105,9 @@ func (l limited) Clone() credentials.TransportCredentials { return l }
 
 // plain is a server's transport without TLS: it remembers the connection, which
 // a token proves later.
-type plain struct{ credentials.TransportCredentials }
+type plain struct {
+	credentials.TransportCredentials
+}
 
 // plainInfo is the connection of a plain handshake.
 type plainInfo struct{ conn *netlimit.Conn }

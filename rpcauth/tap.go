@@ -24,37 +24,20 @@ const farDeadline = 10 * time.Second
 // gate decides on calls by their headers, before any byte of a message is
 // buffered. The interceptors decide again, with the message.
 type gate struct {
-	// admit accepts a call and returns the context of its handler, or refuses it.
-	admit func(ctx context.Context, method string) (context.Context, error)
+	admit func(ctx context.Context, method string) (admission, error)
 
 	mu sync.Mutex
-	// streams counts the open calls of a peer or of an unproven connection; no
-	// value is 0.
+	// streams counts open calls by admission.key; no value is 0.
 	streams map[any]int
 }
 
-func newGate(admit func(context.Context, string) (context.Context, error)) *gate {
-	return &gate{admit: admit, streams: map[any]int{}}
-}
-
-func (g *gate) option() grpc.ServerOption { return grpc.InTapHandle(g.tap) }
-
-// tap is a tap.ServerInHandle: it runs in the connection's reading goroutine
-// and must not block.
-func (g *gate) tap(ctx context.Context, call *tap.Info) (context.Context, error) {
-	conn := connectionOf(ctx)
-	admitted, err := g.admit(ctx, call.FullMethodName)
-	if err == nil {
-		err = g.count(ctx, conn, call.FullMethodName)
-	}
-	if err == nil {
-		return admitted, nil
-	}
-	conn.Refused()
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > farDeadline {
-		return context.WithValue(ctx, refusalKey{}, err), nil
-	}
-	return ctx, err
+// admission is a call that may be made.
+type admission struct {
+	ctx context.Context // of the handler
+	// key is whose open calls are bounded together by most; nil bounds them by
+	// connection alone.
+	key  any
+	most int
 }
 
 // Calls that are open at one time.
@@ -64,30 +47,49 @@ const (
 	// streamsOfPeer bounds them over all connections of a node or an operator. An
 	// agent has one heartbeat stream and few short calls.
 	streamsOfPeer = 16
+	// streamsOfBearers bounds those of the bearers of tokens at one address.
+	streamsOfBearers = 32
 )
 
+func newGate(admit func(context.Context, string) (admission, error)) *gate {
+	return &gate{admit: admit, streams: map[any]int{}}
+}
+
+func (g *gate) option() grpc.ServerOption { return grpc.InTapHandle(g.tap) }
+
+// tap is a tap.ServerInHandle: it runs in the connection's reading goroutine
+// and must not block.
+func (g *gate) tap(ctx context.Context, call *tap.Info) (context.Context, error) {
+	admitted, err := g.admit(ctx, call.FullMethodName)
+	if err == nil {
+		err = g.count(ctx, admitted, call.FullMethodName)
+	}
+	if err == nil {
+		return admitted.ctx, nil
+	}
+	connectionOf(ctx).Refused()
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > farDeadline {
+		return context.WithValue(ctx, refusalKey{}, err), nil
+	}
+	return ctx, err
+}
+
 // count notes an open call until its context ends, or refuses it.
-func (g *gate) count(ctx context.Context, conn *netlimit.Conn, method string) error {
-	key, most, whose := any(conn), streamsUnproven, "this connection, whose peer has proven nothing,"
-	if caller, err := CallerOf(ctx); err == nil {
-		key, most, whose = caller.Identity, streamsOfPeer, caller.Identity.String()
-		if caller.Identity.Role == pki.Coordinator {
-			return nil // bounded by connection
-		}
-	} else if conn.Proven() {
-		return nil // by a token; bounded by connection
+func (g *gate) count(ctx context.Context, a admission, method string) error {
+	if a.key == nil {
+		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.streams[key] >= most {
-		return status.Errorf(codes.ResourceExhausted, "%s: %s has %d open calls, the limit is %d: wait until some have ended", method, whose, most, most)
+	if g.streams[a.key] >= a.most {
+		return status.Errorf(codes.ResourceExhausted, "%s: this caller has %d open calls, the limit is %d: wait until some have ended", method, a.most, a.most)
 	}
-	g.streams[key]++
+	g.streams[a.key]++
 	context.AfterFunc(ctx, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.streams[key]--; g.streams[key] == 0 {
-			delete(g.streams, key)
+		if g.streams[a.key]--; g.streams[a.key] == 0 {
+			delete(g.streams, a.key)
 		}
 	})
 	return nil
@@ -143,35 +145,63 @@ func connectionOf(ctx context.Context) *netlimit.Conn {
 	return nil
 }
 
-// gateOf decides by the rules and the guards. A connection without a
-// certificate counts as proven from the first call on that a guard accepts.
+// gateOf decides by the rules and the guards.
 func (t *TLS) gateOf(rules Rules, guards []Guard) *gate {
-	return newGate(func(ctx context.Context, method string) (context.Context, error) {
+	return newGate(func(ctx context.Context, method string) (admission, error) {
 		if g := guardOf(guards, method); g != nil {
-			return proven(g.admit(ctx, method))
+			return g.bearer(ctx, method)
 		}
 		rule, err := rules.admit(ctx, method, t.own)
 		if err == nil && !rule.Open {
 			err = t.holds(ctx, method) // the interceptor asks Admit, which may block
 		}
-		return ctx, err
-	})
-}
-
-// gateOf decides by the token and the guards.
-func (t Token) gateOf(guards []Guard) *gate {
-	return newGate(func(ctx context.Context, method string) (context.Context, error) {
-		if g := guardOf(guards, method); g != nil {
-			return proven(g.admit(ctx, method))
+		if err != nil {
+			return admission{}, err
 		}
-		return proven(ctx, t.check(ctx, method))
+		a := admission{ctx: ctx}
+		switch caller, err := CallerOf(ctx); {
+		case err == nil && caller.Identity.Role != pki.Coordinator:
+			a.key, a.most = caller.Identity, streamsOfPeer
+		case err != nil: // an open method
+			if conn := connectionOf(ctx); conn != nil {
+				a.key, a.most = conn, streamsUnproven
+			}
+		}
+		return a, nil
 	})
 }
 
-// proven notes that a call's token has proven its connection.
-func proven(ctx context.Context, err error) (context.Context, error) {
+// gateOf decides by the token and the guards. The token's bearers are the parts
+// of the cluster, on this host.
+func (t Token) gateOf(guards []Guard) *gate {
+	return newGate(func(ctx context.Context, method string) (admission, error) {
+		if g := guardOf(guards, method); g != nil {
+			return g.bearer(ctx, method)
+		}
+		if err := t.check(ctx, method); err != nil {
+			return admission{}, err
+		}
+		return admission{ctx: ctx}, connectionOf(ctx).Prove("", 0)
+	})
+}
+
+// bearersAt are the bearers of tokens at an address.
+type bearersAt string
+
+// bearer admits a call by its token, which proves its connection.
+func (g *Guard) bearer(ctx context.Context, method string) (admission, error) {
+	admitted, err := g.admit(ctx, method)
 	if err != nil {
-		return ctx, err
+		return admission{}, err
 	}
-	return ctx, connectionOf(ctx).Prove("", 0)
+	a := admission{ctx: admitted}
+	conn := connectionOf(ctx)
+	if conn == nil {
+		return a, nil
+	}
+	a.key, a.most = bearersAt(conn.Address()), streamsOfBearers
+	if err := conn.Prove("bearers at "+conn.Address(), connectionsOfPeer); err != nil {
+		return admission{}, status.Errorf(codes.ResourceExhausted, "%s: %v", method, err)
+	}
+	return a, nil
 }

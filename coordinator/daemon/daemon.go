@@ -159,7 +159,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Identity: d.security.documents(),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	mux.Handle("/", handler)
 	d.rest = rest.NewServer(mux, d.log)
 	requests, end := context.WithCancel(context.Background())

@@ -8,6 +8,10 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
+// scrapes bounds the requests for metrics that are served at a time: they need no
+// token. Others are answered with 503.
+const scrapes = 8
+
 // limitConnections bounds the connections of both listeners, each by a budget of
 // its own: a flood of one leaves the other reachable.
 func (d *Daemon) limitConnections(registry prometheus.Registerer) {

@@ -30,7 +30,11 @@ func (h *handler) document(c *call) ([]byte, *api.Status) {
 	if status != nil || kind == typeJSON {
 		return body, status
 	}
+	if !take(c.ctx(), h.room.yaml, int64(len(body))) {
+		return nil, h.throttled(c, throttleBodies, "YAML documents of others are being converted; ask again, or send JSON")
+	}
 	doc, err := yaml.YAMLToJSONStrict(body)
+	h.room.yaml.Release(int64(len(body)))
 	if err != nil {
 		return nil, api.Errorf(http.StatusBadRequest, "the body is not YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}

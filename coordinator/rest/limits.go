@@ -17,6 +17,9 @@ import (
 const (
 	// maxBodies bounds the bodies that are being read or decided on, in bytes.
 	maxBodies = 64 << 20
+	// maxYAML bounds the YAML that is being converted, in bytes: the conversion
+	// takes up to a hundred times the memory.
+	maxYAML = api.MaxDocument
 	// maxParked bounds the bodies of creations that wait, in bytes.
 	maxParked = 256 << 20
 	// maxLists is how many lists are made at a time; listQueue more may wait.
@@ -30,11 +33,11 @@ const (
 	retryAfter = 1
 )
 
-// Connections limits the connections of the REST listener. Clients with a valid
-// token are bounded by the total alone.
+// Connections limits the connections of the REST listener. Another coordinator, which is one address,
+// may pass on mostForwards requests by connections of their own.
 func Connections() netlimit.Limits {
-	total := netlimit.Budget(4096)
-	return netlimit.Limits{Total: total, Unproven: total * 3 / 4, PerAddress: total / 8}
+	total := netlimit.Budget(4 * mostForwards)
+	return netlimit.Limits{Total: total, Unproven: total * 3 / 4, PerAddress: total / 2}
 }
 
 // throttle names the bound that a request was refused at, as the label of the
@@ -50,14 +53,14 @@ const (
 
 // room is what the requests of one handler share.
 type room struct {
-	bodies, parked, answers *semaphore.Weighted
-	lists                   chan struct{} // one for each list that is being made
-	queued                  chan struct{} // one for each list that waits
+	bodies, yaml, parked, answers *semaphore.Weighted
+	lists                         chan struct{} // one for each list that is being made
+	queued                        chan struct{} // one for each list that waits
 }
 
 func newRoom() *room {
 	return &room{
-		bodies: semaphore.NewWeighted(maxBodies), parked: semaphore.NewWeighted(maxParked), answers: semaphore.NewWeighted(maxAnswers),
+		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML), parked: semaphore.NewWeighted(maxParked), answers: semaphore.NewWeighted(maxAnswers),
 		lists: make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
 	}
 }
@@ -169,8 +172,10 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 }
 
 // proveConnection notes that a valid token came over the request's connection.
+// Half of all places are for the proven connections of one address; those
+// beyond count as unproven, and give way to others.
 func proveConnection(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok {
-		_ = c.Prove("", 0) // no limit, so no error
+	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok && !c.Proven() {
+		_ = c.Prove(c.Address(), Connections().Total/2) // the error is that it stays unproven
 	}
 }

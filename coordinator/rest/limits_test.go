@@ -282,6 +282,26 @@ func TestRequestsThatAreNotOfThisAPIAreRefused(t *testing.T) {
 	}
 }
 
+// A YAML document that refers to itself again and again is refused before it
+// grows.
+func TestYAMLThatGrowsIsRefused(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for at, name := range "bcdefghijk" {
+		before := string("abcdefghijk"[at])
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", name, name, strings.TrimSuffix(strings.Repeat("*"+before+",", 10), ","))
+	}
+	for name, doc := range map[string]string{"a bomb": bomb, "a deep tree": strings.Repeat("[", 100_000)} {
+		r := httptest.NewRequest("POST", "/api/v1/namespaces/a/allocations", strings.NewReader(doc))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/yaml")
+		w := httptest.NewRecorder()
+		newHandler(t).ServeHTTP(w, r)
+		if w.Code != 400 {
+			t.Errorf("%s: got %d %s, want 400", name, w.Code, w.Body)
+		}
+	}
+}
+
 // pipes is a listener of connections in memory, for time in a bubble.
 type pipes struct {
 	conns chan net.Conn
