@@ -229,13 +229,18 @@ func (s *Service) IssueNodes(ctx context.Context, nodes []resource.NodeID) (map[
 }
 
 // IssueOperator certifies an operator of this process's own, for as long as it
-// certifies nodes.
+// certifies nodes. It takes the place of the one that was issued before to the
+// same name.
 func (s *Service) IssueOperator(ctx context.Context, name string) (rpcauth.Material, error) {
 	material, err := s.issue(s.trust.Load(), pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: name}, nil)
 	if err != nil {
 		return rpcauth.Material{}, err
 	}
-	return material, s.noteOperator(ctx, name, "coordinator "+s.config.ID, material.Chain[0])
+	creator := "coordinator " + s.config.ID
+	if err := s.forgetOperator(ctx, name, creator); err != nil {
+		return rpcauth.Material{}, err
+	}
+	return material, s.noteOperator(ctx, name, creator, material.Chain[0])
 }
 
 func (s *Service) node(id resource.NodeID) pki.Identity {
