@@ -17,7 +17,7 @@
 //   - transactions: perform (effects), writes (Txns), committer (batches),
 //     outcome (answers that were lost), housekeeping (records that are done);
 //   - preemption: nominate, evict, displace, adopt, drain;
-//   - nodes: node, events (what agents say), mirror, news, conditions, fence,
+//   - nodes: node, events (what agents say), mirror, news, conditions, ban, fence,
 //     assume_dead, quarantine, reconcile, node_delete;
 //   - followers, and reads from any coordinator: follow, barrier, view, where;
 //   - what people ask and see: service, create, render, explain, present,

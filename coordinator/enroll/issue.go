@@ -90,4 +90,3 @@ func (s *Service) enrolled(t *trust, node resource.NodeID, before int64, expires
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-

@@ -117,4 +117,3 @@ func (s *Service) readEnrolled(ctx context.Context, node resource.NodeID) (store
 	}
 	return record, kv.ModRev, nil
 }
-

@@ -166,4 +166,3 @@ func (s *Service) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
-
