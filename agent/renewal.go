@@ -88,6 +88,7 @@ func (a *Agent) renewer(ctx context.Context) {
 			a.rejoin(ctx)
 		}
 		var err error
+		before := i.tls.Material().Chain[0]
 		switch due {
 		case nothingDue:
 			continue
@@ -100,6 +101,9 @@ func (a *Agent) renewer(ctx context.Context) {
 			err = errors.Join(err, i.enroll(ctx)) // a certificate that is over renews nothing; the operator may have left a token
 		}
 		switch {
+		case err == nil && i.tls.Material().Chain[0].Equal(before):
+			failures = 0
+			a.log.Info("authorities and gossip keys are up to date", "authorities", len(i.tls.Material().Roots), "gossip_keys", len(i.keyring.Keys()))
 		case err == nil:
 			failures = 0
 			a.log.Info("certificate renewed", "expires", i.tls.Material().Chain[0].NotAfter)

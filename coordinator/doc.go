@@ -18,7 +18,8 @@
 //     outcome (answers that were lost), housekeeping (records that are done);
 //   - preemption: nominate, evict, displace, adopt, drain;
 //   - nodes: node, events (what agents say), mirror, news, targets (whom to dial),
-//     conditions, fence, assume_dead, quarantine, reconcile, node_delete;
+//     conditions, ban, fence, assume_dead, quarantine, reconcile, node_delete;
+//   - labels, taints, approval of growth: admit, change;
 //   - agents that lie, hang or flood (ADR 13): judge, violation, hear, breaker,
 //     bucket;
 //   - followers, and reads from any coordinator: follow, barrier, view, where;

@@ -92,7 +92,7 @@ func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID
 			}
 			answer := answerOf(response)
 			if answer.answersNothing() {
-				answered(answer)
+				answered(Answer{Directives: answer.Directives}) // it is no sign of contact
 				continue
 			}
 			began, pairs := sent.next()

@@ -23,14 +23,21 @@ type beats struct {
 
 func (b beats) Heartbeat(stream schedulerv1.NodeAgent_HeartbeatServer) error {
 	for a := range b.answers {
-		if _, err := stream.Recv(); err != nil {
-			return err
+		if !news(a) {
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
 		}
 		if err := stream.Send(a); err != nil {
 			return err
 		}
 	}
 	return errors.New("no more answers")
+}
+
+// news reports whether a message answers no heartbeat.
+func news(m *schedulerv1.HeartbeatResponse) bool {
+	return len(m.GetDirectives()) == 1 && m.GetDirectives()[0].GetType() == DirectiveRenewNow
 }
 
 func directive(kind string) *schedulerv1.HeartbeatResponse {
@@ -43,11 +50,13 @@ func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
 		answers []*schedulerv1.HeartbeatResponse
 		kept    []bool
 		err     error
+		told    int
 	}{
-		"each is for the oldest":        {[]*schedulerv1.HeartbeatResponse{kept, directive("renew"), kept}, []bool{true, true, true}, nil},
-		"one that asks to register":     {[]*schedulerv1.HeartbeatResponse{directive(DirectiveRegister), kept}, []bool{false, true}, nil},
-		"one without a lease ends it":   {[]*schedulerv1.HeartbeatResponse{kept, {}, kept}, []bool{true, false}, errNoLease},
-		"one to register, and no lease": {[]*schedulerv1.HeartbeatResponse{{Directives: directive(DirectiveRegister).Directives}, kept}, []bool{false, true}, nil},
+		"each is for the oldest":        {[]*schedulerv1.HeartbeatResponse{kept, directive("renew"), kept}, []bool{true, true, true}, nil, 0},
+		"news in between answers none":  {[]*schedulerv1.HeartbeatResponse{directive(DirectiveRenewNow), kept, directive(DirectiveRenewNow), kept}, []bool{true, true}, nil, 2},
+		"one that asks to register":     {[]*schedulerv1.HeartbeatResponse{directive(DirectiveRegister), kept}, []bool{false, true}, nil, 0},
+		"one without a lease ends it":   {[]*schedulerv1.HeartbeatResponse{kept, {}, kept}, []bool{true, false}, errNoLease, 0},
+		"one to register, and no lease": {[]*schedulerv1.HeartbeatResponse{{Directives: directive(DirectiveRegister).Directives}, kept}, []bool{false, true}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,8 +77,21 @@ func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
 					close(b.answers)
 				}()
 				var got []Answer
+				told := 0
 				err = heartbeats(t.Context(), conn, "n1", 10*time.Second,
-					func(context.Context) Heartbeat { return Heartbeat{Began: time.Now()} }, func(a Answer) { got = append(got, a) })
+					func(context.Context) Heartbeat { return Heartbeat{Began: time.Now()} }, func(a Answer) {
+						if len(a.Directives) == 1 && a.Directives[0].Type == DirectiveRenewNow {
+							if a.Kept || a.First || !a.Began.IsZero() {
+								t.Errorf("news counts as an answer: %+v", a)
+							}
+							told++
+							return
+						}
+						got = append(got, a)
+					})
+				if told != c.told {
+					t.Errorf("told %d times of news, want %d", told, c.told)
+				}
 				if c.err != nil && !errors.Is(err, c.err) || err == nil {
 					t.Errorf("error %v, want %v", err, c.err)
 				}

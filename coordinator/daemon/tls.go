@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/pki/folder"
@@ -72,6 +74,11 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 		d.security = security{member: d.config.ClusterToken}
 		return nil
 	}
+	if openToLocalUsers(d.config.Etcd) {
+		d.log.Warn("store_is_open_to_local_users", "endpoints", d.config.Etcd.Endpoints,
+			"risk", "every local user of those hosts reads the authority's private key, and is every party of this cluster at once",
+			"next", "use https endpoints with a user, or the embedded etcd (docs/store.md)")
+	}
 	names, err := d.names()
 	if err != nil {
 		return err
@@ -105,6 +112,14 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 		d.security.peer = service.TLS().ClientConfig(rpcauth.AnyCoordinator())
 	}
 	return nil
+}
+
+// openToLocalUsers reports whether an external etcd is reached without TLS and
+// without a user. That is accepted on loopback alone, where every local user can
+// do the same.
+func openToLocalUsers(c etcd.Config) bool {
+	secure := func(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
+	return len(c.Endpoints) > 0 && c.Username == "" && !slices.ContainsFunc(c.Endpoints, secure)
 }
 
 // names are what this coordinator is reached at.

@@ -319,6 +319,12 @@ func TestDecisionsSurviveARestoredBackup(t *testing.T) {
 		other := open(t, s, "c2")
 		run(t, other)
 		check("at another coordinator", other)
+		if err := f.SaveKnown([]byte(`{"half a fi`)); err != nil {
+			t.Fatal(err)
+		}
+		damaged := open(t, s, "c3", kept) // the store has it all
+		run(t, damaged)
+		check("with a damaged file", damaged)
 	})
 }
 

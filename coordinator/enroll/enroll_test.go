@@ -596,9 +596,14 @@ func TestNodesOfThisProcessAreCertifiedTogether(t *testing.T) {
 	if _, err := ask(t, e, token(t, e, enroll.TokenOptions{Nodes: "*"}).Text(), "node-8", newKey(t)); status.Code(err) != codes.AlreadyExists {
 		t.Errorf("another host takes its name: %v", err)
 	}
-	person, err := e.IssueOperator(t.Context(), "dev")
-	if err != nil || len(person.Chain) == 0 {
-		t.Errorf("operator: %v", err)
+	for range 3 { // a process that starts again
+		person, err := e.IssueOperator(t.Context(), "dev")
+		if err != nil || len(person.Chain) == 0 {
+			t.Errorf("operator: %v", err)
+		}
+	}
+	if list, err := e.Operators(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("operators: %+v, %v", list, err)
 	}
 }
 

@@ -67,6 +67,25 @@ func (s *Service) noteOperator(ctx context.Context, name, creator string, leaf *
 	return nil
 }
 
+// forgetOperator removes the records of certificates that creator made for name
+// and that were not revoked.
+func (s *Service) forgetOperator(ctx context.Context, name, creator string) error {
+	all, err := s.Operators(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if o.Name != name || o.Creator != creator || o.Revoked != "" {
+			continue
+		}
+		if _, err := s.config.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(store.OperatorKey(o.Key))}}); err != nil {
+			return fmt.Errorf("forget the certificate of operator %s: %w", name, err)
+		}
+		s.known.drop(store.OperatorKey(o.Key))
+	}
+	return nil
+}
+
 // OperatorStatus is one certificate of an operator.
 type OperatorStatus struct {
 	Key string // pki.KeyHash

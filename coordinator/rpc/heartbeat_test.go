@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +28,14 @@ type beats = grpc.BidiStreamingClient[schedulerv1.HeartbeatRequest, schedulerv1.
 // if not nil, is told as the coordinator is.
 func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, resource.Vector)) beats {
 	t.Helper()
+	return serveAs(t, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: heard})
+}
+
+func serveAs(t *testing.T, h *rpc.Heartbeats) beats {
+	t.Helper()
 	l := bufconn.Listen(64 << 10)
 	server := grpc.NewServer()
-	schedulerv1.RegisterNodeAgentServer(server, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: heard})
+	schedulerv1.RegisterNodeAgentServer(server, h)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -286,4 +292,48 @@ func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A change is told at once, on a stream that nobody beats on, once.
+func TestAChangeIsToldWithoutAHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, s := open(t, mem.Options{})
+		register(t, server, first)
+		var mu sync.Mutex
+		print, changed := "one", make(chan struct{})
+		say := func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			print = text
+			close(changed)
+			changed = make(chan struct{})
+		}
+		h := &rpc.Heartbeats{
+			CoordinatorID: "c1", Store: s, Logger: quiet,
+			Fingerprint: func() string { mu.Lock(); defer mu.Unlock(); return print },
+			Changed:     func() <-chan struct{} { mu.Lock(); defer mu.Unlock(); return changed },
+		}
+		stream := serveAs(t, h)
+		told := func(r *schedulerv1.HeartbeatResponse, kind, message string) {
+			t.Helper()
+			if d := r.GetDirectives(); len(d) != 1 || d[0].GetType() != kind || d[0].GetMessage() != message {
+				t.Errorf("told %v, want %s %q", d, kind, message)
+			}
+		}
+		told(beat(t, stream, alive), "renew", "one")
+		say("two")
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told(r, "renew_now", "two")
+		if r.GetLeaseDurationSeconds() != 0 {
+			t.Error("it promises a lease that nobody has asked for")
+		}
+		say("two") // nothing is new
+		if r := beat(t, stream, alive); len(r.GetDirectives()) > 0 || r.GetLeaseDurationSeconds() != 40 {
+			t.Errorf("the next answer is %v", r)
+		}
+		stream.CloseSend()
+	})
 }
