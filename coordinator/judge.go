@@ -90,6 +90,9 @@ func (a *attempt) judgeVote(n *node, e *agents.Replied) *lie {
 		l.doubt = !e.Incarnation.IsZero()
 		return l
 	}
+	if e.State == agents.StateWaiting && len(a.victims) == 0 {
+		return wrong("nothing was named that it could wait for")
+	}
 	if len(e.Members) != len(asked) {
 		return wrong("members %v, asked for %d", indices(e.Members), len(asked))
 	}
