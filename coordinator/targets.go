@@ -15,12 +15,13 @@ import (
 type target struct {
 	addr     string
 	revision resource.Revision // of the specification that says so
-	severed  bool              // isolated, so that no stream may be open
+	severed  bool              // isolated in the store, so that no stream may be open
+	fell     bool              // the same, by this process: the store may not know of it
 	banned   bool              // an operator has ended its sessions
 }
 
 // mayDial reports whether a stream may be opened.
-func (t target) mayDial() bool { return t.addr != "" && !t.severed && !t.banned }
+func (t target) mayDial() bool { return t.addr != "" && !t.severed && !t.fell && !t.banned }
 
 // mostSuspects bounds what is kept of gossip about nodes that are not known.
 const mostSuspects = 1 << 14
@@ -41,9 +42,11 @@ func (c *Coordinator) learnTarget(id resource.NodeID, spec store.NodeSpec, rev r
 	if rev < t.revision || rev == 0 {
 		return false
 	}
-	if rev > t.revision || !t.severed { // this process may know of an isolation that it could not write
-		t.severed = spec.Violation != nil && spec.Violation.Severed
+	severed := spec.Violation != nil && spec.Violation.Severed
+	if t.severed && !severed { // an operator has let it back
+		t.fell = false
 	}
+	t.severed = severed
 	t.addr, t.revision = spec.AgentAddr, rev
 	if t.addr != "" && c.config.CheckAgent != nil {
 		if err := c.config.CheckAgent(t.addr); err != nil {
@@ -69,10 +72,10 @@ func (c *Coordinator) letBack(id resource.NodeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, known := c.targets[id]
-	if !known || !t.severed {
+	if !known || !t.severed && !t.fell {
 		return
 	}
-	t.severed = false
+	t.severed, t.fell = false, false
 	c.targets[id] = t
 	if c.pool != nil {
 		c.dial(id)

@@ -172,7 +172,7 @@ func (c *Coordinator) sever(id resource.NodeID, detail string) {
 	c.metrics.violations.WithLabelValues(violationPanic).Inc()
 	c.mu.Lock()
 	t := c.targets[id]
-	t.severed = true
+	t.fell = true
 	c.targets[id] = t
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), severPatience)
