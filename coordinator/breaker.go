@@ -11,9 +11,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file judges how a node answers reserves. A node that fails them is the
-// last choice of placement for a while, not more: what fits nowhere else goes
-// there all the same.
+// This file judges how a node answers Reserve commands. A node that fails them
+// is the last choice of placement for a while. A member that fits nowhere else
+// still goes there.
 
 // fault is how a node has failed an attempt.
 type fault string
@@ -108,7 +108,7 @@ func (b *breaker) gaveUp(tx resource.TxID) {
 	}
 }
 
-// String says what has failed, in plain words.
+// String lists the failures, for people.
 func (b *breaker) String() string {
 	var parts []string
 	for _, f := range []fault{faultSilent, faultRefused, faultWrongVote, faultUnregister} {
@@ -189,8 +189,8 @@ func (a *attempt) silent() {
 	}
 }
 
-// praise notes that an attempt has committed: its nodes have voted as they
-// should, and in time unless they were late.
+// praise closes the breakers of the nodes that voted in time for an attempt
+// which has committed.
 func (l *leader) praise(a *attempt) {
 	now := time.Now()
 	for _, id := range a.machine.Nodes() {
@@ -205,8 +205,8 @@ func (l *leader) praise(a *attempt) {
 	}
 }
 
-// judgeNodes takes the verdict of an attempt that came to nothing: its unit
-// avoids the nodes that failed it while others fit, and their breakers count it.
+// judgeNodes counts the faults of an attempt that was aborted: its unit avoids
+// the nodes at fault while others fit, and their breakers count the failure.
 func (l *leader) judgeNodes(a *attempt) {
 	now, tx := time.Now(), a.machine.ID()
 	for _, id := range slices.SortedFunc(slices.Values(a.machine.Nodes()), cmp.Compare[resource.NodeID]) {

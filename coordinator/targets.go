@@ -5,10 +5,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file decides to which agents a leader opens streams: to those of nodes
-// that have registered, at the address that they registered, which proves who
-// they are. Gossip proves nothing: it may only shorten a wait (S4 of the threat
-// model in docs/security.md).
+// This file decides to which agents a leader opens streams: to registered nodes,
+// at their registered addresses. A registration is authenticated. Gossip is not,
+// and may only shorten the wait before the next stream (S4 of the threat model in
+// docs/security.md).
 
 // target is a registered node, as a leader would dial it. The zero value is of a
 // node of which no registration is known.
