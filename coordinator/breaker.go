@@ -11,9 +11,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file judges how a node answers reserves. A node that fails them is the
-// last choice of placement for a while, not more: what fits nowhere else goes
-// there all the same.
+// This file judges how a node answers Reserve commands. A node that fails them
+// is the last choice of placement for a while. A member that fits nowhere else
+// still goes there.
 
 // fault is how a node has failed an attempt.
 type fault string
@@ -31,20 +31,22 @@ const (
 	firstBreak = time.Second
 	lastBreak  = time.Minute
 	// slowBreak is how long a node is the last choice that has not voted within
-	// a quarter of the budget.
+	// a quarter of the budget, the first time.
 	slowBreak = 5 * time.Second
 )
 
 // breaker follows one node's answers to reserves. It is closed (the zero
 // value); open until a time; or half-open after that: one attempt may try the
-// node, and no second one meanwhile. A vote closes it, another failure opens it
-// for twice as long.
+// node, and no second one meanwhile. A commit with a vote that came in time
+// closes it, another failure opens it for twice as long. A node that is merely
+// slow opens it as well, and is no suspect for that.
 //
 // Invariant: trips > 0 only while until is set; probe is set only after until.
 type breaker struct {
 	failures int // in a row
 	faults   map[fault]int
 	trips    int // in a row
+	slows    int // in a row
 	until    time.Time
 	probe    resource.TxID
 }
@@ -67,20 +69,25 @@ func (b *breaker) failed(now time.Time, tx resource.TxID, f fault) bool {
 		return false
 	}
 	b.probe = ""
-	b.until = now.Add(min(firstBreak<<min(b.trips, 10), lastBreak))
+	if until := now.Add(min(firstBreak<<min(b.trips, 10), lastBreak)); until.After(b.until) {
+		b.until = until
+	}
 	b.trips++
 	return true
 }
 
-// slow makes the node the last choice until it votes, for a short time at most.
-func (b *breaker) slow(now time.Time) {
-	if !b.trippedAt(now) {
-		b.until, b.probe = now.Add(slowBreak), ""
+// slow makes the node the last choice for a while, because of an attempt that
+// waits for its vote.
+func (b *breaker) slow(now time.Time, tx resource.TxID) {
+	if !b.trippedAt(now) || b.probe == tx {
+		b.until, b.probe = now.Add(min(slowBreak<<min(b.slows, 10), lastBreak)), ""
+		b.slows++
 	}
 }
 
-// voted closes the breaker, and reports whether it was open for failures.
-func (b *breaker) voted() bool {
+// served closes the breaker: an attempt has committed for which the node voted
+// in time. It reports whether the breaker was open for failures.
+func (b *breaker) served() bool {
 	was := b.trips > 0
 	*b = breaker{}
 	return was
@@ -101,7 +108,7 @@ func (b *breaker) gaveUp(tx resource.TxID) {
 	}
 }
 
-// String says what has failed, in plain words.
+// String lists the failures, for people.
 func (b *breaker) String() string {
 	var parts []string
 	for _, f := range []fault{faultSilent, faultRefused, faultWrongVote, faultUnregister} {
@@ -157,8 +164,12 @@ func (l *leader) watchVotes(a *attempt) {
 		now := time.Now()
 		for _, id := range a.machine.Nodes() {
 			if _, answered := a.machine.Answer(id); !answered {
+				if a.late == nil {
+					a.late = map[resource.NodeID]bool{}
+				}
+				a.late[id] = true
 				n := l.nodes[id]
-				n.breaker.slow(now)
+				n.breaker.slow(now, a.machine.ID())
 				n.setTripped(now)
 			}
 		}
@@ -178,16 +189,24 @@ func (a *attempt) silent() {
 	}
 }
 
-// answers notes that a node has voted as it should.
-func (l *leader) answers(n *node) {
-	if n.breaker.voted() {
-		l.log.Info("node_answers_again", "node", n.view.ID)
+// praise closes the breakers of the nodes that voted in time for an attempt
+// which has committed.
+func (l *leader) praise(a *attempt) {
+	now := time.Now()
+	for _, id := range a.machine.Nodes() {
+		n := l.nodes[id]
+		switch {
+		case a.late[id]:
+			n.breaker.gaveUp(a.machine.ID())
+		case n.breaker.served():
+			l.log.Info("node_answers_again", "node", id)
+		}
+		n.setTripped(now)
 	}
-	n.setTripped(time.Now())
 }
 
-// judgeNodes takes the verdict of an attempt that came to nothing: its unit
-// avoids the nodes that failed it while others fit, and their breakers count it.
+// judgeNodes counts the faults of an attempt that was aborted: its unit avoids
+// the nodes at fault while others fit, and their breakers count the failure.
 func (l *leader) judgeNodes(a *attempt) {
 	now, tx := time.Now(), a.machine.ID()
 	for _, id := range slices.SortedFunc(slices.Values(a.machine.Nodes()), cmp.Compare[resource.NodeID]) {

@@ -12,16 +12,16 @@ func TestBreaker(t *testing.T) {
 	const silent, refused = faultSilent, faultRefused
 	type step struct {
 		after   time.Duration
-		do      string // "fail", "vote", "try", "give up", "slow"
+		do      string // "fail", "commit", "try", "give up", "slow"
 		tx      resource.TxID
 		f       fault
 		tripped bool // afterwards
 	}
 	cases := map[string][]step{
-		"two failures are tolerated, a vote forgets them": {
+		"two failures are tolerated, a commit forgets them": {
 			{0, "fail", "1", silent, false},
 			{0, "fail", "2", silent, false},
-			{0, "vote", "3", "", false},
+			{0, "commit", "3", "", false},
 			{0, "fail", "4", silent, false},
 			{0, "fail", "5", silent, false},
 			{0, "fail", "6", silent, true},
@@ -33,7 +33,7 @@ func TestBreaker(t *testing.T) {
 			{999 * time.Millisecond, "", "", "", true},
 			{time.Millisecond, "", "", "", false},
 			{0, "try", "4", "", true}, // for all others
-			{0, "vote", "4", "", false},
+			{0, "commit", "4", "", false},
 		},
 		"each probe that fails doubles the time": {
 			{0, "fail", "1", silent, false},
@@ -68,7 +68,14 @@ func TestBreaker(t *testing.T) {
 			{0, "slow", "1", "", true},
 			{slowBreak, "", "", "", false},
 			{0, "slow", "2", "", true},
-			{0, "vote", "2", "", false},
+			{2*slowBreak - 1, "", "", "", true},
+			{1, "try", "3", "", true},
+			{0, "slow", "3", "", true},
+			{4*slowBreak - 1, "", "", "", true},
+			{1, "", "", "", false},
+			{0, "commit", "4", "", false},
+			{0, "slow", "5", "", true},
+			{slowBreak, "", "", "", false},
 		},
 		"the longest time is a minute": {
 			{0, "fail", "1", silent, false},
@@ -93,14 +100,14 @@ func TestBreaker(t *testing.T) {
 				switch s.do {
 				case "fail":
 					b.failed(now, s.tx, s.f)
-				case "vote":
-					b.voted()
+				case "commit":
+					b.served()
 				case "try":
 					b.tries(now, s.tx)
 				case "give up":
 					b.gaveUp(s.tx)
 				case "slow":
-					b.slow(now)
+					b.slow(now, s.tx)
 				}
 				if got := b.trippedAt(now); got != s.tripped {
 					t.Fatalf("step %d, %s %s: tripped %t, want %t", i, s.do, s.tx, got, s.tripped)

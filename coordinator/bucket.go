@@ -37,12 +37,12 @@ func (b *bucket) spend(now time.Time, cost, burst time.Duration) time.Duration {
 	return max(0, b.full.Sub(now)-burst)
 }
 
-// What one node may cause at most.
+// The limits of one node.
 var (
 	logRate    = rate{time.Second, 20}            // lines about it
 	answerRate = rate{4 * time.Millisecond, 1024} // Forget, Abort and Resync without an attempt
-	fenceRate  = rate{time.Second, 64}            // records that end what a node says it promised
-	wakeRate   = rate{100 * time.Millisecond, 20} // another try of everything that waits, by its own word
+	fenceRate  = rate{time.Second, 64}            // ABORTED records for promises that the node reports
+	wakeRate   = rate{100 * time.Millisecond, 20} // wake-ups of waiting units by messages of the node
 	idleRate   = rate{20 * time.Millisecond, 64}  // messages that change nothing
 )
 

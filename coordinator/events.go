@@ -251,10 +251,8 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	switch e.State {
 	case agents.StateReserved: // alone. model: mutant YES_FOR_WAITING
-		l.answers(n)
 		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
 	case agents.StateWaiting:
-		l.answers(n)
 		l.step(a, txn.Waited{Node: e.Node, Vote: vote(e)})
 	case agents.StateHeld:
 		if l.attempts[e.Tx] != nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file is the way of agents' messages into the loop: a bounded share of
-// each turn for each node, and no message ends more than the term.
+// This file takes agents' messages into the loop. Each node has a bounded share
+// of each turn, and a message can end the term but not the process.
 
 const (
 	// mostHeard is about how many messages one turn of the loop takes.
 	mostHeard = 1024
-	// loopShare is one part in how many of the loop's time a node may take, and
-	// loopBurst what it may take at once beyond that. Then it rests, longestRest at
-	// most at a time.
+	// A node may take one part in loopShare of the loop's time, and loopBurst more
+	// at once. Beyond that the node rests, for longestRest at most at a time.
 	loopShare   = 5
 	loopBurst   = 100 * time.Millisecond
 	longestRest = time.Second
@@ -25,8 +24,8 @@ const (
 	idleRest = 10 * time.Millisecond
 )
 
-// hear takes what agents have said. It reports whether anything was new, and
-// whether the term can go on.
+// hear handles waiting messages of agents. It reports whether any of them was
+// new, and whether the term can go on.
 func (l *leader) hear() (news, goesOn bool) {
 	began := time.Now()
 	events := l.mail.Take(began, mostHeard)
@@ -53,8 +52,9 @@ func (l *leader) hear() (news, goesOn bool) {
 	return news, true
 }
 
-// receive handles one message. A panic isolates its node and ends the term: the
-// next one begins with what the store holds, whatever was half done here.
+// receive handles one message. A panic isolates the message's node and ends the
+// term, because the leader's state may be half changed; the next term loads the
+// store.
 func (l *leader) receive(e agents.Event) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -51,6 +51,7 @@ func TestAVoteForSomethingElseIsolatesItsNode(t *testing.T) {
 		lie  func(*musterv1.Reply)
 		want string // in the condition's message
 	}{
+		"waits for nobody":    {func(r *musterv1.Reply) { r.State = musterv1.Reply_WAITING }, "nothing was named"},
 		"no members":          {func(r *musterv1.Reply) { r.Members = nil }, "members []"},
 		"another's member":    {func(r *musterv1.Reply) { r.Members[0].Member++ }, "asked for member"},
 		"a member more":       {func(r *musterv1.Reply) { r.Members = append(r.Members, &musterv1.MemberAssignment{Member: 7}) }, "asked for 1"},
@@ -284,6 +285,56 @@ func TestANodeThatFailsAgainAndAgainIsSuspect(t *testing.T) {
 			t.Errorf("after a vote the condition is %q", got)
 		}
 		c.Converge()
+	})
+}
+
+// A node that votes late each time delays a unit now and then, not each.
+func TestANodeThatVotesLateIsTheLastChoice(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		c.Tap(func(m rig.Message) bool {
+			if m.Node == "n1" && m.FromAgent.GetReply().GetState() == musterv1.Reply_RESERVED {
+				time.Sleep(1900 * time.Millisecond)
+			}
+			return true
+		})
+		slow := 0
+		for i := range 30 {
+			start := time.Now()
+			name := fmt.Sprint("a", i)
+			allocate(t, k, rig.Submission{Name: name, GPUs: 1, Wait: time.Minute})
+			if time.Since(start) > 100*time.Millisecond {
+				slow++
+			}
+			remove(t, k, name)
+			phase(t, c, name, "")
+			time.Sleep(time.Second)
+		}
+		if slow < 1 || slow > 4 {
+			t.Errorf("%d of 30 allocations waited for the late node, want a few", slow)
+		}
+	})
+}
+
+// A vote under a registration that the store does not have never commits.
+func TestAVoteOfAnotherRegistrationIsAvoided(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		lying(c, "n1", func(r *musterv1.Reply) { r.RegisteredRevision += 1000 })
+		for i := range 5 {
+			start := time.Now()
+			name := fmt.Sprint("a", i)
+			a := allocate(t, k, rig.Submission{Name: name, GPUs: 1, Wait: time.Minute})
+			if took := time.Since(start); a.Status.NodeID != "n2" || took > time.Second {
+				t.Errorf("%s: %s on %q after %v, want n2", name, a.Status.Phase, a.Status.NodeID, took)
+			}
+			remove(t, k, name) // so that both nodes are equal again
+			phase(t, c, name, "")
+		}
+		n, err := k.GetNode(t.Context(), "n1")
+		if err != nil || !slices.ContainsFunc(n.Status.Conditions, func(c api.Condition) bool { return c.Type == "Suspect" }) {
+			t.Errorf("%v: conditions %+v, want Suspect", err, n.Status.Conditions)
+		}
 	})
 }
 

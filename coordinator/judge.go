@@ -11,15 +11,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file judges what agents say against what they were asked (ADR 13). What
-// is beyond it may be believed of that node: it is about nobody else.
+// This file compares agents' answers with the leader's requests (ADR 13). The
+// comparison covers everything that an answer could change for other nodes.
 
-// lie is something that an agent of this program does not say.
+// lie is a message that no agent of this program sends.
 type lie struct {
 	reason string // one of the violation… constants
 	detail string
-	// doubt: it may have another cause, such as hardware that has changed. What
-	// was said does not count, and its node is not accused.
+	// doubt: the message may have another cause, such as hardware that has
+	// changed. The message does not count, and its node is not accused.
 	doubt bool
 }
 
@@ -44,7 +44,8 @@ func holds(s agents.State) bool {
 	return false
 }
 
-// judgeReply compares an answer with what its node was asked; nil: it counts.
+// judgeReply compares an answer with the request to its node; nil: the answer
+// counts.
 func (l *leader) judgeReply(n *node, a *attempt, e *agents.Replied) *lie {
 	if !holds(e.State) {
 		return nil
@@ -90,6 +91,9 @@ func (a *attempt) judgeVote(n *node, e *agents.Replied) *lie {
 		l.doubt = !e.Incarnation.IsZero()
 		return l
 	}
+	if e.State == agents.StateWaiting && len(a.victims) == 0 {
+		return wrong("nothing was named that it could wait for")
+	}
 	if len(e.Members) != len(asked) {
 		return wrong("members %v, asked for %d", indices(e.Members), len(asked))
 	}
@@ -125,7 +129,7 @@ func (a *attempt) mismatch(n *node, l *lie, err error) *lie {
 	return l
 }
 
-// judgeOccupancy looks for what no ledger says.
+// judgeOccupancy looks for grants that no ledger can hold.
 func judgeOccupancy(o *agents.Occupancy) *lie {
 	if len(o.Grants) > maxHolds {
 		return &lie{reason: violationTooMany, detail: fmt.Sprintf("it lists %d grants, at most %d are taken", len(o.Grants), maxHolds)}

@@ -40,8 +40,11 @@ func TestJudgeReply(t *testing.T) {
 		want   string // "": it counts
 		doubt  bool
 	}{
-		"what was asked":           {func(*node, *attempt, *agents.Replied) {}, "", false},
-		"the same for a Waiting":   {func(_ *node, _ *attempt, e *agents.Replied) { e.State = agents.StateWaiting }, "", false},
+		"what was asked": {func(*node, *attempt, *agents.Replied) {}, "", false},
+		"the same for a Waiting of a preemption": {
+			func(_ *node, a *attempt, e *agents.Replied) { a.victims, e.State = []*attempt{{}}, agents.StateWaiting }, "", false,
+		},
+		"a Waiting for nobody":     {func(_ *node, _ *attempt, e *agents.Replied) { e.State = agents.StateWaiting }, "nothing was named", false},
 		"a No says nothing":        {func(_ *node, _ *attempt, e *agents.Replied) { e.State, e.Members = agents.StateNo, nil }, "", false},
 		"a device of another host": {foreign, "GPU-of-before", false},
 		"the same from a node that was asked before its hardware changed": {

@@ -86,6 +86,7 @@ func (l *leader) reservation(a *attempt, node resource.NodeID) agents.Command {
 func (l *leader) committed(a *attempt, revision resource.Revision) {
 	u := a.unit
 	l.account.Committed(a.machine.ID(), revision)
+	l.praise(a)
 	l.displaced(a, revision)
 	a.committed = revision
 	u.record.Phase, u.record.TxID = string(api.Running), a.machine.ID()

@@ -5,18 +5,23 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file decides to which agents a leader opens streams: to those of nodes
-// that have registered, at the address that they registered, which proves who
-// they are. Gossip proves nothing: it may only shorten a wait (S4 of the threat
-// model in docs/security.md).
+// This file decides to which agents a leader opens streams: to registered nodes,
+// at their registered addresses. A registration is authenticated. Gossip is not,
+// and may only shorten the wait before the next stream (S4 of the threat model in
+// docs/security.md).
 
 // target is a registered node, as a leader would dial it. The zero value is of a
 // node of which no registration is known.
 type target struct {
 	addr     string
 	revision resource.Revision // of the specification that says so
-	severed  bool              // isolated, so that no stream may be open
+	severed  bool              // isolated in the store, so that no stream may be open
+	fell     bool              // the same, by this process: the store may not know of it
 }
+
+// mayDial reports whether a stream may be opened, as far as the node has not
+// been banned.
+func (t target) mayDial() bool { return t.addr != "" && !t.severed && !t.fell }
 
 // mostSuspects bounds what is kept of gossip about nodes that are not known.
 const mostSuspects = 1 << 14
@@ -37,9 +42,11 @@ func (c *Coordinator) learnTarget(id resource.NodeID, spec store.NodeSpec, rev r
 	if rev < t.revision || rev == 0 {
 		return false
 	}
-	if rev > t.revision || !t.severed { // this process may know of an isolation that it could not write
-		t.severed = spec.Violation != nil && spec.Violation.Severed
+	severed := spec.Violation != nil && spec.Violation.Severed
+	if t.severed && !severed { // an operator has let it back
+		t.fell = false
 	}
+	t.severed = severed
 	t.addr, t.revision = spec.AgentAddr, rev
 	if t.addr != "" && c.config.CheckAgent != nil {
 		if err := c.config.CheckAgent(t.addr); err != nil {
@@ -54,7 +61,7 @@ func (c *Coordinator) learnTarget(id resource.NodeID, spec store.NodeSpec, rev r
 // dial has the term's pool connect to a node, or not: not while the node is
 // isolated or banned. c.mu is held.
 func (c *Coordinator) dial(id resource.NodeID) {
-	if t := c.targets[id]; t.addr != "" && !t.severed && c.follower.banned(id) == nil {
+	if t := c.targets[id]; t.mayDial() && c.follower.banned(id) == nil {
 		c.pool.SetTarget(id, t.addr)
 	} else {
 		c.pool.RemoveTarget(id)
@@ -66,10 +73,10 @@ func (c *Coordinator) letBack(id resource.NodeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, known := c.targets[id]
-	if !known || !t.severed {
+	if !known || !t.severed && !t.fell {
 		return
 	}
-	t.severed = false
+	t.severed, t.fell = false, false
 	c.targets[id] = t
 	if c.pool != nil {
 		c.dial(id)

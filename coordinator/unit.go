@@ -105,6 +105,7 @@ type attempt struct {
 	// was another leader's.
 	asked  map[resource.NodeID]uint64
 	failed map[resource.NodeID]fault // nodes that failed it
+	late   map[resource.NodeID]bool  // nodes that had not voted in good time
 	budget *time.Timer
 	// victims end for this one, in the order of their transactions; claims:
 	// their quota is what it takes. noticed is when they were given notice.

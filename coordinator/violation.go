@@ -46,7 +46,7 @@ func (n *node) showViolation(s *api.NodeStatus, ready *api.Condition) bool {
 // mayLog reports whether one more line about a node may be written now.
 func (l *leader) mayLog(n *node) bool { return n.logs.take(time.Now(), logRate) }
 
-// caught handles something that an agent said and that is not so.
+// caught handles a lie: it accuses the node, or logs the doubt.
 func (l *leader) caught(n *node, bad *lie) {
 	if bad.doubt {
 		if l.mayLog(n) {
@@ -57,8 +57,8 @@ func (l *leader) caught(n *node, bad *lie) {
 	l.accuse(n, bad)
 }
 
-// accuse isolates a node: it is cordoned, its stream is ended, what it was asked
-// for and has not committed goes elsewhere. What runs there stays.
+// accuse isolates a node: the leader cordons the node, ends its stream, and
+// places its undecided attempts elsewhere. Committed units stay there.
 func (l *leader) accuse(n *node, bad *lie) {
 	l.metrics.violations.WithLabelValues(bad.reason).Inc()
 	if l.mayLog(n) {
@@ -136,15 +136,16 @@ func (l *leader) pardon(n *node) {
 	l.pool.Trust(n.view.ID)
 }
 
-// wakeFor lets everything that waits be tried again because of what a node says
-// of itself, at once or a little later.
+// wakeFor wakes all waiting units because of a node's message, now or, if the
+// node has sent many such messages, within a second.
 func (l *leader) wakeFor(n *node) {
 	if n.wakes = !n.woken.take(time.Now(), wakeRate); !n.wakes {
 		l.wake()
 	}
 }
 
-// mend does once a second what a node's messages were too many for.
+// mend runs once a second: it does for a node the work that was put off because
+// of too many messages.
 func (l *leader) mend(n *node) {
 	n.setTripped(time.Now())
 	l.makeDurable(n)
@@ -172,7 +173,7 @@ func (c *Coordinator) sever(id resource.NodeID, detail string) {
 	c.metrics.violations.WithLabelValues(violationPanic).Inc()
 	c.mu.Lock()
 	t := c.targets[id]
-	t.severed = true
+	t.fell = true
 	c.targets[id] = t
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), severPatience)

@@ -45,7 +45,7 @@ func (h *Host) Satisfies(req resource.Request, a resource.Assignment) error {
 	return nil
 }
 
-// amountsDiffer compares what needs no host.
+// amountsDiffer compares the amounts, for which no host is needed.
 func amountsDiffer(req *resource.Request, a *resource.Assignment) *Mismatch {
 	var cpu resource.Millicores
 	for _, g := range a.CPUs {
@@ -109,8 +109,8 @@ func pagesDiffer(req *resource.Request, a *resource.Assignment) *Mismatch {
 	return nil
 }
 
-// outsideHost finds what the host does not have or does not hand out, and what
-// is listed twice.
+// outsideHost finds entries that the host does not have or does not hand out,
+// and entries that are listed twice.
 func (h *Host) outsideHost(_ *resource.Request, a *resource.Assignment) *Mismatch {
 	if err := h.wellFormed(*a); err != nil {
 		return &Mismatch{Field: "assignment", Detail: err.Error(), OfHost: true}
