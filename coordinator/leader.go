@@ -42,8 +42,8 @@ type leader struct {
 	counter uint64 // of attempts and arrivals in this epoch
 
 	view
-	lastHost *fit.Host          // whose score tables a new host of the same kind shares
-	requests map[string]request // by tenant/request id
+	lastHost *fit.Host // whose score tables a new host of the same kind shares
+	requests requests
 
 	// generation grows whenever something was freed or added: what failed
 	// before may fit now. hopeless holds demands that failed at it.
@@ -65,13 +65,6 @@ type leader struct {
 	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
 	metrics      *metrics
 	account      *decisions.Tracker // nil: nobody keeps one
-}
-
-// request remembers what a request id made.
-type request struct {
-	unit *unit // for both kinds: a job's first unit; nil when it was gone already
-	hash string
-	when time.Time
 }
 
 // terminalRecord waits to be collected.

@@ -89,8 +89,8 @@ func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 // undoCreation forgets a unit that was never stored, with its job and its
 // request id, so that the request can be made again.
 func (l *leader) undoCreation(u *unit) {
-	if u.create != nil && u.create.request != "" {
-		delete(l.requests, u.create.request)
+	if u.create != nil && u.create.request != (requestKey{}) {
+		l.requests.forget(u.create.request)
 	}
 	if u.job != nil {
 		l.forgetJob(u.job)

@@ -86,7 +86,7 @@ type unit struct {
 type creation struct {
 	ops      []store.Op
 	compares []store.Compare
-	request  string // key in leader.requests, or ""
+	request  requestKey // in leader.requests, or zero
 	started  time.Time
 }
 
