@@ -73,8 +73,9 @@ func (l *view) showPlace(s *api.AllocationStatus, u *unit, index int) {
 		return // others may have it
 	}
 	granted := at.assignment.Vector()
-	if cores := u.demand.Request.Cores; cores > 0 { // an assignment lists their threads
-		granted[resource.Cores] = int64(cores)
+	if r := u.demand.Request; r.Cores > 0 { // an assignment lists their threads; a quota is charged one CPU a core
+		charged := r.Vector()
+		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
 	}
 	s.AllocatedResources = api.Amounts(granted)
 	s.Assignment = l.nodes[at.node].assignmentStatus(at.assignment)
