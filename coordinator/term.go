@@ -15,9 +15,10 @@ import (
 
 // campaign leads again and again until ctx ends.
 func (c *Coordinator) campaign(ctx context.Context) error {
+	candidate := store.NewCandidate(c.store, c.config.Address, c.config.LeaseTTL)
 	for {
 		past := c.past.Load()
-		term, err := store.Campaign(ctx, c.store, c.config.Address, c.config.LeaseTTL)
+		term, err := candidate.Campaign(ctx)
 		if err == nil {
 			err = c.lead(ctx, term, past) // even if ctx has ended: it resigns
 		} else {
