@@ -111,7 +111,8 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 		l.writeWish(u)
 	case u.phase().Ended() && u.job != nil:
 		l.finish(u)
-	case u.adopting != nil: // once that is decided
+	case u.adopting != nil: // ends once that is fenced; its agents are not waited for
+		l.abandon(u.adopting)
 	case !u.writing:
 		l.endQueued(u)
 	}

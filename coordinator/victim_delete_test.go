@@ -56,3 +56,29 @@ func TestTheDeletionOfAVictimIsAnsweredAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDeletionOfAPreemptorThatIsTakenOverIsAnsweredAtOnce: the new leader does
+// not wait for the agents that keep its place.
+func TestTheDeletionOfAPreemptorThatIsTakenOverIsAnsweredAtOnce(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "v", GPUs: 8, Priority: 1})
+		allocate(t, k, pushing("p", 8, 9))
+		phase(t, c, "v", api.Terminating)
+		c.Agent("n1").Stop()
+		k.Crash()
+		c.StartCoordinator("c2")
+		c.Eventually("another leads", func() bool { return c.Leader() != nil })
+		began := time.Now()
+		if _, err := c.Leader().DeleteAllocation(t.Context(), rig.Namespace, "p", api.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > time.Second { // of the bubble's clock
+			t.Errorf("answered after %s", took)
+		}
+		c.Agent("n1").Start()
+		phase(t, c, "p", "")
+		phase(t, c, "v", api.Preempted)
+		c.Converge()
+	})
+}
