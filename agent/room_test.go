@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/handoff"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -147,6 +149,9 @@ func (r *rig) commit(l *leader, promise *musterv1.Reply) {
 // why, until there is room again.
 func TestAPromiseOfBeforeAFullDiskIsHandedOverAndNoOtherIsMade(t *testing.T) {
 	r, disk := newSmallDiskRig(t, 2*handoff.DefaultRoom)
+	metrics := prometheus.NewRegistry()
+	faulty := r.tune
+	r.tune = func(c *agent.Config, d *agent.Deps) { faulty(c, d); d.Metrics = metrics }
 	r.start()
 	l := r.lead(1)
 	promise := l.reserve("a", 2, time.Minute)
@@ -164,9 +169,28 @@ func TestAPromiseOfBeforeAFullDiskIsHandedOverAndNoOtherIsMade(t *testing.T) {
 	if pressure.GetReason() != "AssignmentsNotWritable" || !strings.Contains(pressure.GetMessage(), "no space left on device") {
 		t.Errorf("the condition is %v", pressure)
 	}
+	full := func() float64 {
+		families, err := metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "muster_agent_disk_full" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatal("there is no muster_agent_disk_full")
+		return 0
+	}
+	if full() != 1 {
+		t.Error("muster_agent_disk_full is not 1")
+	}
 	disk.set(handoff.DefaultRoom, nil)
 	l.accepted()
 	r.diskPressure("False")
+	if full() != 0 {
+		t.Error("muster_agent_disk_full is not 0")
+	}
 }
 
 // TestHeldIsToldOnceLaunchersCanReadTheFiles: files that cannot be written are

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterd/muster/api"
 )
 
@@ -131,5 +133,40 @@ func TestAnAnswerThatTookLongIsWritten(t *testing.T) {
 	o.elect(p.elected())
 	if code, a, s, _ := p.ask(t, "DELETE", allocations+"/a", "", "", "secret"); code != 200 || a.Metadata.Name != "a" {
 		t.Errorf("%d %+v", code, s)
+	}
+}
+
+// TestConnectionsToPeersAreProbed reads the options of a real socket: 1 s without
+// traffic, then two probes 1 s apart, and 3 s for what is not acknowledged.
+func TestConnectionsToPeersAreProbed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	conn, err := peerDialer().DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	socket, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = socket.Control(func(fd uintptr) {
+		for name, c := range map[string]struct{ level, option, want int }{
+			"SO_KEEPALIVE":     {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+			"TCP_KEEPIDLE":     {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1},
+			"TCP_KEEPINTVL":    {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 1},
+			"TCP_KEEPCNT":      {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 2},
+			"TCP_USER_TIMEOUT": {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 3000},
+		} {
+			if got, err := unix.GetsockoptInt(int(fd), c.level, c.option); err != nil || got != c.want {
+				t.Errorf("%s is %d (%v), want %d", name, got, err, c.want)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
