@@ -289,14 +289,7 @@ func (s *scribe) settle(ctx context.Context, tx resource.TxID) error {
 		}
 		s.mu.Lock()
 		s.written[tx] = want
-		awaited := s.awaited[tx] && s.shows(tx)
-		if awaited {
-			delete(s.awaited, tx)
-		}
 		s.mu.Unlock()
-		if awaited {
-			s.arrived(ctx, tx)
-		}
 	case !wanted && there:
 		if err := s.files.Remove(have); err != nil {
 			return err
@@ -304,6 +297,16 @@ func (s *scribe) settle(ctx context.Context, tx resource.TxID) error {
 		s.mu.Lock()
 		delete(s.written, tx)
 		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	_, there = s.written[tx]
+	arrived := s.awaited[tx] && there && s.shows(tx)
+	if arrived {
+		delete(s.awaited, tx)
+	}
+	s.mu.Unlock()
+	if arrived {
+		s.arrived(ctx, tx)
 	}
 	return nil
 }
