@@ -185,7 +185,7 @@ func TestAPromiseOfBeforeAFullDiskIsHandedOverAndNoOtherIsMade(t *testing.T) {
 	if full() != 1 {
 		t.Error("muster_agent_disk_full is not 1")
 	}
-	disk.set(handoff.DefaultRoom, nil)
+	disk.set(2*handoff.DefaultRoom, nil)
 	l.accepted()
 	r.diskPressure("False")
 	if full() != 0 {
@@ -219,7 +219,7 @@ func TestHeldIsToldOnceLaunchersCanReadTheFiles(t *testing.T) {
 	if pressure := r.diskPressure("True"); !strings.Contains(pressure.GetMessage(), "input/output error") {
 		t.Errorf("the condition is %v", pressure)
 	}
-	disk.set(handoff.DefaultRoom, nil)
+	disk.set(2*handoff.DefaultRoom, nil)
 	mustBe(t, l.outcome("a"), musterv1.Reply_HELD)
 	if _, err := os.Stat(filepath.Join(r.dir, "assignments", "a.json")); err != nil {
 		t.Error(err)
@@ -234,6 +234,6 @@ func TestANodeWithoutRoomForAssignmentFilesTakesNoWorkFromTheStart(t *testing.T)
 	r.start()
 	l := r.lead(1)
 	mustBe(t, l.reserve("a", 1, time.Minute), musterv1.Reply_NO)
-	disk.set(handoff.DefaultRoom, nil)
+	disk.set(2*handoff.DefaultRoom, nil)
 	l.accepted()
 }

@@ -137,8 +137,9 @@ type Dir struct {
 	mode fs.FileMode
 	room int64 // size of RoomFile, in bytes
 	kept int64 // its size as far as this Dir knows
-	// reserved: the last Reserve succeeded, and kept has not shrunk since.
-	reserved bool
+	// reserved: the last Reserve succeeded, and kept has not shrunk since. short:
+	// the room was used or missing, and has not been whole since.
+	reserved, short bool
 }
 
 // Open makes the folder if it is missing and sets its permissions if it is the

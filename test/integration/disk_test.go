@@ -72,7 +72,8 @@ func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
 	a := c.agents[0]
-	smallDisk(t, a.dataDir, "19m") // 16 MiB are kept for releases, 1 MiB for assignment files
+	smallDisk(t, a.dataDir, "17m") // 16 MiB are kept for releases
+	a.configure(a.settings.set("assignmentsDir", filepath.Join(t.TempDir(), "assignments")))
 	a.start()
 	c.coordinator.start()
 	c.awaitLeader()
