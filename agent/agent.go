@@ -121,7 +121,7 @@ func (a *Agent) open() error {
 	if recovery.Wiped || recovery.MovedTo != "" {
 		a.silence.wiped()
 	}
-	files, err := handoff.Open(assignments, a.deps.AssignmentFS)
+	files, err := handoff.Open(assignments, a.assignmentOptions())
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/handoff"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/rpcauth"
@@ -75,7 +76,7 @@ func (r *rig) files(suffix string) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) {
+		if strings.HasSuffix(e.Name(), suffix) && e.Name() != handoff.RoomFile {
 			names = append(names, e.Name())
 		}
 	}

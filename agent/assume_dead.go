@@ -26,11 +26,15 @@ func (a *Agent) pruneSilent(dir string) error {
 	if c, still := a.silence.state(); still != silent && !c.stopped {
 		return nil
 	}
-	files, err := handoff.Open(dir, a.deps.AssignmentFS)
+	files, err := handoff.Open(dir, a.assignmentOptions())
 	if err != nil {
 		return err
 	}
 	return files.Prune(nil)
+}
+
+func (a *Agent) assignmentOptions() handoff.Options {
+	return handoff.Options{FS: a.deps.AssignmentFS, Mode: a.config.AssignmentsMode}
 }
 
 // assumeDead follows the time since the last contact until ctx ends.

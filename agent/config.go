@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"time"
@@ -33,6 +34,8 @@ type Config struct {
 	// AssignmentsDir holds the assignment files instead; "" is
 	// DataDir/assignments. They are made anew at each start, so memory will do.
 	AssignmentsDir string
+	// AssignmentsMode holds their permissions; 0 is handoff.DefaultMode.
+	AssignmentsMode fs.FileMode
 	// Listen is the address of the gRPC server; port 0 takes a free one.
 	Listen string
 	// Advertise is the IP address that others reach this host at, for the leader

@@ -28,10 +28,12 @@ const (
 )
 
 // item is one thing for the owner to do. Exactly one of command, observe,
-// resync, refused, open and query is set.
+// room, arrived, resync, refused, open and query is set.
 type item struct {
 	command ledger.Command
-	observe bool // the sighting is another one
+	observe bool          // the sighting is another one
+	room    bool          // whether assignment files have room is another question now
+	arrived resource.TxID // launchers can read its files, for which held waits
 	resync  bool
 	refused *rpc.Reply
 	open    *opening
@@ -83,22 +85,26 @@ type owner struct {
 
 	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
-	full       bool
-	syncing    chan struct{} // capacity 1: a HELD waits for its fsync
-	syncFailed chan error    // capacity 1: the syncer ends after one
-	wakeAt     time.Time     // when timer fires, zero when it does not
+	full       string                 // why no promise can be kept, see checkRoom; "" while there is room
+	syncing    chan struct{}          // capacity 1: a HELD waits for its fsync
+	syncFailed chan error             // capacity 1: the syncer ends after one
+	wakeAt     time.Time              // when timer fires, zero when it does not
 	timer      *time.Timer
 	keep       int64     // bytes that the last compaction left
 	checked    time.Time // when the store was last registered with, or that was wished, see doubt
 }
 
 func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
-	return &owner{
+	o := &owner{
 		agent: a, log: a.log, ledger: l, journal: a.journal, scribe: newScribe(files, a.log),
 		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
 		unresolved: map[resource.TxID]bool{}, lingering: map[resource.TxID]bool{}, vacated: true,
 		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
+	// Neither item matters to an owner that has ended.
+	o.scribe.arrived = func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) }
+	o.scribe.troubled = func(ctx context.Context) { _ = o.send(ctx, item{room: true}) }
+	return o
 }
 
 // start takes up the incarnation and makes it durable, before run. What a new
@@ -224,6 +230,10 @@ func (o *owner) handle(it *item) {
 		o.answers = append(o.answers, answer{out: it.out, body: o.occupancy(), hash: o.hash()})
 	case it.open != nil:
 		o.admit(it.open)
+	case it.arrived != "":
+		if g, ok := o.ledger.Lookup(it.arrived); ok && g.State == ledger.Held {
+			o.tell(o.replyOn(g))
+		}
 	case it.observe:
 		for _, ended := range o.end(nil) {
 			o.tell(rpc.Reply(ended))
@@ -258,6 +268,9 @@ func (o *owner) command(it *item) {
 	case ledger.Registered:
 		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
 		o.resume(c)
+	}
+	if reply.State == ledger.Held && !reply.Refused() && !o.scribe.ready(reply.Tx) {
+		out = nil // HELD means that its launcher can start it
 	}
 	if out == nil {
 		body = nil
@@ -314,12 +327,15 @@ func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource
 	}
 	for _, tx := range reply.Woken {
 		if g, ok := o.ledger.Lookup(tx); ok {
-			o.tell(rpc.Reply{
-				Tx: tx, State: g.State, Members: g.Members, Incarnation: o.incarnation, Registered: o.ledger.Registration(),
-			})
+			o.tell(o.replyOn(g))
 		}
 	}
 	return reply, stopping
+}
+
+// replyOn is an answer on a grant that no command asks for at this moment.
+func (o *owner) replyOn(g ledger.Grant) rpc.Reply {
+	return rpc.Reply{Tx: g.Tx, State: g.State, Members: g.Members, Incarnation: o.incarnation, Registered: o.ledger.Registration()}
 }
 
 // note remembers what an event asks of the rest of the agent. It reports a

@@ -9,12 +9,13 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 )
 
-// checkRoom makes sure, before a promise, that the journal can hold it: a full
-// disk refuses new reservations and nothing else.
+// checkRoom makes sure, before a promise, that the journal can hold it and that
+// launchers will find its files: a full disk refuses new reservations and
+// nothing else.
 func (o *owner) checkRoom(group []item) error {
-	promises := o.full
+	promises := o.full != ""
 	for i := range group {
-		if _, ok := group[i].command.(ledger.Reserve); ok {
+		if _, ok := group[i].command.(ledger.Reserve); ok || group[i].room {
 			promises = true
 		}
 	}
@@ -26,13 +27,23 @@ func (o *owner) checkRoom(group []item) error {
 	if err != nil && !full {
 		return err
 	}
-	if full == o.full {
+	why := ""
+	switch files := o.scribe.failure(); {
+	case full:
+		why = "the agent's disk is full: no promise without its record"
+	case files != nil:
+		why = fmt.Sprintf("the agent cannot write assignment files, without which nothing can be started: %v", files)
+	}
+	if why == o.full {
 		return nil
 	}
-	o.full = full
-	o.ledger.SetDiskFull(full)
-	o.log.Warn("disk full state changed", "disk_full", full, "path", o.journal.Path())
-	o.tell(o.health())
+	changed := (why == "") != (o.full == "")
+	o.full = why
+	o.ledger.SetDiskFull(why)
+	if changed {
+		o.log.Warn("disk full state changed", "disk_full", full, "path", o.journal.Path(), "reason", why)
+		o.tell(o.health())
+	}
 	return nil
 }
 

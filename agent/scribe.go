@@ -14,7 +14,9 @@ import (
 // journaled, on a goroutine of its own, so that no decision waits for the file
 // system. Wishes are carried out in the order in which they came; one that was
 // overtaken by a later wish for the same transaction never reaches the disk.
-// A failure is tried again: the journal is the truth, and the grant stands.
+// A failure is tried again: the journal is the truth, and the grant stands. Until
+// it succeeds the node takes no new grants, and the leader does not hear that
+// this one can be used.
 type scribe struct {
 	files *handoff.Dir
 	log   *slog.Logger
@@ -30,13 +32,49 @@ type scribe struct {
 	// confirmed; all are in wanted.
 	closed   bool
 	withheld map[resource.TxID]bool
+	// awaited are grants whose files the owner waits for, see ready.
+	awaited map[resource.TxID]bool
+	// trouble is why no more grants may be promised: the last attempt to write
+	// files, or to keep room for them, failed. nil while all is well.
+	trouble error
+
+	// arrived takes a grant that was awaited, and troubled a change of trouble.
+	// Both are called on run's goroutine.
+	arrived  func(ctx context.Context, tx resource.TxID)
+	troubled func(ctx context.Context)
 }
+
+// roomEvery is the time between two looks at the room for files.
+const roomEvery = 10 * time.Second
 
 func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 	return &scribe{
 		files: files, log: log, more: make(chan struct{}, 1),
 		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{}, withheld: map[resource.TxID]bool{},
+		awaited: map[resource.TxID]bool{},
+		arrived: func(context.Context, resource.TxID) {}, troubled: func(context.Context) {},
 	}
+}
+
+// ready reports whether launchers can read the files of a grant, or the grant
+// wants none. Otherwise arrived is called once they can.
+func (s *scribe) ready(tx resource.TxID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, wanted := s.wanted[tx]
+	_, there := s.written[tx]
+	if !wanted || there && s.shows(tx) {
+		return true
+	}
+	s.awaited[tx] = true
+	return false
+}
+
+// failure returns why no more grants may be promised; nil while all is well.
+func (s *scribe) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
 }
 
 // want is called with mu held, or before run.
@@ -107,7 +145,7 @@ func (s *scribe) start(live []handoff.Grant) {
 	for _, g := range live {
 		s.want(g)
 	}
-	s.work()
+	s.work(context.Background(), true)
 }
 
 // prune wishes that what belongs to no grant goes. The owner asks for it once
@@ -146,6 +184,7 @@ func (s *scribe) remove(tx resource.TxID) {
 	if _, there := s.wanted[tx]; there {
 		delete(s.wanted, tx)
 		delete(s.withheld, tx)
+		delete(s.awaited, tx)
 		s.pending = append(s.pending, tx)
 	}
 	s.mu.Unlock()
@@ -154,8 +193,12 @@ func (s *scribe) remove(tx resource.TxID) {
 
 // run works until ctx ends, and then once more through what is left.
 func (s *scribe) run(ctx context.Context) {
+	look := time.NewTicker(roomEvery)
+	defer look.Stop()
+	looks := false
 	for {
-		failed := s.work()
+		failed := s.work(ctx, looks)
+		looks = false
 		var again <-chan time.Time
 		if failed {
 			again = time.After(retryAfter)
@@ -163,34 +206,48 @@ func (s *scribe) run(ctx context.Context) {
 		select {
 		case <-s.more:
 		case <-again:
+		case <-look.C:
+			looks = true
 		case <-ctx.Done():
-			s.work()
+			s.work(ctx, false)
 			return
 		}
 	}
 }
 
-// work goes through the pending wishes and keeps those that fail.
-func (s *scribe) work() (failed bool) {
+// work goes through the pending wishes, keeps those that fail, and then tops up
+// the room for what will be promised. look: even if nothing has used it.
+func (s *scribe) work(ctx context.Context, look bool) (failed bool) {
 	s.mu.Lock()
 	batch := s.pending
 	s.pending = nil
 	s.mu.Unlock()
 	var again []resource.TxID
+	var trouble error
 	for _, tx := range batch {
-		if err := s.settle(tx); err != nil {
+		if err := s.settle(ctx, tx); err != nil {
 			s.log.Error("assignment file not up to date; trying again", "tx", string(tx), "error", err)
-			again = append(again, tx)
+			again, trouble = append(again, tx), err
 		}
 	}
 	if err := s.clean(); err != nil {
 		s.log.Error("assignment folder not cleaned; trying again", "error", err)
 		failed = true
 	}
+	if look || !s.files.Reserved() {
+		if err := s.files.Reserve(); trouble == nil {
+			trouble = err
+		}
+	}
 	s.mu.Lock()
 	s.pending = append(again, s.pending...)
+	changed := (trouble == nil) != (s.trouble == nil)
+	s.trouble = trouble
 	s.mu.Unlock()
-	return failed || len(again) > 0
+	if changed {
+		s.troubled(ctx)
+	}
+	return failed || trouble != nil
 }
 
 // clean prunes if that is wished. What is to be shown or is written stays.
@@ -220,7 +277,7 @@ func (s *scribe) clean() error {
 }
 
 // settle makes one transaction's files what they should be.
-func (s *scribe) settle(tx resource.TxID) error {
+func (s *scribe) settle(ctx context.Context, tx resource.TxID) error {
 	s.mu.Lock()
 	want, wanted := s.wanted[tx], s.shows(tx)
 	have, there := s.written[tx]
@@ -240,6 +297,16 @@ func (s *scribe) settle(tx resource.TxID) error {
 		s.mu.Lock()
 		delete(s.written, tx)
 		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	_, there = s.written[tx]
+	arrived := s.awaited[tx] && there && s.shows(tx)
+	if arrived {
+		delete(s.awaited, tx)
+	}
+	s.mu.Unlock()
+	if arrived {
+		s.arrived(ctx, tx)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
@@ -108,6 +109,20 @@ func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Di
 	return d
 }
 
+// diskPressure tells whether the journal and the assignment files have room.
+func (a *Agent) diskPressure(v *ledger.View) rpc.Condition {
+	files := a.owner.scribe.failure()
+	switch {
+	case files != nil:
+		return rpc.Condition{
+			Type: "DiskPressure", True: true, Reason: "AssignmentsNotWritable", Message: fmt.Sprintf("no new reservations, since nobody could start them: %v", files),
+		}
+	case v.DiskFull:
+		return rpc.Condition{Type: "DiskPressure", True: true, Reason: "JournalFull", Message: "the journal's disk is full: no new reservations"}
+	}
+	return rpc.Condition{Type: "DiskPressure", Reason: "JournalHasRoom"}
+}
+
 // conditions are the node's, in a fixed order.
 func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	q := v.Quarantine
@@ -120,11 +135,7 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	case !ready.True:
 		ready.Reason, ready.Message = "Unregistered", "this incarnation has not registered yet"
 	}
-	disk := rpc.Condition{Type: "DiskPressure", True: v.DiskFull, Reason: "JournalHasRoom"}
-	if v.DiskFull {
-		disk.Reason, disk.Message = "JournalFull", "the journal's disk is full: no new reservations"
-	}
-	list := []rpc.Condition{ready, disk, quarantined}
+	list := []rpc.Condition{ready, a.diskPressure(v), quarantined}
 	if orphans, ok := a.orphans(v); ok {
 		list = append(list, orphans)
 	}

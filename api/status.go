@@ -19,10 +19,12 @@ type Status struct {
 
 // Reasons of a 503 that say more than its code. NotLeader: nothing was done,
 // another coordinator has to be asked. LeaderLost: the leader went while the
-// request was under way, which may have been done.
+// request was under way, which may have been done. LeaderUnreachable: the leader
+// leads, but its answer did not arrive; the request may have been done.
 const (
-	NotLeader  = "NotLeader"
-	LeaderLost = "LeaderLost"
+	NotLeader         = "NotLeader"
+	LeaderLost        = "LeaderLost"
+	LeaderUnreachable = "LeaderUnreachable"
 )
 
 // TooManyObjects is the reason of a 429 that does not pass by itself: the

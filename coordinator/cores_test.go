@@ -42,8 +42,8 @@ func TestWholeCoresAreChargedAsCoresAndAsCPUs(t *testing.T) {
 					t.Fatal(err)
 				}
 				cpus := a.Status.AllocatedResources
-				if cpus[resource.Cores] != "8" || cpus[resource.CPU] != "16" {
-					t.Errorf("allocated %v, want 8 cores of two threads", cpus)
+				if cpus[resource.Cores] != "8" || cpus[resource.CPU] != "8" {
+					t.Errorf("allocated %v, want 8 cores, and as many CPUs as a quota is charged", cpus)
 				}
 				set, err := bitset.Parse(a.Status.Assignment.CPUs)
 				if err != nil || set.Len() != 16 {

@@ -129,8 +129,10 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 // and that reads do not show. nil where there is no such name.
 func (l *leader) undecided(s *submission) <-chan struct{} {
 	first := s.units[0].record
-	if _, repeated := l.requests[string(first.Tenant)+"/"+s.create.RequestID]; repeated {
-		return nil
+	if key, _, ok := s.requested(); ok {
+		if _, repeated := l.requests.get(key); repeated {
+			return nil
+		}
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
@@ -147,20 +149,11 @@ func (l *leader) undecided(s *submission) <-chan struct{} {
 func (l *leader) accept(s *submission) (*unit, *api.Status) {
 	first := s.units[0]
 	ns := first.record.Namespace
-	tenant := string(first.record.Tenant)
-	if s.create.RequestID != "" {
-		if known, ok := l.requests[tenant+"/"+s.create.RequestID]; ok {
-			switch {
-			case known.hash != s.hash:
-				return nil, api.Errorf(409, "Idempotency-Key %q was used for another document", s.create.RequestID)
-			case known.unit == nil || known.unit.gone:
-				return nil, api.Errorf(409, "Idempotency-Key %q was used already, and what it made has been deleted since", s.create.RequestID)
-			}
-			if s.create.Repeated != nil {
-				*s.create.Repeated = true
-			}
-			return known.unit, nil
+	if made, known, status := l.repetition(s); known {
+		if status == nil && s.create.Repeated != nil {
+			*s.create.Repeated = true
 		}
+		return made, status
 	}
 	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
 		return nil, api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
@@ -211,17 +204,10 @@ func (l *leader) number(s *submission) *api.Status {
 		create.ops = append(create.ops, store.Put(key, store.MustEncode(s.job.record)))
 		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
 	}
-	if id := s.create.RequestID; id != "" {
-		key := store.RequestKey(first.record.Tenant, id)
-		object := first.record.Path().Key()
-		uid := string(first.record.UID)
-		if s.job != nil {
-			object, uid = store.JobKey(s.job.record.Namespace, s.job.record.Name), s.job.record.UID
-		}
-		value := store.MustEncode(store.RequestRecord{Object: object, UID: uid, DocumentHash: s.hash})
-		create.ops = append(create.ops, store.PutLeased(key, value, l.requestLease))
-		create.request = string(first.record.Tenant) + "/" + id
-		l.requests[create.request] = request{unit: first, hash: s.hash, when: time.Now()}
+	if key, record, ok := s.requested(); ok {
+		create.ops = append(create.ops, store.PutLeased(store.RequestKey(first.record.Tenant, s.create.RequestID), store.MustEncode(record), l.requestLease))
+		create.request = key
+		l.requests.remember(key, newRequest(record), time.Now())
 	}
 	for _, u := range s.units {
 		l.counter++

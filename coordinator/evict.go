@@ -66,6 +66,7 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 	a.noticed = time.Now()
 	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
 	l.metrics.evictions.Inc()
+	l.writeWish(u)
 	u.notify()
 	if u.job == nil || !u.job.gang || u.record.N > 0 {
 		return

@@ -39,6 +39,9 @@ type follower struct {
 	revision resource.Revision // of kvs; 0: nothing loaded yet
 	kvs      map[string]store.KV
 	leaders  map[string]store.KV // those of kvs below store.LeaderPrefix
+	// requests are what kvs would have below store.RequestsPrefix: there are very
+	// many, and nothing else is asked of them.
+	requests map[requestKey]request
 	// shown is of the same revision, unless unseen: then keys have changed
 	// while nobody looked.
 	shown   shown
@@ -113,7 +116,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 	if rev < f.revision {
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 	}
-	f.kvs, f.leaders = make(map[string]store.KV, len(kvs)), map[string]store.KV{}
+	f.kvs, f.leaders, f.requests = map[string]store.KV{}, map[string]store.KV{}, map[requestKey]request{}
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -126,10 +129,27 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 
 // put takes a key. f.mu is held.
 func (f *follower) put(kv store.KV) {
+	if strings.HasPrefix(kv.Key, store.RequestsPrefix) {
+		if key, r, err := readRequest(kv); err == nil { // else the next term reads it, and says what is wrong
+			f.requests[key] = r
+			return
+		}
+	}
 	f.kvs[kv.Key] = kv
 	if strings.HasPrefix(kv.Key, store.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
 	}
+}
+
+// remove takes a key out. f.mu is held.
+func (f *follower) remove(key string) {
+	if strings.HasPrefix(key, store.RequestsPrefix) {
+		if tenant, id, err := store.ParseRequestKey(key); err == nil {
+			delete(f.requests, requestKeyOf(tenant, id))
+		}
+	}
+	delete(f.kvs, key)
+	delete(f.leaders, key)
 }
 
 // move notes that the cache is at a revision, and shows it unless nobody looks.
@@ -204,8 +224,7 @@ func (f *follower) take(b store.Batch) (told []news) {
 			told = append(told, n)
 		}
 		if e.Type == store.EventDelete {
-			delete(f.kvs, e.KV.Key)
-			delete(f.leaders, e.KV.Key)
+			f.remove(e.KV.Key)
 		} else {
 			f.put(e.KV)
 		}

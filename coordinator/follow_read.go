@@ -107,7 +107,7 @@ func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapsho
 	if f.revision < rev { // it was loaded anew in between, from a backup
 		return snapshot{}, false
 	}
-	s := snapshot{kvs: make([]store.KV, 0, len(f.kvs)), revision: f.revision}
+	s := snapshot{kvs: make([]store.KV, 0, len(f.kvs)), requests: maps.Clone(f.requests), revision: f.revision}
 	for _, kv := range f.kvs {
 		s.kvs = append(s.kvs, kv)
 	}
@@ -117,7 +117,8 @@ func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapsho
 
 // snapshot is the store's content at a revision, read before.
 type snapshot struct {
-	kvs      []store.KV // ascending by key
+	kvs      []store.KV             // ascending by key
+	requests map[requestKey]request // not among kvs
 	revision resource.Revision
 }
 

@@ -148,6 +148,7 @@ func (s *shown) remakeUnit(path string, kvs map[string]store.KV) error {
 	}
 	a := s.restoreAttempt(u.record.TxID, u, record, held.ModRev).attempt
 	a.held = nil // the agents tell the leader alone
+	a.committed = held.CreateRev
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
 			s.quotas.limits.Charge(u.record.TxID, quota.Charge{

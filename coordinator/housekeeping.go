@@ -56,11 +56,7 @@ func (l *leader) housekeep(ctx context.Context) {
 	l.metrics.unapproved.Set(float64(unapproved))
 	l.metrics.queued.Set(float64(l.queue.Len()))
 	l.metrics.running.Set(float64(len(l.attempts)))
-	for key, r := range l.requests {
-		if time.Since(r.when) > requestLeaseTTL {
-			delete(l.requests, key)
-		}
-	}
+	l.requests.expire(time.Now().Add(-requestLeaseTTL))
 	if time.Since(l.leasedAt) > time.Hour {
 		l.leasedAt = time.Now()
 		go func() {

@@ -45,7 +45,7 @@ type leader struct {
 	counter uint64 // of attempts and arrivals in this epoch
 
 	view
-	requests map[string]request // by tenant/request id
+	requests requests
 
 	// generation grows whenever something was freed or added: what failed
 	// before may fit now. hopeless holds demands that failed at it.
@@ -78,13 +78,6 @@ type leader struct {
 	metrics  *metrics
 	account  *decisions.Tracker // nil: nobody keeps one
 	census   census             // nil before the first creation
-}
-
-// request remembers what a request id made.
-type request struct {
-	unit *unit // for both kinds: a job's first unit; nil when it was gone already
-	hash string
-	when time.Time
 }
 
 // terminalRecord waits to be collected.

@@ -93,8 +93,8 @@ func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 // undoCreation forgets a unit that was never stored, with its job and its
 // request id, so that the request can be made again.
 func (l *leader) undoCreation(u *unit) {
-	if u.create != nil && u.create.request != "" {
-		delete(l.requests, u.create.request)
+	if u.create != nil && u.create.request != (requestKey{}) {
+		l.requests.forget(u.create.request)
 	}
 	if u.job != nil {
 		l.forgetJob(u.job)
@@ -112,12 +112,46 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
+		l.writeWish(u)
 	case u.phase().Ended() && u.job != nil:
 		l.finish(u)
-	case u.adopting != nil: // once that is decided
+	case u.adopting != nil: // ends once that is fenced; its agents are not waited for
+		l.abandon(u.adopting)
 	case !u.writing:
 		l.endQueued(u)
 	}
+}
+
+// writeWish makes durable that the owner of a preemption's victim has asked for
+// its end. The victim's record is its preemptor's until that is decided, which may
+// take the whole grace, so the wish is written with the unit. A job has its own.
+func (l *leader) writeWish(u *unit) {
+	a := u.attempt
+	if a == nil || u.job != nil || u.ending == nil || u.endStored || u.wishing || a.machine.State() != txn.Evicting || a.machine.By() == "" {
+		return
+	}
+	u.wishing = true
+	key, unit := u.record.Path().Key(), u.record
+	unit.Ending = &store.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, Remove: true}
+	l.settle(decision{
+		compares: []store.Compare{store.ModRevIs(key, u.stored)},
+		ops:      []store.Op{store.Put(key, store.MustEncode(unit))},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			u.wishing = false
+			switch {
+			case o != txn.Landed: // another Txn of the unit's was first, and ends it
+				l.log.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+			case rev > u.stored:
+				u.record.Ending, u.stored, u.endStored = unit.Ending, rev, true
+			default:
+				u.endStored = true
+			}
+			u.notify()
+		},
+	}, key, func(value []byte, found bool) bool {
+		record, err := store.Decode[store.UnitRecord](key, value)
+		return found && err == nil && record.UID == unit.UID && record.Ending != nil
+	})
 }
 
 // endQueued ends a unit that holds nothing: its place in the order goes, and an

@@ -30,6 +30,10 @@ func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
 	orders := read.prefix(ctx, store.OrderPrefix)
 	txs := read.prefix(ctx, store.TxPrefix)
 	requests := read.prefix(ctx, store.RequestsPrefix)
+	var cached map[requestKey]request
+	if warm, is := from.(snapshot); is {
+		cached = warm.requests
+	}
 	if read.err != nil {
 		return nil, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
@@ -49,7 +53,7 @@ func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
 	}
-	if err := l.loadRequests(requests); err != nil {
+	if err := l.loadRequests(cached, requests); err != nil {
 		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
 	}
 	if err := l.chargeRecovered(live); err != nil {
@@ -202,33 +206,28 @@ func (v *view) loadOrder(kvs []store.KV) error {
 	return nil
 }
 
-func (l *leader) loadRequests(kvs []store.KV) error {
+// loadRequests takes over the request ids: those that the cache has read, and
+// kvs.
+func (l *leader) loadRequests(cached map[requestKey]request, kvs []store.KV) error {
+	for key, r := range cached {
+		l.requests.remember(key, r, time.Now())
+	}
 	for _, kv := range kvs {
-		tenant, id, err := store.ParseRequestKey(kv.Key)
+		key, r, err := readRequest(kv)
 		if err != nil {
 			return err
 		}
-		record, err := store.Decode[store.RequestRecord](kv.Key, kv.Value)
-		if err != nil {
-			return err
-		}
-		l.requests[string(tenant)+"/"+id] = request{unit: l.unitOfObject(record), hash: record.DocumentHash, when: time.Now()}
+		l.requests.remember(key, r, time.Now())
 	}
 	return nil
 }
 
-// unitOfObject finds the first unit of what a request made; nil if that is
-// gone, even if another object has its name now.
-func (l *leader) unitOfObject(r store.RequestRecord) *unit {
-	if path, err := store.ParseUnitKey(r.Object); err == nil {
-		if u := l.units[path.String()]; u != nil && string(u.record.UID) == r.UID {
-			return u
-		}
+// readRequest reads a key below store.RequestsPrefix.
+func readRequest(kv store.KV) (requestKey, request, error) {
+	tenant, id, err := store.ParseRequestKey(kv.Key)
+	if err != nil {
+		return requestKey{}, request{}, err
 	}
-	if namespace, name, err := store.ParseJobKey(r.Object); err == nil {
-		if j := l.jobs[namespace+"/"+name]; j != nil && j.record.UID == r.UID {
-			return j.units[0]
-		}
-	}
-	return nil
+	record, err := store.Decode[store.RequestRecord](kv.Key, kv.Value)
+	return requestKeyOf(tenant, id), newRequest(record), err
 }

@@ -78,6 +78,10 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, 
 	}
 	var effects []txn.Effect
 	a.machine, effects = txn.Recover(id, found, votes)
+	if e := u.record.Ending; e != nil && record.State == store.TxEvicting {
+		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, true
+		effects = append(effects, a.machine.Step(*u.ending)...)
+	}
 	u.attempt = a
 	v.attempts[id] = a
 	return recovered{a, effects}

@@ -67,12 +67,65 @@ func (l *view) showPlace(s *api.AllocationStatus, u *unit, index int) {
 		return
 	}
 	s.NodeID, s.NodeName = at.node, string(at.node)
+	if u.phase() == api.Terminating && l.freed(u.attempt, at) {
+		return // others may have it
+	}
 	granted := at.assignment.Vector()
-	if cores := u.demand.Request.Cores; cores > 0 { // an assignment lists their threads
-		granted[resource.Cores] = int64(cores)
+	if r := u.demand.Request; r.Cores > 0 { // an assignment lists their threads; a quota is charged one CPU a core
+		charged := r.Vector()
+		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
 	}
 	s.AllocatedResources = api.Amounts(granted)
 	s.Assignment = l.nodes[at.node].assignmentStatus(at.assignment)
+}
+
+// freed reports whether a member that is ending holds its devices no more: its
+// agent has told the leader, or what was committed later has some of them.
+func (v *view) freed(a *attempt, at placement) bool {
+	if a.machine.FreedBy(at.node) {
+		return true
+	}
+	for tx, h := range v.nodes[at.node].held {
+		other := v.attempts[tx]
+		if other == nil || other.committed <= a.committed || other.machine.Undecided() {
+			continue
+		}
+		for _, m := range h.members {
+			if excludes(at.assignment, m.Assignment) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// excludes reports whether two assignments of one host cannot be held together.
+// Memory has no identity, so it is not looked at.
+func excludes(a, b resource.Assignment) bool {
+	for _, x := range a.GPUs {
+		for _, y := range b.GPUs {
+			if x.UUID == y.UUID && x.Milli+y.Milli > resource.WholeDevice {
+				return true
+			}
+		}
+	}
+	for _, x := range a.MIG {
+		for _, y := range b.MIG {
+			if x.UUID == y.UUID {
+				return true
+			}
+		}
+	}
+	cpus := map[int]resource.Millicores{}
+	for _, x := range a.CPUs {
+		cpus[x.ID] = x.Milli
+	}
+	for _, y := range b.CPUs {
+		if had, both := cpus[y.ID]; both && had+y.Milli > resource.WholeCPU {
+			return true
+		}
+	}
+	return false
 }
 
 // placement is where a member is and what it has there; the zero value: nowhere.

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -104,9 +105,11 @@ func (l *leader) terminating(u *unit) *api.Allocation {
 	grace := u.ending.GraceSeconds
 	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = now(), &grace
 	a.Status.Phase = api.Terminating
-	a.Status.Conditions = append(a.Status.Conditions, api.Condition{
-		Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress",
-	})
+	c := api.Condition{Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress"}
+	if u.attempt != nil && u.attempt.notice != nil {
+		c.Message = fmt.Sprintf("it is being evicted, with %d s of grace (%s), and is gone once that is over", u.attempt.notice.GraceSeconds, u.attempt.notice.Reason)
+	}
+	a.Status.Conditions = append(a.Status.Conditions, c)
 	return a
 }
 

@@ -94,7 +94,7 @@ func (n *node) showPhase(s *api.NodeStatus) {
 	case n.revision == 0:
 		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
 	case n.diskFull:
-		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal cannot grow; releases still work"
+		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "DiskFull", "the agent's journal or its assignment files have no room (its condition DiskPressure tells which); releases still work"
 	case !n.specified():
 		s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", "RegistrationUnread", unread
 	case !n.unregistered.IsZero():

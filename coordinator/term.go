@@ -15,9 +15,10 @@ import (
 
 // campaign leads again and again until ctx ends.
 func (c *Coordinator) campaign(ctx context.Context) error {
+	candidate := store.NewCandidate(c.store, c.config.Address, c.config.LeaseTTL)
 	for {
 		past := c.past.Load()
-		term, err := store.Campaign(ctx, c.store, c.config.Address, c.config.LeaseTTL)
+		term, err := candidate.Campaign(ctx)
 		if err == nil {
 			err = c.lead(ctx, term, past) // even if ctx has ended: it resigns
 		} else {
@@ -51,7 +52,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 	l := &leader{
 		config: c.config, store: c.store, log: log, epoch: term.Epoch, holds: term.Holds, ctx: ctx,
 		inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
-		view: newView(c.config.Quota, resource.Revision(term.Epoch)), requests: map[string]request{},
+		view:       newView(c.config.Quota, resource.Revision(term.Epoch)),
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{}, leased: c.follower.leased,
 		mayResign: c.mayResign, sever: c.sever, letBack: c.letBack, identityAt: c.follower.identityAt,

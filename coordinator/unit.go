@@ -53,6 +53,8 @@ type unit struct {
 	// store.
 	ending    *txn.ReleaseAsked
 	endStored bool
+	// wishing: a Txn that stores ending with the unit is under way.
+	wishing bool
 	// failed is the view's generation at which placing was tried in vain.
 	failed uint64
 	// refusals in a row, for the backoff between attempts; resting while that
@@ -86,7 +88,7 @@ type unit struct {
 type creation struct {
 	ops      []store.Op
 	compares []store.Compare
-	request  string // key in leader.requests, or ""
+	request  requestKey // in leader.requests, or zero
 	started  time.Time
 }
 

@@ -117,22 +117,65 @@ func CDIDevices(a resource.Assignment) []string {
 	return names
 }
 
+// Options of Open; the zero value is the default.
+type Options struct {
+	// FS replaces how the files are changed; nil is the operating system's.
+	FS FS
+	// Mode holds the permissions of the files; 0 is DefaultMode. The folder's
+	// follow: who may read a file may list and enter the folder.
+	Mode fs.FileMode
+}
+
+// DefaultMode lets the agent's user write and the folder's group read.
+const DefaultMode fs.FileMode = 0o640
+
 // Dir is a folder of assignment files. Its methods may block on the disk and
 // must not run at the same time.
 type Dir struct {
 	path string
 	fs   FS
+	mode fs.FileMode
+	room int64 // size of RoomFile, in bytes
+	kept int64 // its size as far as this Dir knows
+	// reserved: the last Reserve succeeded, and kept has not shrunk since. short:
+	// the room was used or missing, and has not been whole since.
+	reserved, short bool
 }
 
-// Open makes the folder if it is missing. A nil FS is the operating system's.
-func Open(path string, changes FS) (*Dir, error) {
+// Open makes the folder if it is missing and sets its permissions if it is the
+// agent's own. It keeps no room yet, see Reserve.
+func Open(path string, o Options) (*Dir, error) {
+	d := &Dir{path: path, fs: o.FS, mode: o.Mode, room: DefaultRoom}
+	if d.fs == nil {
+		d.fs = osFS{}
+	}
+	if d.mode == 0 {
+		d.mode = DefaultMode
+	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("assignment folder: %w", err)
 	}
-	if changes == nil {
-		changes = osFS{}
+	if err := d.protect(); err != nil {
+		return nil, fmt.Errorf("assignment folder: %w", err)
 	}
-	return &Dir{path, changes}, nil
+	return d, nil
+}
+
+// protect sets the folder's permissions and keeps its setgid bit, which gives
+// new files the folder's group. The folder of another user stays as it is.
+func (d *Dir) protect() error {
+	info, err := os.Stat(d.path)
+	if err != nil {
+		return err
+	}
+	want := 0o300 | d.mode | d.mode&0o444>>2 // who may read a file may list and enter the folder
+	if info.Mode()&(fs.ModePerm|fs.ModeSetgid) == want|info.Mode()&fs.ModeSetgid {
+		return nil
+	}
+	if err := os.Chmod(d.path, want|info.Mode()&fs.ModeSetgid); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }
 
 // base is a file name without its ending. Dots that path elements could
@@ -197,19 +240,35 @@ func envFile(env map[string]string) []byte {
 
 // put replaces a file unless it is there as it should be: replacing costs a
 // file system that flushes on rename (ext4) most of a millisecond, and after a
-// restart nearly all are.
+// restart nearly all are. On a full disk it uses the room.
 func (d *Dir) put(path string, data []byte) error {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+	if d.has(path, data) {
 		return nil
 	}
 	temporary := path + ".tmp"
-	if err := d.fs.WriteFile(temporary, data); err != nil {
-		return fmt.Errorf("assignment file: %w", err)
+	for {
+		err := d.fs.WriteFile(temporary, data, d.mode)
+		if err == nil {
+			err = d.fs.Rename(temporary, path)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case !diskFull(err) || !d.spend(len(data)):
+			return fmt.Errorf("assignment file: %w", err)
+		}
 	}
-	if err := d.fs.Rename(temporary, path); err != nil {
-		return fmt.Errorf("assignment file: %w", err)
+}
+
+// has reports whether a file is there with these bytes and the permissions that
+// it should have.
+func (d *Dir) has(path string, data []byte) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() != int64(len(data)) || info.Mode().Perm() != d.mode {
+		return false
 	}
-	return nil
+	old, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(old, data)
 }
 
 // Remove takes away the files of a grant; missing files are no error.

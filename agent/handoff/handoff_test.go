@@ -3,12 +3,14 @@ package handoff_test
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/resource"
@@ -72,7 +74,7 @@ func TestEnvironment(t *testing.T) {
 // TestTheDocumentedExampleIsWhatIsWritten compares the files with
 // docs/assignments.md. Rewrite the golden files with UPDATE_GOLDEN=1.
 func TestTheDocumentedExampleIsWhatIsWritten(t *testing.T) {
-	d, err := handoff.Open(t.TempDir(), nil)
+	d, err := handoff.Open(t.TempDir(), handoff.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func names(t *testing.T, dir string) []string {
 
 func TestFilesFollowTheGrants(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assignments")
-	d, err := handoff.Open(path, nil)
+	d, err := handoff.Open(path, handoff.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,7 @@ func TestFilesFollowTheGrants(t *testing.T) {
 
 func TestSyncLeavesOnlyTheFilesOfLiveGrants(t *testing.T) {
 	path := t.TempDir()
-	d, err := handoff.Open(path, nil)
+	d, err := handoff.Open(path, handoff.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +185,7 @@ func TestSyncLeavesOnlyTheFilesOfLiveGrants(t *testing.T) {
 
 func TestAMissingFolderIsNamed(t *testing.T) {
 	path := t.TempDir()
-	d, err := handoff.Open(path, nil)
+	d, err := handoff.Open(path, handoff.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +208,14 @@ func (f *failing) fails() bool {
 	return f.left == -1
 }
 
-func (f *failing) WriteFile(path string, data []byte) error {
+func (f *failing) WriteFile(path string, data []byte, mode fs.FileMode) error {
 	if f.fails() {
-		return errors.Join(errChange, os.WriteFile(path, data[:len(data)/2], 0o600))
+		return errors.Join(errChange, os.WriteFile(path, data[:len(data)/2], mode))
 	}
-	return os.WriteFile(path, data, 0o600)
+	return os.WriteFile(path, data, mode)
 }
+
+func (f *failing) Allocate(string, int64) error { return nil }
 
 func (f *failing) Rename(from, to string) error {
 	if f.fails() {
@@ -239,7 +243,7 @@ func TestAFailureAtEveryChangeIsToldAndCanBeRepeated(t *testing.T) {
 	for at := range changes + 1 {
 		path := t.TempDir()
 		disk := &failing{at}
-		d, err := handoff.Open(path, disk)
+		d, err := handoff.Open(path, handoff.Options{FS: disk})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,5 +263,79 @@ func TestAFailureAtEveryChangeIsToldAndCanBeRepeated(t *testing.T) {
 		if diff := cmp.Diff([]string{"live.0.env", "live.1.env", "live.json"}, names(t, path)); diff != "" {
 			t.Errorf("change %d: %s", at, diff)
 		}
+	}
+}
+
+// TestNobodyElseReadsAnAssignment: the files of before are made private as well,
+// and a folder that gives its files a group goes on to do so.
+func TestNobodyElseReadsAnAssignment(t *testing.T) {
+	g := handoff.Grant{Tx: "a", Members: []handoff.Member{{Assignment: twoGPUs()}}}
+	for name, c := range map[string]struct {
+		options              handoff.Options
+		before               fs.FileMode // of a folder that is there; 0: none is
+		wantFolder, wantFile fs.FileMode
+	}{
+		"a new folder":                    {handoff.Options{}, 0, 0o750, 0o640},
+		"a folder that everybody entered": {handoff.Options{}, 0o755, 0o750, 0o640},
+		"a folder with a group":           {handoff.Options{}, 0o777 | fs.ModeSetgid, 0o750 | fs.ModeSetgid, 0o640},
+		"for the agent's user alone":      {handoff.Options{Mode: 0o600}, 0o755, 0o700, 0o600},
+		"for everybody":                   {handoff.Options{Mode: 0o644}, 0, 0o755, 0o644},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "assignments")
+			if c.before != 0 {
+				if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, c.before)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			everybody, err := handoff.Open(path, handoff.Options{Mode: 0o644})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, openErr := handoff.Open(path, c.options)
+			if err := errors.Join(everybody.Write(g), openErr, d.Write(g)); err != nil {
+				t.Fatal(err)
+			}
+			if got := mode(t, path); got != c.wantFolder {
+				t.Errorf("the folder is %v, want %v", got, c.wantFolder)
+			}
+			for _, file := range d.Paths(g) {
+				if got := mode(t, file); got != c.wantFile {
+					t.Errorf("%s is %v, want %v", file, got, c.wantFile)
+				}
+			}
+		})
+	}
+}
+
+func mode(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode() & (fs.ModePerm | fs.ModeSetgid)
+}
+
+// TestReserveTakesRealRoom: the file system's own count of blocks, and that the
+// room is no assignment.
+func TestReserveTakesRealRoom(t *testing.T) {
+	path := t.TempDir()
+	d, err := handoff.Open(path, handoff.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.Reserve(), d.Reserve(), d.Prune(nil)); err != nil || !d.Reserved() {
+		t.Fatalf("reserve: %v, reserved %t", err, d.Reserved())
+	}
+	var s unix.Stat_t
+	if err := unix.Stat(filepath.Join(path, handoff.RoomFile), &s); err != nil || s.Size < handoff.DefaultRoom || s.Blocks*512 < handoff.DefaultRoom {
+		t.Errorf("%d bytes in %d blocks (%v), want %d bytes", s.Size, s.Blocks, err, handoff.DefaultRoom)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Reserve(); !errors.Is(err, handoff.ErrNoRoom) || d.Reserved() {
+		t.Errorf("reserve in a folder that is gone: %v, reserved %t", err, d.Reserved())
 	}
 }

@@ -158,7 +158,7 @@ func TestFullDiskRefusesReservationsBeforeTheWriteAndReleasesAllThatIsHeld(t *te
 	if err := h.journal.Reserve(); !errors.Is(err, ErrDiskFull) {
 		t.Fatalf("the owner's question before a promise: %v", err)
 	}
-	h.ledger.SetDiskFull(true)
+	h.ledger.SetDiskFull("the disk is full")
 	reply, events := h.ledger.Decide(h.now, h.reserve("late"))
 	if !reply.Refused() || reply.Reasons[0].Code != resource.ReasonDiskFull || len(events) > 0 || h.journal.Size() != before {
 		t.Fatalf("%+v with %d events, %d bytes after %d", reply, len(events), h.journal.Size(), before)
@@ -187,7 +187,7 @@ func TestFullDiskRefusesReservationsBeforeTheWriteAndReleasesAllThatIsHeld(t *te
 	}
 	h.disk.room = -1
 	must(t, h.journal.Reserve())
-	h.ledger.SetDiskFull(false)
+	h.ledger.SetDiskFull("")
 	if reply, _ := h.ledger.Decide(h.now, h.reserve("late")); reply.Refused() {
 		t.Errorf("with room again: %v", reply.Reasons)
 	}

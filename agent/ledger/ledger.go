@@ -34,7 +34,7 @@ type Ledger struct {
 	forgotten   Attempt           // newest whose tombstone went
 	quarantine  Quarantine
 	cordoned    bool
-	diskFull    bool
+	diskFull    string // why no promise can be kept; "" while there is room
 
 	decision   decision            // the last
 	scratch    account             // of a Decide
@@ -50,9 +50,9 @@ func New(host *fit.Host) *Ledger {
 	return l
 }
 
-// SetDiskFull makes new reservations be refused, or not. The flag is of the
-// moment: it is not an event.
-func (l *Ledger) SetDiskFull(full bool) { l.diskFull = full }
+// SetDiskFull makes new reservations be refused for a reason, or not where it is
+// "". It is of the moment: it is not an event.
+func (l *Ledger) SetDiskFull(why string) { l.diskFull = why }
 
 // Registration returns the store's revision of this incarnation's
 // registration; 0 means that nothing may be answered yet.

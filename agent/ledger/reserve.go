@@ -29,8 +29,8 @@ func (d *decision) reserve(c *Reserve) {
 	if d.l.cordoned {
 		d.refuse(resource.Reason{Code: resource.ReasonCordoned, Detail: "the host takes no new work"})
 	}
-	if d.l.diskFull {
-		d.refuse(resource.Reason{Code: resource.ReasonDiskFull, Detail: "the agent's disk is full: no promise without its record"})
+	if d.l.diskFull != "" {
+		d.refuse(resource.Reason{Code: resource.ReasonDiskFull, Detail: d.l.diskFull})
 	}
 	if n := len(d.l.grants); n >= MaxGrants {
 		d.refuse(resource.Reason{Code: resource.ReasonInsufficient, Detail: fmt.Sprintf("the agent keeps %d grants, at most %d", n, MaxGrants)})

@@ -62,7 +62,7 @@ type GPUFree struct {
 func (l *Ledger) Snapshot() *View {
 	v := &View{
 		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch, Heard: l.heard, Quarantine: l.quarantine,
-		Cordoned: l.cordoned, DiskFull: l.diskFull, Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
+		Cordoned: l.cordoned, DiskFull: l.diskFull != "", Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
 	}
 	host, free := l.places.host, l.own.free
 	for i, n := range host.Topology().Nodes {

@@ -111,7 +111,11 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 			Members: []ledger.Member{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: at, UUID: gpuNames(4)[at], Milli: resource.WholeDevice}}}}},
 		}}})
 	case "disk-full":
-		s.ledger.SetDiskFull(d.HasArg("yes"))
+		why := ""
+		if d.HasArg("yes") {
+			why = "the agent's disk is full: no promise without its record"
+		}
+		s.ledger.SetDiskFull(why)
 		return ""
 	case "grants":
 		return s.grants()

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -20,11 +21,13 @@ import (
 
 // config is the config file; systemd/muster-agent.yaml documents every key.
 type config struct {
-	Cluster        string    `json:"cluster"`
-	NodeID         string    `json:"nodeID"`
-	DataDir        string    `json:"dataDir"`
-	AssignmentsDir string    `json:"assignmentsDir"`
-	TLS            tlsConfig `json:"tls"`
+	Cluster        string `json:"cluster"`
+	NodeID         string `json:"nodeID"`
+	DataDir        string `json:"dataDir"`
+	AssignmentsDir string `json:"assignmentsDir"`
+	// AssignmentsMode is in octal digits.
+	AssignmentsMode configfile.Scalar `json:"assignmentsMode"`
+	TLS             tlsConfig         `json:"tls"`
 	// BootstrapTokenFile is read while the node has no certificate that is good.
 	BootstrapTokenFile string              `json:"bootstrapTokenFile"`
 	TokenFile          string              `json:"tokenFile"`
@@ -82,7 +85,7 @@ type logConfig struct {
 // defaults is the configuration without a file or flags.
 func defaults() config {
 	return config{
-		Cluster: "muster", DataDir: "/var/lib/muster-agent",
+		Cluster: "muster", DataDir: "/var/lib/muster-agent", AssignmentsMode: "0640",
 		Listen: "127.0.0.1:8472", MetricsListen: "127.0.0.1:8473",
 		Discovery: discoveryConfig{SysfsRoot: "/", Rediscover: configfile.DurationOf(5 * time.Minute)},
 		Gossip: gossipConfig{
@@ -98,6 +101,7 @@ func defaults() config {
 type settings struct {
 	config
 	node           resource.NodeID
+	filesMode      fs.FileMode
 	reservedCPUs   bitset.Set
 	reservedMemory resource.Bytes
 	token          rpcauth.Token
@@ -137,6 +141,10 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	}
 	if c.AssignmentsDir != "" && !filepath.IsAbs(c.AssignmentsDir) {
 		refuse("assignmentsDir: %q: want an absolute path", c.AssignmentsDir)
+	}
+	modes := map[configfile.Scalar]fs.FileMode{"0600": 0o600, "0640": 0o640, "0644": 0o644}
+	if s.filesMode = modes[c.AssignmentsMode]; s.filesMode == 0 {
+		refuse(`assignmentsMode: %q: want "0600" (the agent's user alone), "0640" (and the folder's group) or "0644" (everybody), in quotes`, c.AssignmentsMode)
 	}
 	checkListen, checkRemote := configfile.CheckListen, configfile.CheckRemote
 	if c.TLS.Enabled {

@@ -43,6 +43,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a bad cluster":                    {"cluster: Über", `cluster: "Über"`},
 		"a bad node id":                    {"nodeID: a/b", `nodeID: "a/b"`},
 		"a relative data folder":           {"dataDir: here", `dataDir: "here"`},
+		"a mode that is a number":          {"assignmentsMode: 0640", `assignmentsMode: "416": want "0600"`},
+		"a mode that others may write":     {"assignmentsMode: '0666'", `assignmentsMode: "0666": want "0600"`},
 		"an address without port":          {"listen: 127.0.0.1", `listen: "127.0.0.1"`},
 		"an address beyond the loopback":   {"listen: 0.0.0.0:8472", `listen: address "0.0.0.0:8472" is not on the loopback`},
 		"a port out of range":              {"metricsListen: 127.0.0.1:99999", `metricsListen: "127.0.0.1:99999": port "99999" is outside 0..65535`},

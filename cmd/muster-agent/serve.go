@@ -98,7 +98,7 @@ func serfTokenIn(dir string) (rpcauth.Token, error) {
 
 func agentConfig(s settings, newJournal bool) agent.Config {
 	c := agent.Config{
-		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir,
+		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir, AssignmentsMode: s.filesMode,
 		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
 		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, NewJournal: newJournal,

@@ -53,7 +53,7 @@ func TestExternalEtcd(t *testing.T) {
 		}
 		metrics = get(ctx, t, "http://"+d.RESTAddr()+"/metrics")
 	}
-	for _, want := range []string{"muster_store_txn_seconds_count", "muster_store_revision ", `muster_store_alarm{alarm="NOSPACE"} 0`} {
+	for _, want := range []string{"go_goroutines ", "process_resident_memory_bytes ", "muster_store_txn_seconds_count", "muster_store_revision ", `muster_store_alarm{alarm="NOSPACE"} 0`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("/metrics lacks %s", want)
 		}

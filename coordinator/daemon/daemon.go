@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
@@ -111,6 +112,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	}
 	registry := prometheus.NewRegistry()
 	d.limitConnections(registry)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if d.store, err = openStore(ctx, c, registry); err != nil {
 		return d, err
 	}

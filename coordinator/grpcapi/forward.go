@@ -65,8 +65,11 @@ const (
 const (
 	defaultPatience = 7 * time.Second
 	connectWithin   = time.Second
-	leaderPause     = 25 * time.Millisecond
-	reachWithin     = time.Second
+	// answerWithin bounds a try at a leader, and all tries at one that is silent:
+	// no call that is passed on waits for anything but the store.
+	answerWithin = 2 * time.Second
+	leaderPause  = 25 * time.Millisecond
+	reachWithin  = time.Second
 )
 
 // evict is the one call of agents that only the leader decides.
@@ -150,6 +153,7 @@ func (f *Forward) pass(ctx context.Context, req any, method string, next grpc.Un
 	}
 	search, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	began := time.Now()
 	for {
 		address, own, err := f.Leaders.LeaderGRPC(search)
 		if err != nil || search.Err() != nil {
@@ -165,12 +169,17 @@ func (f *Forward) pass(ctx context.Context, req any, method string, next grpc.Un
 			got, sent, err = f.send(ctx, address, method, req)
 		}
 		refused := elsewhere(err)
-		lost := refused == nil && !own && status.Code(err) == codes.Unavailable && !told(err)
+		silent := !own && ctx.Err() == nil && isSilence(err)
+		lost := silent || refused == nil && !own && status.Code(err) == codes.Unavailable && !told(err)
 		switch {
 		case err == nil || refused == nil && !lost, ctx.Err() != nil:
 			return got, err
-		case (lost && sent || refused.GetReason() == api.LeaderLost) && !repeatable(method):
-			return nil, mayBeDone(method)
+		case lost && sent && !repeatable(method):
+			return nil, f.mayBeDone(method, address, err)
+		case refused.GetReason() == api.LeaderLost && !repeatable(method):
+			return nil, f.mayBeDone(method, "", err)
+		case silent && time.Since(began) >= answerWithin:
+			return nil, f.unreachable(address, err)
 		}
 		f.Logger.Debug("forward_failed", "method", method, "leader", address, "error", err)
 		select {
@@ -194,11 +203,38 @@ func (f *Forward) nobody(err error) error {
 	return refusal(refused)
 }
 
-func mayBeDone(method string) error {
+// mayBeDone refuses to repeat a call that the leader at an address has not
+// answered.
+func (f *Forward) mayBeDone(method, address string, err error) error {
+	if address != "" && f.leadsAt(address) {
+		s := api.Errorf(http.StatusServiceUnavailable, "the leader did not answer %s at %s (%s), and it may have been done: look, then repeat it",
+			method, address, status.Convert(err).Message())
+		s.Reason = api.LeaderUnreachable
+		return refusal(s)
+	}
 	s := api.Errorf(http.StatusServiceUnavailable, "the leader was lost before it answered %s, which may have been done: look, then repeat it", method)
 	s.Reason = api.LeaderLost
 	return refusal(s)
 }
+
+// unreachable refuses a call that has done nothing.
+func (f *Forward) unreachable(address string, err error) error {
+	s := api.Errorf(http.StatusServiceUnavailable, "coordinator %s does not lead, and the leader does not answer at %s (%s): ask again, or another coordinator",
+		f.ID, address, status.Convert(err).Message())
+	s.Reason = api.NotLeader
+	return refusal(s)
+}
+
+// leadsAt reports whether the leader serves at an address, as far as is known.
+func (f *Forward) leadsAt(address string) bool {
+	known, stop := context.WithCancel(context.Background())
+	stop()
+	now, own, err := f.Leaders.LeaderGRPC(known)
+	return err == nil && !own && now == address
+}
+
+// isSilence reports whether an error of a try says that nothing came back.
+func isSilence(err error) bool { return status.Code(err) == codes.DeadlineExceeded && !told(err) }
 
 // send calls another coordinator. sent is false if the call never left.
 func (f *Forward) send(ctx context.Context, address, method string, req any) (reply any, sent bool, err error) {
@@ -206,15 +242,24 @@ func (f *Forward) send(ctx context.Context, address, method string, req any) (re
 	if err != nil {
 		return nil, false, err
 	}
-	conn, err := f.connection(ctx, address)
-	if err != nil {
+	try, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	conn, err := f.connection(try, address)
+	switch {
+	case errors.Is(err, errNoAnswer):
+		f.drop(address)
+		return nil, false, status.Errorf(codes.DeadlineExceeded, "%s: %v", method, err)
+	case err != nil:
 		return nil, false, status.Errorf(codes.Unavailable, "%s: %v", method, err)
 	}
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	outgoing := metadata.Pairs(hopKey, f.ID)
 	outgoing.Set("authorization", incoming.Get("authorization")...)
 	var header metadata.MD
-	if err := conn.Invoke(metadata.NewOutgoingContext(ctx, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
+	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
+		if try.Err() != nil && ctx.Err() == nil {
+			f.drop(address) // the connection may be as dead as the call
+		}
 		return nil, true, err
 	}
 	if told := header.Get(revisionKey); len(told) == 1 && !repeatable(method) {
@@ -279,7 +324,27 @@ func (f *Forward) connection(ctx context.Context, address string) (*grpc.ClientC
 		case connectivity.Connecting, connectivity.Shutdown:
 		}
 		if !c.WaitForStateChange(ctx, state) {
-			return nil, fmt.Errorf("coordinator at %s does not answer", address)
+			return nil, fmt.Errorf("%w at %s within %s", errNoAnswer, address, connectWithin)
 		}
 	}
+}
+
+// errNoAnswer means that nothing at all has answered an attempt to connect.
+var errNoAnswer = errors.New("no coordinator answers")
+
+// drop has the next call to an address open another connection. The present one
+// is closed once the calls that are under way on it have had their time.
+func (f *Forward) drop(address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.connections[address]
+	if c == nil {
+		return
+	}
+	delete(f.connections, address)
+	var after time.Duration
+	if c.GetState() == connectivity.Ready {
+		after = 2 * answerWithin
+	}
+	time.AfterFunc(after, func() { _ = c.Close() }) // which fails only if it was closed
 }

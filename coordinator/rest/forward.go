@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -25,9 +28,15 @@ const (
 	catchUp = time.Second
 	// mostRefusal bounds what is read of a refusal, in bytes.
 	mostRefusal = 1 << 20
+	// mostBuffered bounds how much of an answer is read before any of it is
+	// passed on, in bytes. No answer to a write is longer.
+	mostBuffered = 1 << 20
 	// leaderFirst bounds how long a read that is better answered by the leader
 	// is left to it.
 	leaderFirst = 2 * time.Second
+	// answerMargin is how much longer than its client wants to wait a request is
+	// left to a leader that does not answer.
+	answerMargin = 2 * time.Second
 	// mostForwards bounds the requests that are passed on at one time.
 	mostForwards = 1024
 )
@@ -56,10 +65,28 @@ type passing struct {
 	began    time.Time
 	deadline time.Time // for finding a leader
 	wait     time.Duration
+	// limit ends the tries at a leader that does not answer.
+	limit time.Time
 	// begun: it may have been done already.
 	begun bool
 	// last is what the last coordinator said that was asked.
 	last *api.Status
+	// failed describes the last try that brought no answer; nil if the last
+	// coordinator that was asked has answered.
+	failed *failure
+}
+
+// failure is a try without an answer.
+type failure struct {
+	leader Leader
+	err    error
+	took   time.Duration
+	silent bool // nothing came back, as through a cut or of a stopped process
+}
+
+// sentence describes a failure for the client.
+func (f *failure) sentence() string {
+	return fmt.Sprintf("coordinator %s, which leads, did not answer at %s within %s (%v)", f.leader.ID, f.leader.Address, f.took.Round(time.Millisecond), f.err)
 }
 
 // passOn answers a request that this coordinator cannot: the leader does, once
@@ -76,9 +103,7 @@ func (h *handler) passOn(c *call, serve endpoint, refused *api.Status) int {
 		patience = min(patience, peerDialTimeout) // it is about to lead, or the other one was wrong
 	}
 	p := &passing{handler: h, call: c, serve: serve, began: time.Now(), wait: c.query.wait, begun: refused.Reason == api.LeaderLost, last: refused}
-	p.deadline = p.began.Add(patience)
-	// A test recorder has no deadline to set, hence the ignored error.
-	_ = http.NewResponseController(c.w).SetWriteDeadline(p.deadline.Add(p.wait + writeTimeout))
+	p.deadline, p.limit = p.began.Add(patience), p.began.Add(p.wait+answerMargin)
 	if !c.taken {
 		if _, status := h.body(c); status != nil {
 			return h.refuse(c.w, status)
@@ -89,7 +114,7 @@ func (h *handler) passOn(c *call, serve endpoint, refused *api.Status) int {
 		if answered {
 			return code
 		}
-		if p.begun && !repeatable(c.r) {
+		if p.begun && !repeatable(c.r) || p.exhausted() {
 			return h.unavailable(c, p.unknown())
 		}
 		select {
@@ -100,16 +125,42 @@ func (h *handler) passOn(c *call, serve endpoint, refused *api.Status) int {
 	}
 }
 
+// exhausted reports whether the leader has been silent for as long as the client
+// can be left without an answer. One that refuses connections has ended, and
+// another is waited for.
+func (p *passing) exhausted() bool {
+	return p.failed != nil && p.failed.silent && !time.Now().Before(p.limit)
+}
+
 // unknown is the answer where nobody may be asked any more.
 func (p *passing) unknown() *api.Status {
-	if !p.begun {
+	leads := p.failed != nil && p.stillLeads(p.failed.leader)
+	switch {
+	case !p.begun && leads:
+		status := api.Errorf(http.StatusServiceUnavailable, "coordinator %s does not lead, and %s; nothing was done: ask again, or another coordinator", p.ID, p.failed.sentence())
+		status.Reason = api.NotLeader
+		return status
+	case !p.begun:
 		p.last.Reason = api.NotLeader
 		return p.last
+	case leads:
+		status := api.Errorf(http.StatusServiceUnavailable, "%s: %s %s may have been done: look, or repeat it (a create with its Idempotency-Key happens once)",
+			p.failed.sentence(), p.call.r.Method, p.call.r.URL.Path)
+		status.Reason = api.LeaderUnreachable
+		return status
 	}
 	status := api.Errorf(http.StatusServiceUnavailable,
 		"the leader was lost before it answered %s %s, which may have been done: look, or repeat it (a create with its Idempotency-Key happens once)", p.call.r.Method, p.call.r.URL.Path)
 	status.Reason = api.LeaderLost
 	return status
+}
+
+// stillLeads reports whether a coordinator leads, as far as this one knows.
+func (p *passing) stillLeads(leader Leader) bool {
+	known, stop := context.WithCancel(p.call.ctx())
+	stop()
+	now, err := p.Peer.Leader(known)
+	return err == nil && now == leader
 }
 
 // try asks whoever leads now; it reports whether the request has been answered.
@@ -168,25 +219,48 @@ func (p *passing) left() time.Duration {
 
 // there sends the request to the leader and relays its answer.
 func (p *passing) there(leader Leader) (int, bool) {
-	ctx, cancel := context.WithTimeout(p.call.ctx(), p.left()+writeTimeout)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(p.call.ctx(), p.left()+answerMargin)
 	defer cancel()
 	watch := p.followed(ctx, cancel, leader)
 	defer watch()
-	answer, err := p.send(ctx, p.call, leader, p.left())
+	answer, sent, err := p.send(ctx, p.call, leader, p.left())
 	if err != nil {
-		if !notSent(err) {
-			p.begun = true
-			p.deadline = time.Now().Add(p.Patience)
-		}
-		p.Logger.Debug("forward_failed", "leader", leader.ID, "error", err)
+		p.unanswered(&failure{leader: leader, err: err, took: time.Since(began), silent: timedOut(err)}, sent)
 		return 0, false
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if status := refusedElsewhere(answer); status != nil {
+		p.failed = nil
 		p.lost(status)
 		return 0, false
 	}
-	return p.relay(p.call, answer), true
+	code, err := p.relay(p.call, answer)
+	if err != nil {
+		p.unanswered(&failure{leader: leader, err: err, took: time.Since(began), silent: timedOut(err)}, true)
+		return 0, false
+	}
+	return code, true
+}
+
+// unanswered notes a try that brought no answer. Connections that are as dead as
+// the one that was used are not used again.
+func (p *passing) unanswered(f *failure, sent bool) {
+	p.failed = f
+	if sent {
+		p.begun = true
+		p.deadline = time.Now().Add(p.Patience)
+	}
+	if f.silent {
+		p.peers.CloseIdleConnections()
+	}
+	p.Logger.Debug("forward_failed", "leader", f.leader.ID, "address", f.leader.Address, "took", f.took, "error", f.err)
+}
+
+// timedOut reports whether an error says that nothing came back in time.
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // followed gives a request up, by cancel, when another coordinator leads than
@@ -213,20 +287,24 @@ func (p *passing) followed(ctx context.Context, cancel func(), asked Leader) (en
 	return func() { close(done) }
 }
 
-// send sends the request to a coordinator, under the caller's own name.
-func (h *handler) send(ctx context.Context, c *call, leader Leader, wait time.Duration) (*http.Response, error) {
+// send sends the request to a coordinator, under the caller's own name. sent is
+// false if an error came before anything of the request left.
+func (h *handler) send(ctx context.Context, c *call, leader Leader, wait time.Duration) (answer *http.Response, sent bool, err error) {
 	target, err := base(leader.Address)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	target.Path, target.RawPath, target.RawQuery = c.r.URL.Path, c.r.URL.RawPath, withWait(c.r.URL.RawQuery, wait)
 	out, err := http.NewRequestWithContext(ctx, c.r.Method, target.String(), bytes.NewReader(c.sent))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	out.Header = endToEnd(c.r.Header)
 	out.Header.Set(hopHeader, h.ID)
-	return h.peers.Do(out)
+	answer, err = h.peers.Do(out)
+	return answer, connected.Load(), err
 }
 
 // withWait replaces the wait in a query that has one.
@@ -240,12 +318,6 @@ func withWait(raw string, wait time.Duration) string {
 	}
 	values.Set("wait", wait.String())
 	return values.Encode()
-}
-
-// notSent reports whether an error came before anything of the request left.
-func notSent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // refusedElsewhere reads the refusal of a coordinator that does not lead, or no
@@ -263,8 +335,13 @@ func refusedElsewhere(answer *http.Response) *api.Status {
 	return elsewhere(status)
 }
 
-// relay writes the leader's answer, once reads here show what it tells of.
-func (h *handler) relay(c *call, answer *http.Response) int {
+// relay writes the leader's answer, once reads here show what it tells of. After
+// an error nothing has been written: all that fits into memory is read before.
+func (h *handler) relay(c *call, answer *http.Response) (int, error) {
+	begin, err := io.ReadAll(io.LimitReader(answer.Body, mostBuffered))
+	if err != nil {
+		return 0, err
+	}
 	if rev := revisionOf(answer.Header); rev > 0 && c.r.Method != http.MethodGet {
 		ctx, cancel := context.WithTimeout(c.ctx(), catchUp)
 		if err := h.Peer.Reach(ctx, rev); err != nil {
@@ -276,11 +353,19 @@ func (h *handler) relay(c *call, answer *http.Response) int {
 	for name, values := range endToEnd(answer.Header) {
 		header[name] = values
 	}
+	answering(c.w)
 	c.w.WriteHeader(answer.StatusCode)
-	if _, err := io.Copy(c.w, answer.Body); err != nil {
+	if _, err := io.Copy(c.w, io.MultiReader(bytes.NewReader(begin), answer.Body)); err != nil {
 		panic(http.ErrAbortHandler) // half an answer must not look whole
 	}
-	return answer.StatusCode
+	return answer.StatusCode, nil
+}
+
+// answering gives the connection writeTimeout for the answer that follows,
+// however long it was in the making.
+func answering(w http.ResponseWriter) {
+	// A test recorder has no deadline to set, hence the ignored error.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // leaderAnswers lets the leader answer a read that it knows more about; false
@@ -292,20 +377,38 @@ func (h *handler) leaderAnswers(c *call) (int, bool) {
 	known, stop := context.WithCancel(c.ctx())
 	stop()
 	leader, err := h.Peer.Leader(known)
-	if err != nil || leader.Own {
+	if err != nil || leader.Own || h.silent.Load().covers(leader) {
 		return 0, false
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), leaderFirst)
 	defer cancel()
-	answer, err := h.send(ctx, c, leader, 0)
+	answer, _, err := h.send(ctx, c, leader, 0)
 	if err != nil {
+		if timedOut(err) && c.ctx().Err() == nil {
+			h.silent.Store(&silence{leader, time.Now().Add(silenceFor)})
+		}
 		return 0, false
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if refusedElsewhere(answer) != nil {
 		return 0, false
 	}
-	return h.relay(c, answer), true
+	code, err := h.relay(c, answer)
+	return code, err == nil
+}
+
+// silence notes that a leader did not answer: reads that this coordinator can
+// serve as well are not left to that leader for a while.
+type silence struct {
+	leader Leader
+	until  time.Time
+}
+
+// silenceFor is how long that is.
+const silenceFor = 5 * time.Second
+
+func (s *silence) covers(leader Leader) bool {
+	return s != nil && s.leader == leader && time.Now().Before(s.until)
 }
 
 // unavailable refuses what may be asked again soon.

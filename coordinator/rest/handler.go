@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,6 +69,7 @@ type handler struct {
 	peers    *http.Client
 	forwards chan struct{} // one for each request that is being passed on
 	room     *room
+	silent   atomic.Pointer[silence]
 }
 
 // NewHandler builds the API. It serves /api/v1/… with authentication and
@@ -87,7 +89,7 @@ func NewHandler(c Config) http.Handler {
 		c.Patience = 7 * time.Second
 	}
 	if c.DialPeer == nil {
-		c.DialPeer = (&net.Dialer{Timeout: peerDialTimeout}).DialContext
+		c.DialPeer = peerDialer().DialContext
 	}
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
@@ -315,6 +317,7 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 	if len(a.warning) > 0 {
 		header.Set("Warning", `299 muster "recorded but not acted on by this version: `+strings.Join(a.warning, ", ")+`"`)
 	}
+	answering(w)
 	w.WriteHeader(a.code)
 	if _, err := w.Write(body); err != nil {
 		h.Logger.Debug("the client went away before its answer", "error", err)

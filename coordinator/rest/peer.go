@@ -2,10 +2,16 @@ package rest
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterd/muster/api"
 )
@@ -85,6 +91,26 @@ func newPeerClient(c Config) *http.Client {
 	}
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
+
+// peerDialer notices within about 3 s that a coordinator's host is cut off, while
+// an answer is awaited and while a connection is kept for the next request.
+func peerDialer() *net.Dialer {
+	return &net.Dialer{
+		Timeout:         peerDialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2},
+		Control: func(_, _ string, c syscall.RawConn) error {
+			var failed error
+			err := c.Control(func(fd uintptr) {
+				failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unacknowledged/time.Millisecond))
+			})
+			return errors.Join(err, failed)
+		},
+	}
+}
+
+// unacknowledged bounds how long the other host's kernel may acknowledge nothing
+// that was sent to it.
+const unacknowledged = 3 * time.Second
 
 // revisionOf reads an answer's revision; 0 if it tells none.
 func revisionOf(header http.Header) int64 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -67,31 +68,66 @@ type Leadership struct {
 	// leader before wrote was written by then.
 	Elected resource.Revision
 
-	store Store
-	lease Lease
-	stop  context.CancelFunc
-	done  chan struct{}
+	candidate *Candidate
+	store     Store
+	lease     Lease
+	stop      context.CancelFunc
+	done      chan struct{}
 
 	mu      sync.Mutex
 	err     error   // why it ended; set before done closes
 	renewed instant // when the last renewal that was answered was sent
 }
 
+// Candidate campaigns for one process, one campaign after the other. Each begins
+// once the term before has ended.
+type Candidate struct {
+	store   Store
+	address LeaderAddress
+	ttl     time.Duration
+
+	mu sync.Mutex
+	// leases are those of campaigns and terms that may not have been given back.
+	leases map[LeaseID]bool
+}
+
+// NewCandidate returns a candidate that serves at an address. ttl is the time of
+// its leases.
+func NewCandidate(s Store, address LeaderAddress, ttl time.Duration) *Candidate {
+	return &Candidate{store: s, address: address, ttl: ttl, leases: map[LeaseID]bool{}}
+}
+
+// Campaign is the campaign of a new candidate.
+func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Duration) (*Leadership, error) {
+	return NewCandidate(s, address, ttl).Campaign(ctx)
+}
+
 // Campaign waits until this candidate leads, or ctx ends. Candidates lead in
 // the order in which they came. The lease behind the candidacy is renewed by
 // this process alone; the term counts as lost once half of it has passed, by
 // this process's monotonic clock, since the last renewal was sent.
-func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Duration) (*Leadership, error) {
-	value, err := Encode(address)
+//
+// What this process could not give back while the store was away is given back
+// first: a store that returns prolongs all leases, and everybody would wait for
+// keys of terms that have ended.
+func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
+	s, ttl := c.store, c.ttl
+	value, err := Encode(c.address)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.giveBack(ctx); err != nil {
+		return nil, fmt.Errorf("campaign for leadership: %w", err)
 	}
 	granted := instantNow()
 	lease, err := s.Grant(ctx, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("campaign for leadership: grant a lease of %v: %w", ttl, err)
 	}
-	l := &Leadership{store: s, lease: lease, renewed: granted, Key: LeaderKey(lease.ID), done: make(chan struct{})}
+	c.mu.Lock()
+	c.leases[lease.ID] = true
+	c.mu.Unlock()
+	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: LeaderKey(lease.ID), done: make(chan struct{})}
 	result, err := s.Txn(ctx, Txn{If: []Compare{Absent(l.Key)}, Then: []Op{PutLeased(l.Key, value, lease.ID)}})
 	if err == nil && !result.Succeeded {
 		err = errors.New("its key exists already")
@@ -157,9 +193,32 @@ func (l *Leadership) End(why error) {
 func (l *Leadership) Resign(ctx context.Context) error {
 	l.stop()
 	<-l.done
-	err := l.store.Revoke(ctx, l.lease.ID)
-	if err != nil && !errors.Is(err, ErrLeaseGone) {
+	if err := l.candidate.revoke(ctx, l.lease.ID); err != nil {
 		return fmt.Errorf("resign leadership %s: %w", l.Key, err)
+	}
+	return nil
+}
+
+// revoke gives a lease back, and with it the key.
+func (c *Candidate) revoke(ctx context.Context, id LeaseID) error {
+	if err := c.store.Revoke(ctx, id); err != nil && !errors.Is(err, ErrLeaseGone) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.leases, id)
+	return nil
+}
+
+// giveBack revokes what is left of earlier campaigns and terms.
+func (c *Candidate) giveBack(ctx context.Context) error {
+	c.mu.Lock()
+	left := slices.Sorted(maps.Keys(c.leases))
+	c.mu.Unlock()
+	for _, id := range left {
+		if err := c.revoke(ctx, id); err != nil {
+			return fmt.Errorf("give back the lease %016x of an earlier term: %w", uint64(id), err)
+		}
 	}
 	return nil
 }
@@ -298,9 +357,13 @@ func (l *Leadership) lost(err error) {
 }
 
 // revoke gives the lease back after a failed campaign, even if the campaign's
-// ctx has ended; should that fail too, the lease ends by itself.
+// ctx has ended; should that fail too, the next campaign does, or the lease ends
+// by itself.
 func (l *Leadership) revoke(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.lease.TTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(l.lease.TTL, revokeWithin))
 	defer cancel()
-	_ = l.store.Revoke(ctx, l.lease.ID)
+	_ = l.candidate.revoke(ctx, l.lease.ID)
 }
+
+// revokeWithin bounds the wait for a store that is probably away.
+const revokeWithin = time.Second

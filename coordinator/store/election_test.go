@@ -96,3 +96,75 @@ func TestATermThatIsKnownToBeLostEnds(t *testing.T) {
 		}
 	})
 }
+
+// away is a store that cannot be reached for a while.
+type away struct {
+	store.Store
+	gone atomic.Bool
+}
+
+var errAway = errors.New("the store is away")
+
+func (s *away) KeepAlive(ctx context.Context, id store.LeaseID) error {
+	if s.gone.Load() {
+		return errAway
+	}
+	return s.Store.KeepAlive(ctx, id)
+}
+
+func (s *away) Revoke(ctx context.Context, id store.LeaseID) error {
+	if s.gone.Load() {
+		return errAway
+	}
+	return s.Store.Revoke(ctx, id)
+}
+
+// TestALeaderThatLostTheStoreLeadsAgainAtOnce: its old key does not stand in its
+// way, nor in that of those who waited behind it.
+func TestALeaderThatLostTheStoreLeadsAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		real := mem.Open(mem.Options{})
+		var terms []*store.Leadership
+		for _, waits := range []bool{false, true} {
+			s := &away{Store: real}
+			first := store.NewCandidate(s, store.LeaderAddress{ID: "a"}, ttl)
+			term, err := first.Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.gone.Store(true)
+			<-term.Done()
+			if err := term.Resign(t.Context()); !errors.Is(err, errAway) {
+				t.Errorf("resigned: %v", err)
+			}
+			s.gone.Store(false)
+			began := time.Now()
+			next := first
+			if waits { // a candidate of another process; the first one comes after it
+				next = store.NewCandidate(real, store.LeaderAddress{ID: "b"}, ttl)
+				go func() {
+					<-time.NewTimer(100 * time.Millisecond).C
+					if again, err := first.Campaign(t.Context()); err == nil {
+						_ = again.Resign(t.Context())
+					}
+				}()
+			}
+			term, err = next.Campaign(t.Context())
+			if took := time.Since(began); err != nil || took > time.Second { // of the bubble's clock
+				t.Errorf("led again after %s: %v", took, err)
+			}
+			terms = append(terms, term)
+			if err := term.Resign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if terms[1].Epoch <= terms[0].Epoch {
+			t.Errorf("epoch %d after %d", terms[1].Epoch, terms[0].Epoch)
+		}
+		synctest.Wait()
+		if err := real.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

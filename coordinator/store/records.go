@@ -98,12 +98,16 @@ type UnitRecord struct {
 	// were written, without insignificant white space.
 	Document json.RawMessage `json:"document,omitempty"`
 	// Parent is the unit that this one grows or mends, if any.
-	Parent  resource.UnitUID `json:"parent,omitempty"`
-	Created string           `json:"created,omitempty"` // RFC 3339
-	Started string           `json:"started,omitempty"` // RFC 3339
-	Ended   string           `json:"ended,omitempty"`   // RFC 3339
-	Reason  string           `json:"reason,omitempty"`
-	Message string           `json:"message,omitempty"`
+	Parent resource.UnitUID `json:"parent,omitempty"`
+	// Ending is the end that an allocation's owner has asked for while it was the
+	// victim of an undecided preemption: until that is decided its transaction
+	// cannot carry the wish. nil where there is none.
+	Ending  *Cancellation `json:"ending,omitempty"`
+	Created string        `json:"created,omitempty"` // RFC 3339
+	Started string        `json:"started,omitempty"` // RFC 3339
+	Ended   string        `json:"ended,omitempty"`   // RFC 3339
+	Reason  string        `json:"reason,omitempty"`
+	Message string        `json:"message,omitempty"`
 }
 
 // Path is the unit's name.

@@ -226,6 +226,12 @@ func (m *Machine) Freed() bool {
 	return true
 }
 
+// FreedBy reports whether a node has freed its members for good.
+func (m *Machine) FreedBy(node resource.NodeID) bool {
+	p := m.part(node)
+	return p != nil && p.freed
+}
+
 // Nodes returns the nodes in ascending order.
 func (m *Machine) Nodes() []resource.NodeID {
 	nodes := make([]resource.NodeID, len(m.parts))

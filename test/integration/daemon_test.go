@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/musterd/muster/agent/handoff"
 )
 
 // settings is a config file's content. Keys of set are paths with dots.
@@ -142,7 +144,7 @@ func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+		if err != nil || !e.Type().IsRegular() || e.Name() == handoff.RoomFile {
 			return err
 		}
 		content, err := os.ReadFile(path)

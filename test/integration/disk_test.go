@@ -73,6 +73,7 @@ func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
 	c := newCluster(t, 1)
 	a := c.agents[0]
 	smallDisk(t, a.dataDir, "17m") // 16 MiB are kept for releases
+	a.configure(a.settings.set("assignmentsDir", filepath.Join(t.TempDir(), "assignments")))
 	a.start()
 	c.coordinator.start()
 	c.awaitLeader()
@@ -131,4 +132,53 @@ func TestAFullDiskTakesNoNewWorkAndLetsOldWorkGo(t *testing.T) {
 	}
 	c.awaitNodes(1)
 	c.awaitRunning(waiting)
+}
+
+// TestAFullDiskOfAssignmentFilesIsNoBlackHole fills another disk than the
+// journal's: what was running before the node refuses has its files, and so has
+// everything that is Ready.
+func TestAFullDiskOfAssignmentFilesIsNoBlackHole(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	a := c.agents[0]
+	dir := filepath.Join(t.TempDir(), "assignments")
+	smallDisk(t, dir, "2m")
+	a.configure(a.settings.set("assignmentsDir", dir))
+	a.start()
+	c.coordinator.start()
+	c.awaitLeader()
+	c.awaitNodes(1)
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	c.submit(gang("promised", 1, gpus(1)))
+	c.awaitRunning("promised")
+	programs.Eventually(t, patience, "the node refuses work", func() error {
+		if got := c.readiness(a.name); !strings.HasPrefix(got, "False DiskFull: ") {
+			return fmt.Errorf("it says %q", got)
+		}
+		return nil
+	})
+	programs.Eventually(t, patience, "what is Ready has its files", func() error {
+		documents, err := filepath.Glob(filepath.Join(dir, "*.json"))
+		if err == nil && len(documents) != 1 {
+			err = fmt.Errorf("there are %v", documents)
+		}
+		return err
+	})
+	c.submit(gang("late", 1, gpus(1)))
+	programs.Eventually(t, patience, "the node says which disk is full", func() error {
+		for _, condition := range c.node(a.name).Status.Conditions {
+			if condition.Type == "DiskPressure" && condition.Status == "True" && condition.Reason == "AssignmentsNotWritable" {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", c.node(a.name).Status.Conditions)
+	})
+	if j, err := c.client.Jobs(namespace).Get(soon(t), "late", sdk.GetOptions{}); err != nil || j.Status.Phase == api.Running {
+		t.Errorf("work on a node that cannot hand it over: %+v, %v", j, err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitRunning("late")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -35,13 +36,16 @@ func (f folder) change(step string, act func() error) error {
 }
 
 // WriteFile implements handoff.FS.
-func (f folder) WriteFile(path string, data []byte) error {
-	err := f.change("assignment write", func() error { return os.WriteFile(path, data, 0o600) })
+func (f folder) WriteFile(path string, data []byte, mode fs.FileMode) error {
+	err := f.change("assignment write", func() error { return os.WriteFile(path, data, mode) })
 	if errors.Is(err, ErrTorn) {
-		return errors.Join(err, os.WriteFile(path, data[:len(data)/2], 0o600))
+		return errors.Join(err, os.WriteFile(path, data[:len(data)/2], mode))
 	}
 	return err
 }
+
+// Allocate implements handoff.FS. The disk of the rig is never full.
+func (f folder) Allocate(string, int64) error { return nil }
 
 // Rename implements handoff.FS.
 func (f folder) Rename(from, to string) error {
@@ -64,7 +68,7 @@ func (a *Agent) assignments() string {
 // by "transaction/member".
 func (s *state) checkFolder(a *Agent, held map[string]resource.Assignment) {
 	dir := a.assignments()
-	files, err := handoff.Open(dir, nil)
+	files, err := handoff.Open(dir, handoff.Options{})
 	if err != nil {
 		s.problem("assignments of %s: %v", a.Node, err)
 		return

@@ -65,6 +65,22 @@ func TestContractExternal(t *testing.T) {
 	})
 }
 
+// TestTheSearchForALimitIsQuiet: it is found by transactions that the server
+// refuses.
+func TestTheSearchForALimitIsQuiet(t *testing.T) {
+	t.Parallel()
+	endpoint := serve(t, func(c *embed.Config) { c.MaxTxnOps = 777 })
+	var log journal
+	s := connect(t, etcd.Config{Endpoints: []string{endpoint}, RequestTimeout: patience, Logger: log.logger()}, 777)
+	text := log.String()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if text != "" {
+		t.Errorf("it logs:\n%s", text)
+	}
+}
+
 func TestContractDebianServer(t *testing.T) {
 	t.Parallel()
 	endpoint := runDebian(t)

@@ -2,9 +2,12 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -54,8 +57,23 @@ func (c slogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Chec
 	return ce.AddCore(e, c)
 }
 
+// answered reports whether a record only repeats an answer that its caller gets:
+// the search for a server's --max-txn-ops expects several of these.
+func answered(e zapcore.Entry, fields []zapcore.Field) bool {
+	if e.Message != "retrying of unary invoker failed" {
+		return false
+	}
+	return slices.ContainsFunc(fields, func(f zapcore.Field) bool {
+		err, is := f.Interface.(error)
+		return f.Type == zapcore.ErrorType && is && errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyOps)
+	})
+}
+
 // Write hands one record over.
 func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if answered(e, fields) {
+		return nil
+	}
 	level := slog.LevelWarn
 	if e.Level >= zapcore.ErrorLevel {
 		level = slog.LevelError
