@@ -94,7 +94,7 @@ func (a *Agent) awaitRenewal(ctx context.Context, wait time.Duration, done *stri
 		}
 		return ""
 	}
-	if stale() == "" || !pause(ctx, rand.N(renewSpread)) { // `serf keys` may bring it meanwhile
+	if stale() == "" || !pause(ctx, rand.N(renewSpread)) {
 		return false
 	}
 	want := stale()
