@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/rpcauth"
 )
 
@@ -54,6 +55,11 @@ func Command(o Options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := check(&c); err != nil {
 				return o.Usage(err)
+			}
+			if c.Profile == "host" && !nvml.Built {
+				if err := becomeDriver(os.Executable, syscall.Exec, os.Environ()); err != nil {
+					return err
+				}
 			}
 			if err := rpcauth.CheckLoopback("--listen", c.Listen); err != nil {
 				return err
