@@ -99,7 +99,7 @@ func bill(name string, info *debug.BuildInfo, hashes map[string]string) ([]byte,
 
 // purl names a Go module (https://github.com/package-url/purl-spec).
 func purl(path, version string) string {
-	if version == "" {
+	if version == "" || version == "(devel)" {
 		return "pkg:golang/" + path
 	}
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
