@@ -13,14 +13,27 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build run test race vet model model-full sim chaos fuzz-smoke bench house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos fuzz-smoke bench house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-build: ## build bin/muster, bin/muster-agent and bin/muster-coordinator
+# Only what speaks to the NVIDIA driver is built with cgo: the agent, and
+# muster-dev, which is muster with the driver for `muster dev` on a host with GPUs.
+build: ## build bin/muster, bin/muster-agent, bin/muster-coordinator and bin/muster-dev
 	@mkdir -p bin
-	$(GO) build -o bin/ ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/muster ./cmd/muster-coordinator
+	CGO_ENABLED=1 $(GO) build -trimpath -o bin/ ./cmd/muster-agent
+	CGO_ENABLED=1 $(GO) build -trimpath -o bin/muster-dev ./cmd/muster
+
+sbom: build ## a CycloneDX bill of materials of each program, in bin/sbom
+	$(GO) run ./test/sbom -into bin/sbom bin/muster bin/muster-agent bin/muster-coordinator bin/muster-dev
+
+vuln: ## govulncheck over all packages; says so where its database cannot be reached
+	@GO="$(GO)" test/vuln.sh $(BUILD)
+
+reproducible: ## build twice, in folders of different names, and compare the bytes
+	@GO="$(GO)" test/reproducible.sh
 
 run: build ## build, then run a one-machine cluster on this host
 	@bin/muster dev $(ARGS)

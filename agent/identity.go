@@ -107,7 +107,8 @@ func OpenIdentity(ctx context.Context, c IdentityConfig) (*Identity, error) {
 		return i, i.enrollUntil(ctx, err.Error())
 	}
 	if i.keyring, err = i.readKeyring(); err != nil {
-		// A crash while serf rewrote it: a coordinator has the keys.
+		// A version before let serf rewrite the file in place, and a crash in
+		// between left half of it: a coordinator has the keys.
 		c.Log.Warn("gossip keys unreadable, asking a coordinator", "file", f.KeyringPath(), "error", err)
 		err = i.recoverKeyring(ctx)
 	}
@@ -143,14 +144,6 @@ func (i *Identity) readKeyring() (*gossip.Keyring, error) {
 	return gossip.NewKeyring(keys)
 }
 
-// keyringFile is where `serf keys` keeps its changes, "" for memory alone.
-func (i *Identity) keyringFile() string {
-	if i.folder == nil {
-		return ""
-	}
-	return i.folder.KeyringPath()
-}
-
 const (
 	// renewSpread is the longest that an agent waits after a coordinator's
 	// directive, so that not all of them come at once; soonSpread after one that
@@ -170,11 +163,10 @@ func (a *Agent) member() rpcauth.Member {
 	return a.deps.Token
 }
 
-// keyring is the rings' keys and the file that keeps them, nil and "" without
-// an identity.
-func (a *Agent) keyring() (*gossip.Keyring, string) {
+// keyring is the rings' keys, nil without an identity.
+func (a *Agent) keyring() *gossip.Keyring {
 	if i := a.deps.Identity; i != nil {
-		return i.keyring, i.keyringFile()
+		return i.keyring
 	}
-	return nil, ""
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/gossip"
 )
 
 // scrapeTimeout bounds how long a scrape waits for the owner.
@@ -21,6 +22,7 @@ const scrapeTimeout = time.Second
 type metrics struct {
 	registerer prometheus.Registerer // nil without metrics
 	collectors []prometheus.Collector
+	labels     prometheus.Labels
 
 	decisions *prometheus.CounterVec
 	latency   prometheus.Observer
@@ -40,6 +42,7 @@ func newMetrics(a *Agent) (*metrics, error) {
 		Buckets: prometheus.ExponentialBuckets(1e-6, 4, 9),
 	})
 	m := &metrics{
+		labels: labels,
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_agent_decisions_total", Help: "Commands decided, by kind and outcome.", ConstLabels: labels,
 		}, []string{"command", "outcome"}),
@@ -73,6 +76,14 @@ func (m *metrics) add(c prometheus.Collector) error {
 		return err
 	}
 	m.collectors = append(m.collectors, c)
+	return nil
+}
+
+// addRings adds the counters of the rings.
+func (m *metrics) addRings(r *gossip.Rings) error {
+	if err := m.add(r.Collector(m.labels)); err != nil {
+		return fmt.Errorf("metrics of the rings: %w", err)
+	}
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
@@ -112,16 +114,15 @@ func (a *Agent) joinRings() error {
 	if d := a.Host().Inventory().Devices; len(d) > 0 {
 		model = d[0].Model
 	}
-	keyring, keyringFile := a.keyring()
 	rings, err := gossip.Start(gossip.Config{
-		Keyring: keyring, KeyringFile: keyringFile, Advertise: a.config.Advertise,
+		Keyring: a.keyring(), Advertise: a.config.Advertise,
 		Cluster: a.config.Cluster, Cell: g.Cell, SerfBind: g.SerfBind, CapacityBind: g.CapacityBind,
 		Join: g.Join, CapacityJoin: g.CapacityJoin, RPC: g.RPC, Profile: g.Profile, Transports: g.Transports, Logger: a.log,
 		Tags: gossip.Tags{
 			Role: gossip.RoleAgent, ID: string(a.config.Node), Addr: a.address, API: apiVersion, Model: model,
 			Zone: a.config.Labels["zone"], Rack: a.config.Labels["rack"], Block: a.config.Labels["block"],
 		},
-		Queries: a.queries(),
+		Queries: a.queries(a.countsAnswer), Local: a.queries(a.allocationsAnswer),
 		OnMember: func(m gossip.Member) {
 			if m.Tags.Role == gossip.RoleCoordinator && m.Status == gossip.Alive {
 				wake(a.found)
@@ -137,7 +138,7 @@ func (a *Agent) joinRings() error {
 	a.mu.Lock()
 	a.rings = rings
 	a.mu.Unlock()
-	return nil
+	return a.metrics.addRings(rings)
 }
 
 // publisher spreads the digest whenever the ledger has changed, until ctx
@@ -172,8 +173,10 @@ func (a *Agent) publisher(ctx context.Context) {
 	}
 }
 
-// queries answers operators in compact JSON of at most queryLimit bytes.
-func (a *Agent) queries() map[string]gossip.QueryHandler {
+// queries answers operators in compact JSON of at most queryLimit bytes. Names
+// of units are their tenants' matter: allocations is answered to the ring by
+// countsAnswer, and to operators of this host by allocationsAnswer.
+func (a *Agent) queries(allocations func(*ledger.View) []byte) map[string]gossip.QueryHandler {
 	answer := func(of func(*ledger.View) []byte) gossip.QueryHandler {
 		return func([]byte) []byte {
 			ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
@@ -192,7 +195,7 @@ func (a *Agent) queries() map[string]gossip.QueryHandler {
 		"capacity":    answer(a.capacityAnswer),
 		"devices":     answer(a.devicesAnswer),
 		"health":      answer(a.healthAnswer),
-		"allocations": answer(a.allocationsAnswer),
+		"allocations": answer(allocations),
 	}
 }
 
@@ -227,6 +230,21 @@ func (a *Agent) healthAnswer(v *ledger.View) []byte {
 		rows = append(rows, map[string]any{"device": d.Index, "health": d.Health.String(), "reason": d.Reason})
 	}
 	return list("health", rows)
+}
+
+// countsAnswer is how many grants there are in each state.
+func (a *Agent) countsAnswer(v *ledger.View) []byte {
+	counts := map[string]int{}
+	for _, g := range v.Grants {
+		if g.State != ledger.Tombstone {
+			counts[shown(g)]++
+		}
+	}
+	var rows []any
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		rows = append(rows, map[string]any{"state": state, "count": counts[state]})
+	}
+	return list("allocations", rows)
 }
 
 func (a *Agent) allocationsAnswer(v *ledger.View) []byte {

@@ -206,12 +206,19 @@ func TestTheQueueIsTheSameAtEveryCoordinator(t *testing.T) {
 		for i := range 12 {
 			allocate(t, k, rig.Submission{Name: fmt.Sprintf("w%d", i), GPUs: 8, Priority: int32(i)})
 		}
-		want := string(k.Queries()["queue"](nil))
-		if got := string(follower.Queries()["queue"](nil)); got != want || !strings.HasPrefix(want, `{"waiting":12,"head":[{"pos":1,"name":"default/w11","prio":11,"members":1},`) {
+		want := string(k.LocalQueries()["queue"](nil))
+		if got := string(follower.LocalQueries()["queue"](nil)); got != want || !strings.HasPrefix(want, `{"waiting":12,"head":[{"pos":1,"name":"default/w11","prio":11,"members":1},`) {
 			t.Errorf("the follower says\n%s\nand the leader\n%s", got, want)
 		}
-		if why := string(follower.Queries()["why"]([]byte("w3"))); !strings.Contains(why, "coordinator c2 does not lead; ask c1 at ") {
+		if why := string(follower.LocalQueries()["why"]([]byte("w3"))); !strings.Contains(why, "coordinator c2 does not lead; ask c1 at ") {
 			t.Errorf("why at the follower: %s", why)
+		}
+		// Ring members are told how many wait, and no name.
+		if got := string(follower.Queries()["queue"](nil)); got != `{"waiting":12}` {
+			t.Errorf("the ring is told %s", got)
+		}
+		if why := string(k.Queries()["why"]([]byte("w3"))); strings.Contains(why, "w3") || !strings.Contains(why, "coordinator's host") {
+			t.Errorf("the ring is told why: %s", why)
 		}
 	})
 }

@@ -13,11 +13,25 @@ import (
 // queryTimeout bounds what an operator's serf query may cost the loop.
 const queryTimeout = time.Second
 
-// Queries answers the serf queries that coordinators serve: `queue`, and `why`
-// with "NAME" or "NAMESPACE/NAME" as payload.
+// Queries answers the serf queries of ring members: `queue`, with how many units
+// wait and no name. Every member may ask, and names of units are their tenants'
+// matter; `why` only says where it is answered.
 func (c *Coordinator) Queries() map[string]gossip.QueryHandler {
 	return map[string]gossip.QueryHandler{
-		"queue": func([]byte) []byte { return c.answerQueue() },
+		"queue": func([]byte) []byte { return c.answerQueue(0) },
+		"why":   func([]byte) []byte { return []byte(whyElsewhere) },
+	}
+}
+
+// whyElsewhere is the answer to `why` for ring members.
+const whyElsewhere = "answered on a coordinator's host alone: serf query against its gossip.serfRPC (127.0.0.1:7374), or muster why"
+
+// LocalQueries answers the same queries for operators on this coordinator's
+// host: `queue` with the first units by name, and `why` with "NAME" or
+// "NAMESPACE/NAME" as payload.
+func (c *Coordinator) LocalQueries() map[string]gossip.QueryHandler {
+	return map[string]gossip.QueryHandler{
+		"queue": func([]byte) []byte { return c.answerQueue(queueHead) },
 		"why":   func(payload []byte) []byte { return c.answerWhy(string(payload)) },
 	}
 }
@@ -33,19 +47,20 @@ type queueLine struct {
 // queueHead is how many waiting units the answer to `queue` names.
 const queueHead = 10
 
-// queueAnswer is how many units wait, and the first of them.
+// queueAnswer is how many units wait, and the first of them for operators.
 type queueAnswer struct {
 	Waiting int         `json:"waiting"`
-	Head    []queueLine `json:"head"`
+	Head    []queueLine `json:"head,omitempty"`
 }
 
-// answerQueue is the same at every coordinator.
-func (c *Coordinator) answerQueue() []byte {
+// answerQueue is the same at every coordinator. It names the first units, as many
+// as head.
+func (c *Coordinator) answerQueue(head int) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	answer, err := see(ctx, c, func(v *view) (queueAnswer, *api.Status) {
 		answer := queueAnswer{Waiting: v.queue.Len()}
-		for i, key := range v.queue.Head(queueHead) {
+		for i, key := range v.queue.Head(head) {
 			u := v.units[key.Path]
 			answer.Head = append(answer.Head, queueLine{i + 1, u.record.Namespace + "/" + u.record.Name, key.Priority, u.record.Members})
 		}

@@ -45,6 +45,8 @@ type Capacity struct {
 	pacer  *pacer
 	joiner *joiner
 	events *mailbox[resource.NodeID, DigestEvent]
+	// refused counts members that were not let in.
+	refused *refusals
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -70,7 +72,7 @@ func newCapacity(cfg capacityConfig) (*Capacity, error) {
 		cell:   cfg.Cell,
 		events: newMailbox[resource.NodeID, DigestEvent](),
 	}
-	c.joiner = newJoiner(c.log)
+	c.joiner, c.refused = newJoiner(c.log), newRefusals(c.log)
 	c.table = newTable(c.self, c.cell, func(e DigestEvent) { c.events.put(e.Digest.NodeID, e) })
 	mc := cfg.Profile.memberlist()
 	c.queue = &memberlist.TransmitLimitedQueue{NumNodes: c.table.size, RetransmitMult: mc.RetransmitMult}
@@ -85,10 +87,15 @@ func newCapacity(cfg capacityConfig) (*Capacity, error) {
 	if err := use(cfg.Transports, CapacityRing, cfg.ID, mc); err != nil {
 		return nil, fmt.Errorf("capacity ring at %s: %w", bind, err)
 	}
-	d := delegate{c}
-	mc.Delegate, mc.Events, mc.Merge = d, d, d
-	if c.list, err = memberlist.Create(mc); err != nil {
+	between, err := newSeam(mc, c.refused)
+	if err != nil {
 		return nil, fmt.Errorf("capacity ring at %s: %w", bind, err)
+	}
+	d, members := delegate{c}, newRoster(nil)
+	mc.Delegate, mc.Events, mc.Merge = d, rosterEvents{members, d}, d
+	mc.Alive = aliveDelegates{roster: members, refused: c.refused}
+	if c.list, err = memberlist.Create(mc); err != nil {
+		return nil, fmt.Errorf("capacity ring at %s: %w", bind, errors.Join(err, between.Shutdown()))
 	}
 	node := c.list.LocalNode()
 	c.port.Store(uint32(node.Port))

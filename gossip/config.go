@@ -43,13 +43,19 @@ type Config struct {
 	// Keyring encrypts both rings; nil leaves them in plain text, and then they
 	// stay on loopback. It is shared, not copied.
 	Keyring *Keyring
-	// KeyringFile, where not "", is written when `serf keys` changes the keyring.
-	KeyringFile string
+	// Keys carries out `serf keys` on the RPC port of a coordinator's host. nil
+	// refuses: agents receive their keys from coordinators.
+	Keys KeyChanger
 	// Transports carries both rings; nil is the host's network.
 	Transports Transports
 	Profile    Profile
-	// Queries answers operators' queries by name.
+	// Queries answers operators' queries by name. Every member of the ring may
+	// ask, and members forge names: no answer may tell a tenant's secrets.
 	Queries map[string]QueryHandler
+	// Local answers the same queries for operators of this host, who have shown
+	// the token of the RPC port. Queries that it does not name are answered as for
+	// the ring.
+	Local map[string]QueryHandler
 	// OnMember, OnHint and OnDigest may be nil; see their types.
 	OnMember func(Member)
 	OnHint   func(Hint)
@@ -62,6 +68,8 @@ type Config struct {
 type RPC struct {
 	Addr  string // "host:port" on a loopback address; port 0 takes a free one
 	Token string // required with Addr
+	// Optional logs an address that is in use and goes on without the port.
+	Optional bool
 }
 
 func (r RPC) validate() error {

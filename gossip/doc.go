@@ -8,8 +8,12 @@
 //
 // Both rings carry a label, "<cluster>/serf" and "<cluster>/capacity/<cell>",
 // so that a node of another cluster, cell or ring cannot join by mistake, and
-// both use one keyring object, so that rotating keys through serf rotates both.
-// In this version every address is a loopback address.
+// both use one keyring object, so that a rotation is of both.
+//
+// Every host has the keys, so every message may be a hostile member's. guard
+// judges each one before serf acts on it, roster each member before memberlist
+// keeps it, and intake bounds the streams. Keys change through Keyring.Replace
+// alone; the queries of serf that would change them are refused.
 //
 // The stock serf CLI works against the RPC address with the token:
 //
@@ -19,7 +23,8 @@
 // A serf query always waits its whole timeout, even when everybody has
 // answered. Unless told, that is 1.6 s below 10 members, 3.2 s below 100 and
 // 4.8 s below 1,000; -timeout makes it shorter. An answer longer than 1,024
-// bytes is cut and says so in its last line. `serf leave` and `serf
+// bytes is cut and says so in its last line. Handlers of Config.Local answer
+// operators of the host in full. `serf leave` and `serf
 // force-leave` act on the serf ring alone; see Serf.Stopped.
 //
 // Goroutines: every callback runs on a goroutine of this package and may block

@@ -37,8 +37,8 @@ func Start(cfg Config) (*Rings, error) {
 	tags.Cell, tags.Capacity = cfg.Cell, capacity.Addr()
 	serf, err := StartSerf(SerfConfig{
 		Cluster: cfg.Cluster, Tags: tags, Bind: cfg.SerfBind, Advertise: cfg.Advertise, Join: cfg.Join, RPC: cfg.RPC,
-		Keyring: cfg.Keyring, KeyringFile: cfg.KeyringFile,
-		Transports: cfg.Transports, Profile: cfg.Profile, Queries: cfg.Queries, OnHint: cfg.OnHint, Logger: cfg.Logger,
+		Keyring: cfg.Keyring, Keys: cfg.Keys,
+		Transports: cfg.Transports, Profile: cfg.Profile, Queries: cfg.Queries, Local: cfg.Local, OnHint: cfg.OnHint, Logger: cfg.Logger,
 		OnMember: func(m Member) {
 			capacity.joiner.nudge()
 			if cfg.OnMember != nil {

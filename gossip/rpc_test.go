@@ -1,6 +1,9 @@
 package gossip_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -74,9 +77,6 @@ func TestTheStockClientQueriesEveryAgent(t *testing.T) {
 		}
 		answers := make(map[string]string)
 		for r := range responses {
-			if r.From == "" {
-				continue // serf's agent sends these when the query's end meets its timer
-			}
 			answers[r.From] = string(r.Payload)
 		}
 		return answers
@@ -152,31 +152,117 @@ func TestTheStockClientMonitorsAndStreams(t *testing.T) {
 	eventually(t, "the client sees the port close", client.IsClosed)
 }
 
-func TestRotatingKeysThroughSerfRotatesBothRings(t *testing.T) {
-	t.Parallel()
-	const second = "MTIzNDU2Nzg5MDEyMzQ1Ng==" // 16 bytes
-	var keyrings []*gossip.Keyring
-	all := rpcRing(t, 2, func(_ int, cfg *gossip.Config) {
-		keyring, err := gossip.NewKeyring([][]byte{[]byte("0123456789abcdef")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		keyrings = append(keyrings, keyring)
-		cfg.Keyring = keyring
-	})
-	client := dial(t, all[0].Serf.RPCAddr(), token)
-	// Both are queries: a member that is slow to answer is asked again.
-	eventually(t, "both have the key", func() bool { _, err := client.InstallKey(second); return err == nil })
-	eventually(t, "both use the key", func() bool { _, err := client.UseKey(second); return err == nil })
-	for i, k := range keyrings {
-		if string(k.Keys()[0]) != "1234567890123456" {
-			t.Errorf("member %d still encrypts with %q", i+1, k.Keys()[0])
-		}
+// everywhere changes the keyrings of a cluster as a coordinator's store does.
+type everywhere struct{ keyrings []*gossip.Keyring }
+
+func (e *everywhere) ChangeKeys(_ context.Context, change func([][]byte) ([][]byte, error)) error {
+	keys, err := change(e.keyrings[0].Keys())
+	if err != nil {
+		return err
 	}
-	if err := all[1].Capacity.Publish(free("node-2", 1, 1, 0x3c)); err != nil {
+	for _, k := range e.keyrings {
+		err = errors.Join(err, k.Replace(keys))
+	}
+	return err
+}
+
+func keyring(t *testing.T) *gossip.Keyring {
+	t.Helper()
+	k, err := gossip.NewKeyring([][]byte{[]byte("0123456789abcdef")})
+	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "digests travel under the new key", func() bool { return mask(all[0], "node-2") == 0x3c })
+	return k
+}
+
+func TestKeysAreRotatedThroughACoordinatorsPort(t *testing.T) {
+	t.Parallel()
+	const first, second = "MDEyMzQ1Njc4OWFiY2RlZg==", "MTIzNDU2Nzg5MDEyMzQ1Ng==" // 16 bytes
+	all := &everywhere{}
+	members := rpcRing(t, 2, func(i int, cfg *gossip.Config) {
+		cfg.Keyring = keyring(t)
+		all.keyrings = append(all.keyrings, cfg.Keyring)
+		if i == 0 {
+			cfg.Tags.Role, cfg.Keys = gossip.RoleCoordinator, all
+		}
+	})
+	client := dial(t, members[0].Serf.RPCAddr(), token)
+	for _, c := range []struct {
+		what string
+		do   func(string) (map[string]string, error)
+		key  string
+		want string // of the error
+	}{
+		{"use a key that is not installed", client.UseKey, second, "not installed"},
+		{"install no base64", client.InstallKey, "%", "not base64"},
+		{"install three bytes", client.InstallKey, "AAEC", "3 bytes"},
+		{"remove the key that encrypts", client.RemoveKey, first, "use another one first"},
+		{"install", client.InstallKey, second, ""},
+		{"install it again", client.InstallKey, second, ""},
+		{"use", client.UseKey, second, ""},
+		{"remove", client.RemoveKey, first, ""},
+	} {
+		_, err := c.do(c.key)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Fatalf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+	keys, nodes, _, err := client.ListKeys()
+	if err != nil || nodes != 1 || len(keys) != 1 || keys[second] != 1 {
+		t.Errorf("listed %v of %d, %v", keys, nodes, err)
+	}
+	if err := members[1].Capacity.Publish(free("node-2", 1, 1, 0x3c)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "digests travel under the new key", func() bool { return mask(members[0], "node-2") == 0x3c })
+}
+
+func TestKeysAreNotChangedThroughAnAgentsPort(t *testing.T) {
+	t.Parallel()
+	const other = "MTIzNDU2Nzg5MDEyMzQ1Ng=="
+	k := keyring(t)
+	all := rpcRing(t, 1, func(_ int, cfg *gossip.Config) { cfg.Keyring = k })
+	client := dial(t, all[0].Serf.RPCAddr(), token)
+	for what, do := range map[string]func(string) (map[string]string, error){"install": client.InstallKey, "use": client.UseKey, "remove": client.RemoveKey} {
+		if _, err := do(other); err == nil || !strings.Contains(err.Error(), "on a coordinator's host") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if keys, _, _, err := client.ListKeys(); err != nil || len(keys) != 1 || len(k.Keys()) != 1 {
+		t.Errorf("listed %v, %v; the keyring has %d keys", keys, err, len(k.Keys()))
+	}
+	plain := rpcRing(t, 1, nil)
+	if _, err := dial(t, plain[0].Serf.RPCAddr(), token).InstallKey(other); err == nil || !strings.Contains(err.Error(), "not encrypted") {
+		t.Errorf("without encryption: %v", err)
+	}
+}
+
+func TestOperatorsOfTheHostGetAnotherAnswerThanTheRing(t *testing.T) {
+	t.Parallel()
+	answer := func(text string) map[string]gossip.QueryHandler {
+		return map[string]gossip.QueryHandler{"queue": func(p []byte) []byte { return append([]byte(text), p...) }}
+	}
+	all := rpcRing(t, 2, func(i int, cfg *gossip.Config) {
+		cfg.Queries, cfg.Local = answer("12 wait"), answer("tenant/unit waits ")
+		cfg.RPC = gossip.RPC{Addr: "127.0.0.1:0", Token: token}
+	})
+	for i, r := range all {
+		client := dial(t, r.Serf.RPCAddr(), token)
+		other := fmt.Sprintf("node-%d", 2-i)
+		eventually(t, "both answer", func() bool {
+			responses, got := make(chan serfclient.NodeResponse, 16), map[string]string{}
+			if err := client.Query(&serfclient.QueryParam{Name: "queue", Payload: []byte("x"), Timeout: time.Second, RespCh: responses}); err != nil {
+				t.Fatal(err)
+			}
+			for r := range responses {
+				if was, twice := got[r.From]; twice {
+					t.Errorf("%s answers twice: %q and %q", r.From, was, r.Payload)
+				}
+				got[r.From] = string(r.Payload)
+			}
+			return len(got) == 2 && got[other] == "12 waitx" && got[fmt.Sprintf("node-%d", i+1)] == "tenant/unit waits x"
+		})
+	}
 }
 
 func TestLeavingThroughRPCIsNoticed(t *testing.T) {

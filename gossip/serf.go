@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -13,28 +14,33 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
-	serfagent "github.com/hashicorp/serf/cmd/serf/command/agent"
+	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
+
+	"github.com/musterd/muster/gossip/ipc"
 )
 
 // SerfConfig is what a member of the serf ring needs. See Config for the
 // fields' meaning.
 type SerfConfig struct {
-	Cluster     string
-	Tags        Tags
-	Bind        string
-	Advertise   string
-	Join        []string
-	RPC         RPC
-	Keyring     *Keyring
-	KeyringFile string
-	Transports  Transports
-	Profile     Profile
-	Queries     map[string]QueryHandler
-	OnMember    func(Member)
-	OnHint      func(Hint)
-	Logger      *slog.Logger
+	Cluster    string
+	Tags       Tags
+	Bind       string
+	Advertise  string
+	Join       []string
+	RPC        RPC
+	Keyring    *Keyring
+	Keys       KeyChanger
+	Transports Transports
+	Profile    Profile
+	Queries    map[string]QueryHandler
+	Local      map[string]QueryHandler
+	OnMember   func(Member)
+	OnHint     func(Hint)
+	Logger     *slog.Logger
 }
 
 // Status is a member's state in the serf ring.
@@ -68,14 +74,19 @@ type Hint struct {
 // Serf is a member of the serf ring. Close ends it.
 type Serf struct {
 	log     *slog.Logger
-	agent   *serfagent.Agent
-	ipc     *serfagent.AgentIPC // nil without RPC
+	serf    *serf.Serf
+	events  chan serf.Event
+	ipc     *ipc.Server // nil without RPC
 	rpcAddr string
 	name    string
 	addr    string
 	port    atomic.Uint32 // own port, 0 until known
 	inbox   *inbox
 	joiner  *joiner
+	roster  *roster
+	refused *refusals
+	keyring *Keyring // nil without encryption
+	lines   *log.Logger
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -94,54 +105,87 @@ func StartSerf(cfg SerfConfig) (*Serf, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := loggerOr(cfg.Logger).With("ring", "serf")
-	s := &Serf{log: log, name: cfg.Tags.ID, joiner: newJoiner(log)}
+	logger := loggerOr(cfg.Logger).With("ring", "serf")
+	s := &Serf{
+		log: logger, name: cfg.Tags.ID, joiner: newJoiner(logger), keyring: cfg.Keyring,
+		events: make(chan serf.Event, 64), roster: newRoster(judgeTags), refused: newRefusals(logger),
+	}
 	s.inbox = newInbox(cfg, s.joiner.nudge)
 
+	lines := &ipc.Lines{}
+	var out io.Writer = &logWriter{logger: loggerOr(cfg.Logger), ring: "serf"}
+	if cfg.RPC.Addr != "" {
+		out = io.MultiWriter(lines, out)
+	}
+	s.lines = log.New(out, "", log.LstdFlags)
 	mc := cfg.Profile.memberlist()
 	mc.Label = cfg.Cluster + "/serf"
 	mc.BindAddr, mc.BindPort = bind.Addr().String(), int(bind.Port())
 	mc.AdvertiseAddr, mc.AdvertisePort = cfg.Advertise, mc.BindPort
 	mc.Keyring = cfg.Keyring.memberlist()
-	if err := use(cfg.Transports, SerfRing, cfg.Tags.ID, mc); err != nil {
-		return nil, fmt.Errorf("serf ring at %s: %w", bind, err)
-	}
-	sc := cfg.Profile.serf(mc)
-	sc.NodeName = cfg.Tags.ID
-	sc.Tags = cfg.Tags.encode()
-	sc.Merge = mergeWatch{s}
-	sc.KeyringFile = cfg.KeyringFile
-
-	lines := serfagent.NewLogWriter(256)
-	var out io.Writer = &logWriter{logger: loggerOr(cfg.Logger), ring: "serf"}
-	if cfg.RPC.Addr != "" {
-		out = io.MultiWriter(lines, out)
-	}
-	agentConfig := serfagent.DefaultConfig()
-	agentConfig.EnableCompression = false
-	if s.agent, err = serfagent.Create(agentConfig, sc, out); err != nil {
-		return nil, fmt.Errorf("serf ring: %w", err)
-	}
-	s.agent.RegisterEventHandler(s.inbox)
+	mc.Logger = s.lines
 
 	var listener net.Listener
 	if cfg.RPC.Addr != "" {
-		if listener, err = net.Listen("tcp", strings.Replace(cfg.RPC.Addr, "localhost:", "127.0.0.1:", 1)); err != nil {
-			return nil, fmt.Errorf("serf RPC address %q: %w", cfg.RPC.Addr, err)
+		if listener, err = s.listenRPC(cfg.RPC); err != nil {
+			return nil, err
 		}
-		s.rpcAddr = listener.Addr().String()
 	}
-	if err := s.agent.Start(); err != nil {
+	if err := s.create(cfg, mc); err != nil {
 		if listener != nil {
 			err = errors.Join(err, listener.Close())
 		}
 		return nil, fmt.Errorf("serf ring at %s: %w", bind, err)
 	}
 	if listener != nil {
-		s.ipc = serfagent.NewAgentIPC(s.agent, cfg.RPC.Token, listener, out, lines, false)
+		s.ipc = ipc.Serve(listener, ipc.Config{
+			Serf: s.serf, Token: cfg.RPC.Token, Keys: keysOf(cfg.Keyring, cfg.Keys), Answers: localAnswers(cfg.Local),
+			CheckTags: s.checkTags, Lines: lines, Logger: logger,
+		})
 	}
 	s.run(join)
 	return s, nil
+}
+
+// listenRPC opens the RPC port; nil where it is optional and taken.
+func (s *Serf) listenRPC(r RPC) (net.Listener, error) {
+	l, err := net.Listen("tcp", strings.Replace(r.Addr, "localhost:", "127.0.0.1:", 1))
+	switch {
+	case err == nil:
+		s.rpcAddr = l.Addr().String()
+		return l, nil
+	case r.Optional && errors.Is(err, syscall.EADDRINUSE):
+		s.log.Warn("serf_rpc_not_served", "address", r.Addr, "error", err, "advice", "set gossip.serfRPC to a free port, or to \"\" for none")
+		return nil, nil
+	}
+	return nil, fmt.Errorf("serf RPC address %q: %w", r.Addr, err)
+}
+
+// create starts the member, with Muster's judgement in front of serf's.
+func (s *Serf) create(cfg SerfConfig, mc *memberlist.Config) error {
+	if err := use(cfg.Transports, SerfRing, cfg.Tags.ID, mc); err != nil {
+		return err
+	}
+	between, err := newSeam(mc, s.refused)
+	if err != nil {
+		return err
+	}
+	sc := cfg.Profile.serf(mc)
+	sc.NodeName = cfg.Tags.ID
+	sc.Tags = cfg.Tags.encode()
+	sc.Merge = mergeWatch{s}
+	sc.EventCh = s.events
+	sc.Logger = s.lines
+	between.install = func() {
+		g := newGuard(s.roster, s.refused)
+		g.Delegate, mc.Delegate = mc.Delegate, g
+		mc.Events = rosterEvents{s.roster, mc.Events}
+		mc.Alive = aliveDelegates{s.roster, s.refused, mc.Alive}
+	}
+	if s.serf, err = serf.Create(sc); err != nil {
+		return errors.Join(err, between.Shutdown())
+	}
+	return nil
 }
 
 func (cfg SerfConfig) validate() (bind netip.AddrPort, err error) {
@@ -167,17 +211,21 @@ func (cfg SerfConfig) validate() (bind netip.AddrPort, err error) {
 
 // run starts what goes on in the background.
 func (s *Serf) run(join []string) {
-	local := s.agent.Serf().LocalMember()
+	local := s.serf.LocalMember()
 	s.addr = net.JoinHostPort(local.Addr.String(), strconv.Itoa(int(local.Port)))
 	s.port.Store(uint32(local.Port))
 	s.joiner.own = s.addr
 	s.joiner.sources = func() ([]string, bool) { return join, true }
 	s.joiner.known = s.others
-	s.joiner.join = func(addresses []string) (int, error) { return s.agent.Join(addresses, false) }
+	s.joiner.join = func(addresses []string) (int, error) { return s.serf.Join(addresses, true) }
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.wg.Go(func() { s.joiner.run(ctx) })
+	s.wg.Go(s.readEvents)
+	if s.keyring != nil {
+		s.wg.Go(func() { s.watchKeyring(ctx) })
+	}
 	s.wg.Go(func() { s.inbox.deliverMembers(ctx) })
 	s.wg.Go(func() { s.inbox.serve(ctx) })
 	s.wg.Go(func() {
@@ -190,6 +238,62 @@ func (s *Serf) run(join []string) {
 			s.log.Warn("the serf ring was left through its RPC port; restart this program to join again")
 		}
 	})
+}
+
+// readEvents takes serf's events until the member ends. It never blocks for
+// long: serf delivers them under its locks.
+func (s *Serf) readEvents() {
+	for {
+		select {
+		case <-s.serf.ShutdownCh():
+			return
+		case e := <-s.events:
+			s.lines.Printf("[INFO] agent: Received event: %s", e.String())
+			if m, ok := e.(serf.MemberEvent); ok && m.Type == serf.EventMemberReap {
+				for _, gone := range m.Members {
+					s.roster.forget(gone.Name)
+				}
+			}
+			s.inbox.HandleEvent(e)
+			if s.ipc != nil {
+				s.ipc.HandleEvent(e)
+			}
+		}
+	}
+}
+
+// watchEvery is how soon a keyring that was changed through the ring is put
+// back.
+const watchEvery = time.Second
+
+// watchKeyring is the second line behind guard: no message changes the keyring,
+// and if one should, the change lasts for a second and is reported.
+func (s *Serf) watchKeyring(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		changed, err := s.keyring.restore()
+		if changed || err != nil {
+			s.log.Error("gossip_keyring_put_back", "total", s.keyring.PutBack(), "error", err)
+		}
+	}
+}
+
+// checkTags refuses tags that the other members would refuse.
+func (s *Serf) checkTags(tags map[string]string) error {
+	t := decodeTags(tags)
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	if t.ID != s.name {
+		return fmt.Errorf("tag id %q: it is this member's name, %q, and stays", t.ID, s.name)
+	}
+	return nil
 }
 
 // Addr is the address this member is bound to in the serf ring.
@@ -208,11 +312,11 @@ func (s *Serf) JoinError() error { return s.joiner.lastError() }
 // Stopped is closed when the ring member has ended: by Close, or because an
 // operator ran `serf leave` against the RPC port. The process goes on without
 // this ring.
-func (s *Serf) Stopped() <-chan struct{} { return s.agent.ShutdownCh() }
+func (s *Serf) Stopped() <-chan struct{} { return s.serf.ShutdownCh() }
 
 // Members returns every member that the ring remembers, by name.
 func (s *Serf) Members() []Member {
-	raw := s.agent.Serf().Members()
+	raw := s.serf.Members()
 	members := make([]Member, 0, len(raw))
 	for _, m := range raw {
 		members = append(members, memberOf(m, Status(m.Status.String())))
@@ -224,7 +328,7 @@ func (s *Serf) Members() []Member {
 // SendHint spreads a user event of at most 512 bytes, name and payload
 // together. It does not wait for anyone.
 func (s *Serf) SendHint(h Hint) error {
-	if err := s.agent.Serf().UserEvent(h.Name, h.Payload, false); err != nil {
+	if err := s.serf.UserEvent(h.Name, h.Payload, false); err != nil {
 		return fmt.Errorf("send hint %q with %d bytes: %w", h.Name, len(h.Payload), err)
 	}
 	return nil
@@ -246,17 +350,17 @@ func (s *Serf) end(leave bool) error {
 	s.once.Do(func() {
 		s.cancel()
 		if s.ipc != nil {
-			s.ipc.Shutdown()
+			s.ipc.Close()
 		}
 		var left error
 		if leave {
 			select {
 			case <-s.Stopped():
 			default:
-				left = s.agent.Leave()
+				left = s.serf.Leave()
 			}
 		}
-		s.err = errors.Join(left, s.agent.Shutdown())
+		s.err = errors.Join(left, s.serf.Shutdown())
 		s.wg.Wait()
 	})
 	return s.err
@@ -264,7 +368,7 @@ func (s *Serf) end(leave bool) error {
 
 func (s *Serf) others() map[string]bool {
 	known := make(map[string]bool)
-	for _, m := range s.agent.Serf().Members() {
+	for _, m := range s.serf.Members() {
 		if m.Status == serf.StatusAlive && m.Name != s.name {
 			known[memberOf(m, Alive).Addr] = true
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/hashicorp/go-msgpack/v2/codec"
+
 	"github.com/musterd/muster/gossip/digest"
 	"github.com/musterd/muster/resource"
 )
@@ -67,6 +69,11 @@ func (t Tags) Validate() error {
 	if _, err := netip.ParseAddrPort(t.Addr); err != nil {
 		return fmt.Errorf("tag addr %q: want an IP address and a port", t.Addr)
 	}
+	if t.Capacity != "" {
+		if _, err := netip.ParseAddrPort(t.Capacity); err != nil {
+			return fmt.Errorf("tag cap %q: want an IP address and a port", t.Capacity)
+		}
+	}
 	for _, f := range t.fields() {
 		for i := range len(*f.value) {
 			if c := (*f.value)[i]; c < ' ' || c == 0x7f {
@@ -111,12 +118,31 @@ func (t Tags) encode() map[string]string {
 	return m
 }
 
-// decodeTags reads serf's form and ignores keys it does not know. A member that
-// is not of muster has the zero Role.
+// decodeTags reads serf's form and ignores keys it does not know. A member
+// without one of Muster's roles, such as a stock serf agent, has the zero Tags.
 func decodeTags(m map[string]string) Tags {
 	var t Tags
+	if r := Role(m["role"]); r != RoleAgent && r != RoleCoordinator {
+		return t
+	}
 	for _, f := range t.fields() {
 		*f.value = m[f.key]
 	}
 	return t
+}
+
+// tagMagicByte begins serf's encoding of tags; a map in msgpack follows it.
+const tagMagicByte = 255
+
+// parseTags reads a member's metadata as serf does. Metadata without the magic
+// byte is a role alone.
+func parseTags(meta []byte) (map[string]string, error) {
+	if len(meta) == 0 || meta[0] != tagMagicByte {
+		return map[string]string{"role": string(meta)}, nil
+	}
+	m := make(map[string]string)
+	if err := codec.NewDecoderBytes(meta[1:], &codec.MsgpackHandle{}).Decode(&m); err != nil {
+		return nil, fmt.Errorf("%d bytes that are no map of strings in msgpack: %w", len(meta), err)
+	}
+	return m, nil
 }

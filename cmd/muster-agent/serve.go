@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -72,7 +71,7 @@ func identify(ctx context.Context, log *slog.Logger, s *settings) (*agent.Identi
 		return nil, fmt.Errorf("dataDir: %w", err)
 	}
 	if s.serfToken.IsZero() && s.Gossip.Enabled && s.Gossip.SerfRPC != "" {
-		token, err := serfTokenIn(s.DataDir)
+		token, err := rpcauth.ReadOrGenerate(filepath.Join(s.DataDir, "serf-rpc-token"))
 		if err != nil {
 			return nil, err
 		}
@@ -82,18 +81,6 @@ func identify(ctx context.Context, log *slog.Logger, s *settings) (*agent.Identi
 		Cluster: s.Cluster, Node: s.node, Dir: filepath.Join(s.DataDir, "identity"), TokenFile: s.BootstrapTokenFile,
 		Coordinators: s.Coordinators, Log: log,
 	})
-}
-
-// serfTokenIn reads the token of the serf RPC port in the data folder, or makes
-// it.
-func serfTokenIn(dir string) (rpcauth.Token, error) {
-	path := filepath.Join(dir, "serf-rpc-token")
-	token, err := rpcauth.ReadFile(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return token, err
-	}
-	token = rpcauth.Generate()
-	return token, rpcauth.WriteFile(path, token)
 }
 
 func agentConfig(s settings, newJournal bool) agent.Config {

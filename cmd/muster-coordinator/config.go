@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterd/muster/coordinator/daemon"
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 )
@@ -43,9 +45,11 @@ type config struct {
 }
 
 type gossipConfig struct {
-	Join         []string `json:"join"`
-	SerfBind     string   `json:"serfBind"`
-	CapacityBind string   `json:"capacityBind"`
+	Join             []string `json:"join"`
+	SerfBind         string   `json:"serfBind"`
+	SerfRPC          string   `json:"serfRPC"`
+	SerfRPCTokenFile string   `json:"serfRPCTokenFile"`
+	CapacityBind     string   `json:"capacityBind"`
 }
 
 type namespaceConfig struct {
@@ -110,13 +114,16 @@ type logConfig struct {
 	Format string `json:"format"`
 }
 
+// defaultSerfRPC is beside the port of an agent on the same host.
+const defaultSerfRPC = "127.0.0.1:7374"
+
 // defaults is the configuration without a file or flags.
 func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-coordinator",
 		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.DurationOf(5 * time.Second),
 		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
-		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", CapacityBind: "127.0.0.1:7949"},
+		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", SerfRPC: defaultSerfRPC, CapacityBind: "127.0.0.1:7949"},
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
@@ -184,13 +191,47 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		cluster, err = token("tokenFile", c.TokenFile, "agents and coordinators")
 		keep(err)
 	}
+	serfRPC, err := c.checkSerfRPC(cluster)
+	keep(err)
 	admin, err := token("adminTokenFile", c.AdminTokenFile, "operators and tenants")
 	keep(err)
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
-		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join,
+		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
 		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
+}
+
+// checkSerfRPC returns the port of the stock serf command line. Its token is
+// gossip.serfRPCTokenFile's, without TLS else the cluster's, and with TLS one that
+// serfToken makes: it is empty here.
+func (c config) checkSerfRPC(cluster rpcauth.Token) (gossip.RPC, error) {
+	g := c.Gossip
+	if g.SerfRPC == "" {
+		return gossip.RPC{}, nil
+	}
+	r := gossip.RPC{Addr: g.SerfRPC, Token: cluster.Secret(), Optional: g.SerfRPC == defaultSerfRPC}
+	if err := configfile.CheckListen("gossip.serfRPC", g.SerfRPC); err != nil {
+		return r, err
+	}
+	if g.SerfRPCTokenFile != "" {
+		t, err := rpcauth.ReadFile(g.SerfRPCTokenFile)
+		if err != nil {
+			return r, fmt.Errorf("gossip.serfRPCTokenFile: %w", err)
+		}
+		r.Token = t.Secret()
+	}
+	return r, nil
+}
+
+// serfToken is the token of the serf RPC port in the data folder; it makes both
+// if need be.
+func serfToken(dataDir string) (string, error) {
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return "", fmt.Errorf("dataDir: %w", err)
+	}
+	t, err := rpcauth.ReadOrGenerate(filepath.Join(dataDir, "serf-rpc-token"))
+	return t.Secret(), err
 }
 
 func token(field, path, whose string) (rpcauth.Token, error) {

@@ -52,7 +52,9 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 	const nameRule = "want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends"
 	for name, c := range map[string]struct{ yaml, want string }{
 		"an unknown field":               {"dataDirectory: /x", `unknown field "dataDirectory"`},
-		"an unknown nested field":        {"gossip: {serfRPC: x}", `unknown field "serfRPC"`},
+		"an unknown nested field":        {"gossip: {serf: x}", `unknown field "serf"`},
+		"a serf RPC port for all":        {"gossip: {serfRPC: 192.0.2.1:7374}", `gossip.serfRPC: address "192.0.2.1:7374" is not on the loopback interface`},
+		"a serf RPC token of nowhere":    {"gossip: {serfRPCTokenFile: /nowhere}", "gossip.serfRPCTokenFile: token file: open /nowhere"},
 		"an unknown field of a quota":    {"namespaces: {a: {limit: 1}}", `unknown field "limit"`},
 		"a bad cluster":                  {"cluster: Über", `cluster: "Über": ` + nameRule},
 		"a bad id":                       {"id: a/b", `id: "a/b": ` + nameRule},
@@ -253,11 +255,12 @@ func TestTheExampleConfigsCommentsParse(t *testing.T) {
 	}
 	c.TLS.Enabled, c.TokenFile, c.AdminTokenFile = true, "", write(t, "admin-token", adminToken) // as the comments say
 	c.EtcdPasswordFile = write(t, "etcd-password", "secret\n")
+	c.Gossip.SerfRPCTokenFile = write(t, "serf-rpc-token", adminToken)
 	got, _, err := c.check(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Namespaces) != 1 || len(got.Etcd.Endpoints) == 0 || got.Etcd.TLS.KeyFile == "" || got.Etcd.Password != "secret" || got.Etcd.RequestTimeout != time.Second || len(got.Join) == 0 || got.ID == "head-1" {
+	if len(got.Namespaces) != 1 || len(got.Etcd.Endpoints) == 0 || got.Etcd.TLS.KeyFile == "" || got.Etcd.Password != "secret" || got.Etcd.RequestTimeout != time.Second || len(got.Join) == 0 || got.SerfRPC.Token == "" || got.ID == "head-1" {
 		t.Errorf("the examples are not all read: %+v", got)
 	}
 }

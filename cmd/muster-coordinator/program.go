@@ -90,6 +90,8 @@ func (p program) command() *cobra.Command {
 	etcdFlags(f)
 	f.StringSlice("join", nil, "serf addresses of other members")
 	f.String("serf-bind", c.Gossip.SerfBind, "address in the serf ring")
+	f.String("serf-rpc-addr", c.Gossip.SerfRPC, `address of the stock serf command line; "" for none`)
+	f.String("serf-rpc-token-file", "", "file of mode 0600 with its token (default the cluster's, with --tls one of its own)")
 	f.String("capacity-bind", c.Gossip.CapacityBind, "address in the capacity ring")
 	f.String("log-level", c.Log.Level, "debug, info, warn or error")
 	return cmd
@@ -107,6 +109,7 @@ func configure(cmd *cobra.Command, file string) (config, error) {
 	for name, target := range map[string]*string{
 		"cluster": &c.Cluster, "id": &c.ID, "data-dir": &c.DataDir, "token-file": &c.TokenFile, "admin-token-file": &c.AdminTokenFile,
 		"advertise": &c.Advertise, "rest-listen": &c.RESTListen, "grpc-listen": &c.GRPCListen, "serf-bind": &c.Gossip.SerfBind,
+		"serf-rpc-addr": &c.Gossip.SerfRPC, "serf-rpc-token-file": &c.Gossip.SerfRPCTokenFile,
 		"capacity-bind": &c.Gossip.CapacityBind, "log-level": &c.Log.Level,
 	} {
 		if f.Changed(name) {
@@ -148,11 +151,16 @@ func (p program) serve(cmd *cobra.Command, file string) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	dc.Logger, dc.Version = slog.New(handler), buildinfo.Version()
+	if dc.SerfRPC.Addr != "" && dc.SerfRPC.Token == "" {
+		if dc.SerfRPC.Token, err = serfToken(dc.DataDir); err != nil {
+			return errFailed{fmt.Errorf("gossip.serfRPC: %w", err)}
+		}
+	}
 	d, err := daemon.New(ctx, dc)
 	if err != nil {
 		return errFailed{err}
 	}
-	dc.Logger.Info("serving", "rest", d.RESTAddr(), "grpc", d.GRPCAddr(), "serf", d.SerfAddr(), "capacity", d.CapacityAddr(), "version", dc.Version)
+	dc.Logger.Info("serving", "rest", d.RESTAddr(), "grpc", d.GRPCAddr(), "serf", d.SerfAddr(), "capacity", d.CapacityAddr(), "serf_rpc", d.SerfRPCAddr(), "version", dc.Version)
 	if p.started != nil {
 		p.started(d)
 	}

@@ -52,6 +52,9 @@ type Config struct {
 	SerfBind     string
 	CapacityBind string
 	Join         []string // serf addresses
+	// SerfRPC is where the stock serf command line reaches this coordinator on
+	// its host, and where it changes the gossip keys; zero for nowhere.
+	SerfRPC gossip.RPC
 	// TLS is how agents and coordinators prove themselves to each other; nil is
 	// by ClusterToken, on loopback.
 	TLS *TLSConfig
@@ -135,9 +138,13 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	d.rings, err = gossip.Start(gossip.Config{
 		Cluster: c.Cluster, SerfBind: c.SerfBind, CapacityBind: c.CapacityBind, Join: c.Join, Profile: c.Profile, Logger: c.Logger,
 		Tags:     gossip.Tags{Role: gossip.RoleCoordinator, ID: c.ID, Addr: d.GRPCAddr(), API: "v1"},
-		OnMember: d.member, Queries: d.coordinator.Queries(), Keyring: d.security.keyring, KeyringFile: d.security.keyringFile, Advertise: c.Advertise,
+		OnMember: d.member, Queries: d.coordinator.Queries(), Local: d.coordinator.LocalQueries(), RPC: c.SerfRPC,
+		Keyring: d.security.keyring, Keys: d.security.keyChanger(), Advertise: c.Advertise,
 	})
-	return d, err
+	if err != nil {
+		return d, err
+	}
+	return d, registry.Register(d.rings.Collector(nil))
 }
 
 // listen binds a loopback address and names the field that holds it.
@@ -242,6 +249,10 @@ func (d *Daemon) GRPCAddr() string { return d.reachable(d.grpcLis) }
 
 // SerfAddr is what others join.
 func (d *Daemon) SerfAddr() string { return d.rings.Serf.Addr() }
+
+// SerfRPCAddr is where the stock serf command line reaches this coordinator, ""
+// for nowhere.
+func (d *Daemon) SerfRPCAddr() string { return d.rings.Serf.RPCAddr() }
 
 // CapacityAddr is this coordinator's address in the capacity ring.
 func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }

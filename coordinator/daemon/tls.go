@@ -47,11 +47,8 @@ type security struct {
 	member  rpcauth.Member
 	enroll  *enroll.Service
 	keyring *gossip.Keyring
-	// keyringFile is where `serf keys` keeps its changes until they are in the
-	// store.
-	keyringFile string
-	web         *tls.Config // of the REST API; nil is plain HTTP
-	peer        *tls.Config // of clients of others' REST API; nil is plain HTTP
+	web     *tls.Config // of the REST API; nil is plain HTTP
+	peer    *tls.Config // of clients of others' REST API; nil is plain HTTP
 }
 
 // bind binds an address that suits how this process proves itself, and names
@@ -106,7 +103,7 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 	if err != nil {
 		return err
 	}
-	d.security = security{member: service.TLS(), enroll: service, keyring: keyring, keyringFile: private.KeyringPath()}
+	d.security = security{member: service.TLS(), enroll: service, keyring: keyring}
 	if t.REST || !isLoopback(d.restLis.Addr()) {
 		d.security.web = service.TLS().WebConfig()
 		d.security.peer = service.TLS().ClientConfig(rpcauth.AnyCoordinator())
@@ -226,4 +223,12 @@ func (d *Daemon) webListener() net.Listener {
 		return d.restLis
 	}
 	return tls.NewListener(d.restLis, d.security.web)
+}
+
+// keyChanger changes the gossip keys of the cluster; nil without TLS.
+func (s *security) keyChanger() gossip.KeyChanger {
+	if s.enroll == nil {
+		return nil
+	}
+	return s.enroll
 }

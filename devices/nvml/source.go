@@ -18,6 +18,9 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
+// Built reports whether this program was built so that it can load NVML.
+const Built = true
+
 const defaultLibrary = "libnvidia-ml.so.1"
 
 // What becomes of a Source's watch.

@@ -10,6 +10,9 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
+// Built reports whether this program was built so that it can load NVML.
+const Built = false
+
 // Source would be an open NVML library. Programs built without cgo, or not for
 // Linux, cannot load one, so none is ever returned.
 type Source struct{}

@@ -289,7 +289,9 @@ func TestPortInUseIsRefusedByField(t *testing.T) {
 	defer l.Close()
 	taken := l.Addr().String()
 	for d, fields := range map[*daemon]map[string]string{
-		c.coordinator: {"restListen": "restListen", "grpcListen": "grpcListen", "gossip.serfBind": "serf", "gossip.capacityBind": "capacity"},
+		c.coordinator: {
+			"restListen": "restListen", "grpcListen": "grpcListen", "gossip.serfBind": "serf", "gossip.capacityBind": "capacity", "gossip.serfRPC": "RPC",
+		},
 		c.agents[0]: {
 			"listen": "listen", "metricsListen": "metricsListen", "gossip.serfBind": "serf", "gossip.capacityBind": "capacity", "gossip.serfRPC": "RPC",
 		},
@@ -317,7 +319,7 @@ func TestDataFolderOfARunningProgramIsRefusedToASecond(t *testing.T) {
 	ports := freePorts(t, 5)
 	second := map[*daemon]settings{
 		c.coordinator: c.coordinator.settings.clone().set("restListen", loopback(ports[0])).set("grpcListen", loopback(ports[1])).
-			set("gossip.serfBind", loopback(ports[2])).set("gossip.capacityBind", loopback(ports[3])),
+			set("gossip.serfBind", loopback(ports[2])).set("gossip.capacityBind", loopback(ports[3])).set("gossip.serfRPC", loopback(ports[4])),
 		c.agents[0]: c.agents[0].settings.clone().set("listen", loopback(ports[0])).set("metricsListen", loopback(ports[1])).
 			set("gossip.serfBind", loopback(ports[2])).set("gossip.capacityBind", loopback(ports[3])).set("gossip.serfRPC", loopback(ports[4])),
 	}

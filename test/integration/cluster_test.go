@@ -39,14 +39,14 @@ func newCluster(t *testing.T, n int) *cluster {
 	tokenFile, adminFile := filepath.Join(dir, "token"), filepath.Join(dir, "admin-token")
 	write(t, tokenFile, []byte(clusterToken+"\n"), 0o600)
 	write(t, adminFile, []byte(adminToken+"\n"), 0o600)
-	ports := freePorts(t, 4)
+	ports := freePorts(t, 5)
 	c := &cluster{rest: loopback(ports[0]), grpc: loopback(ports[1]), serf: loopback(ports[2])}
 	c.coordinator = newDaemon(t, "coordinator", "muster-coordinator", settings{
 		"cluster": "test", "id": "c1", "tokenFile": tokenFile, "adminTokenFile": adminFile,
 		"restListen": c.rest, "grpcListen": c.grpc,
 		// A minute: what waits for a dead leader's lease fails its test.
 		"leaseTTL": "1m",
-		"gossip":   settings{"serfBind": c.serf, "capacityBind": loopback(ports[3])},
+		"gossip":   settings{"serfBind": c.serf, "serfRPC": loopback(ports[4]), "capacityBind": loopback(ports[3])},
 	})
 	library := nvmltest.Build(t)
 	for i := range n {

@@ -26,6 +26,7 @@ type devAddresses struct {
 	REST             string `json:"rest"`
 	GRPC             string `json:"grpc"`
 	Serf             string `json:"serf"`
+	SerfRPC          string `json:"serfRPC"`
 	Capacity         string `json:"capacity"`
 	TokenFile        string `json:"tokenFile"`
 	ClusterTokenFile string `json:"clusterTokenFile"`
@@ -87,7 +88,7 @@ func (d *devCluster) arrive(t *testing.T) {
 
 // addresses are all that dev.json lists, by what they are.
 func (a devAddresses) all() map[string]string {
-	all := map[string]string{"rest": strings.TrimPrefix(a.REST, "http://"), "grpc": a.GRPC, "serf": a.Serf, "capacity": a.Capacity}
+	all := map[string]string{"rest": strings.TrimPrefix(a.REST, "http://"), "grpc": a.GRPC, "serf": a.Serf, "serf RPC": a.SerfRPC, "capacity": a.Capacity}
 	for _, n := range a.Nodes {
 		all[n.ID+" agent"], all[n.ID+" serf"], all[n.ID+" serf RPC"], all[n.ID+" capacity"] = n.Agent, n.Serf, n.SerfRPC, n.Capacity
 	}

@@ -27,11 +27,11 @@ func (c *cluster) replicate(e *etcdcluster.Cluster, coordinators int) []*daemon 
 	first.configure(first.settings)
 	all := []*daemon{first}
 	for i := 2; i <= coordinators; i++ {
-		ports := freePorts(c.t, 4)
+		ports := freePorts(c.t, 5)
 		id := fmt.Sprint("c", i)
 		all = append(all, newDaemon(c.t, id, "muster-coordinator", first.settings.clone().
 			set("id", id).set("restListen", loopback(ports[0])).set("grpcListen", loopback(ports[1])).
-			set("gossip.serfBind", loopback(ports[2])).set("gossip.capacityBind", loopback(ports[3])).set("gossip.join", []string{c.serf})))
+			set("gossip.serfBind", loopback(ports[2])).set("gossip.capacityBind", loopback(ports[3])).set("gossip.serfRPC", loopback(ports[4])).set("gossip.join", []string{c.serf})))
 	}
 	return all
 }

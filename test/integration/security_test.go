@@ -34,7 +34,7 @@ func TestEveryProgramBindsLoopbackAndNothingElse(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2)
 	gossip := c.coordinator.settings["gossip"].(settings)
-	mustBindLoopbackOnly(t, c.coordinator.process, c.rest, c.grpc, gossip["serfBind"].(string), gossip["capacityBind"].(string))
+	mustBindLoopbackOnly(t, c.coordinator.process, c.rest, c.grpc, gossip["serfBind"].(string), gossip["serfRPC"].(string), gossip["capacityBind"].(string))
 	for _, a := range c.agents {
 		gossip := a.settings["gossip"].(settings)
 		mustBindLoopbackOnly(t, a.process, a.settings["listen"].(string), a.settings["metricsListen"].(string),
@@ -104,7 +104,7 @@ func TestAddressesBeyondLoopbackAreRefusedByField(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
 	fields := map[*daemon][]string{
-		c.coordinator: {"restListen", "grpcListen", "gossip.serfBind", "gossip.capacityBind"},
+		c.coordinator: {"restListen", "grpcListen", "gossip.serfBind", "gossip.capacityBind", "gossip.serfRPC"},
 		c.agents[0]:   {"listen", "metricsListen", "gossip.serfBind", "gossip.capacityBind", "gossip.serfRPC"},
 	}
 	for d, names := range fields {

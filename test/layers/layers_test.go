@@ -176,6 +176,32 @@ func TestTheRulesBite(t *testing.T) {
 	}
 }
 
+// What make build and test/programs build without cgo links no C code and no
+// driver; the Makefile says which programs those are.
+func TestOnlyTheDriversProgramsNeedCgo(t *testing.T) {
+	for _, program := range withoutCgo {
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{if .CgoFiles}} cgo{{end}}", "./"+program)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", cmd, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			path := strings.TrimSpace(line)
+			if path == "runtime/cgo" || strings.HasSuffix(path, " cgo") || below(path, "github.com/NVIDIA/go-nvml") {
+				t.Errorf("%s without cgo is linked with %s", program, path)
+			}
+		}
+	}
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./" + strings.Join(withoutCgo, " ./") + "\n"; !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile's target build has no line %q", want)
+	}
+}
+
 func TestProgramsAreNotLinkedWithWhatTheyDoNotNeed(t *testing.T) {
 	for program, prefixes := range absent {
 		t.Run(program, func(t *testing.T) {

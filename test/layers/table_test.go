@@ -53,8 +53,9 @@ var table = map[string]row{
 	"devices/nvml":                {layer: adapter},
 	"devices/fake":                {layer: adapter},
 	"numa/sysfs":                  {layer: adapter},
-	"gossip":                      {layer: adapter, neighbours: []string{"gossip/digest"}},
+	"gossip":                      {layer: adapter, neighbours: []string{"gossip/digest", "gossip/ipc"}},
 	"gossip/digest":               {layer: adapter},
+	"gossip/ipc":                  {layer: adapter},
 	"agent/journal":               {layer: adapter},
 	"agent/handoff":               {layer: adapter},
 	"agent/usage":                 {layer: adapter},
@@ -129,7 +130,7 @@ var exclusive = map[string][]string{
 	"go.etcd.io":                        {"coordinator/store/etcd"},
 	"go.uber.org/zap":                   {"coordinator/store/etcd"},
 	"github.com/shirou/gopsutil":        {"agent/usage"},
-	"github.com/hashicorp":              {"gossip"},
+	"github.com/hashicorp":              {"gossip", "gossip/ipc"},
 	"github.com/spf13/cobra":            {"cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
 	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
 	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits", "agent/rpc", "coordinator/agents", "coordinator/rpc", "coordinator/grpcapi"},
@@ -146,12 +147,22 @@ var environment = map[string][]string{
 	"syscall": {"Getenv", "Environ"},
 }
 
+// serfCommands is serf's command line, which brings sprig, mergo, speakeasy, mdns
+// and syslog with it; gossip/ipc stands in for it.
+const serfCommands = "github.com/hashicorp/serf/cmd"
+
+// withoutCgo are the programs that must build without cgo: tenants run them
+// anywhere, and C code of the driver has no place beside the store. cmd/muster-agent
+// loads the driver's library.
+var withoutCgo = []string{"cmd/muster", "cmd/muster-coordinator"}
+
 // absent names what a program must not be linked with, by import path prefix.
 var absent = map[string][]string{
 	"cmd/muster-agent": {
 		"go.etcd.io", module + "/coordinator", "github.com/jackc/pgx", "github.com/lib/pq", "modernc.org/sqlite",
-		"github.com/mattn/go-sqlite3",
+		"github.com/mattn/go-sqlite3", serfCommands,
 	},
-	"cmd/muster-coordinator": {"github.com/NVIDIA/go-nvml", module + "/agent", module + "/devices/nvml", "github.com/shirou/gopsutil"},
+	"cmd/muster-coordinator": {"github.com/NVIDIA/go-nvml", module + "/agent", module + "/devices/nvml", "github.com/shirou/gopsutil", serfCommands},
+	"cmd/muster":             {serfCommands},
 	"sdk":                    {"google.golang.org/grpc", "go.etcd.io", "github.com", "k8s.io", "sigs.k8s.io"},
 }

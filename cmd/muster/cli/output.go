@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -54,13 +55,20 @@ func (a *app) encode(document any) error {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
 	raw = append(raw, '\n')
-	if a.output == "yaml" {
+	if a.output == "yaml" && !onlyInJSON(raw) {
 		if raw, err = yaml.JSONToYAML(raw); err != nil {
 			return fmt.Errorf("encode the answer: %w", err)
 		}
 	}
 	_, err = a.Stdout.Write(raw)
 	return err
+}
+
+// onlyInJSON reports whether a JSON document has characters that the YAML library
+// leaves as they are or refuses. JSON is YAML as well, and shows them escaped.
+func onlyInJSON(raw []byte) bool {
+	return bytes.ContainsFunc(raw, func(r rune) bool { return r > ' ' && isControl(r) }) ||
+		bytes.Contains(raw, []byte(`\u2028`)) || bytes.Contains(raw, []byte(`\u2029`))
 }
 
 // table is rows under heads; empty cells show as <none>.
@@ -70,7 +78,7 @@ func newTable(heads ...string) *table { return &table{rows: [][]string{heads}} }
 
 func (t *table) add(cells ...string) {
 	for i, c := range cells {
-		if c == "" {
+		if cells[i] = oneCell(c); c == "" {
 			cells[i] = "<none>"
 		}
 	}

@@ -65,6 +65,7 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 // Run executes the program and returns its exit code. It ends early, with
 // ExitFailed, when ctx does.
 func (p Program) Run(ctx context.Context, extra ...*cobra.Command) int {
+	p.Stdout, p.Stderr = newVisible(p.Stdout), newVisible(p.Stderr)
 	a := &app{Program: p}
 	root := a.root(extra)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -131,6 +131,9 @@ func (a *app) newProgress() *progress {
 	p := &progress{began: time.Now()}
 	if isTerminal(a.Stderr) {
 		p.out = a.Stderr
+		if v, ok := p.out.(*visible); ok { // it erases its own line
+			p.out = v.to
+		}
 	}
 	return p
 }

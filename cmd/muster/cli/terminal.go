@@ -8,6 +8,9 @@ import (
 
 // isTerminal reports whether one of the program's streams is a terminal.
 func isTerminal(stream any) bool {
+	if v, ok := stream.(*visible); ok {
+		stream = v.to
+	}
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false

@@ -64,9 +64,10 @@ type Addresses struct {
 	REST      string `json:"rest"` // URL
 	GRPC      string `json:"grpc"`
 	Serf      string `json:"serf"`
+	SerfRPC   string `json:"serfRPC"` // of the coordinator
 	Capacity  string `json:"capacity"`
 	TokenFile string `json:"tokenFile"`
-	// ClusterTokenFile's token is that of every node's serf RPC.
+	// ClusterTokenFile's token is that of every serf RPC port.
 	ClusterTokenFile string `json:"clusterTokenFile"`
 	// CAFile holds the authorities that coordinator and agents trust, and
 	// OperatorFile the private key and the certificate of an operator, in PEM:
@@ -150,7 +151,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 	d := &Cluster{config: c, cancel: cancel, Token: admin.Secret(), failed: make(chan error, c.Nodes+1)}
 	d.daemon, err = daemon.New(ctx, daemon.Config{
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
-		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0",
+		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", SerfRPC: gossip.RPC{Addr: "127.0.0.1:0", Token: cluster.Secret()},
 		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
 		AdminToken: admin, Profile: gossip.Local, Version: c.Version, Logger: c.Logger,
 	})
@@ -160,7 +161,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	d.wg.Go(func() { d.failed <- d.daemon.Run(run) })
 	d.Addresses = Addresses{
-		REST: "http://" + d.daemon.RESTAddr(), GRPC: d.daemon.GRPCAddr(), Serf: d.daemon.SerfAddr(), Capacity: d.daemon.CapacityAddr(),
+		REST: "http://" + d.daemon.RESTAddr(), GRPC: d.daemon.GRPCAddr(), Serf: d.daemon.SerfAddr(), SerfRPC: d.daemon.SerfRPCAddr(), Capacity: d.daemon.CapacityAddr(),
 		TokenFile: adminFile, ClusterTokenFile: clusterFile,
 	}
 	if err := d.bringUp(ctx, run, hw, cluster.Secret()); err != nil {

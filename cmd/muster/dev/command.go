@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/rpcauth"
 )
 
@@ -48,12 +49,17 @@ func Command(o Options) *cobra.Command {
 		Short: "Run a whole cluster on this machine: coordinator, etcd and agents in one process",
 		Long: "dev runs a coordinator with its embedded etcd and one agent on this host's own CPUs, memory\n" +
 			"and GPUs, or, with --profile, N agents on the hardware of a profile (dgx-a100, dgx-h100, …,\n" +
-			"or a FILE.json). It prints the address and a token, writes the CLI's context, and stops on\n" +
+			"or a FILE.json). It prints the address, writes the token to the CLI's context, and stops on\n" +
 			"Ctrl-C. Everything listens on loopback.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := check(&c); err != nil {
 				return o.Usage(err)
+			}
+			if c.Profile == "host" && !nvml.Built {
+				if err := becomeDriver(os.Executable, syscall.Exec, os.Environ()); err != nil {
+					return err
+				}
 			}
 			if err := rpcauth.CheckLoopback("--listen", c.Listen); err != nil {
 				return err
@@ -130,8 +136,9 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 	return errors.Join(err, cluster.Stop())
 }
 
-// announce prints what was found, where it listens, the token, and three
-// commands to try next.
+// announce prints the hardware, the addresses, the files that hold the token,
+// and three commands to try next. The token itself stays off the screen: people
+// share terminals and paste them.
 func (d *Cluster) announce(w io.Writer, contextFile string, temporary bool, took time.Duration) {
 	where := "this host"
 	if d.config.Profile != "host" {
@@ -145,7 +152,7 @@ func (d *Cluster) announce(w io.Writer, contextFile string, temporary bool, took
 	if temporary {
 		kept += " (removed at exit; keep it with --data-dir)"
 	}
-	fmt.Fprintf(w, "\nAPI      %s\ntoken    %s\ncontext  %s\ndata     %s\n", d.Addresses.REST, d.Token, contextFile, kept)
+	fmt.Fprintf(w, "\nAPI      %s\ntoken    %s (mode 0600)\ncontext  %s\ndata     %s\n", d.Addresses.REST, d.Addresses.TokenFile, contextFile, kept)
 	example := "examples/cpu.yaml"
 	if len(d.Discovered.Inventory.Devices) >= 8 && d.config.Nodes >= 4 {
 		example = "examples/gang.yaml"

@@ -2,9 +2,7 @@ package dev
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +13,8 @@ import (
 // tokenIn reads the token of that name in the data folder, or makes it.
 func tokenIn(dir, name string) (rpcauth.Token, string, error) {
 	path := filepath.Join(dir, name)
-	t, err := rpcauth.ReadFile(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return t, path, err
-	}
-	t = rpcauth.Generate()
-	return t, path, rpcauth.WriteFile(path, t)
+	t, err := rpcauth.ReadOrGenerate(path)
+	return t, path, err
 }
 
 // writeAddresses replaces dev.json at once.

@@ -1,0 +1,60 @@
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/store"
+)
+
+// ChangeKeys replaces the gossip keys of the cluster by the result of change,
+// which may be called several times and must not keep or change its argument.
+// It returns once store and keyring have the new keys; other coordinators follow
+// the store, and agents are told at once. An error of change is returned as it
+// is, and then nothing is changed.
+func (s *Service) ChangeKeys(ctx context.Context, change func(keys [][]byte) ([][]byte, error)) error {
+	if err := s.changeKeys(ctx, change); err != nil {
+		return err
+	}
+	s.announce()
+	return nil
+}
+
+func (s *Service) changeKeys(ctx context.Context, change func(keys [][]byte) ([][]byte, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range attempts {
+		record, revision, err := s.readKeys(ctx)
+		if err != nil {
+			return fmt.Errorf("read the gossip keys: %w", err)
+		}
+		if revision == 0 {
+			record.Keys = s.base // somebody deleted the record
+		}
+		want, err := change(slices.Clone(record.Keys))
+		if err != nil {
+			return err
+		}
+		if revision == 0 || !sameKeys(want, record.Keys) {
+			done, err := s.writeKeys(ctx, withKeys(record, want), revision)
+			if errors.Is(err, store.ErrUnknownOutcome) {
+				return fmt.Errorf("write the gossip keys: %w; look with: serf keys -list, and try again", err)
+			}
+			if err != nil {
+				return fmt.Errorf("write the gossip keys: %w", err)
+			}
+			if !done {
+				continue // another coordinator changed them
+			}
+			s.log.Info("gossip_keys_stored", "keys", len(want))
+		}
+		if err := s.keyring.Replace(want); err != nil {
+			return err
+		}
+		s.base = want
+		return s.keepKeys(want)
+	}
+	return errors.New("change the gossip keys: others kept changing them; try again")
+}
