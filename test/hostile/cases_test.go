@@ -20,6 +20,8 @@ type attack struct {
 	coordinators []int
 	// short cases run in `make test`, the others in `make hostile` alone.
 	short bool
+	// shortOn, if set, are the sizes in `make test`.
+	shortOn []int
 	// lasts is how long the attack goes on in the short round; lastsLong in the
 	// long one. 0 is the round's own time.
 	lasts, lastsLong time.Duration
@@ -70,7 +72,7 @@ var cases = map[string]attack{
 		row: "S1", level: a1, mode: "vote-twice-a-member", coordinators: one, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a Yes with less than was asked": {
-		row: "S1", level: a1, mode: "vote-less", coordinators: one, short: true, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
+		row: "S1", level: a1, mode: "vote-less", coordinators: one, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a Yes with more than was asked": {
 		row: "S1", level: a1, mode: "vote-more", coordinators: three, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
@@ -94,7 +96,7 @@ var cases = map[string]attack{
 		row: "S1", level: a1, mode: "vote-of-another-life", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
 	},
 	"a registration whose memory overflows": {
-		row: "S1", level: a1, mode: "register-overflow", coordinators: both, short: true, want: []string{"false registration: InvalidArgument"},
+		row: "S1", level: a1, mode: "register-overflow", coordinators: both, short: true, shortOn: one, want: []string{"false registration: InvalidArgument"},
 	},
 	"a registration without a host": {
 		row: "S1", level: a1, mode: "register-no-host", coordinators: one, want: []string{"false registration: InvalidArgument"},
@@ -110,7 +112,7 @@ var cases = map[string]attack{
 		want: []string{"message: Unauthenticated|message: PermissionDenied|message: ResourceExhausted|message: Unavailable"}, never: []string{"message: OK"},
 	},
 	"200 streams of 15 MB at the enrollment": {
-		row: "S2", level: a0, mode: "messages-at-enrollment", coordinators: one, short: true,
+		row: "S2", level: a0, mode: "messages-at-enrollment", coordinators: one,
 		want: []string{"message: ResourceExhausted|message: Unavailable|message: Unauthenticated"}, never: []string{"message: OK"},
 	},
 	"200 streams of 7 MB at an agent": {
@@ -118,7 +120,7 @@ var cases = map[string]attack{
 		want: []string{"message: Unauthenticated|message: PermissionDenied|message: ResourceExhausted|message: Unavailable"}, never: []string{"message: OK"},
 	},
 	"20,000 streams on one connection to a coordinator": {
-		row: "S2", level: a0, mode: "streams-at-coordinator", coordinators: both, short: true, want: []string{streamsLimited},
+		row: "S2", level: a0, mode: "streams-at-coordinator", coordinators: both, short: true, shortOn: one, want: []string{streamsLimited},
 	},
 	"20,000 streams on one connection to an agent": {
 		row: "S2", level: a0, mode: "streams-at-agent", coordinators: one, want: []string{streamsLimited},
@@ -127,14 +129,14 @@ var cases = map[string]attack{
 		row: "S2", level: a0, mode: "streams-at-rest", coordinators: one, want: []string{streamsLimited},
 	},
 	"20,000 streams reset at once at a coordinator": {
-		row: "S2", level: a0, mode: "reset-at-coordinator", coordinators: one, short: true, want: []string{streamsLimited},
+		row: "S2", level: a0, mode: "reset-at-coordinator", coordinators: one, want: []string{streamsLimited},
 	},
 	"20,000 streams reset at once at the REST API": {
 		row: "S2", level: a0, mode: "reset-at-rest", coordinators: one, want: []string{streamsLimited},
 	},
 	// The limits on idle connections are longer than a short round.
 	"300 connections without a handshake": {
-		row: "S2", level: a0, mode: "half-handshakes", coordinators: one, short: true, lasts: 12 * time.Second, lastsLong: 15 * time.Second,
+		row: "S2", level: a0, mode: "half-handshakes", coordinators: one, lasts: 12 * time.Second, lastsLong: 15 * time.Second,
 		want: []string{"connections: none held"},
 	},
 	"300 connections that are idle after their handshake": {
@@ -152,7 +154,7 @@ var cases = map[string]attack{
 
 	// S3: one host fills the store.
 	"heartbeats with conditions of 9 MB": {
-		row: "S3", level: a1, mode: "conditions-9MB", coordinators: both, short: true,
+		row: "S3", level: a1, mode: "conditions-9MB", coordinators: both, short: true, shortOn: one,
 		want: []string{"Heartbeat: InvalidArgument|Heartbeat: ResourceExhausted|Heartbeat: Unavailable"}, never: []string{"Heartbeat: OK"}, after: nodeIsSmall,
 	},
 	"heartbeats with 5,000 conditions": {
@@ -163,14 +165,14 @@ var cases = map[string]attack{
 		row: "S3", level: a1, mode: "conditions-changing", coordinators: one, during: countStatusWrites,
 	},
 	"fences of transactions with names of 1 MB": {
-		row: "S3", level: a1, mode: "fences-1MB", coordinators: one, short: true,
+		row: "S3", level: a1, mode: "fences-1MB", coordinators: one,
 		want: []string{"Resolve: InvalidArgument|Resolve: ResourceExhausted"}, never: []string{"Resolve: a record was made"},
 	},
 	"fences of transactions that never were": {
-		row: "S3", level: a1, mode: "fences-invented", coordinators: both, short: true, want: []string{"Resolve: "}, never: []string{"Resolve: a record was made"},
+		row: "S3", level: a1, mode: "fences-invented", coordinators: both, short: true, shortOn: one, want: []string{"Resolve: "}, never: []string{"Resolve: a record was made"},
 	},
 	"a registration with a label of 9 MB": {
-		row: "S3", level: a1, mode: "register-labels-9MB", coordinators: one, short: true,
+		row: "S3", level: a1, mode: "register-labels-9MB", coordinators: one,
 		want: []string{"false registration: InvalidArgument|false registration: ResourceExhausted"},
 	},
 	"a registration with 10,000 labels": {
@@ -184,7 +186,7 @@ var cases = map[string]attack{
 
 	// S4: gossip names another node's address.
 	"a ring member that says it is an honest node": {
-		row: "S4", level: a1, mode: "forge-tag", coordinators: both, short: true, lasts: 6 * time.Second, never: []string{"dialled by the leader"}, during: honestStaysReady,
+		row: "S4", level: a1, mode: "forge-tag", coordinators: both, short: true, lasts: 4 * time.Second, never: []string{"dialled by the leader"}, during: honestStaysReady,
 	},
 	"a ring member that invents a thousand nodes": {
 		row: "S4", level: a1, mode: "invent-ids", coordinators: one, want: []string{"tags: changed"}, never: []string{"dialled by the leader"}, during: honestStaysReady,
@@ -195,7 +197,7 @@ var cases = map[string]attack{
 
 	// S5: a certificate that was replaced.
 	"a certificate that was replaced": {
-		row: "S5", level: a1, mode: "outlive-certificate", coordinators: both, short: true, lasts: 6 * time.Second, during: replaceCertificate,
+		row: "S5", level: a1, mode: "outlive-certificate", coordinators: both, short: true, shortOn: one, lasts: 3 * time.Second, during: replaceCertificate,
 		want: []string{
 			"last open connection: Unauthenticated|last open connection: PermissionDenied|last open connection: Unavailable",
 			"last fresh connection: Unauthenticated|last fresh connection: PermissionDenied|last fresh connection: Unavailable",
@@ -203,7 +205,7 @@ var cases = map[string]attack{
 		},
 	},
 	"a node that was banned": {
-		row: "S5", level: a1, mode: "outlive-certificate", coordinators: both, short: true, lasts: 6 * time.Second, during: banNode,
+		row: "S5", level: a1, mode: "outlive-certificate", coordinators: both, short: true, shortOn: three, lasts: 3 * time.Second, during: banNode,
 		want: []string{
 			"last open connection: Unauthenticated|last open connection: PermissionDenied|last open connection: Unavailable",
 			"last fresh connection: Unauthenticated|last fresh connection: PermissionDenied|last fresh connection: Unavailable",
@@ -214,19 +216,19 @@ var cases = map[string]attack{
 	// S6: an agent that does not do its part. The honest client's work may be
 	// placed there first, and has to run all the same.
 	"an agent that refuses everything": {
-		row: "S6", level: a1, mode: "refuse-always", coordinators: both, short: true, bait: oneBait, want: []string{"Reserve: refused"},
+		row: "S6", level: a1, mode: "refuse-always", coordinators: both, short: true, shortOn: three, want: []string{"Reserve: refused"}, after: avoided,
 	},
 	"an agent that answers nothing": {
-		row: "S6", level: a1, mode: "hang-always", coordinators: both, short: true, bait: oneBait, lasts: 8 * time.Second, want: []string{"Reserve: not answered"},
+		row: "S6", level: a1, mode: "hang-always", coordinators: both, short: true, lasts: 5 * time.Second, want: []string{"Reserve: not answered"}, after: avoided,
 	},
 	"an agent that answers too late": {
-		row: "S6", level: a1, mode: "answer-late", coordinators: one, bait: oneBait, lastsLong: 30 * time.Second, want: []string{"vote: sent late"},
+		row: "S6", level: a1, mode: "answer-late", coordinators: one, lastsLong: 30 * time.Second, want: []string{"vote: sent late"}, after: avoided,
 	},
 	"an agent that answers everything three times": {
 		row: "S6", level: a1, mode: "answer-twice", coordinators: one, bait: oneBait, want: []string{"reply: sent twice"},
 	},
 	"an agent that answers about another transaction": {
-		row: "S6", level: a1, mode: "answer-wrong-tx", coordinators: one, short: true, bait: oneBait, want: []string{"reply: sent"},
+		row: "S6", level: a1, mode: "answer-wrong-tx", coordinators: one, want: []string{"reply: sent"}, after: avoided,
 	},
 	"an agent that says Yes, No, Freed and Yes": {
 		row: "S6", level: a1, mode: "yes-then-no", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
@@ -237,13 +239,13 @@ var cases = map[string]attack{
 		row: "S7", level: a1, mode: "flood-occupancies", coordinators: both, short: true, want: []string{"message: "},
 	},
 	"reasons of 60 MB": {
-		row: "S7", level: a1, mode: "flood-reasons", coordinators: one, short: true, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-reasons", coordinators: one, want: []string{"message: "},
 	},
 	"quarantine texts of 3 MB": {
 		row: "S7", level: a1, mode: "flood-quarantine-text", coordinators: one, want: []string{"message: "},
 	},
 	"empty health messages without end": {
-		row: "S7", level: a1, mode: "flood-health", coordinators: both, short: true, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-health", coordinators: both, short: true, shortOn: one, want: []string{"message: "},
 	},
 	"answers about unknown transactions without end": {
 		row: "S7", level: a1, mode: "flood-unknown-votes", coordinators: one, want: []string{"message: "},
@@ -251,7 +253,7 @@ var cases = map[string]attack{
 
 	// S8: gossip keys.
 	"a ring member that changes the gossip keys": {
-		row: "S8", level: a1, mode: "change-keys", coordinators: both, short: true, lasts: 6 * time.Second, after: keysAreKept,
+		row: "S8", level: a1, mode: "change-keys", coordinators: both, short: true, lasts: 2 * time.Second, after: keysAreKept,
 	},
 
 	// S9: hosts that label and size themselves.
@@ -259,7 +261,7 @@ var cases = map[string]attack{
 		row: "S9", level: a1, mode: "register-hostname", coordinators: one, short: true, after: hostnameIsKept,
 	},
 	"a host that gives itself reserved labels": {
-		row: "S9", level: a1, mode: "register-reserved-labels", coordinators: one, short: true, after: hostnameIsKept,
+		row: "S9", level: a1, mode: "register-reserved-labels", coordinators: one, after: hostnameIsKept,
 	},
 	"a host that grows 64 times": {row: "S9", level: a1, mode: "register-growth", coordinators: one},
 	"a host that changes its GPUs' model": {
@@ -268,7 +270,7 @@ var cases = map[string]attack{
 
 	// S10: a gang member's vote speaks for the others.
 	"a vote for all members of a gang": {
-		row: "S10", level: a1, mode: "vote-for-all-members", coordinators: both, short: true, bait: gangBait, want: []string{"vote: sent"}, shown: violation, after: othersAreShown,
+		row: "S10", level: a1, mode: "vote-for-all-members", coordinators: both, short: true, shortOn: one, bait: gangBait, want: []string{"vote: sent"}, shown: violation, after: othersAreShown,
 	},
 
 	// S11: a tenant takes memory and the leader's time.
@@ -276,13 +278,13 @@ var cases = map[string]attack{
 		row: "S11", level: a2, mode: "queue-flood", coordinators: both, lastsLong: time.Minute, want: []string{"POST jobs: 429"},
 	},
 	"32 clients that list all the time": {
-		row: "S11", level: a2, mode: "list-storm", coordinators: one, short: true, want: []string{"GET jobs: 200"}, never: []string{"GET jobs: 5"},
+		row: "S11", level: a2, mode: "list-storm", coordinators: one, want: []string{"GET jobs: 200"}, never: []string{"GET jobs: 5"},
 	},
 	"100 lists that nobody reads": {
 		row: "S11", level: a2, mode: "stalled-lists", coordinators: one,
 	},
 	"bodies of 1 MB that never come": {
-		row: "S11", level: a2, mode: "slow-bodies", coordinators: one, short: true,
+		row: "S11", level: a2, mode: "slow-bodies", coordinators: one,
 	},
 	"an object with 60,000 labels": {
 		row: "S11", level: a2, mode: "labels-60000", coordinators: one, short: true, want: []string{"POST: 400|POST: 413|POST: 422"}, never: []string{"POST: 2"},
@@ -329,11 +331,11 @@ var cases = map[string]attack{
 		row: "held", level: a1, mode: "node-leads", coordinators: one, short: true, want: []string{"Session: PermissionDenied"}, never: []string{"Session: obeyed"},
 	},
 	"a coordinator of another cluster": {
-		row: "held", level: a0, mode: "foreign-coordinator-leads", coordinators: one, short: true,
+		row: "held", level: a0, mode: "foreign-coordinator-leads", coordinators: one,
 		want: []string{"Session: Unavailable|Session: Unauthenticated"}, never: []string{"Session: obeyed"},
 	},
 	"a leader that was deposed": {
-		row: "held", level: a0, mode: "deposed-leader", coordinators: both, short: true, never: []string{"Session: obeyed", "Session: OK"}, during: nothing,
+		row: "held", level: a0, mode: "deposed-leader", coordinators: both, short: true, shortOn: three, never: []string{"Session: obeyed", "Session: OK"}, during: nothing,
 		want: []string{"Session: FailedPrecondition|Session: Aborted|Session: PermissionDenied"},
 	},
 	"a node that evicts on other nodes": {

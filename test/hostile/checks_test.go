@@ -259,3 +259,16 @@ func (s *scene) rest(method, path, body string) (code int, text string, err erro
 	}
 	return answer.StatusCode, b.String(), nil
 }
+
+// avoided checks that the honest client's work did not go to the attacker again
+// and again: a few tries, and a probe now and then.
+func avoided(s *scene) error {
+	tries := 0
+	for _, answer := range []string{"Reserve: refused", "Reserve: not answered", "vote: sent late", "reply: sent"} {
+		tries += s.report.Answers[answer]
+	}
+	if made := s.result.Disturbed.Count; 4*tries > made+20 {
+		return fmt.Errorf("the leader tried %s %d times for %d allocations", s.node, tries, made)
+	}
+	return nil
+}

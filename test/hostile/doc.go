@@ -6,7 +6,7 @@
 //
 // cases lists each attack with its row of the list of faults (group S) and the
 // expected answers. TestAttacks runs the short ones, in `make test`, and all of
-// them, at ten times the size, in `make hostile`. Both write down, for each
+// them, at five times the size, in `make hostile`. Both write down, for each
 // case, the honest client's latencies and the memory of the victims
 // (results.md and results.json in the test's folder, and the log); latencies are
 // compared with the undisturbed ones in `make hostile` alone.

@@ -89,9 +89,9 @@ func (s *scene) play() {
 
 // lasts is how long the attack goes on.
 func (s *scene) lasts() time.Duration {
-	d, own := 4*time.Second, s.attack.lasts
+	d, own := 1500*time.Millisecond, s.attack.lasts
 	if *long {
-		d, own = 15*time.Second, max(s.attack.lasts, s.attack.lastsLong)
+		d, own = 6*time.Second, max(s.attack.lasts, s.attack.lastsLong)
 	}
 	if own != 0 {
 		d = own
@@ -106,7 +106,7 @@ func (s *scene) spec() (evil.Spec, error) {
 		Size: 1, For: s.lasts(),
 	}
 	if *long {
-		spec.Size = 10
+		spec.Size = 5
 	}
 	for _, p := range s.c.Coordinators {
 		spec.Coordinators = append(spec.Coordinators, evil.Coordinator{

@@ -3,6 +3,7 @@ package hostile
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -143,7 +144,7 @@ func (w *world) drop() []string {
 // deposedLeader is a folder with a good certificate of a coordinator that leads
 // no more.
 func (w *world) deposedLeader(ctx context.Context) (string, error) {
-	dir := w.t.TempDir()
+	dir := filepath.Join(w.t.TempDir(), "identity")
 	f, err := folder.Open(dir)
 	if err != nil {
 		return "", err

@@ -152,7 +152,7 @@ func (r *run) lead(ctx context.Context, a Target, member rpcauth.Member) {
 		r.answered("Session", err)
 		return
 	}
-	const tx = "00000000-0000-4000-8000-000000000000.1.1"
+	tx := invented(0)
 	for _, m := range []*musterv1.LeaderMessage{
 		{Message: &musterv1.LeaderMessage_Hello{Hello: &musterv1.LeaderHello{Cluster: r.Cluster, LeaderId: "coordinator-1", Epoch: 1}}},
 		{Message: &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: true}}},

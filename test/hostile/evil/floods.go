@@ -8,6 +8,7 @@ import (
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/resource"
 )
 
 // floodModes are a hostile host that sends too much: through its session (S7)
@@ -17,7 +18,7 @@ var floodModes = map[string]func(context.Context, *run) error{
 		o := &musterv1.Occupancy{}
 		for i := range 10_000 {
 			o.Grants = append(o.Grants, &musterv1.Grant{
-				Tx: fmt.Sprintf("00000000-0000-4000-8000-%012d.1.1", i), Unit: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Epoch: 1,
+				Tx: invented(i), Unit: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Epoch: 1,
 				State: musterv1.Reply_HELD, Name: strings.Repeat("n", 200), Tenant: "default",
 				Members: []*musterv1.MemberAssignment{{Assignment: &musterv1.Assignment{Cpus: []*musterv1.CPUGrant{{Id: 0, Milli: 1}}}}},
 			})
@@ -26,7 +27,7 @@ var floodModes = map[string]func(context.Context, *run) error{
 	}),
 	"flood-reasons": flood(4, func(r *run) *musterv1.AgentMessage {
 		return replyOf(&musterv1.Reply{
-			Tx: "00000000-0000-4000-8000-000000000000.1.1", State: musterv1.Reply_NO,
+			Tx: invented(0), State: musterv1.Reply_NO,
 			Reasons: []*musterv1.Reason{{Code: "no", Detail: strings.Repeat("no ", 20<<20)}},
 		})
 	}),
@@ -37,7 +38,7 @@ var floodModes = map[string]func(context.Context, *run) error{
 		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{}}}
 	}),
 	"flood-unknown-votes": flood(20_000, func(r *run) *musterv1.AgentMessage {
-		return replyOf(&musterv1.Reply{Tx: "00000000-0000-4000-8000-000000000000.1.1", State: musterv1.Reply_FREED})
+		return replyOf(&musterv1.Reply{Tx: invented(0), State: musterv1.Reply_FREED})
 	}),
 
 	"conditions-9MB": beats(3, func(m *schedulerv1.HeartbeatRequest, i int) {
@@ -60,11 +61,14 @@ var floodModes = map[string]func(context.Context, *run) error{
 	"heartbeat-for-another": beats(1, func(m *schedulerv1.HeartbeatRequest, i int) { m.NodeId = "node-1" }),
 
 	"fences-1MB": fences(10, func(i int) string {
-		return fmt.Sprintf("%s-%d.1.1", strings.Repeat("f", 1<<20), i)
+		return string(resource.NewTxID(resource.UnitUID(strings.Repeat("f", 1<<20)), 1, uint64(i), resource.Nonce{}))
 	}),
-	"fences-invented": fences(300, func(i int) string {
-		return fmt.Sprintf("00000000-0000-4000-8000-%012d.1.1", i)
-	}),
+	"fences-invented": fences(300, invented),
+}
+
+// invented names a transaction of a unit that never was.
+func invented(i int) string {
+	return string(resource.NewTxID(resource.UnitUID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), 1, 1, resource.Nonce{}))
 }
 
 // flood sends one message again and again through the session of the host, n
@@ -99,7 +103,8 @@ func flood(n int, message func(*run) *musterv1.AgentMessage) func(context.Contex
 // the answer to each.
 func beats(n int, change func(m *schedulerv1.HeartbeatRequest, i int)) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
-		h, err := r.start(ctx, lies{})
+		// The real agent's own heartbeats lie too, or they would repair the lie.
+		h, err := r.start(ctx, lies{heartbeat: func(m *schedulerv1.HeartbeatRequest) { change(m, 0) }})
 		if err != nil {
 			return err
 		}

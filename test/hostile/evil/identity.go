@@ -42,7 +42,7 @@ var identityModes = map[string]func(context.Context, *run) error{
 		defer cancel()
 		_, err = c.ReadNode(ctx, &musterv1.ReadNodeRequest{NodeId: other})
 		r.answered("ReadNode for another", err)
-		_, err = c.Resolve(ctx, &musterv1.ResolveRequest{NodeId: other, Tx: "00000000-0000-4000-8000-000000000000.1.1", Fence: true})
+		_, err = c.Resolve(ctx, &musterv1.ResolveRequest{NodeId: other, Tx: invented(0), Fence: true})
 		r.answered("Resolve for another", err)
 		_, err = c.Evict(ctx, &musterv1.EvictAllocationRequest{NodeId: other, Allocation: "default/bait"})
 		r.answered("Evict for another", err)

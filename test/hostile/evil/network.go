@@ -21,6 +21,10 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/musterd/muster/pki"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
 )
 
 // networkModes are a peer that reaches a port and has no certificate (level A0).
@@ -32,7 +36,7 @@ var networkModes = map[string]func(context.Context, *run) error{
 		return r.messages(ctx, r.Coordinators[0].GRPC, "/muster.v1.Enrollment/Enroll", 15<<20)
 	},
 	"messages-at-agent": func(ctx context.Context, r *run) error {
-		return r.messages(ctx, r.Agents[0].GRPC, "/muster.v1.Agent/Session", 7<<20)
+		return r.messages(ctx, r.Agents[0].GRPC, "/scheduler.v1.NodeAgent/BindAllocation", 7<<20)
 	},
 	"streams-at-coordinator": func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].GRPC, false) },
 	"streams-at-agent":       func(ctx context.Context, r *run) error { return r.streams(ctx, r.Agents[0].GRPC, false) },
@@ -307,14 +311,17 @@ func failedEnrollments(ctx context.Context, r *run) error {
 		return err
 	}
 	defer conn.Close()
+	body, err := enrollment(r.Cluster)
+	if err != nil {
+		return err
+	}
 	r.ready()
 	until := time.Now().Add(r.For)
 	var sent atomic.Int64
 	parallel(16, func(worker int) {
-		for i := 0; sent.Add(1) <= int64(1000*r.Size) && time.Now().Before(until) && ctx.Err() == nil; i++ {
+		for i := 0; sent.Add(1) <= int64(300*r.Size) && time.Now().Before(until) && ctx.Err() == nil; i++ {
 			guess := fmt.Sprintf("Bearer muster-boot.%010x.%032x.%064x", worker, i, 0)
 			call, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, "authorization", guess), 5*time.Second)
-			body := []byte{}
 			var answer []byte
 			err := conn.Invoke(call, "/muster.v1.Enrollment/Enroll", &body, &answer)
 			cancel()
@@ -322,6 +329,19 @@ func failedEnrollments(ctx context.Context, r *run) error {
 		}
 	})
 	return nil
+}
+
+// enrollment is a request that lacks a good token alone.
+func enrollment(cluster string) ([]byte, error) {
+	key, err := pki.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	csr, err := pki.NewRequest(key)
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(&musterv1.EnrollRequest{Cluster: cluster, NodeId: "guessed", Csr: csr})
 }
 
 // hugeMetadata sends headers of 1 MB with each call.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -15,10 +16,11 @@ import (
 // itself when it registers.
 var registerModes = registering(map[string]func(r *run, m *musterv1.RegisterRequest){
 	"register-overflow": func(_ *run, m *musterv1.RegisterRequest) {
-		for i, n := range m.GetHost().GetTopology().GetNodes() {
-			if i < 2 {
-				n.Memory = 1<<63 - 1
-			}
+		t := m.GetHost().GetTopology()
+		t.Nodes = append(t.GetNodes()[:1], &musterv1.NUMANode{Id: 1, MemoryOnly: true})
+		t.Distances = []int32{10, 21, 21, 10}
+		for _, n := range t.GetNodes() {
+			n.Memory = 1<<63 - 1
 		}
 	},
 	"register-growth": func(_ *run, m *musterv1.RegisterRequest) {
@@ -67,11 +69,19 @@ func registering(changes map[string]func(*run, *musterv1.RegisterRequest)) map[s
 	for name, change := range changes {
 		made[name] = func(ctx context.Context, r *run) error {
 			seen := make(chan *musterv1.RegisterRequest, 1) // the first honest one
+			var lying atomic.Bool
 			h, err := r.start(ctx, lies{register: func(m *musterv1.RegisterRequest) {
 				select {
 				case seen <- proto.Clone(m).(*musterv1.RegisterRequest):
 				default:
 				}
+			}, answer: func(m *musterv1.AgentMessage) []*musterv1.AgentMessage {
+				if hello := m.GetHello(); hello != nil && lying.Load() {
+					said := &musterv1.RegisterRequest{NodeId: r.Node, Host: hello.GetHost()}
+					change(r, said)
+					hello.Host = said.GetHost()
+				}
+				return []*musterv1.AgentMessage{m}
 			}})
 			if err != nil {
 				return err
@@ -80,6 +90,7 @@ func registering(changes map[string]func(*run, *musterv1.RegisterRequest)) map[s
 			r.ready()
 			select {
 			case honest := <-seen:
+				lying.Store(true)
 				for _, c := range r.Coordinators {
 					m := proto.Clone(honest).(*musterv1.RegisterRequest)
 					change(r, m)
@@ -88,6 +99,7 @@ func registering(changes map[string]func(*run, *musterv1.RegisterRequest)) map[s
 			case <-time.After(30 * time.Second):
 				return fmt.Errorf("the real agent of %s has not registered within 30 s", r.Node)
 			}
+			h.relay.drop() // the next session begins with the same lie
 			pause(ctx, r.For)
 			return nil
 		}

@@ -22,6 +22,16 @@ type relay struct {
 
 	mu      sync.Mutex
 	session musterv1.Agent_SessionServer // the newest, nil without one
+	end     context.CancelFunc           // of the newest
+}
+
+// drop ends the session; the leader opens another one.
+func (r *relay) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.end != nil {
+		r.end()
+	}
 }
 
 // await waits until a leader has opened a session.
@@ -90,7 +100,7 @@ func (r *relay) Session(leader musterv1.Agent_SessionServer) error {
 		}
 		if first {
 			r.mu.Lock()
-			r.session = leader
+			r.session, r.end = leader, cancel
 			r.mu.Unlock()
 		}
 		list := []*musterv1.AgentMessage{m}

@@ -113,7 +113,7 @@ var ringModes = map[string]func(context.Context, *run) error{
 	"read-queue": func(ctx context.Context, r *run) error {
 		return r.asMember(ctx, map[string]string{"role": "agent", "id": r.Node, "addr": r.IP + ":8472", "api": "v1"}, func(s *serf.Serf) error {
 			for _, q := range []struct{ name, payload string }{{"queue", ""}, {"why", "default/secret"}} {
-				answers, err := s.Query(q.name, []byte(q.payload), &serf.QueryParam{Timeout: 3 * time.Second})
+				answers, err := s.Query(q.name, []byte(q.payload), &serf.QueryParam{Timeout: time.Second})
 				if err != nil {
 					return err
 				}
@@ -155,6 +155,7 @@ func (r *run) joinRing(identity *agent.Identity, tags map[string]string) (*serf.
 	}
 	c := serf.DefaultConfig()
 	c.NodeName, c.Tags, c.MemberlistConfig = r.Node, tags, m
+	c.QueryTimeoutMult = 4 // an answer that does not come is not worth seconds
 	c.ProtocolVersion, c.LogOutput, c.EnableNameConflictResolution = serf.ProtocolVersionMax, io.Discard, false
 	events := make(chan serf.Event, 4096)
 	c.EventCh = events

@@ -160,7 +160,7 @@ var answerModes = map[string]func(context.Context, *run) error{
 	"answer-wrong-tx": func(ctx context.Context, r *run) error {
 		return r.lie(ctx, lies{answer: func(m *musterv1.AgentMessage) []*musterv1.AgentMessage {
 			if reply := m.GetReply(); reply != nil {
-				reply.Tx = "00000000-0000-0000-0000-000000000000.1.1"
+				reply.Tx = invented(0)
 				r.count("reply: sent")
 			}
 			return []*musterv1.AgentMessage{m}
