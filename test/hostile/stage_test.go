@@ -106,8 +106,13 @@ type world struct {
 const honestAgents = 3
 
 // samples is how many allocations of the honest client are measured without an
-// attack.
-const samples = 30
+// attack: few where nothing is compared with them.
+func samples() int {
+	if *long {
+		return 200
+	}
+	return 20
+}
 
 // prepare starts a cluster if there is none, and measures the honest client
 // alone.
@@ -125,7 +130,7 @@ func (w *world) prepare() error {
 		return fmt.Errorf("the cluster does not start: %v", w.stage.take())
 	}
 	client := begin(context.Background(), w.c, "calm")
-	client.await(context.Background(), samples, patience)
+	client.await(context.Background(), samples(), patience)
 	calm, err := client.end()
 	w.undisturbed = calm
 	return err

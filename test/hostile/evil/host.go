@@ -152,9 +152,20 @@ func (h *host) serve() (address string, err error) {
 	return public.Addr().String(), nil
 }
 
+// hardware is what the attacker's host has: two GPUs and two NUMA nodes.
+const hardware = `{
+  "name": "evil", "driver": "550.54.15", "threadsPerCore": 2, "coresPerL3": 8,
+  "nodes": [{"socket": 0, "cores": 8, "memory": "256Gi"}, {"socket": 1, "cores": 8, "memory": "256Gi"}],
+  "distances": [[10, 21], [21, 10]],
+  "gpus": [
+    {"model": "NVIDIA A100-SXM4-80GB", "memory": "81920Mi", "pciBusID": "0000:01:00.0", "numaNode": 0, "path": "rc0/sw0"},
+    {"model": "NVIDIA A100-SXM4-80GB", "memory": "81920Mi", "pciBusID": "0000:02:00.0", "numaNode": 1, "path": "rc1/sw0"}
+  ]
+}`
+
 // startAgent starts the real agent.
 func (h *host) startAgent(ctx context.Context, address string) error {
-	machine, err := fake.Lookup("gpu2")
+	machine, err := fake.ParseProfile([]byte(hardware))
 	if err != nil {
 		return err
 	}
