@@ -98,7 +98,7 @@ func replaceCertificate(s *scene) error {
 
 // banNode bans the attacker's node.
 func banNode(s *scene) error {
-	code, text, err := s.rest(http.MethodPost, "/api/v1/nodes/"+s.node+"/ban", `{"reason":"hostile"}`)
+	code, text, err := s.rest(http.MethodPost, "/api/v1/nodes/"+s.node+"/ban", `{"spec":{"reason":"hostile"}}`)
 	if err == nil && code/100 != 2 {
 		err = fmt.Errorf("ban %s: %d %s", s.node, code, text)
 	}

@@ -67,7 +67,11 @@ var ringModes = map[string]func(context.Context, *run) error{
 					conn.Close()
 				}
 			}()
+			until := time.Now().Add(4 * r.For) // a change may take as long as its broadcast
 			for i := range min(1000, 200*r.Size) {
+				if time.Now().After(until) {
+					break
+				}
 				if err := s.SetTags(map[string]string{"role": "agent", "id": fmt.Sprint("invented-", i), "addr": r.IP + ":8472", "api": "v1"}); err != nil {
 					r.note("set tags: %v", err)
 				}
