@@ -272,3 +272,13 @@ func avoided(s *scene) error {
 	}
 	return nil
 }
+
+// fencesAreBounded checks how many records one host could have made: the budget
+// of a node, and what it refills in a minute.
+func fencesAreBounded(s *scene) error {
+	const most = 512 + 60
+	if made := s.report.Answers["Resolve: a record was made"]; made > most {
+		return fmt.Errorf("%s has had %d records of invented transactions made, more than %d", s.node, made, most)
+	}
+	return nil
+}

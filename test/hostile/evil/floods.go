@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -63,7 +64,7 @@ var floodModes = map[string]func(context.Context, *run) error{
 	"fences-1MB": fences(10, func(i int) string {
 		return string(resource.NewTxID(resource.UnitUID(strings.Repeat("f", 1<<20)), 1, uint64(i), resource.Nonce{}))
 	}),
-	"fences-invented": fences(300, invented),
+	"fences-invented": fences(800, invented),
 }
 
 // invented names a transaction of a unit that never was.
@@ -157,18 +158,18 @@ func fences(n int, tx func(i int) string) func(context.Context, *run) error {
 		defer h.stop()
 		r.ready()
 		coordinator := musterv1.NewCoordinatorClient(h.calls)
-		for i := range n * r.Size {
-			if ctx.Err() != nil {
-				break
+		var next atomic.Int64
+		parallel(4, func(int) {
+			for i := int(next.Add(1)); i <= n*r.Size && ctx.Err() == nil; i = int(next.Add(1)) {
+				call, cancel := context.WithTimeout(ctx, 10*time.Second)
+				answer, err := coordinator.Resolve(call, &musterv1.ResolveRequest{NodeId: h.Node, Tx: tx(i), Fence: true})
+				cancel()
+				r.answered("Resolve", err)
+				if answer.GetRecord().GetState() == musterv1.Record_ABORTED {
+					r.count("Resolve: a record was made")
+				}
 			}
-			call, cancel := context.WithTimeout(ctx, 10*time.Second)
-			answer, err := coordinator.Resolve(call, &musterv1.ResolveRequest{NodeId: h.Node, Tx: tx(i), Fence: true})
-			cancel()
-			r.answered("Resolve", err)
-			if answer.GetRecord().GetState() == musterv1.Record_ABORTED {
-				r.count("Resolve: a record was made")
-			}
-		}
+		})
 		return nil
 	}
 }
