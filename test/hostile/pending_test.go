@@ -50,7 +50,6 @@ var pending = map[string]string{
 	"an object with 30,000 selectors":                     "limits on documents, lists and counts",
 	"an object with 60,000 labels":                        "limits on documents, lists and counts",
 	"bodies of 1 MB that never come":                      "limits on documents, lists and counts",
-	"jobs that never fit, without end":                    "limits on documents, lists and counts",
 	"a condition with terminal escapes":                   "what hosts say is clipped, what the ring asks is refused, failures are counted",
 	"a ring member that reads the tenants' queue":         "what hosts say is clipped, what the ring asks is refused, failures are counted",
 	"a usage of 2^62":                                     "what hosts say is clipped, what the ring asks is refused, failures are counted",
