@@ -13,7 +13,7 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos fuzz-smoke bench house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -68,6 +68,11 @@ chaos: ## KILLS=500 kills, ROUNDS=1 of the partitions and HISTORIES=200 historie
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/chaos -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),500) -chaos.rounds=$(or $(ROUNDS),1) $(if $(SEED),-chaos.seed=$(SEED))
 	$(GO) test ./test/histories -count=1 -timeout 0 -v -run '^TestClientsSeeOneThingAtATime$$' -args -histories.count=$(or $(HISTORIES),200) $(if $(SEED),-histories.seed=$(SEED))
+
+hostile: ## every attack at full size on real processes, with latencies compared (a quarter of an hour); ONLY=regexp of the cases, RESULTS=folder for the table
+	@test/prerequisites.sh $(BUILD) etcd
+	@test/prerequisites.sh $(BUILD) net
+	$(GO) test ./test/hostile -count=1 -timeout 0 -v -run '^TestAttacks$$$(if $(ONLY),/of/./$(ONLY))' -args -hostile.long $(if $(RESULTS),-hostile.results=$(RESULTS))
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)

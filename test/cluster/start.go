@@ -90,7 +90,7 @@ func (c *Cluster) startCoordinators() {
 		h := c.net.host(fmt.Sprintf("coordinator-%d", i+1))
 		dir := c.folder(h.Name)
 		settings := Settings{
-			"cluster": "test", "id": h.Name, "dataDir": filepath.Join(dir, "data"),
+			"cluster": Name, "id": h.Name, "dataDir": filepath.Join(dir, "data"),
 			"adminTokenFile": filepath.Join(c.dir, "admin-token"), "tls": Settings{"enabled": true, "rest": true},
 			"etcdTLS":    Settings{"caFile": c.storeTLS.CAFile, "certFile": c.storeTLS.CertFile, "keyFile": c.storeTLS.KeyFile},
 			"restListen": h.Address(RESTPort), "grpcListen": h.Address(GRPCPort), "etcdEndpoints": c.Endpoints(),
@@ -126,7 +126,7 @@ func (c *Cluster) startAgents() {
 		writeTree(c.t, tree, h.Name, profile.Topology())
 		writeBoot(c.t, a.Boot)
 		settings := Settings{
-			"cluster": "test", "nodeID": h.Name, "bootstrapTokenFile": c.tokenFile(a.Node), "tls": Settings{"enabled": true}, "dataDir": a.Dir,
+			"cluster": Name, "nodeID": h.Name, "bootstrapTokenFile": c.tokenFile(a.Node), "tls": Settings{"enabled": true}, "dataDir": a.Dir,
 			"assignmentsDir": filepath.Join(dir, "assignments"),
 			"listen":         h.Address(AgentPort), "metricsListen": h.Address(metricsPort), "heartbeat": "1s",
 			"coordinators": coordinators, "discovery": Settings{"sysfsRoot": tree},

@@ -26,7 +26,7 @@ func (t *term) keepAccount() {
 		known := len(log.Report().Violations)
 		log.Record(r)
 		for _, v := range log.Report().Violations[known:] {
-			if v.Rule == decisions.RuleNominated && (t.renumbered || t.sim.isVoid(v)) {
+			if v.Rule == decisions.RuleNominated && (t.renumbered || t.sim.isVoid(v) || t.sim.ofLiar(v)) {
 				continue
 			}
 			t.sim.fail("I7", "%s: the decision log: %s", t.name, v)

@@ -75,6 +75,9 @@ func (s *Sim) act() {
 		if s.restored && s.rng.IntN(16) == 0 && pick(s, afterwards)(s) {
 			return
 		}
+		if s.liar.host != nil && s.rng.IntN(64) == 0 && s.actForgive() {
+			return
+		}
 		if s.evictions && s.rng.IntN(64) == 0 && s.actEvict() {
 			return
 		}

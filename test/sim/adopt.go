@@ -63,7 +63,7 @@ func (t *term) promised(node resource.NodeID, g ledger.Grant) {
 		return
 	}
 	if d := t.adoptions[g.Tx]; d != nil {
-		if !d.over {
+		if !d.over && t.judgePromise(node, d, g) {
 			d.found[node] = membersOf(g.Members)
 			t.takeOver(d)
 		}

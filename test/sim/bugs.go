@@ -94,6 +94,8 @@ const (
 	EndedInQuarantine
 	// VictimsUnseen: the ledger is not told what runs where a victim has stopped.
 	VictimsUnseen
+	// VotesNotJudged: the leader takes what agents vote for what it asked.
+	VotesNotJudged
 	BugCount
 )
 
@@ -113,11 +115,14 @@ var bugNames = [...]string{
 	"free devices handed out that something runs on",
 	"head of the order passed over", "a grant ends before the registration",
 	"a preemptor takes a busy device",
+	"votes not judged",
 }
 
 // needs are the parts that a run with the bug has.
 func (b Bug) needs() Parts {
 	switch {
+	case b == VotesNotJudged:
+		return Liars
 	case b == RestoreUnnoticed:
 		return Restores
 	case b == EndedInQuarantine:

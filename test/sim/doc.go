@@ -17,7 +17,7 @@
 // As short as may be, and to be kept in step by hand: the leader around the
 // machines (schedule, perform, writes, hear, create, term, load, view:
 // coordinator/{schedule, charge, perform, writes, events, create, lifecycle,
-// outcome, load, committer, node}.go; evict, nominate, displace, adopt, fence,
+// outcome, load, committer, node, judge}.go; evict, nominate, displace, adopt, fence,
 // account: the files of these names in coordinator); what coordinators do for agents (calls: coordinator/rpc); the owner's loop of the
 // agent (agent: one command is one group); the election (candidates' keys).
 // Only what concerns the protocol is there: units are allocations of one or
@@ -71,6 +71,11 @@
 //     what the store has lost too; agents look now and then at what runs, and make
 //     orphans of devices (orphans).
 //
+//   - In one run of three the agent of one host lies: votes, occupancies,
+//     registrations and epochs are false, answers come late, twice and about other
+//     transactions (liars). The leader judges votes (judge), leaves the liar out,
+//     and an operator lets it back, to lie again.
+//
 // Each of these parts is drawn by the seed alone (Parts), so that a seed with
 // some of them only (Options.Only) stays what it is when others are added. All
 // of them come together.
@@ -99,6 +104,10 @@
 //	I11 checkI11, which remembers records that were collected; checkSwap
 //	I12 checkI12Store, checkI12Agent
 //	I13 checkI13, checkUnits, checkView
+//
+// In runs with a liar all of them hold for everybody else; liars.go lists the
+// clauses that leave the liar's own host out. checkAsked, which has no exception,
+// verifies that a COMMITTED record is what its client asked for.
 //
 // I7 knows no claims of quota, I2 no escrow, and I14 is about principals, of
 // which there are none. Claims are left out because victims that quota names are

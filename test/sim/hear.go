@@ -128,6 +128,9 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 	v := t.node(id)
 	a := t.attempts[r.Tx]
 	refused := r.Refused()
+	if a != nil && !t.judge(id, a, r) {
+		return
+	}
 	switch {
 	case refused || r.State == ledger.None:
 		if v.held[r.Tx] != nil && (a == nil || a.machine.State() < txn.Committed && len(a.victims) == 0) {

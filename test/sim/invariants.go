@@ -38,7 +38,7 @@ func (s *Sim) check() {
 		return
 	}
 	for _, h := range s.hosts {
-		if s.dirty[h] && h.agent != nil {
+		if s.dirty[h] && h.agent != nil && !h.lying() {
 			if err := h.agent.l.Check(); err != nil {
 				s.fail("I1", "%s: %v", h.node, err)
 			}
@@ -68,6 +68,9 @@ func (s *Sim) eachLive(f func(tx resource.TxID, r store.TxRecord)) {
 // run, or to two COMMITTED records. (A ledger's own Check covers grants.)
 func (s *Sim) checkI1() {
 	for _, h := range s.hosts {
+		if h.lying() {
+			continue
+		}
 		owners := map[string]resource.TxID{}
 		for _, tx := range slices.Sorted(maps.Keys(h.running)) {
 			for _, a := range h.running[tx].assignment {
@@ -82,7 +85,9 @@ func (s *Sim) checkI1() {
 			return // its agent may have freed it already
 		}
 		for _, m := range r.Members {
-			s.own(owners, "the store lists", tx, m.Assignment)
+			if !s.host(m.Node).lying() {
+				s.own(owners, "the store lists", tx, m.Assignment)
+			}
 		}
 	})
 }
@@ -106,7 +111,7 @@ func (s *Sim) checkI3() {
 		}
 		for _, m := range r.Members {
 			h := s.host(m.Node)
-			if h.agent == nil || h.agent.l.Registration() == 0 {
+			if h.agent == nil || h.agent.l.Registration() == 0 || h.lying() {
 				continue
 			}
 			g, ok := h.agent.l.Lookup(tx)

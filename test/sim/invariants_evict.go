@@ -39,7 +39,7 @@ func (s *Sim) checkI7(tx resource.TxID, r store.TxRecord) {
 		a := s.host(node).agent
 		who, _ := value[identity](s.store, identityKey(node))
 		registered := who.incarnation
-		if a == nil || a.incarnation != registered {
+		if a == nil || a.incarnation != registered || a.h.lying() {
 			continue // down, or the store does not know yet of what is lost with it
 		}
 		if g, _ := a.l.Lookup(r.By); g.State != ledger.Waiting && g.State != ledger.Reserved || g.Incarnation != registered {
@@ -56,7 +56,7 @@ func (s *Sim) checkNominated(tx resource.TxID, r store.TxRecord) {
 	}
 	for _, m := range r.Members {
 		a := s.host(m.Node).agent
-		if a == nil || a.l.Registration() == 0 {
+		if a == nil || a.l.Registration() == 0 || a.h.lying() {
 			continue
 		}
 		for _, g := range a.l.Snapshot().Grants {

@@ -40,6 +40,7 @@ func (s *Sim) landed(w *write, before map[resource.TxID]store.TxState) {
 		switch r.State {
 		case store.TxCommitted:
 			s.stats["commits"]++
+			s.checkAsked(tx, r)
 			s.checkI2(tx)
 			s.checkNominated(tx, r)
 		case store.TxEvicting:
@@ -128,6 +129,9 @@ func (s *Sim) checkI6() {
 func (s *Sim) checkI10(tx resource.TxID, r store.TxRecord) {
 	for _, m := range r.Members {
 		h := s.host(m.Node)
+		if h.lying() {
+			continue
+		}
 		if h.running[tx] != nil {
 			s.fail("I10", "%s is RELEASED and runs on %s", short(tx), m.Node)
 		}
@@ -140,6 +144,38 @@ func (s *Sim) checkI10(tx resource.TxID, r store.TxRecord) {
 		if g, ok := h.agent.l.Lookup(tx); ok && g.State.Holds() {
 			s.fail("I10", "%s is RELEASED and %s on %s", short(tx), g.State, m.Node)
 		}
+	}
+}
+
+// checkAsked verifies, when a record is COMMITTED, that it is what its client
+// asked for, whatever agents have said: each member once, with as many devices,
+// and no device of another host.
+func (s *Sim) checkAsked(tx resource.TxID, r store.TxRecord) {
+	c := s.clientOf(r)
+	if c == nil {
+		return
+	}
+	var indices []int
+	for _, m := range r.Members {
+		indices = append(indices, m.Member)
+		if len(m.Assignment.GPUs) != c.demand.Request.GPUs {
+			s.fail("I3", "%s is COMMITTED with %d devices for member %d, which asked for %d", short(tx), len(m.Assignment.GPUs), m.Member, c.demand.Request.GPUs)
+		}
+		for _, g := range m.Assignment.GPUs {
+			if !strings.HasPrefix(g.UUID, "GPU-"+string(m.Node)+"-") {
+				s.fail("I1", "%s is COMMITTED on %s with %s", short(tx), m.Node, g.UUID)
+			}
+		}
+	}
+	slices.Sort(indices)
+	for i, index := range indices {
+		if i != index || len(indices) != c.demand.Members {
+			s.fail("I3", "%s is COMMITTED with the members %v, which asked for %d", short(tx), indices, c.demand.Members)
+			return
+		}
+	}
+	if len(indices) == 0 {
+		s.fail("I3", "%s is COMMITTED without members", short(tx))
 	}
 }
 

@@ -17,11 +17,13 @@ const (
 	Fences
 	// Stragglers: processes outlive their workload.
 	Stragglers
+	// Liars: the agent of one host lies.
+	Liars
 )
 
 // salts are the numbers with which parts are drawn.
 var salts = map[Parts]uint64{
-	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179,
+	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179, Liars: 0x6c69617273,
 }
 
 // draw returns whether a run has a part, with the numbers that it is drawn from.

@@ -90,6 +90,7 @@ type Sim struct {
 
 	memory
 	restoration
+	liar                          liar
 	logs                          map[string]*decisions.Checker // of each coordinator
 	evictions, fences, stragglers bool                          // as of the parts
 
@@ -135,6 +136,7 @@ func newSim(o Options) *Sim {
 	}
 	s.trouble = pick(s, trouble)
 	s.plan(o)
+	liarAt, lies := s.planLiar(o)
 	_, s.evictions = o.draw(Evictions, 2, 3)
 	_, s.fences = o.draw(Fences, 1, 2)
 	_, s.stragglers = o.draw(Stragglers, 1, 3)
@@ -144,6 +146,9 @@ func newSim(o Options) *Sim {
 			freed: map[resource.TxID]bool{}, lossless: true,
 		}
 		s.hosts = append(s.hosts, h)
+		if lies && i == liarAt {
+			s.liar.host = h
+		}
 		h.startAgent()
 	}
 	for i := range 2 {

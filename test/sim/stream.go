@@ -74,7 +74,7 @@ type stream struct {
 // say queues an event for the leader.
 func (st *stream) say(a *agent, e event) {
 	if !st.ended && a == st.agent && !a.dead {
-		st.up = append(st.up, e)
+		st.up = append(st.up, st.sim.lie(st, e)...)
 	}
 }
 
@@ -184,6 +184,11 @@ func (a *agent) health() health {
 func (st *stream) admit(hi *hello) {
 	a := st.agent
 	quarantined := !a.l.Quarantine().IsZero()
+	if claim := st.sim.liar.epoch(st, hi); claim > 0 {
+		st.cut()
+		st.term.refused(claim)
+		return
+	}
 	if hi.epoch < a.l.Epoch() && !quarantined {
 		a.register = true // the store may have gone back
 		st.cut()

@@ -23,6 +23,7 @@ type nodeView struct {
 	unhealthy  uint64
 	// quarantined agents promise nothing until an operator has reconciled them.
 	quarantined bool
+	lied        bool   // and was caught: it gets no new work
 	fence       *fence // nil: its incarnation may be counted on
 	held        map[resource.TxID]*hold
 }
@@ -109,5 +110,5 @@ func (v *nodeView) drop(tx resource.TxID) {
 func (v *nodeView) setHost(h *fit.Host) { v.view.Host = h }
 
 func (v *nodeView) setReady() {
-	v.view.Ready = v.connected && v.trusted() && !v.quarantined && v.view.Host != nil
+	v.view.Ready = v.connected && v.trusted() && !v.quarantined && !v.lied && v.view.Host != nil
 }
