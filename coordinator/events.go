@@ -201,6 +201,9 @@ func (l *leader) disconnected(e agents.Disconnected) {
 	if l.mayLog(n) {
 		l.log.Warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
 	}
+	if e.Broken {
+		l.accuse(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
+	}
 }
 
 // replied is an agent's answer on one transaction.

@@ -25,6 +25,7 @@ type lie struct {
 
 // The reasons of a violation, which are also the label of its metric.
 const (
+	violationMessage   = "WrongMessage"   // a message that no agent sends
 	violationVote      = "WrongVote"      // a vote for something that was not asked
 	violationOccupancy = "WrongOccupancy" // an occupancy that cannot be
 	violationTooMany   = "TooManyGrants"

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/musterd/muster/devices"
@@ -8,6 +9,10 @@ import (
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
 )
+
+// errUnknown ends a stream over a message without a body: an agent of a later
+// version may send kinds of messages that this one does not know.
+var errUnknown = errors.New("the kind of a message is unknown")
 
 // decode turns a message of the node into an event. A message that breaks the
 // vocabulary's rules is an error; the stream is then closed.
@@ -27,7 +32,7 @@ func decode(node resource.NodeID, m *musterv1.AgentMessage) (Event, error) {
 		h, err := decodeHealth(body.Health.GetDevices())
 		return HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), Quarantine: body.Health.GetQuarantine()}, err
 	}
-	return nil, fmt.Errorf("message %T is unknown", m.GetMessage())
+	return nil, errUnknown
 }
 
 func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (Event, error) {

@@ -90,6 +90,9 @@ type (
 	Disconnected struct {
 		Node resource.NodeID
 		Err  error
+		// Broken: the agent sent a message beyond the limits of messages, or one that
+		// contradicts itself. The pool connects again after the wait of Distrust.
+		Broken bool
 	}
 	// Refused: the agent has let a leader of a higher epoch in, and does not let
 	// this one in. Highest is greater than Options.Epoch.

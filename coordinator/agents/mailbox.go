@@ -80,7 +80,7 @@ func (m *Mailbox) Put(e Event) {
 		replaced := b.supersede(e)
 		if len(b.events) == 0 || len(b.events) < maxWaiting && b.bytes+w.bytes <= maxWaitingBytes {
 			m.add(b, w)
-			if !b.rests {
+			if b.rests = b.rests && b.until.After(time.Now()); !b.rests {
 				m.wake()
 			}
 			if !replaced {

@@ -253,3 +253,25 @@ func BenchmarkDelivery(b *testing.B) {
 		}
 	})
 }
+
+// A rest that ends while nothing of the node waits is over for the next event.
+func TestMailboxWakesAfterARestThatEndedWithAnEmptyBox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := agents.NewMailbox()
+		m.Put(replied("n", "1"))
+		m.Take(time.Now(), 1000)
+		m.Rest("n", time.Now(), time.Second)
+		time.Sleep(2 * time.Second)
+		select {
+		case <-m.Waiting(): // the end of the rest
+		default:
+		}
+		m.Take(time.Now(), 1000)
+		m.Put(replied("n", "2"))
+		select {
+		case <-m.Waiting():
+		default:
+			t.Error("an event after a rest has not woken the loop")
+		}
+	})
+}

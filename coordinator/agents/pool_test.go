@@ -210,9 +210,14 @@ func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
 			stream.say(t, c.message)
 			stream.ended(t)
 			if c.connected {
-				if e := next[agents.Disconnected](t, events); !strings.Contains(e.Err.Error(), c.wantErr) {
+				e := next[agents.Disconnected](t, events)
+				if !strings.Contains(e.Err.Error(), c.wantErr) {
 					t.Errorf("disconnected: %v, want %q in it", e.Err, c.wantErr)
 				}
+				if want := c.wantErr != "unknown"; e.Broken != want { // a later version's message accuses nobody
+					t.Errorf("broken: %v, want %v", e.Broken, want)
+				}
+				pool.Trust("n1") // or the next stream would be late
 			}
 			open(t, agent, events) // nothing but this was delivered in between
 		})

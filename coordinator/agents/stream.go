@@ -2,12 +2,15 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -69,11 +72,15 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	sender.Go(func() { sendAll(ctx, cancel, stream, outbox) })
 	err = p.receiveAll(stream, s.node)
 	cancel()
+	var broken *brokenError
 	s.mu.Lock()
 	s.outbox = nil
+	if errors.As(err, &broken) {
+		s.penalize()
+	}
 	s.mu.Unlock()
 	sender.Wait()
-	p.o.Deliver(Disconnected{Node: s.node, Err: err})
+	p.o.Deliver(Disconnected{Node: s.node, Err: err, Broken: broken != nil})
 	return err
 }
 
@@ -130,10 +137,16 @@ func highestSeen(err error) resource.Epoch {
 func (p *Pool) receiveAll(stream musterv1.Agent_SessionClient, node resource.NodeID) error {
 	for {
 		m, err := stream.Recv()
+		if isBeyondLimits(err) {
+			return &brokenError{fmt.Errorf("stream of %s: %w", node, err)}
+		}
 		if err != nil {
 			return fmt.Errorf("stream of %s: %w", node, err)
 		}
 		event, err := decode(node, m)
+		if errors.Is(err, errUnknown) {
+			return fmt.Errorf("stream of %s: %w", node, err)
+		}
 		if err != nil {
 			return &brokenError{fmt.Errorf("stream of %s: %w", node, err)}
 		}
@@ -142,6 +155,21 @@ func (p *Pool) receiveAll(stream musterv1.Agent_SessionClient, node resource.Nod
 		}
 		p.o.Deliver(event)
 	}
+}
+
+// isBeyondLimits reports whether a message was refused for its size or for one of
+// its fields. gRPC has no type for the first two: the texts are those of its
+// client for a message that it could not decode, and for one that is too large.
+func isBeyondLimits(err error) bool {
+	if violation := (*limits.Violation)(nil); errors.As(err, &violation) {
+		return true
+	}
+	s, ok := status.FromError(err)
+	if err == nil || !ok {
+		return false
+	}
+	return s.Code() == codes.Internal && strings.Contains(s.Message(), "failed to unmarshal") ||
+		s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "received message larger than max")
 }
 
 // sendAll writes the outbox to the stream until ctx ends or the stream fails.
