@@ -18,26 +18,26 @@ type Reason struct {
 
 // The codes a Reason may carry.
 const (
-	ReasonInsufficient   = "Insufficient"   // Have < Want
-	ReasonNUMA           = "NUMAAlignment"  // enough in total, not under the NUMA policy
-	ReasonLink           = "GPULink"        // enough GPUs, not so connected
-	ReasonModel          = "GPUModel"       // no or too few GPUs of the model or memory asked for
-	ReasonFragmented     = "Fragmented"     // enough in total, not on one device
-	ReasonUnhealthy      = "Unhealthy"      // devices exist but are tainted
-	ReasonCordoned       = "Cordoned"       // the node takes no new work
-	ReasonUnregistered   = "Unregistered"   // the agent has not registered yet
-	ReasonStaleEpoch     = "StaleEpoch"     // the request is of an older leader
-	ReasonDecided        = "Decided"        // the transaction has ended here
-	ReasonDiskFull       = "DiskFull"       // no promise without its record
-	ReasonQuarantined    = "Quarantined"    // the store has lost records of what the node holds
-	ReasonNodeSelector   = "NodeSelector"   // labels do not match
-	ReasonTaint          = "Taint"          // a taint is not tolerated
-	ReasonAntiAffinity   = "AntiAffinity"   // a member may not share the node
-	ReasonQuota          = "Quota"          // over the namespace's limit
-	ReasonUnreachable    = "Unreachable"    // no stream to the agent
-	ReasonAheadInQueue   = "AheadInQueue"   // others are in front
+	ReasonInsufficient   = "Insufficient"      // Have < Want
+	ReasonNUMA           = "NUMAAlignment"     // enough in total, not under the NUMA policy
+	ReasonLink           = "GPULink"           // enough GPUs, not so connected
+	ReasonModel          = "GPUModel"          // no or too few GPUs of the model or memory asked for
+	ReasonFragmented     = "Fragmented"        // enough in total, not on one device
+	ReasonUnhealthy      = "Unhealthy"         // devices exist but are tainted
+	ReasonCordoned       = "Cordoned"          // the node takes no new work
+	ReasonUnregistered   = "Unregistered"      // the agent has not registered yet
+	ReasonStaleEpoch     = "StaleEpoch"        // the request is of an older leader
+	ReasonDecided        = "Decided"           // the transaction has ended here
+	ReasonDiskFull       = "DiskFull"          // no promise without its record
+	ReasonQuarantined    = "Quarantined"       // the store has lost records of what the node holds
+	ReasonNodeSelector   = "NodeSelector"      // labels do not match
+	ReasonTaint          = "Taint"             // a taint is not tolerated
+	ReasonAntiAffinity   = "AntiAffinity"      // a member may not share the node
+	ReasonQuota          = "Quota"             // over the namespace's limit
+	ReasonUnreachable    = "Unreachable"       // no stream to the agent
+	ReasonAheadInQueue   = "AheadInQueue"      // others are in front
 	ReasonViolation      = "ProtocolViolation" // the node's answer was not what it was asked for
-	ReasonInvalidRequest = "InvalidRequest" // the request breaks its own rules
+	ReasonInvalidRequest = "InvalidRequest"    // the request breaks its own rules
 )
 
 // Short is how much is missing, never negative.
