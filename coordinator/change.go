@@ -127,7 +127,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			if !n.spec.Unschedulable {
 				l.pardon(n)
 			}
-			l.pool.Send(id, agents.Cordon(n.spec.Unschedulable)) // another may have overtaken this one
+			l.pool.Send(id, agents.Cordon(n.cordoned())) // another may have overtaken this one
 		}
 		done(nil)
 	}

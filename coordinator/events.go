@@ -102,8 +102,8 @@ func (l *leader) connected(e agents.Connected) {
 		l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
 	}
 	l.learnSpec(n)
-	if n.specRev != 0 && n.view.Unschedulable != e.Occupancy.Cordoned {
-		l.pool.Send(e.Node, agents.Cordon(n.view.Unschedulable))
+	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
+		l.pool.Send(e.Node, agents.Cordon(n.cordoned()))
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})

@@ -263,9 +263,14 @@ func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) bool {
 	return true
 }
 
+// cordoned reports whether the agent is to refuse new work too: an operator has
+// cordoned the node, or it is isolated. Capacity that waits for approval is the
+// leader's matter alone.
+func (n *node) cordoned() bool { return n.spec.Unschedulable || n.violation() != nil }
+
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
 	n.view.Ready = n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
-	n.view.Unschedulable = n.spec.Unschedulable || n.ban != nil || n.violation() != nil || !n.unapproved.IsZero()
+	n.view.Unschedulable = n.cordoned() || n.ban != nil || !n.unapproved.IsZero()
 	n.view.Closed = n.closed()
 }

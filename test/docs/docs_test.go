@@ -103,3 +103,28 @@ func TestTheInspectPictureIsAGoldenFile(t *testing.T) {
 		t.Error("docs/inspect.md does not show agent/inspect/testdata/gpu-host.txt")
 	}
 }
+
+// A document that names a test as the evidence of a claim has to name one that
+// is there. A name that ends in "…" stands for all that begin with it.
+func TestNamedTestsExist(t *testing.T) {
+	var functions []string
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, name), -1) {
+				functions = append(functions, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w+)(…?)`)
+	for name, text := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if !slices.ContainsFunc(functions, func(f string) bool { return f == m[1] || m[2] != "" && strings.HasPrefix(f, m[1]) }) {
+				t.Errorf("%s names %s, which is no test", name, m[1]+m[2])
+			}
+		}
+	}
+}
