@@ -45,6 +45,12 @@ func (inv *Inventory) Validate() error {
 	if len(inv.Devices) > MaxDevices {
 		return fmt.Errorf("devices: %d devices, more than %d", len(inv.Devices), MaxDevices)
 	}
+	return inv.ValidateSeen()
+}
+
+// ValidateSeen checks the invariants of an inventory as a driver names it: all
+// but the greatest number of devices, which discovery handles by itself.
+func (inv *Inventory) ValidateSeen() error {
 	seen, instances := map[string]int{}, map[string]int{}
 	for i, d := range inv.Devices {
 		if d.Index != i {

@@ -125,7 +125,7 @@ func (d *discovery) run() (sighting, []*card, error) {
 	var more []string
 	inv.Devices, more = distinctInstances(inv.Devices)
 	d.warnings = append(d.warnings, more...)
-	if err := inv.Validate(); err != nil {
+	if err := inv.ValidateSeen(); err != nil {
 		return sighting{}, nil, err
 	}
 	return sighting{inv, d.warnings, d.doubtful, d.leftOut}, cards, nil
