@@ -46,13 +46,16 @@ func TestDevSaysWhatItFoundOnThisHostAndWhatToTryNext(t *testing.T) {
 		"sockets, NUMA nodes, cores, CPUs, memory": `\d+ socket.*\d+ NUMA node.*\d+ cores.*\d+ CPUs.*memory`,
 		"GPUs, or that there is no driver":         `no NVIDIA driver|× |no GPUs`,
 		"where it listens":                         regexp.QuoteMeta(d.listed.REST),
-		"the token":                                regexp.QuoteMeta(strings.TrimSpace(string(read(t, d.listed.TokenFile)))),
+		"where the token is":                       regexp.QuoteMeta(d.listed.TokenFile),
 		"where the context is":                     regexp.QuoteMeta(d.context),
 		"how to stop it":                           `Ctrl-C`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(said) {
 			t.Errorf("it does not say %s (%s):\n%s", what, pattern, said)
 		}
+	}
+	if strings.Contains(said, strings.TrimSpace(string(read(t, d.listed.TokenFile)))) {
+		t.Error("it prints the token, for everybody who sees the terminal or its log")
 	}
 	for _, command := range []string{"get nodes", "submit -f examples/cpu.yaml --wait", "get allocations"} {
 		if !strings.Contains(said, "muster "+command) {

@@ -111,8 +111,8 @@ func TestInstancesAndWholeCoresFromTheManifestToTheAssignmentFile(t *testing.T) 
 	}
 	a := &list.Items[0]
 	granted := a.Status.AllocatedResources
-	if granted[resource.Cores] != "8" || granted[resource.CPU] != "16" || granted[small] != "2" || granted[resource.Memory] != "16Gi" {
-		t.Errorf("allocated %v, want 8 cores, their 16 CPUs, 2 instances and 16Gi", granted)
+	if granted[resource.Cores] != "8" || granted[resource.CPU] != "8" || granted[small] != "2" || granted[resource.Memory] != "16Gi" {
+		t.Errorf("allocated %v, want 8 cores, a CPU for each as the quota counts, 2 instances and 16Gi", granted)
 	}
 	mustBeWholeCores(t, a.Status.Assignment.CPUs, 8)
 	var uuids []string
