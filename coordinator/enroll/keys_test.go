@@ -3,6 +3,7 @@ package enroll_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/pki/folder"
+	"github.com/musterd/muster/resource"
 )
 
 // storeKeys replaces the store's gossip keys, as another coordinator does.
@@ -141,5 +144,29 @@ func TestACoordinatorThatStartsHasTheKeysOfTheStore(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		wantKeys(t, "the coordinator", again.Keyring().Keys(), fresh)
 		wantKeys(t, "the store", storedKeys(t, s), fresh)
+	})
+}
+
+// Bans 4 s apart, each before the old keys of the last one have gone: the keys
+// stay few enough for a keyring.
+func TestBansOneAfterTheOtherFitIntoAKeyring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		a := open(t, s, "c1")
+		run(t, a)
+		for i := range 30 {
+			if _, err := a.Ban(t.Context(), resource.NodeID(fmt.Sprintf("n%d", i)), "", "ann"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(4 * time.Second)
+			if _, err := gossip.NewKeyring(storedKeys(t, s)); err != nil {
+				t.Fatalf("after %d bans: %v", i+1, err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if keys := a.Keyring().Keys(); len(keys) != 1 {
+			t.Errorf("%d keys in the end, want the last one alone", len(keys))
+		}
 	})
 }
