@@ -49,6 +49,7 @@ func refusal(answer *http.Response, status *api.Status) error {
 	default:
 		return status
 	}
+	// Beside an error seconds is 0, or the largest number for a larger one.
 	return &laterError{status: status, after: time.Duration(seconds) * time.Second}
 }
 
