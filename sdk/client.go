@@ -2,13 +2,16 @@
 // of package api, and every refusal of the server is an error that errors.As
 // finds to be an *api.Status.
 //
-// It decides four things itself: a token never travels in plain text beyond
+// It decides five things itself: a token never travels in plain text beyond
 // this machine; a create is repeated after a broken connection, under one
 // idempotency key, so that it happens once; of several servers the next one
 // is asked where the last one was not reached, or sends a read or a create away
-// (502, 503); and a request that a busy server refuses with 429 and a
-// Retry-After is sent again after that time, four times at most. Nothing else is
-// retried.
+// (502, 503); a request that a busy server refuses with 429 and a Retry-After is
+// sent again after that time, four times at most; and reads, creates, and
+// whatever was certainly not done (NotLeader) are sent again for 15 s where no
+// leader answers the coordinator (503 with NotLeader, LeaderLost or
+// LeaderUnreachable). Nothing else is retried. The caller's context ends all of
+// it.
 package sdk
 
 import (
@@ -19,11 +22,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -158,91 +159,6 @@ func call[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	return v, nil
 }
 
-// send returns the body of a 2xx answer; any other is an *api.Status. It waits
-// and asks again where the servers are busy.
-func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
-	for attempt := 1; ; attempt++ {
-		body, err := c.sendOnce(ctx, r)
-		var busy *busyError
-		if !errors.As(err, &busy) {
-			return body, err
-		}
-		if attempt == busyAttempts {
-			return nil, busy.status
-		}
-		select {
-		case <-ctx.Done():
-			return nil, busy.status
-		case <-time.After(busy.wait):
-		}
-	}
-}
-
-// Bounds of the retries of refusals with 429.
-const (
-	busyAttempts = 5
-	longestBusy  = 10 * time.Second
-)
-
-// busyError is a 429 with a Retry-After: nothing was done, and the server may
-// have room after wait.
-type busyError struct {
-	status *api.Status
-	wait   time.Duration
-}
-
-func (b *busyError) Error() string { return b.status.Error() }
-
-// Unwrap returns the refusal.
-func (b *busyError) Unwrap() error { return b.status }
-
-// busyOf returns the refusal as a busyError where the answer asks to come again:
-// by a whole number of seconds, of which longestBusy are waited at most. Clients
-// that were refused together come again at different times.
-func busyOf(answer *http.Response, status *api.Status) error {
-	seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16)
-	if status.Code != http.StatusTooManyRequests || err != nil {
-		return status
-	}
-	wait := min(time.Duration(seconds)*time.Second, longestBusy)
-	return &busyError{status: status, wait: wait/2 + mathrand.N(wait/2+time.Millisecond)}
-}
-
-// sendOnce asks one server after the other, beginning with the one that
-// answered last.
-func (c *Client) sendOnce(ctx context.Context, r request) ([]byte, error) {
-	first := int(c.last.Load())
-	for i := 0; ; i++ {
-		at := (first + i) % len(c.endpoints)
-		body, err := c.sendTo(ctx, c.endpoints[at], r)
-		if ctx.Err() != nil || !r.elsewhere(err) {
-			c.last.Store(int32(at))
-			return body, err
-		}
-		if i == len(c.endpoints)-1 {
-			return nil, err
-		}
-	}
-}
-
-// elsewhere reports whether another server may be asked after an error: one
-// that came before anything was sent, or where asking twice does no harm.
-func (r request) elsewhere(err error) bool {
-	var op *net.OpError
-	if err == nil || errors.As(err, &op) && op.Op == "dial" {
-		return err != nil
-	}
-	if r.method != http.MethodGet && r.key == "" {
-		return false
-	}
-	var status *api.Status
-	if errors.As(err, &status) {
-		return status.Code == http.StatusBadGateway || status.Code == http.StatusServiceUnavailable
-	}
-	var broken *url.Error
-	return errors.As(err, &broken)
-}
-
 // sendTo asks one server, once.
 func (c *Client) sendTo(ctx context.Context, endpoint string, r request) ([]byte, error) {
 	target := endpoint + r.path
@@ -276,7 +192,7 @@ func (c *Client) sendTo(ctx context.Context, endpoint string, r request) ([]byte
 		return nil, fmt.Errorf("%s %s: the answer is larger than %d bytes: ask for pages with a limit", r.method, target, maxAnswer)
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return nil, busyOf(answer, statusOf(answer, body))
+		return nil, refusal(answer, statusOf(answer, body))
 	}
 	return body, nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -93,14 +92,14 @@ type Daemon struct {
 	grpc        *grpc.Server
 	forward     *grpcapi.Forward
 	rings       *gossip.Rings
-	decisions   *logfile.Log   // nil for none
-	refusals    rate.Sometimes // of messages, in the log
+	decisions   *logfile.Log // nil for none
+	refusals    *refusals
 }
 
 // New binds every port, opens the store and joins the rings. What has been
 // started is stopped again when a later step fails.
 func New(ctx context.Context, c Config) (d *Daemon, err error) {
-	d = &Daemon{config: c, log: c.Logger, refusals: rate.Sometimes{First: 10, Interval: time.Second}}
+	d = &Daemon{config: c, log: c.Logger}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.closeAll())
@@ -134,7 +133,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	d.serveREST(registry)
-	d.serveGRPC()
+	d.serveGRPC(registry)
 	d.rings, err = gossip.Start(gossip.Config{
 		Cluster: c.Cluster, SerfBind: c.SerfBind, CapacityBind: c.CapacityBind, Join: c.Join, Profile: c.Profile, Logger: c.Logger,
 		Tags:     gossip.Tags{Role: gossip.RoleCoordinator, ID: c.ID, Addr: d.GRPCAddr(), API: "v1"},
@@ -176,7 +175,8 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	d.endWaits = end
 }
 
-func (d *Daemon) serveGRPC() {
+func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
+	d.refusals = newRefusals(d.log, registry)
 	// Calls that are passed on keep their callers' tokens.
 	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if d.security.enroll != nil {
@@ -186,34 +186,24 @@ func (d *Daemon) serveGRPC() {
 	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
 	// The caller is judged first, then the message, and only then a call is passed
 	// on.
-	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions(d.messageRefused)...)
+	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions(d.refusals.message)...)
 	options = append(options, grpc.ChainUnaryInterceptor(d.forward.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{
 		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor,
-		ApproveGrowth: d.config.ApproveGrowth,
+		ApproveGrowth: d.config.ApproveGrowth, OverBudget: d.refusals.overBudget,
 	})
 	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
 		Fingerprint: d.security.fingerprint(), Changed: d.security.changed(),
+		OverBudget: d.refusals.overBudget,
 	})
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
 	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
-}
-
-// messageRefused logs which caller sent a message beyond its limits, a few at
-// once and then one a second: a hostile host could fill the log.
-func (d *Daemon) messageRefused(ctx context.Context, method string, v *limits.Violation) {
-	d.refusals.Do(func() {
-		who := "a holder of the token"
-		if caller, err := rpcauth.CallerOf(ctx); err == nil {
-			who = caller.Identity.String()
-		}
-		d.log.Warn("message_refused", "method", method, "caller", who, "problem", v.Error())
-	})
+	d.refusals.know(d.grpc)
 }
 
 // member takes a serf member's change, as a hint: streams are opened to where

@@ -29,7 +29,8 @@ import (
 // and encrypts the rings.
 type TLSConfig struct {
 	// Dir is where ca.pem, the trusted authorities, is written for clients of
-	// the REST API, and private/, the gossip keys; made with mode 0755 if need be.
+	// the REST API, and private/, the identities that a restored store may lack;
+	// made with mode 0755 if need be.
 	Dir string
 	// Files is the cluster's own authority; nil is the built-in one.
 	Files *enroll.Files

@@ -23,21 +23,18 @@ func (s *Service) ChangeKeys(ctx context.Context, change func(keys [][]byte) ([]
 }
 
 func (s *Service) changeKeys(ctx context.Context, change func(keys [][]byte) ([][]byte, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replacing.Lock()
+	defer s.replacing.Unlock()
 	for range attempts {
-		record, revision, err := s.readKeys(ctx)
+		record, revision, err := s.readKeysOr(ctx, s.keyring.Keys())
 		if err != nil {
-			return fmt.Errorf("read the gossip keys: %w", err)
-		}
-		if revision == 0 {
-			record.Keys = s.base // somebody deleted the record
+			return err
 		}
 		want, err := change(slices.Clone(record.Keys))
 		if err != nil {
 			return err
 		}
-		if revision == 0 || !sameKeys(want, record.Keys) {
+		if !sameKeys(want, record.Keys) {
 			done, err := s.writeKeys(ctx, withKeys(record, want), revision)
 			if errors.Is(err, store.ErrUnknownOutcome) {
 				return fmt.Errorf("write the gossip keys: %w; look with: serf keys -list, and try again", err)
@@ -50,11 +47,7 @@ func (s *Service) changeKeys(ctx context.Context, change func(keys [][]byte) ([]
 			}
 			s.log.Info("gossip_keys_stored", "keys", len(want))
 		}
-		if err := s.keyring.Replace(want); err != nil {
-			return err
-		}
-		s.base = want
-		return s.keepKeys(want)
+		return s.keyring.Replace(want)
 	}
 	return errors.New("change the gossip keys: others kept changing them; try again")
 }

@@ -1,6 +1,8 @@
 // Package enroll is a coordinator's side of who is who (docs/security.md): it
 // keeps the cluster's authorities, bootstrap tokens and gossip keys in the
-// store, certifies nodes and coordinators, and serves muster.v1.Enrollment.
+// store, certifies nodes and coordinators, and serves muster.v1.Enrollment. The
+// store decides which gossip keys there are: coordinators follow it, and agents
+// fetch the keys from coordinators.
 //
 // It decides who gets a certificate for which identity, and whose certificate no
 // longer counts: keys that were replaced, bans, revoked operators. Whether a

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -28,7 +27,6 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/pki"
-	"github.com/musterd/muster/pki/folder"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -423,95 +421,6 @@ func TestCoordinatorsRenewTheirOwnCertificates(t *testing.T) {
 			if left := time.Until(e.TLS().Material().Chain[0].NotAfter); left < ttl/4 {
 				t.Fatalf("its certificate ends in %s", left)
 			}
-		}
-	})
-}
-
-func TestGossipKeysMeetInTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.Open(mem.Options{})
-		defer s.Close()
-		a, b := open(t, s, "c1"), open(t, s, "c2")
-		run(t, a, b)
-		stored := func() [][]byte {
-			kv, _, _, err := s.Get(t.Context(), store.GossipKeysKey)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := store.Decode[store.GossipKeys](kv.Key, kv.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r.Keys
-		}
-		old, fresh := a.Keyring().Keys()[0], bytes.Repeat([]byte{7}, 32)
-		want := func(when string, keys ...[]byte) {
-			t.Helper()
-			time.Sleep(5 * time.Second)
-			for who, got := range map[string][][]byte{"a": a.Keyring().Keys(), "b": b.Keyring().Keys(), "the store": stored()} {
-				if !slices.EqualFunc(got, keys, bytes.Equal) {
-					t.Errorf("%s: %s has %d keys, want %d, or in another order", when, who, len(got), len(keys))
-				}
-			}
-		}
-		want("at first", old)
-		_ = a.Keyring().Replace([][]byte{old, fresh}) // serf keys -install, which b missed
-		want("installed", old, fresh)
-		_ = b.Keyring().Replace([][]byte{fresh, old}) // -use, which a missed
-		want("in use", fresh, old)
-		_ = a.Keyring().Replace([][]byte{fresh}) // -remove, on both at once
-		_ = b.Keyring().Replace([][]byte{fresh})
-		want("removed", fresh)
-	})
-}
-
-// serf acknowledges a change of keys once it is in the keyring's file. A
-// coordinator that dies before the store has it brings it there when it is back.
-func TestAChangeOfGossipKeysSurvivesACrashBeforeTheStoreHasIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.Open(mem.Options{})
-		defer s.Close()
-		f, err := folder.Open(filepath.Join(t.TempDir(), "private"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept := func(c *enroll.Config) { c.Folder = f }
-		first := open(t, s, "c1", kept)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); first.Run(ctx) }()
-		time.Sleep(5 * time.Second)
-		cancel()
-		<-ended
-		old, fresh := first.Keyring().Keys()[0], bytes.Repeat([]byte{7}, 32)
-		write := func(keys ...[]byte) {
-			t.Helper()
-			text, err := json.Marshal(keys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := f.SaveKeyring(text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(fresh) // -install, -use, -remove, then the crash
-		again := open(t, s, "c1", kept)
-		other := open(t, s, "c2")
-		run(t, again, other)
-		time.Sleep(5 * time.Second)
-		for _, e := range []*enroll.Service{again, other} {
-			if got := e.Keyring().Keys(); len(got) != 1 || !bytes.Equal(got[0], fresh) {
-				t.Errorf("%s has %d keys, or the old one", e.TLS().Identity(), len(got))
-			}
-		}
-		// What was kept long ago brings no key back that others have removed since.
-		if err := errors.Join(f.SaveKeyring([]byte("half a fi")), other.Keyring().Replace([][]byte{old})); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		third := open(t, s, "c3", kept)
-		if got := third.Keyring().Keys(); len(got) != 1 || !bytes.Equal(got[0], old) {
-			t.Errorf("a damaged file: %d keys, or another", len(got))
 		}
 	})
 }

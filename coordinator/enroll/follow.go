@@ -9,14 +9,14 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// How often what does not tell of its changes is looked at.
+// How often the service looks and retries.
 const (
-	lookEvery  = 2 * time.Second  // the keyring, which serf changes, and authorities in files
+	lookEvery  = 2 * time.Second  // at authorities in files
 	retryEvery = time.Second      // after an error of the store
 	renewLate  = 10 * time.Second // after an own certificate could not be renewed
 )
 
-// Run follows store, keyring and files, and renews this coordinator's
+// Run follows store and files, and renews this coordinator's
 // certificate, until ctx ends.
 func (s *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
@@ -67,7 +67,7 @@ func (s *Service) follow(ctx context.Context, tick <-chan time.Time) error {
 			}
 		case <-tick:
 			s.save()
-			if !s.changedHere() {
+			if !s.config.Files.changed(s.trust.Load()) {
 				continue
 			}
 		case <-renew.C:
@@ -83,14 +83,6 @@ func (s *Service) follow(ctx context.Context, tick <-chan time.Time) error {
 		step.Reset(s.rotating.wait())
 		renew.Reset(time.Until(pki.RenewAt(s.tls.Material().Chain[0])))
 	}
-}
-
-// changedHere reports whether the keyring or the files differ from what is
-// known to all.
-func (s *Service) changedHere() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !sameKeys(s.base, s.keyring.Keys()) || s.config.Files.changed(s.trust.Load())
 }
 
 // refresh takes over new authorities and gossip keys.

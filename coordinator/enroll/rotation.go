@@ -52,12 +52,19 @@ func (s *Service) rotateKeys(ctx context.Context, txn *store.Txn, why string) er
 	return nil
 }
 
+// mostOld bounds the old keys of a rotation. Bans that follow each other between
+// the second and the third step add a key each, and a keyring takes 16 keys
+// (package gossip). The oldest keys, of members that missed several rotations,
+// are at the end and go first.
+const mostOld = 8
+
 // begin returns the keys after the first step.
 func begin(r store.GossipKeys, fresh []byte, why string, now time.Time) store.GossipKeys {
 	old := slices.Clone(r.Keys)
 	if t := r.Rotation; t != nil && !t.Used { // nobody sends with its key yet
 		old = without(old, t.Key)
 	}
+	old = old[:min(len(old), mostOld)]
 	return store.GossipKeys{
 		Keys:     append(slices.Clone(old), fresh),
 		Rotation: &store.GossipRotation{Key: fresh, Old: old, Why: why, From: stamp(now)},

@@ -23,7 +23,7 @@ import (
 const DefaultTTL = 30 * 24 * time.Hour
 
 // Keyring is the rings' keys as this process uses them, the one to send with
-// first.
+// first. Only this package replaces them.
 type Keyring interface {
 	Keys() [][]byte
 	Replace(keys [][]byte) error
@@ -45,8 +45,8 @@ type Config struct {
 	Names []string
 	// TTL is how long certificates are good for; 0 is DefaultTTL.
 	TTL time.Duration
-	// Folder keeps the gossip keys over a restart that comes between `serf keys`
-	// and the store; nil keeps nothing.
+	// Folder keeps the enrolled keys, bans and operators, for a store that is
+	// restored from an older backup; nil keeps nothing.
 	Folder *folder.Folder
 	// Changed, if set, is told what is trusted, at Open and after each change.
 	Changed func(roots pki.Bundle)
@@ -70,8 +70,11 @@ type Service struct {
 	rotating rotating
 	failures *failures
 
+	// replacing is held from a read of the store's gossip keys until the keyring
+	// has them: an older read replaces no newer keys.
+	replacing sync.Mutex
+
 	mu      sync.Mutex
-	base    [][]byte      // the gossip keys on which store and keyring agreed last
 	changed chan struct{} // closed and replaced when Fingerprint may have changed
 }
 
@@ -118,10 +121,6 @@ func Open(ctx context.Context, c Config, newKeyring func(keys [][]byte) (Keyring
 	s.loadKept()
 	if _, err := s.load(ctx); err != nil {
 		return nil, err
-	}
-	s.base = keys
-	if here, agreed, ok := s.keptKeys(); ok {
-		keys, s.base = here, agreed
 	}
 	if s.keyring, err = newKeyring(keys); err != nil {
 		return nil, err

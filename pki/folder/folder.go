@@ -21,8 +21,7 @@ const (
 	partyFile   = "party.pem"    // private key, then the chain, own certificate first
 	rootsFile   = "ca.pem"       // the trusted authorities
 	pendingFile = "next.pem"     // the key that a certificate was asked for
-	keyringFile = "keyring.json" // serf's keyring format
-	agreedFile  = "agreed.json"  // the keyring as it was when everybody knew of it
+	keyringFile = "keyring.json" // an agent's, in serf's keyring format
 	knownFile   = "known.json"   // a coordinator's: nodes' keys, bans and operators
 	revokedFile = "revoked.json" // an agent's: the keys of revoked operators
 )
@@ -132,13 +131,6 @@ func (f *Folder) LoadKeyring() ([]byte, error) { return f.read(keyringFile) }
 
 // SaveKeyring replaces the gossip keys' file.
 func (f *Folder) SaveKeyring(text []byte) error { return f.write(keyringFile, text) }
-
-// LoadAgreed returns what SaveAgreed wrote; fs.ErrNotExist as in Load.
-func (f *Folder) LoadAgreed() ([]byte, error) { return f.read(agreedFile) }
-
-// SaveAgreed keeps the gossip keys that have been agreed on, beside the
-// keyring, which others change.
-func (f *Folder) SaveAgreed(text []byte) error { return f.write(agreedFile, text) }
 
 // LoadKnown returns what SaveKnown wrote; fs.ErrNotExist as in Load.
 func (f *Folder) LoadKnown() ([]byte, error) { return f.readUpTo(knownFile, maxKnown) }

@@ -433,8 +433,13 @@ func TestARunningAgentStaysCertified(t *testing.T) {
 		}
 
 		fresh := gossip.GenerateKey() // serf keys -install and -use on a coordinator, which the agent missed
-		keys := append([][]byte{fresh}, c1.Keyring().Keys()...)
-		if err := c1.Keyring().Replace(keys); err != nil {
+		if err := c1.ChangeKeys(t.Context(), func(keys [][]byte) ([][]byte, error) {
+			keys, err := gossip.InstallKey(keys, fresh)
+			if err != nil {
+				return nil, err
+			}
+			return gossip.UseKey(keys, fresh)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)

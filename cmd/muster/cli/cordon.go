@@ -11,12 +11,17 @@ import (
 // cordonCommand is cordon or uncordon.
 func (a *app) cordonCommand(cordon bool) *cobra.Command {
 	verb, short := "uncordon", "Let new work onto nodes again"
+	long := "uncordon lets new work onto nodes again. It also ends the isolation of a node whose agent broke the\n" +
+		"protocol, which `muster describe node NODE` shows as the condition ProtocolViolation with its reason.\n" +
+		"Look at the host before you let it back."
 	if cordon {
 		verb, short = "cordon", "Keep new work off nodes; what runs stays"
+		long = "cordon keeps new work off nodes until `muster uncordon`; what runs there stays."
 	}
 	return &cobra.Command{
 		Use:   verb + " NODE…",
 		Short: short,
+		Long:  long,
 		Args:  arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := a.named(nodeKind, args)
