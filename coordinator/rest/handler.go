@@ -311,14 +311,13 @@ func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 func (h *handler) write(w http.ResponseWriter, a answer) int {
 	to := h.room.answers.begin(w, a.held)
 	defer to.end()
-	a.encode()
 	if a.list == nil {
+		a.encode()
 		a.list = new(pieces)
 	}
-	_, _ = a.list.Write([]byte{'\n'})
 	header := w.Header()
 	header["Content-Type"] = jsonContentType
-	header.Set("Content-Length", strconv.Itoa(len(a.head)+a.list.size))
+	header.Set("Content-Length", strconv.Itoa(len(a.head)+a.list.size+1))
 	if h.Revision != nil {
 		if rev := h.Revision(); rev > 0 {
 			header.Set(revisionHeader, strconv.FormatInt(rev, 10))
@@ -329,14 +328,18 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 	}
 	w.WriteHeader(a.code)
 	_, err := to.Write(a.head)
-	if last := a.list.each(func(part []byte) error {
+	_ = a.list.each(func(part []byte) error {
 		if err == nil {
 			_, err = to.Write(part)
 			to.release(piece)
 		}
 		return err
-	}); last != nil {
-		h.Logger.Debug("the client did not take its answer", "error", last)
+	})
+	if err == nil {
+		_, err = to.Write([]byte{'\n'})
+	}
+	if err != nil {
+		h.Logger.Debug("the client did not take its answer", "error", err)
 	}
 	return a.code
 }

@@ -115,14 +115,18 @@ func (q *query) pageLimit() int {
 
 // answer encodes a list, at most maxPageBytes of it. more is the position that
 // the page ends before, "" at the end of the list.
-func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string) (answer, error) {
+func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string) (a answer, err error) {
 	body := new(pieces)
+	defer func() {
+		if a.list == nil { // after an error or a panic
+			body.drop()
+		}
+	}()
 	var one bytes.Buffer // of one object, used again for the next
 	encode := json.NewEncoder(&one)
 	for i := range items {
 		one.Reset()
 		if err := encode.Encode(&items[i]); err != nil {
-			body.drop()
 			return answer{}, err
 		}
 		object := one.Bytes()[:one.Len()-1] // without the encoder's line end
@@ -143,11 +147,10 @@ func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string
 		Metadata api.ListMeta `json:"metadata"`
 	}{kind, meta})
 	if err != nil {
-		body.drop()
 		return answer{}, err
 	}
 	_, _ = body.Write([]byte("]}"))
-	a := ok(nil)
+	a = ok(nil)
 	// By hand: encoding/json would check and copy each object once more.
 	a.head = append(head[:len(head)-1], `,"items":[`...)
 	a.list = body
