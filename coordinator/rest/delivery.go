@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -43,6 +44,7 @@ type deliveries struct {
 type delivery struct {
 	of      *deliveries
 	w       http.ResponseWriter
+	conn    net.Conn // below TLS; nil where unknown
 	control *http.ResponseController
 	until   time.Time // the end of the whole answer
 
@@ -104,9 +106,9 @@ func (d *deliveries) makeRoom(n int64) {
 
 // begin starts to write an answer for which held bytes are reserved. The caller
 // calls end.
-func (d *deliveries) begin(w http.ResponseWriter, held int64) *delivery {
+func (d *deliveries) begin(w http.ResponseWriter, conn net.Conn, held int64) *delivery {
 	now := time.Now()
-	one := &delivery{of: d, w: w, control: http.NewResponseController(w), until: now.Add(writeTimeout), held: held, moved: now}
+	one := &delivery{of: d, w: w, conn: conn, control: http.NewResponseController(w), until: now.Add(writeTimeout), held: held, moved: now}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open[one] = struct{}{}
@@ -151,6 +153,14 @@ func (one *delivery) next() bool {
 		one.extend(time.Now())
 	}
 	return !one.cut
+}
+
+// hangUp closes the connection of a reader that does not take its answer. An
+// end by TLS would first wait 5 s for the reader to take the word of it.
+func (one *delivery) hangUp() {
+	if one.conn != nil {
+		_ = one.conn.Close() // there is nothing more to say
+	}
 }
 
 // release gives back up to n bytes of the room of what has been written.

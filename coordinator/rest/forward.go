@@ -367,10 +367,11 @@ func (h *handler) relay(c *call, answer *http.Response) (int, error) {
 		header[name] = values
 	}
 	begun = true
-	to := h.room.answers.begin(c.w, held)
+	to := h.room.answers.begin(c.w, connectionOf(c.ctx()), held)
 	defer to.end()
 	c.w.WriteHeader(answer.StatusCode)
 	if _, err := io.Copy(to, io.MultiReader(bytes.NewReader(begin), answer.Body)); err != nil {
+		to.hangUp()
 		panic(http.ErrAbortHandler) // half an answer must not look whole
 	}
 	return answer.StatusCode, nil

@@ -177,6 +177,7 @@ type answer struct {
 	head    []byte   // the body as JSON, or its beginning, where it is encoded already
 	list    *pieces  // the rest of a list, after head; nil for everything else
 	held    int64    // bytes of room.answers
+	conn    net.Conn // that of the request, below TLS; nil where unknown
 }
 
 // encode makes the JSON of an answer that is no list.
@@ -309,7 +310,7 @@ func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 
 // write encodes the answer once and sends it.
 func (h *handler) write(w http.ResponseWriter, a answer) int {
-	to := h.room.answers.begin(w, a.held)
+	to := h.room.answers.begin(w, a.conn, a.held)
 	defer to.end()
 	if a.list == nil {
 		a.encode()
@@ -339,6 +340,7 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 		_, err = to.Write([]byte{'\n'})
 	}
 	if err != nil {
+		to.hangUp()
 		h.Logger.Debug("the client did not take its answer", "error", err)
 	}
 	return a.code

@@ -172,6 +172,7 @@ func (h *handler) reply(c *call, a answer) int {
 			a.held = n
 		}
 	}
+	a.conn = connectionOf(c.ctx())
 	return h.write(c.w, a)
 }
 
@@ -204,6 +205,14 @@ type connKey struct{}
 // withConnection is an http.Server's ConnContext.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, netlimit.Of(c))
+}
+
+// connectionOf is the connection of a request, below TLS; nil where unknown.
+func connectionOf(ctx context.Context) net.Conn {
+	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok && c != nil {
+		return c
+	}
+	return nil
 }
 
 // proveConnection notes that a valid token came over the request's connection.
