@@ -196,7 +196,7 @@ func (p *passing) here() (int, bool) {
 	if err != nil {
 		return p.refuse(p.call.w, p.statusOf(p.call.r, err)), true
 	}
-	return p.write(p.call.w, a), true
+	return p.reply(p.call, a), true
 }
 
 // lost notes that a coordinator that led does so no more. The time for finding
@@ -338,6 +338,19 @@ func refusedElsewhere(answer *http.Response) *api.Status {
 // relay writes the leader's answer, once reads here show what it tells of. After
 // an error nothing has been written: all that fits into memory is read before.
 func (h *handler) relay(c *call, answer *http.Response) (int, error) {
+	held := int64(0)
+	if n := buffered(answer); n > smallAnswer && c.r.Method == http.MethodGet {
+		if !h.room.answers.take(c.ctx(), n) {
+			return h.refuse(c.w, h.tooManyAnswers(c)), nil
+		}
+		held = n
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			h.room.answers.room.Release(held)
+		}
+	}()
 	begin, err := io.ReadAll(io.LimitReader(answer.Body, mostBuffered))
 	if err != nil {
 		return 0, err
@@ -353,19 +366,23 @@ func (h *handler) relay(c *call, answer *http.Response) (int, error) {
 	for name, values := range endToEnd(answer.Header) {
 		header[name] = values
 	}
-	answering(c.w)
+	begun = true
+	to := h.room.answers.begin(c.w, connectionOf(c.ctx()), held)
+	defer to.end()
 	c.w.WriteHeader(answer.StatusCode)
-	if _, err := io.Copy(c.w, io.MultiReader(bytes.NewReader(begin), answer.Body)); err != nil {
+	if _, err := io.Copy(to, io.MultiReader(bytes.NewReader(begin), answer.Body)); err != nil {
+		to.hangUp()
 		panic(http.ErrAbortHandler) // half an answer must not look whole
 	}
 	return answer.StatusCode, nil
 }
 
-// answering gives the connection writeTimeout for the answer that follows,
-// however long it was in the making.
-func answering(w http.ResponseWriter) {
-	// A test recorder has no deadline to set, hence the ignored error.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+// buffered is how much of an answer is read before any of it is passed on.
+func buffered(answer *http.Response) int64 {
+	if answer.ContentLength < 0 {
+		return mostBuffered
+	}
+	return min(answer.ContentLength, mostBuffered)
 }
 
 // leaderAnswers lets the leader answer a read that it knows more about; false

@@ -93,8 +93,9 @@ func NewHandler(c Config) http.Handler {
 	}
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
-		forwards: make(chan struct{}, mostForwards), room: newRoom(),
+		forwards: make(chan struct{}, mostForwards),
 	}
+	h.room = newRoom(h.metrics)
 	const v1 = "/api/v1"
 	h.route("POST "+v1+"/namespaces/{namespace}/allocations", tenant, h.createAllocation)
 	h.route("GET "+v1+"/namespaces/{namespace}/allocations", tenant, h.listAllocations)
@@ -173,8 +174,22 @@ type answer struct {
 	code    int
 	body    any
 	warning []string // fields that were recorded only
-	encoded []byte   // the body as JSON, where it is encoded already
-	written func()   // is called once the answer is written; nil = nothing to do
+	head    []byte   // the body as JSON, or its beginning, where it is encoded already
+	list    *pieces  // the rest of a list, after head; nil for everything else
+	held    int64    // bytes of room.answers
+	conn    net.Conn // that of the request, below TLS; nil where unknown
+}
+
+// encode makes the JSON of an answer that is no list.
+func (a *answer) encode() {
+	if a.head != nil {
+		return
+	}
+	var err error
+	if a.head, err = json.Marshal(a.body); err != nil {
+		panic(err) // the answers' types can always be encoded
+	}
+	a.body = nil
 }
 
 func ok(body any) answer { return answer{code: http.StatusOK, body: body} }
@@ -240,7 +255,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	if err != nil {
 		return h.refuse(w, h.statusOf(r, err))
 	}
-	return h.write(w, a)
+	return h.reply(c, a)
 }
 
 // admit authenticates, authorises and reads what the URL says.
@@ -295,20 +310,15 @@ func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 
 // write encodes the answer once and sends it.
 func (h *handler) write(w http.ResponseWriter, a answer) int {
-	if a.written != nil {
-		defer a.written()
+	to := h.room.answers.begin(w, a.conn, a.held)
+	defer to.end()
+	if a.list == nil {
+		a.encode()
+		a.list = new(pieces)
 	}
-	body := a.encoded
-	if body == nil {
-		var err error
-		if body, err = json.Marshal(a.body); err != nil {
-			panic(err) // the answers' types can always be encoded
-		}
-	}
-	body = append(body, '\n')
 	header := w.Header()
 	header["Content-Type"] = jsonContentType
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Content-Length", strconv.Itoa(len(a.head)+a.list.size+1))
 	if h.Revision != nil {
 		if rev := h.Revision(); rev > 0 {
 			header.Set(revisionHeader, strconv.FormatInt(rev, 10))
@@ -317,10 +327,21 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 	if len(a.warning) > 0 {
 		header.Set("Warning", `299 muster "recorded but not acted on by this version: `+strings.Join(a.warning, ", ")+`"`)
 	}
-	answering(w)
 	w.WriteHeader(a.code)
-	if _, err := w.Write(body); err != nil {
-		h.Logger.Debug("the client went away before its answer", "error", err)
+	_, err := to.Write(a.head)
+	_ = a.list.each(func(part []byte) error {
+		if err == nil {
+			_, err = to.Write(part)
+			to.release(piece)
+		}
+		return err
+	})
+	if err == nil {
+		_, err = to.Write([]byte{'\n'})
+	}
+	if err != nil {
+		to.hangUp()
+		h.Logger.Debug("the client did not take its answer", "error", err)
 	}
 	return a.code
 }

@@ -25,8 +25,10 @@ const (
 	// maxLists is how many lists are made at a time; listQueue more may wait.
 	maxLists  = 4
 	listQueue = 64
-	// maxAnswers bounds the lists that are being written to their readers.
-	maxAnswers = 128 << 20
+	// maxAnswers bounds the lists and the large objects that are being written to
+	// their readers, in bytes. The collector may let the heap grow to several
+	// times of it.
+	maxAnswers = 16 << 20
 	// roomWithin is how long a request waits for room before it is refused.
 	roomWithin = 2 * time.Second
 	// retryAfter is what refused clients are told to wait, in seconds.
@@ -53,15 +55,17 @@ const (
 
 // room is what the requests of one handler share.
 type room struct {
-	bodies, yaml, parked, answers *semaphore.Weighted
-	lists                         chan struct{} // one for each list that is being made
-	queued                        chan struct{} // one for each list that waits
+	bodies, yaml, parked *semaphore.Weighted
+	answers              *deliveries
+	lists                chan struct{} // one for each list that is being made
+	queued               chan struct{} // one for each list that waits
 }
 
-func newRoom() *room {
+func newRoom(m *metrics) *room {
 	return &room{
-		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML), parked: semaphore.NewWeighted(maxParked), answers: semaphore.NewWeighted(maxAnswers),
-		lists: make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
+		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML), parked: semaphore.NewWeighted(maxParked),
+		answers: newDeliveries(m.cut),
+		lists:   make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
 	}
 }
 
@@ -115,9 +119,9 @@ func (h *handler) free(c *call) {
 	c.held, c.parked = 0, 0
 }
 
-// listing runs list, which makes a list, once there is room for it, and reserves
-// room for its answer until it is written.
-func (h *handler) listing(c *call, list func() (answer, error)) (answer, error) {
+// listing runs list, which makes a list, once there is room for it and for a
+// whole page of its answer; the room is kept until the answer is written.
+func (h *handler) listing(c *call, list func() (answer, error)) (a answer, err error) {
 	select {
 	case h.room.lists <- struct{}{}:
 	default:
@@ -125,19 +129,51 @@ func (h *handler) listing(c *call, list func() (answer, error)) (answer, error) 
 			return answer{}, status
 		}
 	}
-	a, err := func() (answer, error) {
-		defer func() { <-h.room.lists }()
-		return list()
+	defer func() { <-h.room.lists }()
+	held := int64(maxPageBytes)
+	if !h.room.answers.take(c.ctx(), held) {
+		return answer{}, h.tooManyAnswers(c)
+	}
+	defer func() {
+		if a.held == 0 { // after an error or a panic
+			h.room.answers.room.Release(held)
+		}
 	}()
-	if err != nil {
+	if a, err = list(); err != nil {
 		return answer{}, err
 	}
-	n := int64(len(a.encoded))
-	if !take(c.ctx(), h.room.answers, n) {
-		return answer{}, h.throttled(c, throttleAnswers, "lists that are being sent take all of the %d MiB there are for them; ask again, or for smaller pages by limit", maxAnswers>>20)
+	switch n := a.list.held(); {
+	case n <= held:
+		h.room.answers.room.Release(held - n)
+		a.held = n
+	case h.room.answers.take(c.ctx(), n-held): // one object, larger than a page
+		a.held = n
+	default:
+		a.list.drop()
+		return answer{}, h.tooManyAnswers(c)
 	}
-	a.written = func() { h.room.answers.Release(n) }
 	return a, nil
+}
+
+// tooManyAnswers refuses an answer for which there is no room.
+func (h *handler) tooManyAnswers(c *call) *api.Status {
+	return h.throttled(c, throttleAnswers, "answers that are being sent take all of the %d MiB there are for them; ask again", maxAnswers>>20)
+}
+
+// reply encodes the answer of an endpoint and sends it.
+func (h *handler) reply(c *call, a answer) int {
+	if a.list == nil {
+		a.encode()
+		// A write's answer is never refused: it has been done.
+		if n := int64(len(a.head)); n > smallAnswer && c.r.Method == http.MethodGet {
+			if !h.room.answers.take(c.ctx(), n) {
+				return h.refuse(c.w, h.tooManyAnswers(c))
+			}
+			a.held = n
+		}
+	}
+	a.conn = connectionOf(c.ctx())
+	return h.write(c.w, a)
 }
 
 // queueForList waits until the list may be made.
@@ -169,6 +205,14 @@ type connKey struct{}
 // withConnection is an http.Server's ConnContext.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, netlimit.Of(c))
+}
+
+// connectionOf is the connection of a request, below TLS; nil where unknown.
+func connectionOf(ctx context.Context) net.Conn {
+	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok && c != nil {
+		return c
+	}
+	return nil
 }
 
 // proveConnection notes that a valid token came over the request's connection.

@@ -13,6 +13,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	throttle *prometheus.CounterVec
+	cuts     prometheus.Counter
 }
 
 // newMetrics registers with r; nil means no metrics.
@@ -32,7 +33,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.throttle = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_rest_throttled_total", Help: "Requests refused with 429 for lack of room, by the bound; see docs/limits-network.md.",
 	}, []string{"reason"})
-	r.MustRegister(m.requests, m.seconds, m.throttle)
+	m.cuts = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "muster_rest_answers_cut_total", Help: "Answers given up because their reader took nothing for 5 s (1 s while others waited for room), or not all within 30 s.",
+	})
+	r.MustRegister(m.requests, m.seconds, m.throttle, m.cuts)
 	return m
 }
 
@@ -40,6 +44,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 func (m *metrics) refused(at throttle) {
 	if m != nil {
 		m.throttle.WithLabelValues(string(at)).Inc()
+	}
+}
+
+// cut counts an answer that its reader did not take.
+func (m *metrics) cut() {
+	if m != nil {
+		m.cuts.Inc()
 	}
 }
 

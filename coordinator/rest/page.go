@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"iter"
@@ -16,7 +17,7 @@ const (
 	MaxPage = 500
 	// maxPageBytes bounds the JSON of a page's objects: a page ends early with
 	// the object that goes beyond. A page has at least one object.
-	maxPageBytes = 4 << 20
+	maxPageBytes = 1 << 20
 	// maxScan bounds the objects that are looked at for a page, so that a
 	// selector that few objects match does not stop everything else for long. A
 	// page may then have fewer objects than its limit, or none, and still say
@@ -114,19 +115,29 @@ func (q *query) pageLimit() int {
 
 // answer encodes a list, at most maxPageBytes of it. more is the position that
 // the page ends before, "" at the end of the list.
-func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string) (answer, error) {
-	encoded := make([]json.RawMessage, 0, len(items))
-	size := 0
+func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string) (a answer, err error) {
+	body := new(pieces)
+	defer func() {
+		if a.list == nil { // after an error or a panic
+			body.drop()
+		}
+	}()
+	var one bytes.Buffer // of one object, used again for the next
+	encode := json.NewEncoder(&one)
 	for i := range items {
-		one, err := json.Marshal(&items[i])
-		if err != nil {
+		one.Reset()
+		if err := encode.Encode(&items[i]); err != nil {
 			return answer{}, err
 		}
-		if size += len(one); size > maxPageBytes && i > 0 {
+		object := one.Bytes()[:one.Len()-1] // without the encoder's line end
+		if i > 0 && body.size+1+len(object) > maxPageBytes {
 			more = position(l.meta(&items[i-1]))
 			break
 		}
-		encoded = append(encoded, one)
+		if i > 0 {
+			_, _ = body.Write([]byte{','})
+		}
+		_, _ = body.Write(object)
 	}
 	if more != "" {
 		meta.Continue = encodeContinue(more)
@@ -138,17 +149,10 @@ func (l listed[T]) answer(kind string, meta api.ListMeta, items []T, more string
 	if err != nil {
 		return answer{}, err
 	}
+	_, _ = body.Write([]byte("]}"))
+	a = ok(nil)
 	// By hand: encoding/json would check and copy each object once more.
-	body := make([]byte, 0, len(head)+size+len(encoded)+16)
-	body = append(body, head[:len(head)-1]...)
-	body = append(body, `,"items":[`...)
-	for i, one := range encoded {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, one...)
-	}
-	a := ok(nil)
-	a.encoded = append(body, "]}"...)
+	a.head = append(head[:len(head)-1], `,"items":[`...)
+	a.list = body
 	return a, nil
 }

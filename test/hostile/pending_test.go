@@ -46,7 +46,6 @@ var pending = map[string]string{
 	"a host that gives itself reserved labels":            "reserved labels",
 	"a host that takes the name of another":               "reserved labels",
 	"a vote for all members of a gang":                    "votes and registrations are judged",
-	"100 lists that nobody reads":                         "limits on documents, lists and counts",
 	"an object with 30,000 selectors":                     "limits on documents, lists and counts",
 	"an object with 60,000 labels":                        "limits on documents, lists and counts",
 	"bodies of 1 MB that never come":                      "limits on documents, lists and counts",

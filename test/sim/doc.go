@@ -106,7 +106,7 @@
 //	I13 checkI13, checkUnits, checkView
 //
 // In runs with a liar all of them hold for everybody else; liars.go lists the
-// clauses that leave the liar's own host out. checkAsked, which has no exception,
+// clauses that leave the liar's own host out. checkAsked, for the liar's host too,
 // verifies that a COMMITTED record is what its client asked for.
 //
 // I7 knows no claims of quota, I2 no escrow, and I14 is about principals, of

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,46 +23,29 @@ func breaks(h *fit.Host, asked []ledger.MemberRequest, members []ledger.Member) 
 	if len(members) != len(asked) {
 		return fmt.Sprintf("%d members, want %d", len(members), len(asked)), false
 	}
+	assignments := make([]resource.Assignment, len(members))
 	for i, m := range members {
 		if m.Index != asked[i].Index {
 			return fmt.Sprintf("member %d in place of %d", m.Index, asked[i].Index), false
 		}
-		if why, ofHost = satisfies(h, asked[i].Request, m.Assignment); why != "" {
+		if why, ofHost = mismatch(h.Satisfies(asked[i].Request, m.Assignment)); why != "" {
 			return fmt.Sprintf("member %d: %s", m.Index, why), ofHost
 		}
+		assignments[i] = m.Assignment
 	}
-	return "", false
+	return mismatch(h.Disjoint(assignments...))
 }
 
-// satisfies says in what an assignment differs from a request on this host. It
-// stands for fit.Host.Satisfies, which judges all resources: simulated units ask
-// for whole devices and CPUs.
-func satisfies(h *fit.Host, req resource.Request, a resource.Assignment) (why string, ofHost bool) {
-	var cpu resource.Millicores
-	for _, c := range a.CPUs {
-		cpu += c.Milli
-	}
-	var memory resource.Bytes
-	for _, m := range a.Memory {
-		memory += m.Bytes
-	}
+// mismatch splits an error of fit.Host.Satisfies or Disjoint; "" for none.
+func mismatch(err error) (why string, ofHost bool) {
+	var m *fit.Mismatch
 	switch {
-	case cpu != req.CPU:
-		return fmt.Sprintf("%d millicores, want %d", cpu, req.CPU), false
-	case memory != req.Memory:
-		return fmt.Sprintf("%d bytes of memory, want %d", memory, req.Memory), false
-	case len(a.GPUs) != req.GPUs:
-		return fmt.Sprintf("%d devices, want %d", len(a.GPUs), req.GPUs), false
+	case err == nil:
+		return "", false
+	case errors.As(err, &m):
+		return m.Error(), m.OfHost
 	}
-	for _, g := range a.GPUs {
-		if g.Milli != resource.WholeDevice {
-			return fmt.Sprintf("%d milli of %s, want %d", g.Milli, g.UUID, resource.WholeDevice), false
-		}
-	}
-	if err := h.Take(h.NewFree(), a); err != nil {
-		return err.Error(), true
-	}
-	return "", false
+	return err.Error(), false
 }
 
 // judge reports whether a node's promise to an attempt is what was asked of it.
@@ -127,7 +111,8 @@ func (t *term) judgePromise(id resource.NodeID, d *adoption, g ledger.Grant) boo
 	if d.unit == nil || t.sim.bug == VotesNotJudged {
 		return true
 	}
-	demand := d.unit.client.demand
+	demand, host := d.unit.client.demand, t.node(id).view.Host
+	assignments := make([]resource.Assignment, 0, len(g.Members))
 	why, ofHost := "", false
 	last := -1
 	for _, m := range g.Members {
@@ -135,11 +120,15 @@ func (t *term) judgePromise(id resource.NodeID, d *adoption, g ledger.Grant) boo
 		case m.Index <= last || m.Index >= demand.Members:
 			why = fmt.Sprintf("member %d follows %d, of %d members", m.Index, last, demand.Members)
 		default:
-			why, ofHost = satisfies(t.node(id).view.Host, demand.Request, m.Assignment)
+			why, ofHost = mismatch(host.Satisfies(demand.Request, m.Assignment))
 		}
 		if last = m.Index; why != "" {
 			break
 		}
+		assignments = append(assignments, m.Assignment)
+	}
+	if why == "" {
+		why, ofHost = mismatch(host.Disjoint(assignments...))
 	}
 	for other, found := range d.found {
 		for _, m := range found {

@@ -130,14 +130,15 @@ func (h *host) leaveBehind(tx resource.TxID, uuid string) {
 }
 
 // orphan makes stragglers of the workloads that the store has lost and that a
-// ledger does not hold: nobody knows of them.
+// ledger does not hold: nobody knows of them. Once the faults are over they end
+// as all stragglers have.
 func (h *host) orphan(l *ledger.Ledger) {
 	for _, tx := range slices.Sorted(maps.Keys(h.running)) {
 		g, _ := l.Lookup(tx)
 		if !h.sim.gone[tx] || h.sim.decided[tx].Charged() || g.State == ledger.Held || g.State == ledger.Evicting || g.State == ledger.Stopping {
 			continue
 		}
-		if h.sim.stragglers {
+		if h.sim.stragglers && h.sim.faults {
 			for _, a := range h.running[tx].assignment {
 				for _, g := range a.GPUs {
 					h.leaveBehind(tx, g.UUID)

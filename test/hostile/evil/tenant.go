@@ -51,7 +51,9 @@ var tenantModes = map[string]func(context.Context, *run) error{
 		if err != nil {
 			return err
 		}
-		if err := fill(ctx, r, c, 400*r.Size); err != nil {
+		// A page has 500 jobs at most: more of them make no list larger, and what jobs
+		// take themselves is "queue-flood".
+		if err := fill(ctx, r, c, min(400*r.Size, 500)); err != nil {
 			return err
 		}
 		r.ready()
