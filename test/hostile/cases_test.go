@@ -89,13 +89,13 @@ var cases = map[string]attack{
 		row: "S1", level: a1, mode: "vote-gpu-outside", coordinators: three, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a Yes with a million CPUs": {
-		row: "S1", level: a1, mode: "vote-a-million-cpus", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
+		row: "S1", level: a1, mode: "vote-a-million-cpus", coordinators: one, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a Yes under a revision of the future": {
 		row: "S1", level: a1, mode: "vote-of-the-future", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
 	},
 	"a Yes under another incarnation": {
-		row: "S1", level: a1, mode: "vote-of-another-life", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
+		row: "S1", level: a1, mode: "vote-of-another-life", coordinators: one, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a registration whose memory overflows": {
 		row: "S1", level: a1, mode: "register-overflow", coordinators: both, short: true, shortOn: one, want: []string{"false registration: InvalidArgument"},
@@ -240,13 +240,13 @@ var cases = map[string]attack{
 
 	// S7: one stream starves the leader.
 	"occupancies of 10,000 grants": {
-		row: "S7", level: a1, mode: "flood-occupancies", coordinators: both, short: true, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-occupancies", coordinators: both, short: true, want: []string{"message: "}, shown: violation,
 	},
 	"reasons of 60 MB": {
-		row: "S7", level: a1, mode: "flood-reasons", coordinators: one, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-reasons", coordinators: one, want: []string{"message: "}, shown: violation,
 	},
 	"quarantine texts of 3 MB": {
-		row: "S7", level: a1, mode: "flood-quarantine-text", coordinators: one, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-quarantine-text", coordinators: one, want: []string{"message: "}, shown: violation,
 	},
 	"empty health messages without end": {
 		row: "S7", level: a1, mode: "flood-health", coordinators: both, short: true, shortOn: one, want: []string{"message: "},
