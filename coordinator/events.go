@@ -102,8 +102,10 @@ func (l *leader) connected(e agents.Connected) {
 		l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
 	}
 	l.learnSpec(n)
-	if n.specRev != 0 && n.view.Unschedulable != e.Occupancy.Cordoned {
-		l.pool.Send(e.Node, agents.Cordon(n.view.Unschedulable))
+	// Only an operator's cordon is the agent's too: growth that waits for approval
+	// ends without a word to the agent.
+	if n.specRev != 0 && n.spec.Unschedulable != e.Occupancy.Cordoned {
+		l.pool.Send(e.Node, agents.Cordon(n.spec.Unschedulable))
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
