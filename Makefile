@@ -69,10 +69,10 @@ chaos: ## KILLS=500 kills, ROUNDS=1 of the partitions and HISTORIES=200 historie
 	$(GO) test ./test/chaos -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),500) -chaos.rounds=$(or $(ROUNDS),1) $(if $(SEED),-chaos.seed=$(SEED))
 	$(GO) test ./test/histories -count=1 -timeout 0 -v -run '^TestClientsSeeOneThingAtATime$$' -args -histories.count=$(or $(HISTORIES),200) $(if $(SEED),-histories.seed=$(SEED))
 
-hostile: ## every attack at full size on real processes, with latencies compared (a quarter of an hour); ONLY=regexp of the cases, RESULTS=folder for the table
+hostile: ## every attack at full size on real processes, with latencies compared (a quarter of an hour); ONLY=regexp of the cases, ROWS=S1,S7 for some rows, RESULTS=folder for the table
 	@test/prerequisites.sh $(BUILD) etcd
 	@test/prerequisites.sh $(BUILD) net
-	$(GO) test ./test/hostile -count=1 -timeout 0 -v -run '^TestAttacks$$$(if $(ONLY),/of/./$(ONLY))' -args -hostile.long $(if $(RESULTS),-hostile.results=$(RESULTS))
+	$(GO) test ./test/hostile -count=1 -timeout 0 -v -run '^TestAttacks$$$(if $(ONLY),/of/./$(ONLY))' -args -hostile.long $(if $(ROWS),-hostile.rows=$(ROWS)) $(if $(RESULTS),-hostile.results=$(RESULTS))
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)

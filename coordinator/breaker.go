@@ -33,6 +33,9 @@ const (
 	// slowBreak is how long a node is the last choice that has not voted within
 	// a quarter of the budget, the first time.
 	slowBreak = 5 * time.Second
+	// loudBreak is how long a node is the last choice after its messages had to
+	// wait because it says nothing new without end: its vote would wait as well.
+	loudBreak = 5 * time.Second
 )
 
 // breaker follows one node's answers to reserves. It is closed (the zero
@@ -132,8 +135,10 @@ func (n *node) showBreaker(s *api.NodeStatus) {
 	}
 }
 
-// setTripped takes the breaker over for placement.
-func (n *node) setTripped(now time.Time) { n.view.Tripped = n.breaker.trippedAt(now) }
+// setTripped takes over for placement whether the node is the last choice.
+func (n *node) setTripped(now time.Time) {
+	n.view.Tripped = n.breaker.trippedAt(now) || now.Before(n.loud)
+}
 
 // fail notes that a node has failed an attempt; the first fault counts.
 func (a *attempt) fail(id resource.NodeID, f fault) {

@@ -39,6 +39,8 @@ func (l *leader) hear() (news, goesOn bool) {
 			news = true
 		} else if n := l.nodes[agents.NodeOf(e)]; n != nil && !n.idle.take(at, idleRate) {
 			l.mail.Rest(n.view.ID, at, idleRest)
+			n.loud = at.Add(loudBreak)
+			n.setTripped(at)
 		}
 		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != agents.NodeOf(e); last {
 			if n := l.nodes[agents.NodeOf(e)]; n != nil {

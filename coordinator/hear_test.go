@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/quota"
@@ -40,6 +42,38 @@ func TestAClientWaitsForOneShareOfANode(t *testing.T) {
 		if n := <-heard; n > 32 {
 			t.Fatalf("%d messages of one node came before the client, want at most 32", n)
 		}
+	}
+}
+
+// A node's vote would wait behind what it says without end.
+func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
+	cases := map[string]struct {
+		messages int
+		last     bool
+	}{
+		"as many as an honest agent":   {40, false},
+		"more than its bucket of idle": {200, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := loop()
+				for range c.messages {
+					l.mail.Put(agents.Registered{Node: "loud"})
+				}
+				for range c.messages/32 + 1 {
+					l.hear()
+				}
+				n := l.nodes["loud"]
+				if n.view.Tripped != c.last {
+					t.Errorf("after %d messages: last choice %t, want %t", c.messages, n.view.Tripped, c.last)
+				}
+				time.Sleep(loudBreak)
+				if n.setTripped(time.Now()); n.view.Tripped {
+					t.Errorf("it still is the last choice %s later", loudBreak)
+				}
+			})
+		})
 	}
 }
 

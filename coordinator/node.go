@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
@@ -48,7 +49,8 @@ type node struct {
 	accused  *store.Violation
 	accusing bool // it is being written
 	breaker  breaker
-	stream   uint64 // how many streams to its agent have begun
+	loud     time.Time // until then it is the last choice, see loudBreak
+	stream   uint64    // how many streams to its agent have begun
 	// learning: its specification is being read; learnAgain: it is to be read
 	// once more after that.
 	learning, learnAgain bool

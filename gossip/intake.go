@@ -29,8 +29,8 @@ type intake struct {
 	refused *refusals
 	bytes   atomic.Int64 // read from streams that are still open
 
-	quit chan struct{}
-	once sync.Once
+	quit, over        chan struct{} // closed by stop and by end
+	stopOnce, endOnce sync.Once
 
 	mu    sync.Mutex
 	total int
@@ -38,16 +38,18 @@ type intake struct {
 }
 
 func newIntake(refused *refusals) *intake {
-	return &intake{refused: refused, quit: make(chan struct{}), hosts: make(map[netip.Addr]int)}
+	return &intake{refused: refused, quit: make(chan struct{}), over: make(chan struct{}), hosts: make(map[netip.Addr]int)}
 }
 
-// follow passes on the streams that fit. Its goroutine ends with stop.
+// follow passes on the streams that fit. Its goroutine closes them from stop on,
+// and ends with end: the source may be blocked handing one over until then.
 func (i *intake) follow(from <-chan net.Conn) <-chan net.Conn {
 	to := make(chan net.Conn)
 	go func() {
 		for {
 			select {
 			case <-i.quit:
+				i.drain(from)
 				return
 			case c := <-from:
 				admitted, ok := i.admit(c)
@@ -60,7 +62,6 @@ func (i *intake) follow(from <-chan net.Conn) <-chan net.Conn {
 				case to <- admitted:
 				case <-i.quit:
 					_ = admitted.Close()
-					return
 				}
 			}
 		}
@@ -68,7 +69,21 @@ func (i *intake) follow(from <-chan net.Conn) <-chan net.Conn {
 	return to
 }
 
-func (i *intake) stop() { i.once.Do(func() { close(i.quit) }) }
+func (i *intake) drain(from <-chan net.Conn) {
+	for {
+		select {
+		case <-i.over:
+			return
+		case c := <-from:
+			_ = c.Close()
+		}
+	}
+}
+
+func (i *intake) stop() { i.stopOnce.Do(func() { close(i.quit) }) }
+
+// end ends the goroutine of follow. Nothing hands over streams any more.
+func (i *intake) end() { i.endOnce.Do(func() { close(i.over) }) }
 
 // admit counts a stream until it is closed.
 func (i *intake) admit(c net.Conn) (net.Conn, bool) {

@@ -100,5 +100,6 @@ func (s *seam) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 // Shutdown ends the transport and the goroutine that follows its streams.
 func (s *seam) Shutdown() error {
 	s.intake.stop()
+	defer s.intake.end() // until then the transport may wait to hand over a stream
 	return s.Transport.Shutdown()
 }

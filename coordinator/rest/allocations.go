@@ -43,7 +43,7 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	a, status := api.DecodeAllocation(doc)
+	a, status := decoded(h, c, doc, api.DecodeAllocation)
 	if status != nil {
 		return answer{}, status
 	}

@@ -54,7 +54,7 @@ func (d documented[T]) submitted(h *handler, c *call) (*T, *api.Status) {
 	if status != nil {
 		return nil, status
 	}
-	v, status := d.decode(doc)
+	v, status := decoded(h, c, doc, d.decode)
 	if status != nil {
 		return nil, status
 	}

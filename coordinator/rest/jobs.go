@@ -19,7 +19,7 @@ func (h *handler) createJob(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	j, status := api.DecodeJob(doc)
+	j, status := decoded(h, c, doc, api.DecodeJob)
 	if status != nil {
 		return answer{}, status
 	}

@@ -20,6 +20,11 @@ const (
 	// maxYAML bounds the YAML that is being converted, in bytes: the conversion
 	// takes up to a hundred times the memory.
 	maxYAML = api.MaxDocument
+	// maxDecoded bounds the JSON that is being decoded, in bytes: its value takes
+	// up to fifteen times the memory. A document of at most smallDocument does not
+	// count; hardly any is larger.
+	maxDecoded    = api.MaxDocument
+	smallDocument = 64 << 10
 	// maxParked bounds the bodies of creations that wait, in bytes.
 	maxParked = 256 << 20
 	// maxLists is how many lists are made at a time; listQueue more may wait.
@@ -55,15 +60,16 @@ const (
 
 // room is what the requests of one handler share.
 type room struct {
-	bodies, yaml, parked *semaphore.Weighted
-	answers              *deliveries
-	lists                chan struct{} // one for each list that is being made
-	queued               chan struct{} // one for each list that waits
+	bodies, yaml, decoded, parked *semaphore.Weighted
+	answers                       *deliveries
+	lists                         chan struct{} // one for each list that is being made
+	queued                        chan struct{} // one for each list that waits
 }
 
 func newRoom(m *metrics) *room {
 	return &room{
-		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML), parked: semaphore.NewWeighted(maxParked),
+		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML),
+		decoded: semaphore.NewWeighted(maxDecoded), parked: semaphore.NewWeighted(maxParked),
 		answers: newDeliveries(m.cut),
 		lists:   make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
 	}
@@ -95,6 +101,17 @@ func (h *handler) grow(c *call, n int) *api.Status {
 	}
 	c.held += int64(n)
 	return nil
+}
+
+// decoded decodes a document once there is room for its value.
+func decoded[T any](h *handler, c *call, doc []byte, decode func([]byte) (*T, *api.Status)) (*T, *api.Status) {
+	if n := min(int64(len(doc)), maxDecoded); n > smallDocument { // YAML may have become longer
+		if !take(c.ctx(), h.room.decoded, n) {
+			return nil, h.throttled(c, throttleBodies, "large documents of others are being decoded; ask again")
+		}
+		defer h.room.decoded.Release(n)
+	}
+	return decode(doc)
 }
 
 // park moves a body to the room of requests that wait: they may wait long, and

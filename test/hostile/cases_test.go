@@ -34,6 +34,8 @@ type attack struct {
 	never []string
 	// shown is a text that the attacker's node must show to operators.
 	shown string
+	// keeps are bytes that a coordinator keeps by design of what it accepted.
+	keeps int64
 	// during runs beside the attack, after check after it.
 	during, after func(*scene) error
 }
@@ -87,13 +89,13 @@ var cases = map[string]attack{
 		row: "S1", level: a1, mode: "vote-gpu-outside", coordinators: three, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a Yes with a million CPUs": {
-		row: "S1", level: a1, mode: "vote-a-million-cpus", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
+		row: "S1", level: a1, mode: "vote-a-million-cpus", coordinators: one, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a Yes under a revision of the future": {
 		row: "S1", level: a1, mode: "vote-of-the-future", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
 	},
 	"a Yes under another incarnation": {
-		row: "S1", level: a1, mode: "vote-of-another-life", coordinators: one, bait: oneBait, want: []string{"vote: sent"},
+		row: "S1", level: a1, mode: "vote-of-another-life", coordinators: one, bait: oneBait, want: []string{"vote: sent"}, shown: violation,
 	},
 	"a registration whose memory overflows": {
 		row: "S1", level: a1, mode: "register-overflow", coordinators: both, short: true, shortOn: one, want: []string{"false registration: InvalidArgument"},
@@ -238,13 +240,13 @@ var cases = map[string]attack{
 
 	// S7: one stream starves the leader.
 	"occupancies of 10,000 grants": {
-		row: "S7", level: a1, mode: "flood-occupancies", coordinators: both, short: true, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-occupancies", coordinators: both, short: true, want: []string{"message: "}, shown: violation,
 	},
 	"reasons of 60 MB": {
-		row: "S7", level: a1, mode: "flood-reasons", coordinators: one, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-reasons", coordinators: one, want: []string{"message: "}, shown: violation,
 	},
 	"quarantine texts of 3 MB": {
-		row: "S7", level: a1, mode: "flood-quarantine-text", coordinators: one, want: []string{"message: "},
+		row: "S7", level: a1, mode: "flood-quarantine-text", coordinators: one, want: []string{"message: "}, shown: violation,
 	},
 	"empty health messages without end": {
 		row: "S7", level: a1, mode: "flood-health", coordinators: both, short: true, shortOn: one, want: []string{"message: "},
@@ -276,8 +278,9 @@ var cases = map[string]attack{
 	},
 
 	// S11: a tenant takes memory and the leader's time.
+	// 5,000 jobs are less than a namespace may have; each takes 20 KiB.
 	"jobs that never fit, without end": {
-		row: "S11", level: a2, mode: "queue-flood", coordinators: both, lastsLong: time.Minute, want: []string{"POST jobs: 201|POST jobs: 429"}, never: []string{"POST jobs: 5"},
+		row: "S11", level: a2, mode: "queue-flood", coordinators: both, lastsLong: time.Minute, keeps: 5_000 * 20 << 10, want: []string{"POST jobs: 201|POST jobs: 429"}, never: []string{"POST jobs: 5"},
 	},
 	"32 clients that list all the time": {
 		row: "S11", level: a2, mode: "list-storm", coordinators: one, want: []string{"GET jobs: 200"}, never: []string{"GET jobs: 5"},

@@ -14,6 +14,7 @@ var (
 	long    = flag.Bool("hostile.long", false, "run every case, at full size, and compare latencies")
 	every   = flag.Bool("hostile.all", false, "run every case, at the size of the short round")
 	proof   = flag.Bool("hostile.pending", false, "run the pending cases alone and report the harm that they do")
+	only    = flag.String("hostile.rows", "", "the rows to run, such as S1,S7; \"\" is all of them")
 	results = flag.String("hostile.results", "", "the folder for results.md and results.json; \"\" is the test's own")
 )
 

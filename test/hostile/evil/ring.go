@@ -23,8 +23,8 @@ const AttackerKey = "ZXZpbC1ldmlsLWV2aWwtZXZpbC1ldmlsLWV2aWwhISE="
 var ringModes = map[string]func(context.Context, *run) error{
 	// Another member says that it is the first honest agent, at its own address.
 	"forge-tag": func(ctx context.Context, r *run) error {
-		return r.asMember(ctx, map[string]string{"role": "agent", "id": r.Agents[0].Node, "addr": r.IP + ":8472", "api": "v1"}, func(*serf.Serf) error {
-			l, err := net.Listen("tcp", r.IP+":8472") // whoever dials here believed the tag
+		return r.asMember(ctx, map[string]string{"role": "agent", "id": r.Agents[0].Node, "addr": r.trap(), "api": "v1"}, func(*serf.Serf) error {
+			l, err := net.Listen("tcp", r.trap()) // a leader that dials here believed the tag
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ var ringModes = map[string]func(context.Context, *run) error{
 					l.Close()
 				}
 			}()
-			l, err := net.Listen("tcp", r.IP+":8472")
+			l, err := net.Listen("tcp", r.trap())
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ var ringModes = map[string]func(context.Context, *run) error{
 				if time.Now().After(until) {
 					break
 				}
-				if err := s.SetTags(map[string]string{"role": "agent", "id": fmt.Sprint("invented-", i), "addr": r.IP + ":8472", "api": "v1"}); err != nil {
+				if err := s.SetTags(map[string]string{"role": "agent", "id": fmt.Sprint("invented-", i), "addr": r.trap(), "api": "v1"}); err != nil {
 					r.note("set tags: %v", err)
 				}
 				r.count("tags: changed")
@@ -130,6 +130,10 @@ var ringModes = map[string]func(context.Context, *run) error{
 		})
 	},
 }
+
+// trap is an address that no node has registered: at the attackers' own port a
+// leader looks for the nodes of earlier attacks, which have registered there.
+func (r *run) trap() string { return net.JoinHostPort(r.IP, "8473") }
 
 // asMember joins the serf ring under the attacker's node id with these tags and
 // runs the attack there.
