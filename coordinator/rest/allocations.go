@@ -80,11 +80,17 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
-		got, err := h.Service.ListAllocations(c.ctx(), c.namespace, listedAllocations.pageOf(&c.query))
+		items, meta, err := gather(listedAllocations.pageOf(&c.query), func(p Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
+			got, err := h.Service.ListAllocations(c.ctx(), c.namespace, p)
+			if err != nil {
+				return nil, api.ListMeta{}, err
+			}
+			return got.Items, got.Metadata, nil
+		})
 		if err != nil {
 			return answer{}, err
 		}
-		return listedAllocations.answer(api.KindAllocation+"List", got.Metadata, got.Items, got.Metadata.Continue)
+		return listedAllocations.answer(api.KindAllocation+"List", meta, items, meta.Continue)
 	})
 }
 

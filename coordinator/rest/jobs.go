@@ -69,11 +69,17 @@ func (h *handler) listJobs(c *call) (answer, error) {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
-		got, err := h.Service.ListJobs(c.ctx(), c.namespace, listedJobs.pageOf(&c.query))
+		items, meta, err := gather(listedJobs.pageOf(&c.query), func(p Page[api.Job]) ([]api.Job, api.ListMeta, error) {
+			got, err := h.Service.ListJobs(c.ctx(), c.namespace, p)
+			if err != nil {
+				return nil, api.ListMeta{}, err
+			}
+			return got.Items, got.Metadata, nil
+		})
 		if err != nil {
 			return answer{}, err
 		}
-		return listedJobs.answer(api.KindJob+"List", got.Metadata, got.Items, got.Metadata.Continue)
+		return listedJobs.answer(api.KindJob+"List", meta, items, meta.Continue)
 	})
 }
 

@@ -18,12 +18,43 @@ const (
 	// maxPageBytes bounds the JSON of a page's objects: a page ends early with
 	// the object that goes beyond. A page has at least one object.
 	maxPageBytes = 1 << 20
-	// maxScan bounds the objects that are looked at for a page, so that a
-	// selector that few objects match does not stop everything else for long. A
-	// page may then have fewer objects than its limit, or none, and still say
-	// that there are more.
+	// maxScan bounds the objects that are looked at for a page. A page may then
+	// have fewer objects than its limit, or none, and still say that there are
+	// more.
 	maxScan = 4000
+	// visitObjects and visitScan bound the objects that one visit of the
+	// coordinator's state renders and looks at: other requests come between two
+	// visits, so that a list delays none of them for long.
+	visitObjects = 50
+	visitScan    = 250
 )
+
+// gather makes a page in several visits, each of which returns objects and the
+// position to go on after. An object that was made or removed between two visits
+// shows or not by its position, as between two pages. The resourceVersion is that
+// of the first visit.
+func gather[T any](p Page[T], visit func(Page[T]) ([]T, api.ListMeta, error)) (all []T, meta api.ListMeta, err error) {
+	limit, step := p.Limit, visitObjects
+	if p.Match != nil {
+		step = visitScan
+	}
+	for scanned := 0; scanned < maxScan; scanned += step {
+		p.Limit = min(visitObjects, limit-len(all))
+		items, now, err := visit(p)
+		if err != nil {
+			return nil, meta, err
+		}
+		if scanned == 0 {
+			meta = now
+		}
+		all, meta.Continue = append(all, items...), now.Continue
+		if now.Continue == "" || len(all) >= limit {
+			break
+		}
+		p.After = now.Continue
+	}
+	return all, meta, nil
+}
 
 // Page says which objects of a list are wanted. The zero value is all of them.
 type Page[T any] struct {
@@ -42,7 +73,7 @@ type Page[T any] struct {
 func (p Page[T]) Of(keys iter.Seq[string], render func(key string) *T) (items []T, more string) {
 	scan := 0
 	if p.Limit > 0 {
-		scan = max(maxScan, p.Limit)
+		scan = max(visitScan, p.Limit)
 	}
 	first, left := smallest(keys, p.After, scan)
 	items = make([]T, 0, len(first))
