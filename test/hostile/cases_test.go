@@ -36,6 +36,9 @@ type attack struct {
 	shown string
 	// keeps are bytes that a coordinator keeps by design of what it accepted.
 	keeps int64
+	// slowest is the p99 from which the honest client's is compared, where it is
+	// not noticeable: the attack and the client share the machine's two cores.
+	slowest time.Duration
 	// during runs beside the attack, after check after it.
 	during, after func(*scene) error
 }
@@ -283,7 +286,7 @@ var cases = map[string]attack{
 		row: "S11", level: a2, mode: "queue-flood", coordinators: both, lastsLong: time.Minute, keeps: 5_000 * 20 << 10, want: []string{"POST jobs: 201|POST jobs: 429"}, never: []string{"POST jobs: 5"},
 	},
 	"32 clients that list all the time": {
-		row: "S11", level: a2, mode: "list-storm", coordinators: one, want: []string{"GET jobs: 200"}, never: []string{"GET jobs: 5"},
+		row: "S11", level: a2, mode: "list-storm", coordinators: one, slowest: 150 * time.Millisecond, want: []string{"GET jobs: 200"}, never: []string{"GET jobs: 5"},
 	},
 	"100 lists that nobody reads": {
 		row: "S11", level: a2, mode: "stalled-lists", coordinators: one,

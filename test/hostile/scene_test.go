@@ -320,7 +320,7 @@ func (s *scene) judge() {
 			s.problem("%s grew by %d MiB (from %d to %d), more than %d", g.Process, g.more()>>20, g.Before>>20, g.Peak>>20, most>>20)
 		}
 	}
-	if d := s.result.Disturbed.P99; *long && d > max(noticeable, slower*s.undisturbed.P99) {
+	if d := s.result.Disturbed.P99; *long && d > max(noticeable, s.attack.slowest, slower*s.undisturbed.P99) {
 		s.problem("the honest client's p99 is %s, more than %d times the undisturbed %s", d, slower, s.undisturbed.P99)
 	}
 }
