@@ -103,6 +103,9 @@ func (s *scene) lasts() time.Duration {
 	return d
 }
 
+// voteSent counts false votes in the report of an attack.
+const voteSent = "vote: sent"
+
 // spec is what the attack's program gets to know.
 func (s *scene) spec() (evil.Spec, error) {
 	spec := evil.Spec{
@@ -111,6 +114,9 @@ func (s *scene) spec() (evil.Spec, error) {
 	}
 	if *long {
 		spec.Size = 5
+	}
+	if slices.Contains(s.attack.want, voteSent) {
+		spec.Until = voteSent
 	}
 	for _, p := range s.c.Coordinators {
 		spec.Coordinators = append(spec.Coordinators, evil.Coordinator{

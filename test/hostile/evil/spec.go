@@ -39,6 +39,9 @@ type Spec struct {
 	Size int
 	// For is how long a mode lasts that has no end of its own.
 	For time.Duration
+	// Until, if not "", is a count of the report that a hostile host waits for when
+	// For is over, for at most mostWait: a vote comes when the leader asks for one.
+	Until string
 	// Certificate, if not "", is a folder (package pki/folder) with the identity
 	// to use in place of enrolling.
 	Certificate string

@@ -112,6 +112,9 @@ func voting(changes map[string]func(*musterv1.Reply)) map[string]func(context.Co
 	return made
 }
 
+// mostWait bounds the wait for Spec.Until.
+const mostWait = 30 * time.Second
+
 // lie runs a hostile host for as long as the attack lasts.
 func (r *run) lie(ctx context.Context, l lies) error {
 	h, err := r.start(ctx, l)
@@ -121,6 +124,11 @@ func (r *run) lie(ctx context.Context, l lies) error {
 	defer h.stop()
 	r.ready()
 	pause(ctx, r.For)
+	for until := time.Now().Add(mostWait); r.Until != "" && r.counted(r.Until) == 0 && time.Now().Before(until); {
+		if !pause(ctx, 50*time.Millisecond) {
+			break
+		}
+	}
 	return nil
 }
 
