@@ -41,7 +41,8 @@ type Identity struct {
 	tls     *rpcauth.TLS
 	keyring *gossip.Keyring
 	told    atomic.Pointer[string] // the fingerprint that a coordinator wants renewed to
-	// soon: the coordinator said so without a heartbeat: somebody was banned.
+	// soon: a coordinator has pushed the fingerprint, because of a ban or a
+	// replacement, so that the renewal waits soonSpread at most.
 	soon    atomic.Bool
 	doubted atomic.Bool              // a coordinator did not accept the certificate
 	revoked atomic.Pointer[[]string] // keys of operators that are refused, in order

@@ -23,8 +23,9 @@ func (i *Identity) renew(ctx context.Context, calls *rpc.Coordinators) error {
 	return i.renewAs(ctx, calls, key)
 }
 
-// refresh asks for what is new under the present key: connections that are open
-// stay good. The certificate is the present one, unless another authority signs.
+// refresh fetches authorities, gossip keys and revoked keys under the node's
+// present key, so that open connections stay good. The certificate stays the
+// present one, unless another authority signs.
 func (i *Identity) refresh(ctx context.Context, calls *rpc.Coordinators) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -146,8 +147,8 @@ func (a *Agent) rejoin(ctx context.Context) {
 		"next", fmt.Sprintf("put a token of `muster token create --node %s --replace` into bootstrapTokenFile", a.config.Node))
 }
 
-// awaitRenewal waits until wait has passed, or until a coordinator told of a
-// fingerprint that is neither this node's nor what the last renewal was for.
+// awaitRenewal waits until wait has passed, or until a coordinator has sent a
+// fingerprint that is neither this node's nor that of the last renewal.
 func (a *Agent) awaitRenewal(ctx context.Context, wait time.Duration, done *string) due {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
