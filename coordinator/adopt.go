@@ -97,7 +97,7 @@ func (l *leader) promised(n *node, g agents.Grant) {
 		}
 		return
 	}
-	if g.Origin != "" || !n.ended.take(time.Now(), fenceRate) {
+	if g.Origin != "" || !n.ended.take(l.now, fenceRate) {
 		return // its agent gives it up when its patience ends
 	}
 	if _, _, _, err := g.Tx.Attempt(); err != nil {
@@ -132,7 +132,7 @@ func (l *leader) adopt(d *adoption) {
 		l.abandon(d)
 		return
 	}
-	a := &attempt{unit: u, begun: time.Now(), noticed: time.Now(), victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
+	a := &attempt{unit: u, begun: l.now, noticed: l.now, victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
 	switch short := l.admit(u); {
 	case short == nil:
 	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
@@ -213,7 +213,7 @@ func (l *leader) abandon(d *adoption) {
 	d.over = true
 	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
 	key := store.TxKey(d.tx)
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: now()}
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
 	l.settle(decision{
 		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
@@ -223,7 +223,7 @@ func (l *leader) abandon(d *adoption) {
 func (l *leader) abandoned(d *adoption, mine bool) {
 	delete(l.adoptions, d.tx)
 	if mine {
-		l.terminal = append(l.terminal, terminalRecord{d.tx, time.Now()})
+		l.terminal = append(l.terminal, terminalRecord{d.tx, l.now})
 	}
 	for _, v := range l.order {
 		if n := l.nodes[v.ID]; n.held[d.tx] != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
@@ -292,6 +291,6 @@ func exceeded(used, limit resource.Vector) []resource.Name {
 // tellTime lets the trees know how long their consumers have run.
 func (l *leader) tellTime() {
 	if l.quotas.timed {
-		l.quotas.trees.SetNow(time.Now())
+		l.quotas.trees.SetNow(l.now)
 	}
 }

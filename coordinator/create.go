@@ -70,14 +70,14 @@ func hashOf(document []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*submission, error) {
+func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation, now time.Time) (*submission, error) {
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
 	u, err := newUnit(l.config.namespace(c.Namespace), store.UnitRecord{
 		UID: resource.UnitUID(uid("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: now(),
+		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: stamp(now),
 	}, a.Spec, nil)
 	if err != nil {
 		return nil, err
@@ -86,14 +86,14 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*subm
 	return &submission{create: c, hash: hashOf(c.Document), units: []*unit{u}}, nil
 }
 
-func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, error) {
+func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*submission, error) {
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
 	j := &job{doc: doc, changed: make(chan struct{}), record: store.JobRecord{
 		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Created: now(),
+		Phase: string(api.Queued), Document: c.Document, Created: stamp(now),
 	}}
 	first, growth, gang := api.JobUnits(doc)
 	j.gang = gang
@@ -196,7 +196,7 @@ func (l *leader) opsOf(s *submission) int {
 // number gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
 func (l *leader) number(s *submission) *api.Status {
-	create := &creation{started: time.Now()}
+	create := &creation{started: l.now}
 	first := s.units[0]
 	if s.job != nil {
 		key := store.JobKey(s.job.record.Namespace, s.job.record.Name)
@@ -207,7 +207,7 @@ func (l *leader) number(s *submission) *api.Status {
 	if key, record, ok := s.requested(); ok {
 		create.ops = append(create.ops, store.PutLeased(store.RequestKey(first.record.Tenant, s.create.RequestID), store.MustEncode(record), l.requestLease))
 		create.request = key
-		l.requests.remember(key, newRequest(record), time.Now())
+		l.requests.remember(key, newRequest(record), l.now)
 	}
 	for _, u := range s.units {
 		l.counter++

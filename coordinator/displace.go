@@ -64,7 +64,7 @@ func (l *leader) noticeFor(a *attempt) txn.EvictAsked {
 // the end of their grace and a little more.
 func (l *leader) victimsNoticed(a *attempt, revision resource.Revision) {
 	notice := l.noticeFor(a)
-	a.noticed = time.Now()
+	a.noticed = l.now
 	for _, v := range a.victims {
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
@@ -141,6 +141,6 @@ func (l *leader) displaced(a *attempt, revision resource.Revision) {
 	}
 	if len(a.victims) > 0 {
 		l.metrics.preemptions.Inc()
-		l.log.Info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", time.Since(a.noticed))
+		l.log.Info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", l.now.Sub(a.noticed))
 	}
 }

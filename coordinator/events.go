@@ -3,7 +3,6 @@ package coordinator
 import (
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
@@ -186,7 +185,7 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 // reply answers what a node said of a transaction that is not driven here. What
 // is too much has no answer now: the node is asked for everything later.
 func (l *leader) reply(n *node, c agents.Command) {
-	if !n.answered.take(time.Now(), answerRate) {
+	if !n.answered.take(l.now, answerRate) {
 		n.unanswered = true
 		return
 	}

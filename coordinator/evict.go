@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"time"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -63,7 +61,7 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 	if by := a.machine.By(); by != "" {
 		a.by = by
 	}
-	a.noticed = time.Now()
+	a.noticed = l.now
 	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
 	l.metrics.evictions.Inc()
 	l.writeWish(u)
@@ -91,11 +89,11 @@ type unitEnd struct {
 // endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
 // an evicted allocation is Preempted and stays to be seen; an evicted job goes
 // on waiting, at the place that it had.
-func (a *attempt) endOfUnit() *unitEnd {
+func (l *leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
 	r := &e.record
-	r.TxID, r.Ended = "", now()
+	r.TxID, r.Ended = "", l.stamp()
 	switch {
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
@@ -128,7 +126,7 @@ func (l *leader) leave(a *attempt) {
 	u := a.unit
 	e := a.closing
 	if e == nil { // another has written it
-		e = a.endOfUnit()
+		e = l.endOfUnit(a)
 	}
 	u.attempt = nil
 	u.record, u.stored = e.record, a.machine.Revision()

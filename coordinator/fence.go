@@ -119,7 +119,7 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 		done(l.stillHeard(id, lease, o))
 		return
 	}
-	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, now(), o.Reason
+	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.stamp(), o.Reason
 	d := decision{
 		compares: []store.Compare{store.ModRevIs(kv.Key, kv.ModRev), store.ModRevIs(store.NodeLeaseKey(id), lease.ModRev)},
 		ops:      []store.Op{store.Put(kv.Key, store.MustEncode(identity))},

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
@@ -26,10 +25,10 @@ type fenced struct {
 // by fences and that this leader knows nothing of: without it an agent that
 // invents transactions fills the store until the next election.
 func (l *leader) sweepFences(ctx context.Context) {
-	if time.Since(l.sweptAt) < l.config.RecordRetention {
+	if l.now.Sub(l.sweptAt) < l.config.RecordRetention {
 		return
 	}
-	l.sweptAt = time.Now()
+	l.sweptAt = l.now
 	go func() {
 		found, err := readFences(ctx, l.store)
 		if err != nil {

@@ -31,6 +31,7 @@ func (l *leader) hear() (news, goesOn bool) {
 	events := l.mail.Take(began, mostHeard)
 	for i, e := range events {
 		idle := l.idle
+		l.now = began
 		if !l.receive(e) {
 			return news, false
 		}

@@ -15,7 +15,7 @@ import (
 // loop is a leader without a store, as far as its loop goes.
 func loop() *leader {
 	return &leader{
-		view: newView(quota.Options{}, 1), mail: agents.NewMailbox(), inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
+		view: newView(quota.Options{}, 1, time.Now()), mail: agents.NewMailbox(), inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
 		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil), generation: 1, hopeless: map[string]uint64{}, epoch: 1,
 	}
 }

@@ -56,9 +56,9 @@ func (l *leader) housekeep(ctx context.Context) {
 	l.metrics.unapproved.Set(float64(unapproved))
 	l.metrics.queued.Set(float64(l.queue.Len()))
 	l.metrics.running.Set(float64(len(l.attempts)))
-	l.requests.expire(time.Now().Add(-requestLeaseTTL))
-	if time.Since(l.leasedAt) > time.Hour {
-		l.leasedAt = time.Now()
+	l.requests.expire(l.now.Add(-requestLeaseTTL))
+	if l.now.Sub(l.leasedAt) > time.Hour {
+		l.leasedAt = l.now
 		go func() {
 			if lease, err := l.store.Grant(ctx, requestLeaseTTL); err == nil {
 				l.post(func() { l.requestLease = lease.ID })
@@ -79,10 +79,10 @@ const compactEvery = 5 * time.Minute
 // embedded store does the same by itself; whoever is first, the other finds it
 // done.
 func (l *leader) compact(ctx context.Context) {
-	if time.Since(l.compactedAt) < compactEvery {
+	if l.now.Sub(l.compactedAt) < compactEvery {
 		return
 	}
-	l.compactedAt = time.Now()
+	l.compactedAt = l.now
 	upTo := l.compactRev
 	go func() {
 		_, _, now, err := l.store.Get(ctx, store.LeaderPrefix)
@@ -111,7 +111,7 @@ func (l *leader) collect() {
 	var d decision
 	var rest []terminalRecord
 	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
-		if len(rest) == collectAtOnce || named[r.tx] || time.Since(r.when) <= l.config.RecordRetention {
+		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.config.RecordRetention {
 			return false
 		}
 		d.ops = append(d.ops, store.Delete(store.TxKey(r.tx)))

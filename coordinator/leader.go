@@ -130,6 +130,7 @@ func (l *leader) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case f := <-l.inbox:
+			l.now = time.Now()
 			f()
 			l.drain()
 		case <-l.mail.Waiting():
@@ -142,6 +143,7 @@ func (l *leader) run(ctx context.Context) {
 			}
 			l.drain()
 		case <-housekeeping.C:
+			l.now = time.Now()
 			l.housekeep(ctx)
 		}
 		l.schedule()
@@ -154,6 +156,7 @@ func (l *leader) drain() {
 	for range inboxSize {
 		select {
 		case f := <-l.inbox:
+			l.now = time.Now()
 			f()
 		default:
 			return

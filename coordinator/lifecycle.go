@@ -170,7 +170,7 @@ func (l *leader) endQueued(u *unit) {
 		d.ops = append(d.ops, store.Delete(u.record.Order().Key()))
 	}
 	unit := u.record
-	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, now()
+	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, l.stamp()
 	if u.job == nil {
 		d.ops = append(d.ops, store.Delete(key))
 	} else {
@@ -219,7 +219,7 @@ func (l *leader) finishJob(j *job) {
 	j.writing = true
 	key := store.JobKey(j.record.Namespace, j.record.Name)
 	record := j.record
-	record.Phase, record.Ended = string(api.Cancelled), now()
+	record.Phase, record.Ended = string(api.Cancelled), l.stamp()
 	d := decision{compares: []store.Compare{store.ModRevIs(key, j.stored)}}
 	if remove {
 		d.ops = append(d.ops, store.Delete(key))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
@@ -210,14 +209,14 @@ func (v *view) loadOrder(kvs []store.KV) error {
 // kvs.
 func (l *leader) loadRequests(cached map[requestKey]request, kvs []store.KV) error {
 	for key, r := range cached {
-		l.requests.remember(key, r, time.Now())
+		l.requests.remember(key, r, l.now)
 	}
 	for _, kv := range kvs {
 		key, r, err := readRequest(kv)
 		if err != nil {
 			return err
 		}
-		l.requests.remember(key, r, time.Now())
+		l.requests.remember(key, r, l.now)
 	}
 	return nil
 }

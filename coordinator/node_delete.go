@@ -71,7 +71,7 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.
 	for _, kv := range kvs {
 		d.ops = append(d.ops, store.Delete(kv.Key))
 	}
-	if err := endCertificate(&d, certified, time.Now()); err != nil {
+	if err := endCertificate(&d, certified, l.now); err != nil {
 		answer(nil, api.Errorf(500, "node %s: %v", id, err))
 		return
 	}

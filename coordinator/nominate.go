@@ -188,7 +188,7 @@ func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
 func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, claims bool) {
-	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), claims: claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
 		a.victims = append(a.victims, v.attempt)
 		v.attempt.prey = a

@@ -124,7 +124,7 @@ func (l *leader) settleCreation(c creating, d decision) {
 // any more. Its record stays for the rest of the epoch.
 func (l *leader) fence(guard resource.TxID, c creating, then func()) {
 	key := store.TxKey(guard)
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: now()}
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: l.stamp()}
 	l.settle(decision{
 		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
 		done: func(txn.Outcome, resource.Revision, error) { then() },

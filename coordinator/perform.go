@@ -35,7 +35,7 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 			l.writeEvictions(a)
 		case txn.WriteCommit:
 			a.budget.Stop()
-			a.voted = time.Now()
+			a.voted = l.now
 			l.writeCommit(a)
 		case txn.WriteAborted:
 			a.budget.Stop()
@@ -91,16 +91,16 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	a.committed = revision
 	u.record.Phase, u.record.TxID = string(api.Running), a.machine.ID()
 	if u.record.Started == "" {
-		u.record.Started = now()
+		u.record.Started = l.stamp()
 	}
 	u.stored, u.queued, u.refusals, u.avoid = revision, false, 0, nil
 	if u.create != nil {
-		l.metrics.latency.Observe(time.Since(u.create.started).Seconds())
+		l.metrics.latency.Observe(l.now.Sub(u.create.started).Seconds())
 		l.created(u, revision)
 	}
 	l.metrics.commits.Inc()
 	l.metrics.reserve.Observe(a.voted.Sub(a.begun).Seconds())
-	l.metrics.commit.Observe(time.Since(a.voted).Seconds())
+	l.metrics.commit.Observe(l.now.Sub(a.voted).Seconds())
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
@@ -144,7 +144,7 @@ func (l *leader) aborted(a *attempt) {
 		l.nodes[n].drop(tx)
 	}
 	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
-		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
+		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
 	} else {
 		l.doubtful[tx] = true
 	}
@@ -229,5 +229,8 @@ func recordState(s store.TxState) txn.RecordState {
 	}
 }
 
-// now is the time as records carry it: for people, never compared.
-func now() string { return time.Now().UTC().Format(time.RFC3339) }
+// stamp is a time as records carry it: for people, never compared.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// stamp is the time of the present input as records carry it.
+func (l *leader) stamp() string { return stamp(l.now) }

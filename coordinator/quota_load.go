@@ -50,7 +50,7 @@ func (v *view) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev resou
 			return status
 		}
 		object.Metadata = metadataOf(record, object.Metadata, rev)
-		v.quotas.setResourceQuota(*object, rev)
+		v.quotas.setResourceQuota(*object, rev, v.now)
 	case store.QuotaTrees:
 		object, status := api.DecodeQuotaTree(record.Document)
 		if status != nil {
@@ -95,9 +95,9 @@ func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 
 // configuredQuota is the resource quota by which a namespace's configured
 // limit is kept.
-func configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
+func (l *leader) configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
-	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: uid("quota"), CreationTimestamp: now()}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: uid("quota"), CreationTimestamp: l.stamp()}
 	q.Spec.Hard = map[resource.Name]string{}
 	for name, amount := range hard {
 		if amount != resource.Unlimited {
@@ -129,7 +129,7 @@ func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) erro
 		if hard == nil {
 			continue
 		}
-		object := configuredQuota(namespace, hard)
+		object := l.configuredQuota(namespace, hard)
 		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
 			if maps.Equal(before.object.Spec.Hard, object.Spec.Hard) {
 				continue
@@ -141,7 +141,7 @@ func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) erro
 			op: store.Put(key.Key(), store.MustEncode(*recordOf(object.Metadata, object))),
 			landed: func(rev resource.Revision) {
 				object.Metadata = at(object.Metadata, rev)
-				l.quotas.setResourceQuota(object, rev)
+				l.quotas.setResourceQuota(object, rev, l.now)
 			},
 		})
 	}

@@ -39,7 +39,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 	a := l.chargeAdopted(u, g)
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: now(),
+		State: store.TxCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
 	}
 	key := store.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
@@ -56,7 +56,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		d.ops = append(d.ops, store.Put(store.NodeTxKey(id, g.Tx), store.MustEncode(index)))
 	}
 	written := u.record
-	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, now())
+	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.stamp())
 	d.ops = append(d.ops, store.Put(key, store.MustEncode(record)), store.Put(written.Path().Key(), store.MustEncode(written)))
 	if u.queued {
 		d.ops = append(d.ops, store.Delete(written.Order().Key()))
@@ -243,7 +243,7 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 		return adoptee{}, status
 	}
 	u, err := newUnit(l.namespaceOf(namespace, g), store.UnitRecord{
-		UID: g.Unit, Kind: store.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: now(),
+		UID: g.Unit, Kind: store.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
 	}, doc.Spec, nil)
 	if err != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
@@ -268,7 +268,7 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 		return adoptee{}, status
 	}
 	record := store.UnitRecord{
-		UID: g.Unit, Kind: store.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: now(),
+		UID: g.Unit, Kind: store.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
 	}
 	j := &job{doc: doc, gang: true, changed: make(chan struct{}), record: store.JobRecord{
 		UID: uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,

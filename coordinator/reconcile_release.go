@@ -83,7 +83,7 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 	// model: mutant DISOWN_WITHOUT_RECORD
 	key := store.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	record := store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
+	record := store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
 	r.l.settle(decision{
 		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
 		done: func(o txn.Outcome, _ resource.Revision, err error) {

@@ -42,7 +42,7 @@ func (l *leader) schedule() {
 // try starts an attempt for a unit, or parks it.
 func (l *leader) try(u *unit) {
 	u.attempts++
-	u.lastAttempt, u.wide = time.Now(), ""
+	u.lastAttempt, u.wide = l.now, ""
 	switch u.short = l.admit(u); {
 	case u.short == nil:
 		if l.fits(u) || l.preempts(u) {
@@ -111,7 +111,7 @@ func (l *leader) tooWide(plan []place.Member) string {
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
 func (l *leader) begin(u *unit, plan []place.Member) {
-	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
 	l.launch(a, plan, func(_ *node, h *hold) {
 		for _, m := range h.members {
 			h.taken = append(h.taken, m.Assignment)
@@ -193,7 +193,7 @@ func (l *leader) retry(u *unit) {
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
-	u.resting, u.rested = true, time.Now().Add(wait)
+	u.resting, u.rested = true, l.now.Add(wait)
 	time.AfterFunc(wait, func() {
 		l.post(func() {
 			u.resting = false

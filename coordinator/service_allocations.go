@@ -15,7 +15,7 @@ func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.submissionOfAllocation(create, a)
+	s, err := l.submissionOfAllocation(create, a, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 func (l *leader) terminating(u *unit) *api.Allocation {
 	a := l.allocation(u, 0)
 	grace := u.ending.GraceSeconds
-	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = now(), &grace
+	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = l.stamp(), &grace
 	a.Status.Phase = api.Terminating
 	c := api.Condition{Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress"}
 	if u.attempt != nil && u.attempt.notice != nil {

@@ -19,7 +19,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	namespace := b.Metadata.Name
 	judge := func(l *leader) (quotaWrite, *api.Status) {
 		object := api.QuotaBinding{APIVersion: api.APIVersion, Kind: api.KindQuotaBinding, Spec: b.Spec}
-		w, status := put(l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status == nil {
 			status = l.judgeBinding(&object)
 		}

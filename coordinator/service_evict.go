@@ -140,7 +140,7 @@ func (l *leader) awaitNotice(ctx context.Context, u *unit, a *attempt) (eviction
 			changed = u.changed
 			settled = u.gone || u.attempt != a || u.phase() == api.Terminating
 			e = eviction{
-				tx: a.machine.ID(), revision: a.machine.Revision(), unit: u.path, freed: u.charge.Request.Clone(), ended: u.attempt != a, until: time.Now(),
+				tx: a.machine.ID(), revision: a.machine.Revision(), unit: u.path, freed: u.charge.Request.Clone(), ended: u.attempt != a, until: l.now,
 			}
 			switch { // a new leader does not know when notice was given
 			case a.notice != nil && !a.noticed.IsZero():

@@ -17,7 +17,7 @@ func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *ap
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.submissionOfJob(create, doc)
+	s, err := l.submissionOfJob(create, doc, time.Now())
 	if err != nil {
 		return nil, err
 	}

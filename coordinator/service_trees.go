@@ -35,7 +35,7 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 		if planted := l.quotas.planted[name]; planted != nil {
 			before = &planted.kept
 		}
-		w, status := put(before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status != nil {
 			return w, status
 		}

@@ -52,7 +52,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 	l := &leader{
 		config: c.config, store: c.store, log: log, epoch: term.Epoch, holds: term.Holds, ctx: ctx,
 		inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
-		view:       newView(c.config.Quota, resource.Revision(term.Epoch)),
+		view:       newView(c.config.Quota, resource.Revision(term.Epoch), time.Now()),
 		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{}, leased: c.follower.leased,
 		mayResign: c.mayResign, sever: c.sever, letBack: c.letBack, identityAt: c.follower.identityAt,

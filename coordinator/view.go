@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
@@ -18,6 +19,8 @@ import (
 //
 // Invariant: nodes and order agree: order ascends by ID over all of nodes.
 type view struct {
+	// now is the time of what is being handled.
+	now time.Time
 	// floor is a revision that no list is older than.
 	floor resource.Revision
 
@@ -34,10 +37,10 @@ type view struct {
 	status func(resource.NodeID) store.KV
 }
 
-func newView(o quota.Options, floor resource.Revision) view {
+func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
-		floor: floor, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o),
+		now: now, floor: floor, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now),
 	}
 }
 

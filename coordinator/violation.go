@@ -44,7 +44,7 @@ func (n *node) showViolation(s *api.NodeStatus, ready *api.Condition) bool {
 }
 
 // mayLog reports whether one more line about a node may be written now.
-func (l *leader) mayLog(n *node) bool { return n.logs.take(time.Now(), logRate) }
+func (l *leader) mayLog(n *node) bool { return n.logs.take(l.now, logRate) }
 
 // caught handles a lie: it accuses the node, or logs the doubt.
 func (l *leader) caught(n *node, bad *lie) {
@@ -66,7 +66,7 @@ func (l *leader) accuse(n *node, bad *lie) {
 	}
 	first := n.violation() == nil
 	if first {
-		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: now()}
+		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()}
 		n.setReady()
 	}
 	l.pool.Distrust(n.view.ID)
@@ -130,7 +130,7 @@ const violationAgain = 100 * time.Millisecond
 // pardon lets a node back that an operator has uncordoned; that is durable.
 func (l *leader) pardon(n *node) {
 	n.accused, n.breaker = nil, breaker{}
-	n.setTripped(time.Now())
+	n.setTripped(l.now)
 	n.setReady()
 	l.letBack(n.view.ID)
 	l.pool.Trust(n.view.ID)
@@ -139,7 +139,7 @@ func (l *leader) pardon(n *node) {
 // wakeFor wakes all waiting units because of a node's message, now or, if the
 // node has sent many such messages, within a second.
 func (l *leader) wakeFor(n *node) {
-	if n.wakes = !n.woken.take(time.Now(), wakeRate); !n.wakes {
+	if n.wakes = !n.woken.take(l.now, wakeRate); !n.wakes {
 		l.wake()
 	}
 }
@@ -147,7 +147,7 @@ func (l *leader) wakeFor(n *node) {
 // mend runs once a second: it does for a node the work that was put off because
 // of too many messages.
 func (l *leader) mend(n *node) {
-	n.setTripped(time.Now())
+	n.setTripped(l.now)
 	l.makeDurable(n)
 	if n.wakes {
 		n.wakes = false
@@ -198,7 +198,7 @@ func (c *Coordinator) writeSevered(ctx context.Context, id resource.NodeID, deta
 		return err
 	}
 	spec.Unschedulable = true
-	spec.Violation = &store.Violation{Reason: violationPanic, Detail: clip(detail), At: now(), Severed: true}
+	spec.Violation = &store.Violation{Reason: violationPanic, Detail: clip(detail), At: stamp(time.Now()), Severed: true}
 	value, err := store.Encode(spec)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	u, tx := a.unit, a.machine.ID()
 	record := store.TxRecord{
 		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Committed: now(),
+		Charges: a.charges, Committed: l.stamp(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx)), store.ModRevIs(u.record.Path().Key(), u.stored)}}
@@ -64,7 +64,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	unit := u.record
 	unit.Phase, unit.TxID = string(api.Running), tx
 	if unit.Started == "" {
-		unit.Started = now()
+		unit.Started = l.stamp()
 	}
 	d.ops = append(d.ops, store.Put(store.TxKey(tx), value), store.Put(unit.Path().Key(), store.MustEncode(unit)))
 	if u.queued {
@@ -107,7 +107,7 @@ func (l *leader) blame(a *attempt) {
 // writeAborted fences: whichever Txn creates the record first decides.
 func (l *leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: now()}
+	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
 	l.commit.submit(decision{
 		anyEpoch: true,
 		compares: []store.Compare{store.Absent(store.TxKey(tx))},
@@ -187,11 +187,11 @@ func (l *leader) writeReleased(a *attempt) {
 func (l *leader) releasedOps(a *attempt) []store.Op {
 	tx := a.machine.ID()
 	if a.closing == nil {
-		a.closing = a.endOfUnit()
+		a.closing = l.endOfUnit(a)
 	}
 	record := l.recordOf(a, store.TxReleased)
 	a.unheard = slices.Sorted(maps.Keys(a.presumed))
-	record.Ended, record.Unheard = now(), a.unheard
+	record.Ended, record.Unheard = l.stamp(), a.unheard
 	ops := []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))}
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, store.Delete(store.NodeTxKey(node, tx)))
