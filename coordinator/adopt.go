@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/store"
@@ -22,7 +21,7 @@ type adoption struct {
 	unit    *unit // nil: it does not wait any more
 	victims []*attempt
 	found   map[resource.NodeID][]agents.Member
-	timer   *time.Timer
+	timer   *alarm
 	// over: it is being fenced.
 	over bool
 }
@@ -74,7 +73,7 @@ func (l *leader) awaitAdoptions() {
 			l.abandon(d)
 			continue
 		}
-		d.timer = time.AfterFunc(2*l.config.VoteBudget, func() { l.post(func() { l.abandon(d) }) })
+		d.timer = l.after(2*l.config.VoteBudget, func() { l.abandon(d) })
 	}
 }
 
@@ -128,7 +127,7 @@ func (l *leader) adopt(d *adoption) {
 		return
 	}
 	if id, err := l.placesOf(d); err != nil {
-		l.log.Warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", clip(err.Error()))
+		l.out.warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", clip(err.Error()))
 		l.abandon(d)
 		return
 	}
@@ -156,7 +155,7 @@ func (l *leader) adopt(d *adoption) {
 	for i, v := range a.victims {
 		victims[i] = v.machine.ID()
 	}
-	d.timer.Stop()
+	l.cancel(d.timer)
 	delete(l.adoptions, d.tx)
 	u.adopting = nil
 	l.accountFor(a, d.tx, nil, true)
@@ -170,7 +169,7 @@ func (l *leader) adopt(d *adoption) {
 	l.attempts[d.tx] = a
 	l.quotas.limits.Charge(d.tx, u.charge)
 	l.setBudget(a, l.config.EvictionGrace+victimPatience)
-	l.log.Info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
+	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
 	l.perform(a, effects)
 	for _, v := range a.victims {
 		if v.machine.Freed() {
@@ -234,7 +233,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 	for _, v := range d.victims {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
-	l.log.Info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
 	if u := d.unit; u != nil {
 		u.adopting = nil
 		if u.ending != nil {

@@ -71,7 +71,7 @@ func (l *leader) assumeDead(n *node) {
 			o := api.FenceOptions{ConfirmDead: dead, Reason: assumedFor(identity, dead)}
 			l.fenceIncarnation(n, kv, store.KV{}, o, 1, func(status *api.Status) {
 				if status != nil { // it came back
-					l.log.Debug("not_assumed_dead", "node", n.view.ID, "error", status)
+					l.out.debug("not_assumed_dead", "node", n.view.ID, "error", status)
 				}
 			})
 		}

@@ -204,7 +204,7 @@ func (l *leader) praise(a *attempt) {
 		case a.late[id]:
 			n.breaker.gaveUp(a.machine.ID())
 		case n.breaker.served():
-			l.log.Info("node_answers_again", "node", id)
+			l.out.info("node_answers_again", "node", id)
 		}
 		n.setTripped(now)
 	}
@@ -226,9 +226,9 @@ func (l *leader) judgeNodes(a *attempt) {
 			a.unit.avoid = map[resource.NodeID]int{}
 		}
 		a.unit.avoid[id]++
-		l.metrics.faults.WithLabelValues(string(f)).Inc()
+		l.out.count(metricFaults, string(f))
 		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
-			l.log.Warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)
+			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)
 		}
 		n.setTripped(now)
 	}

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // limit, with that many units charged already.
 func charging(b *testing.B, live int) *leader {
 	b.Helper()
-	l := &leader{view: newView(quota.Options{}, 1, time.Now()), log: slog.New(slog.DiscardHandler)}
+	l := newLeader(beginning{epoch: 1, now: time.Now()})
 	for _, name := range []string{"Org", "Service"} {
 		object := api.QuotaTree{Metadata: api.ObjectMeta{Name: name}, Spec: []byte(
 			`{"nodes":{"all":{"quota":{"cpu":1000000}},"lab":{"parent":"all","quota":{"cpu":1000000}},"a":{"parent":"lab","quota":{"cpu":4}}}}`)}

@@ -29,9 +29,14 @@ type submission struct {
 	units  []*unit
 }
 
-func uid(prefix string) string {
+// newUID draws the identity of an object from the system's random numbers.
+func newUID(prefix string) string {
 	var b [16]byte
 	rand.Read(b[:])
+	return formatUID(prefix, b)
+}
+
+func formatUID(prefix string, b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
@@ -47,7 +52,7 @@ func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job
 		record.Queue = DefaultQueue
 	}
 	record.Tenant = ns.Tenant
-	u := &unit{record: record, path: record.Path().String(), changed: make(chan struct{})}
+	u := &unit{record: record, path: record.Path().String()}
 	u.demand = place.Unit{Members: record.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
 	u.charge = quota.Charge{
@@ -76,7 +81,7 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation, now ti
 		return nil, status
 	}
 	u, err := newUnit(l.config.namespace(c.Namespace), store.UnitRecord{
-		UID: resource.UnitUID(uid("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+		UID: resource.UnitUID(newUID("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
 		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: stamp(now),
 	}, a.Spec, nil)
 	if err != nil {
@@ -91,8 +96,8 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 	if status != nil {
 		return nil, status
 	}
-	j := &job{doc: doc, changed: make(chan struct{}), record: store.JobRecord{
-		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
+	j := &job{doc: doc, record: store.JobRecord{
+		UID: newUID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Created: stamp(now),
 	}}
 	first, growth, gang := api.JobUnits(doc)
@@ -105,7 +110,7 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 			members = first
 		}
 		record := store.UnitRecord{
-			UID: resource.UnitUID(uid("unit")), Kind: store.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+			UID: resource.UnitUID(newUID("unit")), Kind: store.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
@@ -124,24 +129,24 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 	return s, nil
 }
 
-// undecided is when to look again at a submission whose name another request is
-// just creating: a refusal would tell of an object that may come to nothing,
-// and that reads do not show. nil where there is no such name.
-func (l *leader) undecided(s *submission) <-chan struct{} {
+// undecided is what to watch before a submission is looked at again whose name
+// another request is just creating: a refusal would tell of an object that may
+// come to nothing, and that reads do not show. "" where there is no such name.
+func (l *leader) undecided(s *submission) string {
 	first := s.units[0].record
 	if key, _, ok := s.requested(); ok {
 		if _, repeated := l.requests.get(key); repeated {
-			return nil
+			return ""
 		}
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
-				return m.unit.changed
+				return m.unit.path
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 // accept takes a submission into the loop's state, or refuses it. It returns
@@ -169,9 +174,9 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 			}
 		}
 	}
-	if ops := l.opsOf(s); ops > l.commit.maxOps {
+	if ops := l.opsOf(s); ops > l.maxOps {
 		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
-			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
+			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
 	}
 	if status := l.hasRoom(s); status != nil {
 		return nil, status
@@ -244,7 +249,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 
 // await follows a unit until the store holds it and, for at most wait, until it
 // runs or has ended.
-func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
+func (l *term) await(ctx context.Context, u *unit, wait time.Duration) error {
 	var timeout <-chan time.Time
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -257,7 +262,7 @@ func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
 		var status *api.Status
 		settled := false
 		if err := l.do(ctx, func() {
-			changed, status = u.changed, u.err
+			changed, status = l.changes(u.path), u.err
 			stored := u.create == nil
 			settled = stored && (expired || u.gone || !unitWaiting(u))
 		}); err != nil {

@@ -25,18 +25,18 @@ func (l *leader) evict(u *unit, notice txn.EvictAsked) {
 	if u.attempt == nil || u.ending != nil {
 		return
 	}
-	l.log.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.out.info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
 	l.step(u.attempt, notice)
 }
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
 func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 	notice := txn.EvictAsked(e)
-	l.commit.submit(decision{
+	l.submit(decision{
 		compares: []store.Compare{store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())},
 		ops:      l.evictingOps(a, notice, ""),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev}) })
+			l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
@@ -63,9 +63,9 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 	}
 	a.noticed = l.now
 	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
-	l.metrics.evictions.Inc()
+	l.out.count(metricEvictions, "")
 	l.writeWish(u)
-	u.notify()
+	l.notify(u)
 	if u.job == nil || !u.job.gang || u.record.N > 0 {
 		return
 	}
@@ -133,19 +133,19 @@ func (l *leader) leave(a *attempt) {
 	switch {
 	case e.requeued:
 		u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
-		l.log.Info("unit_requeued", "unit", u.path)
+		l.out.info("unit_requeued", "unit", u.path)
 		if u.ending != nil { // asked for in the meantime
 			l.endQueued(u)
 			return
 		}
 		l.queue.Push(u.key)
-		u.notify()
+		l.notify(u)
 	case e.removed || u.job != nil:
 		l.finish(u)
 	case u.ending != nil:
 		l.endQueued(u)
 	default:
 		l.withdraw(u)
-		u.notify()
+		l.notify(u)
 	}
 }

@@ -24,21 +24,12 @@ type fenced struct {
 // sweepFences looks, once per RecordRetention, for records that agents had made
 // by fences and that this leader knows nothing of: without it an agent that
 // invents transactions fills the store until the next election.
-func (l *leader) sweepFences(ctx context.Context) {
+func (l *leader) sweepFences() {
 	if l.now.Sub(l.sweptAt) < l.config.RecordRetention {
 		return
 	}
 	l.sweptAt = l.now
-	go func() {
-		found, err := readFences(ctx, l.store)
-		if err != nil {
-			l.log.Warn("fences_not_swept", "error", err)
-			return
-		}
-		if len(found) > 0 {
-			l.post(func() { l.buryFences(found) })
-		}
-	}()
+	l.out.add(effect{kind: readFenceKeys})
 }
 
 func readFences(ctx context.Context, s store.KVStore) (found []fenced, err error) {
@@ -92,6 +83,6 @@ func (l *leader) buryFences(found []fenced) {
 		buried++
 	}
 	if buried > 0 {
-		l.log.Info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
+		l.out.info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
 	}
 }

@@ -16,49 +16,52 @@ import (
 // errStoreAway ends a term that could not begin.
 var errStoreAway = errors.New("the store does not answer, or has another leader")
 
-// load rebuilds the leader's view from what is read at one revision that is not
-// older than its election, and returns the transactions to go on with. It runs
-// before the loop.
-func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
+// loaded is what the store has, all of one revision.
+type loaded struct {
+	nodes, bans, quotas, jobs, units, orders, txs, requests []store.KV
+	cached                                                  map[requestKey]request // beside requests
+}
+
+// load has the leader rebuild its view from what is read at one revision that is
+// not older than its election, and returns the transactions to go on with. It
+// runs before the loop.
+func (t *term) load(ctx context.Context, from ranger) (live []recovered, revision resource.Revision, err error) {
 	read := &reader{store: from}
-	nodes := read.prefix(ctx, store.NodesPrefix)
-	bans := read.prefix(ctx, store.BansPrefix)
-	quotas := read.prefix(ctx, store.QuotaPrefix)
-	jobs := read.prefix(ctx, store.JobsPrefix)
-	units := read.prefix(ctx, store.UnitsPrefix)
-	orders := read.prefix(ctx, store.OrderPrefix)
-	txs := read.prefix(ctx, store.TxPrefix)
-	requests := read.prefix(ctx, store.RequestsPrefix)
-	var cached map[requestKey]request
+	in := loaded{
+		nodes: read.prefix(ctx, store.NodesPrefix), bans: read.prefix(ctx, store.BansPrefix), quotas: read.prefix(ctx, store.QuotaPrefix),
+		jobs: read.prefix(ctx, store.JobsPrefix), units: read.prefix(ctx, store.UnitsPrefix), orders: read.prefix(ctx, store.OrderPrefix),
+		txs: read.prefix(ctx, store.TxPrefix), requests: read.prefix(ctx, store.RequestsPrefix),
+	}
 	if warm, is := from.(snapshot); is {
-		cached = warm.requests
+		in.cached = warm.requests
 	}
 	if read.err != nil {
-		return nil, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
+		return nil, 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
+	t.turn(func() { live, err = t.restore(in) })
+	if err != nil {
+		return nil, 0, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+	}
+	return live, read.revision, nil
+}
+
+// restore rebuilds the leader's view, and returns the transactions to go on with.
+func (l *leader) restore(in loaded) (live []recovered, err error) {
 	for _, step := range []func() error{
-		func() error { return l.loadNodes(nodes) },
-		func() error { return l.loadBans(bans) },
-		func() error { return l.loadQuotas(quotas) },
-		func() error { return l.loadJobs(jobs) },
-		func() error { return l.loadUnits(units) },
-		func() error { return l.loadOrder(orders) },
+		func() error { return l.loadNodes(in.nodes) },
+		func() error { return l.loadBans(in.bans) },
+		func() error { return l.loadQuotas(in.quotas) },
+		func() error { return l.loadJobs(in.jobs) },
+		func() error { return l.loadUnits(in.units) },
+		func() error { return l.loadOrder(in.orders) },
+		func() error { live, err = l.loadRecords(in.txs); return err },
+		func() error { return l.loadRequests(in.cached, in.requests) },
+		func() error { return l.chargeRecovered(live) },
 	} {
 		if err := step(); err != nil {
-			return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+			return nil, err
 		}
 	}
-	live, err := l.loadRecords(txs)
-	if err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	if err := l.loadRequests(cached, requests); err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	if err := l.chargeRecovered(live); err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	l.commit.landed(read.revision) // answers are not older than what was loaded
 	return live, nil
 }
 
@@ -123,7 +126,7 @@ func (v *view) loadJobs(kvs []store.KV) error {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 		_, _, gang := api.JobUnits(doc)
-		v.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, gang: gang, changed: make(chan struct{})}
+		v.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, gang: gang}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/store"
@@ -62,8 +61,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, 
 		}
 		h.members = append(h.members, agents.Member{Index: m.Member, Assignment: m.Assignment})
 	}
-	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour), by: record.By, lost: record.Lost}
-	a.budget.Stop()
+	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, by: record.By, lost: record.Lost}
 	found := txn.Found{
 		State: recordState(record.State), Revision: rev, GraceSeconds: record.GraceSeconds, Reason: record.Reason, Evicted: record.Evicted,
 	}

@@ -93,8 +93,8 @@ func (l *leader) nominate(u *unit, given []*unit) bool {
 	if len(victims) == 0 {
 		return l.stay(u, "nobody is in its way") // the view has changed since it was tried
 	}
-	if ops := l.opsOfPreemption(u, victims); ops > l.commit.maxOps {
-		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.commit.maxOps))
+	if ops := l.opsOfPreemption(u, victims); ops > l.maxOps {
+		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
 	}
 	u.stuck = ""
 	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
@@ -197,7 +197,7 @@ func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, 
 	if claims {
 		l.hold(u)
 	}
-	l.log.Info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
+	l.out.info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
 	l.launch(a, plan, func(n *node, h *hold) {
 		h.waiting = true
 		h.taken = n.takePresent(h.members)
@@ -223,7 +223,7 @@ func (l *leader) hold(u *unit) {
 	r, err := l.quotas.trees.RestoreForest(everyTree, u.path)
 	must(err)
 	if !r.OK {
-		l.log.Warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
+		l.out.warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
 	}
 }
 

@@ -75,12 +75,12 @@ func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 			if w.failed != nil {
 				w.failed()
 			}
-			l.log.Warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
+			l.out.warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
 			done(notWritten(w.op.Key, err))
 			return
 		}
 		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
-		l.log.Info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
+		l.out.info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
 		l.wake()
 		done(nil)
 	}
@@ -114,7 +114,7 @@ func checkVersion(what, given string, rev resource.Revision) *api.Status {
 // own is what of an object's metadata an operator sets, with a new identity or
 // that of the object which it replaces.
 func (l *leader) own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
-	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: uid("quota"), CreationTimestamp: l.stamp()}
+	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
 	if before != nil {
 		o.UID, o.CreationTimestamp = before.UID, before.CreationTimestamp
 	}

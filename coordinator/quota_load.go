@@ -97,7 +97,7 @@ func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 // limit is kept.
 func (l *leader) configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
-	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: uid("quota"), CreationTimestamp: l.stamp()}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
 	q.Spec.Hard = map[resource.Name]string{}
 	for name, amount := range hard {
 		if amount != resource.Unlimited {
@@ -107,10 +107,10 @@ func (l *leader) configuredQuota(namespace string, hard resource.Vector) api.Res
 	return q
 }
 
-// prepareQuotas makes the resource quotas named "config" those of this
-// coordinator's configuration, and deletes what the version before wrote in
-// their place.
-func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) error {
+// configQuotas are the changes that make the resource quotas named "config" those
+// of this coordinator's configuration, and delete what the version before wrote
+// in their place.
+func (l *leader) configQuotas() []quotaWrite {
 	var changes []quotaWrite
 	for _, key := range l.quotas.outdated {
 		changes = append(changes, quotaWrite{op: store.Delete(key), landed: func(resource.Revision) {}})
@@ -145,23 +145,34 @@ func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) erro
 			},
 		})
 	}
-	for part := range slices.Chunk(changes, l.commit.maxOps) {
-		t := store.Txn{If: []store.Compare{term.Held()}}
-		for _, w := range part {
-			t.Then = append(t.Then, w.op)
+	return changes
+}
+
+// prepareQuotas writes the quotas of the configuration. It runs before the loop.
+func (t *term) prepareQuotas(ctx context.Context) error {
+	var changes []quotaWrite
+	t.turn(func() { changes = t.configQuotas() })
+	for part := range slices.Chunk(changes, t.maxOps) {
+		w := store.Txn{If: []store.Compare{t.held}}
+		for _, c := range part {
+			w.Then = append(w.Then, c.op)
 		}
-		result, err := l.store.Txn(ctx, t)
+		result, err := t.store.Txn(ctx, w)
 		if err != nil {
 			return fmt.Errorf("write the limits of the namespaces: %w", err)
 		}
 		if !result.Succeeded {
 			return fmt.Errorf("write the limits of the namespaces: another leader was elected")
 		}
-		for _, w := range part {
-			w.landed(result.Revision)
-		}
+		t.turn(func() {
+			for _, c := range part {
+				c.landed(result.Revision)
+			}
+		})
 	}
-	l.quotas.outdated = nil
-	l.reportOverQuota()
+	t.turn(func() {
+		t.quotas.outdated = nil
+		t.reportOverQuota()
+	})
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
@@ -103,10 +102,9 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 // quota if need be.
 func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
-		l.log.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
+		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
 	}
-	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
-	a.budget.Stop()
+	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.withdraw(u)
 	l.quotas.limits.Charge(g.Tx, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
@@ -123,14 +121,14 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
 	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
 	for id, held := range g.holders {
-		l.nodes[id].confirm(g.Tx, held.Members, false, l.log)
+		l.nodes[id].confirm(g.Tx, held.Members, false, &l.out)
 	}
-	l.log.Warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // notAdopted undoes what was prepared.
@@ -143,7 +141,7 @@ func (l *leader) notAdopted(who adoptee, a *attempt) {
 			return
 		}
 		l.queue.Push(u.key)
-		u.notify()
+		l.notify(u)
 	case who.job != nil:
 		l.forgetJob(who.job)
 	default:
@@ -270,8 +268,8 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 	record := store.UnitRecord{
 		UID: g.Unit, Kind: store.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
 	}
-	j := &job{doc: doc, gang: true, changed: make(chan struct{}), record: store.JobRecord{
-		UID: uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
+	j := &job{doc: doc, gang: true, record: store.JobRecord{
+		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []store.UnitPath{record.Path()}, Created: record.Created,
 	}}
 	u, err := newUnit(l.namespaceOf(namespace, g), record, doc.Spec.Template.Spec, doc)

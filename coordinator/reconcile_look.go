@@ -87,7 +87,7 @@ func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) erro
 		if err := r.l.do(ctx, func() {
 			n = r.l.nodes[id]
 			before = n.told
-			r.l.pool.Send(id, agents.Resync())
+			r.l.out.command(id, agents.Resync())
 		}); err != nil {
 			return err
 		}

@@ -101,11 +101,11 @@ func (l *leader) tooWide(plan []place.Member) string {
 		nodes[m.Node.ID] = true
 	}
 	ops := len(nodes) + commitOps
-	if ops <= l.commit.maxOps {
+	if ops <= l.maxOps {
 		return ""
 	}
 	return fmt.Sprintf("it fits on %d nodes, but to commit that takes %d operations, and the store takes %d in one transaction; raise etcd's --max-txn-ops, or submit it with fewer members",
-		len(nodes), ops, l.commit.maxOps)
+		len(nodes), ops, l.maxOps)
 }
 
 // begin starts the transaction of a placed unit that was admitted. From here
@@ -194,14 +194,12 @@ func (l *leader) retry(u *unit) {
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
 	u.resting, u.rested = true, l.now.Add(wait)
-	time.AfterFunc(wait, func() {
-		l.post(func() {
-			u.resting = false
-			if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
-				l.queue.Push(u.key)
-				delete(l.hopeless, u.shape)
-			}
-		})
+	l.after(wait, func() {
+		u.resting = false
+		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
+			l.queue.Push(u.key)
+			delete(l.hopeless, u.shape)
+		}
 	})
 }
 

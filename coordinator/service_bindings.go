@@ -51,7 +51,7 @@ func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 			return api.Errorf(422, "spec.groups.%s: quota tree %s has no node %s", tree, tree, group)
 		}
 		if !t.nodes[group] {
-			l.log.Warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
+			l.out.warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
 		}
 	}
 	if b.Spec.Forest == "" {

@@ -56,10 +56,10 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 func (l *leader) reportShape(name string) {
 	t := l.quotas.planted[name]
 	if len(t.shape.Dangling) > 0 {
-		l.log.Warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
+		l.out.warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
 	}
 	if len(t.detached) > 0 {
-		l.log.Warn("tree_detached", "tree", name, "units", len(t.detached))
+		l.out.warn("tree_detached", "tree", name, "units", len(t.detached))
 	}
 }
 

@@ -32,6 +32,8 @@ type view struct {
 	attempts map[resource.TxID]*attempt
 	queue    queue.Queue
 	quotas   *quotas
+	// watch is a channel that closes when an object changes; nil: nobody can wait.
+	watch func(key string) <-chan struct{}
 	// status is the key with what a node's agent said of itself; nil: a
 	// follower's nodes have it.
 	status func(resource.NodeID) store.KV
@@ -73,4 +75,13 @@ func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
 
 func notFound(kind, namespace, name string) *api.Status {
 	return api.Errorf(404, "%s %s not found in namespace %s", kind, name, namespace)
+}
+
+// changes is a channel that closes when an object changes; nil where nobody can
+// wait for that here.
+func (v *view) changes(key string) <-chan struct{} {
+	if v.watch == nil {
+		return nil
+	}
+	return v.watch(key)
 }

@@ -50,7 +50,7 @@ func (l *leader) mayLog(n *node) bool { return n.logs.take(l.now, logRate) }
 func (l *leader) caught(n *node, bad *lie) {
 	if bad.doubt {
 		if l.mayLog(n) {
-			l.log.Warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
+			l.out.warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
 		}
 		return
 	}
@@ -60,16 +60,16 @@ func (l *leader) caught(n *node, bad *lie) {
 // accuse isolates a node: the leader cordons the node, ends its stream, and
 // places its undecided attempts elsewhere. Committed units stay there.
 func (l *leader) accuse(n *node, bad *lie) {
-	l.metrics.violations.WithLabelValues(bad.reason).Inc()
+	l.out.count(metricViolations, bad.reason)
 	if l.mayLog(n) {
-		l.log.Error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
+		l.out.error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
 	}
 	first := n.violation() == nil
 	if first {
 		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()}
 		n.setReady()
 	}
-	l.pool.Distrust(n.view.ID)
+	l.out.add(effect{kind: distrustNode, node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
 			a.fail(n.view.ID, faultWrongVote)
@@ -99,7 +99,7 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 	key := store.NodeSpecKey(id)
 	value, err := store.Encode(spec)
 	if err != nil {
-		l.log.Error("violation_not_written", "node", id, "error", err) // it holds for this term
+		l.out.error("violation_not_written", "node", id, "error", err) // it holds for this term
 		return
 	}
 	l.settle(decision{
@@ -107,7 +107,7 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 		ops:      []store.Op{store.Put(key, value)},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o != txn.Landed {
-				time.AfterFunc(violationAgain, func() { l.post(func() { l.readSpec(n, func() { l.writeViolation(n, v) }) }) })
+				l.after(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
 				return
 			}
 			n.accusing = false
@@ -132,8 +132,7 @@ func (l *leader) pardon(n *node) {
 	n.accused, n.breaker = nil, breaker{}
 	n.setTripped(l.now)
 	n.setReady()
-	l.letBack(n.view.ID)
-	l.pool.Trust(n.view.ID)
+	l.out.add(effect{kind: trustNode, node: n.view.ID})
 }
 
 // wakeFor wakes all waiting units because of a node's message, now or, if the
@@ -155,7 +154,7 @@ func (l *leader) mend(n *node) {
 	}
 	if n.unanswered && n.connected {
 		n.unanswered = false
-		l.pool.Send(n.view.ID, agents.Resync())
+		l.out.command(n.view.ID, agents.Resync())
 	}
 }
 

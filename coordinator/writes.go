@@ -23,11 +23,11 @@ func (l *leader) writeCommit(a *attempt) {
 	}
 	d, err := l.commitOf(a)
 	if err != nil { // judgeReply lets nothing through that cannot be written
-		l.log.Error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
+		l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
 		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict})
 		return
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // commitOf makes the commit of what the votes promise.
@@ -80,15 +80,13 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 		d.ops = append(d.ops, l.releasedOps(v)...)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if err != nil {
-				l.log.Warn("commit_failed", "tx", tx, "outcome", o, "error", err)
-			}
-			if o == txn.Conflict {
-				l.blame(a)
-			}
-			l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
-		})
+		if err != nil {
+			l.out.warn("commit_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		if o == txn.Conflict {
+			l.blame(a)
+		}
+		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
 	return d, nil
 }
@@ -97,7 +95,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 // store's, as far as this coordinator has followed it.
 func (l *leader) blame(a *attempt) {
 	for _, id := range a.machine.Nodes() {
-		at := l.identityAt(id)
+		at := l.identityOf(id)
 		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
 			a.fail(id, faultUnregister)
 		}
@@ -108,12 +106,12 @@ func (l *leader) blame(a *attempt) {
 func (l *leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
 	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
-	l.commit.submit(decision{
+	l.submit(decision{
 		anyEpoch: true,
 		compares: []store.Compare{store.Absent(store.TxKey(tx))},
 		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.FenceAnswered{Outcome: o}) })
+			l.step(a, txn.FenceAnswered{Outcome: o})
 		},
 	})
 }
@@ -152,32 +150,30 @@ func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	record.Evicted = e.Evicted
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
-	l.commit.submit(decision{
+	l.submit(decision{
 		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
 		ops: []store.Op{
 			store.Put(store.TxKey(tx), store.MustEncode(record)),
 			store.Put(unit.Path().Key(), store.MustEncode(unit)),
 		},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev}) })
+			l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
 
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *leader) writeReleased(a *attempt) {
-	l.commit.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
+	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
 		compares: append(l.stillDead(a), store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())),
 		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() {
-				answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
-				if o != txn.Conflict {
-					answered()
-					return
-				}
-				l.recheck(a, answered)
-			})
+			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
+			if o != txn.Conflict {
+				answered()
+				return
+			}
+			l.recheck(a, answered)
 		},
 	})
 }
@@ -197,4 +193,13 @@ func (l *leader) releasedOps(a *attempt) []store.Op {
 		ops = append(ops, store.Delete(store.NodeTxKey(node, tx)))
 	}
 	return append(ops, a.closing.ops()...)
+}
+
+// identityOf is the revision of a node's registration, as far as the store has
+// been followed; 0 for none.
+func (l *leader) identityOf(id resource.NodeID) resource.Revision {
+	if n := l.nodes[id]; n != nil {
+		return n.identity
+	}
+	return 0
 }
