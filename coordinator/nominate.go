@@ -234,7 +234,7 @@ func (u *unit) preempting() bool {
 
 // nomination shows who makes room for an attempt.
 func (a *attempt) nomination() *api.Nomination {
-	n := &api.Nomination{Awaits: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
+	n := &api.Nomination{WaitingFor: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
 	for _, v := range a.victims {
 		u := v.unit
 		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})
