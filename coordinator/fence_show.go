@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -49,13 +49,13 @@ func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 func (f *follower) identityAt(id resource.NodeID) resource.Revision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.kvs[store.NodeIdentityKey(id)].ModRev
+	return f.kvs[record.NodeIdentityKey(id)].ModRev
 }
 
 // leased reports whether a node's lease lives; true where nothing is known.
 func (f *follower) leased(id resource.NodeID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, found := f.kvs[store.NodeLeaseKey(id)]
+	_, found := f.kvs[record.NodeLeaseKey(id)]
 	return found || f.revision == 0
 }

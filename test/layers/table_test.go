@@ -41,6 +41,7 @@ var table = map[string]row{
 	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/queue"}},
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
+	"coordinator/record":            {layer: decision},
 
 	"proto/muster/v1":             {layer: adapter},
 	"proto/scheduler/v1":          {layer: adapter},
@@ -115,7 +116,8 @@ var pure = map[string]bool{
 // pureExceptions are single imports beyond pure, with the prefix of the names
 // that may be used from them.
 var pureExceptions = map[string]map[string]string{
-	"api": {"net/http": "Status"}, // status codes by their names
+	"api":                {"net/http": "Status"}, // status codes by their names
+	"coordinator/record": {"io": "EOF"},
 }
 
 // impureCalls are the names of pure packages that act on the world.

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 // SchemaVersion is the "v" of every value that this package writes.
 const SchemaVersion = 1
 
-// Record is any value kept under Root.
-type Record interface {
-	TxRecord | UnitRecord | JobRecord | OrderRecord | RequestRecord |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaRecord | QuotaLimit | LeaderAddress |
+// Type is any value kept under Root.
+type Type interface {
+	Tx | Unit | Job | Order | Request |
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress |
 		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator
 	check() error
 }
@@ -26,7 +26,7 @@ const versionPrefix = `{"v":1`
 
 // Encode writes a record as JSON with its schema version first. It refuses a
 // record that Decode would refuse.
-func Encode[R Record](r R) ([]byte, error) {
+func Encode[R Type](r R) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", r, err)
 	}
@@ -48,7 +48,7 @@ func Encode[R Record](r R) ([]byte, error) {
 
 // MustEncode is Encode for a record that its caller has made whole; an invalid
 // one is a broken invariant.
-func MustEncode[R Record](r R) []byte {
+func MustEncode[R Type](r R) []byte {
 	b, err := Encode(r)
 	if err != nil {
 		panic(err.Error())
@@ -58,7 +58,7 @@ func MustEncode[R Record](r R) []byte {
 
 // Decode reads what Encode wrote. An unknown version, an unknown field, a
 // wrong type or a broken rule is an error that names the key.
-func Decode[R Record](key string, value []byte) (R, error) {
+func Decode[R Type](key string, value []byte) (R, error) {
 	var r, zero R
 	body, err := stripVersion(value)
 	if err == nil {
@@ -109,11 +109,11 @@ func stripVersion(value []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-func (r TxRecord) check() error {
+func (r Tx) check() error {
 	switch r.State {
-	case TxAborted:
+	case Aborted:
 		return nil
-	case TxCommitted, TxEvicting, TxReleasing, TxReleased:
+	case Committed, Evicting, Releasing, Released:
 	default:
 		return fmt.Errorf("state %q is not COMMITTED, EVICTING, RELEASING, RELEASED or ABORTED", r.State)
 	}
@@ -142,7 +142,7 @@ func (r TxRecord) check() error {
 	return nil
 }
 
-func (r UnitRecord) check() error {
+func (r Unit) check() error {
 	switch {
 	case r.Kind != AllocUnit && r.Kind != JobUnit:
 		return fmt.Errorf("kind %q is not alloc or job", r.Kind)
@@ -158,7 +158,7 @@ func (r UnitRecord) check() error {
 	return nil
 }
 
-func (r JobRecord) check() error {
+func (r Job) check() error {
 	switch {
 	case r.UID == "":
 		return errors.New("uid is empty")
@@ -170,14 +170,14 @@ func (r JobRecord) check() error {
 	return nil
 }
 
-func (r OrderRecord) check() error {
+func (r Order) check() error {
 	if r.UnitUID == "" {
 		return errors.New("unitUID is empty")
 	}
 	return nil
 }
 
-func (r RequestRecord) check() error {
+func (r Request) check() error {
 	if r.Object == "" {
 		return errors.New("object is empty")
 	}
@@ -220,7 +220,7 @@ func (r NodeTx) check() error {
 	return nil
 }
 
-func (r QuotaRecord) check() error {
+func (r Quota) check() error {
 	switch {
 	case r.UID == "":
 		return errors.New("uid is empty")
