@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/musterd/muster/resource"
 )
@@ -23,6 +22,9 @@ type Type interface {
 
 // versionPrefix is how every encoded value begins.
 const versionPrefix = `{"v":1`
+
+// whiteSpace is the white space of JSON.
+const whiteSpace = " \t\r\n"
 
 // Encode writes a record as JSON with its schema version first. It refuses a
 // record that Decode would refuse.
@@ -65,7 +67,7 @@ func Decode[R Type](key string, value []byte) (R, error) {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		if err = d.Decode(&r); err == nil {
-			if _, more := d.Token(); more != io.EOF {
+			if len(bytes.TrimLeft(body[d.InputOffset():], whiteSpace)) > 0 {
 				err = errors.New("data follows the value")
 			} else {
 				err = r.check()
@@ -87,7 +89,7 @@ func stripVersion(value []byte) ([]byte, error) {
 		case ',':
 			body := bytes.Clone(value[len(versionPrefix):])
 			body[0] = '{'
-			if next := bytes.TrimLeft(body[1:], " \t\r\n"); len(next) > 0 && next[0] == '}' {
+			if next := bytes.TrimLeft(body[1:], whiteSpace); len(next) > 0 && next[0] == '}' {
 				return nil, errors.New("a field must follow the comma after v")
 			}
 			return body, nil

@@ -116,8 +116,7 @@ var pure = map[string]bool{
 // pureExceptions are single imports beyond pure, with the prefix of the names
 // that may be used from them.
 var pureExceptions = map[string]map[string]string{
-	"api":                {"net/http": "Status"}, // status codes by their names
-	"coordinator/record": {"io": "EOF"},
+	"api": {"net/http": "Status"}, // status codes by their names
 }
 
 // impureCalls are the names of pure packages that act on the world.
