@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -99,9 +100,9 @@ func (t *term) readKey(k token, key string) {
 func (t *term) readNode(k token, id resource.NodeID) {
 	go func() {
 		in := hasReadNode{token: k}
-		in.kvs, _, in.err = t.store.Range(t.ctx, store.NodeIn(id), store.RangeOptions{})
+		in.kvs, _, in.err = t.store.Range(t.ctx, record.NodeIn(id), store.RangeOptions{})
 		if in.err == nil {
-			in.certified, _, _, in.err = t.store.Get(t.ctx, store.EnrolledKey(id))
+			in.certified, _, _, in.err = t.store.Get(t.ctx, record.EnrolledKey(id))
 		}
 		t.tell(in)
 	}()
@@ -130,9 +131,9 @@ func (t *term) grantLease() {
 }
 
 // revokeLease ends a node's lease; key is that of the lease, for the log.
-func (t *term) revokeLease(lease store.LeaseID, key string) {
+func (t *term) revokeLease(lease record.LeaseID, key string) {
 	go func() {
-		if err := t.store.Revoke(t.ctx, lease); err != nil && !errors.Is(err, store.ErrLeaseGone) {
+		if err := t.store.Revoke(t.ctx, lease); err != nil && !errors.Is(err, record.ErrLeaseGone) {
 			t.log.Warn("lease_not_revoked", "key", key, "error", err)
 		}
 	}()
@@ -142,7 +143,7 @@ func (t *term) revokeLease(lease store.LeaseID, key string) {
 // where the store is now.
 func (t *term) compact(upTo resource.Revision) {
 	go func() {
-		_, _, now, err := t.store.Get(t.ctx, store.LeaderPrefix)
+		_, _, now, err := t.store.Get(t.ctx, record.LeaderPrefix)
 		if err != nil {
 			return
 		}
@@ -150,7 +151,7 @@ func (t *term) compact(upTo resource.Revision) {
 		if upTo == 0 {
 			return
 		}
-		if err := t.store.Compact(t.ctx, upTo); err != nil && !errors.As(err, new(*store.CompactedError)) {
+		if err := t.store.Compact(t.ctx, upTo); err != nil && !errors.As(err, new(*record.CompactedError)) {
 			t.log.Warn("compaction_failed", "revision", int64(upTo), "error", err)
 		}
 	}()

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -48,7 +48,7 @@ type effect struct {
 	command  agents.Command
 	write    decision // without done
 	key      string
-	lease    store.LeaseID
+	lease    record.LeaseID
 	epoch    resource.Epoch
 	revision resource.Revision
 	at       time.Time

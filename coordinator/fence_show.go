@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -48,8 +48,8 @@ func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 func (f *follower) follows(id resource.NodeID) followed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, leased := f.kvs[store.NodeLeaseKey(id)]
+	_, leased := f.kvs[record.NodeLeaseKey(id)]
 	return followed{
-		node: id, leased: leased || f.revision == 0, ban: banOf(f.kvs[store.BanKey(id)]), identity: f.kvs[store.NodeIdentityKey(id)].ModRev,
+		node: id, leased: leased || f.revision == 0, ban: banOf(f.kvs[record.BanKey(id)]), identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -95,7 +95,7 @@ func (l *leader) collect() {
 		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.config.RecordRetention {
 			return false
 		}
-		d.ops = append(d.ops, store.Delete(store.TxKey(r.tx)))
+		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
 		rest = append(rest, r)
 		return true
 	})

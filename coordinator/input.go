@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -28,7 +28,7 @@ type (
 	// hasRead answers readKey. revision is the store's at the read.
 	hasRead struct {
 		token    token
-		kv       store.KV
+		kv       record.KV
 		found    bool
 		revision resource.Revision
 	}
@@ -36,14 +36,14 @@ type (
 	// certificate.
 	hasReadNode struct {
 		token     token
-		kvs       []store.KV
-		certified store.KV
+		kvs       []record.KV
+		certified record.KV
 		err       error
 	}
 	// hasReadFences answers readFenceKeys.
 	hasReadFences struct{ found []fenced }
 	// granted answers grantLease.
-	granted struct{ lease store.LeaseID }
+	granted struct{ lease record.LeaseID }
 	// storeIsAt answers compactStore with the store's revision.
 	storeIsAt struct{ revision resource.Revision }
 	// woken comes at or after the instant of a wakeAt.
@@ -59,7 +59,7 @@ type (
 	// registered is a registration of a node, as the store has it.
 	registered struct {
 		node     resource.NodeID
-		spec     store.NodeSpec
+		spec     record.NodeSpec
 		revision resource.Revision
 		// known: it counts only if the leader knows the node.
 		known bool
@@ -78,7 +78,7 @@ type (
 	followed struct {
 		node     resource.NodeID
 		leased   bool
-		ban      *store.Ban
+		ban      *record.Ban
 		identity resource.Revision // of the registration, 0 for none
 	}
 	// flooded: the node goes on saying nothing new, and rests until then.
@@ -191,7 +191,7 @@ func (l *leader) submit(d decision) {
 
 // read reads a key; answer takes what the store has. The revision is the store's
 // at the read.
-func (l *leader) read(key string, answer func(kv store.KV, found bool, revision resource.Revision)) {
+func (l *leader) read(key string, answer func(kv record.KV, found bool, revision resource.Revision)) {
 	t := l.nextToken()
 	l.reads[t] = answer
 	l.out.add(effect{kind: readKey, token: t, key: key})

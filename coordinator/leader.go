@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -20,8 +20,8 @@ import (
 type leader struct {
 	config Config
 	epoch  resource.Epoch
-	held   store.Compare // of the leader's key
-	maxOps int           // that the store takes in one Txn
+	held   record.Compare // of the leader's key
+	maxOps int            // that the store takes in one Txn
 
 	out    outbox
 	alarms alarms
@@ -30,7 +30,7 @@ type leader struct {
 
 	lastToken token
 	writes    map[token]func(txn.Outcome, resource.Revision, error)
-	reads     map[token]func(kv store.KV, found bool, revision resource.Revision)
+	reads     map[token]func(kv record.KV, found bool, revision resource.Revision)
 	nodeReads map[token]func(hasReadNode)
 
 	idle    uint64 // messages that said nothing new
@@ -51,7 +51,7 @@ type leader struct {
 	restored    bool // it is in the account that the store was
 	looking     bool // whether this term is still of use to an agent that refused it
 
-	requestLease store.LeaseID
+	requestLease record.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
@@ -69,8 +69,8 @@ type leader struct {
 type beginning struct {
 	config Config
 	epoch  resource.Epoch
-	held   store.Compare // of the leader's key
-	maxOps int           // that the store takes in one Txn
+	held   record.Compare // of the leader's key
+	maxOps int            // that the store takes in one Txn
 	now    time.Time
 	seed   [32]byte // of nonces and uids
 }
@@ -82,7 +82,7 @@ func newLeader(b beginning) *leader {
 		generation: 1, leasedAt: b.now, hopeless: map[string]uint64{},
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
 		writes:    map[token]func(txn.Outcome, resource.Revision, error){},
-		reads:     map[token]func(store.KV, bool, resource.Revision){},
+		reads:     map[token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[token]func(hasReadNode){},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,7 +26,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 		if status != nil {
 			return w, status
 		}
-		w.op = store.Put(store.QuotaKey{Kind: store.QuotaNamespaces, Name: namespace}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
 			l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object, rev}
@@ -98,7 +98,7 @@ func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) 
 		}
 		was = b.copy()
 		return quotaWrite{
-			op: store.Delete(store.QuotaKey{Kind: store.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
+			op: record.Delete(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
 			landed: func(resource.Revision) {
 				delete(l.quotas.bindings, namespace)
 				l.quotas.generation++

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,7 +36,7 @@ type view struct {
 	watch func(key string) <-chan struct{}
 	// status is the key with what a node's agent said of itself; nil: a
 	// follower's nodes have it.
-	status func(resource.NodeID) store.KV
+	status func(resource.NodeID) record.KV
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -21,7 +21,7 @@ const violationCondition = "ProtocolViolation"
 
 // violation is why a node is isolated, nil if it is not. It may not be durable
 // yet.
-func (n *node) violation() *store.Violation {
+func (n *node) violation() *record.Violation {
 	if n.accused != nil {
 		return n.accused
 	}
@@ -66,7 +66,7 @@ func (l *leader) accuse(n *node, bad *lie) {
 	}
 	first := n.violation() == nil
 	if first {
-		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()}
+		n.accused = &record.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()}
 		n.setReady()
 	}
 	l.out.add(effect{kind: distrustNode, node: n.view.ID})
@@ -88,7 +88,7 @@ func (l *leader) makeDurable(n *node) {
 }
 
 // writeViolation makes an isolation durable, so that the next leader knows of it.
-func (l *leader) writeViolation(n *node, v *store.Violation) {
+func (l *leader) writeViolation(n *node, v *record.Violation) {
 	id := n.view.ID
 	if l.nodes[id] != n || n.accused != v { // deleted, or let back meanwhile
 		n.accusing = false
@@ -96,15 +96,15 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 	}
 	spec := n.spec
 	spec.Violation, spec.Unschedulable = v, true
-	key := store.NodeSpecKey(id)
-	value, err := store.Encode(spec)
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
 	if err != nil {
 		l.out.error("violation_not_written", "node", id, "error", err) // it holds for this term
 		return
 	}
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
-		ops:      []store.Op{store.Put(key, value)},
+		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		ops:      []record.Op{record.Put(key, value)},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o != txn.Landed {
 				l.after(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
@@ -118,7 +118,7 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 			n.setReady()
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeSpec](key, value)
+		written, err := record.Decode[record.NodeSpec](key, value)
 		return found && err == nil && written.Violation != nil && *written.Violation == *v
 	})
 }
@@ -187,22 +187,22 @@ func (c *Coordinator) sever(id resource.NodeID, detail string) {
 }
 
 func (c *Coordinator) writeSevered(ctx context.Context, id resource.NodeID, detail string) error {
-	key := store.NodeSpecKey(id)
+	key := record.NodeSpecKey(id)
 	kv, found, _, err := c.store.Get(ctx, key)
 	if err != nil || !found {
 		return err
 	}
-	spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+	spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 	if err != nil {
 		return err
 	}
 	spec.Unschedulable = true
-	spec.Violation = &store.Violation{Reason: violationPanic, Detail: clip(detail), At: stamp(time.Now()), Severed: true}
-	value, err := store.Encode(spec)
+	spec.Violation = &record.Violation{Reason: violationPanic, Detail: clip(detail), At: stamp(time.Now()), Severed: true}
+	value, err := record.Encode(spec)
 	if err != nil {
 		return err
 	}
-	result, err := c.store.Txn(ctx, store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev)}, Then: []store.Op{store.Put(key, value)}})
+	result, err := c.store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(key, kv.ModRev)}, Then: []record.Op{record.Put(key, value)}})
 	if err == nil && !result.Succeeded {
 		err = fmt.Errorf("%s changed", key)
 	}
