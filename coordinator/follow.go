@@ -42,7 +42,7 @@ type follower struct {
 	leaders  map[string]record.KV // those of kvs below record.LeaderPrefix
 	// requests are what kvs would have below record.RequestsPrefix: there are very
 	// many, and nothing else is asked of them.
-	requests map[requestKey]request
+	requests map[requestKey]remembered
 	// shown is of the same revision, unless unseen: then keys have changed
 	// while nobody looked.
 	shown   shown
@@ -117,7 +117,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 	if rev < f.revision {
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 	}
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]request{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]remembered{}
 	for _, kv := range kvs {
 		f.put(kv)
 	}

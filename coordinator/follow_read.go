@@ -118,8 +118,8 @@ func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapsho
 
 // snapshot is the store's content at a revision, read before.
 type snapshot struct {
-	kvs      []record.KV            // ascending by key
-	requests map[requestKey]request // not among kvs
+	kvs      []record.KV               // ascending by key
+	requests map[requestKey]remembered // not among kvs
 	revision resource.Revision
 }
 

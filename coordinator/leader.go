@@ -33,6 +33,13 @@ type leader struct {
 	reads     map[token]func(kv record.KV, found bool, revision resource.Revision)
 	nodeReads map[token]func(hasReadNode)
 
+	// calls are requests without an answer, by the clients' tokens; waiters those of
+	// them that wait for a unit; changed the units that have changed in this input.
+	calls    map[token]*call
+	waiters  map[*unit][]*waiter
+	changed  []*unit
+	settling map[token]func()
+
 	idle    uint64 // messages that said nothing new
 	counter uint64 // of attempts and arrivals in this epoch
 
@@ -84,6 +91,7 @@ func newLeader(b beginning) *leader {
 		writes:    map[token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[token]func(hasReadNode){},
+		calls:     map[token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[token]func(){},
 	}
 }
 
@@ -122,6 +130,9 @@ func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in
 // notify tells whoever watches a unit, or its job, that it has changed.
 func (l *leader) notify(u *unit) {
 	l.out.changed(u.path)
+	if len(l.waiters[u]) > 0 {
+		l.changed = append(l.changed, u)
+	}
 	if u.job != nil {
 		l.notifyJob(u.job)
 	}

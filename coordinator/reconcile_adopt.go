@@ -240,11 +240,11 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, status
 	}
-	u, err := newUnit(l.namespaceOf(namespace, g), record.Unit{
+	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
 	}, doc.Spec, nil)
-	if err != nil {
-		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
 	u.allocation = doc
 	return adoptee{unit: u}, nil
@@ -272,9 +272,9 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
-	u, err := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
-	if err != nil {
-		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
 	total := resource.Vector{}
 	for _, m := range members {

@@ -11,21 +11,16 @@ import (
 
 // CreateAllocation implements rest.Allocations.
 func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, a *api.Allocation) (*api.Allocation, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
+	made, err := ask[created](ctx, c, createAllocation{submittedAs(create), a, create.Wait})
+	made.tell(create)
+	return made.allocation, err
+}
+
+// tell tells the API whether an earlier request has made the object.
+func (m created) tell(create rest.Create) {
+	if m.repeated && create.Repeated != nil {
+		*create.Repeated = true
 	}
-	s, err := l.submissionOfAllocation(create, a, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	u, err := l.submitAndWait(ctx, s, create.Wait)
-	if err != nil {
-		return nil, err
-	}
-	var result *api.Allocation
-	err = l.do(ctx, func() { result = l.allocation(u, 0) })
-	return result, failure(err)
 }
 
 // GetAllocation implements rest.Allocations.
@@ -60,43 +55,7 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p r
 // DeleteAllocation implements rest.Allocations. It answers once the release is
 // durable.
 func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	leaving := false // for another who asked
-	u, err := look(ctx, c, func(l *leader) (*unit, *api.Status) {
-		u, _, status := l.member(namespace, name)
-		if status != nil {
-			return nil, status
-		}
-		if u.job != nil {
-			return nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.record.Name)
-		}
-		leaving = u.ending != nil
-		l.end(u, asked(o))
-		return u, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if leaving {
-		if err := l.stillThere(ctx, u); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.awaitEnding(ctx, u); err != nil {
-		return nil, failure(err)
-	}
-	return look(ctx, c, func(l *leader) (*api.Allocation, *api.Status) {
-		switch {
-		case u.ending == nil:
-			return nil, api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name)
-		case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
-			return nil, notFound("allocation", namespace, name)
-		}
-		return l.terminating(u), nil
-	})
+	return ask[*api.Allocation](ctx, c, deleteAllocation{namespace, name, o})
 }
 
 // terminating shows an allocation whose release is durable, gone or not.
@@ -111,25 +70,4 @@ func (l *leader) terminating(u *unit) *api.Allocation {
 	}
 	a.Status.Conditions = append(a.Status.Conditions, c)
 	return a
-}
-
-// awaitEnding waits until a unit's release is durable, or was not taken.
-func (l *term) awaitEnding(ctx context.Context, u *unit) error {
-	for {
-		var settled bool
-		var changed <-chan struct{}
-		err := l.do(ctx, func() {
-			settled, changed = u.gone || u.endStored || u.ending == nil, l.changes(u.path)
-		})
-		if err != nil || settled {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-l.ended:
-			return errDeposed
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

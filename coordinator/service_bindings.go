@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
 )
 
 // PutQuotaBinding implements rest.Quotas. Units that run stay charged as they
@@ -16,25 +14,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	if status := b.Validate(); status != nil {
 		return nil, status
 	}
-	namespace := b.Metadata.Name
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		object := api.QuotaBinding{APIVersion: api.APIVersion, Kind: api.KindQuotaBinding, Spec: b.Spec}
-		w, status := put(l, l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
-		if status == nil {
-			status = l.judgeBinding(&object)
-		}
-		if status != nil {
-			return w, status
-		}
-		w.op = record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object, rev}
-			l.quotas.generation++
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaBinding { return l.quotas.bindings[namespace].copy() })
+	return ask[*api.QuotaBinding](ctx, c, putQuotaBinding{b, create})
 }
 
 // judgeBinding refuses a binding to what does not exist, or to a part of a
@@ -90,22 +70,7 @@ func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingL
 
 // DeleteQuotaBinding implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	var was *api.QuotaBinding
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		b, status := l.quotaBinding(namespace)
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		was = b.copy()
-		return quotaWrite{
-			op: record.Delete(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
-			landed: func(resource.Revision) {
-				delete(l.quotas.bindings, namespace)
-				l.quotas.generation++
-			},
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaBinding { return was })
+	return ask[*api.QuotaBinding](ctx, c, deleteQuotaBinding{namespace})
 }
 
 func (v *view) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {

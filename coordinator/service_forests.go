@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
 )
 
 // PutQuotaForest implements rest.Quotas.
@@ -15,24 +13,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 	if status := f.Validate(); status != nil {
 		return nil, status
 	}
-	name := f.Metadata.Name
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		object := api.QuotaForest{APIVersion: api.APIVersion, Kind: api.KindQuotaForest, Spec: f.Spec}
-		w, status := put(l, l.quotas.forests[name], "quota forest "+name, f.Metadata, create, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, &object)
-		if status == nil {
-			status = l.judgeForest(&object)
-		}
-		if status != nil {
-			return w, status
-		}
-		w.op = record.Put(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			l.quotas.forests[name] = &kept[api.QuotaForest]{object, rev}
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaForest { return l.quotas.forests[name].copy() })
+	return ask[*api.QuotaForest](ctx, c, putQuotaForest{f, create})
 }
 
 // judgeForest refuses a forest of trees that do not exist or are in another
@@ -83,24 +64,7 @@ func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestLis
 
 // DeleteQuotaForest implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	var was *api.QuotaForest
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		f, status := l.quotaForest(name)
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
-			if l.quotas.bindings[namespace].object.Spec.Forest == name {
-				return quotaWrite{}, api.Errorf(409, "quota forest %s is in use: namespace %s is bound to it", name, namespace)
-			}
-		}
-		was = f.copy()
-		return quotaWrite{
-			op: record.Delete(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key()), rev: f.rev,
-			landed: func(resource.Revision) { delete(l.quotas.forests, name) },
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaForest { return was })
+	return ask[*api.QuotaForest](ctx, c, deleteQuotaForest{name})
 }
 
 func (v *view) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {

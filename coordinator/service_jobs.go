@@ -13,21 +13,9 @@ import (
 
 // CreateJob implements rest.Jobs.
 func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *api.Job) (*api.Job, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	s, err := l.submissionOfJob(create, doc, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	u, err := l.submitAndWait(ctx, s, create.Wait)
-	if err != nil {
-		return nil, err
-	}
-	var result *api.Job
-	err = l.do(ctx, func() { result = l.jobObject(u.job) })
-	return result, failure(err)
+	made, err := ask[created](ctx, c, createJob{submittedAs(create), doc, create.Wait})
+	made.tell(create)
+	return made.job, err
 }
 
 // findJob finds a job in the loop.
@@ -70,25 +58,12 @@ func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p rest.Pag
 
 // CancelJob implements rest.Jobs.
 func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
-	return c.endJob(ctx, namespace, name, o, false)
+	return ask[*api.Job](ctx, c, endJob{namespace, name, o, false})
 }
 
 // DeleteJob implements rest.Jobs.
 func (c *Coordinator) DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
-	return c.endJob(ctx, namespace, name, o, true)
-}
-
-// endJob writes the wish to end a job, then ends its units. Once the wish is
-// durable the next leader would go on with it.
-func (c *Coordinator) endJob(ctx context.Context, namespace, name string, o api.DeleteOptions, remove bool) (*api.Job, error) {
-	return ask(ctx, c, func(l *leader, answer func(*api.Job, *api.Status)) {
-		j, status := l.findJob(namespace, name)
-		if status != nil {
-			answer(nil, status)
-			return
-		}
-		l.cancelJob(j, asked(o), remove, func(status *api.Status) { answer(l.jobObject(j), status) })
-	})
+	return ask[*api.Job](ctx, c, endJob{namespace, name, o, true})
 }
 
 // cancelJob makes the wish durable and carries it out; done is called in the

@@ -25,59 +25,20 @@ func resourceQuotaName(namespace, name string) string {
 
 // CreateResourceQuota implements rest.Quotas.
 func (c *Coordinator) CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
-	return c.putResourceQuota(ctx, q, func(l *leader) (*resourceQuota, *api.Status) {
-		if l.quotas.resources[q.Metadata.Namespace+"/"+q.Metadata.Name] != nil {
-			return nil, api.Errorf(409, "%s already exists", resourceQuotaName(q.Metadata.Namespace, q.Metadata.Name))
-		}
-		return nil, nil
-	})
+	return c.putResourceQuota(ctx, q, true)
 }
 
 // UpdateResourceQuota implements rest.Quotas. A limit that is lowered below
 // the usage refuses newcomers and ends nobody.
 func (c *Coordinator) UpdateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
-	return c.putResourceQuota(ctx, q, func(l *leader) (*resourceQuota, *api.Status) {
-		before, status := l.resourceQuota(q.Metadata.Namespace, q.Metadata.Name)
-		if status != nil {
-			return nil, status
-		}
-		return before, checkVersion(resourceQuotaName(q.Metadata.Namespace, q.Metadata.Name), q.Metadata.ResourceVersion, before.rev)
-	})
+	return c.putResourceQuota(ctx, q, false)
 }
 
-// putResourceQuota writes a quota in place of the one that find returns, nil
-// for none.
-func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota, find func(l *leader) (*resourceQuota, *api.Status)) (*api.ResourceQuota, error) {
+func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota, create bool) (*api.ResourceQuota, error) {
 	if status := q.Validate(); status != nil {
 		return nil, status
 	}
-	namespace, name := q.Metadata.Namespace, q.Metadata.Name
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		if status := notConfigured(namespace, name); status != nil {
-			return quotaWrite{}, status
-		}
-		before, status := find(l)
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		object := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota, Spec: q.Spec}
-		var w quotaWrite
-		if before == nil {
-			object.Metadata = l.own(q.Metadata, nil)
-		} else {
-			object.Metadata, w.rev = l.own(q.Metadata, &before.object.Metadata), before.rev
-		}
-		w.uid = object.Metadata.UID
-		w.op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			l.quotas.setResourceQuota(object, rev, l.now)
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.ResourceQuota {
-		return l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name])
-	})
+	return ask[*api.ResourceQuota](ctx, c, putResourceQuota{q, create})
 }
 
 // notConfigured refuses to change what the coordinators' configuration says.
@@ -90,22 +51,7 @@ func notConfigured(namespace, name string) *api.Status {
 
 // DeleteResourceQuota implements rest.Quotas.
 func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	var was *api.ResourceQuota
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		q, status := l.resourceQuota(namespace, name)
-		if status == nil {
-			status = notConfigured(namespace, name)
-		}
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		was = l.resourceQuotaObject(q)
-		return quotaWrite{
-			op: record.Delete(resourceQuotaKey(namespace, name).Key()), rev: q.rev,
-			landed: func(resource.Revision) { l.quotas.removeResourceQuota(namespace, name) },
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.ResourceQuota { return was })
+	return ask[*api.ResourceQuota](ctx, c, deleteResourceQuota{namespace, name})
 }
 
 // GetResourceQuota implements rest.Quotas.

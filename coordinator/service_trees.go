@@ -9,7 +9,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
 )
 
 // PutQuotaTree implements rest.Quotas. An update that leaves a node with less
@@ -29,27 +28,7 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 	if status != nil {
 		return nil, status
 	}
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Spec: t.Spec}
-		var before *kept[api.QuotaTree]
-		if planted := l.quotas.planted[name]; planted != nil {
-			before = &planted.kept
-		}
-		w, status := put(l, before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
-		if status != nil {
-			return w, status
-		}
-		w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			again, err := l.quotas.plant(object, rev, spec)
-			must(err) // it was judged
-			l.seatAgain(name, again)
-			l.reportShape(name)
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaTree { return l.quotaTreeObject(l.quotas.planted[name]) })
+	return ask[*api.QuotaTree](ctx, c, putQuotaTree{t, create, spec})
 }
 
 // reportShape logs what of a tree is not as it was meant.
@@ -65,49 +44,17 @@ func (l *leader) reportShape(name string) {
 
 // GetQuotaTree implements rest.Quotas.
 func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaTree, *api.Status) {
-		t, status := l.quotaTree(name)
-		if status != nil {
-			return nil, status
-		}
-		return l.quotaTreeObject(t), nil
-	})
+	return ask[*api.QuotaTree](ctx, c, getQuotaTree{name})
 }
 
 // ListQuotaTrees implements rest.Quotas.
 func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaTreeList, *api.Status) {
-		list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
-		newest := l.floor
-		for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
-			list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.planted[name]))
-			newest = max(newest, l.quotas.planted[name].rev)
-		}
-		list.Metadata.ResourceVersion = at(api.ObjectMeta{}, newest).ResourceVersion
-		return list, nil
-	})
+	return ask[*api.QuotaTreeList](ctx, c, listQuotaTrees{})
 }
 
 // DeleteQuotaTree implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	var was *api.QuotaTree
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		t, status := l.quotaTree(name)
-		if status == nil {
-			status = l.unused(name)
-		}
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		was = l.quotaTreeObject(t)
-		t.closed = true
-		return quotaWrite{
-			op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key()), rev: t.rev,
-			landed: func(resource.Revision) { l.quotas.fell(name) },
-			failed: func() { t.closed = false },
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaTree { return was })
+	return ask[*api.QuotaTree](ctx, c, deleteQuotaTree{name})
 }
 
 // unused refuses to delete a tree that something names.
