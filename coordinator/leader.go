@@ -51,7 +51,7 @@ type leader struct {
 	// before may fit now. hopeless holds demands that failed at it.
 	generation uint64
 	hopeless   map[string]uint64
-	// expectant: a unit waits for another to be committed, to have it evicted.
+	// expectant: a unit waits for another to become evictable.
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
 

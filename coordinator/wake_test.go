@@ -1,0 +1,81 @@
+package coordinator_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/test/rig"
+)
+
+// A preemptor that is tried while its only possible victim is being committed
+// evicts the victim afterwards (Q6).
+func TestAPreemptorWaitsForItsVictimsCommit(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "high", GPUs: 4, Priority: 9})
+		var once sync.Once
+		c.OnStep(func(s rig.Step) error {
+			if s.Name == "txn committed" && !s.After {
+				once.Do(func() { pass(3 * time.Second) })
+			}
+			return nil
+		})
+		committing := make(chan error, 1)
+		go func() {
+			_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "low", GPUs: 4, Priority: 1})
+			committing <- err
+		}()
+		pass(time.Second)
+		if a := allocate(t, k, pushing("urgent", 4, 5)); a.Status.Phase != api.Pending {
+			t.Errorf("urgent is %s", a.Status.Phase)
+		}
+		if err := <-committing; err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "urgent", api.Running)
+		phase(t, c, "low", api.Preempted)
+		c.Converge()
+	})
+}
+
+// A victim whose preemptor was given up without an answer of the store can be
+// evicted for the next one once its record was read.
+func TestAPreemptorWaitsForAVictimThatIsGivenBack(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "v", GPUs: 8, Priority: 1})
+		deleted := make(chan error, 1)
+		var once sync.Once
+		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+			fault := rig.None
+			if steps["eviction"](x) {
+				once.Do(func() {
+					fault = rig.Lost
+					c.OnStep(func(s rig.Step) error {
+						if s.Name == "read record" && s.After {
+							pass(time.Second)
+						}
+						return nil
+					})
+					allocate(t, k, pushing("q", 8, 5))
+					go func() {
+						_, err := k.DeleteAllocation(t.Context(), rig.Namespace, "p", api.DeleteOptions{})
+						deleted <- err
+					}()
+					pass(time.Second)
+				})
+			}
+			return fault
+		})
+		allocate(t, k, pushing("p", 8, 9))
+		if err := <-deleted; err != nil {
+			t.Errorf("delete p: %v", err)
+		}
+		phase(t, c, "q", api.Running)
+		phase(t, c, "v", api.Preempted)
+		c.Converge()
+	})
+}
