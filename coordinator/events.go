@@ -198,6 +198,9 @@ func (l *leader) disconnected(e agents.Disconnected) {
 	n.connected = false
 	n.setReady()
 	n.tell()
+	if l.leavesFrom(n) {
+		l.wakeFor(n) // the agent decides how often
+	}
 	if l.mayLog(n) {
 		l.log.Warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
 	}

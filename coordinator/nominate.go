@@ -215,6 +215,17 @@ func (l *leader) leaving() []preempt.Holder {
 	return all
 }
 
+// leavesFrom reports whether a unit with members on a node is leaving: others
+// may have counted on its room.
+func (l *leader) leavesFrom(n *node) bool {
+	for tx := range n.held {
+		if a := l.attempts[tx]; a != nil && a.unit.leavesSoon() {
+			return true
+		}
+	}
+	return false
+}
+
 // opsOfPreemption is the size of the Txn that commits a preemptor and releases
 // its victims, in compares or operations.
 func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/test/rig"
 )
@@ -77,5 +78,33 @@ func TestAPreemptorWaitsForAVictimThatIsGivenBack(t *testing.T) {
 		phase(t, c, "q", api.Running)
 		phase(t, c, "v", api.Preempted)
 		c.Converge()
+	})
+}
+
+// A unit that counts on the room of units that are leaving evicts others once
+// the node of the leaving units is out of reach (Q7).
+func TestAPreemptorDoesNotWaitForANodeThatIsCutOff(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(2)
+		allocate(t, k, rig.Submission{Name: "leaving", GPUs: 8, Priority: 9})
+		staying := allocate(t, k, rig.Submission{Name: "low", GPUs: 8, Priority: 1})
+		grace := int64(3600)
+		if _, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "leaving", GraceSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+		if a := allocate(t, k, pushing("urgent", 8, 5)); a.Status.Phase != api.Pending {
+			t.Errorf("urgent is %s", a.Status.Phase)
+		}
+		pass(time.Second)
+		if evicted(c) != 1 {
+			t.Error("somebody else was evicted though there will be room")
+		}
+		for _, a := range c.Agents() {
+			if a.Node != staying.Status.NodeID {
+				a.Stop()
+			}
+		}
+		phase(t, c, "urgent", api.Running)
+		phase(t, c, "low", api.Preempted)
 	})
 }
