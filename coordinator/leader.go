@@ -54,6 +54,10 @@ type leader struct {
 	// expectant: a unit waits for another to become evictable.
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
+	// alarm wakes everything that waits at alarmAt; nil where nothing waits for
+	// a time.
+	alarm   *time.Timer
+	alarmAt time.Time
 
 	reconciling bool // a node is
 	restored    bool // it is in the account that the store was
@@ -167,6 +171,27 @@ func (l *leader) wake() {
 	clear(l.hopeless)
 	l.queue.Wake()
 	l.account.Freed(l.generation)
+}
+
+// wakeAt lets everything that waits be tried again at a time, unless that
+// happens earlier; a zero time is never.
+func (l *leader) wakeAt(at time.Time) {
+	switch {
+	case at.IsZero(), l.alarm != nil && !at.Before(l.alarmAt):
+		return
+	case l.alarm != nil:
+		l.alarm.Stop()
+	}
+	var alarm *time.Timer
+	alarm = time.AfterFunc(time.Until(at), func() {
+		l.post(func() {
+			if l.alarm == alarm {
+				l.alarm = nil
+				l.wake()
+			}
+		})
+	})
+	l.alarm, l.alarmAt = alarm, at
 }
 
 // nextTx draws an attempt's identifier.

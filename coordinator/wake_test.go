@@ -108,3 +108,25 @@ func TestAPreemptorDoesNotWaitForANodeThatIsCutOff(t *testing.T) {
 		phase(t, c, "low", api.Preempted)
 	})
 }
+
+// A claim on quota that MinRunTime holds back is made when that time is over
+// (Q8).
+func TestAClaimIsMadeWhenTheMinimumRunTimeIsOver(t *testing.T) {
+	const least = 20 * time.Minute
+	o := rig.Options{Configure: func(c *coordinator.Config) { c.Quota.MinRunTime = least }}
+	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
+		k := laboratory(t, c, 2, "queue")
+		start := time.Now()
+		allocate(t, k, rig.Submission{Namespace: "a", Name: "home", GPUs: 8})
+		allocate(t, k, rig.Submission{Namespace: "a", Name: "guest", GPUs: 8})
+		pass(least / 2)
+		mine := allocate(t, k, rig.Submission{Namespace: "b", Name: "mine", GPUs: 8, Wait: least})
+		if mine.Status.Phase != api.Running {
+			t.Fatalf("mine is %+v", mine.Status)
+		}
+		if waited := time.Since(start); waited < least || waited > least+time.Minute {
+			t.Errorf("it runs %v after the others", waited)
+		}
+		c.Converge()
+	})
+}
