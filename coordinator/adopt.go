@@ -235,6 +235,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
 	l.log.Info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.wake()
 	if u := d.unit; u != nil {
 		u.adopting = nil
 		if u.ending != nil {
@@ -243,5 +244,4 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 		}
 		l.queue.Push(u.key)
 	}
-	l.wake()
 }

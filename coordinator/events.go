@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
@@ -66,13 +67,13 @@ func (l *leader) occupied(n *node, e agents.Occupied) {
 		l.caught(n, bad)
 		return
 	}
-	before, could, sick := n.view.Free, n.offers(), n.health
+	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	generation := l.generation
 	l.occupy(n, e.Occupancy)
 	switch {
 	case l.generation != generation: // something has ended, and woke all
-	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free):
+	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
 		l.wakeFor(n)
 	default:
 		l.idle++
@@ -224,7 +225,9 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
-		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, l.log)
+		if n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, l.log) {
+			l.wakeFor(n)
+		}
 	case agents.StateNo, agents.StateNone:
 		// An agent that has not registered refuses even what is committed to it.
 		// What a preemption is nominated to stays so until it is given up.
