@@ -218,12 +218,7 @@ func (l *leader) leaving() []preempt.Holder {
 // leavesFrom reports whether a unit with members on a node is leaving: others
 // may have counted on its room.
 func (l *leader) leavesFrom(n *node) bool {
-	for tx := range n.held {
-		if a := l.attempts[tx]; a != nil && a.unit.leavesSoon() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool { return l.attempts[tx].unit.leavesSoon() })
 }
 
 // opsOfPreemption is the size of the Txn that commits a preemptor and releases
