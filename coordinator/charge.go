@@ -107,6 +107,7 @@ func (l *leader) admit(u *unit) *shortage {
 	must(err)
 	switch {
 	case !r.OK:
+		l.wakeAt(l.quotas.trees.ProtectedUntil())
 		return &shortage{refusal: r.Refusal}
 	case len(r.Preempted) > 0:
 		short := &shortage{victims: slices.Clone(r.Preempted)}

@@ -50,9 +50,11 @@ type leader struct {
 	// before may fit now. hopeless holds demands that failed at it.
 	generation uint64
 	hopeless   map[string]uint64
-	// expectant: a unit waits for another to be committed, to have it evicted.
+	// expectant: a unit waits for another to become evictable.
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
+	// alarm wakes everything that waits; nil where nothing waits for a time.
+	alarm *alarm
 
 	reconciling bool // a node is
 	restored    bool // it is in the account that the store was
@@ -107,6 +109,19 @@ func (l *leader) wake() {
 	clear(l.hopeless)
 	l.queue.Wake()
 	l.account.Freed(l.generation)
+}
+
+// wakeAt lets everything that waits be tried again at a time, unless that
+// happens earlier; a zero time is never.
+func (l *leader) wakeAt(at time.Time) {
+	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.at) {
+		return
+	}
+	l.cancel(l.alarm)
+	l.alarm = l.after(at.Sub(l.now), func() {
+		l.alarm = nil
+		l.wake()
+	})
 }
 
 // nextTx draws an attempt's identifier.

@@ -181,9 +181,9 @@ func (n *node) drop(tx resource.TxID) {
 	n.view.Refresh()
 }
 
-// handOn lets the holds that wait take what has become free, before anybody
-// else can.
-func (n *node) handOn() {
+// nominated lists the transactions that wait for others to leave: nobody else is
+// to plan with what they wait for.
+func (n *node) nominated() []resource.TxID {
 	var waiting []resource.TxID
 	for tx, h := range n.held {
 		if h.waiting {
@@ -191,15 +191,23 @@ func (n *node) handOn() {
 		}
 	}
 	slices.Sort(waiting)
-	for _, tx := range waiting {
+	return waiting
+}
+
+// handOn lets the holds that wait take what has become free, before anybody
+// else can.
+func (n *node) handOn() {
+	for _, tx := range n.nominated() {
 		h := n.held[tx]
 		n.give(h.taken)
 		h.taken = n.takePresent(h.members)
 	}
 }
 
-// confirm replaces what was planned for a transaction by what the agent says.
-func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) {
+// confirm replaces what was planned for a transaction by what the agent says. It
+// reports whether something may be free now that was not: the agent has chosen
+// other devices, or what others had planned does not fit any more.
+func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.held[tx]
 	if h == nil {
 		h = &hold{}
@@ -209,15 +217,15 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 	waited := h.waiting
 	h.confirmed, h.waiting = true, waiting
 	if same {
-		return
+		return false
 	}
 	if h.taken != nil && n.view.Free != nil {
 		n.give(h.taken)
-		h.taken = nil
+		h.taken, freed = nil, !slices.EqualFunc(h.members, members, equalMember)
 	}
 	h.members = members
 	if n.view.Free == nil {
-		return
+		return freed
 	}
 	if !waiting {
 		h.taken = n.take(members)
@@ -229,9 +237,10 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 		h.taken = n.takePresent(members)
 	default:
 		n.rebuild(out)
-		return
+		return true
 	}
 	n.view.Refresh()
+	return freed
 }
 
 func equalMember(a, b agents.Member) bool {

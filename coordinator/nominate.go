@@ -82,6 +82,7 @@ func (l *leader) nominate(u *unit, given []*unit) bool {
 	}
 	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, given))
 	if !ok {
+		l.expectant = l.expectant || l.expects(u, given)
 		return l.stay(u, "no set of units that may give way would make room")
 	}
 	victims := slices.Clone(given)
@@ -117,6 +118,47 @@ func (l *leader) holders(u *unit, given []*unit) []preempt.Holder {
 		}
 	}
 	return all
+}
+
+// expects reports whether a unit that found no victims would find them once the
+// units of lower priority can give way that cannot yet: a commit or a record's
+// read is under way, or the unit is contested.
+func (l *leader) expects(u *unit, given []*unit) bool {
+	if u.policy != preemptLower {
+		return false
+	}
+	holders := l.holders(u, given)
+	known := len(holders)
+	for tx, a := range l.attempts {
+		v := a.unit
+		if v.record.Priority >= u.record.Priority || v.wish.Unpreemptable || v.ending != nil || v.leavesSoon() ||
+			v.evictable() && !l.contested(v) || slices.Contains(given, v) {
+			continue
+		}
+		h := preempt.Holder{Unit: v.path, Priority: v.record.Priority}
+		for _, node := range a.machine.Nodes() {
+			if held := l.nodes[node].held[tx]; held != nil {
+				for _, m := range held.members {
+					h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
+				}
+			}
+		}
+		holders = append(holders, h)
+	}
+	if len(holders) == known {
+		return false
+	}
+	_, ok := preempt.Find(l.order, u.demand, u.record.Priority, holders)
+	return ok
+}
+
+// wakeExpectant runs when a unit has become evictable: a unit that was tried
+// before may find its victims now.
+func (l *leader) wakeExpectant() {
+	if l.expectant {
+		l.expectant = false
+		l.wake()
+	}
 }
 
 // contested reports whether a unit has something that is nominated to another,
@@ -171,6 +213,12 @@ func (l *leader) leaving() []preempt.Holder {
 	}
 	slices.SortFunc(all, func(a, b preempt.Holder) int { return cmp.Compare(a.Unit, b.Unit) })
 	return all
+}
+
+// leavesFrom reports whether a unit with members on a node is leaving: others
+// may have counted on its room.
+func (l *leader) leavesFrom(n *node) bool {
+	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool { return l.attempts[tx].unit.leavesSoon() })
 }
 
 // opsOfPreemption is the size of the Txn that commits a preemptor and releases

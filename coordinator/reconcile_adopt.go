@@ -125,6 +125,8 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	}
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
+	// Others may have it evicted now.
+	l.wake()
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
@@ -134,6 +136,7 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 // notAdopted undoes what was prepared.
 func (l *leader) notAdopted(who adoptee, a *attempt) {
 	l.discharge(a)
+	l.wake()
 	switch u := who.unit; {
 	case who.waited:
 		if u.ending != nil {
