@@ -205,8 +205,9 @@ func (n *node) handOn() {
 }
 
 // confirm replaces what was planned for a transaction by what the agent says. It
-// reports whether something may be free now that was not: the agent has chosen
-// other devices, or what others had planned does not fit any more.
+// reports whether something may be free now that was not, or may become so by an
+// eviction: the agent has chosen other devices, the plan was not taken, or what
+// others had planned does not fit any more.
 func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.held[tx]
 	if h == nil {
@@ -219,9 +220,10 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 	if same {
 		return false
 	}
+	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember))
 	if h.taken != nil && n.view.Free != nil {
 		n.give(h.taken)
-		h.taken, freed = nil, !slices.EqualFunc(h.members, members, equalMember)
+		h.taken = nil
 	}
 	h.members = members
 	if n.view.Free == nil {

@@ -218,7 +218,10 @@ func (l *leader) leaving() []preempt.Holder {
 // leavesFrom reports whether a unit with members on a node is leaving: others
 // may have counted on its room.
 func (l *leader) leavesFrom(n *node) bool {
-	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool { return l.attempts[tx].unit.leavesSoon() })
+	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool {
+		a := l.attempts[tx]
+		return a.unit.leavesSoon() || a.machine.State() == txn.Reading // the write of its end may be in doubt
+	})
 }
 
 // opsOfPreemption is the size of the Txn that commits a preemptor and releases

@@ -129,7 +129,10 @@ func (t *term) wakeExpectant() {
 
 // leavesFrom reports whether a unit with members on a node is leaving.
 func (t *term) leavesFrom(id resource.NodeID) bool {
-	return slices.ContainsFunc(t.attemptsOn(id), func(tx resource.TxID) bool { return t.attempts[tx].unit.leavesSoon() })
+	return slices.ContainsFunc(t.attemptsOn(id), func(tx resource.TxID) bool {
+		a := t.attempts[tx]
+		return a.unit.leavesSoon() || a.machine.State() == txn.Reading
+	})
 }
 
 // contested reports whether a unit has something that is nominated to another,
