@@ -65,6 +65,7 @@ var table = map[string]row{
 	"coordinator/store/etcd":      {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/mem":       {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/storetest": {layer: adapter, neighbours: []string{"coordinator/store"}, testOnly: true},
+	"coordinator/shown":           {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/agents":          {layer: adapter, neighbours: []string{"proto/muster/v1", "wire", "wire/limits"}},
 	"coordinator/quota/replay":    {layer: adapter},
 	"coordinator/rest":            {layer: adapter, neighbours: []string{"netlimit"}},
