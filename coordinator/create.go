@@ -50,19 +50,23 @@ func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job
 	u := &unit{record: record, path: record.Path().String(), changed: make(chan struct{})}
 	u.demand = place.Unit{Members: record.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
-	u.charge = quota.Charge{
-		Group: record.Namespace, Request: request.Vector().Scaled(int64(record.Members)), Members: int64(record.Members),
-		Class: spec.PriorityClass, Terminating: spec.TTL != "",
-	}
-	if job != nil {
-		u.charge.Class = job.Spec.PriorityClass
-		u.charge.Terminating = u.charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
-	}
+	u.charge = scopeOf(record, spec, job)
+	u.charge.Group, u.charge.Request = record.Namespace, request.Vector().Scaled(int64(record.Members))
 	u.policy = spec.PreemptionPolicy
 	if spec.Quota != nil {
 		u.wish = *spec.Quota
 	}
 	return u, nil
+}
+
+// scopeOf is what of a unit's charge limits look at besides its amount.
+func scopeOf(record store.UnitRecord, spec api.AllocationSpec, job *api.Job) quota.Charge {
+	c := quota.Charge{Members: int64(record.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
+	if job != nil {
+		c.Class = job.Spec.PriorityClass
+		c.Terminating = c.Terminating || job.Spec.ActiveDeadlineSeconds != nil
+	}
+	return c
 }
 
 func hashOf(document []byte) string {

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -64,7 +66,7 @@ func (f *follower) fresh(ctx context.Context) error {
 
 // read shows something that is not older than the call. show runs under the
 // cache's lock and returns copies.
-func read[T any](ctx context.Context, f *follower, show func(v *view) (T, *api.Status)) (T, error) {
+func read[T any](ctx context.Context, f *follower, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	var none T
 	if err := f.fresh(ctx); err != nil {
 		return none, err
@@ -75,7 +77,7 @@ func read[T any](ctx context.Context, f *follower, show func(v *view) (T, *api.S
 	if f.broken != nil {
 		return none, f.broken
 	}
-	got, status := show(&f.shown.view)
+	got, status := show(cached{&f.cache, time.Now()})
 	if status != nil {
 		return none, status
 	}
@@ -130,4 +132,20 @@ func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) 
 		to++
 	}
 	return s.kvs[from:to:to], s.revision, nil
+}
+
+// identityAt is the revision of a node's registration or fence; 0 where none is
+// known.
+func (f *follower) identityAt(id resource.NodeID) resource.Revision {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kvs[store.NodeIdentityKey(id)].ModRev
+}
+
+// leased reports whether a node's lease lives; true where nothing is known.
+func (f *follower) leased(id resource.NodeID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, found := f.kvs[store.NodeLeaseKey(id)]
+	return found || f.revision == 0
 }

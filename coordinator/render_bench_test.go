@@ -11,9 +11,9 @@ import (
 )
 
 // runningGang is a job whose members run on a node each.
-func runningGang(b *testing.B, members int) (*view, *job) {
+func runningGang(b *testing.B, members int) (*leader, *job) {
 	b.Helper()
-	v := &view{}
+	l := &leader{view: view{}}
 	nodes := make([]resource.NodeID, members)
 	for i := range nodes {
 		nodes[i] = resource.NodeID(fmt.Sprintf("n%d", i))
@@ -26,19 +26,19 @@ func runningGang(b *testing.B, members int) (*view, *job) {
 	j := &job{record: store.JobRecord{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
 	u := &unit{record: store.UnitRecord{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
 	j.units = []*unit{u}
-	return v, j
+	return l, j
 }
 
 func BenchmarkJobObject(b *testing.B) {
 	for _, members := range []int{8, 64, 512} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
-			v, j := runningGang(b, members)
-			if o := v.jobObject(j); o.Status.Active != members || o.Status.Allocations[members-1].Node != fmt.Sprintf("n%d", members-1) {
+			l, j := runningGang(b, members)
+			if o := l.jobObject(j); o.Status.Active != members || o.Status.Allocations[members-1].Node != fmt.Sprintf("n%d", members-1) {
 				b.Fatalf("%+v", o.Status)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				v.jobObject(j)
+				l.jobObject(j)
 			}
 		})
 	}

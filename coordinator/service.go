@@ -1,15 +1,14 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -106,9 +105,9 @@ func isElsewhere(err error) bool {
 // see shows what every coordinator can: the leader from what it decides by, the
 // others from their cache. Either way it shows what was acknowledged to anybody
 // before the call.
-func see[T any](ctx context.Context, c *Coordinator, show func(v *view) (T, *api.Status)) (T, error) {
+func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	if l := c.serving(); l != nil && l.settled(ctx) {
-		got, err := look(ctx, c, func(l *leader) (T, *api.Status) { return show(&l.view) })
+		got, err := look(ctx, c, func(l *leader) (T, *api.Status) { return show(led{l, time.Now()}) })
 		if !isElsewhere(err) && (err != nil || c.serving() == l) { // still: a term that has ended may be behind the next
 			return got, err
 		}
@@ -138,7 +137,7 @@ type watched[T any] struct {
 
 // seeSettled is see that waits until what is shown has settled, for at most
 // wait; from one leader to the next, if need be.
-func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(v *view) (watched[T], *api.Status)) (T, error) {
+func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(i shown.Index) (watched[T], *api.Status)) (T, error) {
 	expires := time.NewTimer(max(wait, 0))
 	defer expires.Stop()
 	expired := wait <= 0
@@ -205,15 +204,6 @@ func (l *leader) take(ctx context.Context, s *submission) (u *unit, status *api.
 	}
 }
 
-// newest is the greatest revision that the leader knows of an object.
-func (v *view) newest() string {
-	newest := v.floor
-	for _, u := range v.units {
-		newest = max(newest, u.stored)
-	}
-	return strconv.FormatInt(int64(newest), 10)
-}
-
 // defaultGrace is the documented grace of a deletion, in seconds.
 const defaultGrace = 30
 
@@ -227,9 +217,4 @@ func asked(o api.DeleteOptions) txn.ReleaseAsked {
 		r.Reason = o.Reason
 	}
 	return r
-}
-
-// byName orders objects of all namespaces.
-func byName(a, b api.ObjectMeta) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
