@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -13,7 +16,7 @@ import (
 // runningGang is a job whose members run on a node each.
 func runningGang(b *testing.B, members int) (*leader, *job) {
 	b.Helper()
-	l := &leader{view: view{}}
+	l := &leader{}
 	nodes := make([]resource.NodeID, members)
 	for i := range nodes {
 		nodes[i] = resource.NodeID(fmt.Sprintf("n%d", i))
@@ -41,5 +44,27 @@ func BenchmarkJobObject(b *testing.B) {
 				l.jobObject(j)
 			}
 		})
+	}
+}
+
+// A page of a list is made in one visit of the loop, which others wait for.
+func BenchmarkPageOfJobs(b *testing.B) {
+	l := &leader{view: newView(quota.Options{}, 1)}
+	for i := range 2000 {
+		_, j := runningGang(b, 4)
+		j.record.Name, j.stored = fmt.Sprintf("gang-%d", i), 1
+		l.jobs["default/"+j.record.Name], l.units["default/"+j.record.Name] = j, j.units[0]
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var i shown.Index = led{l: l}
+		p := rest.Page[api.Job]{Limit: 50}
+		items, _ := p.Of(i.Jobs(""), func(position string) *api.Job {
+			j, _ := i.Job(position)
+			return j.Show()
+		})
+		if i.Newest() != 1 || len(items) != 50 {
+			b.Fatalf("%d jobs at revision %d", len(items), i.Newest())
+		}
 	}
 }

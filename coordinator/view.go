@@ -12,9 +12,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// view is the cluster as clients are shown it. The leader has one and decides
-// by it; a follower has one that is rebuilt from the store's keys. What shows
-// objects reads nothing else, so that both answer alike.
+// view is the cluster as the leader knows it and decides by it: loaded from the
+// store's keys, and kept up to date by what it does and hears. Nobody else has
+// one.
 //
 // Invariant: nodes and order agree: order ascends by ID over all of nodes.
 type view struct {
@@ -29,8 +29,8 @@ type view struct {
 	attempts map[resource.TxID]*attempt
 	queue    queue.Queue
 	quotas   *quotas
-	// status is the key with what a node's agent said of itself; nil: a
-	// follower's nodes have it.
+	// status is the key with what a node's agent said of itself; nil: it said
+	// nothing.
 	status func(resource.NodeID) store.KV
 }
 
