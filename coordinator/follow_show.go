@@ -51,6 +51,9 @@ func (i cached) Members(namespace string) iter.Seq[string] {
 	}
 }
 
+// MemberChanged implements shown.Index: the cache tells when anything changes.
+func (i cached) MemberChanged(string) <-chan struct{} { return nil }
+
 // Job implements shown.Index.
 func (i cached) Job(position string) (shown.Job, bool) {
 	j := i.c.jobs[position]
@@ -70,6 +73,9 @@ func (i cached) Jobs(namespace string) iter.Seq[string] {
 		}
 	}
 }
+
+// JobChanged implements shown.Index.
+func (i cached) JobChanged(string) <-chan struct{} { return nil }
 
 // Node implements shown.Index.
 func (i cached) Node(id resource.NodeID) (shown.Node, bool) {

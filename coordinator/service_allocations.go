@@ -31,11 +31,12 @@ func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, 
 // GetAllocation implements rest.Allocations.
 func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
 	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Allocation], *api.Status) {
-		m, found := i.Member(namespace + "/" + name)
+		position := namespace + "/" + name
+		m, found := i.Member(position)
 		if !found {
 			return watched[*api.Allocation]{}, notFound("allocation", namespace, name)
 		}
-		return watched[*api.Allocation]{m.Show(), m.Settled, m.Changed}, nil
+		return watched[*api.Allocation]{m.Show(), m.Settled, i.MemberChanged(position)}, nil
 	})
 }
 

@@ -43,11 +43,12 @@ func (l *leader) findJob(namespace, name string) (*job, *api.Status) {
 // GetJob implements rest.Jobs. A wait is for the job's first unit.
 func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
 	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Job], *api.Status) {
-		j, found := i.Job(namespace + "/" + name)
+		position := namespace + "/" + name
+		j, found := i.Job(position)
 		if !found {
 			return watched[*api.Job]{}, notFound("job", namespace, name)
 		}
-		return watched[*api.Job]{j.Show(), j.Settled, j.Changed}, nil
+		return watched[*api.Job]{j.Show(), j.Settled, i.JobChanged(position)}, nil
 	})
 }
 

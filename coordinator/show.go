@@ -66,6 +66,14 @@ func (i led) Members(namespace string) iter.Seq[string] {
 	}
 }
 
+// MemberChanged implements shown.Index.
+func (i led) MemberChanged(position string) <-chan struct{} {
+	if m := i.l.members[position]; m != nil {
+		return m.unit.changed
+	}
+	return nil
+}
+
 // Job implements shown.Index.
 func (i led) Job(position string) (shown.Job, bool) {
 	j := i.l.jobs[position]
@@ -84,6 +92,14 @@ func (i led) Jobs(namespace string) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// JobChanged implements shown.Index.
+func (i led) JobChanged(position string) <-chan struct{} {
+	if j := i.l.jobs[position]; j != nil {
+		return j.changed
+	}
+	return nil
 }
 
 // Node implements shown.Index.

@@ -19,7 +19,7 @@ func (l *leader) showUnit(u *unit) shown.Unit {
 
 // showMember makes the shown value of one member.
 func (l *leader) showMember(u *unit, index int) shown.Member {
-	m := shown.Member{Unit: l.showUnit(u), Index: index, Settled: !unitWaiting(u), Changed: u.changed}
+	m := shown.Member{Unit: l.showUnit(u), Index: index, Settled: !unitWaiting(u)}
 	switch {
 	case m.Places != nil:
 		m.Ready = u.attempt.readiness()
@@ -109,7 +109,7 @@ func (l *leader) freed(a *attempt, at shown.Place) bool {
 
 // showJob makes the shown value of a job and its units.
 func (l *leader) showJob(j *job) shown.Job {
-	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units)), Changed: j.changed}
+	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
 	for i, u := range j.units {
 		s.Units[i] = l.showUnit(u)
 		if u.waiting() && s.Position == 0 {

@@ -27,9 +27,13 @@ type Index interface {
 	// "" being every one, in any order.
 	Member(position string) (Member, bool)
 	Members(namespace string) iter.Seq[string]
-	// Job and Jobs are the same of jobs.
+	// MemberChanged returns a channel that closes when there is something new of
+	// an allocation; nil where that is not told.
+	MemberChanged(position string) <-chan struct{}
+	// Job, Jobs and JobChanged are the same of jobs.
 	Job(position string) (Job, bool)
 	Jobs(namespace string) iter.Seq[string]
+	JobChanged(position string) <-chan struct{}
 
 	// Node returns a node, Nodes all of them by id.
 	Node(id resource.NodeID) (Node, bool)

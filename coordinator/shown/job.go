@@ -19,9 +19,8 @@ type Job struct {
 	// none. Wait is why the job's first unit waits; the zero value: it has no place.
 	Position int
 	Wait     Wait
-	// Settled and Changed are as a Member's, of the first unit.
+	// Settled says that nobody waits for anything else of the first unit.
 	Settled bool
-	Changed <-chan struct{}
 }
 
 // Show shows a job.

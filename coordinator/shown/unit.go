@@ -54,10 +54,8 @@ type Member struct {
 	Position int
 	Wait     Wait
 
-	// Settled says that nobody waits for anything else of it. Changed closes when
-	// there is something new; nil where that is not told.
+	// Settled says that nobody waits for anything else of it.
 	Settled bool
-	Changed <-chan struct{}
 }
 
 // Readiness says whether the agents hold all members of a unit.
