@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -212,10 +212,10 @@ func (l *leader) abandon(d *adoption) {
 	}
 	d.over = true
 	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
-	key := store.TxKey(d.tx)
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: now()}
+	key := record.TxKey(d.tx)
+	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: now()}
 	l.settle(decision{
-		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
 	}, key, func(_ []byte, found bool) bool { return found })
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -59,9 +59,9 @@ func (l *leader) assumeDead(n *node) {
 	}
 	a.asking, a.next = true, time.Now().Add(assumeEvery)
 	counted := a.fence
-	l.read(store.NodeIdentityKey(n.view.ID), func(kv store.KV, found bool, _ resource.Revision) {
+	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
 		a.asking = false
-		identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+		identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 		switch {
 		case !found || err != nil || identity.AssumeDeadMillis == 0:
 			a.next = time.Now().Add(optedOutEvery)
@@ -69,7 +69,7 @@ func (l *leader) assumeDead(n *node) {
 			l.learn(n, kv)
 		default:
 			o := api.FenceOptions{ConfirmDead: dead, Reason: assumedFor(identity, dead)}
-			l.fenceIncarnation(n, kv, store.KV{}, o, 1, func(status *api.Status) {
+			l.fenceIncarnation(n, kv, record.KV{}, o, 1, func(status *api.Status) {
 				if status != nil { // it came back
 					l.log.Debug("not_assumed_dead", "node", n.view.ID, "error", status)
 				}
@@ -79,7 +79,7 @@ func (l *leader) assumeDead(n *node) {
 }
 
 // assumedFor is the reason that people are told.
-func assumedFor(i store.NodeIdentity, dead bool) string {
+func assumedFor(i record.NodeIdentity, dead bool) string {
 	limit := time.Duration(i.AssumeDeadMillis) * time.Millisecond
 	if dead {
 		return fmt.Sprintf("assume-dead policy: fenced at %s and not heard for %s since", i.FencedAt, assumedDeadAfter(limit))

@@ -9,8 +9,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 )
 
 // groupsOf says to which group of which tree a unit asks to be charged: by its
@@ -44,13 +44,13 @@ func (l *leader) bind(u *unit) {
 		return
 	}
 	groups := l.groupsOf(u.record.Namespace, u.wish)
-	charges := make([]store.Charge, 1, 1+len(groups))
-	charges[0] = store.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
+	charges := make([]record.Charge, 1, 1+len(groups))
+	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
 	for tree, group := range groups {
-		charges = append(charges, store.Charge{Tree: tree, Group: group, Request: u.charge.Request})
+		charges = append(charges, record.Charge{Tree: tree, Group: group, Request: u.charge.Request})
 	}
-	slices.SortFunc(charges[1:], func(a, b store.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
-	if !slices.EqualFunc(charges, u.charges, func(a, b store.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
+	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
+	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
 		l.withdraw(u)
 		u.charges = charges
 		if len(charges) > 1 {
@@ -61,7 +61,7 @@ func (l *leader) bind(u *unit) {
 }
 
 // consumer describes a unit to the trees that its charges name.
-func (u *unit) consumer(charges []store.Charge) quota.ConsumerSpec {
+func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 	c := quota.ConsumerSpec{ID: u.path, Owner: string(u.record.Tenant)}
 	for _, charge := range charges {
 		if charge.Tree != quota.Tree {
@@ -163,8 +163,8 @@ func (l *leader) chargeRecovered(live []recovered) error {
 	for _, r := range ordered {
 		a := r.attempt
 		for i, c := range a.charges {
-			if slices.ContainsFunc(a.charges[:i], func(d store.Charge) bool { return d.Tree == c.Tree }) {
-				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", store.TxKey(a.machine.ID()), i, c.Tree)
+			if slices.ContainsFunc(a.charges[:i], func(d record.Charge) bool { return d.Tree == c.Tree }) {
+				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", record.TxKey(a.machine.ID()), i, c.Tree)
 			}
 			if c.Tree == quota.Tree {
 				u := a.unit

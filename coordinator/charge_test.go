@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -40,8 +40,8 @@ func charging(b *testing.B, live int) *leader {
 }
 
 func chargedUnit(namespace, name string) *unit {
-	record := store.UnitRecord{Kind: store.AllocUnit, Namespace: namespace, Name: name, Members: 1}
-	u := &unit{record: record, path: record.Path().String()}
+	rec := record.Unit{Kind: record.AllocUnit, Namespace: namespace, Name: name, Members: 1}
+	u := &unit{record: rec, path: rec.Path().String()}
 	u.charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
 	return u
 }

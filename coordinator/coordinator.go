@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -34,7 +35,7 @@ type Coordinator struct {
 	pool     *agents.Pool               // of the present term, or nil
 	turned   chan struct{}              // closed and replaced when a term begins or ends
 	since    time.Time                  // when the present term began to serve
-	back     *store.WentBackError       // a restoration that no term's account has yet, or nil
+	back     *record.WentBackError      // a restoration that no term's account has yet, or nil
 	// deposers are agents because of which a term has ended since the last
 	// restoration, resignedAt is when one did; see leader.refused.
 	deposers   map[resource.NodeID]bool
@@ -113,7 +114,7 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, suspected bool) {
 }
 
 // NodeRegistered takes a registration that this coordinator has served.
-func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
+func (c *Coordinator) NodeRegistered(id resource.NodeID, spec record.NodeSpec, rev resource.Revision) {
 	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
 		l.post(func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -38,20 +38,20 @@ func uid(prefix string) string {
 
 // newUnit builds a unit from a member's specification; job is the document
 // that the specification is the template of, nil for an allocation.
-func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job *api.Job) (*unit, error) {
+func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job) (*unit, error) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
 		return nil, status
 	}
-	if record.Queue == "" {
-		record.Queue = DefaultQueue
+	if rec.Queue == "" {
+		rec.Queue = DefaultQueue
 	}
-	record.Tenant = ns.Tenant
-	u := &unit{record: record, path: record.Path().String(), changed: make(chan struct{})}
-	u.demand = place.Unit{Members: record.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	rec.Tenant = ns.Tenant
+	u := &unit{record: rec, path: rec.Path().String(), changed: make(chan struct{})}
+	u.demand = place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
-	u.charge = scopeOf(record, spec, job)
-	u.charge.Group, u.charge.Request = record.Namespace, request.Vector().Scaled(int64(record.Members))
+	u.charge = scopeOf(rec, spec, job)
+	u.charge.Group, u.charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
 	u.policy = spec.PreemptionPolicy
 	if spec.Quota != nil {
 		u.wish = *spec.Quota
@@ -60,8 +60,8 @@ func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job
 }
 
 // scopeOf is what of a unit's charge limits look at besides its amount.
-func scopeOf(record store.UnitRecord, spec api.AllocationSpec, job *api.Job) quota.Charge {
-	c := quota.Charge{Members: int64(record.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
+func scopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
+	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
 	if job != nil {
 		c.Class = job.Spec.PriorityClass
 		c.Terminating = c.Terminating || job.Spec.ActiveDeadlineSeconds != nil
@@ -79,8 +79,8 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*subm
 	if status != nil {
 		return nil, status
 	}
-	u, err := newUnit(l.config.namespace(c.Namespace), store.UnitRecord{
-		UID: resource.UnitUID(uid("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+	u, err := newUnit(l.config.namespace(c.Namespace), record.Unit{
+		UID: resource.UnitUID(uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
 		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: now(),
 	}, a.Spec, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 	if status != nil {
 		return nil, status
 	}
-	j := &job{doc: doc, changed: make(chan struct{}), record: store.JobRecord{
+	j := &job{doc: doc, changed: make(chan struct{}), record: record.Job{
 		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Created: now(),
 	}}
@@ -108,21 +108,21 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 		if n == 0 {
 			members = first
 		}
-		record := store.UnitRecord{
-			UID: resource.UnitUID(uid("unit")), Kind: store.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+		rec := record.Unit{
+			UID: resource.UnitUID(uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
-			record.Parent = s.units[0].record.UID
+			rec.Parent = s.units[0].record.UID
 		}
-		u, err := newUnit(l.config.namespace(c.Namespace), record, doc.Spec.Template.Spec, doc)
+		u, err := newUnit(l.config.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
 		if err != nil {
 			return nil, err
 		}
 		u.job = j
 		member += members
 		s.units = append(s.units, u)
-		j.record.Units = append(j.record.Units, record.Path())
+		j.record.Units = append(j.record.Units, rec.Path())
 	}
 	j.units = s.units
 	return s, nil
@@ -203,19 +203,19 @@ func (l *leader) number(s *submission) *api.Status {
 	create := &creation{started: time.Now()}
 	first := s.units[0]
 	if s.job != nil {
-		key := store.JobKey(s.job.record.Namespace, s.job.record.Name)
-		create.compares = append(create.compares, store.Absent(key))
-		create.ops = append(create.ops, store.Put(key, store.MustEncode(s.job.record)))
+		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
+		create.compares = append(create.compares, record.Absent(key))
+		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
 		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
 	}
-	if key, record, ok := s.requested(); ok {
-		create.ops = append(create.ops, store.PutLeased(store.RequestKey(first.record.Tenant, s.create.RequestID), store.MustEncode(record), l.requestLease))
+	if key, rec, ok := s.requested(); ok {
+		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.create.RequestID), record.MustEncode(rec), l.requestLease))
 		create.request = key
-		l.requests.remember(key, newRequest(record), time.Now())
+		l.requests.remember(key, newRequest(rec), time.Now())
 	}
 	for _, u := range s.units {
 		l.counter++
-		u.record.Sequence = store.Sequence{Epoch: l.epoch, Counter: l.counter}
+		u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
 		u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
 	}
 	first.create = create
@@ -234,9 +234,9 @@ func (l *leader) addTogether(s *submission, create *creation) {
 		l.add(u)
 		u.writing = true
 		key := u.record.Path().Key()
-		d.compares = append(d.compares, store.Absent(key))
-		d.ops = append(d.ops, store.Put(key, store.MustEncode(u.record)),
-			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})))
+		d.compares = append(d.compares, record.Absent(key))
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),
+			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, u := range s.units {

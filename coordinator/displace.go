@@ -3,7 +3,7 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -21,11 +21,11 @@ const (
 // (PROTOCOL.md 6.3).
 func (l *leader) writeEvictions(a *attempt) {
 	tx := a.machine.ID()
-	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx))}} // model: mutant EVICT_FOR_DECIDED
+	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx))}} // model: mutant EVICT_FOR_DECIDED
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Answer(node)
 		// model: mutant EVICT_WITHOUT_INCARNATIONS
-		d.compares = append(d.compares, store.ModRevIs(store.NodeIdentityKey(node), v.Revision))
+		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 	}
 	notice := l.noticeFor(a)
 	for _, v := range a.victims {
@@ -33,8 +33,8 @@ func (l *leader) writeEvictions(a *attempt) {
 			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
 			return
 		}
-		d.compares = append(d.compares, store.ModRevIs(store.TxKey(v.machine.ID()), v.machine.Revision()),
-			store.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
+		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
+			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
 		d.ops = append(d.ops, l.evictingOps(v, notice, tx)...)
 	}
 	for _, v := range a.victims {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -35,7 +35,7 @@ func (l *leader) evict(u *unit, notice txn.EvictAsked) {
 func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 	notice := txn.EvictAsked(e)
 	l.commit.submit(decision{
-		compares: []store.Compare{store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())},
+		compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
 		ops:      l.evictingOps(a, notice, ""),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			l.post(func() { l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev}) })
@@ -44,14 +44,14 @@ func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 }
 
 // evictingOps are the writes of EVICTING.
-func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []store.Op {
-	record := l.recordOf(a, store.TxEvicting)
-	record.By, record.Reason, record.GraceSeconds, record.Evicted = by, notice.Reason, notice.GraceSeconds, true
+func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []record.Op {
+	rec := l.recordOf(a, record.Evicting)
+	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
 	unit := a.unit.record
 	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
-	return []store.Op{
-		store.Put(store.TxKey(a.machine.ID()), store.MustEncode(record)),
-		store.Put(unit.Path().Key(), store.MustEncode(unit)),
+	return []record.Op{
+		record.Put(record.TxKey(a.machine.ID()), record.MustEncode(rec)),
+		record.Put(unit.Path().Key(), record.MustEncode(unit)),
 	}
 }
 
@@ -81,7 +81,7 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 // Invariant: it is fixed with the first Txn that writes it, whichever of
 // several lands.
 type unitEnd struct {
-	record store.UnitRecord
+	record record.Unit
 	// removed: an allocation that its owner has deleted.
 	removed bool
 	// requeued: a job's unit that was evicted is back at its place in the order.
@@ -109,18 +109,18 @@ func (a *attempt) endOfUnit() *unitEnd {
 	return e
 }
 
-func (e *unitEnd) ops() []store.Op {
+func (e *unitEnd) ops() []record.Op {
 	key := e.record.Path().Key()
 	switch {
 	case e.removed:
-		return []store.Op{store.Delete(key)}
+		return []record.Op{record.Delete(key)}
 	case e.requeued:
-		return []store.Op{
-			store.Put(key, store.MustEncode(e.record)),
-			store.Put(e.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: e.record.UID})),
+		return []record.Op{
+			record.Put(key, record.MustEncode(e.record)),
+			record.Put(e.record.Order().Key(), record.MustEncode(record.Order{UnitUID: e.record.UID})),
 		}
 	}
-	return []store.Op{store.Put(key, store.MustEncode(e.record))}
+	return []record.Op{record.Put(key, record.MustEncode(e.record))}
 }
 
 // leave takes over what became of a unit whose transaction is RELEASED.

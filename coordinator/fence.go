@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -25,7 +25,7 @@ type fence struct {
 	assume time.Duration
 }
 
-func fenceOf(i store.NodeIdentity, rev resource.Revision) *fence {
+func fenceOf(i record.NodeIdentity, rev resource.Revision) *fence {
 	if !i.Fenced {
 		return nil
 	}
@@ -36,8 +36,8 @@ func fenceOf(i store.NodeIdentity, rev resource.Revision) *fence {
 }
 
 // loadFence takes over what the store says of a node's incarnation.
-func (v *view) loadFence(id resource.NodeID, kv store.KV) error {
-	identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
+	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOpt
 // the loop. A death is confirmed of the incarnation that is read first, which is
 // noted: another one has begun since, and is alive.
 func (l *leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOptions, attempts int, done func(*api.Status)) {
-	l.readHeard(n, done, func(identity, lease store.KV) {
-		now, err := store.Decode[store.NodeIdentity](identity.Key, identity.Value)
+	l.readHeard(n, done, func(identity, lease record.KV) {
+		now, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
 		switch {
 		case err != nil: // told below
 		case first.IsZero():
@@ -88,25 +88,25 @@ func (l *leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOpti
 
 // readHeard reads a node's identity, which must be there, and its lease; a zero
 // lease is none.
-func (l *leader) readHeard(n *node, done func(*api.Status), then func(identity, lease store.KV)) {
+func (l *leader) readHeard(n *node, done func(*api.Status), then func(identity, lease record.KV)) {
 	id := n.view.ID
-	l.read(store.NodeIdentityKey(id), func(identity store.KV, found bool, _ resource.Revision) {
+	l.read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
 		if !found {
 			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id))
 			return
 		}
-		l.read(store.NodeLeaseKey(id), func(lease store.KV, heard bool, _ resource.Revision) {
+		l.read(record.NodeLeaseKey(id), func(lease record.KV, heard bool, _ resource.Revision) {
 			if !heard {
-				lease = store.KV{}
+				lease = record.KV{}
 			}
 			then(identity, lease)
 		})
 	})
 }
 
-func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOptions, attempts int, done func(*api.Status)) {
+func (l *leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptions, attempts int, done func(*api.Status)) {
 	id := n.view.ID
-	identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	switch {
 	case err != nil:
 		done(api.Errorf(500, "node %s: %v", id, err))
@@ -121,11 +121,11 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 	}
 	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, now(), o.Reason
 	d := decision{
-		compares: []store.Compare{store.ModRevIs(kv.Key, kv.ModRev), store.ModRevIs(store.NodeLeaseKey(id), lease.ModRev)},
-		ops:      []store.Op{store.Put(kv.Key, store.MustEncode(identity))},
+		compares: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev), record.ModRevIs(record.NodeLeaseKey(id), lease.ModRev)},
+		ops:      []record.Op{record.Put(kv.Key, record.MustEncode(identity))},
 	}
 	if lease.Key != "" {
-		d.ops = append(d.ops, store.Delete(lease.Key))
+		d.ops = append(d.ops, record.Delete(lease.Key))
 	}
 	d.done = func(outcome txn.Outcome, rev resource.Revision, err error) {
 		switch {
@@ -141,15 +141,15 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 		}
 	}
 	l.settle(d, kv.Key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeIdentity](kv.Key, value)
+		written, err := record.Decode[record.NodeIdentity](kv.Key, value)
 		return found && err == nil && written == identity
 	})
 }
 
 // stillHeard refuses to fence what is alive.
-func (l *leader) stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptions) *api.Status {
+func (l *leader) stillHeard(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
 	by := "coordinator " + l.config.ID
-	if v, err := store.Decode[store.NodeLease](lease.Key, lease.Value); err == nil {
+	if v, err := record.Decode[record.NodeLease](lease.Key, lease.Value); err == nil {
 		by = "coordinator " + v.Coordinator
 	}
 	follows := "its agent would have to register again before anything new runs there"
@@ -161,12 +161,12 @@ func (l *leader) stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptio
 
 // unlease ends the lease of a node that was fenced while it was heard, so that
 // its next heartbeat meets the fence.
-func (l *leader) unlease(lease store.KV) {
+func (l *leader) unlease(lease record.KV) {
 	if lease.Lease == 0 {
 		return
 	}
 	go func() {
-		if err := l.store.Revoke(l.ctx, lease.Lease); err != nil && !errors.Is(err, store.ErrLeaseGone) {
+		if err := l.store.Revoke(l.ctx, lease.Lease); err != nil && !errors.Is(err, record.ErrLeaseGone) {
 			l.log.Warn("lease_not_revoked", "key", lease.Key, "error", err)
 		}
 	}()
@@ -213,7 +213,7 @@ func (l *leader) recheck(a *attempt, then func()) {
 		return
 	}
 	n := l.nodes[ids[0]] // one is enough: the next conflict checks the next
-	l.read(store.NodeIdentityKey(n.view.ID), func(kv store.KV, found bool, _ resource.Revision) {
+	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
 		if found {
 			l.learn(n, kv)
 		}
@@ -222,7 +222,7 @@ func (l *leader) recheck(a *attempt, then func()) {
 }
 
 // learn takes over an identity that was written after the fence that is known.
-func (l *leader) learn(n *node, kv store.KV) {
+func (l *leader) learn(n *node, kv record.KV) {
 	if n.fence == nil || kv.ModRev <= n.fence.revision {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -37,11 +37,11 @@ func (l *leader) forsake(a *attempt) {
 
 // stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
 // without their word are dead when it lands.
-func (l *leader) stillDead(a *attempt) []store.Compare {
-	var compares []store.Compare
+func (l *leader) stillDead(a *attempt) []record.Compare {
+	var compares []record.Compare
 	for _, id := range a.machine.Nodes() {
 		if a.presumed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
-			compares = append(compares, store.ModRevIs(store.NodeIdentityKey(id), l.nodes[id].fence.revision))
+			compares = append(compares, record.ModRevIs(record.NodeIdentityKey(id), l.nodes[id].fence.revision))
 		}
 	}
 	return compares

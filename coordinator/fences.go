@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -45,22 +46,22 @@ func (l *leader) sweepFences(ctx context.Context) {
 func readFences(ctx context.Context, s store.KVStore) (found []fenced, err error) {
 	o := store.RangeOptions{Limit: sweepPage}
 	for len(found) < fencesAtOnce {
-		kvs, _, err := s.Range(ctx, store.TxPrefix, o)
+		kvs, _, err := s.Range(ctx, record.TxPrefix, o)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range kvs {
 			o.StartAfter = kv.Key
-			tx, err := store.ParseTxKey(kv.Key)
+			tx, err := record.ParseTxKey(kv.Key)
 			if err != nil {
 				return nil, err
 			}
-			record, err := store.Decode[store.TxRecord](kv.Key, kv.Value)
+			rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
 			if err != nil {
 				return nil, err
 			}
-			if record.State == store.TxAborted && strings.HasPrefix(record.Reason, rpc.FencedFor) && len(record.Unheard) == 0 {
-				found = append(found, fenced{tx, record.UnitUID})
+			if rec.State == record.Aborted && strings.HasPrefix(rec.Reason, rpc.FencedFor) && len(rec.Unheard) == 0 {
+				found = append(found, fenced{tx, rec.UnitUID})
 			}
 		}
 		if len(kvs) < sweepPage {

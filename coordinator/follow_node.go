@@ -7,23 +7,23 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
 // cachedNode is a node as its keys have it, and what is held there.
 type cachedNode struct {
 	shown.Node // Spec points into this
-	spec       store.NodeSpec
+	spec       record.NodeSpec
 	held       map[resource.TxID]*share
 }
 
 // share is what a transaction has on one node.
 type share struct {
 	of      *cachedTx
-	members []store.Member
+	members []record.Member
 }
 
 // node returns a node, made on first sight.
@@ -41,7 +41,7 @@ func (c *cache) node(id resource.NodeID) *cachedNode {
 
 // reset makes a node one of which no key says anything. What it holds stays.
 func (n *cachedNode) reset(id resource.NodeID) {
-	n.spec = store.NodeSpec{}
+	n.spec = record.NodeSpec{}
 	n.Node = shown.Node{ID: id, Spec: &n.spec}
 	n.specify()
 }
@@ -55,9 +55,9 @@ func (n *cachedNode) specify() {
 
 // remakeNode makes a node from its keys. What it holds stays: that is its
 // units'.
-func (c *cache) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
-	_, registered := kvs[store.NodeIdentityKey(id)]
-	_, specified := kvs[store.NodeSpecKey(id)]
+func (c *cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
+	_, registered := kvs[record.NodeIdentityKey(id)]
+	_, specified := kvs[record.NodeSpecKey(id)]
 	if !registered && !specified { // it was deleted
 		delete(c.nodes, id)
 		c.order = slices.DeleteFunc(c.order, func(other resource.NodeID) bool { return other == id })
@@ -65,22 +65,22 @@ func (c *cache) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
 	}
 	n := c.node(id)
 	n.reset(id)
-	_, heard := kvs[store.NodeLeaseKey(id)]
-	n.Unheard, n.Ban = !heard, banOf(kvs[store.BanKey(id)])
-	if kv, found := kvs[store.NodeSpecKey(id)]; found {
+	_, heard := kvs[record.NodeLeaseKey(id)]
+	n.Unheard, n.Ban = !heard, banOf(kvs[record.BanKey(id)])
+	if kv, found := kvs[record.NodeSpecKey(id)]; found {
 		if err := n.readSpec(kv); err != nil {
 			return err
 		}
 	}
-	if kv, found := kvs[store.NodeIdentityKey(id)]; found {
-		identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	if kv, found := kvs[record.NodeIdentityKey(id)]; found {
+		identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
 		n.Incarnation, n.Registered, n.Fence = identity.Incarnation, true, shownFence(identity)
 	}
-	if kv, found := kvs[store.NodeStatusKey(id)]; found {
-		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+	if kv, found := kvs[record.NodeStatusKey(id)]; found {
+		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
@@ -90,8 +90,8 @@ func (c *cache) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
 }
 
 // readSpec takes a specification over, with the host's shape in it.
-func (n *cachedNode) readSpec(kv store.KV) error {
-	spec, err := store.Decode[store.NodeSpec](kv.Key, kv.Value)
+func (n *cachedNode) readSpec(kv record.KV) error {
+	spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (n *cachedNode) readSpec(kv store.KV) error {
 }
 
 // shownFence is the fence in a node's identity, nil for none.
-func shownFence(i store.NodeIdentity) *shown.Fence {
+func shownFence(i record.NodeIdentity) *shown.Fence {
 	if !i.Fenced {
 		return nil
 	}
@@ -117,7 +117,7 @@ func shownFence(i store.NodeIdentity) *shown.Fence {
 // more: what was committed later has some of it.
 func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
 	for _, other := range n.held {
-		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m store.Member) bool { return shown.Excludes(a, m.Assignment) }) {
+		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m record.Member) bool { return shown.Excludes(a, m.Assignment) }) {
 			return true
 		}
 	}

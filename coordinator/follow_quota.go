@@ -6,8 +6,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,14 +36,14 @@ func newCachedQuotas() cachedQuotas {
 }
 
 // remake makes a quota from its key.
-func (q *cachedQuotas) remake(key string, kvs map[string]store.KV, now time.Time) error {
-	parsed, err := store.ParseQuotaKey(key)
+func (q *cachedQuotas) remake(key string, kvs map[string]record.KV, now time.Time) error {
+	parsed, err := record.ParseQuotaKey(key)
 	if err != nil {
 		return err
 	}
 	kv, found := kvs[key]
 	switch parsed.Kind {
-	case store.QuotaResources:
+	case record.QuotaResources:
 		if !found {
 			delete(q.resources, parsed.Namespace+"/"+parsed.Name)
 			q.limits.RemoveLimit(parsed.Namespace, parsed.Name)
@@ -54,18 +54,18 @@ func (q *cachedQuotas) remake(key string, kvs map[string]store.KV, now time.Time
 			return err
 		}
 		q.set(v, now)
-	case store.QuotaForests:
+	case record.QuotaForests:
 		return remakeIn(q.forests, parsed.Name, kv, found, api.DecodeQuotaForest, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata })
-	case store.QuotaNamespaces:
+	case record.QuotaNamespaces:
 		return remakeIn(q.bindings, parsed.Name, kv, found, api.DecodeQuotaBinding, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata })
-	case store.QuotaTrees, store.QuotaLimits:
+	case record.QuotaTrees, record.QuotaLimits:
 	}
 	return nil
 }
 
 // remakeIn makes one object of a kind from its key, or takes it out.
 func remakeIn[T any](
-	all map[string]shown.Versioned[T], name string, kv store.KV, found bool,
+	all map[string]shown.Versioned[T], name string, kv record.KV, found bool,
 	decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta,
 ) error {
 	delete(all, name)
@@ -80,16 +80,16 @@ func remakeIn[T any](
 }
 
 // readQuota reads an object from its key.
-func readQuota[T any](kv store.KV, decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta) (shown.Versioned[T], error) {
-	record, err := store.Decode[store.QuotaRecord](kv.Key, kv.Value)
+func readQuota[T any](kv record.KV, decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta) (shown.Versioned[T], error) {
+	rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
 	if err != nil {
 		return shown.Versioned[T]{}, err
 	}
-	object, status := decode(record.Document)
+	object, status := decode(rec.Document)
 	if status != nil {
 		return shown.Versioned[T]{}, fmt.Errorf("%s: document: %w", kv.Key, status)
 	}
-	*meta(object) = metadataOf(record, *meta(object), kv.ModRev)
+	*meta(object) = metadataOf(rec, *meta(object), kv.ModRev)
 	return shown.Versioned[T]{Object: *object, Revision: kv.ModRev}, nil
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,7 +18,7 @@ import (
 type cachedUnit struct {
 	shown.Unit // Record and Request point into this
 	path       string
-	record     store.UnitRecord
+	record     record.Unit
 	request    resource.Request
 	key        queue.Key
 	queued     bool // it has a place in the order
@@ -37,7 +37,7 @@ type cachedTx struct {
 
 // cachedJob is a job as its key has it, and its units, ascending.
 type cachedJob struct {
-	record store.JobRecord
+	record record.Job
 	stored resource.Revision
 	doc    *api.Job
 	units  []*cachedUnit
@@ -51,11 +51,11 @@ type cachedMember struct {
 
 // remakeUnit makes a unit from its own key, its place in the order and its
 // transaction's record.
-func (c *cache) remakeUnit(path string, kvs map[string]store.KV) error {
+func (c *cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	if u := c.units[path]; u != nil {
 		c.dropUnit(u)
 	}
-	parsed, err := store.ParseUnitPath(path)
+	parsed, err := record.ParseUnitPath(path)
 	if err != nil {
 		return err
 	}
@@ -71,28 +71,28 @@ func (c *cache) remakeUnit(path string, kvs map[string]store.KV) error {
 	if _, u.queued = kvs[u.record.Order().Key()]; u.queued {
 		c.queue.Push(u.key)
 	}
-	key := store.TxKey(u.record.TxID)
+	key := record.TxKey(u.record.TxID)
 	held, found := kvs[key]
 	if u.record.TxID == "" || !found {
 		return nil
 	}
-	record, err := store.Decode[store.TxRecord](key, held.Value)
-	if err != nil || record.State.Terminal() {
+	rec, err := record.Decode[record.Tx](key, held.Value)
+	if err != nil || rec.State.Terminal() {
 		return err
 	}
-	c.hold(u, record, held.CreateRev) // a record's first state is COMMITTED
+	c.hold(u, rec, held.CreateRev) // a record's first state is COMMITTED
 	return nil
 }
 
 // readUnit reads a unit's key.
-func (c *cache) readUnit(kv store.KV) (*cachedUnit, error) {
-	record, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
+func (c *cache) readUnit(kv record.KV) (*cachedUnit, error) {
+	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
 	if err != nil {
 		return nil, err
 	}
-	record.Queue = cmp.Or(record.Queue, DefaultQueue)
-	u := &cachedUnit{record: record, path: record.Path().String()}
-	u.key = queue.Key{Priority: record.Priority, Epoch: record.Sequence.Epoch, Counter: record.Sequence.Counter, Path: u.path}
+	rec.Queue = cmp.Or(rec.Queue, DefaultQueue)
+	u := &cachedUnit{record: rec, path: rec.Path().String()}
+	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
 	u.Unit = shown.Unit{Record: &u.record, Revision: kv.ModRev, Request: &u.request}
 	if err := c.readSpec(u); err != nil {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
@@ -104,7 +104,7 @@ func (c *cache) readUnit(kv store.KV) (*cachedUnit, error) {
 // its job.
 func (c *cache) readSpec(u *cachedUnit) error {
 	var spec *api.AllocationSpec
-	if u.record.Kind == store.JobUnit {
+	if u.record.Kind == record.JobUnit {
 		u.job = c.jobs[u.record.Namespace+"/"+u.record.Name]
 		if u.job == nil {
 			return errors.New("its job is missing")
@@ -139,14 +139,14 @@ func (c *cache) addUnit(u *cachedUnit) {
 }
 
 // hold gives a unit what its record says that it has.
-func (c *cache) hold(u *cachedUnit, record store.TxRecord, committed resource.Revision) {
+func (c *cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) {
 	h := &cachedTx{tx: u.record.TxID, unit: u, committed: committed}
 	u.holding, c.live[h.tx] = h, u
 	var places []shown.Place
 	if u.Phase() != api.Pending {
 		places = make([]shown.Place, u.record.Members)
 	}
-	for _, m := range record.Members {
+	for _, m := range rec.Members {
 		if m.Member < len(places) { // as every record of a leader's
 			places[m.Member] = shown.Place{Node: m.Node, Assignment: m.Assignment}
 		}
@@ -158,7 +158,7 @@ func (c *cache) hold(u *cachedUnit, record store.TxRecord, committed resource.Re
 		n.held[h.tx].members = append(n.held[h.tx].members, m)
 	}
 	u.Places = places
-	for _, charged := range record.Charges {
+	for _, charged := range rec.Charges {
 		if charged.Tree == quota.Tree {
 			charge := u.scope
 			charge.Group, charge.Request = charged.Group, charged.Request
@@ -191,8 +191,8 @@ func (c *cache) dropUnit(u *cachedUnit) {
 }
 
 // remakeJob makes a job from its key, and has its units made anew.
-func (c *cache) remakeJob(key string, kvs map[string]store.KV, units map[string]bool) error {
-	namespace, name, err := store.ParseJobKey(key)
+func (c *cache) remakeJob(key string, kvs map[string]record.KV, units map[string]bool) error {
+	namespace, name, err := record.ParseJobKey(key)
 	if err != nil {
 		return err
 	}
@@ -208,16 +208,16 @@ func (c *cache) remakeJob(key string, kvs map[string]store.KV, units map[string]
 	if !found {
 		return nil
 	}
-	record, err := store.Decode[store.JobRecord](kv.Key, kv.Value)
+	rec, err := record.Decode[record.Job](kv.Key, kv.Value)
 	if err != nil {
 		return err
 	}
-	doc, status := api.StoredJob(record.Document)
+	doc, status := api.StoredJob(rec.Document)
 	if status != nil {
 		return fmt.Errorf("%s: document: %w", kv.Key, status)
 	}
-	c.jobs[position] = &cachedJob{record: record, stored: kv.ModRev, doc: doc}
-	for _, path := range record.Units {
+	c.jobs[position] = &cachedJob{record: rec, stored: kv.ModRev, doc: doc}
+	for _, path := range rec.Units {
 		units[path.String()] = true
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,7 +36,7 @@ func newCache(floor resource.Revision) cache {
 
 // touch notes that a key has changed.
 func (c *cache) touch(key string) {
-	for _, prefix := range []string{store.UnitsPrefix, store.JobsPrefix, store.OrderPrefix, store.TxPrefix, store.NodesPrefix, store.BansPrefix, store.QuotaPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -45,7 +45,7 @@ func (c *cache) touch(key string) {
 }
 
 // refresh makes what is out of date anew, from all keys as they are now.
-func (c *cache) refresh(kvs map[string]store.KV, now time.Time) error {
+func (c *cache) refresh(kvs map[string]record.KV, now time.Time) error {
 	if len(c.touched) == 0 {
 		return nil
 	}
@@ -83,41 +83,41 @@ type stale struct {
 
 // concerns finds out which objects a key is a part of. A quota's key is one by
 // itself.
-func (c *cache) concerns(key string, kvs map[string]store.KV, now time.Time, s stale) error {
+func (c *cache) concerns(key string, kvs map[string]record.KV, now time.Time, s stale) error {
 	switch {
-	case strings.HasPrefix(key, store.UnitsPrefix):
-		path, err := store.ParseUnitKey(key)
+	case strings.HasPrefix(key, record.UnitsPrefix):
+		path, err := record.ParseUnitKey(key)
 		s.units[path.String()] = true
 		return err
-	case strings.HasPrefix(key, store.OrderPrefix):
-		order, err := store.ParseOrderKey(key)
+	case strings.HasPrefix(key, record.OrderPrefix):
+		order, err := record.ParseOrderKey(key)
 		s.units[order.Unit.String()] = true
 		return err
-	case strings.HasPrefix(key, store.JobsPrefix):
+	case strings.HasPrefix(key, record.JobsPrefix):
 		s.jobs[key] = true
 	case isBanKey(key):
-		id, err := store.ParseBanKey(key)
+		id, err := record.ParseBanKey(key)
 		if err != nil {
 			return err
 		}
 		s.nodes[id] = true
-	case strings.HasPrefix(key, store.NodesPrefix):
-		node, err := store.ParseNodeKey(key)
-		if node.Part != store.NodeTxPart {
+	case strings.HasPrefix(key, record.NodesPrefix):
+		node, err := record.ParseNodeKey(key)
+		if node.Part != record.NodeTxPart {
 			s.nodes[node.ID] = true
 		}
 		return err
-	case strings.HasPrefix(key, store.TxPrefix):
+	case strings.HasPrefix(key, record.TxPrefix):
 		return c.concernsTx(key, kvs, s)
-	case strings.HasPrefix(key, store.QuotaPrefix):
+	case strings.HasPrefix(key, record.QuotaPrefix):
 		return c.quotas.remake(key, kvs, now)
 	}
 	return nil
 }
 
 // concernsTx adds the unit that a record is about, and the one that it was.
-func (c *cache) concernsTx(key string, kvs map[string]store.KV, s stale) error {
-	tx, err := store.ParseTxKey(key)
+func (c *cache) concernsTx(key string, kvs map[string]record.KV, s stale) error {
+	tx, err := record.ParseTxKey(key)
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func (c *cache) concernsTx(key string, kvs map[string]store.KV, s stale) error {
 	if !found {
 		return nil
 	}
-	record, err := store.Decode[store.TxRecord](key, kv.Value)
-	if err == nil && !record.State.Terminal() {
-		s.units[record.Unit.String()] = true
+	rec, err := record.Decode[record.Tx](key, kv.Value)
+	if err == nil && !rec.State.Terminal() {
+		s.units[rec.Unit.String()] = true
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -85,7 +86,7 @@ func (l *leader) compact(ctx context.Context) {
 	l.compactedAt = time.Now()
 	upTo := l.compactRev
 	go func() {
-		_, _, now, err := l.store.Get(ctx, store.LeaderPrefix)
+		_, _, now, err := l.store.Get(ctx, record.LeaderPrefix)
 		if err != nil {
 			return
 		}
@@ -93,7 +94,7 @@ func (l *leader) compact(ctx context.Context) {
 		if upTo == 0 {
 			return
 		}
-		if err := l.store.Compact(ctx, upTo); err != nil && !errors.As(err, new(*store.CompactedError)) {
+		if err := l.store.Compact(ctx, upTo); err != nil && !errors.As(err, new(*record.CompactedError)) {
 			l.log.Warn("compaction_failed", "revision", int64(upTo), "error", err)
 		}
 	}()
@@ -114,7 +115,7 @@ func (l *leader) collect() {
 		if len(rest) == collectAtOnce || named[r.tx] || time.Since(r.when) <= l.config.RecordRetention {
 			return false
 		}
-		d.ops = append(d.ops, store.Delete(store.TxKey(r.tx)))
+		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
 		rest = append(rest, r)
 		return true
 	})

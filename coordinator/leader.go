@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -30,7 +31,7 @@ type leader struct {
 	// has followed the store.
 	leased func(resource.NodeID) bool
 	// banOf returns a node's ban, likewise; nil for none.
-	banOf func(resource.NodeID) *store.Ban
+	banOf func(resource.NodeID) *record.Ban
 	// ctx ends with the term. It is kept for the goroutines that answer the
 	// loop later; nothing in the loop waits on it.
 	ctx context.Context
@@ -65,7 +66,7 @@ type leader struct {
 	// identity is the revision of a node's registration, as far as this
 	// coordinator has followed the store; 0 where there is none.
 	identityAt   func(resource.NodeID) resource.Revision
-	requestLease store.LeaseID
+	requestLease record.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -33,7 +33,7 @@ func (l *leader) refused(e agents.Refused) {
 	}
 	l.looking = true
 	held := l.commit.held
-	l.read(held.Key, func(kv store.KV, found bool, revision resource.Revision) {
+	l.read(held.Key, func(kv record.KV, found bool, revision resource.Revision) {
 		l.looking = false
 		switch {
 		case !found || kv.CreateRev != held.Rev:

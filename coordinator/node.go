@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -21,7 +21,7 @@ import (
 type node struct {
 	view place.Node
 	// spec is what the store holds; specRev its mod revision.
-	spec    store.NodeSpec
+	spec    record.NodeSpec
 	specRev resource.Revision
 
 	connected   bool
@@ -34,7 +34,7 @@ type node struct {
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
-	ban         *store.Ban      // nil: it is not banned
+	ban         *record.Ban     // nil: it is not banned
 	unheard     bool            // its lease is over
 	assumption  assumption      // the leader's
 	// quarantine says why the agent promises nothing and obeys nothing, "" while
@@ -46,7 +46,7 @@ type node struct {
 	known      bool
 	news       chan struct{} // closed when something of it is heard; nil: nobody waits
 	// accused is why the node is isolated, as long as that is not in the store.
-	accused  *store.Violation
+	accused  *record.Violation
 	accusing bool // it is being written
 	breaker  breaker
 	loud     time.Time // until then it is the last choice, see loudBreak
@@ -253,7 +253,7 @@ func (n *node) applyHealth() {
 
 // setSpec takes over a specification, unless a newer one is known, and reports
 // whether it has.
-func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) bool {
+func (n *node) setSpec(spec record.NodeSpec, rev resource.Revision) bool {
 	if rev <= n.specRev {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -31,10 +32,10 @@ func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, e
 // deleteNode reads what the store has of a node, judges that, and deletes it.
 func (l *leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
 	go func() {
-		kvs, _, err := l.store.Range(l.ctx, store.NodeIn(id), store.RangeOptions{})
-		var certified store.KV
+		kvs, _, err := l.store.Range(l.ctx, record.NodeIn(id), store.RangeOptions{})
+		var certified record.KV
 		if err == nil {
-			certified, _, _, err = l.store.Get(l.ctx, store.EnrolledKey(id))
+			certified, _, _, err = l.store.Get(l.ctx, record.EnrolledKey(id))
 		}
 		l.post(func() {
 			if err != nil {
@@ -46,7 +47,7 @@ func (l *leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.N
 	}()
 }
 
-func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.KV, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *leader) deleteRead(id resource.NodeID, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
 	n := l.nodes[id]
 	found, err := nodeKeysOf(kvs)
 	switch {
@@ -62,14 +63,14 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.
 		return
 	}
 	object := l.nodeObject(n)
-	key := store.NodeIdentityKey(id)
+	key := record.NodeIdentityKey(id)
 	// Every commit and every registration compares with the identity, or with
 	// its absence: none that was judged before lands after this.
-	d := decision{compares: []store.Compare{
-		store.ModRevIs(key, found.identity.ModRev), store.ModRevIs(store.NodeSpecKey(id), found.spec.ModRev), store.Absent(store.NodeLeaseKey(id)),
+	d := decision{compares: []record.Compare{
+		record.ModRevIs(key, found.identity.ModRev), record.ModRevIs(record.NodeSpecKey(id), found.spec.ModRev), record.Absent(record.NodeLeaseKey(id)),
 	}}
 	for _, kv := range kvs {
-		d.ops = append(d.ops, store.Delete(kv.Key))
+		d.ops = append(d.ops, record.Delete(kv.Key))
 	}
 	if err := endCertificate(&d, certified, time.Now()); err != nil {
 		answer(nil, api.Errorf(500, "node %s: %v", id, err))
@@ -93,46 +94,46 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.
 // deleted has to enroll again. The record stays until the certificate expires, so
 // that a restored backup does not bring it back (coordinator/enroll). kv is zero
 // without TLS.
-func endCertificate(d *decision, kv store.KV, now time.Time) error {
+func endCertificate(d *decision, kv record.KV, now time.Time) error {
 	if kv.ModRev == 0 {
 		return nil
 	}
-	r, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+	r, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
 	if err != nil || r.Ended != "" {
 		return err
 	}
 	r.Keys, r.Token, r.Ended, r.Generation = nil, "", now.UTC().Format(time.RFC3339), max(r.Generation+1, now.UnixMilli())
-	d.compares = append(d.compares, store.ModRevIs(kv.Key, kv.ModRev))
-	d.ops = append(d.ops, store.Put(kv.Key, store.MustEncode(r)))
+	d.compares = append(d.compares, record.ModRevIs(kv.Key, kv.ModRev))
+	d.ops = append(d.ops, record.Put(kv.Key, record.MustEncode(r)))
 	return nil
 }
 
 // nodeKeys are a node's keys, as far as a deletion looks into them.
 type nodeKeys struct {
-	identity, spec, lease store.KV // the zero value where there is none
-	who                   store.NodeIdentity
+	identity, spec, lease record.KV // the zero value where there is none
+	who                   record.NodeIdentity
 	pointers              int // to records that have not ended
 }
 
-func nodeKeysOf(kvs []store.KV) (k nodeKeys, err error) {
+func nodeKeysOf(kvs []record.KV) (k nodeKeys, err error) {
 	for _, kv := range kvs {
-		key, err := store.ParseNodeKey(kv.Key)
+		key, err := record.ParseNodeKey(kv.Key)
 		if err != nil {
 			return k, err
 		}
 		switch key.Part {
-		case store.NodeIdentityPart:
+		case record.NodeIdentityPart:
 			k.identity = kv
-			if k.who, err = store.Decode[store.NodeIdentity](kv.Key, kv.Value); err != nil {
+			if k.who, err = record.Decode[record.NodeIdentity](kv.Key, kv.Value); err != nil {
 				return k, err
 			}
-		case store.NodeSpecPart:
+		case record.NodeSpecPart:
 			k.spec = kv
-		case store.NodeLeasePart:
+		case record.NodeLeasePart:
 			k.lease = kv
-		case store.NodeTxPart:
+		case record.NodeTxPart:
 			k.pointers++
-		case store.NodeStatusPart:
+		case record.NodeStatusPart:
 		}
 	}
 	return k, nil

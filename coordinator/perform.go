@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -194,35 +194,35 @@ func (l *leader) released(a *attempt) {
 
 // readRecord reads a transaction's record.
 func (l *leader) readRecord(a *attempt) {
-	key := store.TxKey(a.machine.ID())
-	l.read(key, func(kv store.KV, found bool, revision resource.Revision) {
+	key := record.TxKey(a.machine.ID())
+	l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
 		in := txn.RecordRead{State: txn.RecordAbsent, Revision: revision}
 		if found {
 			in.Revision = kv.ModRev
-			record, err := store.Decode[store.TxRecord](key, kv.Value)
+			rec, err := record.Decode[record.Tx](key, kv.Value)
 			if err != nil {
 				l.log.Error("record_unreadable", "key", key, "error", err)
 				return
 			}
-			in.State = recordState(record.State)
-			in.GraceSeconds, in.Reason = record.GraceSeconds, record.Reason
-			if p := l.attempts[record.By]; p != nil && p.machine.Undecided() {
-				in.By = record.By
+			in.State = recordState(rec.State)
+			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
+			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
+				in.By = rec.By
 			}
 		}
 		l.step(a, in)
 	})
 }
 
-func recordState(s store.TxState) txn.RecordState {
+func recordState(s record.State) txn.RecordState {
 	switch s {
-	case store.TxCommitted:
+	case record.Committed:
 		return txn.RecordCommitted
-	case store.TxEvicting:
+	case record.Evicting:
 		return txn.RecordEvicting
-	case store.TxReleasing:
+	case record.Releasing:
 		return txn.RecordReleasing
-	case store.TxReleased:
+	case record.Released:
 		return txn.RecordReleased
 	default:
 		return txn.RecordAborted

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -91,16 +91,16 @@ type registration struct {
 // readRegistration reads a node's; the zero value where there is none.
 func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
 	var r registration
-	spec, _, _, err := l.store.Get(ctx, store.NodeSpecKey(id))
+	spec, _, _, err := l.store.Get(ctx, record.NodeSpecKey(id))
 	if err != nil {
 		return r, err
 	}
-	key := store.NodeIdentityKey(id)
+	key := record.NodeIdentityKey(id)
 	kv, found, _, err := l.store.Get(ctx, key)
 	if err != nil || !found {
 		return r, err
 	}
-	identity, err := store.Decode[store.NodeIdentity](key, kv.Value)
+	identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
 	if err != nil {
 		return r, err
 	}
@@ -109,7 +109,7 @@ func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (regi
 
 // compares make a Txn fail once the agent has registered again: it may have
 // stopped what it held.
-func (r registration) compares(id resource.NodeID) []store.Compare {
+func (r registration) compares(id resource.NodeID) []record.Compare {
 	// model: mutants NO_INCARNATION_COMPARE, ADOPT_WITHOUT_REGISTRATION
-	return []store.Compare{store.ModRevIs(store.NodeIdentityKey(id), r.identity), store.ModRevIs(store.NodeSpecKey(id), r.spec)}
+	return []record.Compare{record.ModRevIs(record.NodeIdentityKey(id), r.identity), record.ModRevIs(record.NodeSpecKey(id), r.spec)}
 }

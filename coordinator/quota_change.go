@@ -8,14 +8,14 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
 // quotaWrite is one change of what bounds tenants.
 type quotaWrite struct {
-	op  store.Op
+	op  record.Op
 	rev resource.Revision // at which the key must be; 0: absent
 	uid string            // of the object
 	// landed takes the change over, once it is durable.
@@ -69,7 +69,7 @@ func (l *leader) nextChange() {
 // writeQuota writes a change under this leader's epoch and follows it until its
 // outcome is known; done runs in the loop. All that waits is tried again then.
 func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
-	d := decision{compares: []store.Compare{store.ModRevIs(w.op.Key, w.rev)}, ops: []store.Op{w.op}}
+	d := decision{compares: []record.Compare{record.ModRevIs(w.op.Key, w.rev)}, ops: []record.Op{w.op}}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o != txn.Landed {
 			if w.failed != nil {
@@ -94,7 +94,7 @@ func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 // notWritten is the answer to a change that the store did not take.
 func notWritten(key string, err error) *api.Status {
 	switch {
-	case errors.As(err, new(*store.TooLargeError)):
+	case errors.As(err, new(*record.TooLargeError)):
 		return api.Errorf(422, "%s: %v", key, err)
 	case err != nil:
 		return api.Errorf(503, "%s was not written: %v; ask again", key, err)
@@ -144,8 +144,8 @@ func put[T any](before *kept[T], what string, given api.ObjectMeta, create bool,
 }
 
 // recordOf is how an object is stored: its document is what the operator set.
-func recordOf[T api.QuotaDocument](m api.ObjectMeta, object T) *store.QuotaRecord {
-	return &store.QuotaRecord{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp, Document: encodeDocument(object)}
+func recordOf[T api.QuotaDocument](m api.ObjectMeta, object T) *record.Quota {
+	return &record.Quota{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp, Document: encodeDocument(object)}
 }
 
 // encodeDocument writes an object without what is the server's.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -416,8 +417,8 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 				bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 					k := c.Bring(1)
 					n := 0
-					k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-						if !rig.Touches(x, store.QuotaPrefix) {
+					k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+						if !rig.Touches(x, record.QuotaPrefix) {
 							return rig.None
 						}
 						if n++; n == at+1 {
@@ -434,7 +435,7 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 						t.Error(err)
 					}
 					pass(rig.Patience) // what is late has landed, or never will
-					kvs, _, err := c.Store.Range(t.Context(), store.QuotaPrefix, store.RangeOptions{})
+					kvs, _, err := c.Store.Range(t.Context(), record.QuotaPrefix, store.RangeOptions{})
 					if err != nil || len(kvs) != 0 {
 						t.Errorf("left are %v, %v", kvs, err)
 					}

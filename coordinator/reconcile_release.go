@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -81,11 +81,11 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 		return
 	}
 	// model: mutant DISOWN_WITHOUT_RECORD
-	key := store.TxKey(g.Tx)
+	key := record.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	record := store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
+	rec := record.Tx{State: record.Aborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
 	r.l.settle(decision{
-		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, err error) {
 			if o != txn.Landed {
 				done(api.Errorf(409, "transaction %s was decided while node %s was reconciled (%v); ask again", g.Tx, r.id, err))
@@ -96,14 +96,14 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 			tell()
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.TxRecord](key, value)
-		return found && err == nil && written.State == store.TxAborted && written.Reason == storeRestored
+		written, err := record.Decode[record.Tx](key, value)
+		return found && err == nil && written.State == record.Aborted && written.Reason == storeRestored
 	})
 }
 
 // finish tells the agent, and waits until it has registered.
 func (r *reconciliation) finish(ctx context.Context, adopted, released []resource.TxID) error {
-	_, _, revision, err := r.l.store.Get(ctx, store.NodeIdentityKey(r.id))
+	_, _, revision, err := r.l.store.Get(ctx, record.NodeIdentityKey(r.id))
 	if err != nil {
 		return err
 	}

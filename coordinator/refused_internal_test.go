@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 )
@@ -52,19 +52,19 @@ func newRefusals(t *testing.T) *refusals {
 func (r *refusals) elect(t *testing.T) {
 	t.Helper()
 	for range 100 {
-		if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", nil)}}); err != nil {
+		if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", nil)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(testLeaderKey)}}); err != nil {
+	if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(testLeaderKey)}}); err != nil {
 		t.Fatal(err)
 	}
-	result, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(testLeaderKey, nil)}})
+	result, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(testLeaderKey, nil)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.epoch, r.restored = resource.Epoch(result.Revision), false
-	r.commit = newCommitter(r.store, store.CreateRevIs(testLeaderKey, result.Revision), func(error) { r.terms++ }, r.post)
+	r.commit = newCommitter(r.store, record.CreateRevIs(testLeaderKey, result.Revision), func(error) { r.terms++ }, r.post)
 }
 
 // say has an agent refuse the term for an epoch that much higher; it reports
@@ -82,7 +82,7 @@ func TestAgentsEndTermsOnlyForAReasonAndNotForEver(t *testing.T) {
 		got := map[string]bool{}
 		got["the store has not been there"] = r.say("n1", 50)
 		for range 50 {
-			if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", nil)}}); err != nil {
+			if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", nil)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,7 +91,7 @@ func TestAgentsEndTermsOnlyForAReasonAndNotForEver(t *testing.T) {
 		r.elect(t)
 		age := func() {
 			for range 50 {
-				if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", nil)}}); err != nil {
+				if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", nil)}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -120,7 +120,7 @@ func TestAgentsEndTermsOnlyForAReasonAndNotForEver(t *testing.T) {
 func TestARefusalShowsALeaderThatItIsDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRefusals(t)
-		if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(testLeaderKey)}}); err != nil {
+		if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(testLeaderKey)}}); err != nil {
 			t.Fatal(err)
 		}
 		if !r.say("n1", 1) || len(r.c.deposers) != 0 {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -26,8 +26,8 @@ func runningGang(b *testing.B, members int) (*leader, *job) {
 	for i, n := range nodes {
 		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []txn.Member{{Index: i}}}})
 	}
-	j := &job{record: store.JobRecord{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
-	u := &unit{record: store.UnitRecord{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
+	j := &job{record: record.Job{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
+	u := &unit{record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
 	j.units = []*unit{u}
 	return l, j
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -27,7 +27,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 		if status != nil {
 			return w, status
 		}
-		w.op = store.Put(store.QuotaKey{Kind: store.QuotaNamespaces, Name: namespace}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
 			l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object, rev}
@@ -99,7 +99,7 @@ func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) 
 		}
 		was = b.copy()
 		return quotaWrite{
-			op: store.Delete(store.QuotaKey{Kind: store.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
+			op: record.Delete(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
 			landed: func(resource.Revision) {
 				delete(l.quotas.bindings, namespace)
 				l.quotas.generation++

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,7 +26,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 		if status != nil {
 			return w, status
 		}
-		w.op = store.Put(store.QuotaKey{Kind: store.QuotaForests, Name: name}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
 			l.quotas.forests[name] = &kept[api.QuotaForest]{object, rev}
@@ -97,7 +97,7 @@ func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.
 		}
 		was = f.copy()
 		return quotaWrite{
-			op: store.Delete(store.QuotaKey{Kind: store.QuotaForests, Name: name}.Key()), rev: f.rev,
+			op: record.Delete(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key()), rev: f.rev,
 			landed: func(resource.Revision) { delete(l.quotas.forests, name) },
 		}, nil
 	}

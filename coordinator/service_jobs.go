@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -112,24 +112,24 @@ func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 		done(nil)
 		return
 	}
-	record := j.record
-	record.Cancelled = &store.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
-	if !api.Phase(record.Phase).Ended() {
-		record.Phase = string(api.Cancelling)
+	rec := j.record
+	rec.Cancelled = &record.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
+	if !api.Phase(rec.Phase).Ended() {
+		rec.Phase = string(api.Cancelling)
 	}
 	j.writing = true
-	key := store.JobKey(record.Namespace, record.Name)
+	key := record.JobKey(rec.Namespace, rec.Name)
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, j.stored)},
-		ops:      []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			j.writing = false
 			if o != txn.Landed {
-				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", record.Name, err))
+				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", rec.Name, err))
 				j.notify()
 				return
 			}
-			j.record, j.stored = record, rev
+			j.record, j.stored = rec, rev
 			for _, u := range j.units {
 				l.end(u, release)
 			}
@@ -138,7 +138,7 @@ func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 			l.finishJob(j)
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.JobRecord](key, value)
-		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *record.Cancelled
+		written, err := record.Decode[record.Job](key, value)
+		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *rec.Cancelled
 	})
 }

@@ -2,8 +2,8 @@ package coordinator
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -69,19 +69,19 @@ func (f *fence) String(id resource.NodeID) string { return f.show().Sentence(id)
 // said are the conditions that an agent told with its heartbeats, as the store's
 // key of a revision has them.
 type said struct {
-	conditions []store.Condition
+	conditions []record.Condition
 	revision   resource.Revision
 }
 
 // saidBy is what a node's agent said of itself last. A key that cannot be read
 // says nothing: followers refuse to show it.
-func (l *leader) saidBy(n *node) []store.Condition {
+func (l *leader) saidBy(n *node) []record.Condition {
 	if l.status == nil {
 		return nil
 	}
 	kv := l.status(n.view.ID)
 	if kv.ModRev != n.said.revision {
-		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			status.Conditions = nil
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -27,7 +28,7 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it was told to end
-		case errors.Is(err, errStoreAway), errors.Is(err, store.ErrWentBack):
+		case errors.Is(err, errStoreAway), errors.Is(err, record.ErrWentBack):
 			c.log.Warn("term_not_begun", "error", err)
 			pause(ctx, time.Second)
 		case err != nil:
@@ -156,12 +157,12 @@ func (l *leader) resume(live []recovered) {
 
 // identity is what the store has registered for a node.
 func (l *leader) identity(ctx context.Context, node resource.NodeID) (resource.Incarnation, resource.Revision, error) {
-	key := store.NodeIdentityKey(node)
+	key := record.NodeIdentityKey(node)
 	kv, found, _, err := l.store.Get(ctx, key)
 	if err != nil || !found {
 		return resource.Incarnation{}, 0, err
 	}
-	identity, err := store.Decode[store.NodeIdentity](key, kv.Value)
+	identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
 	if err != nil || identity.Fenced {
 		return resource.Incarnation{}, 0, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -21,7 +21,7 @@ import (
 // runs; stored is 0 exactly while the unit's key is not in the store.
 type unit struct {
 	path   string // "namespace/alloc|job/name/n"
-	record store.UnitRecord
+	record record.Unit
 	stored resource.Revision // mod revision of the unit's key
 	// queued says that the order key is in the store.
 	queued bool
@@ -35,7 +35,7 @@ type unit struct {
 	// namespace first, then trees in ascending order.
 	wish    api.QuotaDemand
 	policy  string // preemptionPolicy, as it was written
-	charges []store.Charge
+	charges []record.Charge
 	bound   uint64
 	// enrolled: the trees know the unit by its path.
 	enrolled bool
@@ -87,8 +87,8 @@ type unit struct {
 
 // creation is what a unit's first Txn writes besides the unit itself.
 type creation struct {
-	ops      []store.Op
-	compares []store.Compare
+	ops      []record.Op
+	compares []record.Compare
 	request  requestKey // in leader.requests, or zero
 	started  time.Time
 }
@@ -98,7 +98,7 @@ type attempt struct {
 	machine *txn.Machine
 	unit    *unit
 	// charges are what the record carries.
-	charges []store.Charge
+	charges []record.Charge
 	// adrift: not charged to a tree as the record says, because the tree does
 	// not have the group, or nothing at all.
 	adrift bool
@@ -139,7 +139,7 @@ type attempt struct {
 
 // job is a set of units under one name.
 type job struct {
-	record store.JobRecord
+	record record.Job
 	stored resource.Revision
 	doc    *api.Job
 	// gang: units after the first grow it, and wait until it runs.

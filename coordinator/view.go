@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -31,7 +31,7 @@ type view struct {
 	quotas   *quotas
 	// status is the key with what a node's agent said of itself; nil: it said
 	// nothing.
-	status func(resource.NodeID) store.KV
+	status func(resource.NodeID) record.KV
 }
 
 func newView(o quota.Options, floor resource.Revision) view {

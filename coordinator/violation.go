@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -16,7 +16,7 @@ import (
 
 // violation is why a node is isolated, nil if it is not. It may not be durable
 // yet.
-func (n *node) violation() *store.Violation {
+func (n *node) violation() *record.Violation {
 	if n.accused != nil {
 		return n.accused
 	}
@@ -49,7 +49,7 @@ func (l *leader) accuse(n *node, bad *lie) {
 	}
 	first := n.violation() == nil
 	if first {
-		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: now()}
+		n.accused = &record.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: now()}
 		n.setReady()
 	}
 	l.pool.Distrust(n.view.ID)
@@ -71,7 +71,7 @@ func (l *leader) makeDurable(n *node) {
 }
 
 // writeViolation makes an isolation durable, so that the next leader knows of it.
-func (l *leader) writeViolation(n *node, v *store.Violation) {
+func (l *leader) writeViolation(n *node, v *record.Violation) {
 	id := n.view.ID
 	if l.nodes[id] != n || n.accused != v { // deleted, or let back meanwhile
 		n.accusing = false
@@ -79,15 +79,15 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 	}
 	spec := n.spec
 	spec.Violation, spec.Unschedulable = v, true
-	key := store.NodeSpecKey(id)
-	value, err := store.Encode(spec)
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
 	if err != nil {
 		l.log.Error("violation_not_written", "node", id, "error", err) // it holds for this term
 		return
 	}
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
-		ops:      []store.Op{store.Put(key, value)},
+		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		ops:      []record.Op{record.Put(key, value)},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o != txn.Landed {
 				time.AfterFunc(violationAgain, func() { l.post(func() { l.readSpec(n, func() { l.writeViolation(n, v) }) }) })
@@ -101,7 +101,7 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 			n.setReady()
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeSpec](key, value)
+		written, err := record.Decode[record.NodeSpec](key, value)
 		return found && err == nil && written.Violation != nil && *written.Violation == *v
 	})
 }
@@ -171,22 +171,22 @@ func (c *Coordinator) sever(id resource.NodeID, detail string) {
 }
 
 func (c *Coordinator) writeSevered(ctx context.Context, id resource.NodeID, detail string) error {
-	key := store.NodeSpecKey(id)
+	key := record.NodeSpecKey(id)
 	kv, found, _, err := c.store.Get(ctx, key)
 	if err != nil || !found {
 		return err
 	}
-	spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+	spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 	if err != nil {
 		return err
 	}
 	spec.Unschedulable = true
-	spec.Violation = &store.Violation{Reason: violationPanic, Detail: clip(detail), At: now(), Severed: true}
-	value, err := store.Encode(spec)
+	spec.Violation = &record.Violation{Reason: violationPanic, Detail: clip(detail), At: now(), Severed: true}
+	value, err := record.Encode(spec)
 	if err != nil {
 		return err
 	}
-	result, err := c.store.Txn(ctx, store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev)}, Then: []store.Op{store.Put(key, value)}})
+	result, err := c.store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(key, kv.ModRev)}, Then: []record.Op{record.Put(key, value)}})
 	if err == nil && !result.Succeeded {
 		err = fmt.Errorf("%s changed", key)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -12,7 +13,7 @@ import (
 // been won but not begun does not begin; only then does the store answer again.
 // The restored store's candidates count, this one's last term among them: the
 // next begins when its lease has run out.
-func (c *Coordinator) forget(ctx context.Context, back *store.WentBackError) {
+func (c *Coordinator) forget(ctx context.Context, back *record.WentBackError) {
 	c.past.Add(1) // before the term is looked at: see begin
 	c.mu.Lock()
 	c.back, c.deposers = back, nil
@@ -32,7 +33,7 @@ func (c *Coordinator) forget(ctx context.Context, back *store.WentBackError) {
 func (c *Coordinator) begin(l *leader, term *store.Leadership, past int64) {
 	c.open(l)
 	if c.past.Load() != past {
-		term.End(store.ErrWentBack)
+		term.End(record.ErrWentBack)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -33,31 +33,31 @@ func (l *leader) writeCommit(a *attempt) {
 // commitOf makes the commit of what the votes promise.
 func (l *leader) commitOf(a *attempt) (decision, error) {
 	u, tx := a.unit, a.machine.ID()
-	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
+	rec := record.Tx{
+		State: record.Committed, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: now(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
-	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx)), store.ModRevIs(u.record.Path().Key(), u.stored)}}
+	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		// model: mutant NO_INCARNATION_COMPARE
-		d.compares = append(d.compares, store.ModRevIs(store.NodeIdentityKey(node), v.Revision))
-		index := store.NodeTx{}
+		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+		index := record.NodeTx{}
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 			index.Members = append(index.Members, m.Index)
 		}
-		value, err := store.Encode(index)
+		value, err := record.Encode(index)
 		if err != nil {
 			return d, err
 		}
-		d.ops = append(d.ops, store.Put(store.NodeTxKey(node, tx), value))
+		d.ops = append(d.ops, record.Put(record.NodeTxKey(node, tx), value))
 	}
-	if len(record.Members) != u.record.Members {
-		return d, fmt.Errorf("votes for %d members, the unit has %d", len(record.Members), u.record.Members)
+	if len(rec.Members) != u.record.Members {
+		return d, fmt.Errorf("votes for %d members, the unit has %d", len(rec.Members), u.record.Members)
 	}
-	value, err := store.Encode(record)
+	value, err := record.Encode(rec)
 	if err != nil {
 		return d, err
 	}
@@ -66,9 +66,9 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	if unit.Started == "" {
 		unit.Started = now()
 	}
-	d.ops = append(d.ops, store.Put(store.TxKey(tx), value), store.Put(unit.Path().Key(), store.MustEncode(unit)))
+	d.ops = append(d.ops, record.Put(record.TxKey(tx), value), record.Put(unit.Path().Key(), record.MustEncode(unit)))
 	if u.queued {
-		d.ops = append(d.ops, store.Delete(unit.Order().Key()))
+		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
 	}
 	if u.create != nil {
 		d.compares = append(d.compares, u.create.compares...)
@@ -76,7 +76,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	}
 	for _, v := range a.victims {
 		// model: mutant SWAP_WITHOUT_VICTIM_STATE
-		d.compares = append(append(d.compares, l.stillDead(v)...), store.ModRevIs(store.TxKey(v.machine.ID()), v.machine.Revision()))
+		d.compares = append(append(d.compares, l.stillDead(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
 		d.ops = append(d.ops, l.releasedOps(v)...)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
@@ -107,11 +107,11 @@ func (l *leader) blame(a *attempt) {
 // writeAborted fences: whichever Txn creates the record first decides.
 func (l *leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: now()}
+	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: now()}
 	l.commit.submit(decision{
 		anyEpoch: true,
-		compares: []store.Compare{store.Absent(store.TxKey(tx))},
-		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(record.TxKey(tx))},
+		ops:      []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) {
 			l.post(func() { l.step(a, txn.FenceAnswered{Outcome: o}) })
 		},
@@ -119,44 +119,44 @@ func (l *leader) writeAborted(a *attempt) {
 }
 
 // recordOf rebuilds the record of a committed transaction from its votes.
-func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
+func (l *leader) recordOf(a *attempt, state record.State) record.Tx {
 	u := a.unit
 	_, epoch, _, err := a.machine.ID().Attempt() // of the leader that committed
 	if err != nil {
 		panic("coordinator: " + err.Error())
 	}
-	record := store.TxRecord{
+	rec := record.Tx{
 		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: u.record.Started,
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	record.By, record.Lost = a.by, a.lost
+	rec.By, rec.Lost = a.by, a.lost
 	switch {
 	case u.ending != nil:
-		record.Reason, record.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+		rec.Reason, rec.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
 	case a.notice != nil:
-		record.Reason, record.GraceSeconds, record.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
+		rec.Reason, rec.GraceSeconds, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
 	}
-	return record
+	return rec
 }
 
 // writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	record := l.recordOf(a, store.TxReleasing)
-	record.Evicted = e.Evicted
+	rec := l.recordOf(a, record.Releasing)
+	rec.Evicted = e.Evicted
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
 	l.commit.submit(decision{
-		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
-		ops: []store.Op{
-			store.Put(store.TxKey(tx), store.MustEncode(record)),
-			store.Put(unit.Path().Key(), store.MustEncode(unit)),
+		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		ops: []record.Op{
+			record.Put(record.TxKey(tx), record.MustEncode(rec)),
+			record.Put(unit.Path().Key(), record.MustEncode(unit)),
 		},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			l.post(func() { l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev}) })
@@ -167,7 +167,7 @@ func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *leader) writeReleased(a *attempt) {
 	l.commit.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
-		compares: append(l.stillDead(a), store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())),
+		compares: append(l.stillDead(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
 		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			l.post(func() {
@@ -184,17 +184,17 @@ func (l *leader) writeReleased(a *attempt) {
 
 // releasedOps are the writes of RELEASED: the record, the index entries, and
 // what becomes of the unit.
-func (l *leader) releasedOps(a *attempt) []store.Op {
+func (l *leader) releasedOps(a *attempt) []record.Op {
 	tx := a.machine.ID()
 	if a.closing == nil {
 		a.closing = a.endOfUnit()
 	}
-	record := l.recordOf(a, store.TxReleased)
+	rec := l.recordOf(a, record.Released)
 	a.unheard = slices.Sorted(maps.Keys(a.presumed))
-	record.Ended, record.Unheard = now(), a.unheard
-	ops := []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))}
+	rec.Ended, rec.Unheard = now(), a.unheard
+	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {
-		ops = append(ops, store.Delete(store.NodeTxKey(node, tx)))
+		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
 	}
 	return append(ops, a.closing.ops()...)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
@@ -19,12 +19,12 @@ type Hardware struct {
 	Inventory *devices.Inventory
 	// Summary is the one in the node's specification, and NUMA the CPUs of each
 	// NUMA node in it, by id, if they were read before.
-	Summary *store.TopologySummary
+	Summary *record.TopologySummary
 	NUMA    map[int]bitset.Set
 }
 
 // NUMACPUs reads the CPUs of each NUMA node, by its id, out of a summary.
-func NUMACPUs(t *store.TopologySummary) (map[int]bitset.Set, error) {
+func NUMACPUs(t *record.TopologySummary) (map[int]bitset.Set, error) {
 	numa := map[int]bitset.Set{}
 	for id, list := range t.NUMACPUs {
 		cpus, err := bitset.Parse(list)

@@ -5,13 +5,13 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // Job is a job with its units, in their order.
 type Job struct {
-	Record   *store.JobRecord
+	Record   *record.Job
 	Revision resource.Revision // of the job's key
 	Document *api.Job          // as it was submitted
 	Units    []Unit

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -16,7 +16,7 @@ import (
 // Node is a node.
 type Node struct {
 	ID       resource.NodeID
-	Spec     *store.NodeSpec
+	Spec     *record.NodeSpec
 	Revision resource.Revision // of the specification; 0: there is none
 	Labels   map[string]string // of all layers
 	Hardware
@@ -24,13 +24,13 @@ type Node struct {
 	Incarnation resource.Incarnation
 	Registered  bool // an incarnation of its is
 	Unheard     bool // its lease is over
-	Ban         *store.Ban
+	Ban         *record.Ban
 	Fence       *Fence
-	Violation   *store.Violation // why it is isolated
+	Violation   *record.Violation // why it is isolated
 	// Unapproved is the registered capacity beyond the approved one.
 	Unapproved admission.Growth
 	// Told are the conditions that its agent told last.
-	Told []store.Condition
+	Told []record.Condition
 	// Allocations are the members that hold something there, in any order.
 	Allocations []string
 

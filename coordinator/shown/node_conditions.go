@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -240,7 +240,7 @@ func (n *Node) showTold(s *api.NodeStatus) {
 	}
 }
 
-func lastTold(c store.Condition) string {
+func lastTold(c record.Condition) string {
 	if c.Message == "" {
 		return "it was " + c.Status + " when the agent was last heard"
 	}

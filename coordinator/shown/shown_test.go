@@ -10,8 +10,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -44,7 +44,7 @@ func TestANominationSaysWhatItWaitsFor(t *testing.T) {
 
 // node is one that takes new work, as the leader knows it.
 func node() shown.Node {
-	return shown.Node{ID: "n1", Spec: &store.NodeSpec{}, Revision: 1, Registered: true, Stream: &shown.Stream{Connected: true}}
+	return shown.Node{ID: "n1", Spec: &record.NodeSpec{}, Revision: 1, Registered: true, Stream: &shown.Stream{Connected: true}}
 }
 
 func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
@@ -53,9 +53,9 @@ func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
 		phase, status, reason string
 		change                func(*shown.Node)
 	}{
-		{"Banned", "False", "Banned", func(n *shown.Node) { n.Ban = &store.Ban{By: "root"} }},
+		{"Banned", "False", "Banned", func(n *shown.Node) { n.Ban = &record.Ban{By: "root"} }},
 		{"Fenced", "False", "Fenced", func(n *shown.Node) { n.Fence = &shown.Fence{} }},
-		{"ProtocolViolation", "False", "ProtocolViolation", func(n *shown.Node) { n.Violation = &store.Violation{Reason: "lie"} }},
+		{"ProtocolViolation", "False", "ProtocolViolation", func(n *shown.Node) { n.Violation = &record.Violation{Reason: "lie"} }},
 		{"NotReady", "False", "AgentUnreachable", func(n *shown.Node) { n.Stream.Connected = false }},
 		{"Quarantined", "False", "Quarantined", func(n *shown.Node) { n.Stream.Quarantine = "the store went back" }},
 		{"Unregistered", "False", "Unregistered", func(n *shown.Node) { n.Registered = false }},
@@ -92,10 +92,10 @@ func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
 }
 
 func TestANodeThatIsNotHeardSaysNothingForSure(t *testing.T) {
-	told := store.Condition{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom"}
+	told := record.Condition{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom"}
 	for _, stream := range []*shown.Stream{nil, {}} {
 		n := node()
-		n.Stream, n.Unheard, n.Told = stream, true, []store.Condition{told}
+		n.Stream, n.Unheard, n.Told = stream, true, []record.Condition{told}
 		n.Labels = map[string]string{api.AssumeDeadLabel: "5m0s"}
 		want := []api.Condition{
 			{
@@ -113,7 +113,7 @@ func TestANodeThatIsNotHeardSaysNothingForSure(t *testing.T) {
 func TestAFollowerTakesAnAgentsWordThatItIsNotReady(t *testing.T) {
 	n := node()
 	n.Stream, n.Available = nil, resource.Vector{resource.GPU: 2000}
-	n.Told = []store.Condition{{Type: "Ready", Status: "False", Reason: "Draining", Message: "going down"}}
+	n.Told = []record.Condition{{Type: "Ready", Status: "False", Reason: "Draining", Message: "going down"}}
 	s := n.Show().Status
 	if c := s.Conditions[0]; s.Phase != "NotReady" || c.Reason != "Draining" || c.Message != "going down" || len(s.Conditions) != 1 {
 		t.Errorf("%s, %+v", s.Phase, s.Conditions)
@@ -125,11 +125,11 @@ func TestAFollowerTakesAnAgentsWordThatItIsNotReady(t *testing.T) {
 
 // job has units of the given numbers of members, in these phases.
 func job(phases []api.Phase, members []int) *shown.Job {
-	j := &shown.Job{Record: &store.JobRecord{Namespace: "default", Name: "j", UID: "u"}, Revision: 7, Document: &api.Job{}}
+	j := &shown.Job{Record: &record.Job{Namespace: "default", Name: "j", UID: "u"}, Revision: 7, Document: &api.Job{}}
 	first := 0
 	for i, phase := range phases {
 		u := shown.Unit{
-			Record:   &store.UnitRecord{Namespace: "default", Name: "j", N: i, Phase: string(phase), Members: members[i], FirstMember: first},
+			Record:   &record.Unit{Namespace: "default", Name: "j", N: i, Phase: string(phase), Members: members[i], FirstMember: first},
 			Revision: resource.Revision(10 + i), Job: j.Document, Request: &resource.Request{},
 		}
 		first += members[i]

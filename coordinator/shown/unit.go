@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // Unit is what is the same for all members of a unit.
 type Unit struct {
-	Record   *store.UnitRecord
+	Record   *record.Unit
 	Revision resource.Revision // of the unit's key; 0: it is not stored yet
 	// Exactly one of these is set: the allocation that the unit is, or the job
 	// that it belongs to, as they were submitted.

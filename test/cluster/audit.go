@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -21,8 +22,8 @@ import (
 type state struct {
 	revision resource.Revision
 	newest   resource.Revision // the last change of what is there: a witness is sure to see it
-	records  map[resource.TxID]store.TxRecord
-	units    map[string]store.UnitRecord // by path
+	records  map[resource.TxID]record.Tx
+	units    map[string]record.Unit // by path
 	order    map[resource.UnitUID]bool
 	grants   map[string]*schedulerv1.ResourceSnapshot // by node
 }
@@ -73,12 +74,12 @@ func (c *Cluster) Audit(operations []Operation) {
 func (c *Cluster) look() (*state, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	kvs, revision, err := c.Store.Range(ctx, store.Root, store.RangeOptions{})
+	kvs, revision, err := c.Store.Range(ctx, record.Root, store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
 	s := &state{
-		revision: revision, records: map[resource.TxID]store.TxRecord{}, units: map[string]store.UnitRecord{},
+		revision: revision, records: map[resource.TxID]record.Tx{}, units: map[string]record.Unit{},
 		order: map[resource.UnitUID]bool{}, grants: map[string]*schedulerv1.ResourceSnapshot{},
 	}
 	for _, kv := range kvs {
@@ -95,21 +96,21 @@ func (c *Cluster) look() (*state, error) {
 	return s, nil
 }
 
-func (s *state) take(kv store.KV) error {
+func (s *state) take(kv record.KV) error {
 	switch {
-	case strings.HasPrefix(kv.Key, store.TxPrefix):
-		tx, err := store.ParseTxKey(kv.Key)
+	case strings.HasPrefix(kv.Key, record.TxPrefix):
+		tx, err := record.ParseTxKey(kv.Key)
 		if err != nil {
 			return err
 		}
-		s.records[tx], err = store.Decode[store.TxRecord](kv.Key, kv.Value)
+		s.records[tx], err = record.Decode[record.Tx](kv.Key, kv.Value)
 		return err
-	case strings.HasPrefix(kv.Key, store.UnitsPrefix):
-		u, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
-		s.units[strings.TrimPrefix(kv.Key, store.UnitsPrefix)] = u
+	case strings.HasPrefix(kv.Key, record.UnitsPrefix):
+		u, err := record.Decode[record.Unit](kv.Key, kv.Value)
+		s.units[strings.TrimPrefix(kv.Key, record.UnitsPrefix)] = u
 		return err
-	case strings.HasPrefix(kv.Key, store.OrderPrefix):
-		o, err := store.Decode[store.OrderRecord](kv.Key, kv.Value)
+	case strings.HasPrefix(kv.Key, record.OrderPrefix):
+		o, err := record.Decode[record.Order](kv.Key, kv.Value)
 		s.order[o.UnitUID] = true
 		return err
 	}
@@ -141,7 +142,7 @@ func (s *state) unsettled() []string {
 	for tx, r := range s.records {
 		switch {
 		case r.State.Terminal():
-		case r.State != store.TxCommitted:
+		case r.State != record.Committed:
 			problems = append(problems, fmt.Sprintf("%s (%s) is %s", tx, r.Unit, r.State))
 		default:
 			for _, m := range r.Members {
@@ -183,7 +184,7 @@ func (s *state) disagreeing() []string {
 	var problems []string
 	for _, path := range slices.Sorted(maps.Keys(s.units)) {
 		u := s.units[path]
-		live := s.records[u.TxID].State == store.TxCommitted
+		live := s.records[u.TxID].State == record.Committed
 		if running := u.Phase == string(api.Running); running != live {
 			problems = append(problems, fmt.Sprintf("unit %s is %s with transaction %q, which is %q", path, u.Phase, u.TxID, s.records[u.TxID].State))
 		}
@@ -223,10 +224,10 @@ func (s *state) judge(operations []Operation) []string {
 			f.looked = append(f.looked, op)
 		}
 	}
-	live := map[string]store.TxRecord{} // committed, by namespace and name
+	live := map[string]record.Tx{} // committed, by namespace and name
 	ids := map[string]resource.TxID{}
 	for tx, r := range s.records {
-		if r.State == store.TxCommitted {
+		if r.State == record.Committed {
 			name := r.Unit.Namespace + "/" + r.Unit.Name
 			live[name], ids[name] = r, tx
 		}
@@ -241,7 +242,7 @@ func (s *state) judge(operations []Operation) []string {
 }
 
 // check compares one name's fate with the record that lives, if any.
-func (f *fate) check(tx resource.TxID, r store.TxRecord) string {
+func (f *fate) check(tx resource.TxID, r record.Tx) string {
 	created, deleted := f.created, f.deleted
 	switch {
 	case created.Outcome == Refused && created.Repeats == 0 && tx != "":
@@ -282,7 +283,7 @@ func (f *fate) check(tx resource.TxID, r store.TxRecord) string {
 	return ""
 }
 
-func devices(r store.TxRecord) []string {
+func devices(r record.Tx) []string {
 	var all []string
 	for _, m := range r.Members {
 		for _, g := range m.Assignment.GPUs {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -30,9 +31,9 @@ type Witness struct {
 
 	mu       sync.Mutex
 	revision resource.Revision
-	records  map[resource.TxID]store.TxRecord // those that are not collected
-	index    map[resource.TxID][]string       // nodes that list it, ascending
-	leaders  map[string]resource.Revision     // candidates, by key
+	records  map[resource.TxID]record.Tx  // those that are not collected
+	index    map[resource.TxID][]string   // nodes that list it, ascending
+	leaders  map[string]resource.Revision // candidates, by key
 	highest  map[string]map[string]resource.Vector
 	counts   Counts
 	problems []string
@@ -48,7 +49,7 @@ const worst = 20
 
 func newWitness() *Witness {
 	return &Witness{
-		ended: make(chan struct{}), records: map[resource.TxID]store.TxRecord{}, index: map[resource.TxID][]string{},
+		ended: make(chan struct{}), records: map[resource.TxID]record.Tx{}, index: map[resource.TxID][]string{},
 		leaders: map[string]resource.Revision{}, highest: map[string]map[string]resource.Vector{},
 	}
 }
@@ -56,7 +57,7 @@ func newWitness() *Witness {
 func startWitness(c *Cluster) *Witness {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWitness()
-	batches := c.Store.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+	batches := c.Store.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 	go func() {
 		defer close(w.ended)
 		for b := range batches {
@@ -96,14 +97,14 @@ func (w *Witness) report(format string, args ...any) {
 }
 
 // edges are the steps that a record may take; "" is absent.
-var edges = map[store.TxState][]store.TxState{
-	"":                {store.TxCommitted, store.TxAborted},
-	store.TxCommitted: {store.TxEvicting, store.TxReleasing},
-	store.TxEvicting:  {store.TxReleasing, store.TxReleased},
-	store.TxReleasing: {store.TxReleased},
+var edges = map[record.State][]record.State{
+	"":               {record.Committed, record.Aborted},
+	record.Committed: {record.Evicting, record.Releasing},
+	record.Evicting:  {record.Releasing, record.Released},
+	record.Releasing: {record.Released},
 }
 
-func (w *Witness) follow(b store.Batch) {
+func (w *Witness) follow(b record.Batch) {
 	if b.Err != nil {
 		w.report("the witness cannot go on: %v", b.Err)
 		return
@@ -111,17 +112,17 @@ func (w *Witness) follow(b store.Batch) {
 	w.revision = max(w.revision, b.Revision)
 	touched := map[resource.TxID]bool{}
 	for _, e := range b.Events { // who leads comes first: it judges the rest
-		if strings.HasPrefix(e.KV.Key, store.LeaderPrefix) {
+		if strings.HasPrefix(e.KV.Key, record.LeaderPrefix) {
 			w.candidate(e)
 		}
 	}
 	for _, e := range b.Events {
 		switch key := e.KV.Key; {
-		case strings.HasPrefix(key, store.TxPrefix):
+		case strings.HasPrefix(key, record.TxPrefix):
 			w.record(e, touched)
-		case strings.HasPrefix(key, store.NodesPrefix):
+		case strings.HasPrefix(key, record.NodesPrefix):
 			w.indexed(e, touched)
-		case strings.HasPrefix(key, store.QuotaPrefix):
+		case strings.HasPrefix(key, record.QuotaPrefix):
 			w.limit(e)
 		}
 	}
@@ -133,9 +134,9 @@ func (w *Witness) follow(b store.Batch) {
 	}
 }
 
-func (w *Witness) candidate(e store.Event) {
+func (w *Witness) candidate(e record.Event) {
 	before := w.leader()
-	if e.Type == store.EventDelete {
+	if e.Type == record.EventDelete {
 		delete(w.leaders, e.KV.Key)
 	} else {
 		w.leaders[e.KV.Key] = e.KV.CreateRev
@@ -156,57 +157,57 @@ func (w *Witness) leader() resource.Epoch {
 	return resource.Epoch(first)
 }
 
-func (w *Witness) record(e store.Event, touched map[resource.TxID]bool) {
-	tx, err := store.ParseTxKey(e.KV.Key)
+func (w *Witness) record(e record.Event, touched map[resource.TxID]bool) {
+	tx, err := record.ParseTxKey(e.KV.Key)
 	if err != nil {
 		w.report("%v", err)
 		return
 	}
 	touched[tx] = true
 	before := w.records[tx]
-	if e.Type == store.EventDelete {
+	if e.Type == record.EventDelete {
 		if !before.State.Terminal() {
 			w.report("%s is deleted while %q", tx, before.State)
 		}
 		delete(w.records, tx)
 		return
 	}
-	record, err := store.Decode[store.TxRecord](e.KV.Key, e.KV.Value)
+	rec, err := record.Decode[record.Tx](e.KV.Key, e.KV.Value)
 	if err != nil {
 		w.report("%v", err)
 		return
 	}
-	if !slices.Contains(edges[before.State], record.State) {
-		w.report("I11: %s goes from %q to %s", tx, before.State, record.State)
+	if !slices.Contains(edges[before.State], rec.State) {
+		w.report("I11: %s goes from %q to %s", tx, before.State, rec.State)
 	}
-	if leads := w.leader(); record.State == store.TxCommitted && record.Epoch != leads {
-		w.report("I12: %s is committed in epoch %d, while %d leads", tx, record.Epoch, leads)
+	if leads := w.leader(); rec.State == record.Committed && rec.Epoch != leads {
+		w.report("I12: %s is committed in epoch %d, while %d leads", tx, rec.Epoch, leads)
 	}
-	w.records[tx] = record
-	switch record.State {
-	case store.TxCommitted:
+	w.records[tx] = rec
+	switch rec.State {
+	case record.Committed:
 		w.counts.Committed++
-	case store.TxEvicting:
+	case record.Evicting:
 		w.counts.Evicted++
-	case store.TxReleased:
+	case record.Released:
 		w.counts.Released++
-	case store.TxAborted:
+	case record.Aborted:
 		w.counts.Aborted++
 	}
 }
 
-func (w *Witness) indexed(e store.Event, touched map[resource.TxID]bool) {
-	key, err := store.ParseNodeKey(e.KV.Key)
+func (w *Witness) indexed(e record.Event, touched map[resource.TxID]bool) {
+	key, err := record.ParseNodeKey(e.KV.Key)
 	if err != nil {
 		w.report("%v", err)
 		return
 	}
-	if key.Part != store.NodeTxPart {
+	if key.Part != record.NodeTxPart {
 		return
 	}
 	touched[key.Tx] = true
 	nodes := slices.DeleteFunc(w.index[key.Tx], func(n string) bool { return n == string(key.ID) })
-	if e.Type == store.EventPut {
+	if e.Type == record.EventPut {
 		nodes = append(nodes, string(key.ID))
 		slices.Sort(nodes)
 	}
@@ -231,22 +232,22 @@ func (w *Witness) compareIndex(tx resource.TxID) {
 
 // limit takes over what an operator set. A limit that was lowered ends nothing
 // and lets pass what was under way, so a namespace is held to its highest.
-func (w *Witness) limit(e store.Event) {
-	key, err := store.ParseQuotaKey(e.KV.Key)
+func (w *Witness) limit(e record.Event) {
+	key, err := record.ParseQuotaKey(e.KV.Key)
 	if err != nil {
 		w.report("%v", err)
 		return
 	}
-	if key.Kind != store.QuotaResources || e.Type == store.EventDelete {
+	if key.Kind != record.QuotaResources || e.Type == record.EventDelete {
 		return
 	}
-	record, err := store.Decode[store.QuotaRecord](e.KV.Key, e.KV.Value)
+	rec, err := record.Decode[record.Quota](e.KV.Key, e.KV.Value)
 	if err != nil {
 		w.report("%v", err)
 		return
 	}
 	var document api.ResourceQuota
-	if err := json.Unmarshal(record.Document, &document); err != nil {
+	if err := json.Unmarshal(rec.Document, &document); err != nil {
 		w.report("%s: %v", e.KV.Key, err)
 		return
 	}
@@ -305,7 +306,7 @@ func (w *Witness) judge() {
 
 // doubled finds devices that COMMITTED records give to two. Others may have
 // been freed already by their agents.
-func doubled(records map[resource.TxID]store.TxRecord) []string {
+func doubled(records map[resource.TxID]record.Tx) []string {
 	type share struct {
 		milli resource.Milli
 		by    resource.TxID
@@ -313,7 +314,7 @@ func doubled(records map[resource.TxID]store.TxRecord) []string {
 	taken := map[string]share{}
 	var problems []string
 	for _, tx := range slices.Sorted(maps.Keys(records)) {
-		if records[tx].State != store.TxCommitted {
+		if records[tx].State != record.Committed {
 			continue
 		}
 		for _, m := range records[tx].Members {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -26,11 +27,11 @@ type audit struct {
 
 	mu       sync.Mutex
 	revision resource.Revision
-	records  map[string]store.TxRecord // by key: those that are not collected
-	aborted  int                       // ABORTED records ever written
-	trees    map[string]*tree          // by key
-	units    map[resource.UnitUID]store.UnitRecord
-	nodes    map[resource.NodeID]store.NodeIdentity
+	records  map[string]record.Tx // by key: those that are not collected
+	aborted  int                  // ABORTED records ever written
+	trees    map[string]*tree     // by key
+	units    map[resource.UnitUID]record.Unit
+	nodes    map[resource.NodeID]record.NodeIdentity
 	reign    reign
 	// overQuota: what runs was adopted, and is charged beyond the limits.
 	overQuota bool
@@ -51,7 +52,7 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 	}
 	a.begin()
 	s = s.Connect(mem.Options{})
-	batches := s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+	batches := s.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 	go func() {
 		defer close(a.ended)
 		for {
@@ -59,11 +60,11 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 			if !open {
 				return
 			}
-			var back *store.WentBackError
+			var back *record.WentBackError
 			if errors.As(b.Err, &back) { // what is acknowledged is lost, as the test wants it
 				s.Acknowledge(back)
 				a.begin()
-				batches = s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+				batches = s.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 				continue
 			}
 			if b.Err != nil {
@@ -81,8 +82,8 @@ func (a *audit) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revision, a.aborted = 0, 0
-	a.records, a.trees, a.units = map[string]store.TxRecord{}, map[string]*tree{}, map[resource.UnitUID]store.UnitRecord{}
-	a.nodes, a.reign, a.promises = map[resource.NodeID]store.NodeIdentity{}, newReign(), map[resource.NodeID]*promises{}
+	a.records, a.trees, a.units = map[string]record.Tx{}, map[string]*tree{}, map[resource.UnitUID]record.Unit{}
+	a.nodes, a.reign, a.promises = map[resource.NodeID]record.NodeIdentity{}, newReign(), map[resource.NodeID]*promises{}
 	a.attempts, a.notices, a.evicting, a.free = map[attempt]resource.TxID{}, notices{}, map[resource.TxID]time.Time{}, map[notice]bool{}
 	a.running = map[notice]bool{}
 }
@@ -98,27 +99,27 @@ func (a *audit) stop() {
 	}
 }
 
-func (a *audit) follow(b store.Batch) {
+func (a *audit) follow(b record.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revision = max(a.revision, b.Revision)
 	changed := false
 	for _, e := range b.Events {
 		switch {
-		case strings.HasPrefix(e.KV.Key, store.TxPrefix):
+		case strings.HasPrefix(e.KV.Key, record.TxPrefix):
 			a.followRecord(b.Revision, e)
 			changed = true
-		case strings.HasPrefix(e.KV.Key, store.QuotaPrefix):
+		case strings.HasPrefix(e.KV.Key, record.QuotaPrefix):
 			a.followQuota(e)
-		case strings.HasPrefix(e.KV.Key, store.LeaderPrefix):
+		case strings.HasPrefix(e.KV.Key, record.LeaderPrefix):
 			a.reign.follow(b.Revision, e)
-		case strings.HasPrefix(e.KV.Key, store.UnitsPrefix) && e.Type == store.EventPut:
-			u, err := store.Decode[store.UnitRecord](e.KV.Key, e.KV.Value)
+		case strings.HasPrefix(e.KV.Key, record.UnitsPrefix) && e.Type == record.EventPut:
+			u, err := record.Decode[record.Unit](e.KV.Key, e.KV.Value)
 			if err != nil {
 				continue // some tests want to see what becomes of it
 			}
 			a.units[u.UID] = u
-		case strings.HasPrefix(e.KV.Key, store.NodesPrefix):
+		case strings.HasPrefix(e.KV.Key, record.NodesPrefix):
 			a.followNode(e)
 		}
 	}
@@ -127,13 +128,13 @@ func (a *audit) follow(b store.Batch) {
 	}
 }
 
-func (a *audit) followNode(e store.Event) {
-	key, err := store.ParseNodeKey(e.KV.Key)
-	if err != nil || key.Part != store.NodeIdentityPart {
+func (a *audit) followNode(e record.Event) {
+	key, err := record.ParseNodeKey(e.KV.Key)
+	if err != nil || key.Part != record.NodeIdentityPart {
 		return
 	}
 	delete(a.nodes, key.ID)
-	if identity, err := store.Decode[store.NodeIdentity](e.KV.Key, e.KV.Value); err == nil && e.Type == store.EventPut {
+	if identity, err := record.Decode[record.NodeIdentity](e.KV.Key, e.KV.Value); err == nil && e.Type == record.EventPut {
 		a.nodes[key.ID] = identity
 	}
 }

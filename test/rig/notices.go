@@ -3,7 +3,7 @@ package rig
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -81,7 +81,7 @@ func (a *audit) freed(node resource.NodeID, tx resource.TxID) {
 // checkVictim looks at a record that became EVICTING for a preemptor: that is
 // undecided then, and of higher priority unless quota may have named the victim
 // (I7). mu is held.
-func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
+func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r record.Tx) {
 	a.evicting[tx] = time.Now()
 	for _, m := range r.Members {
 		if key := (notice{m.Node, tx}); !a.running[key] && !a.restarts[m.Node].IsZero() {
@@ -91,7 +91,7 @@ func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r stor
 	if r.By == "" {
 		return
 	}
-	if by, decided := a.records[store.TxKey(r.By)]; decided {
+	if by, decided := a.records[record.TxKey(r.By)]; decided {
 		a.t.Errorf("I7: revision %d evicts %s for %s, which is %s", revision, tx, r.By, by.State)
 	}
 	uid, _, _, err := r.By.Attempt()
@@ -108,7 +108,7 @@ func (a *audit) checkVictim(revision resource.Revision, tx resource.TxID, r stor
 
 // checkFreed is called when a charge ends: every member's agent has said that
 // its part is free, or its node is confirmed dead (I10). mu is held.
-func (a *audit) checkFreed(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
+func (a *audit) checkFreed(revision resource.Revision, tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		if node := a.nodes[m.Node]; !a.free[notice{m.Node, tx}] && (!node.Fenced || !node.ConfirmedDead) {
 			a.t.Errorf("I10: revision %d ends the charge of %s, of which %s was not heard to be rid", revision, tx, m.Node)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -68,10 +69,10 @@ func (c *Cluster) problems() []string {
 
 // state is the store at one revision, and what is wrong with it.
 type state struct {
-	records  map[resource.TxID]store.TxRecord
-	units    map[string]store.UnitRecord
+	records  map[resource.TxID]record.Tx
+	units    map[string]record.Unit
 	orders   map[string]bool // by unit path
-	jobs     map[string]store.JobRecord
+	jobs     map[string]record.Job
 	index    map[string]bool // node/tx
 	problems []string
 }
@@ -82,10 +83,10 @@ func (s *state) problem(format string, args ...any) {
 
 func (c *Cluster) read() *state {
 	s := &state{
-		records: map[resource.TxID]store.TxRecord{}, units: map[string]store.UnitRecord{}, orders: map[string]bool{},
-		jobs: map[string]store.JobRecord{}, index: map[string]bool{},
+		records: map[resource.TxID]record.Tx{}, units: map[string]record.Unit{}, orders: map[string]bool{},
+		jobs: map[string]record.Job{}, index: map[string]bool{},
 	}
-	kvs, _, err := c.Store.Range(context.Background(), store.Root, store.RangeOptions{})
+	kvs, _, err := c.Store.Range(context.Background(), record.Root, store.RangeOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -97,33 +98,33 @@ func (c *Cluster) read() *state {
 	return s
 }
 
-func (s *state) take(kv store.KV) error {
+func (s *state) take(kv record.KV) error {
 	switch {
-	case strings.HasPrefix(kv.Key, store.TxPrefix):
-		tx, err := store.ParseTxKey(kv.Key)
+	case strings.HasPrefix(kv.Key, record.TxPrefix):
+		tx, err := record.ParseTxKey(kv.Key)
 		if err != nil {
 			return err
 		}
-		s.records[tx], err = store.Decode[store.TxRecord](kv.Key, kv.Value)
+		s.records[tx], err = record.Decode[record.Tx](kv.Key, kv.Value)
 		return err
-	case strings.HasPrefix(kv.Key, store.UnitsPrefix):
-		u, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
+	case strings.HasPrefix(kv.Key, record.UnitsPrefix):
+		u, err := record.Decode[record.Unit](kv.Key, kv.Value)
 		s.units[u.Path().String()] = u
 		return err
-	case strings.HasPrefix(kv.Key, store.OrderPrefix):
-		key, err := store.ParseOrderKey(kv.Key)
+	case strings.HasPrefix(kv.Key, record.OrderPrefix):
+		key, err := record.ParseOrderKey(kv.Key)
 		if s.orders[key.Unit.String()] {
 			s.problem("unit %s is twice in the order", key.Unit)
 		}
 		s.orders[key.Unit.String()] = true
 		return err
-	case strings.HasPrefix(kv.Key, store.JobsPrefix):
-		j, err := store.Decode[store.JobRecord](kv.Key, kv.Value)
+	case strings.HasPrefix(kv.Key, record.JobsPrefix):
+		j, err := record.Decode[record.Job](kv.Key, kv.Value)
 		s.jobs[j.Namespace+"/"+j.Name] = j
 		return err
-	case strings.HasPrefix(kv.Key, store.NodesPrefix):
-		key, err := store.ParseNodeKey(kv.Key)
-		if key.Part == store.NodeTxPart {
+	case strings.HasPrefix(kv.Key, record.NodesPrefix):
+		key, err := record.ParseNodeKey(kv.Key)
+		if key.Part == record.NodeTxPart {
 			s.index[string(key.ID)+"/"+string(key.Tx)] = true
 		}
 		return err
@@ -137,7 +138,7 @@ func (s *state) checkUnits() {
 		switch phase := api.Phase(u.Phase); {
 		case phase == api.Pending && (!s.orders[path] || u.TxID != ""):
 			s.problem("unit %s is Pending: in the order %t, transaction %q", path, s.orders[path], u.TxID)
-		case phase == api.Running && s.records[u.TxID].State != store.TxCommitted:
+		case phase == api.Running && s.records[u.TxID].State != record.Committed:
 			s.problem("unit %s is Running in %s, which is %q", path, u.TxID, s.records[u.TxID].State)
 		case phase == api.Terminating:
 			s.problem("unit %s is still Terminating", path)
@@ -221,7 +222,7 @@ func (s *state) checkLeader(c *Cluster) {
 	for _, u := range s.units {
 		for i := range u.Members {
 			name := u.Name
-			if u.Kind == store.JobUnit {
+			if u.Kind == record.JobUnit {
 				name = fmt.Sprintf("%s-%d", u.Name, u.FirstMember+i)
 			}
 			want[u.Namespace+"/"+name] = u.Phase

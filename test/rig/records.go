@@ -5,61 +5,62 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
 // edges are the steps that a record may take; "" is absent.
-var edges = map[store.TxState][]store.TxState{
-	"":                {store.TxCommitted, store.TxAborted},
-	store.TxCommitted: {store.TxEvicting, store.TxReleasing},
-	store.TxEvicting:  {store.TxReleasing, store.TxReleased},
-	store.TxReleasing: {store.TxReleased},
+var edges = map[record.State][]record.State{
+	"":               {record.Committed, record.Aborted},
+	record.Committed: {record.Evicting, record.Releasing},
+	record.Evicting:  {record.Releasing, record.Released},
+	record.Releasing: {record.Released},
 }
 
 // followRecord is called with mu held.
-func (a *audit) followRecord(revision resource.Revision, e store.Event) {
+func (a *audit) followRecord(revision resource.Revision, e record.Event) {
 	before := a.records[e.KV.Key]
-	if e.Type == store.EventDelete {
+	if e.Type == record.EventDelete {
 		if !before.State.Terminal() {
 			a.t.Errorf("revision %d deletes %s, which is %q", revision, e.KV.Key, before.State)
 		}
 		delete(a.records, e.KV.Key)
 		return
 	}
-	record, err := store.Decode[store.TxRecord](e.KV.Key, e.KV.Value)
+	rec, err := record.Decode[record.Tx](e.KV.Key, e.KV.Value)
 	if err != nil {
 		a.t.Error(err)
 		return
 	}
-	tx, err := store.ParseTxKey(e.KV.Key)
+	tx, err := record.ParseTxKey(e.KV.Key)
 	if err != nil {
 		a.t.Error(err)
 		return
 	}
-	if !slices.Contains(edges[before.State], record.State) {
-		a.t.Errorf("I11: revision %d takes %s from %q to %s", revision, e.KV.Key, before.State, record.State)
+	if !slices.Contains(edges[before.State], rec.State) {
+		a.t.Errorf("I11: revision %d takes %s from %q to %s", revision, e.KV.Key, before.State, rec.State)
 	}
-	a.records[e.KV.Key] = record
+	a.records[e.KV.Key] = rec
 	switch {
-	case record.State == store.TxAborted:
+	case rec.State == record.Aborted:
 		a.aborted++
-	case before.State == "" && record.State == store.TxCommitted:
-		a.checkIncarnations(revision, tx, record)
-	case record.State == store.TxEvicting:
-		a.checkVictim(revision, tx, record)
-	case record.State == store.TxReleasing:
-		for _, m := range record.Members {
+	case before.State == "" && rec.State == record.Committed:
+		a.checkIncarnations(revision, tx, rec)
+	case rec.State == record.Evicting:
+		a.checkVictim(revision, tx, rec)
+	case rec.State == record.Releasing:
+		for _, m := range rec.Members {
 			a.notices.revoke(notice{m.Node, tx})
 		}
-	case record.State == store.TxReleased:
-		a.checkFreed(revision, tx, record)
+	case rec.State == record.Released:
+		a.checkFreed(revision, tx, rec)
 	}
 }
 
 // checkIncarnations: what is committed counts on the memory of each member's
 // agent as it is registered now, and on no node that is fenced (I3). mu is held.
-func (a *audit) checkIncarnations(revision resource.Revision, tx resource.TxID, r store.TxRecord) {
+func (a *audit) checkIncarnations(revision resource.Revision, tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		if now := a.nodes[m.Node]; now.Incarnation != m.Incarnation || now.Fenced {
 			a.t.Errorf("I3: revision %d commits %s on %s as %s, which is registered as %s, fenced %t", revision, tx, m.Node, m.Incarnation, now.Incarnation, now.Fenced)
@@ -87,7 +88,7 @@ func (a *audit) check(revision resource.Revision) {
 			a.t.Errorf("I6: at revision %d unit %s is live in %s and in %s", revision, r.UnitUID, key, other)
 		}
 		units[r.UnitUID] = key
-		if r.State != store.TxCommitted {
+		if r.State != record.Committed {
 			continue // its agent may have freed it already
 		}
 		for _, m := range r.Members {
@@ -124,18 +125,18 @@ func (a *audit) check(revision resource.Revision) {
 }
 
 // Records returns the records by transaction, as of some recent revision.
-func (c *Cluster) Records() map[resource.TxID]store.TxRecord {
-	kvs, _, err := c.Store.Range(context.Background(), store.TxPrefix, store.RangeOptions{})
+func (c *Cluster) Records() map[resource.TxID]record.Tx {
+	kvs, _, err := c.Store.Range(context.Background(), record.TxPrefix, store.RangeOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	records := map[resource.TxID]store.TxRecord{}
+	records := map[resource.TxID]record.Tx{}
 	for _, kv := range kvs {
-		tx, err := store.ParseTxKey(kv.Key)
+		tx, err := record.ParseTxKey(kv.Key)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if records[tx], err = store.Decode[store.TxRecord](kv.Key, kv.Value); err != nil {
+		if records[tx], err = record.Decode[record.Tx](kv.Key, kv.Value); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -40,8 +40,8 @@ func newReign() reign {
 }
 
 // follow takes a change of a candidate's key: the oldest leads.
-func (r *reign) follow(revision resource.Revision, e store.Event) {
-	if e.Type == store.EventDelete {
+func (r *reign) follow(revision resource.Revision, e record.Event) {
+	if e.Type == record.EventDelete {
 		delete(r.candidates, e.KV.Key)
 	} else {
 		r.candidates[e.KV.Key] = resource.Epoch(e.KV.CreateRev)
@@ -60,7 +60,7 @@ func (r *reign) follow(revision resource.Revision, e store.Event) {
 var others = []string{"txn candidacy", "txn registration", "txn node", "txn agent's fence", "txn fence"}
 
 // landed notes a Txn of a coordinator.
-func (a *audit) landed(coordinator string, revision resource.Revision, t store.Txn) {
+func (a *audit) landed(coordinator string, revision resource.Revision, t record.Txn) {
 	names, _ := TxnSteps(t)
 	if slices.ContainsFunc(names, func(name string) bool {
 		return slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(name, other) })
@@ -69,7 +69,7 @@ func (a *audit) landed(coordinator string, revision resource.Revision, t store.T
 	}
 	w := written{by: coordinator, what: names}
 	for _, c := range t.If {
-		if strings.HasPrefix(c.Key, store.LeaderPrefix) {
+		if strings.HasPrefix(c.Key, record.LeaderPrefix) {
 			w.epoch = resource.Epoch(c.Rev)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -28,30 +28,30 @@ type tree struct {
 }
 
 // followQuota is called with mu held.
-func (a *audit) followQuota(e store.Event) {
-	key, err := store.ParseQuotaKey(e.KV.Key)
+func (a *audit) followQuota(e record.Event) {
+	key, err := record.ParseQuotaKey(e.KV.Key)
 	if err != nil {
 		a.t.Error(err)
 		return
 	}
-	if key.Kind != store.QuotaTrees {
+	if key.Kind != record.QuotaTrees {
 		return
 	}
-	if e.Type == store.EventDelete {
+	if e.Type == record.EventDelete {
 		for tx, r := range a.records {
-			if r.State.Charged() && slices.ContainsFunc(r.Charges, func(c store.Charge) bool { return c.Tree == key.Name }) {
+			if r.State.Charged() && slices.ContainsFunc(r.Charges, func(c record.Charge) bool { return c.Tree == key.Name }) {
 				a.t.Errorf("revision %d deletes tree %s, to which %s is charged", e.KV.ModRev, key.Name, tx)
 			}
 		}
 		delete(a.trees, e.KV.Key)
 		return
 	}
-	record, err := store.Decode[store.QuotaRecord](e.KV.Key, e.KV.Value)
+	rec, err := record.Decode[record.Quota](e.KV.Key, e.KV.Value)
 	if err != nil {
 		a.t.Error(err)
 		return
 	}
-	spec, err := quotajson.Tree(record.Document, quotajson.Natural)
+	spec, err := quotajson.Tree(rec.Document, quotajson.Natural)
 	if err != nil {
 		a.t.Errorf("%s: %v", e.KV.Key, err)
 		return

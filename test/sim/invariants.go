@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // memory is what the checks remember beyond the cluster's own state.
 type memory struct {
-	decided map[resource.TxID]store.TxState // the last state of every record, collected ones too
+	decided map[resource.TxID]record.State // the last state of every record, collected ones too
 	begun   map[resource.TxID]admission
 	ack     map[resource.TxID]bool // AckCommitted was carried out
 	// nominated are preemptions; asked are transactions that an operator evicts.
@@ -24,7 +24,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		decided: map[resource.TxID]store.TxState{}, begun: map[resource.TxID]admission{}, ack: map[resource.TxID]bool{}, dirty: map[*host]bool{},
+		decided: map[resource.TxID]record.State{}, begun: map[resource.TxID]admission{}, ack: map[resource.TxID]bool{}, dirty: map[*host]bool{},
 		nominated: map[resource.TxID]nomination{}, asked: map[resource.TxID]bool{},
 	}
 }
@@ -56,9 +56,9 @@ func (s *Sim) check() {
 }
 
 // live calls f for every record that is charged, in order.
-func (s *Sim) eachLive(f func(tx resource.TxID, r store.TxRecord)) {
+func (s *Sim) eachLive(f func(tx resource.TxID, r record.Tx)) {
 	for _, key := range s.store.under(txKey("")) {
-		if r := s.store.keys[key].value.(store.TxRecord); r.State.Charged() {
+		if r := s.store.keys[key].value.(record.Tx); r.State.Charged() {
 			f(resource.TxID(key[len(txKey("")):]), r)
 		}
 	}
@@ -80,8 +80,8 @@ func (s *Sim) checkI1() {
 		s.ownStragglers(h, owners)
 	}
 	owners := map[string]resource.TxID{}
-	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
-		if r.State != store.TxCommitted || s.back[tx] {
+	s.eachLive(func(tx resource.TxID, r record.Tx) {
+		if r.State != record.Committed || s.back[tx] {
 			return // its agent may have freed it already
 		}
 		for _, m := range r.Members {
@@ -105,8 +105,8 @@ func (s *Sim) own(owners map[string]resource.TxID, where string, tx resource.TxI
 // agent, unless that is down or has not registered since it lost its memory.
 // What its workload started for is checked by checkLaunch.
 func (s *Sim) checkI3() {
-	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
-		if r.State != store.TxCommitted || s.back[tx] {
+	s.eachLive(func(tx resource.TxID, r record.Tx) {
+		if r.State != record.Committed || s.back[tx] {
 			return
 		}
 		for _, m := range r.Members {
@@ -154,11 +154,11 @@ func (s *Sim) checkI4() {
 		case e.value == nil || u.uid != c.acked:
 			s.fail("I4", "client %s was told that it has %s, the store has %q", c.name, c.acked, u.uid)
 		case u.phase == running:
-			if r, _ := value[store.TxRecord](s.store, txKey(u.tx)); r.State != store.TxCommitted {
+			if r, _ := value[record.Tx](s.store, txKey(u.tx)); r.State != record.Committed {
 				s.fail("I4", "client %s has %s, whose record %s is %q", c.name, u.uid, short(u.tx), r.State)
 			}
 		case u.phase == terminating:
-			if r, _ := value[store.TxRecord](s.store, txKey(u.tx)); !r.Evicted {
+			if r, _ := value[record.Tx](s.store, txKey(u.tx)); !r.Evicted {
 				s.fail("I4", "client %s has %s, which is %s, and its record %s is %q and not evicted", c.name, u.uid, u.phase, short(u.tx), r.State)
 			}
 		case u.phase != pending:
@@ -184,7 +184,7 @@ func (s *Sim) told(c *client, u *unit) {
 // checkAcknowledged is called when a commit is acknowledged.
 func (s *Sim) checkAcknowledged(tx resource.TxID) {
 	s.ack[tx] = true
-	if state := s.decided[tx]; !state.Charged() && state != store.TxReleased {
+	if state := s.decided[tx]; !state.Charged() && state != record.Released {
 		s.fail("I4", "%s is acknowledged and %q", short(tx), state)
 	}
 }

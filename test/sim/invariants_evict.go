@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -21,7 +21,7 @@ type nomination struct {
 // checkI7 verifies, when a record becomes EVICTING, that it does so for an
 // undecided preemptor of higher priority, for which every member's agent waits;
 // or that an operator has asked for it.
-func (s *Sim) checkI7(tx resource.TxID, r store.TxRecord) {
+func (s *Sim) checkI7(tx resource.TxID, r record.Tx) {
 	if r.By == "" {
 		if !s.asked[tx] {
 			s.fail("I7", "%s is EVICTING for nobody, and nobody asked for it", short(tx))
@@ -50,7 +50,7 @@ func (s *Sim) checkI7(tx resource.TxID, r store.TxRecord) {
 
 // checkNominated verifies that a commit uses nothing that an agent keeps for
 // another.
-func (s *Sim) checkNominated(tx resource.TxID, r store.TxRecord) {
+func (s *Sim) checkNominated(tx resource.TxID, r record.Tx) {
 	if !s.evictions {
 		return
 	}
@@ -76,13 +76,13 @@ func (s *Sim) checkNominated(tx resource.TxID, r store.TxRecord) {
 
 // checkSwap verifies that EVICTING becomes RELEASED only together with the
 // commit of what it was evicted for.
-func (s *Sim) checkSwap(tx resource.TxID, before map[resource.TxID]store.TxState, r store.TxRecord) {
-	if before[tx] != store.TxEvicting {
+func (s *Sim) checkSwap(tx resource.TxID, before map[resource.TxID]record.State, r record.Tx) {
+	if before[tx] != record.Evicting {
 		return
 	}
 	was, together := before[r.By]
-	p, _ := value[store.TxRecord](s.store, txKey(r.By))
-	if !together || was != "" || p.State != store.TxCommitted {
+	p, _ := value[record.Tx](s.store, txKey(r.By))
+	if !together || was != "" || p.State != record.Committed {
 		s.fail("I11", "%s goes from EVICTING to RELEASED without the commit of %s", short(tx), strings.TrimSpace(short(r.By)))
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // This file is the invariants of what lands in the store.
 
 // recordsOf is what the records that a Txn writes are before it.
-func (s *Sim) recordsOf(ops []op) map[resource.TxID]store.TxState {
-	var before map[resource.TxID]store.TxState
+func (s *Sim) recordsOf(ops []op) map[resource.TxID]record.State {
+	var before map[resource.TxID]record.State
 	for _, o := range ops {
 		if tx, is := strings.CutPrefix(o.key, txKey("")); is {
 			if before == nil {
-				before = map[resource.TxID]store.TxState{}
+				before = map[resource.TxID]record.State{}
 			}
-			r, _ := value[store.TxRecord](s.store, o.key)
+			r, _ := value[record.Tx](s.store, o.key)
 			before[resource.TxID(tx)] = r.State
 		}
 	}
@@ -28,39 +28,39 @@ func (s *Sim) recordsOf(ops []op) map[resource.TxID]store.TxState {
 }
 
 // landed checks every record that a Txn has written.
-func (s *Sim) landed(w *write, before map[resource.TxID]store.TxState) {
+func (s *Sim) landed(w *write, before map[resource.TxID]record.State) {
 	s.changed = true
 	for _, tx := range slices.Sorted(maps.Keys(before)) {
-		r, e := value[store.TxRecord](s.store, txKey(tx))
+		r, e := value[record.Tx](s.store, txKey(tx))
 		s.checkI11(tx, before[tx], r.State, e.value == nil)
 		if e.value == nil {
 			continue
 		}
 		s.decided[tx] = r.State
 		switch r.State {
-		case store.TxCommitted:
+		case record.Committed:
 			s.stats["commits"]++
 			s.checkAsked(tx, r)
 			s.checkI2(tx)
 			s.checkNominated(tx, r)
-		case store.TxEvicting:
+		case record.Evicting:
 			s.stats["evictions"]++
 			s.checkI7(tx, r)
-		case store.TxReleasing:
-			if c := s.clientOf(r); (c == nil || !c.ends) && before[tx] != store.TxEvicting {
+		case record.Releasing:
+			if c := s.clientOf(r); (c == nil || !c.ends) && before[tx] != record.Evicting {
 				s.fail("I4", "%s is RELEASING and nobody asked for its end", short(tx))
 			}
-		case store.TxReleased:
+		case record.Released:
 			s.stats["releases"]++
 			s.checkI10(tx, r)
 			s.checkSwap(tx, before, r)
-		case store.TxAborted:
+		case record.Aborted:
 			s.stats["aborted records"]++
 		}
 	}
 }
 
-func (s *Sim) clientOf(r store.TxRecord) *client {
+func (s *Sim) clientOf(r record.Tx) *client {
 	for _, c := range s.clients {
 		if c.name == r.Unit.Name {
 			return c
@@ -84,7 +84,7 @@ func (s *Sim) checkI2(committed resource.TxID) {
 	sums := map[string]int64{}
 	inNamespace := map[string][]resource.TxID{}
 	amounts := map[resource.TxID]int64{}
-	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
+	s.eachLive(func(tx resource.TxID, r record.Tx) {
 		for _, charge := range r.Charges {
 			if charge.Tree == treeName {
 				sums[charge.Group] += charge.Request[resource.GPU]
@@ -116,7 +116,7 @@ func (s *Sim) checkI2(committed resource.TxID) {
 // checkI6 verifies that a unit has one live transaction.
 func (s *Sim) checkI6() {
 	units := map[string]resource.TxID{}
-	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
+	s.eachLive(func(tx resource.TxID, r record.Tx) {
 		if other, twice := units[r.Unit.Name]; twice {
 			s.fail("I6", "unit %s is live in %s and in %s", r.Unit.Name, short(other), short(tx))
 		}
@@ -126,7 +126,7 @@ func (s *Sim) checkI6() {
 
 // checkI10 verifies, when a charge has ended, that nothing of it is owned or
 // runs any more.
-func (s *Sim) checkI10(tx resource.TxID, r store.TxRecord) {
+func (s *Sim) checkI10(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		h := s.host(m.Node)
 		if h.lying() {
@@ -151,7 +151,7 @@ func (s *Sim) checkI10(tx resource.TxID, r store.TxRecord) {
 // asked for, whatever agents have said: each member once, with as many devices,
 // and no device of another host. Agents say what their devices are called: by
 // the names of another's devices a liar gives away its own.
-func (s *Sim) checkAsked(tx resource.TxID, r store.TxRecord) {
+func (s *Sim) checkAsked(tx resource.TxID, r record.Tx) {
 	c := s.clientOf(r)
 	if c == nil {
 		return
@@ -182,24 +182,24 @@ func (s *Sim) checkAsked(tx resource.TxID, r store.TxRecord) {
 }
 
 // edges are the steps that a record may take; "" is absent.
-var edges = map[store.TxState][]store.TxState{
-	"":                {store.TxCommitted, store.TxAborted},
-	store.TxCommitted: {store.TxEvicting, store.TxReleasing},
-	store.TxEvicting:  {store.TxReleasing, store.TxReleased},
-	store.TxReleasing: {store.TxReleased},
+var edges = map[record.State][]record.State{
+	"":               {record.Committed, record.Aborted},
+	record.Committed: {record.Evicting, record.Releasing},
+	record.Evicting:  {record.Releasing, record.Released},
+	record.Releasing: {record.Released},
 }
 
 // checkI11 verifies the step that a record has taken, and that one that was
 // collected does not come back as anything else: only an agent that asks again
 // may find it ABORTED.
-func (s *Sim) checkI11(tx resource.TxID, before, after store.TxState, deleted bool) {
+func (s *Sim) checkI11(tx resource.TxID, before, after record.State, deleted bool) {
 	switch was := s.decided[tx]; {
 	case deleted && before != "" && !before.Terminal():
 		s.fail("I11", "%s is deleted while it is %s", short(tx), before)
 	case deleted:
 	case !slices.Contains(edges[before], after):
 		s.fail("I11", "%s goes from %q to %s", short(tx), before, after)
-	case before == "" && was != "" && after == store.TxCommitted:
+	case before == "" && was != "" && after == record.Committed:
 		s.fail("I11", "%s was %s and becomes %s", short(tx), was, after)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,7 +24,7 @@ type restoration struct {
 // backup is the store at one moment, and what the checks knew then.
 type backup struct {
 	store   *kvStore
-	decided map[resource.TxID]store.TxState
+	decided map[resource.TxID]record.State
 	ack     map[resource.TxID]bool
 	clients []client
 }
@@ -86,16 +86,16 @@ func (s *Sim) restore() bool {
 // compare notes what the backup has not, and what it has though it had ended.
 func (s *Sim) compare(b *backup) {
 	s.gone, s.back = map[resource.TxID]bool{}, map[resource.TxID]bool{}
-	s.eachLive(func(tx resource.TxID, _ store.TxRecord) {
-		r, _ := value[store.TxRecord](b.store, txKey(tx))
+	s.eachLive(func(tx resource.TxID, _ record.Tx) {
+		r, _ := value[record.Tx](b.store, txKey(tx))
 		if !r.State.Charged() {
 			s.gone[tx] = true
 		}
 	})
 	for _, key := range b.store.under(txKey("")) {
 		tx := resource.TxID(key[len(txKey("")):])
-		then, _ := value[store.TxRecord](b.store, key)
-		now, _ := value[store.TxRecord](s.store, key)
+		then, _ := value[record.Tx](b.store, key)
+		now, _ := value[record.Tx](s.store, key)
 		if then.State.Charged() && now.State != then.State {
 			s.back[tx] = true
 			for _, h := range s.hosts {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
@@ -182,8 +182,8 @@ func (s *Sim) proceedTerm() bool {
 // checkI13 verifies that everything agrees.
 func (s *Sim) checkI13() {
 	want := map[string]bool{}
-	s.eachLive(func(tx resource.TxID, r store.TxRecord) {
-		if r.State != store.TxCommitted {
+	s.eachLive(func(tx resource.TxID, r record.Tx) {
+		if r.State != record.Committed {
 			s.fail("I13", "%s is still %s", short(tx), r.State)
 		}
 		for _, m := range r.Members {
