@@ -56,19 +56,23 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	u := &unit{record: rec, path: rec.Path().String()}
 	u.demand = place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
-	u.charge = quota.Charge{
-		Group: rec.Namespace, Request: request.Vector().Scaled(int64(rec.Members)), Members: int64(rec.Members),
-		Class: spec.PriorityClass, Terminating: spec.TTL != "",
-	}
-	if job != nil {
-		u.charge.Class = job.Spec.PriorityClass
-		u.charge.Terminating = u.charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
-	}
+	u.charge = scopeOf(rec, spec, job)
+	u.charge.Group, u.charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
 	u.policy = spec.PreemptionPolicy
 	if spec.Quota != nil {
 		u.wish = *spec.Quota
 	}
 	return u, nil
+}
+
+// scopeOf is what of a unit's charge limits look at besides its amount.
+func scopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
+	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
+	if job != nil {
+		c.Class = job.Spec.PriorityClass
+		c.Terminating = c.Terminating || job.Spec.ActiveDeadlineSeconds != nil
+	}
+	return c
 }
 
 func hashOf(document []byte) string {

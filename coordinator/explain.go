@@ -43,7 +43,7 @@ func (l *leader) explainUnit(u *unit) *api.Explanation {
 		e.Quota = l.reasons(l.judge(u))
 	}
 	if u.preempting() {
-		e.Nomination, e.Quota = u.attempt.nomination(), nil
+		e.Nomination, e.Quota = u.attempt.nomination().Show(), nil
 	} else {
 		e.PreemptionBlockedBy = u.stuck
 	}

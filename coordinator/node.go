@@ -61,9 +61,7 @@ type node struct {
 	// wakes: something that it said would have woken what waits, and it has said
 	// too much. That is made good later.
 	wakes bool
-	// stored is set by a follower: what it shows beside the specification.
-	stored *storedNode
-	said   said
+	said  said
 	// changes are operators' changes that wait for the first of them, which is
 	// under way: each compares what the one before has written.
 	changes []func()

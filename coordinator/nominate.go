@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
@@ -281,37 +279,4 @@ func (l *leader) hold(u *unit) {
 // preempting reports whether others are making room for a unit.
 func (u *unit) preempting() bool {
 	return u.attempt != nil && len(u.attempt.victims) > 0 && u.waiting()
-}
-
-// nomination shows who makes room for an attempt.
-func (a *attempt) nomination() *api.Nomination {
-	n := &api.Nomination{WaitingFor: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
-	for _, v := range a.victims {
-		u := v.unit
-		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})
-	}
-	slices.SortFunc(n.Victims, func(a, b api.Victim) int { return cmp.Compare(a.Unit, b.Unit) })
-	if !a.noticed.IsZero() {
-		n.Since = a.noticed.UTC().Format(time.RFC3339)
-	}
-	return n
-}
-
-// awaits says in one sentence what a preemption waits for.
-func (a *attempt) awaits() string {
-	leaving := 0
-	for _, v := range a.victims {
-		if !v.machine.Freed() {
-			leaving++
-		}
-	}
-	named, more := firstOf(a.victimPaths())
-	who := named + more
-	switch {
-	case a.noticed.IsZero():
-		return "it is about to take the place of " + who
-	case leaving > 0:
-		return fmt.Sprintf("it takes the place of %s, told to leave at %s; %d still hold something", who, a.noticed.UTC().Format(time.TimeOnly), leaving)
-	}
-	return "it takes the place of " + who + ", which is free now"
 }

@@ -99,7 +99,7 @@ func (r putResourceQuota) judge(l *leader) (w quotaWrite, status *api.Status) {
 		object.Metadata = at(object.Metadata, rev)
 		l.quotas.setResourceQuota(object, rev, l.now)
 	}
-	w.result = func() any { return l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name]) }
+	w.result = func() any { return l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name], l.now) }
 	return w, nil
 }
 
@@ -111,7 +111,7 @@ func (r deleteResourceQuota) judge(l *leader) (quotaWrite, *api.Status) {
 	if status != nil {
 		return quotaWrite{}, status
 	}
-	was := l.resourceQuotaObject(q)
+	was := l.resourceQuotaObject(q, l.now)
 	return quotaWrite{
 		op: record.Delete(resourceQuotaKey(r.namespace, r.name).Key()), rev: q.rev,
 		landed: func(resource.Revision) { l.quotas.removeResourceQuota(r.namespace, r.name) },

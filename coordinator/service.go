@@ -1,15 +1,14 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -122,7 +121,7 @@ func isElsewhere(err error) bool {
 // see shows what every coordinator can: the leader from what it decides by, the
 // others from their cache. Either way it shows what was acknowledged to anybody
 // before the call.
-func see[T any](ctx context.Context, c *Coordinator, show func(v *view) (T, *api.Status)) (T, error) {
+func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	if l := c.serving(); l != nil && l.settled(ctx) {
 		got, err := look(ctx, l, show)
 		if !isElsewhere(err) && (err != nil || c.serving() == l) { // still: a term that has ended may be behind the next
@@ -154,7 +153,7 @@ type watched[T any] struct {
 
 // seeSettled is see that waits until what is shown has settled, for at most
 // wait; from one leader to the next, if need be.
-func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(v *view) (watched[T], *api.Status)) (T, error) {
+func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(i shown.Index) (watched[T], *api.Status)) (T, error) {
 	expires := time.NewTimer(max(wait, 0))
 	defer expires.Stop()
 	expired := wait <= 0
@@ -182,7 +181,7 @@ func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, 
 
 // look shows what the leader has; again when all that had landed is taken in,
 // where it does not find something.
-func look[T any](ctx context.Context, l *term, show func(v *view) (T, *api.Status)) (T, error) {
+func look[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	got, err := lookOnce(ctx, l, show)
 	if hasty(err) && l.settled(ctx) {
 		got, err = lookOnce(ctx, l, show)
@@ -190,25 +189,16 @@ func look[T any](ctx context.Context, l *term, show func(v *view) (T, *api.Statu
 	return got, err
 }
 
-func lookOnce[T any](ctx context.Context, l *term, show func(v *view) (T, *api.Status)) (T, error) {
+func lookOnce[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	var got, none T
 	var status *api.Status
-	if err := l.visit(ctx, func() { got, status = show(&l.view) }); err != nil {
+	if err := l.visit(ctx, func() { got, status = show(led{l.leader, time.Now(), l.changes}) }); err != nil {
 		return none, failure(err)
 	}
 	if status != nil {
 		return none, status
 	}
 	return got, nil
-}
-
-// newest is the greatest revision that the leader knows of an object.
-func (v *view) newest() string {
-	newest := v.floor
-	for _, u := range v.units {
-		newest = max(newest, u.stored)
-	}
-	return strconv.FormatInt(int64(newest), 10)
 }
 
 // defaultGrace is the documented grace of a deletion, in seconds.
@@ -224,9 +214,4 @@ func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
 		r.Reason = o.Reason
 	}
 	return r
-}
-
-// byName orders objects of all namespaces.
-func byName(a, b api.ObjectMeta) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

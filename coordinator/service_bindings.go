@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaBinding implements rest.Quotas. Units that run stay charged as they
@@ -51,19 +52,19 @@ func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 
 // GetQuotaBinding implements rest.Quotas.
 func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaBinding, *api.Status) {
-		b, status := v.quotaBinding(namespace)
-		if status != nil {
-			return nil, status
+	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
+		s, found := i.Binding(namespace)
+		if !found {
+			return nil, noQuotaBinding(namespace)
 		}
-		return b.copy(), nil
+		return s.Copy(), nil
 	})
 }
 
 // ListQuotaBindings implements rest.Quotas.
 func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaBindingList, *api.Status) {
-		items, version := listed(v, v.quotas.bindings)
+	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Bindings())
 		return &api.QuotaBindingList{Kind: "QuotaBindingList", Metadata: version, Items: items}, nil
 	})
 }
@@ -73,9 +74,13 @@ func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) 
 	return ask[*api.QuotaBinding](ctx, c, deleteQuotaBinding{namespace})
 }
 
-func (v *view) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
-	if b := v.quotas.bindings[namespace]; b != nil {
-		return b, nil
+func (l *leader) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
+	if k := l.quotas.bindings[namespace]; k != nil {
+		return k, nil
 	}
-	return nil, api.Errorf(404, "quota binding of namespace %s not found", namespace)
+	return nil, noQuotaBinding(namespace)
+}
+
+func noQuotaBinding(namespace string) *api.Status {
+	return api.Errorf(404, "quota binding of namespace %s not found", namespace)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaForest implements rest.Quotas.
@@ -45,19 +46,19 @@ func (l *leader) judgeForest(f *api.QuotaForest) *api.Status {
 
 // GetQuotaForest implements rest.Quotas.
 func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaForest, *api.Status) {
-		f, status := v.quotaForest(name)
-		if status != nil {
-			return nil, status
+	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
+		s, found := i.Forest(name)
+		if !found {
+			return nil, noQuotaForest(name)
 		}
-		return f.copy(), nil
+		return s.Copy(), nil
 	})
 }
 
 // ListQuotaForests implements rest.Quotas.
 func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaForestList, *api.Status) {
-		items, version := listed(v, v.quotas.forests)
+	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Forests())
 		return &api.QuotaForestList{Kind: "QuotaForestList", Metadata: version, Items: items}, nil
 	})
 }
@@ -67,26 +68,13 @@ func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.
 	return ask[*api.QuotaForest](ctx, c, deleteQuotaForest{name})
 }
 
-func (v *view) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {
-	if f := v.quotas.forests[name]; f != nil {
-		return f, nil
+func (l *leader) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {
+	if k := l.quotas.forests[name]; k != nil {
+		return k, nil
 	}
-	return nil, api.Errorf(404, "quota forest %s not found", name)
+	return nil, noQuotaForest(name)
 }
 
-// copy is the object for a caller. What it points to is never changed.
-func (k *kept[T]) copy() *T {
-	object := k.object
-	return &object
-}
-
-// listed is the list of all objects of a kind, by name.
-func listed[T any](v *view, objects map[string]*kept[T]) ([]T, api.ListMeta) {
-	newest := v.floor
-	items := make([]T, 0, len(objects))
-	for _, name := range slices.Sorted(maps.Keys(objects)) {
-		items = append(items, *objects[name].copy())
-		newest = max(newest, objects[name].rev)
-	}
-	return items, api.ListMeta{ResourceVersion: at(api.ObjectMeta{}, newest).ResourceVersion}
+func noQuotaForest(name string) *api.Status {
+	return api.Errorf(404, "quota forest %s not found", name)
 }

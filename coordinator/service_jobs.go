@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -19,8 +20,8 @@ func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *ap
 }
 
 // findJob finds a job in the loop.
-func (v *view) findJob(namespace, name string) (*job, *api.Status) {
-	j := v.jobs[namespace+"/"+name]
+func (l *leader) findJob(namespace, name string) (*job, *api.Status) {
+	j := l.jobs[namespace+"/"+name]
 	if j == nil {
 		return nil, notFound("job", namespace, name)
 	}
@@ -29,29 +30,24 @@ func (v *view) findJob(namespace, name string) (*job, *api.Status) {
 
 // GetJob implements rest.Jobs. A wait is for the job's first unit.
 func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
-	return seeSettled(ctx, c, wait, func(v *view) (watched[*api.Job], *api.Status) {
-		j, status := v.findJob(namespace, name)
-		if status == nil && j.stored == 0 { // it may yet come to nothing
-			status = notFound("job", namespace, name)
+	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Job], *api.Status) {
+		position := namespace + "/" + name
+		j, found := i.Job(position)
+		if !found {
+			return watched[*api.Job]{}, notFound("job", namespace, name)
 		}
-		if status != nil {
-			return watched[*api.Job]{}, status
-		}
-		return watched[*api.Job]{v.jobObject(j), !unitWaiting(j.units[0]), v.changes(j.key())}, nil
+		return watched[*api.Job]{j.Show(), j.Settled, i.JobChanged(position)}, nil
 	})
 }
 
 // ListJobs implements rest.Jobs.
 func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p rest.Page[api.Job]) (*api.JobList, error) {
-	return see(ctx, c, func(v *view) (*api.JobList, *api.Status) {
-		list := &api.JobList{Kind: "JobList", Metadata: api.ListMeta{ResourceVersion: v.newest()}}
-		list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
-			for key, j := range v.jobs {
-				if j.stored != 0 && (namespace == "" || j.record.Namespace == namespace) && !yield(key) {
-					return
-				}
-			}
-		}, func(key string) *api.Job { return v.jobObject(v.jobs[key]) })
+	return see(ctx, c, func(i shown.Index) (*api.JobList, *api.Status) {
+		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(i.Newest())}
+		list.Items, list.Metadata.Continue = p.Of(i.Jobs(namespace), func(position string) *api.Job {
+			j, _ := i.Job(position)
+			return j.Show()
+		})
 		return list, nil
 	})
 }

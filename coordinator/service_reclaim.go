@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -114,7 +115,7 @@ func (u *unit) leaving() bool {
 func overdrafts(found []quota.Overdraft) []api.QuotaOverdraft {
 	all := make([]api.QuotaOverdraft, 0, len(found))
 	for _, o := range found {
-		all = append(all, api.QuotaOverdraft{Node: o.Node, Over: quantities(o.Over)})
+		all = append(all, api.QuotaOverdraft{Node: o.Node, Over: shown.Quantities(o.Over)})
 	}
 	return all
 }

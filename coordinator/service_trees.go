@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaTree implements rest.Quotas. An update that leaves a node with less
@@ -89,27 +90,27 @@ func (l *leader) unused(tree string) *api.Status {
 	return nil
 }
 
-func (v *view) quotaTree(name string) (*quotaTree, *api.Status) {
-	if t := v.quotas.planted[name]; t != nil {
+func (l *leader) quotaTree(name string) (*quotaTree, *api.Status) {
+	if t := l.quotas.planted[name]; t != nil {
 		return t, nil
 	}
 	return nil, api.Errorf(404, "quota tree %s not found", name)
 }
 
 // quotaTreeObject shows a tree as it is in force.
-func (v *view) quotaTreeObject(t *quotaTree) *api.QuotaTree {
+func (l *leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
 	o := t.object
 	o.Status = api.QuotaTreeStatus{
 		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
 		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
 	}
-	nodes, err := v.quotas.trees.Nodes(o.Metadata.Name)
+	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
 	must(err)
 	for _, n := range nodes {
 		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{
 			Name: n.Name, Parent: n.Parent, Depth: n.Depth, Hard: n.Hard, Leaf: n.Leaf,
-			Quota: quantities(n.Quota), Allocated: quantities(n.Allocated), Own: api.Amounts(n.Own),
-			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
+			Quota: shown.Quantities(n.Quota), Allocated: shown.Quantities(n.Allocated), Own: api.Amounts(n.Own),
+			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: shown.Exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
 		})
 	}
 	return &o

@@ -49,7 +49,7 @@ type term struct {
 	alarm    *time.Timer
 	watchers map[string]chan struct{} // by key, of changes that somebody waits for
 	told     map[resource.NodeID]followed
-	shares   map[resource.NodeID]*share
+	shares   map[resource.NodeID]*turnShare
 }
 
 // inboxSize lets clients, timers and the store's answers run ahead of the loop a
@@ -63,10 +63,9 @@ func newTerm(l *leader, s store.Store, log *slog.Logger, m *metrics) *term {
 	t := &term{
 		leader: l, store: s, log: log, metrics: m,
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
-		alarm: time.NewTimer(time.Hour), clients: map[token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]followed{}, shares: map[resource.NodeID]*share{},
+		alarm: time.NewTimer(time.Hour), clients: map[token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]followed{}, shares: map[resource.NodeID]*turnShare{},
 	}
 	t.alarm.Stop()
-	l.watch = t.changes
 	return t
 }
 

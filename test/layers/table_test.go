@@ -42,6 +42,8 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
+	"coordinator/lead/batch":        {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
+	"coordinator/shown":             {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
 	"proto/muster/v1":             {layer: adapter},
 	"proto/scheduler/v1":          {layer: adapter},
@@ -66,7 +68,6 @@ var table = map[string]row{
 	"coordinator/store/etcd":      {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/mem":       {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/storetest": {layer: adapter, neighbours: []string{"coordinator/store"}, testOnly: true},
-	"coordinator/lead/batch":      {layer: adapter, neighbours: []string{"coordinator/store"}}, // a decision, once Txn and its parts are outside store
 	"coordinator/agents":          {layer: adapter, neighbours: []string{"proto/muster/v1", "wire", "wire/limits"}},
 	"coordinator/quota/replay":    {layer: adapter},
 	"coordinator/rest":            {layer: adapter, neighbours: []string{"netlimit"}},
