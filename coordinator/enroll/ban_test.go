@@ -446,6 +446,19 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 		}
 		refused(t, "banned", b, old, "was banned")
 	})
+	t.Run("a renewal and a ban that is put back after a restoration", func(t *testing.T) {
+		s, a, _ := setup(t)
+		old := host(t, a, "n1", false)
+		s.once = func() { // alone: the certificate is as the store has it
+			ban := store.Ban{Banned: true, By: "ann", At: "2026-03-01T12:00:00Z", Generation: 1}
+			if _, err := s.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.BanKey("n1"), store.MustEncode(ban))}}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := renew(t, a, old, newKey(t)); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("the banned host renews: %v", err)
+		}
+	})
 	t.Run("an enrolment and a ban", func(t *testing.T) {
 		s, a, b := setup(t)
 		boot := token(t, a, enroll.TokenOptions{Nodes: "n1"})
