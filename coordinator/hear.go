@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -37,13 +37,13 @@ func (l *leader) hear() (news, goesOn bool) {
 		at := time.Now()
 		if l.idle == idle {
 			news = true
-		} else if n := l.nodes[agents.NodeOf(e)]; n != nil && !n.idle.take(at, idleRate) {
+		} else if n := l.nodes[e.NodeID()]; n != nil && !n.idle.take(at, idleRate) {
 			l.mail.Rest(n.view.ID, at, idleRest)
 			n.loud = at.Add(loudBreak)
 			n.setTripped(at)
 		}
-		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != agents.NodeOf(e); last {
-			if n := l.nodes[agents.NodeOf(e)]; n != nil {
+		if last := i+1 == len(events) || events[i+1].NodeID() != e.NodeID(); last {
+			if n := l.nodes[e.NodeID()]; n != nil {
 				if owed := n.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
 					l.mail.Rest(n.view.ID, at, min(owed, longestRest))
 				}
@@ -57,10 +57,10 @@ func (l *leader) hear() (news, goesOn bool) {
 // receive handles one message. A panic isolates the message's node and ends the
 // term, because the leader's state may be half changed; the next term loads the
 // store.
-func (l *leader) receive(e agents.Event) (ok bool) {
+func (l *leader) receive(e grant.Event) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.fell(agents.NodeOf(e), r, debug.Stack())
+			l.fell(e.NodeID(), r, debug.Stack())
 			ok = false
 		}
 	}()
