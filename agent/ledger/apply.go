@@ -153,7 +153,7 @@ func (l *Ledger) applyBuried(e Buried) error {
 		l.grants[e.Tx] = &entry{Grant: Grant{Tx: e.Tx, State: grant.Tombstone, Incarnation: l.incarnation}}
 		return nil
 	}
-	if g.State == grant.Tombstone {
+	if !g.State.MayBecome(grant.Tombstone) {
 		return fmt.Errorf("bury %s: it is a tombstone already", e.Tx)
 	}
 	err := l.leave(g)
@@ -205,7 +205,7 @@ func (l *Ledger) vacate(g *entry) {
 func (l *Ledger) applyChange(event Event) error {
 	switch e := event.(type) {
 	case Committed:
-		g, err := l.expect("commit", e.Tx, grant.Reserved, grant.Held, grant.Evicting, grant.Stopping)
+		g, err := l.mayBecome(grant.Held, "commit", e.Tx)
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (l *Ledger) applyChange(event Event) error {
 		}
 		g.Epoch, g.Deadline = e.Epoch, e.Deadline
 	case Promoted:
-		g, err := l.expect("promote", e.Tx, grant.Waiting)
+		g, err := l.mayBecome(grant.Reserved, "promote", e.Tx)
 		if err != nil {
 			return err
 		}
@@ -228,21 +228,21 @@ func (l *Ledger) applyChange(event Event) error {
 		l.promote(g)
 		g.Deadline = e.Deadline
 	case Noticed:
-		g, err := l.expect("evict", e.Tx, grant.Reserved, grant.Held, grant.Evicting)
+		g, err := l.mayBecome(grant.Evicting, "evict", e.Tx)
 		if err != nil {
 			return err
 		}
 		g.State, g.By, g.Since, g.Deadline, g.Grace, g.WasWaiting = grant.Evicting, e.By, e.Since, e.Deadline, e.Grace, false
 		l.hear(e.Revision)
 	case StopBegun:
-		g, err := l.expect("stop", e.Tx, grant.Reserved, grant.Held, grant.Evicting)
+		g, err := l.mayBecome(grant.Stopping, "stop", e.Tx)
 		if err != nil {
 			return err
 		}
 		g.State, g.Since, g.Deadline, g.Grace, g.Reason, g.WasWaiting = grant.Stopping, e.Since, e.Deadline, e.Grace, e.Reason, false
 		l.hear(e.Revision)
 	case Dropped:
-		g, err := l.expect("drop", e.Tx, grant.Waiting, grant.Reserved, grant.Tombstone, grant.Held)
+		g, err := l.mayBecome(grant.None, "drop", e.Tx)
 		if err != nil {
 			return err
 		}
@@ -261,6 +261,19 @@ func (l *Ledger) applyChange(event Event) error {
 		return fmt.Errorf("apply %T: no such event", event)
 	}
 	return nil
+}
+
+// mayBecome returns the grant if the table of package grant has a step from its
+// state to another.
+func (l *Ledger) mayBecome(to grant.State, what string, tx resource.TxID) (*entry, error) {
+	g := l.grants[tx]
+	if g == nil {
+		return nil, fmt.Errorf("%s %s: there is no such grant", what, tx)
+	}
+	if !g.State.MayBecome(to) {
+		return nil, fmt.Errorf("%s %s: it is %s, from which no step leads to %s", what, tx, g.State, to)
+	}
+	return g, nil
 }
 
 // expect returns the grant if it is in one of the states.
