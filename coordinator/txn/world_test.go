@@ -83,6 +83,14 @@ func (w *world) set(s grant.RecordState) resource.Revision {
 	return w.rev
 }
 
+// become writes the record by a step that there is.
+func (w *world) become(s grant.RecordState) resource.Revision {
+	if !w.record.MayBecome(s) {
+		w.t.Fatalf("I11: the record goes from %s to %s", w.record, s)
+	}
+	return w.set(s)
+}
+
 // land tries a Txn on the store.
 func (w *world) land(x write) (bool, resource.Revision) {
 	switch x.kind {
@@ -103,17 +111,17 @@ func (w *world) land(x write) (bool, resource.Revision) {
 				w.t.Fatalf("COMMITTED while %s is %s", a.node, a.state)
 			}
 		}
-		return true, w.set(grant.RecordCommitted)
+		return true, w.become(grant.RecordCommitted)
 	case "aborted":
 		if w.record != grant.RecordAbsent {
 			return false, 0
 		}
-		return true, w.set(grant.RecordAborted)
+		return true, w.become(grant.RecordAborted)
 	case "releasing":
 		if w.record != grant.RecordCommitted || w.modRev != x.at {
 			return false, 0
 		}
-		return true, w.set(grant.RecordReleasing)
+		return true, w.become(grant.RecordReleasing)
 	default:
 		if w.record != grant.RecordReleasing || w.modRev != x.at {
 			return false, 0
@@ -123,7 +131,7 @@ func (w *world) land(x write) (bool, resource.Revision) {
 				w.t.Fatalf("RELEASED while %s is %s", a.node, a.state)
 			}
 		}
-		return true, w.set(grant.RecordReleased)
+		return true, w.become(grant.RecordReleased)
 	}
 }
 
