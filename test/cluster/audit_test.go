@@ -33,7 +33,7 @@ func TestTheAuditFindsWhatIsLeftBehind(t *testing.T) {
 		"a release under way":        {func(s *state) { s.records["t2"] = recordIn(grant.RecordReleasing, 1, "u2", "g2") }, "t2 (ns/alloc/u2/0) is RELEASING"},
 		"an agent without its grant": {func(s *state) { s.grants["n1"].Allocations = nil }, "member 0 of t1 does not hold g1 on n1"},
 		"a grant with other devices": {func(s *state) { s.grants["n1"].Allocations[0].GpuUuids[0] = "g7" }, "n1 holds g7 for t1"},
-		"a grant without a record":   {func(s *state) { delete(s.records, "t1"); delete(s.units, "ns/alloc/u1/0") }, `n1 holds g1 for t1, which is ""`},
+		"a grant without a record":   {func(s *state) { delete(s.records, "t1"); delete(s.units, "ns/alloc/u1/0") }, `n1 holds g1 for t1, which is "absent"`},
 		"a promise":                  {func(s *state) { s.grants["n1"].Allocations[0].State = "RESERVED" }, "t1 has RESERVED on n1"},
 		"a unit that runs nowhere": {func(s *state) {
 			s.units["ns/alloc/u2/0"] = record.Unit{UID: "u2", Phase: string(api.Running), TxID: "t9"}
