@@ -128,7 +128,7 @@ func (l *leader) readSpec(n *node, then func()) {
 		if found {
 			spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 			if err != nil {
-				l.log.Error("node_unreadable", "key", key, "error", err)
+				l.out.error("node_unreadable", "key", key, "error", err)
 			} else {
 				l.takeSpec(n, spec, kv.ModRev)
 			}

@@ -48,26 +48,24 @@ func (c *Coordinator) banChanged(id resource.NodeID) {
 	if c.pool != nil {
 		c.dial(id)
 	}
-	if l := c.term.Load(); l != nil {
-		go l.post(func() { l.checkBan(id) })
-	}
 }
 
-// checkBan takes over whether a node is banned. Nothing is released by a ban:
+// follow takes over what the store has of a node. Nothing is released by a ban:
 // its allocations stay as those of a silent node do.
-func (l *leader) checkBan(id resource.NodeID) {
-	n := l.nodes[id]
+func (l *leader) follow(in followed) {
+	id, n := in.node, l.nodes[in.node]
 	if n == nil {
 		return
 	}
+	n.leased, n.identity = in.leased, in.identity
 	before := n.ban
-	if n.ban = l.banOf(id); (before == nil) == (n.ban == nil) {
+	if n.ban = in.ban; (before == nil) == (n.ban == nil) {
 		return
 	}
 	if n.ban != nil {
-		l.log.Warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
+		l.out.warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
 	} else {
-		l.log.Warn("node_unbanned", "node", id)
+		l.out.warn("node_unbanned", "node", id)
 	}
 	n.setReady()
 	l.wake()

@@ -127,7 +127,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			if !n.spec.Unschedulable {
 				l.pardon(n)
 			}
-			l.pool.Send(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
+			l.out.command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
 		}
 		done(nil)
 	}
@@ -147,7 +147,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:
-				l.log.Info("node_changed", "node", id, "revision", int64(rev))
+				l.out.info("node_changed", "node", id, "revision", int64(rev))
 				l.takeSpec(n, spec, rev)
 				confirm()
 			case attempts > 1:

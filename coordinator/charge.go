@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
@@ -218,7 +217,7 @@ func (l *leader) seat(a *attempt) {
 	for _, d := range c.Demands {
 		t := l.quotas.planted[d.Tree]
 		if t == nil {
-			l.log.Error("charge_without_tree", "unit", u.path, "tree", d.Tree)
+			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
 			continue
 		}
 		r, err := l.quotas.trees.Restore(d.Tree, u.path)
@@ -226,9 +225,9 @@ func (l *leader) seat(a *attempt) {
 		switch {
 		case !r.OK:
 			a.adrift, t.detached[u.path] = true, true
-			l.log.Error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
+			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
-			l.log.Warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
+			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
 		}
 	}
 }
@@ -264,7 +263,7 @@ func (l *leader) reportOverQuota() {
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
 		r := l.quotas.resources[key]
 		if over := exceeded(l.quotas.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard); len(over) > 0 {
-			l.log.Warn("over_quota", "resource_quota", key, "resources", over)
+			l.out.warn("over_quota", "resource_quota", key, "resources", over)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
@@ -272,7 +271,7 @@ func (l *leader) reportOverQuota() {
 		must(err)
 		for _, n := range nodes {
 			if over := exceeded(n.Allocated, n.Quota); len(over) > 0 {
-				l.log.Warn("over_quota", "tree", name, "node", n.Name, "resources", over)
+				l.out.warn("over_quota", "tree", name, "node", n.Name, "resources", over)
 			}
 		}
 	}
@@ -292,6 +291,6 @@ func exceeded(used, limit resource.Vector) []resource.Name {
 // tellTime lets the trees know how long their consumers have run.
 func (l *leader) tellTime() {
 	if l.quotas.timed {
-		l.quotas.trees.SetNow(time.Now())
+		l.quotas.trees.SetNow(l.now)
 	}
 }

@@ -29,9 +29,14 @@ type submission struct {
 	units  []*unit
 }
 
-func uid(prefix string) string {
+// newUID draws the identity of an object from the system's random numbers.
+func newUID(prefix string) string {
 	var b [16]byte
 	rand.Read(b[:])
+	return formatUID(prefix, b)
+}
+
+func formatUID(prefix string, b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
@@ -47,7 +52,7 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 		rec.Queue = DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
-	u := &unit{record: rec, path: rec.Path().String(), changed: make(chan struct{})}
+	u := &unit{record: rec, path: rec.Path().String()}
 	u.demand = place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
 	u.charge = quota.Charge{
@@ -70,14 +75,14 @@ func hashOf(document []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*submission, error) {
+func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation, now time.Time) (*submission, error) {
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
 	u, err := newUnit(l.config.namespace(c.Namespace), record.Unit{
-		UID: resource.UnitUID(uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: now(),
+		UID: resource.UnitUID(newUID("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: stamp(now),
 	}, a.Spec, nil)
 	if err != nil {
 		return nil, err
@@ -86,14 +91,14 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*subm
 	return &submission{create: c, hash: hashOf(c.Document), units: []*unit{u}}, nil
 }
 
-func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, error) {
+func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*submission, error) {
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
-	j := &job{doc: doc, changed: make(chan struct{}), record: record.Job{
-		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Created: now(),
+	j := &job{doc: doc, record: record.Job{
+		UID: newUID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
+		Phase: string(api.Queued), Document: c.Document, Created: stamp(now),
 	}}
 	first, growth, gang := api.JobUnits(doc)
 	j.gang = gang
@@ -105,7 +110,7 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 			members = first
 		}
 		rec := record.Unit{
-			UID: resource.UnitUID(uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+			UID: resource.UnitUID(newUID("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
@@ -124,24 +129,24 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 	return s, nil
 }
 
-// undecided is when to look again at a submission whose name another request is
-// just creating: a refusal would tell of an object that may come to nothing,
-// and that reads do not show. nil where there is no such name.
-func (l *leader) undecided(s *submission) <-chan struct{} {
+// undecided is what to watch before a submission is looked at again whose name
+// another request is just creating: a refusal would tell of an object that may
+// come to nothing, and that reads do not show. "" where there is no such name.
+func (l *leader) undecided(s *submission) string {
 	first := s.units[0].record
 	if key, _, ok := s.requested(); ok {
 		if _, repeated := l.requests.get(key); repeated {
-			return nil
+			return ""
 		}
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
-				return m.unit.changed
+				return m.unit.path
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 // accept takes a submission into the loop's state, or refuses it. It returns
@@ -169,9 +174,9 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 			}
 		}
 	}
-	if ops := l.opsOf(s); ops > l.commit.maxOps {
+	if ops := l.opsOf(s); ops > l.maxOps {
 		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
-			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
+			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
 	}
 	if status := l.hasRoom(s); status != nil {
 		return nil, status
@@ -196,7 +201,7 @@ func (l *leader) opsOf(s *submission) int {
 // number gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
 func (l *leader) number(s *submission) *api.Status {
-	create := &creation{started: time.Now()}
+	create := &creation{started: l.now}
 	first := s.units[0]
 	if s.job != nil {
 		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
@@ -207,7 +212,7 @@ func (l *leader) number(s *submission) *api.Status {
 	if key, rec, ok := s.requested(); ok {
 		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.create.RequestID), record.MustEncode(rec), l.requestLease))
 		create.request = key
-		l.requests.remember(key, newRequest(rec), time.Now())
+		l.requests.remember(key, newRequest(rec), l.now)
 	}
 	for _, u := range s.units {
 		l.counter++
@@ -244,7 +249,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 
 // await follows a unit until the store holds it and, for at most wait, until it
 // runs or has ended.
-func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
+func (l *term) await(ctx context.Context, u *unit, wait time.Duration) error {
 	var timeout <-chan time.Time
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -257,7 +262,7 @@ func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
 		var status *api.Status
 		settled := false
 		if err := l.do(ctx, func() {
-			changed, status = u.changed, u.err
+			changed, status = l.changes(u.path), u.err
 			stored := u.create == nil
 			settled = stored && (expired || u.gone || !unitWaiting(u))
 		}); err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
@@ -32,7 +31,7 @@ func (l *leader) agentEvent(e grant.Event) {
 		}
 		n.incarnation, n.revision = e.Incarnation, e.Revision
 		n.isolate("")
-		n.tell()
+		l.newsOf(n)
 		l.returned(n)
 		n.setReady()
 		l.learnSpec(n)
@@ -40,7 +39,7 @@ func (l *leader) agentEvent(e grant.Event) {
 			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 		if l.mayLog(n) {
-			l.log.Info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
+			l.out.info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
 		}
 		l.wakeFor(n)
 	case grant.Replied:
@@ -90,7 +89,7 @@ func (l *leader) connected(e agents.Connected) {
 		l.caught(n, bad)
 		return
 	}
-	n.setHost(e.Host, e.Fit, l.log)
+	n.setHost(e.Host, e.Fit, &l.out)
 	n.stream++
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
@@ -101,11 +100,11 @@ func (l *leader) connected(e agents.Connected) {
 	l.occupy(n, e.Occupancy)
 	n.setReady()
 	if l.mayLog(n) {
-		l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+		l.out.info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
 	}
 	l.learnSpec(n)
 	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
-		l.pool.Send(e.Node, grant.Cordon{Cordoned: n.cordoned()})
+		l.out.command(e.Node, grant.Cordon{Cordoned: n.cordoned()})
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
@@ -168,9 +167,9 @@ func (l *leader) occupy(n *node, o grant.Occupancy) {
 		h.confirmed, h.waiting = false, len(a.victims) > 0 && a.machine.Undecided()
 	}
 	l.hearsNothingOf(n, present)
-	n.rebuild(l.log)
+	n.rebuild(&l.out)
 	n.setReady()
-	n.learn(o)
+	l.learnGrants(n, o)
 }
 
 // tombstone handles a transaction that the agent has freed for good: it counts
@@ -188,7 +187,7 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 // reply answers what a node said of a transaction that is not driven here. What
 // is too much has no answer now: the node is asked for everything later.
 func (l *leader) reply(n *node, c grant.Command) {
-	if !n.answered.take(time.Now(), answerRate) {
+	if !n.answered.take(l.now, answerRate) {
 		n.unanswered = true
 		return
 	}
@@ -199,9 +198,9 @@ func (l *leader) disconnected(e grant.Disconnected) {
 	n := l.node(e.Node)
 	n.connected = false
 	n.setReady()
-	n.tell()
+	l.newsOf(n)
 	if l.mayLog(n) {
-		l.log.Warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
+		l.out.warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
 	}
 	if e.Broken {
 		l.accuse(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
@@ -223,7 +222,7 @@ func (l *leader) replied(e grant.Replied) {
 	}
 	switch e.State {
 	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
-		n.confirm(e.Tx, e.Members, e.State == grant.Waiting, l.log)
+		n.confirm(e.Tx, e.Members, e.State == grant.Waiting, &l.out)
 	case grant.No, grant.None:
 		// An agent that has not registered refuses even what is committed to it.
 		// What a preemption is nominated to stays so until it is given up.

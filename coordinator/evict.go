@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"time"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -28,18 +26,18 @@ func (l *leader) evict(u *unit, notice txn.EvictAsked) {
 	if u.attempt == nil || u.ending != nil {
 		return
 	}
-	l.log.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.out.info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
 	l.step(u.attempt, notice)
 }
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
 func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 	notice := txn.EvictAsked(e)
-	l.commit.submit(decision{
+	l.submit(decision{
 		compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
 		ops:      l.evictingOps(a, notice, ""),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev}) })
+			l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
@@ -64,11 +62,11 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 	if by := a.machine.By(); by != "" {
 		a.by = by
 	}
-	a.noticed = time.Now()
+	a.noticed = l.now
 	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
-	l.metrics.evictions.Inc()
+	l.out.count(metricEvictions, "")
 	l.writeWish(u)
-	u.notify()
+	l.notify(u)
 	if u.job == nil || !u.job.gang || u.record.N > 0 {
 		return
 	}
@@ -92,11 +90,11 @@ type unitEnd struct {
 // endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
 // an evicted allocation is Preempted and stays to be seen; an evicted job goes
 // on waiting, at the place that it had.
-func (a *attempt) endOfUnit() *unitEnd {
+func (l *leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
 	r := &e.record
-	r.TxID, r.Ended = "", now()
+	r.TxID, r.Ended = "", l.stamp()
 	switch {
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
@@ -129,26 +127,26 @@ func (l *leader) leave(a *attempt) {
 	u := a.unit
 	e := a.closing
 	if e == nil { // another has written it
-		e = a.endOfUnit()
+		e = l.endOfUnit(a)
 	}
 	u.attempt = nil
 	u.record, u.stored = e.record, a.machine.Revision()
 	switch {
 	case e.requeued:
 		u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
-		l.log.Info("unit_requeued", "unit", u.path)
+		l.out.info("unit_requeued", "unit", u.path)
 		if u.ending != nil { // asked for in the meantime
 			l.endQueued(u)
 			return
 		}
 		l.queue.Push(u.key)
-		u.notify()
+		l.notify(u)
 	case e.removed || u.job != nil:
 		l.finish(u)
 	case u.ending != nil:
 		l.endQueued(u)
 	default:
 		l.withdraw(u)
-		u.notify()
+		l.notify(u)
 	}
 }

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -119,7 +118,7 @@ func (l *leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 		done(l.stillHeard(id, lease, o))
 		return
 	}
-	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, now(), o.Reason
+	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.stamp(), o.Reason
 	d := decision{
 		compares: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev), record.ModRevIs(record.NodeLeaseKey(id), lease.ModRev)},
 		ops:      []record.Op{record.Put(kv.Key, record.MustEncode(identity))},
@@ -165,11 +164,7 @@ func (l *leader) unlease(lease record.KV) {
 	if lease.Lease == 0 {
 		return
 	}
-	go func() {
-		if err := l.store.Revoke(l.ctx, lease.Lease); err != nil && !errors.Is(err, record.ErrLeaseGone) {
-			l.log.Warn("lease_not_revoked", "key", lease.Key, "error", err)
-		}
-	}()
+	l.out.add(effect{kind: revokeLease, lease: lease.Lease, key: lease.Key})
 }
 
 // fenced follows a fence that is durable, unless the agent has registered since.
@@ -180,8 +175,8 @@ func (l *leader) fenced(n *node, f *fence) {
 	n.fence = f
 	l.unpresume(n)
 	n.setReady()
-	l.log.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
-	l.pool.Reconnect(n.view.ID)
+	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
+	l.out.add(effect{kind: openStream, node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil {
 			l.forsake(a)
@@ -227,7 +222,7 @@ func (l *leader) learn(n *node, kv record.KV) {
 		return
 	}
 	if err := l.loadFence(n.view.ID, kv); err != nil {
-		l.log.Error("node_unreadable", "key", kv.Key, "error", err)
+		l.out.error("node_unreadable", "key", kv.Key, "error", err)
 	}
 	if n.fence == nil {
 		if n.revision < kv.ModRev { // its agent tells of it on the next stream

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -65,7 +64,7 @@ func (l *leader) unpresume(n *node) {
 // that it holds nothing of it.
 func (l *leader) bury(tx resource.TxID, unheard []resource.NodeID) {
 	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
-		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
+		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
 		return
 	}
 	l.unheard[tx] = map[resource.NodeID]bool{}

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
@@ -27,21 +26,12 @@ type fenced struct {
 // sweepFences looks, once per RecordRetention, for records that agents had made
 // by fences and that this leader knows nothing of: without it an agent that
 // invents transactions fills the store until the next election.
-func (l *leader) sweepFences(ctx context.Context) {
-	if time.Since(l.sweptAt) < l.config.RecordRetention {
+func (l *leader) sweepFences() {
+	if l.now.Sub(l.sweptAt) < l.config.RecordRetention {
 		return
 	}
-	l.sweptAt = time.Now()
-	go func() {
-		found, err := readFences(ctx, l.store)
-		if err != nil {
-			l.log.Warn("fences_not_swept", "error", err)
-			return
-		}
-		if len(found) > 0 {
-			l.post(func() { l.buryFences(found) })
-		}
-	}()
+	l.sweptAt = l.now
+	l.out.add(effect{kind: readFenceKeys})
 }
 
 func readFences(ctx context.Context, s store.KVStore) (found []fenced, err error) {
@@ -95,6 +85,6 @@ func (l *leader) buryFences(found []fenced) {
 		buried++
 	}
 	if buried > 0 {
-		l.log.Info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
+		l.out.info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
 	}
 }

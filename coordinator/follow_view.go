@@ -3,6 +3,7 @@ package coordinator
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -18,7 +19,7 @@ type shown struct {
 }
 
 func newShown(o quota.Options, floor resource.Revision) shown {
-	return shown{view: newView(o, floor), touched: map[string]bool{}}
+	return shown{view: newView(o, floor, time.Now()), touched: map[string]bool{}}
 }
 
 // touch notes that a key has changed.
@@ -33,6 +34,7 @@ func (s *shown) touch(key string) {
 
 // refresh makes what is out of date anew, from all keys as they are now.
 func (s *shown) refresh(kvs map[string]record.KV) error {
+	s.now = time.Now()
 	if len(s.touched) == 0 {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (l *leader) forget(u *unit) {
 	for i := range u.record.Members {
 		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // enqueue stores a new unit that has to wait: the unit, its place in the order
@@ -65,7 +65,7 @@ func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 	if u.failed != l.generation || l.mayEvict(u) { // something was freed while it was written, or may be made free
 		l.queue.Push(u.key)
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // created acknowledges a unit that the store now holds.
@@ -140,13 +140,13 @@ func (l *leader) writeWish(u *unit) {
 			u.wishing = false
 			switch {
 			case o != txn.Landed: // another Txn of the unit's was first, and ends it
-				l.log.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+				l.out.info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
 			case rev > u.stored:
 				u.record.Ending, u.stored, u.endStored = unit.Ending, rev, true
 			default:
 				u.endStored = true
 			}
-			u.notify()
+			l.notify(u)
 		},
 	}, key, func(value []byte, found bool) bool {
 		rec, err := record.Decode[record.Unit](key, value)
@@ -170,7 +170,7 @@ func (l *leader) endQueued(u *unit) {
 		d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
 	}
 	unit := u.record
-	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, now()
+	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, l.stamp()
 	if u.job == nil {
 		d.ops = append(d.ops, record.Delete(key))
 	} else {
@@ -179,10 +179,10 @@ func (l *leader) endQueued(u *unit) {
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		u.writing = false
 		if o != txn.Landed {
-			l.log.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
 			u.ending = nil // it waits as before; the client asks again
 			l.queue.Push(u.key)
-			u.notify()
+			l.notify(u)
 			return
 		}
 		u.record, u.stored, u.queued = unit, rev, false
@@ -198,7 +198,7 @@ func (l *leader) endQueued(u *unit) {
 // its last unit.
 func (l *leader) finish(u *unit) {
 	l.withdraw(u)
-	u.notify()
+	l.notify(u)
 	if u.job == nil {
 		l.forget(u)
 		return
@@ -219,7 +219,7 @@ func (l *leader) finishJob(j *job) {
 	j.writing = true
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
-	rec.Phase, rec.Ended = string(api.Cancelled), now()
+	rec.Phase, rec.Ended = string(api.Cancelled), l.stamp()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
 	if remove {
 		d.ops = append(d.ops, record.Delete(key))
@@ -232,8 +232,8 @@ func (l *leader) finishJob(j *job) {
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		j.writing = false
 		if o != txn.Landed {
-			l.log.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
-			j.notify()
+			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
+			l.notifyJob(j)
 			return
 		}
 		if remove {
@@ -241,7 +241,7 @@ func (l *leader) finishJob(j *job) {
 			return
 		}
 		j.record, j.stored = rec, rev
-		j.notify()
+		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
@@ -259,5 +259,5 @@ func (l *leader) forgetJob(j *job) {
 	for _, u := range j.units {
 		l.forget(u)
 	}
-	j.notify()
+	l.notifyJob(j)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
@@ -18,49 +17,52 @@ import (
 // errStoreAway ends a term that could not begin.
 var errStoreAway = errors.New("the store does not answer, or has another leader")
 
-// load rebuilds the leader's view from what is read at one revision that is not
-// older than its election, and returns the transactions to go on with. It runs
-// before the loop.
-func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
+// loaded is what the store has, all of one revision.
+type loaded struct {
+	nodes, bans, quotas, jobs, units, orders, txs, requests []record.KV
+	cached                                                  map[requestKey]request // beside requests
+}
+
+// load has the leader rebuild its view from what is read at one revision that is
+// not older than its election, and returns the transactions to go on with. It
+// runs before the loop.
+func (t *term) load(ctx context.Context, from ranger) (live []recovered, revision resource.Revision, err error) {
 	read := &reader{store: from}
-	nodes := read.prefix(ctx, record.NodesPrefix)
-	bans := read.prefix(ctx, record.BansPrefix)
-	quotas := read.prefix(ctx, record.QuotaPrefix)
-	jobs := read.prefix(ctx, record.JobsPrefix)
-	units := read.prefix(ctx, record.UnitsPrefix)
-	orders := read.prefix(ctx, record.OrderPrefix)
-	txs := read.prefix(ctx, record.TxPrefix)
-	requests := read.prefix(ctx, record.RequestsPrefix)
-	var cached map[requestKey]request
+	in := loaded{
+		nodes: read.prefix(ctx, record.NodesPrefix), bans: read.prefix(ctx, record.BansPrefix), quotas: read.prefix(ctx, record.QuotaPrefix),
+		jobs: read.prefix(ctx, record.JobsPrefix), units: read.prefix(ctx, record.UnitsPrefix), orders: read.prefix(ctx, record.OrderPrefix),
+		txs: read.prefix(ctx, record.TxPrefix), requests: read.prefix(ctx, record.RequestsPrefix),
+	}
 	if warm, is := from.(snapshot); is {
-		cached = warm.requests
+		in.cached = warm.requests
 	}
 	if read.err != nil {
-		return nil, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
+		return nil, 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
+	t.turn(func() { live, err = t.restore(in) })
+	if err != nil {
+		return nil, 0, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+	}
+	return live, read.revision, nil
+}
+
+// restore rebuilds the leader's view, and returns the transactions to go on with.
+func (l *leader) restore(in loaded) (live []recovered, err error) {
 	for _, step := range []func() error{
-		func() error { return l.loadNodes(nodes) },
-		func() error { return l.loadBans(bans) },
-		func() error { return l.loadQuotas(quotas) },
-		func() error { return l.loadJobs(jobs) },
-		func() error { return l.loadUnits(units) },
-		func() error { return l.loadOrder(orders) },
+		func() error { return l.loadNodes(in.nodes) },
+		func() error { return l.loadBans(in.bans) },
+		func() error { return l.loadQuotas(in.quotas) },
+		func() error { return l.loadJobs(in.jobs) },
+		func() error { return l.loadUnits(in.units) },
+		func() error { return l.loadOrder(in.orders) },
+		func() error { live, err = l.loadRecords(in.txs); return err },
+		func() error { return l.loadRequests(in.cached, in.requests) },
+		func() error { return l.chargeRecovered(live) },
 	} {
 		if err := step(); err != nil {
-			return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+			return nil, err
 		}
 	}
-	live, err := l.loadRecords(txs)
-	if err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	if err := l.loadRequests(cached, requests); err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	if err := l.chargeRecovered(live); err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	l.commit.landed(read.revision) // answers are not older than what was loaded
 	return live, nil
 }
 
@@ -125,7 +127,7 @@ func (v *view) loadJobs(kvs []record.KV) error {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 		_, _, gang := api.JobUnits(doc)
-		v.jobs[rec.Namespace+"/"+rec.Name] = &job{record: rec, stored: kv.ModRev, doc: doc, gang: gang, changed: make(chan struct{})}
+		v.jobs[rec.Namespace+"/"+rec.Name] = &job{record: rec, stored: kv.ModRev, doc: doc, gang: gang}
 	}
 	return nil
 }
@@ -211,14 +213,14 @@ func (v *view) loadOrder(kvs []record.KV) error {
 // kvs.
 func (l *leader) loadRequests(cached map[requestKey]request, kvs []record.KV) error {
 	for key, r := range cached {
-		l.requests.remember(key, r, time.Now())
+		l.requests.remember(key, r, l.now)
 	}
 	for _, kv := range kvs {
 		key, r, err := readRequest(kv)
 		if err != nil {
 			return err
 		}
-		l.requests.remember(key, r, time.Now())
+		l.requests.remember(key, r, l.now)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -62,8 +61,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		}
 		h.members = append(h.members, m.AsMember())
 	}
-	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour), by: rec.By, lost: rec.Lost}
-	a.budget.Stop()
+	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{
 		State: rec.State, Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
 	}

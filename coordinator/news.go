@@ -13,6 +13,7 @@ import (
 type news struct {
 	node        resource.NodeID
 	deleted     bool
+	fenced      bool                 // nothing else is news
 	banChanged  bool                 // it was banned, or is no longer: nothing else is news
 	incarnation resource.Incarnation // zero: as before
 	spec        *record.NodeSpec     // as it is now; nil: as before
@@ -40,10 +41,12 @@ func (f *follower) newsOf(e record.Event) (news, bool) {
 	switch key.Part {
 	case record.NodeIdentityPart:
 		identity, err := record.Decode[record.NodeIdentity](e.KV.Key, e.KV.Value)
-		if err != nil || identity.Fenced {
+		if err != nil {
 			return news{}, false
 		}
-		n.incarnation = identity.Incarnation
+		if n.fenced = identity.Fenced; !n.fenced {
+			n.incarnation = identity.Incarnation
+		}
 	case record.NodeSpecPart:
 		spec, err := record.Decode[record.NodeSpec](e.KV.Key, e.KV.Value)
 		if err != nil {
@@ -62,12 +65,11 @@ func (c *Coordinator) heardOfAgent(n news) {
 	if n.spec != nil {
 		c.registeredAt(n.node, *n.spec, n.revision)
 	}
-	if l := c.term.Load(); l != nil && n.spec != nil {
-		l.post(func() {
-			if at := l.nodes[n.node]; at != nil { // else it was deleted since, or is not connected yet
-				l.takeSpec(at, *n.spec, n.revision)
-			}
-		})
+	if l := c.term.Load(); l != nil {
+		l.post(func() { l.tellFollowedOf(n.node) })
+		if n.spec != nil {
+			l.tell(registered{node: n.node, spec: *n.spec, revision: n.revision, known: true})
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +82,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 		delete(c.suspects, n.node)
 	}
 	switch {
-	case c.pool == nil:
+	case c.pool == nil, n.fenced:
 	case n.deleted:
 		c.pool.RemoveTarget(n.node)
 	default: // without a session it does nothing

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"cmp"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -43,7 +42,6 @@ type node struct {
 	grants     map[resource.TxID]grant.Grant
 	told       uint64
 	known      bool
-	news       chan struct{} // closed when something of it is heard; nil: nobody waits
 	// accused is why the node is isolated, as long as that is not in the store.
 	accused  *record.Violation
 	accusing bool // it is being written
@@ -55,9 +53,10 @@ type node struct {
 	learning, learnAgain bool
 	// unanswered: something that its agent said had no answer, because it said
 	// too much. It is asked for everything later.
-	unanswered                         bool
-	logs, answered, ended, idle, woken bucket
-	loop                               bucket // its share of the loop's time
+	unanswered                   bool
+	logs, answered, ended, woken bucket
+	leased                       bool              // its lease lives, as far as the store has been followed
+	identity                     resource.Revision // of the registration in the store, likewise; 0 for none
 	// wakes: something that it said would have woken what waits, and it has said
 	// too much. That is made good later.
 	wakes bool
@@ -90,9 +89,9 @@ func newNode(id resource.NodeID) *node {
 
 // setHost takes over the host's hardware and rebuilds what is free: amounts of
 // the hardware before mean nothing on it.
-func (n *node) setHost(h grant.Host, host *fit.Host, log *slog.Logger) {
+func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
 	n.host, n.view.Host = h, host
-	n.rebuild(log)
+	n.rebuild(out)
 	n.compareOffer()
 }
 
@@ -100,7 +99,7 @@ func (n *node) setHost(h grant.Host, host *fit.Host, log *slog.Logger) {
 // that wait for them, then planned ones in order; a planned hold that no longer
 // fits stays untaken until the agent has answered. Of a confirmed one counts
 // what the host has: it may have lost a card that is held.
-func (n *node) rebuild(log *slog.Logger) {
+func (n *node) rebuild(out *outbox) {
 	if n.view.Host == nil {
 		return
 	}
@@ -117,7 +116,7 @@ func (n *node) rebuild(log *slog.Logger) {
 			switch {
 			case h.taken != nil:
 			case rank == heldNow:
-				log.Warn("view_conflict", "node", n.view.ID, "tx", tx)
+				out.warn("view_conflict", "node", n.view.ID, "tx", tx)
 				h.taken = n.takePresent(h.members)
 			case rank == heldNext:
 				h.taken = n.takePresent(h.members)
@@ -199,7 +198,7 @@ func (n *node) handOn() {
 }
 
 // confirm replaces what was planned for a transaction by what the agent says.
-func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, log *slog.Logger) {
+func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) {
 	h := n.held[tx]
 	if h == nil {
 		h = &hold{}
@@ -228,7 +227,7 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, l
 		h.waiting = true
 		h.taken = n.takePresent(members)
 	default:
-		n.rebuild(log)
+		n.rebuild(out)
 		return
 	}
 	n.view.Refresh()

@@ -10,7 +10,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -31,20 +30,15 @@ func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, e
 
 // deleteNode reads what the store has of a node, judges that, and deletes it.
 func (l *leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
-	go func() {
-		kvs, _, err := l.store.Range(l.ctx, record.NodeIn(id), store.RangeOptions{})
-		var certified record.KV
-		if err == nil {
-			certified, _, _, err = l.store.Get(l.ctx, record.EnrolledKey(id))
+	t := l.nextToken()
+	l.nodeReads[t] = func(in hasReadNode) {
+		if in.err != nil {
+			answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.err))
+			return
 		}
-		l.post(func() {
-			if err != nil {
-				answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, err))
-				return
-			}
-			l.deleteRead(id, kvs, certified, attempts, answer)
-		})
-	}()
+		l.deleteRead(id, in.kvs, in.certified, attempts, answer)
+	}
+	l.out.add(effect{kind: readNodeKeys, token: t, node: id})
 }
 
 func (l *leader) deleteRead(id resource.NodeID, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
@@ -72,7 +66,7 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []record.KV, certified recor
 	for _, kv := range kvs {
 		d.ops = append(d.ops, record.Delete(kv.Key))
 	}
-	if err := endCertificate(&d, certified, time.Now()); err != nil {
+	if err := endCertificate(&d, certified, l.now); err != nil {
 		answer(nil, api.Errorf(500, "node %s: %v", id, err))
 		return
 	}
@@ -178,14 +172,14 @@ func (l *leader) waitingFor(id resource.NodeID) []resource.TxID {
 // which has what comes after in order.
 func (l *leader) deleted(n *node, rev resource.Revision) {
 	id := n.view.ID
-	l.log.Warn("node_deleted", "node", id, "revision", int64(rev))
+	l.out.warn("node_deleted", "node", id, "revision", int64(rev))
 	if n.specRev > rev || n.connected {
 		return
 	}
 	for _, tx := range l.waitingFor(id) {
 		l.heardOf(tx, id)
 	}
-	n.tell()
+	l.newsOf(n)
 	l.removeNode(id)
 }
 

@@ -17,27 +17,6 @@ const (
 	lastReread  = time.Second
 )
 
-// read reads a key until the store answers, and gives the answer to the loop.
-// The revision is the store's at the read.
-func (l *leader) read(key string, answer func(kv record.KV, found bool, revision resource.Revision)) {
-	id := l.commit.barrier.begin()
-	go func() {
-		for wait := firstReread; ; wait = min(2*wait, lastReread) {
-			kv, found, revision, err := l.store.Get(l.ctx, key)
-			if err == nil {
-				l.post(func() {
-					answer(kv, found, revision)
-					l.commit.barrier.end(id)
-				})
-				return
-			}
-			if !pause(l.ctx, wait) {
-				return
-			}
-		}
-	}()
-}
-
 // pause waits; it reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
@@ -58,28 +37,26 @@ func (l *leader) settle(d decision, key string, mine func(value []byte, found bo
 	done := d.done
 	doubt := false
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if doubt = doubt || o == txn.Unknown; o == txn.Landed || !doubt {
-				done(o, rev, err)
-				return
-			}
-			l.log.Warn("outcome_unknown", "key", key, "outcome", o, "error", err)
-			l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
-				switch {
-				case mine(kv.Value, found):
-					if found {
-						revision = kv.ModRev
-					}
-					done(txn.Landed, revision, nil)
-				case o == txn.Unknown:
-					l.commit.submit(d)
-				default:
-					done(txn.Conflict, revision, err)
+		if doubt = doubt || o == txn.Unknown; o == txn.Landed || !doubt {
+			done(o, rev, err)
+			return
+		}
+		l.out.warn("outcome_unknown", "key", key, "outcome", o, "error", err)
+		l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
+			switch {
+			case mine(kv.Value, found):
+				if found {
+					revision = kv.ModRev
 				}
-			})
+				done(txn.Landed, revision, nil)
+			case o == txn.Unknown:
+				l.submit(d)
+			default:
+				done(txn.Conflict, revision, err)
+			}
 		})
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // creating names what a decision creates, and how it is known again.
@@ -109,23 +86,21 @@ func (l *leader) settleCreation(c creating, d decision) {
 	sent := d
 	sent.compares = append(slices.Clip(d.compares), record.Absent(record.TxKey(guard))) // model: mutant CREATE_WITHOUT_GUARD
 	sent.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if o != txn.Unknown {
-				d.done(o, rev, err)
-				return
-			}
-			l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
-			l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
-		})
+		if o != txn.Unknown {
+			d.done(o, rev, err)
+			return
+		}
+		l.out.warn("outcome_unknown", "creating", c.what, "error", err)
+		l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
 	}
-	l.commit.submit(sent)
+	l.submit(sent)
 }
 
 // fence makes sure that nothing which compares with the absence of guard lands
 // any more. Its record stays for the rest of the epoch.
 func (l *leader) fence(guard resource.TxID, c creating, then func()) {
 	key := record.TxKey(guard)
-	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: now()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: l.stamp()}
 	l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(txn.Outcome, resource.Revision, error) { then() },

@@ -23,9 +23,9 @@ func (n *node) isolate(why string) {
 	}
 }
 
-// learn keeps everything that an agent says it holds for leaders, and wakes who
+// learnGrants keeps everything that an agent says it holds for leaders, and wakes who
 // waits for it. Of grants with another origin there is nothing to reconcile.
-func (n *node) learn(o grant.Occupancy) {
+func (l *leader) learnGrants(n *node, o grant.Occupancy) {
 	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
 	for _, g := range o.Grants {
 		if g.Origin == "" {
@@ -34,29 +34,23 @@ func (n *node) learn(o grant.Occupancy) {
 	}
 	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
 	n.told++
-	n.tell()
+	l.newsOf(n)
 }
 
-// tell wakes who waits for news of the node.
-func (n *node) tell() {
-	if n.news != nil {
-		close(n.news)
-		n.news = nil
-	}
-}
+// newsOf tells whoever watches a node that something of it was heard.
+func (l *leader) newsOf(n *node) { l.out.changed(n.key()) }
+
+// key names the node among what has changed.
+func (n *node) key() string { return "node/" + string(n.view.ID) }
 
 // awaitNode waits until a node is as wished; cond runs in the loop.
-func (l *leader) awaitNode(ctx context.Context, n *node, cond func() bool) error {
+func (l *term) awaitNode(ctx context.Context, n *node, cond func() bool) error {
 	for {
-		var news chan struct{}
+		var news <-chan struct{}
 		if err := l.do(ctx, func() {
-			if cond() {
-				return
+			if news = nil; !cond() {
+				news = l.changes(n.key())
 			}
-			if n.news == nil {
-				n.news = make(chan struct{})
-			}
-			news = n.news
 		}); err != nil {
 			return err
 		}
@@ -79,7 +73,7 @@ func (l *leader) send(id resource.NodeID, c grant.Command) {
 	if n := l.nodes[id]; n != nil && n.quarantine != "" {
 		return
 	}
-	l.pool.Send(id, c)
+	l.out.command(id, c)
 }
 
 // quarantinedCondition is the type of the condition, as agents tell it too.
@@ -114,7 +108,7 @@ type registration struct {
 }
 
 // readRegistration reads a node's; the zero value where there is none.
-func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
+func (l *term) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
 	var r registration
 	spec, _, _, err := l.store.Get(ctx, record.NodeSpecKey(id))
 	if err != nil {

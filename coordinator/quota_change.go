@@ -75,12 +75,12 @@ func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 			if w.failed != nil {
 				w.failed()
 			}
-			l.log.Warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
+			l.out.warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
 			done(notWritten(w.op.Key, err))
 			return
 		}
 		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
-		l.log.Info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
+		l.out.info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
 		l.wake()
 		done(nil)
 	}
@@ -113,8 +113,8 @@ func checkVersion(what, given string, rev resource.Revision) *api.Status {
 
 // own is what of an object's metadata an operator sets, with a new identity or
 // that of the object which it replaces.
-func own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
-	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: uid("quota"), CreationTimestamp: now()}
+func (l *leader) own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
+	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
 	if before != nil {
 		o.UID, o.CreationTimestamp = before.UID, before.CreationTimestamp
 	}
@@ -124,20 +124,20 @@ func own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
 // put begins to write an object in place of the one that is kept, nil for
 // none: it judges the version that the update was made from, and gives the
 // object its metadata.
-func put[T any](before *kept[T], what string, given api.ObjectMeta, create bool, meta func(*T) *api.ObjectMeta, object *T) (quotaWrite, *api.Status) {
+func put[T any](l *leader, before *kept[T], what string, given api.ObjectMeta, create bool, meta func(*T) *api.ObjectMeta, object *T) (quotaWrite, *api.Status) {
 	var w quotaWrite
 	switch {
 	case before == nil && !create && given.ResourceVersion != "":
 		return w, api.Errorf(409, "%s does not exist any more, the update was made from resourceVersion %s", what, given.ResourceVersion)
 	case before == nil:
-		*meta(object) = own(given, nil)
+		*meta(object) = l.own(given, nil)
 	case create:
 		return w, api.Errorf(409, "%s already exists", what)
 	default:
 		if status := checkVersion(what, given.ResourceVersion, before.rev); status != nil {
 			return w, status
 		}
-		*meta(object), w.rev = own(given, meta(&before.object)), before.rev
+		*meta(object), w.rev = l.own(given, meta(&before.object)), before.rev
 	}
 	w.uid = meta(object).UID
 	return w, nil

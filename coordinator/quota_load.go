@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -51,7 +50,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 			return status
 		}
 		object.Metadata = metadataOf(rec, object.Metadata, rev)
-		v.quotas.setResourceQuota(*object, rev)
+		v.quotas.setResourceQuota(*object, rev, v.now)
 	case record.QuotaTrees:
 		object, status := api.DecodeQuotaTree(rec.Document)
 		if status != nil {
@@ -96,9 +95,9 @@ func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 
 // configuredQuota is the resource quota by which a namespace's configured
 // limit is kept.
-func configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
+func (l *leader) configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
-	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: uid("quota"), CreationTimestamp: now()}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
 	q.Spec.Hard = map[resource.Name]string{}
 	for name, amount := range hard {
 		if amount != resource.Unlimited {
@@ -108,10 +107,10 @@ func configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	return q
 }
 
-// prepareQuotas makes the resource quotas named "config" those of this
-// coordinator's configuration, and deletes what the version before wrote in
-// their place.
-func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) error {
+// configQuotas are the changes that make the resource quotas named "config" those
+// of this coordinator's configuration, and delete what the version before wrote
+// in their place.
+func (l *leader) configQuotas() []quotaWrite {
 	var changes []quotaWrite
 	for _, key := range l.quotas.outdated {
 		changes = append(changes, quotaWrite{op: record.Delete(key), landed: func(resource.Revision) {}})
@@ -130,7 +129,7 @@ func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) erro
 		if hard == nil {
 			continue
 		}
-		object := configuredQuota(namespace, hard)
+		object := l.configuredQuota(namespace, hard)
 		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
 			if maps.Equal(before.object.Spec.Hard, object.Spec.Hard) {
 				continue
@@ -142,27 +141,38 @@ func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) erro
 			op: record.Put(key.Key(), record.MustEncode(*recordOf(object.Metadata, object))),
 			landed: func(rev resource.Revision) {
 				object.Metadata = at(object.Metadata, rev)
-				l.quotas.setResourceQuota(object, rev)
+				l.quotas.setResourceQuota(object, rev, l.now)
 			},
 		})
 	}
-	for part := range slices.Chunk(changes, l.commit.maxOps) {
-		t := record.Txn{If: []record.Compare{term.Held()}}
-		for _, w := range part {
-			t.Then = append(t.Then, w.op)
+	return changes
+}
+
+// prepareQuotas writes the quotas of the configuration. It runs before the loop.
+func (t *term) prepareQuotas(ctx context.Context) error {
+	var changes []quotaWrite
+	t.turn(func() { changes = t.configQuotas() })
+	for part := range slices.Chunk(changes, t.maxOps) {
+		w := record.Txn{If: []record.Compare{t.held}}
+		for _, c := range part {
+			w.Then = append(w.Then, c.op)
 		}
-		result, err := l.store.Txn(ctx, t)
+		result, err := t.store.Txn(ctx, w)
 		if err != nil {
 			return fmt.Errorf("write the limits of the namespaces: %w", err)
 		}
 		if !result.Succeeded {
 			return fmt.Errorf("write the limits of the namespaces: another leader was elected")
 		}
-		for _, w := range part {
-			w.landed(result.Revision)
-		}
+		t.turn(func() {
+			for _, c := range part {
+				c.landed(result.Revision)
+			}
+		})
 	}
-	l.quotas.outdated = nil
-	l.reportOverQuota()
+	t.turn(func() {
+		t.quotas.outdated = nil
+		t.reportOverQuota()
+	})
 	return nil
 }

@@ -20,7 +20,7 @@ const (
 // and goes on when its client has left; cut off by the end of the term, it is
 // asked for again: what is done already is found in the store.
 type reconciliation struct {
-	l       *leader
+	l       *term
 	id      resource.NodeID
 	options api.ReconcileOptions
 	grace   time.Duration

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
@@ -39,7 +38,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 	a := l.chargeAdopted(u, g)
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: now(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
@@ -56,7 +55,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		d.ops = append(d.ops, record.Put(record.NodeTxKey(id, g.Tx), record.MustEncode(index)))
 	}
 	written := u.record
-	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, now())
+	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.stamp())
 	d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)), record.Put(written.Path().Key(), record.MustEncode(written)))
 	if u.queued {
 		d.ops = append(d.ops, record.Delete(written.Order().Key()))
@@ -103,10 +102,9 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 // quota if need be.
 func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
-		l.log.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
+		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
 	}
-	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
-	a.budget.Stop()
+	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.withdraw(u)
 	l.quotas.limits.Charge(g.Tx, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
@@ -123,14 +121,14 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
 	for id, held := range g.holders {
-		l.nodes[id].confirm(g.Tx, held.Members, false, l.log)
+		l.nodes[id].confirm(g.Tx, held.Members, false, &l.out)
 	}
-	l.log.Warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // notAdopted undoes what was prepared.
@@ -143,7 +141,7 @@ func (l *leader) notAdopted(who adoptee, a *attempt) {
 			return
 		}
 		l.queue.Push(u.key)
-		u.notify()
+		l.notify(u)
 	case who.job != nil:
 		l.forgetJob(who.job)
 	default:
@@ -243,7 +241,7 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 		return adoptee{}, status
 	}
 	u, err := newUnit(l.namespaceOf(namespace, g), record.Unit{
-		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: now(),
+		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
 	}, doc.Spec, nil)
 	if err != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
@@ -268,10 +266,10 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 		return adoptee{}, status
 	}
 	rec := record.Unit{
-		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: now(),
+		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
 	}
-	j := &job{doc: doc, gang: true, changed: make(chan struct{}), record: record.Job{
-		UID: uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
+	j := &job{doc: doc, gang: true, record: record.Job{
+		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
 	u, err := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)

@@ -87,7 +87,7 @@ func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) erro
 		if err := r.l.do(ctx, func() {
 			n = r.l.nodes[id]
 			before = n.told
-			r.l.pool.Send(id, grant.Resync{})
+			r.l.out.command(id, grant.Resync{})
 		}); err != nil {
 			return err
 		}

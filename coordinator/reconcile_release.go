@@ -50,7 +50,7 @@ func (r *reconciliation) awaitReleasing(ctx context.Context, a *attempt) error {
 	for {
 		var changed <-chan struct{}
 		durable := false
-		if err := r.l.do(ctx, func() { changed, durable = a.unit.changed, a.machine.State() >= txn.Releasing }); err != nil || durable {
+		if err := r.l.do(ctx, func() { changed, durable = r.l.changes(a.unit.path), a.machine.State() >= txn.Releasing }); err != nil || durable {
 			return err
 		}
 		select {
@@ -83,7 +83,7 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 	// model: mutant DISOWN_WITHOUT_RECORD
 	key := record.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	rec := record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
 	r.l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, err error) {
@@ -92,7 +92,7 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 				return
 			}
 			r.l.bury(g.Tx, holders)
-			r.l.log.Warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
+			r.l.out.warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
 			tell()
 		},
 	}, key, func(value []byte, found bool) bool {
@@ -111,14 +111,16 @@ func (r *reconciliation) finish(ctx context.Context, adopted, released []resourc
 	sent := false
 	if err := r.l.do(ctx, func() {
 		n = r.l.nodes[r.id]
-		sent = n.quarantine == "" || r.l.pool.Send(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: revision, Adopted: adopted, Released: released, Grace: r.grace})
+		if sent = n.quarantine == "" || n.connected; n.quarantine != "" && sent {
+			r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: revision, Adopted: adopted, Released: released, Grace: r.grace})
+		}
 	}); err != nil {
 		return err
 	}
 	if !sent {
 		return api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id)
 	}
-	r.l.log.Warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
+	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
 	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
 	defer cancel()
 	err = r.l.awaitNode(ctx, n, func() bool { return n.quarantine == "" && n.revision != 0 })

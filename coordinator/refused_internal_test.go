@@ -17,20 +17,19 @@ import (
 
 // refusals is a leader of a store, whose terms end when it resigns.
 type refusals struct {
-	*leader
+	*term
 	c     *Coordinator
-	store *mem.Store
+	kv    *mem.Store
 	terms int // that have ended
 }
 
 func newRefusals(t *testing.T) *refusals {
 	s := mem.Open(mem.Options{})
 	t.Cleanup(func() { s.Close() })
-	r := &refusals{c: &Coordinator{}, store: s}
+	r := &refusals{c: &Coordinator{}, kv: s}
 	ctx, cancel := context.WithCancel(t.Context())
-	r.leader = &leader{
-		store: s, log: slog.New(slog.DiscardHandler), ctx: ctx, inbox: make(chan func()), ended: make(chan struct{}), mayResign: r.c.mayResign,
-	}
+	r.term = newTerm(newLeader(beginning{now: time.Now()}), s, slog.New(slog.DiscardHandler), newMetrics(nil))
+	r.ctx, r.mayResign = ctx, r.c.mayResign
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -64,14 +63,15 @@ func (r *refusals) elect(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.epoch, r.restored = resource.Epoch(result.Revision), false
-	r.commit = newCommitter(r.store, record.CreateRevIs(testLeaderKey, result.Revision), func(error) { r.terms++ }, r.post)
+	r.held = record.CreateRevIs(testLeaderKey, result.Revision)
+	r.commit = newCommitter(r.store, r.held, func(error) { r.terms++ }, r.post)
 }
 
 // say has an agent refuse the term for an epoch that much higher; it reports
 // whether the term ends for that.
 func (r *refusals) say(node resource.NodeID, higher resource.Epoch) bool {
 	before := r.terms
-	r.post(func() { r.refused(grant.Refused{Node: node, Highest: r.epoch + higher}) })
+	r.post(func() { r.apply(heard{grant.Refused{Node: node, Highest: r.epoch + higher}}) })
 	synctest.Wait()
 	return r.terms > before
 }

@@ -36,7 +36,7 @@ func aRequest(t testing.TB, l *leader, i int) *submission {
 	if status != nil {
 		t.Fatal(status)
 	}
-	s, err := l.submissionOfAllocation(rest.Create{Namespace: "default", Document: document, RequestID: fmt.Sprintf("6f1c2a34-0000-4000-8000-%012d", i)}, a)
+	s, err := l.submissionOfAllocation(rest.Create{Namespace: "default", Document: document, RequestID: fmt.Sprintf("6f1c2a34-0000-4000-8000-%012d", i)}, a, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	namespace := b.Metadata.Name
 	judge := func(l *leader) (quotaWrite, *api.Status) {
 		object := api.QuotaBinding{APIVersion: api.APIVersion, Kind: api.KindQuotaBinding, Spec: b.Spec}
-		w, status := put(l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status == nil {
 			status = l.judgeBinding(&object)
 		}
@@ -51,7 +51,7 @@ func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 			return api.Errorf(422, "spec.groups.%s: quota tree %s has no node %s", tree, tree, group)
 		}
 		if !t.nodes[group] {
-			l.log.Warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
+			l.out.warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
 		}
 	}
 	if b.Spec.Forest == "" {

@@ -18,7 +18,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 	name := f.Metadata.Name
 	judge := func(l *leader) (quotaWrite, *api.Status) {
 		object := api.QuotaForest{APIVersion: api.APIVersion, Kind: api.KindQuotaForest, Spec: f.Spec}
-		w, status := put(l.quotas.forests[name], "quota forest "+name, f.Metadata, create, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, l.quotas.forests[name], "quota forest "+name, f.Metadata, create, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status == nil {
 			status = l.judgeForest(&object)
 		}

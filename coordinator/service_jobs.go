@@ -17,11 +17,11 @@ func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *ap
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.submissionOfJob(create, doc)
+	s, err := l.submissionOfJob(create, doc, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	u, err := l.submit(ctx, s, create.Wait)
+	u, err := l.submitAndWait(ctx, s, create.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait t
 		if status != nil {
 			return watched[*api.Job]{}, status
 		}
-		return watched[*api.Job]{v.jobObject(j), !unitWaiting(j.units[0]), j.changed}, nil
+		return watched[*api.Job]{v.jobObject(j), !unitWaiting(j.units[0]), v.changes(j.key())}, nil
 	})
 }
 
@@ -95,21 +95,14 @@ func (c *Coordinator) endJob(ctx context.Context, namespace, name string, o api.
 // loop.
 func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done func(*api.Status)) {
 	if j.stored == 0 || j.writing {
-		// its creation is under way: once more when that is answered
-		changed := j.changed
-		go func() {
-			select {
-			case <-changed:
-				l.post(func() {
-					if j.gone {
-						done(api.Errorf(404, "job %s is gone", j.record.Name))
-						return
-					}
-					l.cancelJob(j, release, remove, done)
-				})
-			case <-l.ended:
+		// Its creation is under way: once more when that is answered.
+		j.then = append(j.then, func() {
+			if j.gone {
+				done(api.Errorf(404, "job %s is gone", j.record.Name))
+				return
 			}
-		}()
+			l.cancelJob(j, release, remove, done)
+		})
 		return
 	}
 	if c := j.record.Cancelled; c != nil && (c.Remove || !remove) {
@@ -130,7 +123,7 @@ func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 			j.writing = false
 			if o != txn.Landed {
 				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", rec.Name, err))
-				j.notify()
+				l.notifyJob(j)
 				return
 			}
 			j.record, j.stored = rec, rev
@@ -138,7 +131,7 @@ func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 				l.end(u, release)
 			}
 			done(nil)
-			j.notify()
+			l.notifyJob(j)
 			l.finishJob(j)
 		},
 	}, key, func(value []byte, found bool) bool {

@@ -63,15 +63,15 @@ func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota
 		object := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota, Spec: q.Spec}
 		var w quotaWrite
 		if before == nil {
-			object.Metadata = own(q.Metadata, nil)
+			object.Metadata = l.own(q.Metadata, nil)
 		} else {
-			object.Metadata, w.rev = own(q.Metadata, &before.object.Metadata), before.rev
+			object.Metadata, w.rev = l.own(q.Metadata, &before.object.Metadata), before.rev
 		}
 		w.uid = object.Metadata.UID
 		w.op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
-			l.quotas.setResourceQuota(object, rev)
+			l.quotas.setResourceQuota(object, rev, l.now)
 		}
 		return w, nil
 	}

@@ -35,7 +35,7 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 		if planted := l.quotas.planted[name]; planted != nil {
 			before = &planted.kept
 		}
-		w, status := put(before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status != nil {
 			return w, status
 		}
@@ -56,10 +56,10 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 func (l *leader) reportShape(name string) {
 	t := l.quotas.planted[name]
 	if len(t.shape.Dangling) > 0 {
-		l.log.Warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
+		l.out.warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
 	}
 	if len(t.detached) > 0 {
-		l.log.Warn("tree_detached", "tree", name, "units", len(t.detached))
+		l.out.warn("tree_detached", "tree", name, "units", len(t.detached))
 	}
 }
 

@@ -2,14 +2,11 @@ package coordinator
 
 import (
 	"encoding/json"
-	"log/slog"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -37,7 +34,7 @@ func equip(t *testing.T, n *node, h grant.Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.setHost(h, host, slog.Default())
+	n.setHost(h, host, &outbox{})
 }
 
 // partitioned is a connected node whose second GPU is sick.
@@ -50,7 +47,7 @@ func partitioned(t *testing.T) *node {
 	n := newNode("n1")
 	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.health = map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
-	n.rebuild(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	n.rebuild(&outbox{})
 	return n
 }
 
@@ -155,7 +152,7 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 
 func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 	n := partitioned(t)
-	log := slog.New(slog.DiscardHandler)
+	log := &outbox{}
 	n.health = nil
 	n.applyHealth()
 	full := n.view.Host.FreeVector(n.view.Free)

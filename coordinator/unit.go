@@ -76,8 +76,6 @@ type unit struct {
 	// over, or given up.
 	adopting *adoption
 
-	// changed is closed and replaced whenever what clients see changes.
-	changed chan struct{}
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status
 	// gone: the object was removed.
@@ -108,7 +106,7 @@ type attempt struct {
 	asked  map[resource.NodeID]uint64
 	failed map[resource.NodeID]fault // nodes that failed it
 	late   map[resource.NodeID]bool  // nodes that had not voted in good time
-	budget *time.Timer
+	budget *alarm
 	// victims end for this one, in the order of their transactions; claims:
 	// their quota is what it takes. noticed is when they were given notice.
 	victims []*attempt
@@ -147,21 +145,12 @@ type job struct {
 	// writing: a Txn about the job's own key is under way.
 	writing bool
 	gone    bool // the object was removed
-	changed chan struct{}
+	// then runs, once, after the next change.
+	then []func()
 }
 
-func (u *unit) notify() {
-	close(u.changed)
-	u.changed = make(chan struct{})
-	if u.job != nil {
-		u.job.notify()
-	}
-}
-
-func (j *job) notify() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
+// key names the job among what has changed.
+func (j *job) key() string { return "job/" + j.record.Namespace + "/" + j.record.Name }
 
 // memberName is how a member appears among allocations.
 func (u *unit) memberName(index int) string {

@@ -24,11 +24,11 @@ func (l *leader) writeCommit(a *attempt) {
 	}
 	d, err := l.commitOf(a)
 	if err != nil { // judgeReply lets nothing through that cannot be written
-		l.log.Error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
+		l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
 		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict})
 		return
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // commitOf makes the commit of what the votes promise.
@@ -36,7 +36,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	u, tx := a.unit, a.machine.ID()
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Committed: now(),
+		Charges: a.charges, Committed: l.stamp(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
@@ -65,7 +65,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	unit := u.record
 	unit.Phase, unit.TxID = string(api.Running), tx
 	if unit.Started == "" {
-		unit.Started = now()
+		unit.Started = l.stamp()
 	}
 	d.ops = append(d.ops, record.Put(record.TxKey(tx), value), record.Put(unit.Path().Key(), record.MustEncode(unit)))
 	if u.queued {
@@ -81,15 +81,13 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 		d.ops = append(d.ops, l.releasedOps(v)...)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if err != nil {
-				l.log.Warn("commit_failed", "tx", tx, "outcome", o, "error", err)
-			}
-			if o == txn.Conflict {
-				l.blame(a)
-			}
-			l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
-		})
+		if err != nil {
+			l.out.warn("commit_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		if o == txn.Conflict {
+			l.blame(a)
+		}
+		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
 	return d, nil
 }
@@ -98,7 +96,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 // store's, as far as this coordinator has followed it.
 func (l *leader) blame(a *attempt) {
 	for _, id := range a.machine.Nodes() {
-		at := l.identityAt(id)
+		at := l.identityOf(id)
 		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
 			a.fail(id, faultUnregister)
 		}
@@ -108,13 +106,13 @@ func (l *leader) blame(a *attempt) {
 // writeAborted fences: whichever Txn creates the record first decides.
 func (l *leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
-	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: now()}
-	l.commit.submit(decision{
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
+	l.submit(decision{
 		anyEpoch: true,
 		compares: []record.Compare{record.Absent(record.TxKey(tx))},
 		ops:      []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.FenceAnswered{Outcome: o}) })
+			l.step(a, txn.FenceAnswered{Outcome: o})
 		},
 	})
 }
@@ -153,32 +151,30 @@ func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	rec.Evicted = e.Evicted
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
-	l.commit.submit(decision{
+	l.submit(decision{
 		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
 		ops: []record.Op{
 			record.Put(record.TxKey(tx), record.MustEncode(rec)),
 			record.Put(unit.Path().Key(), record.MustEncode(unit)),
 		},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev}) })
+			l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
 
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *leader) writeReleased(a *attempt) {
-	l.commit.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
+	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
 		compares: append(l.stillDead(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
 		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() {
-				answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
-				if o != txn.Conflict {
-					answered()
-					return
-				}
-				l.recheck(a, answered)
-			})
+			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
+			if o != txn.Conflict {
+				answered()
+				return
+			}
+			l.recheck(a, answered)
 		},
 	})
 }
@@ -188,14 +184,23 @@ func (l *leader) writeReleased(a *attempt) {
 func (l *leader) releasedOps(a *attempt) []record.Op {
 	tx := a.machine.ID()
 	if a.closing == nil {
-		a.closing = a.endOfUnit()
+		a.closing = l.endOfUnit(a)
 	}
 	rec := l.recordOf(a, grant.RecordReleased)
 	a.unheard = slices.Sorted(maps.Keys(a.presumed))
-	rec.Ended, rec.Unheard = now(), a.unheard
+	rec.Ended, rec.Unheard = l.stamp(), a.unheard
 	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
 	}
 	return append(ops, a.closing.ops()...)
+}
+
+// identityOf is the revision of a node's registration, as far as the store has
+// been followed; 0 for none.
+func (l *leader) identityOf(id resource.NodeID) resource.Revision {
+	if n := l.nodes[id]; n != nil {
+		return n.identity
+	}
+	return 0
 }
