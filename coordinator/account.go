@@ -19,10 +19,10 @@ type DecisionLog interface {
 
 // keepAccount begins the term's account, if there is a log.
 func (l *leader) keepAccount() {
-	if l.config.Decisions == nil {
+	if l.rules.decisions == nil {
 		return
 	}
-	l.account = decisions.NewTracker(l.epoch, l.generation, l.queue.Head(l.queue.Len()), l.config.Decisions.Append)
+	l.account = decisions.NewTracker(l.epoch, l.generation, l.queue.Head(l.queue.Len()), l.rules.decisions.Append)
 	l.queue.Observe(l.account)
 }
 

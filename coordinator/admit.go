@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
@@ -25,12 +24,12 @@ type admitted struct {
 
 // admit derives labels, taints and differences from the specification.
 func (n *node) admit() {
-	n.view.Labels = admission.Labels(rpc.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
+	n.view.Labels = admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
 	n.view.Taints = nil
 	for _, t := range n.spec.Taints {
 		n.view.Taints = append(n.view.Taints, api.Taint(t))
 	}
-	n.unapproved = rpc.Unapproved(n.spec)
+	n.unapproved = admission.UnapprovedOf(n.spec)
 	n.compareOffer()
 }
 
@@ -42,8 +41,8 @@ func (n *node) compareOffer() {
 		return
 	}
 	allocatable := n.view.Host.Allocatable()
-	offered := admission.Capacity{Amounts: rpc.CapacityOf(n.host, allocatable), Models: rpc.ModelsOf(n.host.Inventory)}
-	n.unregistered = admission.Unregistered(offered, rpc.RegisteredCapacity(n.spec))
+	offered := admission.Capacity{Amounts: admission.CapacityOf(n.host, allocatable), Models: admission.ModelsOf(n.host.Inventory)}
+	n.unregistered = admission.Unregistered(offered, admission.RegisteredCapacity(n.spec))
 	if n.unregistered.IsZero() {
 		n.unregistered = admission.Unregistered(admission.Capacity{Amounts: allocatable}, admission.Capacity{Amounts: n.spec.Allocatable})
 	}

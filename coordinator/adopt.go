@@ -73,7 +73,7 @@ func (l *leader) awaitAdoptions() {
 			l.abandon(d)
 			continue
 		}
-		d.timer = l.after(2*l.config.VoteBudget, func() { l.abandon(d) })
+		d.timer = l.after(2*l.rules.voteBudget, func() { l.abandon(d) })
 	}
 }
 
@@ -168,7 +168,7 @@ func (l *leader) adopt(d *adoption) {
 	u.attempt = a
 	l.attempts[d.tx] = a
 	l.quotas.limits.Charge(d.tx, u.charge)
-	l.setBudget(a, l.config.EvictionGrace+victimPatience)
+	l.setBudget(a, l.rules.evictionGrace+victimPatience)
 	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
 	l.perform(a, effects)
 	for _, v := range a.victims {

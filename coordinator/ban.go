@@ -31,12 +31,6 @@ func (f *follower) banned(id resource.NodeID) *record.Ban {
 	return banOf(f.kvs[record.BanKey(id)])
 }
 
-// banNews is the news of a change below record.BansPrefix.
-func banNews(e record.Event) (news, bool) {
-	id, err := record.ParseBanKey(e.KV.Key)
-	return news{node: id, banChanged: true}, err == nil
-}
-
 // isBanKey reports whether a key holds a ban.
 func isBanKey(key string) bool { return strings.HasPrefix(key, record.BansPrefix) }
 

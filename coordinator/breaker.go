@@ -153,7 +153,7 @@ func (l *leader) tried(a *attempt) {
 // within a quarter of that are the last choice for others from then on, so that
 // one attempt waits for a node that hangs, and not many.
 func (l *leader) watchVotes(a *attempt) {
-	early := l.config.VoteBudget / 4
+	early := l.rules.voteBudget / 4
 	l.setTimer(a, early, func() {
 		now := l.now
 		for _, id := range a.machine.Nodes() {
@@ -167,7 +167,7 @@ func (l *leader) watchVotes(a *attempt) {
 				n.setTripped(now)
 			}
 		}
-		l.setBudget(a, l.config.VoteBudget-early)
+		l.setBudget(a, l.rules.voteBudget-early)
 	})
 }
 

@@ -86,9 +86,11 @@ func (t *term) answer(e *effect) {
 }
 
 // write has the committer write, and tells the leader of the outcome.
-func (t *term) write(k token, d decision) {
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) { t.tell(wrote{k, o, rev, err}) }
-	t.commit.submit(d)
+func (t *term) write(k token, w write) {
+	t.commit.submit(pendingWrite{
+		compares: w.compares, ops: w.ops, anyEpoch: w.anyEpoch,
+		done: func(o txn.Outcome, rev resource.Revision, err error) { t.tell(wrote{k, o, rev, err}) },
+	})
 }
 
 // readKey reads a key until the store answers. The barrier ends when the effects

@@ -63,7 +63,7 @@ func (l *leader) hasRoom(s *submission) *api.Status {
 		}
 	}
 	namespace := s.units[0].record.Namespace
-	has, most := l.census[namespace], l.config.NamespaceAllocations
+	has, most := l.census[namespace], l.rules.namespaceAllocations
 	allocations, documents := 0, int64(0)
 	for _, u := range s.units {
 		more := holdingOf(u)

@@ -15,7 +15,7 @@ import (
 // groupsOf says to which group of which tree a unit asks to be charged: by its
 // own specification, else by its namespace's binding, else by configuration.
 func (l *leader) groupsOf(namespace string, wish api.QuotaDemand) map[string]string {
-	configured := l.config.Namespaces[namespace].Groups
+	configured := l.rules.namespaces[namespace].Groups
 	binding := l.quotas.bindings[namespace]
 	if binding == nil && len(wish.Groups) == 0 {
 		return configured
@@ -34,7 +34,7 @@ func (l *leader) queues(namespace string) bool {
 	if b := l.quotas.bindings[namespace]; b != nil && b.object.Spec.Admission != "" {
 		return b.object.Spec.Admission == "queue"
 	}
-	return l.config.namespace(namespace).QueueAllocations
+	return l.rules.namespace(namespace).QueueAllocations
 }
 
 // bind brings what a unit is to be charged up to date.

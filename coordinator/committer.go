@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/musterd/muster/coordinator/lead/batch"
 	"github.com/musterd/muster/coordinator/record"
@@ -13,11 +14,11 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// decision is a set of writes that must land together. done is called once,
+// pendingWrite is a set of writes that must land together. done is called once,
 // from the committer's goroutine, with a definite answer or Unknown.
 //
 // Invariant: decisions that are under way at one time write disjoint keys.
-type decision struct {
+type pendingWrite struct {
 	compares []record.Compare
 	ops      []record.Op
 	// anyEpoch leaves out the compare of the leader's key: only a fence may.
@@ -52,7 +53,7 @@ type committer struct {
 	effects []batch.Effect                                         // scratch
 
 	mu        sync.Mutex
-	submitted []decision
+	submitted []pendingWrite
 }
 
 // batchInput hands to the batcher something that happened, and returns its effects.
@@ -76,7 +77,7 @@ func (c *committer) start(ctx context.Context) { c.wg.Go(func() { c.run(ctx) }) 
 func (c *committer) wait() { c.wg.Wait() }
 
 // submit queues a decision; it does not block.
-func (c *committer) submit(d decision) {
+func (c *committer) submit(d pendingWrite) {
 	d.token = c.barrier.begin()
 	c.mu.Lock()
 	c.submitted = append(c.submitted, d)
@@ -205,5 +206,21 @@ func (c *committer) landed(rev resource.Revision) {
 		if before >= int64(rev) || c.newest.CompareAndSwap(before, int64(rev)) {
 			return
 		}
+	}
+}
+
+// firstReread and lastReread bound the wait between reads that fail.
+const (
+	firstReread = 10 * time.Millisecond
+	lastReread  = time.Second
+)
+
+// pause waits; it reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }

@@ -100,7 +100,7 @@ type answered struct {
 
 // decide submits a decision that creates the keys; the answer comes over the
 // channel.
-func (b *committerBench) decide(d decision, keys ...string) <-chan answered {
+func (b *committerBench) decide(d pendingWrite, keys ...string) <-chan answered {
 	done := make(chan answered, 2) // a second answer would be a fault
 	for _, k := range keys {
 		d.compares = append(d.compares, record.Absent(k))
@@ -117,7 +117,7 @@ func (b *committerBench) crowd(t *testing.T, others func()) []<-chan answered {
 	t.Helper()
 	var held []<-chan answered
 	for i := range batch.InFlight {
-		held = append(held, b.decide(decision{}, fmt.Sprint("/held/", i)))
+		held = append(held, b.decide(pendingWrite{}, fmt.Sprint("/held/", i)))
 		select {
 		case <-b.arrived:
 		case <-time.After(20 * time.Second):
@@ -157,7 +157,7 @@ func TestDecisionsThatWaitShareATxn(t *testing.T) {
 	var rest []<-chan answered
 	b.crowd(t, func() {
 		for i := range 5 {
-			rest = append(rest, b.decide(decision{compares: []record.Compare{record.Absent("/shared")}}, fmt.Sprint("/rest/", i)))
+			rest = append(rest, b.decide(pendingWrite{compares: []record.Compare{record.Absent("/shared")}}, fmt.Sprint("/rest/", i)))
 		}
 	})
 	var revision resource.Revision
@@ -180,9 +180,9 @@ func TestAFailedCompareIsItsOwnDecisionsAlone(t *testing.T) {
 	b := newCommitterBench(t, 100)
 	var good, bad, other <-chan answered
 	b.crowd(t, func() {
-		good = b.decide(decision{}, "/good")
-		bad = b.decide(decision{compares: []record.Compare{record.Absent(testLeaderKey)}}, "/bad")
-		other = b.decide(decision{}, "/other")
+		good = b.decide(pendingWrite{}, "/good")
+		bad = b.decide(pendingWrite{compares: []record.Compare{record.Absent(testLeaderKey)}}, "/bad")
+		other = b.decide(pendingWrite{}, "/other")
 	})
 	if a := await(t, good); a.Outcome != txn.Landed {
 		t.Errorf("good: %+v", a)
@@ -205,8 +205,8 @@ func TestADeposedLeaderWritesNothingButFencesAndRefusesNothing(t *testing.T) {
 		if _, err := b.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(testLeaderKey)}}); err != nil {
 			t.Fatal(err)
 		}
-		late = b.decide(decision{}, "/late")
-		fence = b.decide(decision{anyEpoch: true}, "/fence")
+		late = b.decide(pendingWrite{}, "/late")
+		fence = b.decide(pendingWrite{anyEpoch: true}, "/fence")
 	})
 	for _, c := range append(held, late) {
 		if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, errDeposed) {
@@ -226,7 +226,7 @@ func TestFencesGoAlone(t *testing.T) {
 	var all []<-chan answered
 	b.crowd(t, func() {
 		for i, anyEpoch := range []bool{false, false, true, true, false} {
-			all = append(all, b.decide(decision{anyEpoch: anyEpoch}, fmt.Sprint("/k/", i)))
+			all = append(all, b.decide(pendingWrite{anyEpoch: anyEpoch}, fmt.Sprint("/k/", i)))
 		}
 	})
 	for _, c := range all {
@@ -245,7 +245,7 @@ func TestABatchIsSplitAtTheLimit(t *testing.T) {
 	b.crowd(t, func() {
 		for i := range 5 {
 			k := fmt.Sprint("/k/", i)
-			all = append(all, b.decide(decision{}, k+"a", k+"b", k+"c"))
+			all = append(all, b.decide(pendingWrite{}, k+"a", k+"b", k+"c"))
 		}
 	})
 	for i, c := range all {
@@ -262,8 +262,8 @@ func TestADecisionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 	b := newCommitterBench(t, 4)
 	var large, small <-chan answered
 	b.crowd(t, func() {
-		large = b.decide(decision{}, "/a", "/b", "/c", "/d")
-		small = b.decide(decision{}, "/e")
+		large = b.decide(pendingWrite{}, "/a", "/b", "/c", "/d")
+		small = b.decide(pendingWrite{}, "/e")
 	})
 	var tooMany *record.TooManyOpsError
 	if a := await(t, large); a.Outcome != txn.Conflict || !errors.As(a.Err, &tooMany) || tooMany.Ops != 5 || tooMany.Limit != 4 {
@@ -279,8 +279,8 @@ func TestADefiniteErrorOfABatchIsItsOwnDecisionsAlone(t *testing.T) {
 	b.fails["/bad"] = record.ErrNoSpace
 	var good, bad <-chan answered
 	b.crowd(t, func() {
-		good = b.decide(decision{}, "/good")
-		bad = b.decide(decision{}, "/bad")
+		good = b.decide(pendingWrite{}, "/good")
+		bad = b.decide(pendingWrite{}, "/bad")
 	})
 	if a := await(t, good); a.Outcome != txn.Landed {
 		t.Errorf("good: %+v", a)
@@ -300,13 +300,13 @@ func TestAnUnknownOutcomeIsEveryDecisionsAndNotRepeated(t *testing.T) {
 				b.fails["/one"] = fmt.Errorf("send: %w", record.ErrUnknownOutcome)
 			}
 			var one, two <-chan answered
-			b.crowd(t, func() { one, two = b.decide(decision{}, "/one"), b.decide(decision{}, "/two") })
+			b.crowd(t, func() { one, two = b.decide(pendingWrite{}, "/one"), b.decide(pendingWrite{}, "/two") })
 			for _, c := range []<-chan answered{one, two} {
 				if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, record.ErrUnknownOutcome) {
 					t.Errorf("%+v, want Unknown", a)
 				}
 			}
-			if a := await(t, b.decide(decision{}, "/three")); a.Outcome != txn.Landed {
+			if a := await(t, b.decide(pendingWrite{}, "/three")); a.Outcome != txn.Landed {
 				t.Errorf("the next one: %+v", a)
 			}
 			if diff := cmp.Diff([]int{1, 2}, b.sent()); diff != "" {
@@ -324,7 +324,7 @@ func TestWhatWaitsWhenTheTermEndsIsUnknown(t *testing.T) {
 	var rest []<-chan answered
 	held := b.crowd(t, func() {
 		for i := range 3 {
-			rest = append(rest, b.decide(decision{anyEpoch: true}, fmt.Sprint("/k/", i)))
+			rest = append(rest, b.decide(pendingWrite{anyEpoch: true}, fmt.Sprint("/k/", i)))
 		}
 		b.end()
 	})
@@ -359,7 +359,7 @@ func TestReadersWaitUntilTheLeaderHasTheAnswer(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				committer.start(ctx)
 				var outcome txn.Outcome
-				committer.submit(decision{ops: []record.Op{record.Put("/a", nil)}, done: func(o txn.Outcome, _ resource.Revision, _ error) { outcome = o }})
+				committer.submit(pendingWrite{ops: []record.Op{record.Put("/a", nil)}, done: func(o txn.Outcome, _ resource.Revision, _ error) { outcome = o }})
 				passed := make(chan bool, 1)
 				go func() { passed <- committer.barrier.pass(ctx, nil) }()
 				synctest.Wait()
@@ -393,7 +393,7 @@ func TestAFullStoresRefusalIsHeldBack(t *testing.T) {
 			want time.Duration
 		}{{false, lastReread}, {true, 0}} {
 			began, done := time.Now(), make(chan answered, 1)
-			committer.submit(decision{ops: []record.Op{record.Put("/a", nil)}, done: func(o txn.Outcome, rev resource.Revision, err error) { done <- answered{o, rev, err} }})
+			committer.submit(pendingWrite{ops: []record.Op{record.Put("/a", nil)}, done: func(o txn.Outcome, rev resource.Revision, err error) { done <- answered{o, rev, err} }})
 			synctest.Wait()
 			if term.end {
 				cancel()

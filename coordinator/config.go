@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
 )
 
 // Config is what a coordinator is told. The zero value of an optional field
@@ -52,22 +51,6 @@ type Config struct {
 	Logger     *slog.Logger
 }
 
-// Namespace maps a namespace to its tenant, its limit and its groups.
-type Namespace struct {
-	Tenant resource.TenantID
-	// Hard is the limit per resource in base units; nil = unlimited. It is kept
-	// as the namespace's resource quota "config".
-	Hard resource.Vector
-	// Groups say to which group of a quota tree the namespace's units are
-	// charged, by tree. A quota binding replaces them tree by tree, a unit's
-	// own specification replaces both. Units wait while the tree or the group
-	// does not exist.
-	Groups map[string]string
-	// QueueAllocations: an allocation over quota waits instead of being refused
-	// with 403, unless a quota binding says otherwise. Jobs always wait.
-	QueueAllocations bool
-}
-
 // withDefaults fills what is not set and names what is missing.
 func (c Config) withDefaults() (Config, error) {
 	if c.ID == "" || c.Cluster == "" {
@@ -96,11 +79,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// namespace returns the settings of a namespace, configured or not.
-func (c *Config) namespace(name string) Namespace {
-	n := c.Namespaces[name]
-	if n.Tenant == "" {
-		n.Tenant = resource.TenantID(name)
+// rules are what of the configuration the leader decides by.
+func (c *Config) rules() rules {
+	return rules{
+		id: c.ID, namespaces: c.Namespaces, quota: c.Quota, namespaceAllocations: c.NamespaceAllocations, voteBudget: c.VoteBudget,
+		reservationTTL: c.ReservationTTL, evictionGrace: c.EvictionGrace, recordRetention: c.RecordRetention, decisions: c.Decisions,
 	}
-	return n
 }

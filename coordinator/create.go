@@ -10,7 +10,6 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -24,10 +23,6 @@ type submitted struct {
 	document  []byte // exactly as it was submitted
 	hash      string // of document
 	requestID string // "" = none
-}
-
-func submittedAs(c rest.Create) submitted {
-	return submitted{c.Namespace, c.Document, hashOf(c.Document), c.RequestID}
 }
 
 // submission is a validated document, turned into units.
@@ -85,7 +80,7 @@ func (l *leader) submissionOfAllocation(c submitted, a *api.Allocation) (*submis
 	if status != nil {
 		return nil, status
 	}
-	u, status := newUnit(l.config.namespace(c.namespace), record.Unit{
+	u, status := newUnit(l.rules.namespace(c.namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.namespace, Name: a.Metadata.Name,
 		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.document, Created: l.stamp(),
 	}, a.Spec, nil)
@@ -102,7 +97,7 @@ func (l *leader) submissionOfJob(c submitted, doc *api.Job) (*submission, *api.S
 		return nil, status
 	}
 	j := &job{doc: doc, record: record.Job{
-		UID: l.uid("job"), Namespace: c.namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.namespace).Tenant,
+		UID: l.uid("job"), Namespace: c.namespace, Name: doc.Metadata.Name, Tenant: l.rules.namespace(c.namespace).Tenant,
 		Phase: string(api.Queued), Document: c.document, Created: l.stamp(),
 	}}
 	first, growth, gang := api.JobUnits(doc)
@@ -121,7 +116,7 @@ func (l *leader) submissionOfJob(c submitted, doc *api.Job) (*submission, *api.S
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
 		}
-		u, status := newUnit(l.config.namespace(c.namespace), rec, doc.Spec.Template.Spec, doc)
+		u, status := newUnit(l.rules.namespace(c.namespace), rec, doc.Spec.Template.Spec, doc)
 		if status != nil {
 			return nil, status
 		}

@@ -55,7 +55,7 @@ func (l *leader) noticeFor(a *attempt) txn.EvictAsked {
 	if a.claims {
 		why = "its quota is claimed back by "
 	}
-	return txn.EvictAsked{GraceSeconds: int64((l.config.EvictionGrace + time.Second - 1) / time.Second), Reason: why + a.unit.path}
+	return txn.EvictAsked{GraceSeconds: int64((l.rules.evictionGrace + time.Second - 1) / time.Second), Reason: why + a.unit.path}
 }
 
 // victimsNoticed tells the victims that they are EVICTING, and gives them until

@@ -49,7 +49,7 @@ type effect struct {
 	token    token
 	node     resource.NodeID
 	command  grant.Command
-	write    decision // without done
+	write    write
 	key      string
 	lease    record.LeaseID
 	epoch    resource.Epoch
@@ -62,6 +62,16 @@ type effect struct {
 	result   any
 	status   *api.Status
 	final    bool // of status: the request is not to be served again
+}
+
+// write is a set of keys that must be written together.
+//
+// Invariant: writes that are under way at one time write disjoint keys.
+type write struct {
+	compares []record.Compare
+	ops      []record.Op
+	// anyEpoch leaves out the compare of the leader's key: only a fence may.
+	anyEpoch bool
 }
 
 // severity of an event.

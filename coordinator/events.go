@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -18,7 +17,7 @@ func (l *leader) agentEvent(e grant.Event) {
 		return
 	}
 	switch e := e.(type) {
-	case agents.Connected:
+	case opened:
 		l.connected(e)
 	case grant.Disconnected:
 		l.disconnected(e)
@@ -83,7 +82,7 @@ func (l *leader) occupied(n *node, e grant.Occupied) {
 // offers is whether a node takes new work.
 func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
 
-func (l *leader) connected(e agents.Connected) {
+func (l *leader) connected(e opened) {
 	n := l.node(e.Node)
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
 		l.caught(n, bad)

@@ -139,7 +139,7 @@ func (l *leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 
 // stillHeard refuses to fence what is alive.
 func (l *leader) stillHeard(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
-	by := "coordinator " + l.config.ID
+	by := "coordinator " + l.rules.id
 	if v, err := record.Decode[record.NodeLease](lease.Key, lease.Value); err == nil {
 		by = "coordinator " + v.Coordinator
 	}

@@ -23,7 +23,7 @@ func (l *leader) forsake(a *attempt) {
 		case !n.fence.dead: // model: mutant END_BEFORE_FREED
 		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
 			a.lost = true
-			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.config.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
+			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.rules.evictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
 		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
 			if a.presumed == nil {
 				a.presumed = map[resource.NodeID]bool{}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -27,7 +26,7 @@ type fenced struct {
 // by fences and that this leader knows nothing of: without it an agent that
 // invents transactions fills the store until the next election.
 func (l *leader) sweepFences() {
-	if l.now.Sub(l.sweptAt) < l.config.RecordRetention {
+	if l.now.Sub(l.sweptAt) < l.rules.recordRetention {
 		return
 	}
 	l.sweptAt = l.now
@@ -51,7 +50,7 @@ func readFences(ctx context.Context, s store.KVStore) (found []fenced, err error
 			if err != nil {
 				return nil, err
 			}
-			if rec.State == grant.RecordAborted && strings.HasPrefix(rec.Reason, rpc.FencedFor) && len(rec.Unheard) == 0 {
+			if rec.State == grant.RecordAborted && strings.HasPrefix(rec.Reason, record.FencedFor) && len(rec.Unheard) == 0 {
 				found = append(found, fenced{tx, rec.UnitUID})
 			}
 		}
@@ -85,6 +84,6 @@ func (l *leader) buryFences(found []fenced) {
 		buried++
 	}
 	if buried > 0 {
-		l.out.info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
+		l.out.info("fences_of_unknown_units", "records", buried, "collected_in", l.rules.recordRetention)
 	}
 }

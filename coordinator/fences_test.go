@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -38,10 +37,10 @@ func TestFencesOfInventedTransactionsAreSwept(t *testing.T) {
 		}
 		invented := map[resource.TxID]bool{}
 		for i := range uint64(1200) { // several pages
-			invented[fence("invented", i, rpc.FencedFor+"n1")] = true
+			invented[fence("invented", i, record.FencedFor+"n1")] = true
 		}
 		kept := map[string]resource.TxID{
-			"one of a unit that is there":  fence(unit, 1<<40, rpc.FencedFor+"n1"),
+			"one of a unit that is there":  fence(unit, 1<<40, record.FencedFor+"n1"),
 			"one that the leader has made": fence("gone", 1, "given up by the leader"),
 		}
 		left := func() (n int) {

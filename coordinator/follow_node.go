@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
@@ -48,8 +47,8 @@ func (n *cachedNode) reset(id resource.NodeID) {
 
 // specify derives what follows from the specification.
 func (n *cachedNode) specify() {
-	n.Labels = admission.Labels(rpc.RegisteredAs(n.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
-	n.Unapproved, n.Violation = rpc.Unapproved(n.spec), n.spec.Violation
+	n.Labels = admission.Labels(admission.RegisteredAs(n.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
+	n.Unapproved, n.Violation = admission.UnapprovedOf(n.spec), n.spec.Violation
 	n.Summary = &n.spec.Topology
 }
 

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -84,6 +85,9 @@ func (t *term) receive(e grant.Event) (ok bool) {
 			ok = false
 		}
 	}()
+	if c, opens := e.(agents.Connected); opens {
+		e = opened{c.Hello, c.Fit}
+	}
 	t.apply(heard{e})
 	return true
 }

@@ -92,7 +92,7 @@ func (l *leader) collect() {
 	var d decision
 	var rest []terminalRecord
 	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
-		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.config.RecordRetention {
+		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.rules.recordRetention {
 			return false
 		}
 		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))

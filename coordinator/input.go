@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -17,6 +18,12 @@ type input interface{ input() }
 type (
 	// heard is a message of an agent, or of its stream.
 	heard struct{ event grant.Event }
+	// opened is the message that opens a stream, among those of heard. Fit is made of
+	// Host.
+	opened struct {
+		grant.Hello
+		Fit *fit.Host
+	}
 	// wrote answers writeKeys: at revision if it landed. err says more of
 	// another outcome.
 	wrote struct {
@@ -87,6 +94,9 @@ type (
 		until time.Time
 	}
 )
+
+// NodeID implements grant.Event.
+func (e opened) NodeID() resource.NodeID { return e.Node }
 
 func (heard) input()         {}
 func (wrote) input()         {}
@@ -197,8 +207,8 @@ func (l *leader) nextToken() token {
 // submit asks for a write; done takes the outcome.
 func (l *leader) submit(d decision) {
 	t := l.nextToken()
-	l.writes[t], d.done = d.done, nil
-	l.out.add(effect{kind: writeKeys, token: t, write: d})
+	l.writes[t] = d.done
+	l.out.add(effect{kind: writeKeys, token: t, write: write{d.compares, d.ops, d.anyEpoch}})
 }
 
 // read reads a key; answer takes what the store has. The revision is the store's

@@ -18,7 +18,7 @@ import (
 // Invariant: every attempt is in attempts exactly while its machine has not
 // ended; quotas charge exactly the transactions in attempts.
 type leader struct {
-	config Config
+	rules  rules
 	epoch  resource.Epoch
 	held   record.Compare // of the leader's key
 	maxOps int            // that the store takes in one Txn
@@ -76,7 +76,7 @@ type leader struct {
 
 // beginning is what a term begins with.
 type beginning struct {
-	config Config
+	rules  rules
 	epoch  resource.Epoch
 	held   record.Compare // of the leader's key
 	maxOps int            // that the store takes in one Txn
@@ -86,8 +86,8 @@ type beginning struct {
 
 func newLeader(b beginning) *leader {
 	return &leader{
-		config: b.config, epoch: b.epoch, held: b.held, maxOps: b.maxOps, random: rand.NewChaCha8(b.seed),
-		view:       newView(b.config.Quota, resource.Revision(b.epoch), b.now),
+		rules: b.rules, epoch: b.epoch, held: b.held, maxOps: b.maxOps, random: rand.NewChaCha8(b.seed),
+		view:       newView(b.rules.quota, resource.Revision(b.epoch), b.now),
 		generation: 1, leasedAt: b.now, hopeless: map[string]uint64{},
 		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
 		writes:    map[token]func(txn.Outcome, resource.Revision, error){},

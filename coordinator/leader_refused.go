@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 // resignEvery is the least time between two terms that a coordinator ends
 // because of what agents say.
 const resignEvery = 10 * time.Second
+
+// errDeposed ends a wait on a leader that has lost its office.
+var errDeposed = errors.New("this coordinator no longer leads")
 
 // refused looks whether this term can still be of use to an agent.
 //

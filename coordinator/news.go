@@ -89,3 +89,9 @@ func (c *Coordinator) heardOfAgent(n news) {
 		c.pool.Registered(n.node, n.incarnation)
 	}
 }
+
+// banNews is the news of a change below record.BansPrefix.
+func banNews(e record.Event) (news, bool) {
+	id, err := record.ParseBanKey(e.KV.Key)
+	return news{node: id, banChanged: true}, err == nil
+}

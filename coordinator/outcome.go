@@ -1,9 +1,7 @@
 package coordinator
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -11,20 +9,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// firstReread and lastReread bound the wait between reads that fail.
-const (
-	firstReread = 10 * time.Millisecond
-	lastReread  = time.Second
-)
-
-// pause waits; it reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
+// decision is a write and what follows from its outcome. done is called once, with
+// a definite answer or Unknown.
+type decision struct {
+	compares []record.Compare
+	ops      []record.Op
+	anyEpoch bool // as of write
+	done     func(txn.Outcome, resource.Revision, error)
 }
 
 // settle submits a decision that is not a transaction's, and follows it until

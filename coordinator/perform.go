@@ -72,9 +72,9 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 // reservation asks a node for an attempt's members there.
 func (l *leader) reservation(a *attempt, node resource.NodeID) grant.Command {
 	u := a.unit
-	ttl := l.config.ReservationTTL
+	ttl := l.rules.reservationTTL
 	if len(a.victims) > 0 {
-		ttl = l.config.EvictionGrace + waitingTTL
+		ttl = l.rules.evictionGrace + waitingTTL
 	}
 	return grant.Reserve{
 		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.epoch, Members: a.requests[node], TTL: ttl,

@@ -117,15 +117,15 @@ func (l *leader) configQuotas() []quotaWrite {
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
 		m := l.quotas.resources[key].object.Metadata
-		if m.Name == configQuota && l.config.Namespaces[m.Namespace].Hard == nil { // no longer configured
+		if m.Name == configQuota && l.rules.namespaces[m.Namespace].Hard == nil { // no longer configured
 			changes = append(changes, quotaWrite{
 				op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
 				landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
 			})
 		}
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
-		hard := l.config.Namespaces[namespace].Hard
+	for _, namespace := range slices.Sorted(maps.Keys(l.rules.namespaces)) {
+		hard := l.rules.namespaces[namespace].Hard
 		if hard == nil {
 			continue
 		}

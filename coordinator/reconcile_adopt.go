@@ -291,7 +291,7 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 // namespaceOf is what is configured of a namespace, with the tenant that the
 // agent knows the grant by.
 func (l *leader) namespaceOf(namespace string, g *lost) Namespace {
-	n := l.config.namespace(namespace)
+	n := l.rules.namespace(namespace)
 	n.Tenant = cmp.Or(g.Tenant, n.Tenant)
 	return n
 }

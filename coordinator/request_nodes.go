@@ -2,8 +2,8 @@ package coordinator
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/resource"
 )
 
@@ -39,8 +39,8 @@ func (r patchNode) serve(l *leader, c *call) {
 
 func (r approveNode) serve(l *leader, c *call) {
 	l.changeNode(c, r.node, change{version: r.options.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
-		if !rpc.Unapproved(spec).IsZero() {
-			approved := record.Capacity(rpc.RegisteredCapacity(spec))
+		if !admission.UnapprovedOf(spec).IsZero() {
+			approved := record.Capacity(admission.RegisteredCapacity(spec))
 			spec.Approved = &approved
 		}
 		return spec, nil

@@ -262,3 +262,18 @@ func (l *leader) drainNext(c *call, d drained, left []occupant) {
 		return true
 	})
 }
+
+// defaultGrace is the documented grace of a deletion, in seconds.
+const defaultGrace = 30
+
+// releaseFor turns delete options into a release.
+func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
+	r := txn.ReleaseAsked{GraceSeconds: defaultGrace, Reason: "UserRequested"}
+	if o.GracePeriodSeconds != nil {
+		r.GraceSeconds = *o.GracePeriodSeconds
+	}
+	if o.Reason != "" {
+		r.Reason = o.Reason
+	}
+	return r
+}

@@ -160,7 +160,7 @@ func (l *leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
 	if l.tried(a); len(a.victims) > 0 {
-		l.setBudget(a, l.config.VoteBudget)
+		l.setBudget(a, l.rules.voteBudget)
 	} else {
 		l.watchVotes(a)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/coordinator/txn"
 )
 
 var _ rest.Service = (*Coordinator)(nil)
@@ -199,19 +198,4 @@ func lookOnce[T any](ctx context.Context, l *term, show func(i shown.Index) (T, 
 		return none, status
 	}
 	return got, nil
-}
-
-// defaultGrace is the documented grace of a deletion, in seconds.
-const defaultGrace = 30
-
-// releaseFor turns delete options into a release.
-func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
-	r := txn.ReleaseAsked{GraceSeconds: defaultGrace, Reason: "UserRequested"}
-	if o.GracePeriodSeconds != nil {
-		r.GraceSeconds = *o.GracePeriodSeconds
-	}
-	if o.Reason != "" {
-		r.Reason = o.Reason
-	}
-	return r
 }

@@ -52,3 +52,7 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p r
 func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {
 	return ask[*api.Allocation](ctx, c, deleteAllocation{namespace, name, o})
 }
+
+func submittedAs(c rest.Create) submitted {
+	return submitted{c.Namespace, c.Document, hashOf(c.Document), c.RequestID}
+}

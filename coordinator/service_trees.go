@@ -70,8 +70,8 @@ func (l *leader) unused(tree string) *api.Status {
 			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s", tree, namespace, group)
 		}
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(l.config.Namespaces)) {
-		if group, bound := l.config.Namespaces[namespace].Groups[tree]; bound {
+	for _, namespace := range slices.Sorted(maps.Keys(l.rules.namespaces)) {
+		if group, bound := l.rules.namespaces[namespace].Groups[tree]; bound {
 			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s by the coordinators' configuration", tree, namespace, group)
 		}
 	}

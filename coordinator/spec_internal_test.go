@@ -3,8 +3,8 @@ package coordinator
 import (
 	"testing"
 
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 )
@@ -62,7 +62,7 @@ func TestASpecificationWakesWhatWaits(t *testing.T) {
 				l.nodes["n1"], l.order = n, append(l.order, &n.view)
 				write := func(c change) (record.NodeSpec, resource.Revision) {
 					allocatable := n.view.Host.Allocatable()
-					spec := record.NodeSpec{Allocatable: allocatable, Capacity: rpc.CapacityOf(n.host, allocatable)}
+					spec := record.NodeSpec{Allocatable: allocatable, Capacity: admission.CapacityOf(n.host, allocatable)}
 					c(&spec)
 					r, err := l.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec))}})
 					if err != nil || !r.Succeeded {

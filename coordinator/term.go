@@ -56,9 +56,6 @@ type term struct {
 // little; beyond it they wait. Agents' messages come through the mailbox.
 const inboxSize = 1024
 
-// errDeposed ends a wait on a leader that has lost its office.
-var errDeposed = errors.New("this coordinator no longer leads")
-
 func newTerm(l *leader, s store.Store, log *slog.Logger, m *metrics) *term {
 	t := &term{
 		leader: l, store: s, log: log, metrics: m,
@@ -105,7 +102,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	defer resign()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := beginning{config: c.config, epoch: office.Epoch, held: office.Held(), maxOps: c.store.MaxTxnOps(), now: time.Now()}
+	b := beginning{rules: c.config.rules(), epoch: office.Epoch, held: office.Held(), maxOps: c.store.MaxTxnOps(), now: time.Now()}
 	rand.Read(b.seed[:])
 	l := newTerm(newLeader(b), c.store, log, c.metrics)
 	l.holds, l.ctx = office.Holds, ctx

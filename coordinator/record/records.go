@@ -298,3 +298,7 @@ type LeaderAddress struct {
 	GRPC string `json:"grpc,omitempty"` // host:port
 	REST string `json:"rest,omitempty"` // host:port
 }
+
+// FencedFor begins the reason of a record that a fence has made; the node's name
+// follows.
+const FencedFor = "fenced for "

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
@@ -69,44 +68,8 @@ func withLabels(operators, token map[string]string) map[string]string {
 
 // approvalOf approves the capacity of a specification.
 func approvalOf(spec record.NodeSpec) *record.Capacity {
-	c := record.Capacity(RegisteredCapacity(spec))
+	c := record.Capacity(admission.RegisteredCapacity(spec))
 	return &c
-}
-
-// RegisteredCapacity is the capacity that a node has registered.
-func RegisteredCapacity(spec record.NodeSpec) admission.Capacity {
-	c := admission.Capacity{Amounts: spec.Capacity}
-	if len(spec.Topology.GPUModel) > 0 {
-		c.Models = map[string]int{}
-		for _, at := range spec.Topology.GPUModel {
-			c.Models[spec.Topology.GPUModels[at]]++
-		}
-	}
-	return c
-}
-
-// Unapproved is the registered capacity of a node beyond the approved one.
-func Unapproved(spec record.NodeSpec) admission.Growth {
-	if spec.Approved == nil {
-		return admission.Growth{}
-	}
-	return admission.Unapproved(RegisteredCapacity(spec), admission.Capacity(*spec.Approved))
-}
-
-// RegisteredAs is the part of a specification that labels are derived from.
-func RegisteredAs(node resource.NodeID, spec record.NodeSpec) admission.Registered {
-	r := admission.Registered{
-		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, Devices: spec.Topology.GPUs, Memory: spec.Topology.GPUMemory,
-	}
-	if limit, err := time.ParseDuration(spec.Labels[api.AssumeDeadLabel]); err == nil && r.AssumeDead == 0 {
-		r.AssumeDead = limit // registered with an older coordinator, which kept it there alone
-	}
-	if t := spec.Topology; len(t.GPUModel) > 0 {
-		r.Product = t.GPUModels[t.GPUModel[0]]
-	} else if len(t.GPUModels) > 0 {
-		r.Product = t.GPUModels[0]
-	}
-	return r
 }
 
 // report logs, once per change, labels that are ignored and capacity that waits.
@@ -114,7 +77,7 @@ func (s *Server) report(node resource.NodeID, old, fresh record.NodeSpec) {
 	if now := strings.Join(fresh.IgnoredLabels, ","); now != "" && now != strings.Join(old.IgnoredLabels, ",") {
 		s.Logger.Warn("node_labels_ignored", "node", node, "labels", now, "reason", "reserved, or no labels")
 	}
-	if now := Unapproved(fresh); !now.IsZero() && now != Unapproved(old) {
+	if now := admission.UnapprovedOf(fresh); !now.IsZero() && now != admission.UnapprovedOf(old) {
 		s.Logger.Warn("node_awaits_approval", "node", node, "reason", now.Reason, "growth", now.Message)
 	}
 }

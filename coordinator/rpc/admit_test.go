@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -149,7 +150,7 @@ func TestGrowthWaitsForApproval(t *testing.T) {
 				}
 				spec = registers(t, server, s, h)
 			}
-			if g := rpc.Unapproved(spec); g.Reason != c.want {
+			if g := admission.UnapprovedOf(spec); g.Reason != c.want {
 				t.Errorf("%+v, want the reason %q", g, c.want)
 			}
 			if spec.Capacity[resource.GPU] != int64(len(c.hosts[len(c.hosts)-1].Inventory.Devices))*1000 {
@@ -166,10 +167,10 @@ func TestAnOlderRegistrationIsApproved(t *testing.T) {
 	spec := registers(t, server, s, hostOf(t, "gpu2", nil))
 	spec.Approved, spec.Topology.GPUModel, spec.Topology.GPUMemory = nil, nil, 0
 	put(t, s, record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec)))
-	if g := rpc.Unapproved(registers(t, server, s, hostOf(t, "gpu2", nil))); !g.IsZero() {
+	if g := admission.UnapprovedOf(registers(t, server, s, hostOf(t, "gpu2", nil))); !g.IsZero() {
 		t.Errorf("the same host waits: %+v", g)
 	}
-	if g := rpc.Unapproved(registers(t, server, s, hostOf(t, "dgx-a100", nil))); g.Reason != "CapacityGrew" || !strings.Contains(g.Message, "nvidia.com/gpu 2 → 8") {
+	if g := admission.UnapprovedOf(registers(t, server, s, hostOf(t, "dgx-a100", nil))); g.Reason != "CapacityGrew" || !strings.Contains(g.Message, "nvidia.com/gpu 2 → 8") {
 		t.Errorf("a larger one: %+v", g)
 	}
 }

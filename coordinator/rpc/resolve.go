@@ -31,10 +31,6 @@ import (
 // next one the others, like every terminal record.
 const maxUnitUID = 64 // bytes; a leader's have 42
 
-// FencedFor begins the reason of a record that a fence has made; the node's name
-// follows.
-const FencedFor = "fenced for "
-
 // attemptOf reads a transaction's identifier as strictly as its leader writes it.
 func attemptOf(tx resource.TxID) (resource.UnitUID, resource.Epoch, error) {
 	unit, epoch, _, err := tx.Attempt()
@@ -93,7 +89,7 @@ func (s *Server) fence(ctx context.Context, node resource.NodeID, tx resource.Tx
 	}
 	key := record.TxKey(tx)
 	value, err := record.Encode(record.Tx{
-		State: grant.RecordAborted, Epoch: epoch, UnitUID: unit, Reason: FencedFor + string(node),
+		State: grant.RecordAborted, Epoch: epoch, UnitUID: unit, Reason: record.FencedFor + string(node),
 		Ended: time.Now().UTC().Format(time.RFC3339),
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -24,27 +23,9 @@ func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (re
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: time.Now().UTC().Format(time.RFC3339),
 		Allocatable: host.Allocatable(), Topology: summaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
 	}
-	spec.Capacity = CapacityOf(h, spec.Allocatable)
-	spec.Labels, spec.IgnoredLabels = admission.AgentLabels(RegisteredAs(node, spec), h.Labels)
+	spec.Capacity = admission.CapacityOf(h, spec.Allocatable)
+	spec.Labels, spec.IgnoredLabels = admission.AgentLabels(admission.RegisteredAs(node, spec), h.Labels)
 	return spec, nil
-}
-
-// CapacityOf is a host's whole capacity, the part that the system keeps included.
-// allocatable has the same resources without that part.
-func CapacityOf(h grant.Host, allocatable resource.Vector) resource.Vector {
-	capacity := allocatable.Clone()
-	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)
-	capacity[resource.Memory] = int64(h.Topology.Memory()) // that in huge pages included
-	return capacity
-}
-
-// ModelsOf counts devices by model.
-func ModelsOf(inventory *devices.Inventory) map[string]int {
-	models := map[string]int{}
-	for i := range inventory.Devices {
-		models[inventory.Devices[i].Model]++
-	}
-	return models
 }
 
 // summaryOf is a host in numbers.
