@@ -21,7 +21,8 @@ type story struct {
 func tell(t *testing.T) *story {
 	s := &story{t: t, witness: newWitness()}
 	s.elect("l1") // revision 1, so its epoch is 1
-	s.revision(s.put(store.QuotaKey{Kind: store.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(t, 2)))
+	s.revision(s.put(store.QuotaKey{Kind: store.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(t, 2)), s.put(
+		store.NodeIdentityKey("n1"), store.MustEncode(store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}})))
 	return s
 }
 
