@@ -83,8 +83,8 @@
 //	alarm raised     yes           no commands             no commands
 //
 // What reads a leader's memory stays with its harness: test/sim compares the
-// leader's units and its view of each node with store and ledgers (checkUnits,
-// checkView), test/rig compares what the leader's API shows (checkLeader). Both
+// leader's units and its view of each node with store and ledgers
+// (checkKnowledge), test/rig compares what the leader's API shows (checkLeader). Both
 // have decisions.Checker read each coordinator's log for I7.
 //
 // # Exceptions
