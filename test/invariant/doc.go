@@ -35,7 +35,7 @@
 //
 //	rule             sim           rig                     cluster, chaos, histories
 //	I1 records       yes           yes                     yes
-//	I1 hardware      yes           no hardware             no hardware
+//	I1 hardware      yes           yes                     no hardware
 //	I1 ledger        yes           no moments              no moments
 //	I1 grants        yes           yes                     no assignments
 //	I1 workloads     yes           no workloads            no workloads

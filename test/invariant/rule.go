@@ -156,8 +156,8 @@ type Harness struct {
 	Gives Facts
 }
 
-// Harnesses are the harnesses that use the checker. test/chaos, test/histories
-// and test/hostile run the clusters of test/cluster.
+// Harnesses are the harnesses that use the checker. test/chaos and test/histories
+// run the clusters of test/cluster.
 func Harnesses() []Harness { return []Harness{Sim(), Rig(), Cluster()} }
 
 // Sim is test/sim.
@@ -168,7 +168,7 @@ func Sim() Harness {
 
 // Rig is test/rig.
 func Rig() Harness {
-	return Harness{"rig", Changes | Quotas | Writers | Rest | Assignments | Messages | Words}
+	return Harness{"rig", Changes | Quotas | Writers | Rest | Assignments | Messages | Words | Hardware}
 }
 
 // Cluster is test/cluster.

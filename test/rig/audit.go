@@ -3,6 +3,8 @@ package rig
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,11 +30,12 @@ type audit struct {
 	// overQuota: what runs was adopted, and is charged beyond the limits.
 	overQuota bool
 	restarts  restarts
+	cards     cards
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: restarts{}}
+	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: restarts{}, cards: cards{}}
 	a.begin()
 	s = s.Connect(mem.Options{})
 	batches := s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
@@ -61,7 +64,7 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 	return a
 }
 
-// begin knows of nothing yet but how hosts have restarted.
+// begin knows of nothing yet but how hosts have restarted, and their cards.
 func (a *audit) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,6 +78,9 @@ func (a *audit) begin() {
 	}
 	for node, at := range a.restarts {
 		a.checker.Restarted(node, at)
+	}
+	for node, uuids := range a.cards {
+		a.checker.Cards(node, slices.Collect(maps.Keys(uuids))...)
 	}
 }
 

@@ -13,8 +13,12 @@ import (
 
 // This file tells the checker what leaders and agents say to each other.
 
-// restarts are the last restart of each host.
-type restarts map[resource.NodeID]time.Time
+// restarts are the last restart of each host, cards the devices that each node
+// was ever heard to have.
+type (
+	restarts map[resource.NodeID]time.Time
+	cards    map[resource.NodeID]map[string]bool
+)
 
 // others are the writes that are not the leader's alone; quotas and a node's
 // specification are, but are compared with revisions that agents change too.
@@ -73,6 +77,13 @@ func (a *audit) heard(node resource.NodeID, epoch resource.Epoch, m *musterv1.Ag
 		a.report(a.checker.Freed(node, resource.TxID(r.GetTx()), time.Now()))
 	case musterv1.Reply_HELD:
 		a.checker.Held(node, resource.TxID(r.GetTx()))
+	}
+	for _, d := range m.GetHello().GetHost().GetInventory().GetDevices() {
+		if a.cards[node] == nil {
+			a.cards[node] = map[string]bool{}
+		}
+		a.cards[node][d.GetUuid()] = true
+		a.checker.Cards(node, d.GetUuid())
 	}
 	for _, o := range []*musterv1.Occupancy{m.GetHello().GetOccupancy(), m.GetOccupancy()} {
 		a.holds(node, o)
