@@ -46,7 +46,9 @@ func (c *Checker) checkTold() {
 	}
 }
 
-func comparePaths(a, b store.UnitPath) int { return cmp.Compare(a.String(), b.String()) }
+func comparePaths(a, b store.UnitPath) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.N, b.N))
+}
 
 func (c *Checker) checkUnitTold(path store.UnitPath, uid resource.UnitUID) {
 	v := of(I4Told, path.String(), string(uid))

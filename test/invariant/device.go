@@ -15,7 +15,23 @@ type shares struct {
 	c    *Checker
 	rule Rule
 	says string // where, for the text
-	by   map[string]share
+	by   map[thing]share
+}
+
+// thing is a device or a MIG instance by UUID, which is the cluster's, or a CPU of
+// a node.
+type thing struct {
+	uuid string
+	node resource.NodeID
+	cpu  int
+}
+
+// String is the thing in the words of a violation.
+func (t thing) String() string {
+	if t.uuid != "" {
+		return t.uuid
+	}
+	return fmt.Sprintf("CPU %d of %s", t.cpu, t.node)
 }
 
 type share struct {
@@ -24,35 +40,34 @@ type share struct {
 }
 
 func (c *Checker) shares(rule Rule, says string) *shares {
-	return &shares{c, rule, says, map[string]share{}}
+	return &shares{c, rule, says, map[thing]share{}}
 }
 
 // give adds a share in milli of 1000.
-func (s *shares) give(tx resource.TxID, thing string, milli int64) {
-	at := s.by[thing]
+func (s *shares) give(tx resource.TxID, t thing, milli int64) {
+	at := s.by[t]
 	if at.sum += milli; at.sum > whole {
-		v := of(s.rule, thing, string(at.last), string(tx))
+		v := of(s.rule, t.String(), string(at.last), string(tx))
 		v.Have, v.Bound = at.sum, whole
-		s.c.report(v, "%s %d milli of %s to %s and before it to %s", s.says, at.sum, thing, tx, at.last)
+		s.c.report(v, "%s %d milli of %s to %s and before it to %s", s.says, at.sum, t, tx, at.last)
 	}
 	at.last = tx
-	s.by[thing] = at
+	s.by[t] = at
 }
 
 // whole is all of a device or a CPU, in milli.
 const whole = int64(resource.WholeDevice)
 
-// add gives a transaction what an assignment on a node has. Devices have names
-// that are the cluster's, CPUs are their node's.
+// add gives a transaction what an assignment on a node has.
 func (s *shares) add(tx resource.TxID, node resource.NodeID, a resource.Assignment) {
 	for _, g := range a.GPUs {
-		s.give(tx, g.UUID, int64(g.Milli))
+		s.give(tx, thing{uuid: g.UUID}, int64(g.Milli))
 	}
 	for _, g := range a.MIG {
-		s.give(tx, g.UUID, whole)
+		s.give(tx, thing{uuid: g.UUID}, whole)
 	}
 	for _, p := range a.CPUs {
-		s.give(tx, fmt.Sprintf("CPU %d of %s", p.ID, node), int64(p.Milli))
+		s.give(tx, thing{node: node, cpu: p.ID}, int64(p.Milli))
 	}
 }
 
