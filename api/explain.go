@@ -23,8 +23,9 @@ type Explanation struct {
 	Nodes     []NodeExplanation `json:"nodes,omitempty"`
 	// Nomination is who makes room for it, while they do.
 	Nomination *Nomination `json:"nomination,omitempty"`
-	// NobodyYields is why nobody makes room for it, where others might.
-	NobodyYields string `json:"nobodyYields,omitempty"`
+	// PreemptionBlockedBy is the reason why no other unit is preempted for this
+	// one, where others could make room.
+	PreemptionBlockedBy string `json:"preemptionBlockedBy,omitempty"`
 	// Attempts counts placement attempts; LastAttempt is RFC 3339.
 	Attempts    int    `json:"attempts,omitempty"`
 	LastAttempt string `json:"lastAttempt,omitempty"`
@@ -32,9 +33,9 @@ type Explanation struct {
 
 // Nomination is a place that others have to leave first.
 type Nomination struct {
-	// Awaits is what has to happen next, in plain words.
-	Awaits  string   `json:"awaits"`
-	Victims []Victim `json:"victims"`
+	// WaitingFor names, in one sentence, the event that the nomination waits for.
+	WaitingFor string   `json:"waitingFor"`
+	Victims    []Victim `json:"victims"`
 	// Since is when the victims were given notice, RFC 3339; "" before that.
 	Since string `json:"since,omitempty"`
 }

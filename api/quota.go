@@ -139,40 +139,43 @@ type QuotaDemand struct {
 	Unpreemptable bool              `json:"unPreemptable,omitempty"`
 }
 
-// QuotaStanding is where one unit stands on the trees it is charged to.
-type QuotaStanding struct {
-	Kind     string      `json:"kind"`
-	Consumer string      `json:"consumer"` // namespace/name of the allocation or job
-	Phase    Phase       `json:"phase"`
-	Seats    []QuotaSeat `json:"seats"`
-	// Reason is why it is not charged yet, where quota is why.
+// QuotaExplanation says where one unit is counted on the trees that it is
+// charged to, and what quota lacks where it is not charged.
+type QuotaExplanation struct {
+	Kind       string           `json:"kind"`
+	Consumer   string           `json:"consumer"` // namespace/name of the allocation or job
+	Phase      Phase            `json:"phase"`
+	Placements []QuotaPlacement `json:"placements"`
+	// Reasons say which quota is short, where that keeps the unit from being
+	// charged.
 	Reasons []resource.Reason `json:"reasons,omitempty"`
 	Summary string            `json:"summary"`
 }
 
-// QuotaSeat is a unit's place on one tree.
-type QuotaSeat struct {
+// QuotaPlacement is the place of a unit on one tree.
+type QuotaPlacement struct {
 	Tree          string                   `json:"tree"`
 	Group         string                   `json:"group"`
 	Request       map[resource.Name]string `json:"request"`
 	Priority      int32                    `json:"priority"`
 	Unpreemptable bool                     `json:"unPreemptable,omitempty"`
-	// Node is where it is counted, "" where it is not; above its group it
-	// borrows there.
+	// Node counts the unit; "" where none does. A unit that is counted above
+	// its group borrows.
 	Node string `json:"node,omitempty"`
-	// BorrowsFrom are the groups' nodes whose quota it uses, Claimants those
-	// whose arrivals may push it out.
+	// BorrowsFrom names the nodes of other groups whose quota the unit uses.
 	BorrowsFrom []string `json:"borrowsFrom,omitempty"`
-	Claimants   []string `json:"claimants,omitempty"`
+	// ReclaimableBy names the leaf groups that may claim that quota back: their
+	// arrivals may push the unit up the tree or evict it.
+	ReclaimableBy []string `json:"reclaimableBy,omitempty"`
 }
 
-// QuotaTrial is the answer to "what if": what admission would say of a
-// consumer now, without effect.
-type QuotaTrial struct {
+// QuotaDryRun says how admission would answer a consumer now. Asking has no
+// effect.
+type QuotaDryRun struct {
 	Kind     string `json:"kind"`
 	Admitted bool   `json:"admitted"`
-	// Seats say where it would be counted.
-	Seats []QuotaSeat `json:"seats,omitempty"`
+	// Placements say where the consumer would be counted.
+	Placements []QuotaPlacement `json:"placements,omitempty"`
 	// Victims would be evicted for it, Moved pushed to other nodes.
 	Victims []string          `json:"victims,omitempty"`
 	Moved   []string          `json:"moved,omitempty"`

@@ -7,8 +7,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -108,7 +108,7 @@ func (n *node) showAdmission(s *api.NodeStatus) {
 
 // takeSpec takes over a specification, unless a newer one is known, and tries
 // everything that waits again where it changes who may go to the node.
-func (l *leader) takeSpec(n *node, spec store.NodeSpec, rev resource.Revision) {
+func (l *leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) {
 	before := n.view
 	if !n.setSpec(spec, rev) {
 		return
@@ -123,12 +123,12 @@ func (l *leader) takeSpec(n *node, spec store.NodeSpec, rev resource.Revision) {
 // readSpec reads a node's specification from the store and takes it over; then
 // runs in the loop.
 func (l *leader) readSpec(n *node, then func()) {
-	key := store.NodeSpecKey(n.view.ID)
-	l.read(key, func(kv store.KV, found bool, _ resource.Revision) {
+	key := record.NodeSpecKey(n.view.ID)
+	l.read(key, func(kv record.KV, found bool, _ resource.Revision) {
 		if found {
-			spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+			spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 			if err != nil {
-				l.log.Error("node_unreadable", "key", key, "error", err)
+				l.out.error("node_unreadable", "key", key, "error", err)
 			} else {
 				l.takeSpec(n, spec, kv.ModRev)
 			}

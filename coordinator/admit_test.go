@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -353,7 +353,7 @@ func TestAPatchWithoutAnAnswerLands(t *testing.T) {
 	for _, fault := range []rig.Fault{rig.Lost, rig.AnswerLost} {
 		bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 			k := c.Bring(1)
-			choose, _ := rig.Once(fault, func(x store.Txn) bool { return rig.Touches(x, store.NodeSpecKey("n1")) })
+			choose, _ := rig.Once(fault, func(x record.Txn) bool { return rig.Touches(x, record.NodeSpecKey("n1")) })
 			k.Gate.OnTxn(choose)
 			for _, zone := range []string{"a", "b"} {
 				if n, err := k.PatchNode(t.Context(), "n1", api.NodePatch{Labels: set("zone", zone)}); err != nil || n.Metadata.Labels["zone"] != zone {
@@ -400,17 +400,17 @@ func TestASpecificationFromElsewhereWakesWhatWaits(t *testing.T) {
 		if a.Status.Phase != api.Pending {
 			t.Fatalf("a is %s", a.Status.Phase)
 		}
-		key := store.NodeSpecKey("n1")
+		key := record.NodeSpecKey("n1")
 		kv, _, _, err := c.Store.Get(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+		spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
 		spec.Labels = map[string]string{"zone": "b"}
-		if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, store.MustEncode(spec))}}); err != nil {
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, record.MustEncode(spec))}}); err != nil {
 			t.Fatal(err)
 		}
 		phase(t, c, "a", api.Running)

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -22,7 +21,7 @@ type adoption struct {
 	unit    *unit // nil: it does not wait any more
 	victims []*attempt
 	found   map[resource.NodeID][]agents.Member
-	timer   *time.Timer
+	timer   *alarm
 	// over: it is being fenced.
 	over bool
 }
@@ -74,7 +73,7 @@ func (l *leader) awaitAdoptions() {
 			l.abandon(d)
 			continue
 		}
-		d.timer = time.AfterFunc(2*l.config.VoteBudget, func() { l.post(func() { l.abandon(d) }) })
+		d.timer = l.after(2*l.config.VoteBudget, func() { l.abandon(d) })
 	}
 }
 
@@ -97,7 +96,7 @@ func (l *leader) promised(n *node, g agents.Grant) {
 		}
 		return
 	}
-	if g.Origin != "" || !n.ended.take(time.Now(), fenceRate) {
+	if g.Origin != "" || !n.ended.take(l.now, fenceRate) {
 		return // its agent gives it up when its patience ends
 	}
 	if _, _, _, err := g.Tx.Attempt(); err != nil {
@@ -128,11 +127,11 @@ func (l *leader) adopt(d *adoption) {
 		return
 	}
 	if id, err := l.placesOf(d); err != nil {
-		l.log.Warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", clip(err.Error()))
+		l.out.warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", clip(err.Error()))
 		l.abandon(d)
 		return
 	}
-	a := &attempt{unit: u, begun: time.Now(), noticed: time.Now(), victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
+	a := &attempt{unit: u, begun: l.now, noticed: l.now, victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
 	switch short := l.admit(u); {
 	case short == nil:
 	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
@@ -156,7 +155,7 @@ func (l *leader) adopt(d *adoption) {
 	for i, v := range a.victims {
 		victims[i] = v.machine.ID()
 	}
-	d.timer.Stop()
+	l.cancel(d.timer)
 	delete(l.adoptions, d.tx)
 	u.adopting = nil
 	l.accountFor(a, d.tx, nil, true)
@@ -170,7 +169,7 @@ func (l *leader) adopt(d *adoption) {
 	l.attempts[d.tx] = a
 	l.quotas.limits.Charge(d.tx, u.charge)
 	l.setBudget(a, l.config.EvictionGrace+victimPatience)
-	l.log.Info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
+	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
 	l.perform(a, effects)
 	for _, v := range a.victims {
 		if v.machine.Freed() {
@@ -212,10 +211,10 @@ func (l *leader) abandon(d *adoption) {
 	}
 	d.over = true
 	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
-	key := store.TxKey(d.tx)
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: now()}
+	key := record.TxKey(d.tx)
+	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
 	l.settle(decision{
-		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
 	}, key, func(_ []byte, found bool) bool { return found })
 }
@@ -223,7 +222,7 @@ func (l *leader) abandon(d *adoption) {
 func (l *leader) abandoned(d *adoption, mine bool) {
 	delete(l.adoptions, d.tx)
 	if mine {
-		l.terminal = append(l.terminal, terminalRecord{d.tx, time.Now()})
+		l.terminal = append(l.terminal, terminalRecord{d.tx, l.now})
 	}
 	for _, v := range l.order {
 		if n := l.nodes[v.ID]; n.held[d.tx] != nil {
@@ -234,7 +233,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 	for _, v := range d.victims {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
-	l.log.Info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
 	if u := d.unit; u != nil {
 		u.adopting = nil
 		if u.ending != nil {

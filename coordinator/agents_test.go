@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -92,17 +92,17 @@ func TestAPromiseOfALostMemoryDoesNotCount(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if kinds["commit"](x) {
 				once.Do(func() { // between Yes and commit the host restarts
 					before := c.Agent("n1").Incarnation()
 					c.Agent("n1").Reboot()
 					c.Eventually("the new incarnation has registered", func() bool {
-						kv, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey("n1"))
+						kv, _, _, err := c.Store.Get(t.Context(), record.NodeIdentityKey("n1"))
 						if err != nil {
 							return false
 						}
-						i, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+						i, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 						return err == nil && i.Incarnation != before
 					})
 				})
@@ -114,9 +114,9 @@ func TestAPromiseOfALostMemoryDoesNotCount(t *testing.T) {
 		if c.Aborted() != 1 {
 			t.Errorf("%d records ABORTED, want 1", c.Aborted())
 		}
-		record := c.Records()[a.Status.Transaction]
-		if record.Members[0].Incarnation != c.Agent("n1").Incarnation() {
-			t.Errorf("committed under %v", record.Members[0].Incarnation)
+		rec := c.Records()[a.Status.Transaction]
+		if rec.Members[0].Incarnation != c.Agent("n1").Incarnation() {
+			t.Errorf("committed under %v", rec.Members[0].Incarnation)
 		}
 		c.Converge()
 	})
@@ -127,8 +127,8 @@ func TestAnAgentThatHasNotRegisteredFreesNothing(t *testing.T) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 6})
 		c.Converge()
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if rig.Touches(x, store.NodeIdentityKey("n1")) {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if rig.Touches(x, record.NodeIdentityKey("n1")) {
 				return rig.Lost
 			}
 			return rig.None

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
@@ -38,40 +38,40 @@ func assumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + rpc.
 // dead reports whether a fence has stood for so long that its node counts as
 // dead. Each leader counts anew, as it knows nothing of the time before. Its
 // clock stands still while its host sleeps: it waits the longer.
-func (a *assumption) dead(f *fence) bool {
+func (a *assumption) dead(f *fence, now time.Time) bool {
 	if f == nil || f.dead || f.assume == 0 {
 		a.fence = 0
 		return false
 	}
 	if f.revision != a.fence {
-		a.fence, a.since = f.revision, time.Now()
+		a.fence, a.since = f.revision, now
 	}
-	return time.Since(a.since) >= assumedDeadAfter(f.assume)
+	return now.Sub(a.since) >= assumedDeadAfter(f.assume)
 }
 
 // assumeDead goes on with one node that is not heard: its fence first, then its
 // death. Both compare the identity that was read and that its lease is absent.
 func (l *leader) assumeDead(n *node) {
 	a := &n.assumption
-	dead := a.dead(n.fence)
-	if !n.unheard || n.fence != nil && !dead || a.asking || time.Now().Before(a.next) {
+	dead := a.dead(n.fence, l.now)
+	if !n.unheard || n.fence != nil && !dead || a.asking || l.now.Before(a.next) {
 		return
 	}
-	a.asking, a.next = true, time.Now().Add(assumeEvery)
+	a.asking, a.next = true, l.now.Add(assumeEvery)
 	counted := a.fence
-	l.read(store.NodeIdentityKey(n.view.ID), func(kv store.KV, found bool, _ resource.Revision) {
+	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
 		a.asking = false
-		identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+		identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 		switch {
 		case !found || err != nil || identity.AssumeDeadMillis == 0:
-			a.next = time.Now().Add(optedOutEvery)
+			a.next = l.now.Add(optedOutEvery)
 		case dead && kv.ModRev != counted: // it has registered since: the count is over
 			l.learn(n, kv)
 		default:
 			o := api.FenceOptions{ConfirmDead: dead, Reason: assumedFor(identity, dead)}
-			l.fenceIncarnation(n, kv, store.KV{}, o, 1, func(status *api.Status) {
+			l.fenceIncarnation(n, kv, record.KV{}, o, 1, func(status *api.Status) {
 				if status != nil { // it came back
-					l.log.Debug("not_assumed_dead", "node", n.view.ID, "error", status)
+					l.out.debug("not_assumed_dead", "node", n.view.ID, "error", status)
 				}
 			})
 		}
@@ -79,7 +79,7 @@ func (l *leader) assumeDead(n *node) {
 }
 
 // assumedFor is the reason that people are told.
-func assumedFor(i store.NodeIdentity, dead bool) string {
+func assumedFor(i record.NodeIdentity, dead bool) string {
 	limit := time.Duration(i.AssumeDeadMillis) * time.Millisecond
 	if dead {
 		return fmt.Sprintf("assume-dead policy: fenced at %s and not heard for %s since", i.FencedAt, assumedDeadAfter(limit))

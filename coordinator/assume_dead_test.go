@@ -12,8 +12,8 @@ import (
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -53,14 +53,14 @@ func heal(c *rig.Cluster, node string, coordinators ...string) {
 }
 
 // identityOf is what the store has of a node's agent.
-func identityOf(t *testing.T, c *rig.Cluster, node resource.NodeID) store.NodeIdentity {
+func identityOf(t *testing.T, c *rig.Cluster, node resource.NodeID) record.NodeIdentity {
 	t.Helper()
-	kv, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey(node))
+	kv, _, _, err := c.Store.Get(t.Context(), record.NodeIdentityKey(node))
 	if err != nil {
 		t.Error(err)
-		return store.NodeIdentity{}
+		return record.NodeIdentity{}
 	}
-	i, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	i, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	if err != nil {
 		t.Error(err)
 	}
@@ -121,7 +121,7 @@ func TestANodeThatIsCutOffForGoodIsAssumedDead(t *testing.T) {
 func returnsBlind(t *testing.T, c *rig.Cluster, node resource.NodeID) {
 	t.Helper()
 	k := c.Leader()
-	k.Gate.FailUnder(store.TxPrefix, errors.New("not now"))
+	k.Gate.FailUnder(record.TxPrefix, errors.New("not now"))
 	defer k.Gate.FailUnder("", nil)
 	heal(c, string(node), k.ID)
 	c.Eventually("it has registered", func() bool { return !identityOf(t, c, node).Fenced })
@@ -235,7 +235,7 @@ func TestAnAnswerWithoutALeaseIsNoContact(t *testing.T) {
 		c.Eventually("it runs", func() bool { return runs(c, "n1") })
 		away := errors.New("the store is away")
 		k.Gate.FailLeases(away)
-		k.Gate.FailUnder(store.NodeIdentityKey("n1"), away) // nor registers
+		k.Gate.FailUnder(record.NodeIdentityKey("n1"), away) // nor registers
 		time.Sleep(limit + 45*time.Second)
 		if runs(c, "n1") {
 			t.Error("it is not stopped")
@@ -257,11 +257,11 @@ func TestAnAgentLeavesACoordinatorThatHasLostTheStore(t *testing.T) {
 		allocateOn(t, c, rig.Submission{Name: "a", GPUs: 8})
 		c.Eventually("it runs", func() bool { return runs(c, "n1") })
 		hears := func() string {
-			kv, _, _, err := c.Store.Get(t.Context(), store.NodeLeaseKey("n1"))
+			kv, _, _, err := c.Store.Get(t.Context(), record.NodeLeaseKey("n1"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			lease, err := store.Decode[store.NodeLease](kv.Key, kv.Value)
+			lease, err := record.Decode[record.NodeLease](kv.Key, kv.Value)
 			if err != nil {
 				return ""
 			}
@@ -291,11 +291,11 @@ func TestAFenceByForceEndsContact(t *testing.T) {
 		allocateOn(t, c, rig.Submission{Name: "a", GPUs: 8})
 		cutOff(c, "n1", k.ID)
 		c.Eventually("the other one hears it", func() bool {
-			kv, found, _, err := c.Store.Get(t.Context(), store.NodeLeaseKey("n1"))
+			kv, found, _, err := c.Store.Get(t.Context(), record.NodeLeaseKey("n1"))
 			if err != nil || !found {
 				return false
 			}
-			lease, err := store.Decode[store.NodeLease](kv.Key, kv.Value)
+			lease, err := record.Decode[record.NodeLease](kv.Key, kv.Value)
 			return err == nil && lease.Coordinator == other.ID
 		})
 		c.OnStep(func(s rig.Step) error {
@@ -410,7 +410,7 @@ func twoOwners(t *testing.T, c *rig.Cluster, random *rand.Rand, limit time.Durat
 		for _, k := range c.Coordinators() {
 			if k.Up() && !k.Leading() {
 				k.Gate.FailLeases(errors.New("the store is away"))
-				k.Gate.FailUnder(store.NodeIdentityKey("n1"), errors.New("the store is away"))
+				k.Gate.FailUnder(record.NodeIdentityKey("n1"), errors.New("the store is away"))
 				heal(c, "n1", k.ID)
 			}
 		}

@@ -4,20 +4,20 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // banOf is the ban of a node in the store's key, nil for none. A key that cannot
 // be read bans: it was written to ban somebody, or to end that.
-func banOf(kv store.KV) *store.Ban {
+func banOf(kv record.KV) *record.Ban {
 	if kv.ModRev == 0 {
 		return nil
 	}
-	ban, err := store.Decode[store.Ban](kv.Key, kv.Value)
+	ban, err := record.Decode[record.Ban](kv.Key, kv.Value)
 	switch {
 	case err != nil:
-		return &store.Ban{Banned: true, Reason: err.Error()}
+		return &record.Ban{Banned: true, Reason: err.Error()}
 	case !ban.Banned:
 		return nil
 	}
@@ -26,20 +26,20 @@ func banOf(kv store.KV) *store.Ban {
 
 // banned returns a node's ban as far as this coordinator has followed the store,
 // nil for none.
-func (f *follower) banned(id resource.NodeID) *store.Ban {
+func (f *follower) banned(id resource.NodeID) *record.Ban {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return banOf(f.kvs[store.BanKey(id)])
+	return banOf(f.kvs[record.BanKey(id)])
 }
 
-// banNews is the news of a change below store.BansPrefix.
-func banNews(e store.Event) (news, bool) {
-	id, err := store.ParseBanKey(e.KV.Key)
+// banNews is the news of a change below record.BansPrefix.
+func banNews(e record.Event) (news, bool) {
+	id, err := record.ParseBanKey(e.KV.Key)
 	return news{node: id, banChanged: true}, err == nil
 }
 
 // isBanKey reports whether a key holds a ban.
-func isBanKey(key string) bool { return strings.HasPrefix(key, store.BansPrefix) }
+func isBanKey(key string) bool { return strings.HasPrefix(key, record.BansPrefix) }
 
 // banChanged ends or opens the session to a node as its ban says. The node's
 // connections were ended by coordinator/enroll, and a dial would be refused: here
@@ -48,26 +48,24 @@ func (c *Coordinator) banChanged(id resource.NodeID) {
 	if c.pool != nil {
 		c.dial(id)
 	}
-	if l := c.term.Load(); l != nil {
-		go l.post(func() { l.checkBan(id) })
-	}
 }
 
-// checkBan takes over whether a node is banned. Nothing is released by a ban:
+// follow takes over what the store has of a node. Nothing is released by a ban:
 // its allocations stay as those of a silent node do.
-func (l *leader) checkBan(id resource.NodeID) {
-	n := l.nodes[id]
+func (l *leader) follow(in followed) {
+	id, n := in.node, l.nodes[in.node]
 	if n == nil {
 		return
 	}
+	n.leased, n.identity = in.leased, in.identity
 	before := n.ban
-	if n.ban = l.banOf(id); (before == nil) == (n.ban == nil) {
+	if n.ban = in.ban; (before == nil) == (n.ban == nil) {
 		return
 	}
 	if n.ban != nil {
-		l.log.Warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
+		l.out.warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
 	} else {
-		l.log.Warn("node_unbanned", "node", id)
+		l.out.warn("node_unbanned", "node", id)
 	}
 	n.setReady()
 	l.wake()
@@ -93,9 +91,9 @@ func (n *node) showBan(s *api.NodeStatus, ready *api.Condition) bool {
 
 // loadBans takes over the bans of nodes that have registered. The others' are
 // known to coordinator/enroll, which lets none of them in.
-func (v *view) loadBans(kvs []store.KV) error {
+func (v *view) loadBans(kvs []record.KV) error {
 	for _, kv := range kvs {
-		id, err := store.ParseBanKey(kv.Key)
+		id, err := record.ParseBanKey(kv.Key)
 		if err != nil {
 			return err
 		}

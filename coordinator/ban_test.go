@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
 
 // decideBan writes an administrator's decision, as coordinator/enroll does.
-func decideBan(t *testing.T, c *rig.Cluster, node resource.NodeID, b store.Ban) {
+func decideBan(t *testing.T, c *rig.Cluster, node resource.NodeID, b record.Ban) {
 	t.Helper()
 	b.At, b.Generation = "2026-01-02T03:04:05Z", time.Now().UnixMilli()
-	if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.BanKey(node), store.MustEncode(b))}}); err != nil {
+	if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.BanKey(node), record.MustEncode(b))}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -51,7 +51,7 @@ func TestABannedNodeTakesNoWorkAndIsNotDialled(t *testing.T) {
 		k := c.Bring(2)
 		follower := c.StartCoordinator("c2")
 		on := allocateOn(t, c, rig.Submission{Name: "a", GPUs: 4})
-		decideBan(t, c, on, store.Ban{Banned: true, By: "ann", Reason: "hostile"})
+		decideBan(t, c, on, record.Ban{Banned: true, By: "ann", Reason: "hostile"})
 		for _, each := range []*rig.Coordinator{k, follower} {
 			shownBanned(t, c, each, string(on), true)
 		}
@@ -87,7 +87,7 @@ func TestABannedNodeTakesNoWorkAndIsNotDialled(t *testing.T) {
 			t.Errorf("%d messages between leaders and the banned node", n)
 		}
 
-		decideBan(t, c, on, store.Ban{By: "ann"})
+		decideBan(t, c, on, record.Ban{By: "ann"})
 		shownBanned(t, c, follower, string(on), false)
 		c.AwaitReady(2)
 		if back := allocateOn(t, c, rig.Submission{Name: "e", GPUs: 4}); back != on {
@@ -100,19 +100,19 @@ func TestABannedNodeTakesNoWorkAndIsNotDialled(t *testing.T) {
 func TestADeletedNodeLosesItsCertificate(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
-		enrolled := store.Enrolled{Keys: []string{"ab"}, Issuer: "00", Expires: "2126-01-02T03:04:05Z", Enrolled: "2026-01-02T03:04:05Z", Generation: 7}
-		if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.EnrolledKey("n1"), store.MustEncode(enrolled))}}); err != nil {
+		enrolled := record.Enrolled{Keys: []string{"ab"}, Issuer: "00", Expires: "2126-01-02T03:04:05Z", Enrolled: "2026-01-02T03:04:05Z", Generation: 7}
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.EnrolledKey("n1"), record.MustEncode(enrolled))}}); err != nil {
 			t.Fatal(err)
 		}
 		lose(t, c, "n1")
 		if _, err := k.DeleteNode(t.Context(), "n1"); err != nil {
 			t.Fatal(err)
 		}
-		kv, found, _, err := c.Store.Get(t.Context(), store.EnrolledKey("n1"))
+		kv, found, _, err := c.Store.Get(t.Context(), record.EnrolledKey("n1"))
 		if err != nil || !found {
 			t.Fatalf("found %t, %v", found, err)
 		}
-		got, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+		got, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
 		if err != nil || got.Ended == "" || len(got.Keys) != 0 || got.Generation <= 7 || got.Expires != enrolled.Expires {
 			t.Errorf("left: %+v, %v", got, err)
 		}

@@ -152,7 +152,7 @@ func (a *attempt) fail(id resource.NodeID, f fault) {
 
 // tried tells the breakers of an attempt's nodes that it begins.
 func (l *leader) tried(a *attempt) {
-	now := time.Now()
+	now := l.now
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
 		n.breaker.tries(now, a.machine.ID())
@@ -166,7 +166,7 @@ func (l *leader) tried(a *attempt) {
 func (l *leader) watchVotes(a *attempt) {
 	early := l.config.VoteBudget / 4
 	l.setTimer(a, early, func() {
-		now := time.Now()
+		now := l.now
 		for _, id := range a.machine.Nodes() {
 			if _, answered := a.machine.Answer(id); !answered {
 				if a.late == nil {
@@ -197,14 +197,14 @@ func (a *attempt) silent() {
 // praise closes the breakers of the nodes that voted in time for an attempt
 // which has committed.
 func (l *leader) praise(a *attempt) {
-	now := time.Now()
+	now := l.now
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
 		switch {
 		case a.late[id]:
 			n.breaker.gaveUp(a.machine.ID())
 		case n.breaker.served():
-			l.log.Info("node_answers_again", "node", id)
+			l.out.info("node_answers_again", "node", id)
 		}
 		n.setTripped(now)
 	}
@@ -213,7 +213,7 @@ func (l *leader) praise(a *attempt) {
 // judgeNodes counts the faults of an attempt that was aborted: its unit avoids
 // the nodes at fault while others fit, and their breakers count the failure.
 func (l *leader) judgeNodes(a *attempt) {
-	now, tx := time.Now(), a.machine.ID()
+	now, tx := l.now, a.machine.ID()
 	for _, id := range slices.SortedFunc(slices.Values(a.machine.Nodes()), cmp.Compare[resource.NodeID]) {
 		n := l.nodes[id]
 		f := a.failed[id]
@@ -226,9 +226,9 @@ func (l *leader) judgeNodes(a *attempt) {
 			a.unit.avoid = map[resource.NodeID]int{}
 		}
 		a.unit.avoid[id]++
-		l.metrics.faults.WithLabelValues(string(f)).Inc()
+		l.out.count(metricFaults, string(f))
 		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
-			l.log.Warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)
+			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)
 		}
 		n.setTripped(now)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -18,7 +18,7 @@ import (
 type change struct {
 	// of returns the specification with the change, which shares nothing that it
 	// has changed with the one before, or why it is refused.
-	of func(store.NodeSpec) (store.NodeSpec, *api.Status)
+	of func(record.NodeSpec) (record.NodeSpec, *api.Status)
 	// version, where not empty, is the resourceVersion that the change is for.
 	version string
 	// cordons: the change sets or ends a cordon, which the agent confirms.
@@ -27,7 +27,7 @@ type change struct {
 
 // PatchNode implements rest.Nodes.
 func (c *Coordinator) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
-	return c.changeNode(ctx, name, change{version: p.ResourceVersion, cordons: p.Unschedulable != nil, of: func(spec store.NodeSpec) (store.NodeSpec, *api.Status) {
+	return c.changeNode(ctx, name, change{version: p.ResourceVersion, cordons: p.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
 		if p.Unschedulable != nil {
 			if spec.Unschedulable = *p.Unschedulable; !spec.Unschedulable {
 				spec.Violation = nil
@@ -42,7 +42,7 @@ func (c *Coordinator) PatchNode(ctx context.Context, name string, p api.NodePatc
 		if p.Taints != nil {
 			spec.Taints = nil
 			for _, t := range *p.Taints {
-				spec.Taints = append(spec.Taints, store.Taint(t))
+				spec.Taints = append(spec.Taints, record.Taint(t))
 			}
 		}
 		if status := api.CheckNodeLabels("metadata.labels", spec.OperatorLabels); status != nil {
@@ -59,9 +59,9 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 
 // ApproveNode implements rest.Nodes: the registered capacity is approved.
 func (c *Coordinator) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
-	return c.changeNode(ctx, name, change{version: o.ResourceVersion, of: func(spec store.NodeSpec) (store.NodeSpec, *api.Status) {
+	return c.changeNode(ctx, name, change{version: o.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
 		if !rpc.Unapproved(spec).IsZero() {
-			approved := store.Capacity(rpc.RegisteredCapacity(spec))
+			approved := record.Capacity(rpc.RegisteredCapacity(spec))
 			spec.Approved = &approved
 		}
 		return spec, nil
@@ -127,7 +127,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			if !n.spec.Unschedulable {
 				l.pardon(n)
 			}
-			l.pool.Send(id, agents.Cordon(n.cordoned())) // another may have overtaken this one
+			l.out.command(id, agents.Cordon(n.cordoned())) // another may have overtaken this one
 		}
 		done(nil)
 	}
@@ -135,19 +135,19 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 		confirm()
 		return
 	}
-	key := store.NodeSpecKey(id)
-	value, err := store.Encode(spec)
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
 	if err != nil {
 		done(api.Errorf(422, "node %s: %v", id, err))
 		return
 	}
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
-		ops:      []store.Op{store.Put(key, value)},
+		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		ops:      []record.Op{record.Put(key, value)},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:
-				l.log.Info("node_changed", "node", id, "revision", int64(rev))
+				l.out.info("node_changed", "node", id, "revision", int64(rev))
 				l.takeSpec(n, spec, rev)
 				confirm()
 			case attempts > 1:
@@ -157,7 +157,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			}
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeSpec](key, value)
+		written, err := record.Decode[record.NodeSpec](key, value)
 		return found && err == nil && sameForOperators(written, spec)
 	})
 }
@@ -167,10 +167,10 @@ func versionOf(n *node) string { return strconv.FormatInt(int64(n.specRev), 10) 
 
 // sameForOperators reports whether two specifications agree in all that
 // operators set.
-func sameForOperators(a, b store.NodeSpec) bool {
-	approved := func(s store.NodeSpec) store.Capacity {
+func sameForOperators(a, b record.NodeSpec) bool {
+	approved := func(s record.NodeSpec) record.Capacity {
 		if s.Approved == nil {
-			return store.Capacity{}
+			return record.Capacity{}
 		}
 		return *s.Approved
 	}

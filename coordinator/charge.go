@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -44,13 +43,13 @@ func (l *leader) bind(u *unit) {
 		return
 	}
 	groups := l.groupsOf(u.record.Namespace, u.wish)
-	charges := make([]store.Charge, 1, 1+len(groups))
-	charges[0] = store.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
+	charges := make([]record.Charge, 1, 1+len(groups))
+	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
 	for tree, group := range groups {
-		charges = append(charges, store.Charge{Tree: tree, Group: group, Request: u.charge.Request})
+		charges = append(charges, record.Charge{Tree: tree, Group: group, Request: u.charge.Request})
 	}
-	slices.SortFunc(charges[1:], func(a, b store.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
-	if !slices.EqualFunc(charges, u.charges, func(a, b store.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
+	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
+	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
 		l.withdraw(u)
 		u.charges = charges
 		if len(charges) > 1 {
@@ -61,7 +60,7 @@ func (l *leader) bind(u *unit) {
 }
 
 // consumer describes a unit to the trees that its charges name.
-func (u *unit) consumer(charges []store.Charge) quota.ConsumerSpec {
+func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 	c := quota.ConsumerSpec{ID: u.path, Owner: string(u.record.Tenant)}
 	for _, charge := range charges {
 		if charge.Tree != quota.Tree {
@@ -163,8 +162,8 @@ func (l *leader) chargeRecovered(live []recovered) error {
 	for _, r := range ordered {
 		a := r.attempt
 		for i, c := range a.charges {
-			if slices.ContainsFunc(a.charges[:i], func(d store.Charge) bool { return d.Tree == c.Tree }) {
-				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", store.TxKey(a.machine.ID()), i, c.Tree)
+			if slices.ContainsFunc(a.charges[:i], func(d record.Charge) bool { return d.Tree == c.Tree }) {
+				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", record.TxKey(a.machine.ID()), i, c.Tree)
 			}
 			if c.Tree == quota.Tree {
 				u := a.unit
@@ -218,7 +217,7 @@ func (l *leader) seat(a *attempt) {
 	for _, d := range c.Demands {
 		t := l.quotas.planted[d.Tree]
 		if t == nil {
-			l.log.Error("charge_without_tree", "unit", u.path, "tree", d.Tree)
+			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
 			continue
 		}
 		r, err := l.quotas.trees.Restore(d.Tree, u.path)
@@ -226,9 +225,9 @@ func (l *leader) seat(a *attempt) {
 		switch {
 		case !r.OK:
 			a.adrift, t.detached[u.path] = true, true
-			l.log.Error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
+			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
-			l.log.Warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
+			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
 		}
 	}
 }
@@ -264,7 +263,7 @@ func (l *leader) reportOverQuota() {
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
 		r := l.quotas.resources[key]
 		if over := exceeded(l.quotas.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard); len(over) > 0 {
-			l.log.Warn("over_quota", "resource_quota", key, "resources", over)
+			l.out.warn("over_quota", "resource_quota", key, "resources", over)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
@@ -272,7 +271,7 @@ func (l *leader) reportOverQuota() {
 		must(err)
 		for _, n := range nodes {
 			if over := exceeded(n.Allocated, n.Quota); len(over) > 0 {
-				l.log.Warn("over_quota", "tree", name, "node", n.Name, "resources", over)
+				l.out.warn("over_quota", "tree", name, "node", n.Name, "resources", over)
 			}
 		}
 	}
@@ -292,6 +291,6 @@ func exceeded(used, limit resource.Vector) []resource.Name {
 // tellTime lets the trees know how long their consumers have run.
 func (l *leader) tellTime() {
 	if l.quotas.timed {
-		l.quotas.trees.SetNow(time.Now())
+		l.quotas.trees.SetNow(l.now)
 	}
 }

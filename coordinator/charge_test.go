@@ -2,12 +2,12 @@ package coordinator
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,7 +15,7 @@ import (
 // limit, with that many units charged already.
 func charging(b *testing.B, live int) *leader {
 	b.Helper()
-	l := &leader{view: newView(quota.Options{}, 1), log: slog.New(slog.DiscardHandler)}
+	l := newLeader(beginning{epoch: 1, now: time.Now()})
 	for _, name := range []string{"Org", "Service"} {
 		object := api.QuotaTree{Metadata: api.ObjectMeta{Name: name}, Spec: []byte(
 			`{"nodes":{"all":{"quota":{"cpu":1000000}},"lab":{"parent":"all","quota":{"cpu":1000000}},"a":{"parent":"lab","quota":{"cpu":4}}}}`)}
@@ -28,7 +28,7 @@ func charging(b *testing.B, live int) *leader {
 		}
 	}
 	l.quotas.bindings["bound"] = &kept[api.QuotaBinding]{object: api.QuotaBinding{Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": "a", "Service": "a"}}}}
-	l.quotas.setResourceQuota(configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1)
+	l.quotas.setResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1, time.Now())
 	for i := range live {
 		u := chargedUnit("bound", fmt.Sprint("live", i))
 		if short := l.admit(u); short != nil {
@@ -40,8 +40,8 @@ func charging(b *testing.B, live int) *leader {
 }
 
 func chargedUnit(namespace, name string) *unit {
-	record := store.UnitRecord{Kind: store.AllocUnit, Namespace: namespace, Name: name, Members: 1}
-	u := &unit{record: record, path: record.Path().String()}
+	rec := record.Unit{Kind: record.AllocUnit, Namespace: namespace, Name: name, Members: 1}
+	u := &unit{record: rec, path: rec.Path().String()}
 	u.charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
 	return u
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -16,8 +17,8 @@ import (
 //
 // Invariant: decisions that are under way at one time write disjoint keys.
 type decision struct {
-	compares []store.Compare
-	ops      []store.Op
+	compares []record.Compare
+	ops      []record.Op
 	// anyEpoch leaves out the compare of the leader's key: only a fence may.
 	anyEpoch bool
 	done     func(txn.Outcome, resource.Revision, error)
@@ -29,7 +30,7 @@ type decision struct {
 // sent one by one, so that each gets its own answer.
 type committer struct {
 	store  store.KVStore
-	held   store.Compare // of the leader's key
+	held   record.Compare // of the leader's key
 	maxOps int
 	// deposed is told, once or more, that the leader's key is gone.
 	deposed func(error)
@@ -47,7 +48,7 @@ type committer struct {
 
 // newCommitter returns a committer for the term whose leader's key held
 // compares. post runs a function after those that decisions' done have posted.
-func newCommitter(s store.Store, held store.Compare, deposed func(error), post func(func())) *committer {
+func newCommitter(s store.Store, held record.Compare, deposed func(error), post func(func())) *committer {
 	return &committer{store: s, held: held, maxOps: s.MaxTxnOps(), deposed: deposed, post: post, wake: make(chan struct{}, 1)}
 }
 
@@ -147,7 +148,7 @@ func (c *committer) commit(ctx context.Context, batch []decision) {
 	switch {
 	case err != nil:
 		outcome := txn.Conflict // definite: nothing was and will be written
-		if errors.Is(err, store.ErrUnknownOutcome) || ctx.Err() != nil {
+		if errors.Is(err, record.ErrUnknownOutcome) || ctx.Err() != nil {
 			outcome = txn.Unknown
 		} else if len(batch) > 1 {
 			c.commitEach(ctx, batch)
@@ -158,7 +159,7 @@ func (c *committer) commit(ctx context.Context, batch []decision) {
 				d.done(outcome, 0, err)
 			}
 		}
-		if errors.Is(err, store.ErrNoSpace) {
+		if errors.Is(err, record.ErrNoSpace) {
 			// What is done about it is another Txn, which meets the same.
 			c.wg.Go(func() { pause(ctx, lastReread); answer() })
 			return
@@ -220,8 +221,8 @@ func (c *committer) commitEach(ctx context.Context, batch []decision) {
 }
 
 // build joins a batch; equal compares are sent once.
-func (c *committer) build(batch []decision) store.Txn {
-	var t store.Txn
+func (c *committer) build(batch []decision) record.Txn {
+	var t record.Txn
 	if !batch[0].anyEpoch { // model: mutants NO_EPOCH_COMPARE, SWAP_WITHOUT_EPOCH, CREATE_WITHOUT_EPOCH, COLLECT_WITHOUT_EPOCH, LIMIT_WITHOUT_EPOCH
 		t.If = append(t.If, c.held)
 	}
@@ -230,7 +231,7 @@ func (c *committer) build(batch []decision) store.Txn {
 		t.Then = batch[0].ops
 		return t
 	}
-	seen := make(map[store.Compare]bool, 2*len(batch))
+	seen := make(map[record.Compare]bool, 2*len(batch))
 	for _, d := range batch {
 		for _, compare := range d.compares {
 			if !seen[compare] {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -31,14 +31,14 @@ type committerBench struct {
 	deposals atomic.Int32
 
 	mu   sync.Mutex
-	txns []store.Txn
+	txns []record.Txn
 	// fails refuses a Txn, lost forgets its answer; by a key that it writes.
 	fails map[string]error
 	lost  string
 }
 
-func writes(x store.Txn, key string) bool {
-	return slices.ContainsFunc(x.Then, func(o store.Op) bool { return o.Key == key })
+func writes(x record.Txn, key string) bool {
+	return slices.ContainsFunc(x.Then, func(o record.Op) bool { return o.Key == key })
 }
 
 const testLeaderKey = "/registry/leader/1"
@@ -48,7 +48,7 @@ func newCommitterBench(t *testing.T, maxOps int) *committerBench {
 	b := &committerBench{release: make(chan struct{}), arrived: make(chan struct{}), fails: map[string]error{}}
 	b.store = mem.Open(mem.Options{
 		MaxTxnOps: maxOps,
-		BeforeCommit: func(x store.Txn) error {
+		BeforeCommit: func(x record.Txn) error {
 			if writes(x, testLeaderKey) {
 				return nil
 			}
@@ -66,18 +66,18 @@ func newCommitterBench(t *testing.T, maxOps int) *committerBench {
 			}
 			return nil
 		},
-		AfterCommit: func(x store.Txn, _ store.TxnResult) error {
+		AfterCommit: func(x record.Txn, _ record.TxnResult) error {
 			if writes(x, b.lost) {
-				return store.ErrUnknownOutcome
+				return record.ErrUnknownOutcome
 			}
 			return nil
 		},
 	})
-	result, err := b.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(testLeaderKey, []byte("me"))}})
+	result, err := b.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(testLeaderKey, []byte("me"))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.committer = newCommitter(b.store, store.CreateRevIs(testLeaderKey, result.Revision), func(error) { b.deposals.Add(1) }, func(f func()) { f() })
+	b.committer = newCommitter(b.store, record.CreateRevIs(testLeaderKey, result.Revision), func(error) { b.deposals.Add(1) }, func(f func()) { f() })
 	ctx, cancel := context.WithCancel(context.Background())
 	b.end = cancel
 	b.start(ctx)
@@ -101,8 +101,8 @@ type answered struct {
 func (b *committerBench) decide(d decision, keys ...string) <-chan answered {
 	done := make(chan answered, 2) // a second answer would be a fault
 	for _, k := range keys {
-		d.compares = append(d.compares, store.Absent(k))
-		d.ops = append(d.ops, store.Put(k, []byte("x")))
+		d.compares = append(d.compares, record.Absent(k))
+		d.ops = append(d.ops, record.Put(k, []byte("x")))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) { done <- answered{o, rev, err} }
 	b.submit(d)
@@ -155,7 +155,7 @@ func TestDecisionsThatWaitShareATxn(t *testing.T) {
 	var rest []<-chan answered
 	b.crowd(t, func() {
 		for i := range 5 {
-			rest = append(rest, b.decide(decision{compares: []store.Compare{store.Absent("/shared")}}, fmt.Sprint("/rest/", i)))
+			rest = append(rest, b.decide(decision{compares: []record.Compare{record.Absent("/shared")}}, fmt.Sprint("/rest/", i)))
 		}
 	})
 	var revision resource.Revision
@@ -179,7 +179,7 @@ func TestAFailedCompareIsItsOwnDecisionsAlone(t *testing.T) {
 	var good, bad, other <-chan answered
 	b.crowd(t, func() {
 		good = b.decide(decision{}, "/good")
-		bad = b.decide(decision{compares: []store.Compare{store.Absent(testLeaderKey)}}, "/bad")
+		bad = b.decide(decision{compares: []record.Compare{record.Absent(testLeaderKey)}}, "/bad")
 		other = b.decide(decision{}, "/other")
 	})
 	if a := await(t, good); a.Outcome != txn.Landed {
@@ -200,7 +200,7 @@ func TestADeposedLeaderWritesNothingButFencesAndRefusesNothing(t *testing.T) {
 	b := newCommitterBench(t, 100)
 	var late, fence <-chan answered
 	held := b.crowd(t, func() {
-		if _, err := b.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(testLeaderKey)}}); err != nil {
+		if _, err := b.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(testLeaderKey)}}); err != nil {
 			t.Fatal(err)
 		}
 		late = b.decide(decision{}, "/late")
@@ -263,7 +263,7 @@ func TestADecisionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 		large = b.decide(decision{}, "/a", "/b", "/c", "/d")
 		small = b.decide(decision{}, "/e")
 	})
-	var tooMany *store.TooManyOpsError
+	var tooMany *record.TooManyOpsError
 	if a := await(t, large); a.Outcome != txn.Conflict || !errors.As(a.Err, &tooMany) || tooMany.Ops != 5 || tooMany.Limit != 4 {
 		t.Errorf("large: %+v", a)
 	}
@@ -274,7 +274,7 @@ func TestADecisionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 
 func TestADefiniteErrorOfABatchIsItsOwnDecisionsAlone(t *testing.T) {
 	b := newCommitterBench(t, 100)
-	b.fails["/bad"] = store.ErrNoSpace
+	b.fails["/bad"] = record.ErrNoSpace
 	var good, bad <-chan answered
 	b.crowd(t, func() {
 		good = b.decide(decision{}, "/good")
@@ -283,7 +283,7 @@ func TestADefiniteErrorOfABatchIsItsOwnDecisionsAlone(t *testing.T) {
 	if a := await(t, good); a.Outcome != txn.Landed {
 		t.Errorf("good: %+v", a)
 	}
-	if a := await(t, bad); a.Outcome != txn.Conflict || !errors.Is(a.Err, store.ErrNoSpace) {
+	if a := await(t, bad); a.Outcome != txn.Conflict || !errors.Is(a.Err, record.ErrNoSpace) {
 		t.Errorf("bad: %+v", a)
 	}
 }
@@ -295,12 +295,12 @@ func TestAnUnknownOutcomeIsEveryDecisionsAndNotRepeated(t *testing.T) {
 			if landed {
 				b.lost = "/one"
 			} else {
-				b.fails["/one"] = fmt.Errorf("send: %w", store.ErrUnknownOutcome)
+				b.fails["/one"] = fmt.Errorf("send: %w", record.ErrUnknownOutcome)
 			}
 			var one, two <-chan answered
 			b.crowd(t, func() { one, two = b.decide(decision{}, "/one"), b.decide(decision{}, "/two") })
 			for _, c := range []<-chan answered{one, two} {
-				if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, store.ErrUnknownOutcome) {
+				if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, record.ErrUnknownOutcome) {
 					t.Errorf("%+v, want Unknown", a)
 				}
 			}

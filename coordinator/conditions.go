@@ -4,20 +4,20 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // said are the conditions that an agent told with its heartbeats, as the store's
 // key of a revision has them.
 type said struct {
-	conditions []store.Condition
+	conditions []record.Condition
 	revision   resource.Revision
 }
 
 // saidBy is what a node's agent said of itself last. A key that cannot be read
 // says nothing: followers refuse to show it.
-func (v *view) saidBy(n *node) []store.Condition {
+func (v *view) saidBy(n *node) []record.Condition {
 	if n.stored != nil {
 		return n.stored.conditions
 	}
@@ -26,7 +26,7 @@ func (v *view) saidBy(n *node) []store.Condition {
 	}
 	kv := v.status(n.view.ID)
 	if kv.ModRev != n.said.revision {
-		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			status.Conditions = nil
 		}
@@ -38,7 +38,7 @@ func (v *view) saidBy(n *node) []store.Condition {
 // showSaid adds an agent's own conditions. Ready is the coordinator's to say,
 // and so is what it has said already: it may have heard of that since. Of an
 // agent that nobody hears nothing is known any more.
-func (n *node) showSaid(list []store.Condition, s *api.NodeStatus) {
+func (n *node) showSaid(list []record.Condition, s *api.NodeStatus) {
 	for _, c := range list {
 		shown := slices.ContainsFunc(s.Conditions, func(o api.Condition) bool { return o.Type == c.Type })
 		ended := n.connected && n.quarantine == "" && c.Type == quarantinedCondition && c.Status == "True"
@@ -53,7 +53,7 @@ func (n *node) showSaid(list []store.Condition, s *api.NodeStatus) {
 	}
 }
 
-func lastTold(c store.Condition) string {
+func lastTold(c record.Condition) string {
 	if c.Message == "" {
 		return "it was " + c.Status + " when the agent was last heard"
 	}

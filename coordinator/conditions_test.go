@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -54,14 +54,14 @@ func TestEveryCoordinatorShowsWhatAnAgentSaysOfItself(t *testing.T) {
 		}
 
 		// A stream to another coordinator, or a new one, does not make them new.
-		kv, _, _, err := c.Store.Get(t.Context(), store.NodeStatusKey("n1"))
+		kv, _, _, err := c.Store.Get(t.Context(), record.NodeStatusKey("n1"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		c.Agent("n1").Restart()
 		time.Sleep(time.Minute)
-		if again, _, _, err := c.Store.Get(t.Context(), store.NodeStatusKey("n1")); err != nil || string(again.Value) != string(kv.Value) {
+		if again, _, _, err := c.Store.Get(t.Context(), record.NodeStatusKey("n1")); err != nil || string(again.Value) != string(kv.Value) {
 			t.Errorf("after a restart: %v, %s, want %s", err, again.Value, kv.Value)
 		}
 

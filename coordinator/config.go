@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,7 +18,7 @@ type Config struct {
 	ID      string // unique among the coordinators of a cluster
 	Cluster string
 	// Address is what followers and agents are told about this coordinator.
-	Address store.LeaderAddress
+	Address record.LeaderAddress
 	// Namespaces by name. Namespaces that are not listed are open: their tenant
 	// has the namespace's name, there is no limit, and they are charged to the
 	// trees that a quota binding names.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -23,10 +24,10 @@ type Coordinator struct {
 	metrics *metrics
 
 	follower *follower
-	term     atomic.Pointer[leader] // nil while another leads
-	retired  chan struct{}          // closed: it campaigns no more
-	resigned chan struct{}          // closed once it leads no more, for good
-	past     atomic.Int64           // how often the store was restored from a backup
+	term     atomic.Pointer[term] // nil while another leads
+	retired  chan struct{}        // closed: it campaigns no more
+	resigned chan struct{}        // closed once it leads no more, for good
+	past     atomic.Int64         // how often the store was restored from a backup
 
 	mu       sync.Mutex
 	targets  map[resource.NodeID]target // of registered nodes
@@ -34,7 +35,7 @@ type Coordinator struct {
 	pool     *agents.Pool               // of the present term, or nil
 	turned   chan struct{}              // closed and replaced when a term begins or ends
 	since    time.Time                  // when the present term began to serve
-	back     *store.WentBackError       // a restoration that no term's account has yet, or nil
+	back     *record.WentBackError      // a restoration that no term's account has yet, or nil
 	// deposers are agents because of which a term has ended since the last
 	// restoration, resignedAt is when one did; see leader.refused.
 	deposers   map[resource.NodeID]bool
@@ -62,7 +63,7 @@ func (c *Coordinator) Leading() bool { return c.serving() != nil }
 
 // serving is the present term, nil while another leads. A term whose lease may
 // have ended is none, even before it has noticed.
-func (c *Coordinator) serving() *leader {
+func (c *Coordinator) serving() *term {
 	if l := c.term.Load(); l != nil && l.holds() {
 		return l
 	}
@@ -90,46 +91,36 @@ func (c *Coordinator) Alive(ctx context.Context) error {
 
 // AgentSuspected tells whether gossip believes a node dead. As long as it does
 // the node is the last choice of placement; nothing else follows from it.
-func (c *Coordinator) AgentSuspected(node resource.NodeID, suspected bool) {
+func (c *Coordinator) AgentSuspected(node resource.NodeID, is bool) {
 	c.mu.Lock()
 	_, registered := c.targets[node]
 	switch before := c.suspects[node]; {
-	case before == suspected, suspected && !registered && len(c.suspects) >= mostSuspects:
+	case before == is, is && !registered && len(c.suspects) >= mostSuspects:
 		c.mu.Unlock()
 		return
-	case suspected:
+	case is:
 		c.suspects[node] = true
 	default:
 		delete(c.suspects, node)
 	}
 	c.mu.Unlock()
 	if l := c.term.Load(); l != nil {
-		l.post(func() {
-			if n := l.nodes[node]; n != nil {
-				n.view.Suspect = suspected
-			}
-		})
+		l.tell(suspected{node, is})
 	}
 }
 
 // NodeRegistered takes a registration that this coordinator has served.
-func (c *Coordinator) NodeRegistered(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
+func (c *Coordinator) NodeRegistered(id resource.NodeID, spec record.NodeSpec, rev resource.Revision) {
 	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
-		l.post(func() {
-			l.takeSpec(l.node(id), spec, rev)
-		})
+		l.tell(registered{node: id, spec: spec, revision: rev})
 	}
 }
 
 // NodeHeard takes a heartbeat that this coordinator has served.
 func (c *Coordinator) NodeHeard(id resource.NodeID, usage resource.Vector) {
 	if l := c.term.Load(); l != nil {
-		l.post(func() {
-			if n := l.nodes[id]; n != nil {
-				n.usage = usage
-			}
-		})
+		l.tell(measured{id, usage})
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -75,8 +75,8 @@ func TestAnAllocationWithRoomIsOneTxn(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		var txns int
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if rig.Touches(x, store.UnitsPrefix) || rig.Touches(x, store.TxPrefix) {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if rig.Touches(x, record.UnitsPrefix) || rig.Touches(x, record.TxPrefix) {
 				txns++
 			}
 			return rig.None

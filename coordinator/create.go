@@ -12,8 +12,8 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -29,29 +29,34 @@ type submission struct {
 	units  []*unit
 }
 
-func uid(prefix string) string {
+// newUID draws the identity of an object from the system's random numbers.
+func newUID(prefix string) string {
 	var b [16]byte
 	rand.Read(b[:])
+	return formatUID(prefix, b)
+}
+
+func formatUID(prefix string, b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // newUnit builds a unit from a member's specification; job is the document
 // that the specification is the template of, nil for an allocation.
-func newUnit(ns Namespace, record store.UnitRecord, spec api.AllocationSpec, job *api.Job) (*unit, error) {
+func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job) (*unit, error) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
 		return nil, status
 	}
-	if record.Queue == "" {
-		record.Queue = DefaultQueue
+	if rec.Queue == "" {
+		rec.Queue = DefaultQueue
 	}
-	record.Tenant = ns.Tenant
-	u := &unit{record: record, path: record.Path().String(), changed: make(chan struct{})}
-	u.demand = place.Unit{Members: record.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	rec.Tenant = ns.Tenant
+	u := &unit{record: rec, path: rec.Path().String()}
+	u.demand = place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
 	u.shape = shapeOf(u.demand)
 	u.charge = quota.Charge{
-		Group: record.Namespace, Request: request.Vector().Scaled(int64(record.Members)), Members: int64(record.Members),
+		Group: rec.Namespace, Request: request.Vector().Scaled(int64(rec.Members)), Members: int64(rec.Members),
 		Class: spec.PriorityClass, Terminating: spec.TTL != "",
 	}
 	if job != nil {
@@ -70,14 +75,14 @@ func hashOf(document []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*submission, error) {
+func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation, now time.Time) (*submission, error) {
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
-	u, err := newUnit(l.config.namespace(c.Namespace), store.UnitRecord{
-		UID: resource.UnitUID(uid("alloc")), Kind: store.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: now(),
+	u, err := newUnit(l.config.namespace(c.Namespace), record.Unit{
+		UID: resource.UnitUID(newUID("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: stamp(now),
 	}, a.Spec, nil)
 	if err != nil {
 		return nil, err
@@ -86,14 +91,14 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation) (*subm
 	return &submission{create: c, hash: hashOf(c.Document), units: []*unit{u}}, nil
 }
 
-func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, error) {
+func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*submission, error) {
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
-	j := &job{doc: doc, changed: make(chan struct{}), record: store.JobRecord{
-		UID: uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Created: now(),
+	j := &job{doc: doc, record: record.Job{
+		UID: newUID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
+		Phase: string(api.Queued), Document: c.Document, Created: stamp(now),
 	}}
 	first, growth, gang := api.JobUnits(doc)
 	j.gang = gang
@@ -104,44 +109,44 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job) (*submission, erro
 		if n == 0 {
 			members = first
 		}
-		record := store.UnitRecord{
-			UID: resource.UnitUID(uid("unit")), Kind: store.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+		rec := record.Unit{
+			UID: resource.UnitUID(newUID("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
-			record.Parent = s.units[0].record.UID
+			rec.Parent = s.units[0].record.UID
 		}
-		u, err := newUnit(l.config.namespace(c.Namespace), record, doc.Spec.Template.Spec, doc)
+		u, err := newUnit(l.config.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
 		if err != nil {
 			return nil, err
 		}
 		u.job = j
 		member += members
 		s.units = append(s.units, u)
-		j.record.Units = append(j.record.Units, record.Path())
+		j.record.Units = append(j.record.Units, rec.Path())
 	}
 	j.units = s.units
 	return s, nil
 }
 
-// undecided is when to look again at a submission whose name another request is
-// just creating: a refusal would tell of an object that may come to nothing,
-// and that reads do not show. nil where there is no such name.
-func (l *leader) undecided(s *submission) <-chan struct{} {
+// undecided is what to watch before a submission is looked at again whose name
+// another request is just creating: a refusal would tell of an object that may
+// come to nothing, and that reads do not show. "" where there is no such name.
+func (l *leader) undecided(s *submission) string {
 	first := s.units[0].record
 	if key, _, ok := s.requested(); ok {
 		if _, repeated := l.requests.get(key); repeated {
-			return nil
+			return ""
 		}
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
-				return m.unit.changed
+				return m.unit.path
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 // accept takes a submission into the loop's state, or refuses it. It returns
@@ -169,9 +174,9 @@ func (l *leader) accept(s *submission) (*unit, *api.Status) {
 			}
 		}
 	}
-	if ops := l.opsOf(s); ops > l.commit.maxOps {
+	if ops := l.opsOf(s); ops > l.maxOps {
 		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
-			first.record.Name, len(s.units), first.record.Members, ops, l.commit.maxOps)
+			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
 	}
 	if status := l.hasRoom(s); status != nil {
 		return nil, status
@@ -196,22 +201,22 @@ func (l *leader) opsOf(s *submission) int {
 // number gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
 func (l *leader) number(s *submission) *api.Status {
-	create := &creation{started: time.Now()}
+	create := &creation{started: l.now}
 	first := s.units[0]
 	if s.job != nil {
-		key := store.JobKey(s.job.record.Namespace, s.job.record.Name)
-		create.compares = append(create.compares, store.Absent(key))
-		create.ops = append(create.ops, store.Put(key, store.MustEncode(s.job.record)))
+		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
+		create.compares = append(create.compares, record.Absent(key))
+		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
 		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
 	}
-	if key, record, ok := s.requested(); ok {
-		create.ops = append(create.ops, store.PutLeased(store.RequestKey(first.record.Tenant, s.create.RequestID), store.MustEncode(record), l.requestLease))
+	if key, rec, ok := s.requested(); ok {
+		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.create.RequestID), record.MustEncode(rec), l.requestLease))
 		create.request = key
-		l.requests.remember(key, newRequest(record), time.Now())
+		l.requests.remember(key, newRequest(rec), l.now)
 	}
 	for _, u := range s.units {
 		l.counter++
-		u.record.Sequence = store.Sequence{Epoch: l.epoch, Counter: l.counter}
+		u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
 		u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
 	}
 	first.create = create
@@ -230,9 +235,9 @@ func (l *leader) addTogether(s *submission, create *creation) {
 		l.add(u)
 		u.writing = true
 		key := u.record.Path().Key()
-		d.compares = append(d.compares, store.Absent(key))
-		d.ops = append(d.ops, store.Put(key, store.MustEncode(u.record)),
-			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})))
+		d.compares = append(d.compares, record.Absent(key))
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),
+			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, u := range s.units {
@@ -244,7 +249,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 
 // await follows a unit until the store holds it and, for at most wait, until it
 // runs or has ended.
-func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
+func (l *term) await(ctx context.Context, u *unit, wait time.Duration) error {
 	var timeout <-chan time.Time
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -257,7 +262,7 @@ func (l *leader) await(ctx context.Context, u *unit, wait time.Duration) error {
 		var status *api.Status
 		settled := false
 		if err := l.do(ctx, func() {
-			changed, status = u.changed, u.err
+			changed, status = l.changes(u.path), u.err
 			stored := u.create == nil
 			settled = stored && (expired || u.gone || !unitWaiting(u))
 		}); err != nil {

@@ -3,7 +3,7 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -21,11 +21,11 @@ const (
 // (PROTOCOL.md 6.3).
 func (l *leader) writeEvictions(a *attempt) {
 	tx := a.machine.ID()
-	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx))}} // model: mutant EVICT_FOR_DECIDED
+	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx))}} // model: mutant EVICT_FOR_DECIDED
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Answer(node)
 		// model: mutant EVICT_WITHOUT_INCARNATIONS
-		d.compares = append(d.compares, store.ModRevIs(store.NodeIdentityKey(node), v.Revision))
+		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 	}
 	notice := l.noticeFor(a)
 	for _, v := range a.victims {
@@ -33,22 +33,20 @@ func (l *leader) writeEvictions(a *attempt) {
 			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
 			return
 		}
-		d.compares = append(d.compares, store.ModRevIs(store.TxKey(v.machine.ID()), v.machine.Revision()),
-			store.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
+		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
+			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
 		d.ops = append(d.ops, l.evictingOps(v, notice, tx)...)
 	}
 	for _, v := range a.victims {
 		l.step(v, txn.VictimClaimed{By: tx})
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if err != nil {
-				l.log.Warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
-			}
-			l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
-		})
+		if err != nil {
+			l.out.warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // noticeFor is what victims are told.
@@ -64,12 +62,12 @@ func (l *leader) noticeFor(a *attempt) txn.EvictAsked {
 // the end of their grace and a little more.
 func (l *leader) victimsNoticed(a *attempt, revision resource.Revision) {
 	notice := l.noticeFor(a)
-	a.noticed = time.Now()
+	a.noticed = l.now
 	for _, v := range a.victims {
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
 	l.setBudget(a, time.Duration(notice.GraceSeconds)*time.Second+victimPatience)
-	a.unit.notify()
+	l.notify(a.unit)
 }
 
 // setBudget bounds how long an attempt waits for what comes next.
@@ -80,21 +78,11 @@ func (l *leader) setBudget(a *attempt, d time.Duration) {
 	})
 }
 
-// setTimer has the loop run f later, unless another timer of the attempt is set
-// or stopped before.
+// setTimer runs f later, unless another timer of the attempt is set, or this one
+// cancelled, before.
 func (l *leader) setTimer(a *attempt, d time.Duration, f func()) {
-	if a.budget != nil {
-		a.budget.Stop()
-	}
-	var timer *time.Timer
-	timer = time.AfterFunc(d, func() {
-		l.post(func() {
-			if a.budget == timer {
-				f()
-			}
-		})
-	})
-	a.budget = timer
+	l.cancel(a.budget)
+	a.budget = l.after(d, f)
 }
 
 // mayDisplace reports whether the commit of a preemptor may be sent: its
@@ -121,7 +109,7 @@ func (l *leader) mayDisplace(a *attempt) bool {
 	must(err)
 	fits := r.OK && len(r.Preempted) == 0
 	if !fits {
-		l.log.Warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
+		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
 		l.takeBack(a.unit)
 	}
 	for _, v := range a.victims {
@@ -140,7 +128,7 @@ func (l *leader) displaced(a *attempt, revision resource.Revision) {
 		l.step(v, txn.Displaced{Revision: revision})
 	}
 	if len(a.victims) > 0 {
-		l.metrics.preemptions.Inc()
-		l.log.Info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", time.Since(a.noticed))
+		l.out.count(metricPreemptions, "")
+		l.out.info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", l.now.Sub(a.noticed))
 	}
 }

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
@@ -30,7 +29,7 @@ func (l *leader) agentEvent(e agents.Event) {
 		}
 		n.incarnation, n.revision = e.Incarnation, e.Revision
 		n.isolate("")
-		n.tell()
+		l.newsOf(n)
 		l.returned(n)
 		n.setReady()
 		l.learnSpec(n)
@@ -38,7 +37,7 @@ func (l *leader) agentEvent(e agents.Event) {
 			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 		if l.mayLog(n) {
-			l.log.Info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
+			l.out.info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
 		}
 		l.wakeFor(n)
 	case agents.Replied:
@@ -88,7 +87,7 @@ func (l *leader) connected(e agents.Connected) {
 		l.caught(n, bad)
 		return
 	}
-	n.setHost(e.Host, e.Fit, l.log)
+	n.setHost(e.Host, e.Fit, &l.out)
 	n.stream++
 	n.connected = true
 	n.incarnation, n.revision = e.Incarnation, e.Revision
@@ -99,11 +98,11 @@ func (l *leader) connected(e agents.Connected) {
 	l.occupy(n, e.Occupancy)
 	n.setReady()
 	if l.mayLog(n) {
-		l.log.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+		l.out.info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
 	}
 	l.learnSpec(n)
 	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
-		l.pool.Send(e.Node, agents.Cordon(n.cordoned()))
+		l.out.command(e.Node, agents.Cordon(n.cordoned()))
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
@@ -166,9 +165,9 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 		h.confirmed, h.waiting = false, len(a.victims) > 0 && a.machine.Undecided()
 	}
 	l.hearsNothingOf(n, present)
-	n.rebuild(l.log)
+	n.rebuild(&l.out)
 	n.setReady()
-	n.learn(o)
+	l.learnGrants(n, o)
 }
 
 // tombstone handles a transaction that the agent has freed for good: it counts
@@ -186,7 +185,7 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 // reply answers what a node said of a transaction that is not driven here. What
 // is too much has no answer now: the node is asked for everything later.
 func (l *leader) reply(n *node, c agents.Command) {
-	if !n.answered.take(time.Now(), answerRate) {
+	if !n.answered.take(l.now, answerRate) {
 		n.unanswered = true
 		return
 	}
@@ -197,9 +196,9 @@ func (l *leader) disconnected(e agents.Disconnected) {
 	n := l.node(e.Node)
 	n.connected = false
 	n.setReady()
-	n.tell()
+	l.newsOf(n)
 	if l.mayLog(n) {
-		l.log.Warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
+		l.out.warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
 	}
 	if e.Broken {
 		l.accuse(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
@@ -221,7 +220,7 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
-		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, l.log)
+		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, &l.out)
 	case agents.StateNo, agents.StateNone:
 		// An agent that has not registered refuses even what is committed to it.
 		// What a preemption is nominated to stays so until it is given up.

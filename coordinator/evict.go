@@ -1,10 +1,8 @@
 package coordinator
 
 import (
-	"time"
-
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -27,31 +25,31 @@ func (l *leader) evict(u *unit, notice txn.EvictAsked) {
 	if u.attempt == nil || u.ending != nil {
 		return
 	}
-	l.log.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.out.info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
 	l.step(u.attempt, notice)
 }
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
 func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 	notice := txn.EvictAsked(e)
-	l.commit.submit(decision{
-		compares: []store.Compare{store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())},
+	l.submit(decision{
+		compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
 		ops:      l.evictingOps(a, notice, ""),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev}) })
+			l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
 
 // evictingOps are the writes of EVICTING.
-func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []store.Op {
-	record := l.recordOf(a, store.TxEvicting)
-	record.By, record.Reason, record.GraceSeconds, record.Evicted = by, notice.Reason, notice.GraceSeconds, true
+func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []record.Op {
+	rec := l.recordOf(a, record.Evicting)
+	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
 	unit := a.unit.record
 	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
-	return []store.Op{
-		store.Put(store.TxKey(a.machine.ID()), store.MustEncode(record)),
-		store.Put(unit.Path().Key(), store.MustEncode(unit)),
+	return []record.Op{
+		record.Put(record.TxKey(a.machine.ID()), record.MustEncode(rec)),
+		record.Put(unit.Path().Key(), record.MustEncode(unit)),
 	}
 }
 
@@ -63,11 +61,11 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 	if by := a.machine.By(); by != "" {
 		a.by = by
 	}
-	a.noticed = time.Now()
+	a.noticed = l.now
 	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
-	l.metrics.evictions.Inc()
+	l.out.count(metricEvictions, "")
 	l.writeWish(u)
-	u.notify()
+	l.notify(u)
 	if u.job == nil || !u.job.gang || u.record.N > 0 {
 		return
 	}
@@ -81,7 +79,7 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 // Invariant: it is fixed with the first Txn that writes it, whichever of
 // several lands.
 type unitEnd struct {
-	record store.UnitRecord
+	record record.Unit
 	// removed: an allocation that its owner has deleted.
 	removed bool
 	// requeued: a job's unit that was evicted is back at its place in the order.
@@ -91,11 +89,11 @@ type unitEnd struct {
 // endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
 // an evicted allocation is Preempted and stays to be seen; an evicted job goes
 // on waiting, at the place that it had.
-func (a *attempt) endOfUnit() *unitEnd {
+func (l *leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
 	r := &e.record
-	r.TxID, r.Ended = "", now()
+	r.TxID, r.Ended = "", l.stamp()
 	switch {
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
@@ -109,18 +107,18 @@ func (a *attempt) endOfUnit() *unitEnd {
 	return e
 }
 
-func (e *unitEnd) ops() []store.Op {
+func (e *unitEnd) ops() []record.Op {
 	key := e.record.Path().Key()
 	switch {
 	case e.removed:
-		return []store.Op{store.Delete(key)}
+		return []record.Op{record.Delete(key)}
 	case e.requeued:
-		return []store.Op{
-			store.Put(key, store.MustEncode(e.record)),
-			store.Put(e.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: e.record.UID})),
+		return []record.Op{
+			record.Put(key, record.MustEncode(e.record)),
+			record.Put(e.record.Order().Key(), record.MustEncode(record.Order{UnitUID: e.record.UID})),
 		}
 	}
-	return []store.Op{store.Put(key, store.MustEncode(e.record))}
+	return []record.Op{record.Put(key, record.MustEncode(e.record))}
 }
 
 // leave takes over what became of a unit whose transaction is RELEASED.
@@ -128,26 +126,26 @@ func (l *leader) leave(a *attempt) {
 	u := a.unit
 	e := a.closing
 	if e == nil { // another has written it
-		e = a.endOfUnit()
+		e = l.endOfUnit(a)
 	}
 	u.attempt = nil
 	u.record, u.stored = e.record, a.machine.Revision()
 	switch {
 	case e.requeued:
 		u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
-		l.log.Info("unit_requeued", "unit", u.path)
+		l.out.info("unit_requeued", "unit", u.path)
 		if u.ending != nil { // asked for in the meantime
 			l.endQueued(u)
 			return
 		}
 		l.queue.Push(u.key)
-		u.notify()
+		l.notify(u)
 	case e.removed || u.job != nil:
 		l.finish(u)
 	case u.ending != nil:
 		l.endQueued(u)
 	default:
 		l.withdraw(u)
-		u.notify()
+		l.notify(u)
 	}
 }

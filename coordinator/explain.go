@@ -69,7 +69,7 @@ func (l *leader) explainUnit(u *unit) *api.Explanation {
 	if u.preempting() {
 		e.Nomination, e.Quota = u.attempt.nomination(), nil
 	} else {
-		e.NobodyYields = u.stuck
+		e.PreemptionBlockedBy = u.stuck
 	}
 	x := place.Explain(l.order, u.demand)
 	e.Fit, e.Shortages, e.Nodes = x.Fit, x.Shortages, x.Nodes
@@ -84,12 +84,12 @@ func summary(u *unit, e *api.Explanation, nodes int) (said string) {
 	if e.Members == 1 {
 		want = fmt.Sprintf("%s wants %s", u.record.Name, each)
 	}
-	if e.NobodyYields != "" {
-		defer func() { said += "; nobody gives way: " + e.NobodyYields }()
+	if e.PreemptionBlockedBy != "" {
+		defer func() { said += "; nobody gives way: " + e.PreemptionBlockedBy }()
 	}
 	switch {
 	case e.Nomination != nil:
-		return fmt.Sprintf("%s: %s", want, e.Nomination.Awaits)
+		return fmt.Sprintf("%s: %s", want, e.Nomination.WaitingFor)
 	case len(e.Quota) > 0:
 		return fmt.Sprintf("%s: %s", want, e.Quota[0].Detail)
 	case nodes == 0:

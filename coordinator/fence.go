@@ -2,13 +2,12 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -25,7 +24,7 @@ type fence struct {
 	assume time.Duration
 }
 
-func fenceOf(i store.NodeIdentity, rev resource.Revision) *fence {
+func fenceOf(i record.NodeIdentity, rev resource.Revision) *fence {
 	if !i.Fenced {
 		return nil
 	}
@@ -36,8 +35,8 @@ func fenceOf(i store.NodeIdentity, rev resource.Revision) *fence {
 }
 
 // loadFence takes over what the store says of a node's incarnation.
-func (v *view) loadFence(id resource.NodeID, kv store.KV) error {
-	identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
+	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	if err != nil {
 		return err
 	}
@@ -72,8 +71,8 @@ func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOpt
 // the loop. A death is confirmed of the incarnation that is read first, which is
 // noted: another one has begun since, and is alive.
 func (l *leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOptions, attempts int, done func(*api.Status)) {
-	l.readHeard(n, done, func(identity, lease store.KV) {
-		now, err := store.Decode[store.NodeIdentity](identity.Key, identity.Value)
+	l.readHeard(n, done, func(identity, lease record.KV) {
+		now, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
 		switch {
 		case err != nil: // told below
 		case first.IsZero():
@@ -88,25 +87,25 @@ func (l *leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOpti
 
 // readHeard reads a node's identity, which must be there, and its lease; a zero
 // lease is none.
-func (l *leader) readHeard(n *node, done func(*api.Status), then func(identity, lease store.KV)) {
+func (l *leader) readHeard(n *node, done func(*api.Status), then func(identity, lease record.KV)) {
 	id := n.view.ID
-	l.read(store.NodeIdentityKey(id), func(identity store.KV, found bool, _ resource.Revision) {
+	l.read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
 		if !found {
 			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id))
 			return
 		}
-		l.read(store.NodeLeaseKey(id), func(lease store.KV, heard bool, _ resource.Revision) {
+		l.read(record.NodeLeaseKey(id), func(lease record.KV, heard bool, _ resource.Revision) {
 			if !heard {
-				lease = store.KV{}
+				lease = record.KV{}
 			}
 			then(identity, lease)
 		})
 	})
 }
 
-func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOptions, attempts int, done func(*api.Status)) {
+func (l *leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptions, attempts int, done func(*api.Status)) {
 	id := n.view.ID
-	identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	switch {
 	case err != nil:
 		done(api.Errorf(500, "node %s: %v", id, err))
@@ -119,13 +118,13 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 		done(l.stillHeard(id, lease, o))
 		return
 	}
-	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, now(), o.Reason
+	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.stamp(), o.Reason
 	d := decision{
-		compares: []store.Compare{store.ModRevIs(kv.Key, kv.ModRev), store.ModRevIs(store.NodeLeaseKey(id), lease.ModRev)},
-		ops:      []store.Op{store.Put(kv.Key, store.MustEncode(identity))},
+		compares: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev), record.ModRevIs(record.NodeLeaseKey(id), lease.ModRev)},
+		ops:      []record.Op{record.Put(kv.Key, record.MustEncode(identity))},
 	}
 	if lease.Key != "" {
-		d.ops = append(d.ops, store.Delete(lease.Key))
+		d.ops = append(d.ops, record.Delete(lease.Key))
 	}
 	d.done = func(outcome txn.Outcome, rev resource.Revision, err error) {
 		switch {
@@ -141,15 +140,15 @@ func (l *leader) fenceIncarnation(n *node, kv, lease store.KV, o api.FenceOption
 		}
 	}
 	l.settle(d, kv.Key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeIdentity](kv.Key, value)
+		written, err := record.Decode[record.NodeIdentity](kv.Key, value)
 		return found && err == nil && written == identity
 	})
 }
 
 // stillHeard refuses to fence what is alive.
-func (l *leader) stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptions) *api.Status {
+func (l *leader) stillHeard(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
 	by := "coordinator " + l.config.ID
-	if v, err := store.Decode[store.NodeLease](lease.Key, lease.Value); err == nil {
+	if v, err := record.Decode[record.NodeLease](lease.Key, lease.Value); err == nil {
 		by = "coordinator " + v.Coordinator
 	}
 	follows := "its agent would have to register again before anything new runs there"
@@ -161,15 +160,11 @@ func (l *leader) stillHeard(id resource.NodeID, lease store.KV, o api.FenceOptio
 
 // unlease ends the lease of a node that was fenced while it was heard, so that
 // its next heartbeat meets the fence.
-func (l *leader) unlease(lease store.KV) {
+func (l *leader) unlease(lease record.KV) {
 	if lease.Lease == 0 {
 		return
 	}
-	go func() {
-		if err := l.store.Revoke(l.ctx, lease.Lease); err != nil && !errors.Is(err, store.ErrLeaseGone) {
-			l.log.Warn("lease_not_revoked", "key", lease.Key, "error", err)
-		}
-	}()
+	l.out.add(effect{kind: revokeLease, lease: lease.Lease, key: lease.Key})
 }
 
 // fenced follows a fence that is durable, unless the agent has registered since.
@@ -180,8 +175,8 @@ func (l *leader) fenced(n *node, f *fence) {
 	n.fence = f
 	l.unpresume(n)
 	n.setReady()
-	l.log.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
-	l.pool.Reconnect(n.view.ID)
+	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
+	l.out.add(effect{kind: openStream, node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil {
 			l.forsake(a)
@@ -213,7 +208,7 @@ func (l *leader) recheck(a *attempt, then func()) {
 		return
 	}
 	n := l.nodes[ids[0]] // one is enough: the next conflict checks the next
-	l.read(store.NodeIdentityKey(n.view.ID), func(kv store.KV, found bool, _ resource.Revision) {
+	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
 		if found {
 			l.learn(n, kv)
 		}
@@ -222,12 +217,12 @@ func (l *leader) recheck(a *attempt, then func()) {
 }
 
 // learn takes over an identity that was written after the fence that is known.
-func (l *leader) learn(n *node, kv store.KV) {
+func (l *leader) learn(n *node, kv record.KV) {
 	if n.fence == nil || kv.ModRev <= n.fence.revision {
 		return
 	}
 	if err := l.loadFence(n.view.ID, kv); err != nil {
-		l.log.Error("node_unreadable", "key", kv.Key, "error", err)
+		l.out.error("node_unreadable", "key", kv.Key, "error", err)
 	}
 	if n.fence == nil {
 		if n.revision < kv.ModRev { // its agent tells of it on the next stream

@@ -2,9 +2,8 @@ package coordinator
 
 import (
 	"slices"
-	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -37,11 +36,11 @@ func (l *leader) forsake(a *attempt) {
 
 // stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
 // without their word are dead when it lands.
-func (l *leader) stillDead(a *attempt) []store.Compare {
-	var compares []store.Compare
+func (l *leader) stillDead(a *attempt) []record.Compare {
+	var compares []record.Compare
 	for _, id := range a.machine.Nodes() {
 		if a.presumed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
-			compares = append(compares, store.ModRevIs(store.NodeIdentityKey(id), l.nodes[id].fence.revision))
+			compares = append(compares, record.ModRevIs(record.NodeIdentityKey(id), l.nodes[id].fence.revision))
 		}
 	}
 	return compares
@@ -65,7 +64,7 @@ func (l *leader) unpresume(n *node) {
 // that it holds nothing of it.
 func (l *leader) bury(tx resource.TxID, unheard []resource.NodeID) {
 	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
-		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
+		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
 		return
 	}
 	l.unheard[tx] = map[resource.NodeID]bool{}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -44,18 +44,12 @@ func (n *node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 	}
 }
 
-// identityAt is the revision of a node's registration or fence; 0 where none is
-// known.
-func (f *follower) identityAt(id resource.NodeID) resource.Revision {
+// follows is what the cache has of a node: its lease lives where nothing is known.
+func (f *follower) follows(id resource.NodeID) followed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.kvs[store.NodeIdentityKey(id)].ModRev
-}
-
-// leased reports whether a node's lease lives; true where nothing is known.
-func (f *follower) leased(id resource.NodeID) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, found := f.kvs[store.NodeLeaseKey(id)]
-	return found || f.revision == 0
+	_, leased := f.kvs[record.NodeLeaseKey(id)]
+	return followed{
+		node: id, leased: leased || f.revision == 0, ban: banOf(f.kvs[record.BanKey(id)]), identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
+	}
 }

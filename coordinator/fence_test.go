@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -57,7 +57,7 @@ func TestANodeThatIsHeardIsNotFencedWithoutForce(t *testing.T) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
 		c.Eventually("the node has its lease", func() bool {
-			_, found, _, err := c.Store.Get(t.Context(), store.NodeLeaseKey("n1"))
+			_, found, _, err := c.Store.Get(t.Context(), record.NodeLeaseKey("n1"))
 			return err == nil && found
 		})
 		_, err := k.FenceNode(t.Context(), "n1", api.FenceOptions{ConfirmDead: true})
@@ -77,7 +77,7 @@ func TestANodeThatIsHeardIsNotFencedWithoutForce(t *testing.T) {
 func TestANodeIsHeardFromItsFirstSessionOn(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
-		_, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(store.NodeLeaseKey("n1"))}})
+		_, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(record.NodeLeaseKey("n1"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,26 +202,26 @@ func (r *reserves) none(t *testing.T) {
 }
 
 func TestAConfirmedDeathSurvivesTheLeader(t *testing.T) {
-	is := func(state store.TxState) func(store.Txn) bool {
-		return func(x store.Txn) bool {
+	is := func(state record.State) func(record.Txn) bool {
+		return func(x record.Txn) bool {
 			for _, op := range x.Then {
-				if r, err := store.Decode[store.TxRecord](op.Key, op.Value); strings.HasPrefix(op.Key, store.TxPrefix) && !op.Delete && err == nil && r.State == state {
+				if r, err := record.Decode[record.Tx](op.Key, op.Value); strings.HasPrefix(op.Key, record.TxPrefix) && !op.Delete && err == nil && r.State == state {
 					return true
 				}
 			}
 			return false
 		}
 	}
-	writes := map[string]func(store.Txn) bool{
-		"the fence": func(x store.Txn) bool {
+	writes := map[string]func(record.Txn) bool{
+		"the fence": func(x record.Txn) bool {
 			for _, op := range x.Then {
-				if i, err := store.Decode[store.NodeIdentity](op.Key, op.Value); op.Key == store.NodeIdentityKey("n1") && err == nil && i.ConfirmedDead {
+				if i, err := record.Decode[record.NodeIdentity](op.Key, op.Value); op.Key == record.NodeIdentityKey("n1") && err == nil && i.ConfirmedDead {
 					return true
 				}
 			}
 			return false
 		},
-		"EVICTING": is(store.TxEvicting), "RELEASING": is(store.TxReleasing), "RELEASED": is(store.TxReleased),
+		"EVICTING": is(record.Evicting), "RELEASING": is(record.Releasing), "RELEASED": is(record.Released),
 	}
 	for name, fits := range writes {
 		for fault, when := range map[rig.Fault]string{rig.CrashBefore: "before", rig.CrashAfter: "after", rig.Lost: "no answer to"} {
@@ -280,7 +280,7 @@ func TestADeadNodeThatComesBackIsAsked(t *testing.T) {
 			return err == nil && n.Status.Phase == "Ready"
 		})
 		for tx, r := range c.Records() {
-			if r.State == store.TxReleased {
+			if r.State == record.Released {
 				t.Errorf("%s is RELEASED and n2 has not freed it", tx)
 			}
 		}
@@ -303,10 +303,10 @@ func TestADeathThatIsOverEndsNothing(t *testing.T) {
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
 		lose(t, c, "n1")
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if kinds["released"](x) {
 				once.Do(func() {
-					fenced, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey("n1"))
+					fenced, _, _, err := c.Store.Get(t.Context(), record.NodeIdentityKey("n1"))
 					if err != nil {
 						t.Error(err)
 					}
@@ -334,7 +334,7 @@ func TestAnUndecidedUnitDoesNotCountOnAFencedNode(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if kinds["commit"](x) {
 				once.Do(func() { fence(t, c, "n1", api.FenceOptions{Force: true}) }) // between Yes and commit
 			}
@@ -355,10 +355,10 @@ func TestADeathIsConfirmedOfWhoWasRegisteredThen(t *testing.T) {
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
 		lose(t, c, "n1")
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if len(x.If) > 0 && x.If[len(x.If)-1].Key == store.NodeLeaseKey("n1") {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if len(x.If) > 0 && x.If[len(x.If)-1].Key == record.NodeLeaseKey("n1") {
 				once.Do(func() { // between the read and the fence
-					before, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey("n1"))
+					before, _, _, err := c.Store.Get(t.Context(), record.NodeIdentityKey("n1"))
 					if err != nil {
 						t.Error(err)
 					}

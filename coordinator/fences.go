@@ -3,8 +3,8 @@ package coordinator
 import (
 	"context"
 	"strings"
-	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -25,42 +25,33 @@ type fenced struct {
 // sweepFences looks, once per RecordRetention, for records that agents had made
 // by fences and that this leader knows nothing of: without it an agent that
 // invents transactions fills the store until the next election.
-func (l *leader) sweepFences(ctx context.Context) {
-	if time.Since(l.sweptAt) < l.config.RecordRetention {
+func (l *leader) sweepFences() {
+	if l.now.Sub(l.sweptAt) < l.config.RecordRetention {
 		return
 	}
-	l.sweptAt = time.Now()
-	go func() {
-		found, err := readFences(ctx, l.store)
-		if err != nil {
-			l.log.Warn("fences_not_swept", "error", err)
-			return
-		}
-		if len(found) > 0 {
-			l.post(func() { l.buryFences(found) })
-		}
-	}()
+	l.sweptAt = l.now
+	l.out.add(effect{kind: readFenceKeys})
 }
 
 func readFences(ctx context.Context, s store.KVStore) (found []fenced, err error) {
 	o := store.RangeOptions{Limit: sweepPage}
 	for len(found) < fencesAtOnce {
-		kvs, _, err := s.Range(ctx, store.TxPrefix, o)
+		kvs, _, err := s.Range(ctx, record.TxPrefix, o)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range kvs {
 			o.StartAfter = kv.Key
-			tx, err := store.ParseTxKey(kv.Key)
+			tx, err := record.ParseTxKey(kv.Key)
 			if err != nil {
 				return nil, err
 			}
-			record, err := store.Decode[store.TxRecord](kv.Key, kv.Value)
+			rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
 			if err != nil {
 				return nil, err
 			}
-			if record.State == store.TxAborted && strings.HasPrefix(record.Reason, rpc.FencedFor) && len(record.Unheard) == 0 {
-				found = append(found, fenced{tx, record.UnitUID})
+			if rec.State == record.Aborted && strings.HasPrefix(rec.Reason, rpc.FencedFor) && len(rec.Unheard) == 0 {
+				found = append(found, fenced{tx, rec.UnitUID})
 			}
 		}
 		if len(kvs) < sweepPage {
@@ -93,6 +84,6 @@ func (l *leader) buryFences(found []fenced) {
 		buried++
 	}
 	if buried > 0 {
-		l.log.Info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
+		l.out.info("fences_of_unknown_units", "records", buried, "collected_in", l.config.RecordRetention)
 	}
 }

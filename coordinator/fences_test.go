@@ -6,8 +6,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -26,11 +26,11 @@ func TestFencesOfInventedTransactionsAreSwept(t *testing.T) {
 		}
 		fence := func(unit resource.UnitUID, counter uint64, reason string) resource.TxID {
 			tx := resource.NewTxID(unit, 1, counter, resource.Nonce{9})
-			value, err := store.Encode(store.TxRecord{State: store.TxAborted, Epoch: 1, UnitUID: unit, Reason: reason})
+			value, err := record.Encode(record.Tx{State: record.Aborted, Epoch: 1, UnitUID: unit, Reason: reason})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.TxKey(tx), value)}}); err != nil {
+			if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.TxKey(tx), value)}}); err != nil {
 				t.Fatal(err)
 			}
 			return tx

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -27,7 +28,7 @@ type follower struct {
 	index   readIndex
 	// forget ends what else is built on the store's past, and has the store
 	// answer again.
-	forget func(context.Context, *store.WentBackError)
+	forget func(context.Context, *record.WentBackError)
 	// leads reports whether this coordinator leads: then nobody reads here, and
 	// keys are taken without being looked into.
 	leads func() bool
@@ -37,9 +38,9 @@ type follower struct {
 
 	mu       sync.Mutex
 	revision resource.Revision // of kvs; 0: nothing loaded yet
-	kvs      map[string]store.KV
-	leaders  map[string]store.KV // those of kvs below store.LeaderPrefix
-	// requests are what kvs would have below store.RequestsPrefix: there are very
+	kvs      map[string]record.KV
+	leaders  map[string]record.KV // those of kvs below record.LeaderPrefix
+	// requests are what kvs would have below record.RequestsPrefix: there are very
 	// many, and nothing else is asked of them.
 	requests map[requestKey]request
 	// shown is of the same revision, unless unseen: then keys have changed
@@ -55,7 +56,7 @@ func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads fu
 	return &follower{
 		store: s, quota: c.Quota, log: log, metrics: m, check: c.LeaseTTL / 2, index: readIndex{store: s}, leads: leads,
 		changed: make(chan struct{}), restart: func() {},
-		forget: func(_ context.Context, back *store.WentBackError) { s.Acknowledge(back) }, registered: func(news) {},
+		forget: func(_ context.Context, back *record.WentBackError) { s.Acknowledge(back) }, registered: func(news) {},
 	}
 }
 
@@ -82,7 +83,7 @@ func (f *follower) run(ctx context.Context) {
 			err = f.follow(watch, from)
 		}
 		cancel()
-		var back *store.WentBackError
+		var back *record.WentBackError
 		if errors.As(err, &back) {
 			f.drop()
 			f.forget(ctx, back)
@@ -107,7 +108,7 @@ func (f *follower) drop() {
 
 // load takes everything at one revision; restart ends what begins now.
 func (f *follower) load(ctx context.Context, restart func()) (resource.Revision, error) {
-	kvs, rev, err := f.store.Range(ctx, store.Root, store.RangeOptions{})
+	kvs, rev, err := f.store.Range(ctx, record.Root, store.RangeOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("load the cache: %w", err)
 	}
@@ -116,7 +117,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 	if rev < f.revision {
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 	}
-	f.kvs, f.leaders, f.requests = map[string]store.KV{}, map[string]store.KV{}, map[requestKey]request{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]request{}
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -128,23 +129,23 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 }
 
 // put takes a key. f.mu is held.
-func (f *follower) put(kv store.KV) {
-	if strings.HasPrefix(kv.Key, store.RequestsPrefix) {
+func (f *follower) put(kv record.KV) {
+	if strings.HasPrefix(kv.Key, record.RequestsPrefix) {
 		if key, r, err := readRequest(kv); err == nil { // else the next term reads it, and says what is wrong
 			f.requests[key] = r
 			return
 		}
 	}
 	f.kvs[kv.Key] = kv
-	if strings.HasPrefix(kv.Key, store.LeaderPrefix) {
+	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
 	}
 }
 
 // remove takes a key out. f.mu is held.
 func (f *follower) remove(key string) {
-	if strings.HasPrefix(key, store.RequestsPrefix) {
-		if tenant, id, err := store.ParseRequestKey(key); err == nil {
+	if strings.HasPrefix(key, record.RequestsPrefix) {
+		if tenant, id, err := record.ParseRequestKey(key); err == nil {
 			delete(f.requests, requestKeyOf(tenant, id))
 		}
 	}
@@ -183,7 +184,7 @@ func (f *follower) refresh() {
 
 // follow takes changes until the watch ends; its error says why.
 func (f *follower) follow(ctx context.Context, from resource.Revision) error {
-	batches := f.store.Watch(ctx, store.Root, store.WatchOptions{From: from + 1})
+	batches := f.store.Watch(ctx, record.Root, store.WatchOptions{From: from + 1})
 	check := time.NewTicker(f.check)
 	defer check.Stop()
 	var late resource.Revision // where the cache was when it was last found behind
@@ -209,21 +210,21 @@ func (f *follower) follow(ctx context.Context, from resource.Revision) error {
 }
 
 // apply takes the changes of one revision.
-func (f *follower) apply(b store.Batch) {
+func (f *follower) apply(b record.Batch) {
 	for _, n := range f.take(b) {
 		f.registered(n)
 	}
 }
 
 // take is apply without telling the news that it returns.
-func (f *follower) take(b store.Batch) (told []news) {
+func (f *follower) take(b record.Batch) (told []news) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range b.Events {
 		if n, is := f.newsOf(e); is {
 			told = append(told, n)
 		}
-		if e.Type == store.EventDelete {
+		if e.Type == record.EventDelete {
 			f.remove(e.KV.Key)
 		} else {
 			f.put(e.KV)

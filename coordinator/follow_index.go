@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -59,7 +60,7 @@ func (r *readIndex) ask() {
 		}
 		r.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), catchUp)
-		_, _, now.revision, now.err = r.store.Get(ctx, store.LeaderPrefix)
+		_, _, now.revision, now.err = r.store.Get(ctx, record.LeaderPrefix)
 		cancel()
 		close(now.done)
 	}

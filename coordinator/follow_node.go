@@ -6,49 +6,49 @@ import (
 	"maps"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
 // storedNode is what a follower knows of a node beyond its specification.
 type storedNode struct {
-	conditions []store.Condition
+	conditions []record.Condition
 	numa       map[int]bitset.Set // the CPUs of each NUMA node, by its id
 }
 
 // remakeNode makes a node from its keys. What it holds stays: that is its
 // units'.
-func (s *shown) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
-	_, registered := kvs[store.NodeIdentityKey(id)]
-	_, specified := kvs[store.NodeSpecKey(id)]
+func (s *shown) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
+	_, registered := kvs[record.NodeIdentityKey(id)]
+	_, specified := kvs[record.NodeSpecKey(id)]
 	if !registered && !specified { // it was deleted
 		s.removeNode(id)
 		return nil
 	}
 	n := s.node(id)
 	stored := &storedNode{}
-	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, store.NodeSpec{}, 0, 0, resource.Incarnation{}
-	_, heard := kvs[store.NodeLeaseKey(id)]
-	n.fence, n.unheard, n.ban = nil, !heard, banOf(kvs[store.BanKey(id)])
-	if kv, found := kvs[store.NodeSpecKey(id)]; found {
-		if err := s.loadNodes([]store.KV{kv}); err != nil {
+	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, record.NodeSpec{}, 0, 0, resource.Incarnation{}
+	_, heard := kvs[record.NodeLeaseKey(id)]
+	n.fence, n.unheard, n.ban = nil, !heard, banOf(kvs[record.BanKey(id)])
+	if kv, found := kvs[record.NodeSpecKey(id)]; found {
+		if err := s.loadNodes([]record.KV{kv}); err != nil {
 			return err
 		}
 		if err := stored.layOut(kv.Key, n.spec.Topology); err != nil {
 			return err
 		}
 	}
-	if kv, found := kvs[store.NodeIdentityKey(id)]; found {
-		identity, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	if kv, found := kvs[record.NodeIdentityKey(id)]; found {
+		identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
 		n.incarnation, n.fence = identity.Incarnation, fenceOf(identity, kv.ModRev)
 		n.revision = kv.ModRev
 	}
-	if kv, found := kvs[store.NodeStatusKey(id)]; found {
-		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+	if kv, found := kvs[record.NodeStatusKey(id)]; found {
+		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *shown) remakeNode(id resource.NodeID, kvs map[string]store.KV) error {
 }
 
 // layOut takes the host's shape over.
-func (n *storedNode) layOut(key string, t store.TopologySummary) error {
+func (n *storedNode) layOut(key string, t record.TopologySummary) error {
 	n.numa = map[int]bitset.Set{}
 	for id, list := range t.NUMACPUs {
 		cpus, err := bitset.Parse(list)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -21,10 +22,10 @@ func (f *follower) at() (resource.Revision, <-chan struct{}) {
 
 // status is the key with what a node's agent said of itself; the zero value
 // where it said nothing.
-func (f *follower) status(id resource.NodeID) store.KV {
+func (f *follower) status(id resource.NodeID) record.KV {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.kvs[store.NodeStatusKey(id)]
+	return f.kvs[record.NodeStatusKey(id)]
 }
 
 // reach waits until the cache is at a revision or beyond.
@@ -107,24 +108,24 @@ func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapsho
 	if f.revision < rev { // it was loaded anew in between, from a backup
 		return snapshot{}, false
 	}
-	s := snapshot{kvs: make([]store.KV, 0, len(f.kvs)), requests: maps.Clone(f.requests), revision: f.revision}
+	s := snapshot{kvs: make([]record.KV, 0, len(f.kvs)), requests: maps.Clone(f.requests), revision: f.revision}
 	for _, kv := range f.kvs {
 		s.kvs = append(s.kvs, kv)
 	}
-	slices.SortFunc(s.kvs, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(s.kvs, func(a, b record.KV) int { return strings.Compare(a.Key, b.Key) })
 	return s, true
 }
 
 // snapshot is the store's content at a revision, read before.
 type snapshot struct {
-	kvs      []store.KV             // ascending by key
+	kvs      []record.KV            // ascending by key
 	requests map[requestKey]request // not among kvs
 	revision resource.Revision
 }
 
 // Range implements ranger.
-func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) ([]store.KV, resource.Revision, error) {
-	from, _ := slices.BinarySearchFunc(s.kvs, prefix, func(kv store.KV, prefix string) int { return strings.Compare(kv.Key, prefix) })
+func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) ([]record.KV, resource.Revision, error) {
+	from, _ := slices.BinarySearchFunc(s.kvs, prefix, func(kv record.KV, prefix string) int { return strings.Compare(kv.Key, prefix) })
 	to := from
 	for to < len(s.kvs) && strings.HasPrefix(s.kvs[to].Key, prefix) {
 		to++

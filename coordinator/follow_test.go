@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -44,15 +45,15 @@ func (s followedStore) now() (*mem.Store, error) {
 	return s.f.back, s.f.fail
 }
 
-func (s followedStore) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+func (s followedStore) Get(ctx context.Context, key string) (record.KV, bool, resource.Revision, error) {
 	back, err := s.now()
 	if err != nil {
-		return store.KV{}, false, 0, err
+		return record.KV{}, false, 0, err
 	}
 	return back.Get(ctx, key)
 }
 
-func (s followedStore) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+func (s followedStore) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error) {
 	back, err := s.now()
 	if err != nil {
 		return nil, 0, err
@@ -60,14 +61,14 @@ func (s followedStore) Range(ctx context.Context, prefix string, o store.RangeOp
 	return back.Range(ctx, prefix, o)
 }
 
-func (s followedStore) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
+func (s followedStore) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan record.Batch {
 	back, _ := s.now()
-	out := make(chan store.Batch)
+	out := make(chan record.Batch)
 	in := back.Watch(ctx, prefix, o)
 	go func() {
 		defer close(out)
 		for {
-			var b store.Batch
+			var b record.Batch
 			var open bool
 			select {
 			case b, open = <-in:
@@ -78,7 +79,7 @@ func (s followedStore) Watch(ctx context.Context, prefix string, o store.WatchOp
 					continue
 				}
 			case err := <-s.f.errs:
-				b, open = store.Batch{Err: err}, true
+				b, open = record.Batch{Err: err}, true
 			}
 			if !open {
 				return
@@ -122,11 +123,11 @@ func startFollowing(t *testing.T) *following {
 // putUnit writes a waiting allocation, and returns the revision.
 func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
 	t.Helper()
-	unit := store.UnitRecord{
-		UID: resource.UnitUID("uid-" + name), Kind: store.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: DefaultQueue,
+	unit := record.Unit{
+		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: DefaultQueue,
 		Phase: string(api.Pending), Members: 1, Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"cpu":"1"}}}}`, name),
 	}
-	r, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(unit.Path().Key(), store.MustEncode(unit))}})
+	r, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(unit.Path().Key(), record.MustEncode(unit))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestACompactedWatchIsLoadedAnew(t *testing.T) {
 		putUnit(t, f.back, "b")
 		synctest.Wait()
 		f.with(func() { f.held = false })
-		f.errs <- &store.CompactedError{Asked: rev, Floor: rev + 1}
+		f.errs <- &record.CompactedError{Asked: rev, Floor: rev + 1}
 		synctest.Wait()
 		<-time.NewTimer(2 * firstReload).C
 		f.mustShow(t, "ab")
@@ -242,8 +243,8 @@ func TestWhatCannotBeShownIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startFollowing(t)
 		defer f.end()
-		key := store.UnitPath{Namespace: "default", Kind: store.AllocUnit, Name: "a"}.Key()
-		if _, err := f.back.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte("{"))}}); err != nil {
+		key := record.UnitPath{Namespace: "default", Kind: record.AllocUnit, Name: "a"}.Key()
+		if _, err := f.back.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, []byte("{"))}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.names(t.Context()); err == nil || !strings.Contains(err.Error(), key) {
@@ -262,7 +263,7 @@ func TestASnapshotIsWhatTheStoreHas(t *testing.T) {
 		if !ok || s.revision != rev {
 			t.Fatalf("%t at revision %d, want one at %d", ok, s.revision, rev)
 		}
-		for _, prefix := range []string{store.Root, store.UnitsPrefix, store.TxPrefix, store.UnitsPrefix + "default/alloc/b/0"} {
+		for _, prefix := range []string{record.Root, record.UnitsPrefix, record.TxPrefix, record.UnitsPrefix + "default/alloc/b/0"} {
 			want, _, err := f.back.Range(t.Context(), prefix, store.RangeOptions{})
 			got, _, _ := s.Range(t.Context(), prefix, store.RangeOptions{})
 			if fmt.Sprint(want) != fmt.Sprint(got) || err != nil {

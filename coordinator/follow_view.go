@@ -3,9 +3,10 @@ package coordinator
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,12 +19,12 @@ type shown struct {
 }
 
 func newShown(o quota.Options, floor resource.Revision) shown {
-	return shown{view: newView(o, floor), touched: map[string]bool{}}
+	return shown{view: newView(o, floor, time.Now()), touched: map[string]bool{}}
 }
 
 // touch notes that a key has changed.
 func (s *shown) touch(key string) {
-	for _, prefix := range []string{store.UnitsPrefix, store.JobsPrefix, store.OrderPrefix, store.TxPrefix, store.NodesPrefix, store.BansPrefix, store.QuotaPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			s.touched[key] = true
 			return
@@ -32,7 +33,8 @@ func (s *shown) touch(key string) {
 }
 
 // refresh makes what is out of date anew, from all keys as they are now.
-func (s *shown) refresh(kvs map[string]store.KV) error {
+func (s *shown) refresh(kvs map[string]record.KV) error {
+	s.now = time.Now()
 	if len(s.touched) == 0 {
 		return nil
 	}
@@ -63,41 +65,41 @@ func (s *shown) refresh(kvs map[string]store.KV) error {
 
 // concerns finds out which objects a key is a part of. A quota's key is one by
 // itself.
-func (s *shown) concerns(key string, kvs map[string]store.KV, nodes map[resource.NodeID]bool, jobs, units map[string]bool) error {
+func (s *shown) concerns(key string, kvs map[string]record.KV, nodes map[resource.NodeID]bool, jobs, units map[string]bool) error {
 	switch {
-	case strings.HasPrefix(key, store.UnitsPrefix):
-		path, err := store.ParseUnitKey(key)
+	case strings.HasPrefix(key, record.UnitsPrefix):
+		path, err := record.ParseUnitKey(key)
 		units[path.String()] = true
 		return err
-	case strings.HasPrefix(key, store.OrderPrefix):
-		order, err := store.ParseOrderKey(key)
+	case strings.HasPrefix(key, record.OrderPrefix):
+		order, err := record.ParseOrderKey(key)
 		units[order.Unit.String()] = true
 		return err
-	case strings.HasPrefix(key, store.JobsPrefix):
+	case strings.HasPrefix(key, record.JobsPrefix):
 		jobs[key] = true
 	case isBanKey(key):
-		id, err := store.ParseBanKey(key)
+		id, err := record.ParseBanKey(key)
 		if err != nil {
 			return err
 		}
 		nodes[id] = true
-	case strings.HasPrefix(key, store.NodesPrefix):
-		node, err := store.ParseNodeKey(key)
-		if node.Part != store.NodeTxPart {
+	case strings.HasPrefix(key, record.NodesPrefix):
+		node, err := record.ParseNodeKey(key)
+		if node.Part != record.NodeTxPart {
 			nodes[node.ID] = true
 		}
 		return err
-	case strings.HasPrefix(key, store.TxPrefix):
+	case strings.HasPrefix(key, record.TxPrefix):
 		return s.concernsTx(key, kvs, units)
-	case strings.HasPrefix(key, store.QuotaPrefix):
+	case strings.HasPrefix(key, record.QuotaPrefix):
 		return s.remakeQuota(key, kvs)
 	}
 	return nil
 }
 
 // concernsTx adds the unit that a record is about, and the one that it was.
-func (s *shown) concernsTx(key string, kvs map[string]store.KV, units map[string]bool) error {
-	tx, err := store.ParseTxKey(key)
+func (s *shown) concernsTx(key string, kvs map[string]record.KV, units map[string]bool) error {
+	tx, err := record.ParseTxKey(key)
 	if err != nil {
 		return err
 	}
@@ -108,20 +110,20 @@ func (s *shown) concernsTx(key string, kvs map[string]store.KV, units map[string
 	if !found {
 		return nil
 	}
-	record, err := store.Decode[store.TxRecord](key, kv.Value)
-	if err == nil && !record.State.Terminal() {
-		units[record.Unit.String()] = true
+	rec, err := record.Decode[record.Tx](key, kv.Value)
+	if err == nil && !rec.State.Terminal() {
+		units[rec.Unit.String()] = true
 	}
 	return err
 }
 
 // remakeUnit makes a unit from its own key, its place in the order and its
 // transaction's record.
-func (s *shown) remakeUnit(path string, kvs map[string]store.KV) error {
+func (s *shown) remakeUnit(path string, kvs map[string]record.KV) error {
 	if u := s.units[path]; u != nil {
 		s.dropUnit(u)
 	}
-	parsed, err := store.ParseUnitPath(path)
+	parsed, err := record.ParseUnitPath(path)
 	if err != nil {
 		return err
 	}
@@ -137,16 +139,16 @@ func (s *shown) remakeUnit(path string, kvs map[string]store.KV) error {
 		u.queued, u.failed = true, 1
 		s.queue.Push(u.key)
 	}
-	key := store.TxKey(u.record.TxID)
+	key := record.TxKey(u.record.TxID)
 	held, found := kvs[key]
 	if u.record.TxID == "" || !found {
 		return nil
 	}
-	record, err := store.Decode[store.TxRecord](key, held.Value)
-	if err != nil || record.State.Terminal() {
+	rec, err := record.Decode[record.Tx](key, held.Value)
+	if err != nil || rec.State.Terminal() {
 		return err
 	}
-	a := s.restoreAttempt(u.record.TxID, u, record, held.ModRev).attempt
+	a := s.restoreAttempt(u.record.TxID, u, rec, held.ModRev).attempt
 	a.held = nil // the agents tell the leader alone
 	a.committed = held.CreateRev
 	for _, c := range a.charges {
@@ -184,8 +186,8 @@ func (s *shown) dropUnit(u *unit) {
 }
 
 // remakeJob makes a job from its key, and has its units made anew.
-func (s *shown) remakeJob(key string, kvs map[string]store.KV, units map[string]bool) error {
-	namespace, name, err := store.ParseJobKey(key)
+func (s *shown) remakeJob(key string, kvs map[string]record.KV, units map[string]bool) error {
+	namespace, name, err := record.ParseJobKey(key)
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (s *shown) remakeJob(key string, kvs map[string]store.KV, units map[string]
 	if !found {
 		return nil
 	}
-	if err := s.loadJobs([]store.KV{kv}); err != nil {
+	if err := s.loadJobs([]record.KV{kv}); err != nil {
 		return err
 	}
 	for _, path := range s.jobs[namespace+"/"+name].record.Units {
@@ -211,26 +213,26 @@ func (s *shown) remakeJob(key string, kvs map[string]store.KV, units map[string]
 
 // remakeQuota makes what bounds tenants. Trees are not made: where units are
 // counted on them only the leader knows.
-func (s *shown) remakeQuota(key string, kvs map[string]store.KV) error {
-	parsed, err := store.ParseQuotaKey(key)
+func (s *shown) remakeQuota(key string, kvs map[string]record.KV) error {
+	parsed, err := record.ParseQuotaKey(key)
 	if err != nil {
 		return err
 	}
 	kv, found := kvs[key]
 	switch parsed.Kind {
-	case store.QuotaTrees, store.QuotaLimits:
+	case record.QuotaTrees, record.QuotaLimits:
 		return nil
-	case store.QuotaResources:
+	case record.QuotaResources:
 		if !found {
 			s.quotas.removeResourceQuota(parsed.Namespace, parsed.Name)
 		}
-	case store.QuotaForests:
+	case record.QuotaForests:
 		delete(s.quotas.forests, parsed.Name)
-	case store.QuotaNamespaces:
+	case record.QuotaNamespaces:
 		delete(s.quotas.bindings, parsed.Name)
 	}
 	if !found {
 		return nil
 	}
-	return s.loadQuotas([]store.KV{kv})
+	return s.loadQuotas([]record.KV{kv})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -19,7 +19,7 @@ func TestAFullStore(t *testing.T) {
 		allocate(t, k, rig.Submission{Name: "kept", GPUs: 1, Wait: time.Minute})
 		allocate(t, k, rig.Submission{Name: "ends", GPUs: 1, Wait: time.Minute})
 		var sent atomic.Int64
-		k.Gate.OnTxn(func(store.Txn) rig.Fault { sent.Add(1); return rig.None })
+		k.Gate.OnTxn(func(record.Txn) rig.Fault { sent.Add(1); return rig.None })
 		c.Store.SetFull(true)
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // as a client would

@@ -24,28 +24,48 @@ const (
 	idleRest = 10 * time.Millisecond
 )
 
+// share is what a node may take of the loop's time.
+type share struct {
+	idle bucket // messages that changed nothing
+	loop bucket // time
+}
+
+// share returns a node's, made on first sight; nil where the leader does not know
+// the node.
+func (t *term) share(id resource.NodeID) *share {
+	if t.nodes[id] == nil {
+		return nil
+	}
+	s := t.shares[id]
+	if s == nil {
+		s = &share{}
+		t.shares[id] = s
+	}
+	return s
+}
+
 // hear handles waiting messages of agents. It reports whether any of them was
 // new, and whether the term can go on.
-func (l *leader) hear() (news, goesOn bool) {
+func (t *term) hear() (news, goesOn bool) {
 	began := time.Now()
-	events := l.mail.Take(began, mostHeard)
+	events := t.mail.Take(began, mostHeard)
 	for i, e := range events {
-		idle := l.idle
-		if !l.receive(e) {
+		id, idle := agents.NodeOf(e), t.idle
+		if !t.receive(e) {
 			return news, false
 		}
 		at := time.Now()
-		if l.idle == idle {
+		s := t.share(id)
+		if t.idle == idle {
 			news = true
-		} else if n := l.nodes[agents.NodeOf(e)]; n != nil && !n.idle.take(at, idleRate) {
-			l.mail.Rest(n.view.ID, at, idleRest)
-			n.loud = at.Add(loudBreak)
-			n.setTripped(at)
+		} else if s != nil && !s.idle.take(at, idleRate) {
+			t.mail.Rest(id, at, idleRest)
+			t.apply(flooded{id, at.Add(loudBreak)})
 		}
-		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != agents.NodeOf(e); last {
-			if n := l.nodes[agents.NodeOf(e)]; n != nil {
-				if owed := n.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
-					l.mail.Rest(n.view.ID, at, min(owed, longestRest))
+		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != id; last {
+			if s != nil {
+				if owed := s.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
+					t.mail.Rest(id, at, min(owed, longestRest))
 				}
 			}
 			began = at
@@ -57,20 +77,20 @@ func (l *leader) hear() (news, goesOn bool) {
 // receive handles one message. A panic isolates the message's node and ends the
 // term, because the leader's state may be half changed; the next term loads the
 // store.
-func (l *leader) receive(e agents.Event) (ok bool) {
+func (t *term) receive(e agents.Event) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.fell(agents.NodeOf(e), r, debug.Stack())
+			t.fell(agents.NodeOf(e), r, debug.Stack())
 			ok = false
 		}
 	}()
-	l.agentEvent(e)
+	t.apply(heard{e})
 	return true
 }
 
 // fell ends the term after a panic over a node's message.
-func (l *leader) fell(id resource.NodeID, cause any, stack []byte) {
+func (t *term) fell(id resource.NodeID, cause any, stack []byte) {
 	detail := clip(fmt.Sprintf("the leader could not go on after a message of it: %v", cause))
-	l.log.Error("protocol_violation", "node", id, "reason", violationPanic, "detail", detail, "stack", string(stack))
-	l.sever(id, detail)
+	t.log.Error("protocol_violation", "node", id, "reason", violationPanic, "detail", detail, "stack", string(stack))
+	t.sever(id, detail)
 }

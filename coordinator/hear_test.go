@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
 
 // loop is a leader without a store, as far as its loop goes.
-func loop() *leader {
-	return &leader{
-		view: newView(quota.Options{}, 1), mail: agents.NewMailbox(), inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
-		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil), generation: 1, hopeless: map[string]uint64{}, epoch: 1,
-	}
+func loop() *term {
+	t := newTerm(newLeader(beginning{epoch: 1, now: time.Now()}), nil, slog.New(slog.DiscardHandler), newMetrics(nil))
+	t.follows = func(id resource.NodeID) followed { return followed{node: id} }
+	return t
 }
 
 // However much of a node waits, a client's request waits for one share of it.

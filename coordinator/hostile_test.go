@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	health "github.com/musterd/muster/devices"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -394,11 +394,11 @@ func TestACordonIsNoIsolation(t *testing.T) {
 		if v := isolated(t, k, "n1"); v != nil {
 			t.Errorf("%+v", v)
 		}
-		kv, _, _, err := c.Store.Get(t.Context(), store.NodeSpecKey("n1"))
+		kv, _, _, err := c.Store.Get(t.Context(), record.NodeSpecKey("n1"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spec, err := store.Decode[store.NodeSpec](kv.Key, kv.Value); err != nil || spec.Violation != nil {
+		if spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value); err != nil || spec.Violation != nil {
 			t.Errorf("%v: %+v", err, spec.Violation)
 		}
 	})

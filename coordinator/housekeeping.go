@@ -3,12 +3,11 @@ package coordinator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -22,18 +21,18 @@ const collectAtOnce = 64
 
 // prepare writes what a new term needs before it serves: the lease for this
 // hour's request ids, and the configured limits.
-func (l *leader) prepare(ctx context.Context, term *store.Leadership) error {
+func (l *term) prepare(ctx context.Context) error {
 	lease, err := l.store.Grant(ctx, requestLeaseTTL)
 	if err != nil {
 		return fmt.Errorf("grant the request lease: %w", err)
 	}
-	l.requestLease = lease.ID
-	return l.prepareQuotas(ctx, term)
+	l.apply(granted{lease.ID})
+	return l.prepareQuotas(ctx)
 }
 
 // housekeep runs every second: nodes that are assumed dead, gauges, expired
 // requests, terminal records.
-func (l *leader) housekeep(ctx context.Context) {
+func (l *leader) housekeep() {
 	ready, suspect, unapproved := 0, 0, 0
 	for _, n := range l.order {
 		at := l.nodes[n.ID]
@@ -41,9 +40,8 @@ func (l *leader) housekeep(ctx context.Context) {
 		if at.breaker.trips > 0 {
 			suspect++
 		}
-		at.unheard = !at.connected && !l.leased(n.ID)
+		at.unheard = !at.connected && !at.leased
 		l.assumeDead(at)
-		l.checkBan(n.ID) // one that came while the term began
 		if n.Ready && !n.Unschedulable {
 			ready++
 		}
@@ -51,23 +49,19 @@ func (l *leader) housekeep(ctx context.Context) {
 			unapproved++
 		}
 	}
-	l.metrics.nodes.Set(float64(ready))
-	l.metrics.suspect.Set(float64(suspect))
-	l.metrics.unapproved.Set(float64(unapproved))
-	l.metrics.queued.Set(float64(l.queue.Len()))
-	l.metrics.running.Set(float64(len(l.attempts)))
-	l.requests.expire(time.Now().Add(-requestLeaseTTL))
-	if time.Since(l.leasedAt) > time.Hour {
-		l.leasedAt = time.Now()
-		go func() {
-			if lease, err := l.store.Grant(ctx, requestLeaseTTL); err == nil {
-				l.post(func() { l.requestLease = lease.ID })
-			}
-		}()
+	l.out.measure(metricNodes, float64(ready))
+	l.out.measure(metricSuspect, float64(suspect))
+	l.out.measure(metricUnapproved, float64(unapproved))
+	l.out.measure(metricQueued, float64(l.queue.Len()))
+	l.out.measure(metricRunning, float64(len(l.attempts)))
+	l.requests.expire(l.now.Add(-requestLeaseTTL))
+	if l.now.Sub(l.leasedAt) > time.Hour {
+		l.leasedAt = l.now
+		l.out.add(effect{kind: grantLease})
 	}
-	l.compact(ctx)
+	l.compact()
 	l.collect()
-	l.sweepFences(ctx)
+	l.sweepFences()
 	l.sampleQuotas()
 	l.audit()
 }
@@ -78,25 +72,12 @@ const compactEvery = 5 * time.Minute
 // compact forgets the history that was old at the last compaction. The
 // embedded store does the same by itself; whoever is first, the other finds it
 // done.
-func (l *leader) compact(ctx context.Context) {
-	if time.Since(l.compactedAt) < compactEvery {
+func (l *leader) compact() {
+	if l.now.Sub(l.compactedAt) < compactEvery {
 		return
 	}
-	l.compactedAt = time.Now()
-	upTo := l.compactRev
-	go func() {
-		_, _, now, err := l.store.Get(ctx, store.LeaderPrefix)
-		if err != nil {
-			return
-		}
-		l.post(func() { l.compactRev = now })
-		if upTo == 0 {
-			return
-		}
-		if err := l.store.Compact(ctx, upTo); err != nil && !errors.As(err, new(*store.CompactedError)) {
-			l.log.Warn("compaction_failed", "revision", int64(upTo), "error", err)
-		}
-	}()
+	l.compactedAt = l.now
+	l.out.add(effect{kind: compactStore, revision: l.compactRev})
 }
 
 // collect deletes terminal records that are old enough: every member has
@@ -111,10 +92,10 @@ func (l *leader) collect() {
 	var d decision
 	var rest []terminalRecord
 	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
-		if len(rest) == collectAtOnce || named[r.tx] || time.Since(r.when) <= l.config.RecordRetention {
+		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.config.RecordRetention {
 			return false
 		}
-		d.ops = append(d.ops, store.Delete(store.TxKey(r.tx)))
+		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
 		rest = append(rest, r)
 		return true
 	})
@@ -125,12 +106,11 @@ func (l *leader) collect() {
 		if o == txn.Landed {
 			return
 		}
-		l.post(func() { // once more later
-			l.terminal = append(rest, l.terminal...)
-			slices.SortStableFunc(l.terminal, func(a, b terminalRecord) int { return cmp.Compare(a.when.UnixNano(), b.when.UnixNano()) })
-		})
+		// Once more later.
+		l.terminal = append(rest, l.terminal...)
+		slices.SortStableFunc(l.terminal, func(a, b terminalRecord) int { return cmp.Compare(a.when.UnixNano(), b.when.UnixNano()) })
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // attemptsOn lists the transactions with a part on a node, in order.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/test/rig"
 )
@@ -66,7 +67,7 @@ func TestRequestIDsAreForgottenAfterADay(t *testing.T) {
 		_, _, err := k.Allocate(t.Context(), s)
 		refused(t, err, 409, "was used already")
 		pass(2 * time.Hour)
-		kvs, _, err := c.Store.Range(t.Context(), store.RequestsPrefix, store.RangeOptions{})
+		kvs, _, err := c.Store.Range(t.Context(), record.RequestsPrefix, store.RangeOptions{})
 		if err != nil || len(kvs) != 0 {
 			t.Errorf("%v, %d requests are left", err, len(kvs))
 		}
@@ -80,8 +81,8 @@ func TestTheStoresHistoryIsCompacted(t *testing.T) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 1})
 		pass(16 * time.Minute)
-		_, _, err := c.Store.Range(t.Context(), store.Root, store.RangeOptions{AtRevision: 2})
-		if !errors.As(err, new(*store.CompactedError)) {
+		_, _, err := c.Store.Range(t.Context(), record.Root, store.RangeOptions{AtRevision: 2})
+		if !errors.As(err, new(*record.CompactedError)) {
 			t.Errorf("revision 2 is still there: %v", err)
 		}
 	})

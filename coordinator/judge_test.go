@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -151,7 +150,7 @@ func TestJudgeOccupancy(t *testing.T) {
 func TestAnotherHostForgetsTheAmountsOfTheOneBefore(t *testing.T) {
 	n, _, _ := voter(t)
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
-	n.confirm(tx, []agents.Member{{Assignment: fitted(t, n, resource.Request{GPUs: 8, CPU: 8000})}}, false, slog.Default())
+	n.confirm(tx, []agents.Member{{Assignment: fitted(t, n, resource.Request{GPUs: 8, CPU: 8000})}}, false, &outbox{})
 	profile, err := fake.Lookup("gpu2")
 	if err != nil {
 		t.Fatal(err)

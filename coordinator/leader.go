@@ -1,47 +1,39 @@
 package coordinator
 
 import (
-	"context"
-	"crypto/rand"
-	"errors"
-	"log/slog"
+	"math/rand/v2"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
-// leader is one term of office: everything the leader keeps in memory and the
-// one goroutine that owns it. Others reach it through do and post.
+// leader is one term of office as a value: everything that the leader keeps in
+// memory. It takes inputs (apply), schedules (pass) and leaves effects; it reads
+// no clock, starts no goroutine and calls nobody (input.go, effect.go). The term
+// around it owns it and does the rest.
 //
 // Invariant: every attempt is in attempts exactly while its machine has not
 // ended; quotas charge exactly the transactions in attempts.
 type leader struct {
 	config Config
-	store  store.Store
-	log    *slog.Logger
 	epoch  resource.Epoch
-	// holds reports whether the term still goes on by this host's clocks.
-	holds func() bool
-	// leased reports whether a node's lease lives, as far as this coordinator
-	// has followed the store.
-	leased func(resource.NodeID) bool
-	// banOf returns a node's ban, likewise; nil for none.
-	banOf func(resource.NodeID) *store.Ban
-	// ctx ends with the term. It is kept for the goroutines that answer the
-	// loop later; nothing in the loop waits on it.
-	ctx context.Context
+	held   record.Compare // of the leader's key
+	maxOps int            // that the store takes in one Txn
 
-	inbox  chan func()
-	mail   *agents.Mailbox
-	idle   uint64        // messages that said nothing new
-	ended  chan struct{} // closed when the loop has ended
-	commit *committer
-	pool   *agents.Pool
+	out    outbox
+	alarms alarms
+	// random draws nonces and uids; its seed comes with the term.
+	random *rand.ChaCha8
 
+	lastToken token
+	writes    map[token]func(txn.Outcome, resource.Revision, error)
+	reads     map[token]func(kv record.KV, found bool, revision resource.Revision)
+	nodeReads map[token]func(hasReadNode)
+
+	idle    uint64 // messages that said nothing new
 	counter uint64 // of attempts and arrivals in this epoch
 
 	view
@@ -58,14 +50,8 @@ type leader struct {
 	reconciling bool // a node is
 	restored    bool // it is in the account that the store was
 	looking     bool // whether this term is still of use to an agent that refused it
-	mayResign   func(resource.NodeID) bool
-	// sever isolates a node at the end of this term; letBack ends that.
-	sever   func(resource.NodeID, string)
-	letBack func(resource.NodeID)
-	// identity is the revision of a node's registration, as far as this
-	// coordinator has followed the store; 0 where there is none.
-	identityAt   func(resource.NodeID) resource.Revision
-	requestLease store.LeaseID
+
+	requestLease record.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
@@ -74,91 +60,37 @@ type leader struct {
 	// doubtful are transactions that ended while a Txn for them was in doubt:
 	// their records stay in this epoch.
 	doubtful map[resource.TxID]bool
-	sweptAt  time.Time // of fences
-	metrics  *metrics
+	sweptAt  time.Time          // of fences
 	account  *decisions.Tracker // nil: nobody keeps one
 	census   census             // nil before the first creation
+}
+
+// beginning is what a term begins with.
+type beginning struct {
+	config Config
+	epoch  resource.Epoch
+	held   record.Compare // of the leader's key
+	maxOps int            // that the store takes in one Txn
+	now    time.Time
+	seed   [32]byte // of nonces and uids
+}
+
+func newLeader(b beginning) *leader {
+	return &leader{
+		config: b.config, epoch: b.epoch, held: b.held, maxOps: b.maxOps, random: rand.NewChaCha8(b.seed),
+		view:       newView(b.config.Quota, resource.Revision(b.epoch), b.now),
+		generation: 1, leasedAt: b.now, hopeless: map[string]uint64{},
+		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
+		writes:    map[token]func(txn.Outcome, resource.Revision, error){},
+		reads:     map[token]func(record.KV, bool, resource.Revision){},
+		nodeReads: map[token]func(hasReadNode){},
+	}
 }
 
 // terminalRecord waits to be collected.
 type terminalRecord struct {
 	tx   resource.TxID
 	when time.Time
-}
-
-// inboxSize lets clients, timers and the store's answers run ahead of the loop a
-// little; beyond it they wait. Agents' messages come through the mailbox.
-const inboxSize = 1024
-
-// errDeposed ends a wait on a leader that has lost its office.
-var errDeposed = errors.New("this coordinator no longer leads")
-
-// post hands f to the loop; it may block, and drops f once the loop has ended.
-func (l *leader) post(f func()) {
-	select {
-	case l.inbox <- f:
-	case <-l.ended:
-	}
-}
-
-// do runs f in the loop and waits for it.
-func (l *leader) do(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case l.inbox <- func() { f(); close(done) }:
-	case <-l.ended:
-		return errDeposed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-l.ended:
-		return errDeposed
-	}
-}
-
-// run is the loop. It returns when ctx ends, or when the term cannot go on.
-func (l *leader) run(ctx context.Context) {
-	defer close(l.ended)
-	defer l.mail.Close()
-	housekeeping := time.NewTicker(time.Second)
-	defer housekeeping.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case f := <-l.inbox:
-			f()
-			l.drain()
-		case <-l.mail.Waiting():
-			news, goesOn := l.hear()
-			if !goesOn {
-				return
-			}
-			if !news {
-				continue
-			}
-			l.drain()
-		case <-housekeeping.C:
-			l.housekeep(ctx)
-		}
-		l.schedule()
-	}
-}
-
-// drain takes what else is waiting, so that one scheduling pass and one shared
-// Txn serve it all.
-func (l *leader) drain() {
-	for range inboxSize {
-		select {
-		case f := <-l.inbox:
-			f()
-		default:
-			return
-		}
-	}
 }
 
 // wake lets everything that waits be tried again.
@@ -173,9 +105,33 @@ func (l *leader) wake() {
 func (l *leader) nextTx(unit resource.UnitUID) resource.TxID {
 	l.counter++ // model: mutant ATTEMPT_REUSED
 	var nonce resource.Nonce
-	rand.Read(nonce[:])
+	l.random.Read(nonce[:])
 	return resource.NewTxID(unit, l.epoch, l.counter, nonce)
+}
+
+// uid draws the identity of an object that the leader makes.
+func (l *leader) uid(prefix string) string {
+	var b [16]byte
+	l.random.Read(b[:])
+	return formatUID(prefix, b)
 }
 
 // step drives a transaction and carries out its effects.
 func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }
+
+// notify tells whoever watches a unit, or its job, that it has changed.
+func (l *leader) notify(u *unit) {
+	l.out.changed(u.path)
+	if u.job != nil {
+		l.notifyJob(u.job)
+	}
+}
+
+// notifyJob tells whoever watches a job that it has changed.
+func (l *leader) notifyJob(j *job) {
+	l.out.changed(j.key())
+	for _, then := range j.then {
+		l.after(0, then)
+	}
+	j.then = nil
+}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,22 +32,27 @@ func (l *leader) refused(e agents.Refused) {
 		return
 	}
 	l.looking = true
-	held := l.commit.held
-	l.read(held.Key, func(kv store.KV, found bool, revision resource.Revision) {
+	held := l.held
+	l.read(held.Key, func(kv record.KV, found bool, revision resource.Revision) {
 		l.looking = false
 		switch {
 		case !found || kv.CreateRev != held.Rev:
-			l.commit.deposed(errDeposed)
+			l.out.end(errDeposed)
 		case revision <= resource.Revision(e.Highest):
 			// The next epoch would not be higher either. The agent sees it when it
 			// registers, which it does because of the hello that it refused.
-		case l.mayResign(e.Node):
-			l.log.Warn("leader_resigns", "node", e.Node, "epoch_seen_there", int64(e.Highest), "revision", int64(revision))
-			detail := fmt.Sprintf("its agent has seen epoch %d, this term is of epoch %d and ends for that", e.Highest, l.epoch)
-			l.noteRestored(decisions.Restored{By: "node " + string(e.Node), After: revision, Detail: detail})
-			l.commit.deposed(fmt.Errorf("resigned: the agent of node %s has seen epoch %d, and the store is at revision %d", e.Node, e.Highest, revision))
+		default:
+			l.out.add(effect{kind: askToResign, node: e.Node, epoch: e.Highest, revision: revision})
 		}
 	})
+}
+
+// resign ends the term, because only a leader of a higher epoch can help a node.
+func (l *leader) resign(in mayGo) {
+	l.out.warn("leader_resigns", "node", in.node, "epoch_seen_there", int64(in.epoch), "revision", int64(in.revision))
+	detail := fmt.Sprintf("its agent has seen epoch %d, this term is of epoch %d and ends for that", in.epoch, l.epoch)
+	l.noteRestored(decisions.Restored{By: "node " + string(in.node), After: in.revision, Detail: detail})
+	l.out.end(fmt.Errorf("resigned: the agent of node %s has seen epoch %d, and the store is at revision %d", in.node, in.epoch, in.revision))
 }
 
 // mayResign reports whether a term may end because of what an agent said, and

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -104,8 +104,8 @@ func TestAStoreThatIsAwayAtAnElectionDoesNotEndTheProcess(t *testing.T) {
 
 func TestAStateThatCannotBeReadEndsTheProcessWithItsKey(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
-		key := store.UnitPath{Namespace: "default", Kind: store.AllocUnit, Name: "a"}.Key()
-		if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte("{"))}}); err != nil {
+		key := record.UnitPath{Namespace: "default", Kind: record.AllocUnit, Name: "a"}.Key()
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, []byte("{"))}}); err != nil {
 			t.Fatal(err)
 		}
 		k := c.StartCoordinator("c1")
@@ -120,7 +120,7 @@ func TestADeposedLeaderRefusesNoCreationForGood(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if kinds["enqueue"](x) {
 				k.Gate.OnTxn(nil)
 				depose(t, c) // its compare of the leader's key is what fails

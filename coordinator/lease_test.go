@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -17,11 +17,11 @@ func TestANodesLeaseOutlivesTheCoordinatorThatHearsIt(t *testing.T) {
 		c.StartAgent("n1")
 		c.AwaitReady(1)
 		hears := func() string {
-			kv, found, _, err := c.Store.Get(t.Context(), store.NodeLeaseKey("n1"))
+			kv, found, _, err := c.Store.Get(t.Context(), record.NodeLeaseKey("n1"))
 			if err != nil || !found {
 				return ""
 			}
-			lease, err := store.Decode[store.NodeLease](kv.Key, kv.Value)
+			lease, err := record.Decode[record.NodeLease](kv.Key, kv.Value)
 			if err != nil {
 				t.Error(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -32,7 +32,7 @@ func (l *leader) forget(u *unit) {
 	for i := range u.record.Members {
 		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // enqueue stores a new unit that has to wait: the unit, its place in the order
@@ -41,10 +41,10 @@ func (l *leader) enqueue(u *unit) {
 	u.writing = true
 	key := u.record.Path().Key()
 	l.settleCreation(u.creating(), decision{
-		compares: append([]store.Compare{store.Absent(key)}, u.create.compares...),
-		ops: append([]store.Op{
-			store.Put(key, store.MustEncode(u.record)),
-			store.Put(u.record.Order().Key(), store.MustEncode(store.OrderRecord{UnitUID: u.record.UID})),
+		compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
+		ops: append([]record.Op{
+			record.Put(key, record.MustEncode(u.record)),
+			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})),
 		}, u.create.ops...),
 		done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
 	})
@@ -65,7 +65,7 @@ func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 	if u.failed != l.generation || l.mayEvict(u) { // something was freed while it was written, or may be made free
 		l.queue.Push(u.key)
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // created acknowledges a unit that the store now holds.
@@ -82,7 +82,7 @@ func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 	switch {
 	case o == txn.Conflict && err == nil:
 		u.err = api.Errorf(409, "%s was created elsewhere at the same time", u.path)
-	case errors.As(err, new(*store.TooManyOpsError)), errors.As(err, new(*store.TooLargeError)):
+	case errors.As(err, new(*record.TooManyOpsError)), errors.As(err, new(*record.TooLargeError)):
 		u.err = api.Errorf(422, "%s: %v", u.path, err)
 	default: // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
 		u.err = api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err)
@@ -132,25 +132,25 @@ func (l *leader) writeWish(u *unit) {
 	}
 	u.wishing = true
 	key, unit := u.record.Path().Key(), u.record
-	unit.Ending = &store.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, Remove: true}
+	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, Remove: true}
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, u.stored)},
-		ops:      []store.Op{store.Put(key, store.MustEncode(unit))},
+		compares: []record.Compare{record.ModRevIs(key, u.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			u.wishing = false
 			switch {
 			case o != txn.Landed: // another Txn of the unit's was first, and ends it
-				l.log.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+				l.out.info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
 			case rev > u.stored:
 				u.record.Ending, u.stored, u.endStored = unit.Ending, rev, true
 			default:
 				u.endStored = true
 			}
-			u.notify()
+			l.notify(u)
 		},
 	}, key, func(value []byte, found bool) bool {
-		record, err := store.Decode[store.UnitRecord](key, value)
-		return found && err == nil && record.UID == unit.UID && record.Ending != nil
+		rec, err := record.Decode[record.Unit](key, value)
+		return found && err == nil && rec.UID == unit.UID && rec.Ending != nil
 	})
 }
 
@@ -165,32 +165,32 @@ func (l *leader) endQueued(u *unit) {
 	}
 	u.writing = true
 	key := u.record.Path().Key()
-	d := decision{compares: []store.Compare{store.ModRevIs(key, u.stored)}}
+	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
-		d.ops = append(d.ops, store.Delete(u.record.Order().Key()))
+		d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
 	}
 	unit := u.record
-	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, now()
+	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, l.stamp()
 	if u.job == nil {
-		d.ops = append(d.ops, store.Delete(key))
+		d.ops = append(d.ops, record.Delete(key))
 	} else {
-		d.ops = append(d.ops, store.Put(key, store.MustEncode(unit)))
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		u.writing = false
 		if o != txn.Landed {
-			l.log.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
 			u.ending = nil // it waits as before; the client asks again
 			l.queue.Push(u.key)
-			u.notify()
+			l.notify(u)
 			return
 		}
 		u.record, u.stored, u.queued = unit, rev, false
 		l.finish(u)
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
-		record, err := store.Decode[store.UnitRecord](key, value)
-		return !found || u.job != nil && err == nil && api.Phase(record.Phase).Ended()
+		rec, err := record.Decode[record.Unit](key, value)
+		return !found || u.job != nil && err == nil && api.Phase(rec.Phase).Ended()
 	})
 }
 
@@ -198,7 +198,7 @@ func (l *leader) endQueued(u *unit) {
 // its last unit.
 func (l *leader) finish(u *unit) {
 	l.withdraw(u)
-	u.notify()
+	l.notify(u)
 	if u.job == nil {
 		l.forget(u)
 		return
@@ -217,36 +217,36 @@ func (l *leader) finishJob(j *job) {
 		return
 	}
 	j.writing = true
-	key := store.JobKey(j.record.Namespace, j.record.Name)
-	record := j.record
-	record.Phase, record.Ended = string(api.Cancelled), now()
-	d := decision{compares: []store.Compare{store.ModRevIs(key, j.stored)}}
+	key := record.JobKey(j.record.Namespace, j.record.Name)
+	rec := j.record
+	rec.Phase, rec.Ended = string(api.Cancelled), l.stamp()
+	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
 	if remove {
-		d.ops = append(d.ops, store.Delete(key))
+		d.ops = append(d.ops, record.Delete(key))
 		for _, u := range j.units {
-			d.ops = append(d.ops, store.Delete(u.record.Path().Key()))
+			d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
 		}
 	} else {
-		d.ops = append(d.ops, store.Put(key, store.MustEncode(record)))
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		j.writing = false
 		if o != txn.Landed {
-			l.log.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
-			j.notify()
+			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
+			l.notifyJob(j)
 			return
 		}
 		if remove {
 			l.forgetJob(j)
 			return
 		}
-		j.record, j.stored = record, rev
-		j.notify()
+		j.record, j.stored = rec, rev
+		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
-		record, err := store.Decode[store.JobRecord](key, value)
-		return !found || !remove && err == nil && api.Phase(record.Phase).Ended()
+		rec, err := record.Decode[record.Job](key, value)
+		return !found || !remove && err == nil && api.Phase(rec.Phase).Ended()
 	})
 }
 
@@ -259,5 +259,5 @@ func (l *leader) forgetJob(j *job) {
 	for _, u := range j.units {
 		l.forget(u)
 	}
-	j.notify()
+	l.notifyJob(j)
 }

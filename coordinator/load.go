@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -17,55 +17,58 @@ import (
 // errStoreAway ends a term that could not begin.
 var errStoreAway = errors.New("the store does not answer, or has another leader")
 
-// load rebuilds the leader's view from what is read at one revision that is not
-// older than its election, and returns the transactions to go on with. It runs
-// before the loop.
-func (l *leader) load(ctx context.Context, from ranger) ([]recovered, error) {
+// loaded is what the store has, all of one revision.
+type loaded struct {
+	nodes, bans, quotas, jobs, units, orders, txs, requests []record.KV
+	cached                                                  map[requestKey]request // beside requests
+}
+
+// load has the leader rebuild its view from what is read at one revision that is
+// not older than its election, and returns the transactions to go on with. It
+// runs before the loop.
+func (t *term) load(ctx context.Context, from ranger) (live []recovered, revision resource.Revision, err error) {
 	read := &reader{store: from}
-	nodes := read.prefix(ctx, store.NodesPrefix)
-	bans := read.prefix(ctx, store.BansPrefix)
-	quotas := read.prefix(ctx, store.QuotaPrefix)
-	jobs := read.prefix(ctx, store.JobsPrefix)
-	units := read.prefix(ctx, store.UnitsPrefix)
-	orders := read.prefix(ctx, store.OrderPrefix)
-	txs := read.prefix(ctx, store.TxPrefix)
-	requests := read.prefix(ctx, store.RequestsPrefix)
-	var cached map[requestKey]request
+	in := loaded{
+		nodes: read.prefix(ctx, record.NodesPrefix), bans: read.prefix(ctx, record.BansPrefix), quotas: read.prefix(ctx, record.QuotaPrefix),
+		jobs: read.prefix(ctx, record.JobsPrefix), units: read.prefix(ctx, record.UnitsPrefix), orders: read.prefix(ctx, record.OrderPrefix),
+		txs: read.prefix(ctx, record.TxPrefix), requests: read.prefix(ctx, record.RequestsPrefix),
+	}
 	if warm, is := from.(snapshot); is {
-		cached = warm.requests
+		in.cached = warm.requests
 	}
 	if read.err != nil {
-		return nil, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
+		return nil, 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
+	t.turn(func() { live, err = t.restore(in) })
+	if err != nil {
+		return nil, 0, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+	}
+	return live, read.revision, nil
+}
+
+// restore rebuilds the leader's view, and returns the transactions to go on with.
+func (l *leader) restore(in loaded) (live []recovered, err error) {
 	for _, step := range []func() error{
-		func() error { return l.loadNodes(nodes) },
-		func() error { return l.loadBans(bans) },
-		func() error { return l.loadQuotas(quotas) },
-		func() error { return l.loadJobs(jobs) },
-		func() error { return l.loadUnits(units) },
-		func() error { return l.loadOrder(orders) },
+		func() error { return l.loadNodes(in.nodes) },
+		func() error { return l.loadBans(in.bans) },
+		func() error { return l.loadQuotas(in.quotas) },
+		func() error { return l.loadJobs(in.jobs) },
+		func() error { return l.loadUnits(in.units) },
+		func() error { return l.loadOrder(in.orders) },
+		func() error { live, err = l.loadRecords(in.txs); return err },
+		func() error { return l.loadRequests(in.cached, in.requests) },
+		func() error { return l.chargeRecovered(live) },
 	} {
 		if err := step(); err != nil {
-			return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+			return nil, err
 		}
 	}
-	live, err := l.loadRecords(txs)
-	if err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	if err := l.loadRequests(cached, requests); err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	if err := l.chargeRecovered(live); err != nil {
-		return nil, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
-	}
-	l.commit.landed(read.revision) // answers are not older than what was loaded
 	return live, nil
 }
 
 // ranger is what can be loaded from: the store, or a snapshot of it.
 type ranger interface {
-	Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error)
+	Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error)
 }
 
 // reader reads several prefixes at the revision of the first.
@@ -75,11 +78,11 @@ type reader struct {
 	err      error
 }
 
-func (r *reader) prefix(ctx context.Context, prefix string) []store.KV {
+func (r *reader) prefix(ctx context.Context, prefix string) []record.KV {
 	if r.err != nil {
 		return nil
 	}
-	var kvs []store.KV
+	var kvs []record.KV
 	var revision resource.Revision
 	kvs, revision, r.err = r.store.Range(ctx, prefix, store.RangeOptions{AtRevision: r.revision})
 	if r.revision == 0 {
@@ -88,21 +91,21 @@ func (r *reader) prefix(ctx context.Context, prefix string) []store.KV {
 	return kvs
 }
 
-func (v *view) loadNodes(kvs []store.KV) error {
+func (v *view) loadNodes(kvs []record.KV) error {
 	for _, kv := range kvs {
-		key, err := store.ParseNodeKey(kv.Key)
+		key, err := record.ParseNodeKey(kv.Key)
 		if err != nil {
 			return err
 		}
-		if key.Part == store.NodeIdentityPart {
+		if key.Part == record.NodeIdentityPart {
 			if err := v.loadFence(key.ID, kv); err != nil {
 				return err
 			}
 		}
-		if key.Part != store.NodeSpecPart {
+		if key.Part != record.NodeSpecPart {
 			continue
 		}
-		spec, err := store.Decode[store.NodeSpec](kv.Key, kv.Value)
+		spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
@@ -113,23 +116,23 @@ func (v *view) loadNodes(kvs []store.KV) error {
 	return nil
 }
 
-func (v *view) loadJobs(kvs []store.KV) error {
+func (v *view) loadJobs(kvs []record.KV) error {
 	for _, kv := range kvs {
-		record, err := store.Decode[store.JobRecord](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Job](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
-		doc, status := api.StoredJob(record.Document)
+		doc, status := api.StoredJob(rec.Document)
 		if status != nil {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 		_, _, gang := api.JobUnits(doc)
-		v.jobs[record.Namespace+"/"+record.Name] = &job{record: record, stored: kv.ModRev, doc: doc, gang: gang, changed: make(chan struct{})}
+		v.jobs[rec.Namespace+"/"+rec.Name] = &job{record: rec, stored: kv.ModRev, doc: doc, gang: gang}
 	}
 	return nil
 }
 
-func (v *view) loadUnits(kvs []store.KV) error {
+func (v *view) loadUnits(kvs []record.KV) error {
 	for _, kv := range kvs {
 		if _, err := v.loadUnit(kv); err != nil {
 			return err
@@ -143,45 +146,45 @@ func (v *view) loadUnits(kvs []store.KV) error {
 	return nil
 }
 
-func (v *view) loadUnit(kv store.KV) (*unit, error) {
-	record, err := store.Decode[store.UnitRecord](kv.Key, kv.Value)
+func (v *view) loadUnit(kv record.KV) (*unit, error) {
+	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
 	if err != nil {
 		return nil, err
 	}
-	u, err := v.restoreUnit(record)
+	u, err := v.restoreUnit(rec)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	u.stored = kv.ModRev
-	u.key = queue.Key{Priority: record.Priority, Epoch: record.Sequence.Epoch, Counter: record.Sequence.Counter, Path: u.path}
+	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
 	v.units[u.path] = u
-	for i := range record.Members {
-		v.members[record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	for i := range rec.Members {
+		v.members[rec.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}
 	return u, nil
 }
 
-func (v *view) restoreUnit(record store.UnitRecord) (*unit, error) {
-	ns := Namespace{Tenant: record.Tenant}
-	if record.Kind == store.JobUnit {
-		j := v.jobs[record.Namespace+"/"+record.Name]
+func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
+	ns := Namespace{Tenant: rec.Tenant}
+	if rec.Kind == record.JobUnit {
+		j := v.jobs[rec.Namespace+"/"+rec.Name]
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
-		u, err := newUnit(ns, record, j.doc.Spec.Template.Spec, j.doc)
+		u, err := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc)
 		if err != nil {
 			return nil, err
 		}
 		u.job = j
-		at, _ := slices.BinarySearchFunc(j.units, record.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
+		at, _ := slices.BinarySearchFunc(j.units, rec.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
 		j.units = slices.Insert(j.units, at, u)
 		return u, nil
 	}
-	doc, status := api.StoredAllocation(record.Document)
+	doc, status := api.StoredAllocation(rec.Document)
 	if status != nil {
 		return nil, fmt.Errorf("document: %w", status)
 	}
-	u, err := newUnit(ns, record, doc.Spec, nil)
+	u, err := newUnit(ns, rec, doc.Spec, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -189,9 +192,9 @@ func (v *view) restoreUnit(record store.UnitRecord) (*unit, error) {
 	return u, nil
 }
 
-func (v *view) loadOrder(kvs []store.KV) error {
+func (v *view) loadOrder(kvs []record.KV) error {
 	for _, kv := range kvs {
-		key, err := store.ParseOrderKey(kv.Key)
+		key, err := record.ParseOrderKey(kv.Key)
 		if err != nil {
 			return err
 		}
@@ -208,26 +211,26 @@ func (v *view) loadOrder(kvs []store.KV) error {
 
 // loadRequests takes over the request ids: those that the cache has read, and
 // kvs.
-func (l *leader) loadRequests(cached map[requestKey]request, kvs []store.KV) error {
+func (l *leader) loadRequests(cached map[requestKey]request, kvs []record.KV) error {
 	for key, r := range cached {
-		l.requests.remember(key, r, time.Now())
+		l.requests.remember(key, r, l.now)
 	}
 	for _, kv := range kvs {
 		key, r, err := readRequest(kv)
 		if err != nil {
 			return err
 		}
-		l.requests.remember(key, r, time.Now())
+		l.requests.remember(key, r, l.now)
 	}
 	return nil
 }
 
-// readRequest reads a key below store.RequestsPrefix.
-func readRequest(kv store.KV) (requestKey, request, error) {
-	tenant, id, err := store.ParseRequestKey(kv.Key)
+// readRequest reads a key below record.RequestsPrefix.
+func readRequest(kv record.KV) (requestKey, request, error) {
+	tenant, id, err := record.ParseRequestKey(kv.Key)
 	if err != nil {
 		return requestKey{}, request{}, err
 	}
-	record, err := store.Decode[store.RequestRecord](kv.Key, kv.Value)
-	return requestKeyOf(tenant, id), newRequest(record), err
+	rec, err := record.Decode[record.Request](kv.Key, kv.Value)
+	return requestKeyOf(tenant, id), newRequest(rec), err
 }

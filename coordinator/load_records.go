@@ -3,10 +3,9 @@ package coordinator
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -18,28 +17,28 @@ type recovered struct {
 }
 
 // loadRecords rebuilds the charges and the machines of live transactions.
-func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
+func (l *leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 	var live []recovered
 	decided := map[resource.TxID]bool{}
 	for _, kv := range kvs {
-		id, err := store.ParseTxKey(kv.Key)
+		id, err := record.ParseTxKey(kv.Key)
 		if err != nil {
 			return nil, err
 		}
-		record, err := store.Decode[store.TxRecord](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
 		if err != nil {
 			return nil, err
 		}
 		decided[id] = true
-		if record.State.Terminal() {
-			l.bury(id, slices.DeleteFunc(record.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
+		if rec.State.Terminal() {
+			l.bury(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
 			continue
 		}
-		u := l.units[record.Unit.String()]
+		u := l.units[rec.Unit.String()]
 		if u == nil || u.record.TxID != id {
-			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, record.State, record.Unit)
+			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
 		}
-		r := l.restoreAttempt(id, u, record, kv.ModRev)
+		r := l.restoreAttempt(id, u, rec, kv.ModRev)
 		r.attempt.committed = kv.CreateRev // a record's first state is COMMITTED
 		live = append(live, r)
 	}
@@ -47,9 +46,9 @@ func (l *leader) loadRecords(kvs []store.KV) ([]recovered, error) {
 	return live, nil
 }
 
-func (v *view) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, rev resource.Revision) recovered {
+func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev resource.Revision) recovered {
 	votes := map[resource.NodeID]txn.Vote{}
-	for _, m := range record.Members {
+	for _, m := range rec.Members {
 		vote := votes[m.Node]
 		vote.Incarnation = m.Incarnation
 		vote.Members = append(vote.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
@@ -62,23 +61,22 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, record store.TxRecord, 
 		}
 		h.members = append(h.members, agents.Member{Index: m.Member, Assignment: m.Assignment})
 	}
-	a := &attempt{unit: u, charges: record.Charges, held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour), by: record.By, lost: record.Lost}
-	a.budget.Stop()
+	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{
-		State: recordState(record.State), Revision: rev, GraceSeconds: record.GraceSeconds, Reason: record.Reason, Evicted: record.Evicted,
+		State: recordState(rec.State), Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
 	}
 	switch {
-	case record.State == store.TxEvicting:
-		found.By = record.By // until it is known what became of that
-		a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
-	case record.State == store.TxReleasing && record.Evicted:
-		a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
-	case record.State == store.TxReleasing:
-		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}, true
+	case rec.State == record.Evicting:
+		found.By = rec.By // until it is known what became of that
+		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+	case rec.State == record.Releasing && rec.Evicted:
+		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+	case rec.State == record.Releasing:
+		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, true
 	}
 	var effects []txn.Effect
 	a.machine, effects = txn.Recover(id, found, votes)
-	if e := u.record.Ending; e != nil && record.State == store.TxEvicting {
+	if e := u.record.Ending; e != nil && rec.State == record.Evicting {
 		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, true
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}

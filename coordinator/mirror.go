@@ -75,11 +75,11 @@ func (l *leader) audit() {
 			continue
 		}
 		n.mirror.astray = 0
-		l.metrics.astray.Inc()
+		l.out.count(metricAstray, "")
 		if n.violation() != nil {
 			continue // it has counted wrongly before
 		}
-		l.log.Error("view_astray", "node", n.view.ID, "heard", n.mirror.sum, "ledger", n.mirror.told)
-		l.pool.Send(n.view.ID, agents.Resync())
+		l.out.error("view_astray", "node", n.view.ID, "heard", n.mirror.sum, "ledger", n.mirror.told)
+		l.out.command(n.view.ID, agents.Resync())
 	}
 }

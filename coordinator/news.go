@@ -3,7 +3,7 @@ package coordinator
 import (
 	"strings"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,39 +13,42 @@ import (
 type news struct {
 	node        resource.NodeID
 	deleted     bool
+	fenced      bool                 // nothing else is news
 	banChanged  bool                 // it was banned, or is no longer: nothing else is news
 	incarnation resource.Incarnation // zero: as before
-	spec        *store.NodeSpec      // as it is now; nil: as before
+	spec        *record.NodeSpec     // as it is now; nil: as before
 	revision    resource.Revision    // of spec
 }
 
 // newsOf is what a change tells of an agent, before the change is taken. f.mu is
 // held.
-func (f *follower) newsOf(e store.Event) (news, bool) {
+func (f *follower) newsOf(e record.Event) (news, bool) {
 	if isBanKey(e.KV.Key) {
 		return banNews(e)
 	}
-	if !strings.HasPrefix(e.KV.Key, store.NodesPrefix) {
+	if !strings.HasPrefix(e.KV.Key, record.NodesPrefix) {
 		return news{}, false
 	}
-	key, err := store.ParseNodeKey(e.KV.Key)
+	key, err := record.ParseNodeKey(e.KV.Key)
 	if err != nil {
 		return news{}, false // it is refused where it is shown
 	}
 	n := news{node: key.ID}
-	if e.Type == store.EventDelete {
-		n.deleted = key.Part == store.NodeSpecPart
+	if e.Type == record.EventDelete {
+		n.deleted = key.Part == record.NodeSpecPart
 		return n, n.deleted
 	}
 	switch key.Part {
-	case store.NodeIdentityPart:
-		identity, err := store.Decode[store.NodeIdentity](e.KV.Key, e.KV.Value)
-		if err != nil || identity.Fenced {
+	case record.NodeIdentityPart:
+		identity, err := record.Decode[record.NodeIdentity](e.KV.Key, e.KV.Value)
+		if err != nil {
 			return news{}, false
 		}
-		n.incarnation = identity.Incarnation
-	case store.NodeSpecPart:
-		spec, err := store.Decode[store.NodeSpec](e.KV.Key, e.KV.Value)
+		if n.fenced = identity.Fenced; !n.fenced {
+			n.incarnation = identity.Incarnation
+		}
+	case record.NodeSpecPart:
+		spec, err := record.Decode[record.NodeSpec](e.KV.Key, e.KV.Value)
 		if err != nil {
 			return news{}, false
 		}
@@ -62,12 +65,11 @@ func (c *Coordinator) heardOfAgent(n news) {
 	if n.spec != nil {
 		c.registeredAt(n.node, *n.spec, n.revision)
 	}
-	if l := c.term.Load(); l != nil && n.spec != nil {
-		l.post(func() {
-			if at := l.nodes[n.node]; at != nil { // else it was deleted since, or is not connected yet
-				l.takeSpec(at, *n.spec, n.revision)
-			}
-		})
+	if l := c.term.Load(); l != nil {
+		l.post(func() { l.tellFollowedOf(n.node) })
+		if n.spec != nil {
+			l.tell(registered{node: n.node, spec: *n.spec, revision: n.revision, known: true})
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +82,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 		delete(c.suspects, n.node)
 	}
 	switch {
-	case c.pool == nil:
+	case c.pool == nil, n.fenced:
 	case n.deleted:
 		c.pool.RemoveTarget(n.node)
 	default: // without a session it does nothing

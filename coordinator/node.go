@@ -2,14 +2,13 @@ package coordinator
 
 import (
 	"cmp"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -21,7 +20,7 @@ import (
 type node struct {
 	view place.Node
 	// spec is what the store holds; specRev its mod revision.
-	spec    store.NodeSpec
+	spec    record.NodeSpec
 	specRev resource.Revision
 
 	connected   bool
@@ -34,7 +33,7 @@ type node struct {
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
-	ban         *store.Ban      // nil: it is not banned
+	ban         *record.Ban     // nil: it is not banned
 	unheard     bool            // its lease is over
 	assumption  assumption      // the leader's
 	// quarantine says why the agent promises nothing and obeys nothing, "" while
@@ -44,9 +43,8 @@ type node struct {
 	grants     map[resource.TxID]agents.Grant
 	told       uint64
 	known      bool
-	news       chan struct{} // closed when something of it is heard; nil: nobody waits
 	// accused is why the node is isolated, as long as that is not in the store.
-	accused  *store.Violation
+	accused  *record.Violation
 	accusing bool // it is being written
 	breaker  breaker
 	loud     time.Time // until then it is the last choice, see loudBreak
@@ -56,9 +54,10 @@ type node struct {
 	learning, learnAgain bool
 	// unanswered: something that its agent said had no answer, because it said
 	// too much. It is asked for everything later.
-	unanswered                         bool
-	logs, answered, ended, idle, woken bucket
-	loop                               bucket // its share of the loop's time
+	unanswered                   bool
+	logs, answered, ended, woken bucket
+	leased                       bool              // its lease lives, as far as the store has been followed
+	identity                     resource.Revision // of the registration in the store, likewise; 0 for none
 	// wakes: something that it said would have woken what waits, and it has said
 	// too much. That is made good later.
 	wakes bool
@@ -91,9 +90,9 @@ func newNode(id resource.NodeID) *node {
 
 // setHost takes over the host's hardware and rebuilds what is free: amounts of
 // the hardware before mean nothing on it.
-func (n *node) setHost(h wire.Host, host *fit.Host, log *slog.Logger) {
+func (n *node) setHost(h wire.Host, host *fit.Host, out *outbox) {
 	n.host, n.view.Host = h, host
-	n.rebuild(log)
+	n.rebuild(out)
 	n.compareOffer()
 }
 
@@ -101,7 +100,7 @@ func (n *node) setHost(h wire.Host, host *fit.Host, log *slog.Logger) {
 // that wait for them, then planned ones in order; a planned hold that no longer
 // fits stays untaken until the agent has answered. Of a confirmed one counts
 // what the host has: it may have lost a card that is held.
-func (n *node) rebuild(log *slog.Logger) {
+func (n *node) rebuild(out *outbox) {
 	if n.view.Host == nil {
 		return
 	}
@@ -118,7 +117,7 @@ func (n *node) rebuild(log *slog.Logger) {
 			switch {
 			case h.taken != nil:
 			case rank == heldNow:
-				log.Warn("view_conflict", "node", n.view.ID, "tx", tx)
+				out.warn("view_conflict", "node", n.view.ID, "tx", tx)
 				h.taken = n.takePresent(h.members)
 			case rank == heldNext:
 				h.taken = n.takePresent(h.members)
@@ -200,7 +199,7 @@ func (n *node) handOn() {
 }
 
 // confirm replaces what was planned for a transaction by what the agent says.
-func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, log *slog.Logger) {
+func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) {
 	h := n.held[tx]
 	if h == nil {
 		h = &hold{}
@@ -229,7 +228,7 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 		h.waiting = true
 		h.taken = n.takePresent(members)
 	default:
-		n.rebuild(log)
+		n.rebuild(out)
 		return
 	}
 	n.view.Refresh()
@@ -255,7 +254,7 @@ func (n *node) applyHealth() {
 
 // setSpec takes over a specification, unless a newer one is known, and reports
 // whether it has.
-func (n *node) setSpec(spec store.NodeSpec, rev resource.Revision) bool {
+func (n *node) setSpec(spec record.NodeSpec, rev resource.Revision) bool {
 	if rev <= n.specRev {
 		return false
 	}

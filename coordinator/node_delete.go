@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -30,23 +30,18 @@ func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, e
 
 // deleteNode reads what the store has of a node, judges that, and deletes it.
 func (l *leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
-	go func() {
-		kvs, _, err := l.store.Range(l.ctx, store.NodeIn(id), store.RangeOptions{})
-		var certified store.KV
-		if err == nil {
-			certified, _, _, err = l.store.Get(l.ctx, store.EnrolledKey(id))
+	t := l.nextToken()
+	l.nodeReads[t] = func(in hasReadNode) {
+		if in.err != nil {
+			answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.err))
+			return
 		}
-		l.post(func() {
-			if err != nil {
-				answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, err))
-				return
-			}
-			l.deleteRead(id, kvs, certified, attempts, answer)
-		})
-	}()
+		l.deleteRead(id, in.kvs, in.certified, attempts, answer)
+	}
+	l.out.add(effect{kind: readNodeKeys, token: t, node: id})
 }
 
-func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.KV, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *leader) deleteRead(id resource.NodeID, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
 	n := l.nodes[id]
 	found, err := nodeKeysOf(kvs)
 	switch {
@@ -62,16 +57,16 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.
 		return
 	}
 	object := l.nodeObject(n)
-	key := store.NodeIdentityKey(id)
+	key := record.NodeIdentityKey(id)
 	// Every commit and every registration compares with the identity, or with
 	// its absence: none that was judged before lands after this.
-	d := decision{compares: []store.Compare{
-		store.ModRevIs(key, found.identity.ModRev), store.ModRevIs(store.NodeSpecKey(id), found.spec.ModRev), store.Absent(store.NodeLeaseKey(id)),
+	d := decision{compares: []record.Compare{
+		record.ModRevIs(key, found.identity.ModRev), record.ModRevIs(record.NodeSpecKey(id), found.spec.ModRev), record.Absent(record.NodeLeaseKey(id)),
 	}}
 	for _, kv := range kvs {
-		d.ops = append(d.ops, store.Delete(kv.Key))
+		d.ops = append(d.ops, record.Delete(kv.Key))
 	}
-	if err := endCertificate(&d, certified, time.Now()); err != nil {
+	if err := endCertificate(&d, certified, l.now); err != nil {
 		answer(nil, api.Errorf(500, "node %s: %v", id, err))
 		return
 	}
@@ -93,46 +88,46 @@ func (l *leader) deleteRead(id resource.NodeID, kvs []store.KV, certified store.
 // deleted has to enroll again. The record stays until the certificate expires, so
 // that a restored backup does not bring it back (coordinator/enroll). kv is zero
 // without TLS.
-func endCertificate(d *decision, kv store.KV, now time.Time) error {
+func endCertificate(d *decision, kv record.KV, now time.Time) error {
 	if kv.ModRev == 0 {
 		return nil
 	}
-	r, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+	r, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
 	if err != nil || r.Ended != "" {
 		return err
 	}
 	r.Keys, r.Token, r.Ended, r.Generation = nil, "", now.UTC().Format(time.RFC3339), max(r.Generation+1, now.UnixMilli())
-	d.compares = append(d.compares, store.ModRevIs(kv.Key, kv.ModRev))
-	d.ops = append(d.ops, store.Put(kv.Key, store.MustEncode(r)))
+	d.compares = append(d.compares, record.ModRevIs(kv.Key, kv.ModRev))
+	d.ops = append(d.ops, record.Put(kv.Key, record.MustEncode(r)))
 	return nil
 }
 
 // nodeKeys are a node's keys, as far as a deletion looks into them.
 type nodeKeys struct {
-	identity, spec, lease store.KV // the zero value where there is none
-	who                   store.NodeIdentity
+	identity, spec, lease record.KV // the zero value where there is none
+	who                   record.NodeIdentity
 	pointers              int // to records that have not ended
 }
 
-func nodeKeysOf(kvs []store.KV) (k nodeKeys, err error) {
+func nodeKeysOf(kvs []record.KV) (k nodeKeys, err error) {
 	for _, kv := range kvs {
-		key, err := store.ParseNodeKey(kv.Key)
+		key, err := record.ParseNodeKey(kv.Key)
 		if err != nil {
 			return k, err
 		}
 		switch key.Part {
-		case store.NodeIdentityPart:
+		case record.NodeIdentityPart:
 			k.identity = kv
-			if k.who, err = store.Decode[store.NodeIdentity](kv.Key, kv.Value); err != nil {
+			if k.who, err = record.Decode[record.NodeIdentity](kv.Key, kv.Value); err != nil {
 				return k, err
 			}
-		case store.NodeSpecPart:
+		case record.NodeSpecPart:
 			k.spec = kv
-		case store.NodeLeasePart:
+		case record.NodeLeasePart:
 			k.lease = kv
-		case store.NodeTxPart:
+		case record.NodeTxPart:
 			k.pointers++
-		case store.NodeStatusPart:
+		case record.NodeStatusPart:
 		}
 	}
 	return k, nil
@@ -177,14 +172,14 @@ func (l *leader) waitingFor(id resource.NodeID) []resource.TxID {
 // which has what comes after in order.
 func (l *leader) deleted(n *node, rev resource.Revision) {
 	id := n.view.ID
-	l.log.Warn("node_deleted", "node", id, "revision", int64(rev))
+	l.out.warn("node_deleted", "node", id, "revision", int64(rev))
 	if n.specRev > rev || n.connected {
 		return
 	}
 	for _, tx := range l.waitingFor(id) {
 		l.heardOf(tx, id)
 	}
-	n.tell()
+	l.newsOf(n)
 	l.removeNode(id)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -17,9 +18,9 @@ import (
 func brieflyKept(c *coordinator.Config) { c.RecordRetention = 40 * time.Second }
 
 // keysOf lists what the store has of a node.
-func keysOf(t *testing.T, c *rig.Cluster, node resource.NodeID) []store.KV {
+func keysOf(t *testing.T, c *rig.Cluster, node resource.NodeID) []record.KV {
 	t.Helper()
-	kvs, _, err := c.Store.Range(t.Context(), store.NodeIn(node), store.RangeOptions{})
+	kvs, _, err := c.Store.Range(t.Context(), record.NodeIn(node), store.RangeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestADeletedNodeIsForgottenAndRegistersAsNewWhenItComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		lose(t, c, gone)
-		unanswered, hit := rig.Once(rig.AnswerLost, func(x store.Txn) bool { return rig.Touches(x, store.NodeIdentityKey(gone)) })
+		unanswered, hit := rig.Once(rig.AnswerLost, func(x record.Txn) bool { return rig.Touches(x, record.NodeIdentityKey(gone)) })
 		k.Gate.OnTxn(unanswered)
 		n, err := k.DeleteNode(t.Context(), string(gone)) // its Txn has no answer
 		if err != nil || n.Metadata.Name != string(gone) {
@@ -178,9 +179,9 @@ func TestANextLeaderDoesNotWaitForWhatADeletedNodeHasToTell(t *testing.T) {
 		if waits() != 1 {
 			t.Fatalf("records wait for %d nodes, want 1", waits())
 		}
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault { // the leader dies before it collects what it does not wait for any more
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault { // the leader dies before it collects what it does not wait for any more
 			for _, op := range x.Then {
-				if op.Delete && strings.HasPrefix(op.Key, store.TxPrefix) {
+				if op.Delete && strings.HasPrefix(op.Key, record.TxPrefix) {
 					return rig.Lost
 				}
 			}
@@ -206,8 +207,8 @@ func TestANodeStaysWhileItsQuarantineIsBeingEnded(t *testing.T) {
 		k := c.Leader()
 		held, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if rig.Touches(x, store.TxPrefix) {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if rig.Touches(x, record.TxPrefix) {
 				once.Do(func() { close(held); <-goOn })
 			}
 			return rig.None

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -54,7 +54,7 @@ func TestACordonWithoutAnAnswerLands(t *testing.T) {
 	for _, fault := range []rig.Fault{rig.Lost, rig.AnswerLost} {
 		bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 			k := c.Bring(1)
-			choose, _ := rig.Once(fault, func(x store.Txn) bool { return rig.Touches(x, store.NodeSpecKey("n1")) })
+			choose, _ := rig.Once(fault, func(x record.Txn) bool { return rig.Touches(x, record.NodeSpecKey("n1")) })
 			k.Gate.OnTxn(choose)
 			for _, cordoned := range []bool{true, false} {
 				if n, err := k.SetUnschedulable(t.Context(), "n1", cordoned); err != nil || n.Spec.Unschedulable != cordoned {
@@ -91,12 +91,12 @@ func TestANodeThatRegisteredWithAFollowerIsKnownToTheLeader(t *testing.T) {
 			t.Errorf("%v, %+v", err, n)
 		}
 		// What the leader has not heard of does not keep it from a cordon.
-		key := store.NodeSpecKey("n1")
+		key := record.NodeSpecKey("n1")
 		kv, _, _, err := c.Store.Get(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, kv.Value)}}); err != nil {
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, kv.Value)}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, cordoned := range []bool{true, false} {

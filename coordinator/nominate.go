@@ -93,8 +93,8 @@ func (l *leader) nominate(u *unit, given []*unit) bool {
 	if len(victims) == 0 {
 		return l.stay(u, "nobody is in its way") // the view has changed since it was tried
 	}
-	if ops := l.opsOfPreemption(u, victims); ops > l.commit.maxOps {
-		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.commit.maxOps))
+	if ops := l.opsOfPreemption(u, victims); ops > l.maxOps {
+		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
 	}
 	u.stuck = ""
 	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
@@ -188,7 +188,7 @@ func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
 func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, claims bool) {
-	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), claims: claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
 		a.victims = append(a.victims, v.attempt)
 		v.attempt.prey = a
@@ -197,7 +197,7 @@ func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, 
 	if claims {
 		l.hold(u)
 	}
-	l.log.Info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
+	l.out.info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
 	l.launch(a, plan, func(n *node, h *hold) {
 		h.waiting = true
 		h.taken = n.takePresent(h.members)
@@ -223,7 +223,7 @@ func (l *leader) hold(u *unit) {
 	r, err := l.quotas.trees.RestoreForest(everyTree, u.path)
 	must(err)
 	if !r.OK {
-		l.log.Warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
+		l.out.warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
 	}
 }
 
@@ -234,7 +234,7 @@ func (u *unit) preempting() bool {
 
 // nomination shows who makes room for an attempt.
 func (a *attempt) nomination() *api.Nomination {
-	n := &api.Nomination{Awaits: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
+	n := &api.Nomination{WaitingFor: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
 	for _, v := range a.victims {
 		u := v.unit
 		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -34,7 +35,7 @@ func TestARestorationIsNoticedWithoutALeader(t *testing.T) {
 		began := time.Now()
 		for _, node := range []resource.NodeID{"n1", "n2"} {
 			c.Eventually(string(node)+" says so in its heartbeats", func() bool {
-				kv, found, _, err := c.Store.Get(t.Context(), store.NodeStatusKey(node))
+				kv, found, _, err := c.Store.Get(t.Context(), record.NodeStatusKey(node))
 				return err == nil && found && strings.Contains(string(kv.Value), "reconcile")
 			})
 		}
@@ -115,8 +116,8 @@ func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 		c.StartCoordinator("c2") // of whose epoch the agent hears
 		c.AwaitReady(1)
 		goBack(t, c, backup)
-		c.Leader().Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if rig.Writes(x, store.TxReleasing) {
+		c.Leader().Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if rig.Writes(x, record.Releasing) {
 				pass(5 * time.Second)
 			}
 			return rig.None
@@ -125,7 +126,7 @@ func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 		c.Tap(func(m rig.Message) bool {
 			if m.ToAgent.GetReconcile() != nil {
 				told++
-				if r := c.Records()[tx]; r.State != store.TxReleasing {
+				if r := c.Records()[tx]; r.State != record.Releasing {
 					t.Errorf("the agent is told while the record is %s", r.State)
 				}
 			}
@@ -150,8 +151,8 @@ func TestATombstoneInQuarantineEndsNothing(t *testing.T) {
 		pass(15 * time.Second) // the agent has registered because of the election, and keeps its tombstones now
 		var once sync.Once
 		var backup mem.Backup
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if rig.Writes(x, store.TxReleased) {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if rig.Writes(x, record.Released) {
 				once.Do(func() { backup = c.Store.Backup() })
 			}
 			return rig.None
@@ -172,7 +173,7 @@ func TestATombstoneInQuarantineEndsNothing(t *testing.T) {
 		c.Restore(backup)
 		next := c.StartCoordinator("c2")
 		c.Eventually("the agent is in quarantine", func() bool {
-			kv, found, _, err := c.Store.Get(t.Context(), store.NodeStatusKey("n1"))
+			kv, found, _, err := c.Store.Get(t.Context(), record.NodeStatusKey("n1"))
 			return err == nil && found && strings.Contains(string(kv.Value), "reconcile")
 		})
 		c.Tap(func(m rig.Message) bool { return m.ToAgent.GetForget() == nil })
@@ -181,7 +182,7 @@ func TestATombstoneInQuarantineEndsNothing(t *testing.T) {
 			return err == nil && n.Status.Phase == "Quarantined"
 		})
 		pass(time.Minute)
-		if r := c.Records()[tx]; r.State != store.TxReleasing {
+		if r := c.Records()[tx]; r.State != record.Releasing {
 			t.Errorf("the record is %s because of what an agent in quarantine says, want RELEASING", r.State)
 		}
 		c.Tap(nil)

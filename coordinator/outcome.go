@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -15,27 +15,6 @@ const (
 	firstReread = 10 * time.Millisecond
 	lastReread  = time.Second
 )
-
-// read reads a key until the store answers, and gives the answer to the loop.
-// The revision is the store's at the read.
-func (l *leader) read(key string, answer func(kv store.KV, found bool, revision resource.Revision)) {
-	id := l.commit.barrier.begin()
-	go func() {
-		for wait := firstReread; ; wait = min(2*wait, lastReread) {
-			kv, found, revision, err := l.store.Get(l.ctx, key)
-			if err == nil {
-				l.post(func() {
-					answer(kv, found, revision)
-					l.commit.barrier.end(id)
-				})
-				return
-			}
-			if !pause(l.ctx, wait) {
-				return
-			}
-		}
-	}()
-}
 
 // pause waits; it reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration) bool {
@@ -57,28 +36,26 @@ func (l *leader) settle(d decision, key string, mine func(value []byte, found bo
 	done := d.done
 	doubt := false
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if doubt = doubt || o == txn.Unknown; o == txn.Landed || !doubt {
-				done(o, rev, err)
-				return
-			}
-			l.log.Warn("outcome_unknown", "key", key, "outcome", o, "error", err)
-			l.read(key, func(kv store.KV, found bool, revision resource.Revision) {
-				switch {
-				case mine(kv.Value, found):
-					if found {
-						revision = kv.ModRev
-					}
-					done(txn.Landed, revision, nil)
-				case o == txn.Unknown:
-					l.commit.submit(d)
-				default:
-					done(txn.Conflict, revision, err)
+		if doubt = doubt || o == txn.Unknown; o == txn.Landed || !doubt {
+			done(o, rev, err)
+			return
+		}
+		l.out.warn("outcome_unknown", "key", key, "outcome", o, "error", err)
+		l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
+			switch {
+			case mine(kv.Value, found):
+				if found {
+					revision = kv.ModRev
 				}
-			})
+				done(txn.Landed, revision, nil)
+			case o == txn.Unknown:
+				l.submit(d)
+			default:
+				done(txn.Conflict, revision, err)
+			}
 		})
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // creating names what a decision creates, and how it is known again.
@@ -93,8 +70,8 @@ type creating struct {
 func (u *unit) creating() creating {
 	key := u.record.Path().Key()
 	return creating{u.path, u.record.UID, key, func(value []byte) bool {
-		record, err := store.Decode[store.UnitRecord](key, value)
-		return err == nil && record.UID == u.record.UID
+		rec, err := record.Decode[record.Unit](key, value)
+		return err == nil && rec.UID == u.record.UID
 	}}
 }
 
@@ -106,27 +83,25 @@ func (u *unit) creating() creating {
 func (l *leader) settleCreation(c creating, d decision) {
 	guard := l.nextTx(c.uid)
 	sent := d
-	sent.compares = append(slices.Clip(d.compares), store.Absent(store.TxKey(guard))) // model: mutant CREATE_WITHOUT_GUARD
+	sent.compares = append(slices.Clip(d.compares), record.Absent(record.TxKey(guard))) // model: mutant CREATE_WITHOUT_GUARD
 	sent.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if o != txn.Unknown {
-				d.done(o, rev, err)
-				return
-			}
-			l.log.Warn("outcome_unknown", "creating", c.what, "error", err)
-			l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
-		})
+		if o != txn.Unknown {
+			d.done(o, rev, err)
+			return
+		}
+		l.out.warn("outcome_unknown", "creating", c.what, "error", err)
+		l.fence(guard, c, func() { l.reread(c, d) }) // model: mutant READ_BEFORE_FENCE
 	}
-	l.commit.submit(sent)
+	l.submit(sent)
 }
 
 // fence makes sure that nothing which compares with the absence of guard lands
 // any more. Its record stays for the rest of the epoch.
 func (l *leader) fence(guard resource.TxID, c creating, then func()) {
-	key := store.TxKey(guard)
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: now()}
+	key := record.TxKey(guard)
+	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: l.stamp()}
 	l.settle(decision{
-		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(txn.Outcome, resource.Revision, error) { then() },
 	}, key, func(_ []byte, found bool) bool { return found })
 }
@@ -134,7 +109,7 @@ func (l *leader) fence(guard resource.TxID, c creating, then func()) {
 // reread decides a creation that was fenced: it has landed, or never will and
 // is sent anew.
 func (l *leader) reread(c creating, d decision) {
-	l.read(c.key, func(kv store.KV, found bool, _ resource.Revision) {
+	l.read(c.key, func(kv record.KV, found bool, _ resource.Revision) {
 		if found && c.mine(kv.Value) {
 			d.done(txn.Landed, kv.ModRev, nil)
 			return

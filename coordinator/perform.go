@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -31,14 +31,14 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 			l.send(e.Node, agents.Forget(tx))
 			l.nodes[e.Node].drop(tx)
 		case txn.WriteEvictions:
-			a.budget.Stop()
+			l.cancel(a.budget)
 			l.writeEvictions(a)
 		case txn.WriteCommit:
-			a.budget.Stop()
-			a.voted = time.Now()
+			l.cancel(a.budget)
+			a.voted = l.now
 			l.writeCommit(a)
 		case txn.WriteAborted:
-			a.budget.Stop()
+			l.cancel(a.budget)
 			l.writeAborted(a)
 		case txn.ReadRecord:
 			l.readRecord(a)
@@ -91,16 +91,16 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	a.committed = revision
 	u.record.Phase, u.record.TxID = string(api.Running), a.machine.ID()
 	if u.record.Started == "" {
-		u.record.Started = now()
+		u.record.Started = l.stamp()
 	}
 	u.stored, u.queued, u.refusals, u.avoid = revision, false, 0, nil
 	if u.create != nil {
-		l.metrics.latency.Observe(time.Since(u.create.started).Seconds())
+		l.out.measure(metricLatency, l.now.Sub(u.create.started).Seconds())
 		l.created(u, revision)
 	}
-	l.metrics.commits.Inc()
-	l.metrics.reserve.Observe(a.voted.Sub(a.begun).Seconds())
-	l.metrics.commit.Observe(time.Since(a.voted).Seconds())
+	l.out.count(metricCommits, "")
+	l.out.measure(metricReserve, a.voted.Sub(a.begun).Seconds())
+	l.out.measure(metricCommit, l.now.Sub(a.voted).Seconds())
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
@@ -108,7 +108,7 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 		l.expectant = false
 		l.wake()
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // grow lets a gang's further members be tried, now that the first run.
@@ -127,7 +127,7 @@ func (l *leader) ready(a *attempt, node resource.NodeID) {
 	}
 	a.held[node] = true
 	if len(a.held) == len(a.machine.Nodes()) {
-		a.unit.notify()
+		l.notify(a.unit)
 	}
 }
 
@@ -135,7 +135,7 @@ func (l *leader) ready(a *attempt, node resource.NodeID) {
 // that was asked for in the meantime.
 func (l *leader) aborted(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
-	a.budget.Stop()
+	l.cancel(a.budget)
 	l.account.Aborted(tx)
 	l.judgeNodes(a)
 	delete(l.attempts, tx)
@@ -144,7 +144,7 @@ func (l *leader) aborted(a *attempt) {
 		l.nodes[n].drop(tx)
 	}
 	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
-		l.terminal = append(l.terminal, terminalRecord{tx, time.Now()})
+		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
 	} else {
 		l.doubtful[tx] = true
 	}
@@ -153,8 +153,8 @@ func (l *leader) aborted(a *attempt) {
 		v.prey = nil
 		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
 	}
-	l.metrics.aborts.Inc()
-	l.log.Info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", clip(fmt.Sprint(a.machine.Refusals())))
+	l.out.count(metricAborts, "")
+	l.out.info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", clip(fmt.Sprint(a.machine.Refusals())))
 	l.wake()
 	if u.ending != nil {
 		l.endQueued(u)
@@ -174,7 +174,7 @@ func (l *leader) releasing(a *attempt, e txn.AckReleasing) {
 		u.endStored = true
 		u.record.Reason = u.ending.Reason
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // released ends an attempt: its charge and its devices are free. Its unit has
@@ -194,40 +194,43 @@ func (l *leader) released(a *attempt) {
 
 // readRecord reads a transaction's record.
 func (l *leader) readRecord(a *attempt) {
-	key := store.TxKey(a.machine.ID())
-	l.read(key, func(kv store.KV, found bool, revision resource.Revision) {
+	key := record.TxKey(a.machine.ID())
+	l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
 		in := txn.RecordRead{State: txn.RecordAbsent, Revision: revision}
 		if found {
 			in.Revision = kv.ModRev
-			record, err := store.Decode[store.TxRecord](key, kv.Value)
+			rec, err := record.Decode[record.Tx](key, kv.Value)
 			if err != nil {
-				l.log.Error("record_unreadable", "key", key, "error", err)
+				l.out.error("record_unreadable", "key", key, "error", err)
 				return
 			}
-			in.State = recordState(record.State)
-			in.GraceSeconds, in.Reason = record.GraceSeconds, record.Reason
-			if p := l.attempts[record.By]; p != nil && p.machine.Undecided() {
-				in.By = record.By
+			in.State = recordState(rec.State)
+			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
+			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
+				in.By = rec.By
 			}
 		}
 		l.step(a, in)
 	})
 }
 
-func recordState(s store.TxState) txn.RecordState {
+func recordState(s record.State) txn.RecordState {
 	switch s {
-	case store.TxCommitted:
+	case record.Committed:
 		return txn.RecordCommitted
-	case store.TxEvicting:
+	case record.Evicting:
 		return txn.RecordEvicting
-	case store.TxReleasing:
+	case record.Releasing:
 		return txn.RecordReleasing
-	case store.TxReleased:
+	case record.Released:
 		return txn.RecordReleased
 	default:
 		return txn.RecordAborted
 	}
 }
 
-// now is the time as records carry it: for people, never compared.
-func now() string { return time.Now().UTC().Format(time.RFC3339) }
+// stamp is a time as records carry it: for people, never compared.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// stamp is the time of the present input as records carry it.
+func (l *leader) stamp() string { return stamp(l.now) }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/rig"
 )
@@ -60,7 +60,7 @@ func TestAUnitTakesThePlaceOfLowerPriority(t *testing.T) {
 		phase(t, c, "old", api.Running)
 		records := c.Records()
 		for tx, r := range records {
-			if r.Unit.Name == "new" && (r.State != store.TxReleased || r.By != ran.Status.Transaction) {
+			if r.Unit.Name == "new" && (r.State != record.Released || r.By != ran.Status.Transaction) {
 				t.Errorf("%s is %+v, want RELEASED by %s", tx, r, ran.Status.Transaction)
 			}
 		}
@@ -160,9 +160,9 @@ func turn(t *testing.T, c *rig.Cluster) {
 }
 
 // steps are the writes of a preemption.
-var steps = map[string]func(store.Txn) bool{
-	"eviction": func(x store.Txn) bool { return rig.Writes(x, store.TxEvicting) },
-	"swap":     func(x store.Txn) bool { return rig.Writes(x, store.TxCommitted) && rig.Writes(x, store.TxReleased) },
+var steps = map[string]func(record.Txn) bool{
+	"eviction": func(x record.Txn) bool { return rig.Writes(x, record.Evicting) },
+	"swap":     func(x record.Txn) bool { return rig.Writes(x, record.Committed) && rig.Writes(x, record.Released) },
 }
 
 func TestAPreemptionEndsWhateverBecomesOfItsWrites(t *testing.T) {
@@ -278,7 +278,7 @@ func TestTheNextLeaderAdoptsWhatWaits(t *testing.T) {
 			t.Errorf("%d attempts were given up", c.Aborted())
 		}
 		for tx, r := range c.Records() {
-			if r.Unit.Name == "j" && (r.By != p.Status.Transaction || r.State != store.TxReleased) {
+			if r.Unit.Name == "j" && (r.By != p.Status.Transaction || r.State != record.Released) {
 				t.Errorf("%s is %+v", tx, r)
 			}
 		}
@@ -366,7 +366,7 @@ func TestAnOperatorEvicts(t *testing.T) {
 		if err != nil || revision == 0 {
 			t.Fatalf("evict a: %v", err)
 		}
-		if r := c.Records()[tx]; r.State != store.TxEvicting || r.GraceSeconds != 7 || r.Reason != "an incident" || !r.Evicted {
+		if r := c.Records()[tx]; r.State != record.Evicting || r.GraceSeconds != 7 || r.Reason != "an incident" || !r.Evicted {
 			t.Errorf("%+v", r)
 		}
 		again, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a"})
@@ -433,17 +433,17 @@ func TestNobodyIsEvictedForALostPromise(t *testing.T) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "v", GPUs: 8, Priority: 1})
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if steps["eviction"](x) {
 				once.Do(func() { // between Waiting and the eviction the host restarts
 					before := c.Agent("n1").Incarnation()
 					c.Agent("n1").Reboot()
 					c.Eventually("the new incarnation has registered", func() bool {
-						kv, _, _, err := c.Store.Get(t.Context(), store.NodeIdentityKey("n1"))
+						kv, _, _, err := c.Store.Get(t.Context(), record.NodeIdentityKey("n1"))
 						if err != nil {
 							return false
 						}
-						i, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+						i, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 						return err == nil && i.Incarnation != before
 					})
 				})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -23,9 +23,9 @@ func (n *node) isolate(why string) {
 	}
 }
 
-// learn keeps everything that an agent says it holds for leaders, and wakes who
+// learnGrants keeps everything that an agent says it holds for leaders, and wakes who
 // waits for it. Of grants with another origin there is nothing to reconcile.
-func (n *node) learn(o agents.Occupancy) {
+func (l *leader) learnGrants(n *node, o agents.Occupancy) {
 	n.grants = make(map[resource.TxID]agents.Grant, len(o.Grants))
 	for _, g := range o.Grants {
 		if g.Origin == "" {
@@ -34,29 +34,23 @@ func (n *node) learn(o agents.Occupancy) {
 	}
 	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
 	n.told++
-	n.tell()
+	l.newsOf(n)
 }
 
-// tell wakes who waits for news of the node.
-func (n *node) tell() {
-	if n.news != nil {
-		close(n.news)
-		n.news = nil
-	}
-}
+// newsOf tells whoever watches a node that something of it was heard.
+func (l *leader) newsOf(n *node) { l.out.changed(n.key()) }
+
+// key names the node among what has changed.
+func (n *node) key() string { return "node/" + string(n.view.ID) }
 
 // awaitNode waits until a node is as wished; cond runs in the loop.
-func (l *leader) awaitNode(ctx context.Context, n *node, cond func() bool) error {
+func (l *term) awaitNode(ctx context.Context, n *node, cond func() bool) error {
 	for {
-		var news chan struct{}
+		var news <-chan struct{}
 		if err := l.do(ctx, func() {
-			if cond() {
-				return
+			if news = nil; !cond() {
+				news = l.changes(n.key())
 			}
-			if n.news == nil {
-				n.news = make(chan struct{})
-			}
-			news = n.news
 		}); err != nil {
 			return err
 		}
@@ -79,7 +73,7 @@ func (l *leader) send(id resource.NodeID, c agents.Command) {
 	if n := l.nodes[id]; n != nil && n.quarantine != "" {
 		return
 	}
-	l.pool.Send(id, c)
+	l.out.command(id, c)
 }
 
 // quarantinedCondition is the type of the condition, as agents tell it too.
@@ -114,18 +108,18 @@ type registration struct {
 }
 
 // readRegistration reads a node's; the zero value where there is none.
-func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
+func (l *term) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
 	var r registration
-	spec, _, _, err := l.store.Get(ctx, store.NodeSpecKey(id))
+	spec, _, _, err := l.store.Get(ctx, record.NodeSpecKey(id))
 	if err != nil {
 		return r, err
 	}
-	key := store.NodeIdentityKey(id)
+	key := record.NodeIdentityKey(id)
 	kv, found, _, err := l.store.Get(ctx, key)
 	if err != nil || !found {
 		return r, err
 	}
-	identity, err := store.Decode[store.NodeIdentity](key, kv.Value)
+	identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
 	if err != nil {
 		return r, err
 	}
@@ -134,7 +128,7 @@ func (l *leader) readRegistration(ctx context.Context, id resource.NodeID) (regi
 
 // compares make a Txn fail once the agent has registered again: it may have
 // stopped what it held.
-func (r registration) compares(id resource.NodeID) []store.Compare {
+func (r registration) compares(id resource.NodeID) []record.Compare {
 	// model: mutants NO_INCARNATION_COMPARE, ADOPT_WITHOUT_REGISTRATION
-	return []store.Compare{store.ModRevIs(store.NodeIdentityKey(id), r.identity), store.ModRevIs(store.NodeSpecKey(id), r.spec)}
+	return []record.Compare{record.ModRevIs(record.NodeIdentityKey(id), r.identity), record.ModRevIs(record.NodeSpecKey(id), r.spec)}
 }

@@ -8,14 +8,14 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
 // quotaWrite is one change of what bounds tenants.
 type quotaWrite struct {
-	op  store.Op
+	op  record.Op
 	rev resource.Revision // at which the key must be; 0: absent
 	uid string            // of the object
 	// landed takes the change over, once it is durable.
@@ -69,18 +69,18 @@ func (l *leader) nextChange() {
 // writeQuota writes a change under this leader's epoch and follows it until its
 // outcome is known; done runs in the loop. All that waits is tried again then.
 func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
-	d := decision{compares: []store.Compare{store.ModRevIs(w.op.Key, w.rev)}, ops: []store.Op{w.op}}
+	d := decision{compares: []record.Compare{record.ModRevIs(w.op.Key, w.rev)}, ops: []record.Op{w.op}}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o != txn.Landed {
 			if w.failed != nil {
 				w.failed()
 			}
-			l.log.Warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
+			l.out.warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
 			done(notWritten(w.op.Key, err))
 			return
 		}
 		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
-		l.log.Info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
+		l.out.info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
 		l.wake()
 		done(nil)
 	}
@@ -94,7 +94,7 @@ func (l *leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 // notWritten is the answer to a change that the store did not take.
 func notWritten(key string, err error) *api.Status {
 	switch {
-	case errors.As(err, new(*store.TooLargeError)):
+	case errors.As(err, new(*record.TooLargeError)):
 		return api.Errorf(422, "%s: %v", key, err)
 	case err != nil:
 		return api.Errorf(503, "%s was not written: %v; ask again", key, err)
@@ -113,8 +113,8 @@ func checkVersion(what, given string, rev resource.Revision) *api.Status {
 
 // own is what of an object's metadata an operator sets, with a new identity or
 // that of the object which it replaces.
-func own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
-	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: uid("quota"), CreationTimestamp: now()}
+func (l *leader) own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
+	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
 	if before != nil {
 		o.UID, o.CreationTimestamp = before.UID, before.CreationTimestamp
 	}
@@ -124,28 +124,28 @@ func own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
 // put begins to write an object in place of the one that is kept, nil for
 // none: it judges the version that the update was made from, and gives the
 // object its metadata.
-func put[T any](before *kept[T], what string, given api.ObjectMeta, create bool, meta func(*T) *api.ObjectMeta, object *T) (quotaWrite, *api.Status) {
+func put[T any](l *leader, before *kept[T], what string, given api.ObjectMeta, create bool, meta func(*T) *api.ObjectMeta, object *T) (quotaWrite, *api.Status) {
 	var w quotaWrite
 	switch {
 	case before == nil && !create && given.ResourceVersion != "":
 		return w, api.Errorf(409, "%s does not exist any more, the update was made from resourceVersion %s", what, given.ResourceVersion)
 	case before == nil:
-		*meta(object) = own(given, nil)
+		*meta(object) = l.own(given, nil)
 	case create:
 		return w, api.Errorf(409, "%s already exists", what)
 	default:
 		if status := checkVersion(what, given.ResourceVersion, before.rev); status != nil {
 			return w, status
 		}
-		*meta(object), w.rev = own(given, meta(&before.object)), before.rev
+		*meta(object), w.rev = l.own(given, meta(&before.object)), before.rev
 	}
 	w.uid = meta(object).UID
 	return w, nil
 }
 
 // recordOf is how an object is stored: its document is what the operator set.
-func recordOf[T api.QuotaDocument](m api.ObjectMeta, object T) *store.QuotaRecord {
-	return &store.QuotaRecord{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp, Document: encodeDocument(object)}
+func recordOf[T api.QuotaDocument](m api.ObjectMeta, object T) *record.Quota {
+	return &record.Quota{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp, Document: encodeDocument(object)}
 }
 
 // encodeDocument writes an object without what is the server's.

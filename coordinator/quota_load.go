@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,72 +18,72 @@ const configQuota = "config"
 
 // loadQuotas takes the quota objects that the store has; the configuration's
 // own come on top (prepareQuotas).
-func (v *view) loadQuotas(kvs []store.KV) error {
+func (v *view) loadQuotas(kvs []record.KV) error {
 	for _, kv := range kvs {
-		key, err := store.ParseQuotaKey(kv.Key)
+		key, err := record.ParseQuotaKey(kv.Key)
 		if err != nil {
 			return err
 		}
-		if key.Kind == store.QuotaLimits {
-			if _, err := store.Decode[store.QuotaLimit](kv.Key, kv.Value); err != nil {
+		if key.Kind == record.QuotaLimits {
+			if _, err := record.Decode[record.QuotaLimit](kv.Key, kv.Value); err != nil {
 				return err
 			}
 			v.quotas.outdated = append(v.quotas.outdated, kv.Key)
 			continue
 		}
-		record, err := store.Decode[store.QuotaRecord](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
-		if status := v.loadQuota(key, record, kv.ModRev); status != nil {
+		if status := v.loadQuota(key, rec, kv.ModRev); status != nil {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 	}
 	return nil
 }
 
-func (v *view) loadQuota(key store.QuotaKey, record store.QuotaRecord, rev resource.Revision) error {
+func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Revision) error {
 	switch key.Kind {
-	case store.QuotaResources:
-		object, status := api.DecodeResourceQuota(record.Document)
+	case record.QuotaResources:
+		object, status := api.DecodeResourceQuota(rec.Document)
 		if status != nil {
 			return status
 		}
-		object.Metadata = metadataOf(record, object.Metadata, rev)
-		v.quotas.setResourceQuota(*object, rev)
-	case store.QuotaTrees:
-		object, status := api.DecodeQuotaTree(record.Document)
+		object.Metadata = metadataOf(rec, object.Metadata, rev)
+		v.quotas.setResourceQuota(*object, rev, v.now)
+	case record.QuotaTrees:
+		object, status := api.DecodeQuotaTree(rec.Document)
 		if status != nil {
 			return status
 		}
-		object.Metadata = metadataOf(record, object.Metadata, rev)
+		object.Metadata = metadataOf(rec, object.Metadata, rev)
 		spec, status := specOf(*object)
 		if status != nil {
 			return status
 		}
 		_, err := v.quotas.plant(*object, rev, spec)
 		return err
-	case store.QuotaForests:
-		object, status := api.DecodeQuotaForest(record.Document)
+	case record.QuotaForests:
+		object, status := api.DecodeQuotaForest(rec.Document)
 		if status != nil {
 			return status
 		}
-		object.Metadata = metadataOf(record, object.Metadata, rev)
+		object.Metadata = metadataOf(rec, object.Metadata, rev)
 		v.quotas.forests[key.Name] = &kept[api.QuotaForest]{*object, rev}
-	case store.QuotaNamespaces:
-		object, status := api.DecodeQuotaBinding(record.Document)
+	case record.QuotaNamespaces:
+		object, status := api.DecodeQuotaBinding(rec.Document)
 		if status != nil {
 			return status
 		}
-		object.Metadata = metadataOf(record, object.Metadata, rev)
+		object.Metadata = metadataOf(rec, object.Metadata, rev)
 		v.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
-	case store.QuotaLimits:
+	case record.QuotaLimits:
 	}
 	return nil
 }
 
 // metadataOf adds what is the server's to what an operator set.
-func metadataOf(r store.QuotaRecord, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
+func metadataOf(r record.Quota, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
 	return at(m, rev)
 }
@@ -95,9 +95,9 @@ func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 
 // configuredQuota is the resource quota by which a namespace's configured
 // limit is kept.
-func configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
+func (l *leader) configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
-	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: uid("quota"), CreationTimestamp: now()}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
 	q.Spec.Hard = map[resource.Name]string{}
 	for name, amount := range hard {
 		if amount != resource.Unlimited {
@@ -107,19 +107,19 @@ func configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	return q
 }
 
-// prepareQuotas makes the resource quotas named "config" those of this
-// coordinator's configuration, and deletes what the version before wrote in
-// their place.
-func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) error {
+// configQuotas are the changes that make the resource quotas named "config" those
+// of this coordinator's configuration, and delete what the version before wrote
+// in their place.
+func (l *leader) configQuotas() []quotaWrite {
 	var changes []quotaWrite
 	for _, key := range l.quotas.outdated {
-		changes = append(changes, quotaWrite{op: store.Delete(key), landed: func(resource.Revision) {}})
+		changes = append(changes, quotaWrite{op: record.Delete(key), landed: func(resource.Revision) {}})
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
 		m := l.quotas.resources[key].object.Metadata
 		if m.Name == configQuota && l.config.Namespaces[m.Namespace].Hard == nil { // no longer configured
 			changes = append(changes, quotaWrite{
-				op:     store.Delete(store.QuotaKey{Kind: store.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
+				op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
 				landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
 			})
 		}
@@ -129,39 +129,50 @@ func (l *leader) prepareQuotas(ctx context.Context, term *store.Leadership) erro
 		if hard == nil {
 			continue
 		}
-		object := configuredQuota(namespace, hard)
+		object := l.configuredQuota(namespace, hard)
 		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
 			if maps.Equal(before.object.Spec.Hard, object.Spec.Hard) {
 				continue
 			}
 			object.Metadata.UID, object.Metadata.CreationTimestamp = before.object.Metadata.UID, before.object.Metadata.CreationTimestamp
 		}
-		key := store.QuotaKey{Kind: store.QuotaResources, Namespace: namespace, Name: configQuota}
+		key := record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: configQuota}
 		changes = append(changes, quotaWrite{
-			op: store.Put(key.Key(), store.MustEncode(*recordOf(object.Metadata, object))),
+			op: record.Put(key.Key(), record.MustEncode(*recordOf(object.Metadata, object))),
 			landed: func(rev resource.Revision) {
 				object.Metadata = at(object.Metadata, rev)
-				l.quotas.setResourceQuota(object, rev)
+				l.quotas.setResourceQuota(object, rev, l.now)
 			},
 		})
 	}
-	for part := range slices.Chunk(changes, l.commit.maxOps) {
-		t := store.Txn{If: []store.Compare{term.Held()}}
-		for _, w := range part {
-			t.Then = append(t.Then, w.op)
+	return changes
+}
+
+// prepareQuotas writes the quotas of the configuration. It runs before the loop.
+func (t *term) prepareQuotas(ctx context.Context) error {
+	var changes []quotaWrite
+	t.turn(func() { changes = t.configQuotas() })
+	for part := range slices.Chunk(changes, t.maxOps) {
+		w := record.Txn{If: []record.Compare{t.held}}
+		for _, c := range part {
+			w.Then = append(w.Then, c.op)
 		}
-		result, err := l.store.Txn(ctx, t)
+		result, err := t.store.Txn(ctx, w)
 		if err != nil {
 			return fmt.Errorf("write the limits of the namespaces: %w", err)
 		}
 		if !result.Succeeded {
 			return fmt.Errorf("write the limits of the namespaces: another leader was elected")
 		}
-		for _, w := range part {
-			w.landed(result.Revision)
-		}
+		t.turn(func() {
+			for _, c := range part {
+				c.landed(result.Revision)
+			}
+		})
 	}
-	l.quotas.outdated = nil
-	l.reportOverQuota()
+	t.turn(func() {
+		t.quotas.outdated = nil
+		t.reportOverQuota()
+	})
 	return nil
 }

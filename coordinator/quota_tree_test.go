@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -78,7 +79,7 @@ func seat(t *testing.T, c *rig.Cluster, namespace, name string) string {
 		return s.Reasons[0].Detail
 	}
 	var nodes []string
-	for _, seat := range s.Seats {
+	for _, seat := range s.Placements {
 		nodes = append(nodes, seat.Node)
 	}
 	return strings.Join(nodes, " ")
@@ -380,7 +381,7 @@ func TestATrialNamesVictimsAndEndsNobody(t *testing.T) {
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "home", GPUs: 8})
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "guest", GPUs: 8})
 		before := standing(t, c, "Lab")
-		trial := func(group string, gpus int) *api.QuotaTrial {
+		trial := func(group string, gpus int) *api.QuotaDryRun {
 			got, err := k.TryQuota(t.Context(), []byte(fmt.Sprintf(
 				`{"kind":"Consumer","spec":{"id":"me","trees":[{"treeName":"Lab","groupID":%q,"request":{"nvidia.com/gpu":%d}}]}}`, group, gpus)))
 			if err != nil {
@@ -389,7 +390,7 @@ func TestATrialNamesVictimsAndEndsNobody(t *testing.T) {
 			return got
 		}
 		got := trial("b", 2)
-		if got.Admitted || !cmp.Equal(got.Victims, []string{"a/alloc/guest/0"}) || got.Seats[0].Node != "b" ||
+		if got.Admitted || !cmp.Equal(got.Victims, []string{"a/alloc/guest/0"}) || got.Placements[0].Node != "b" ||
 			got.Summary != "me would have to wait: its quota is in use by others: 1 unit must give way first: a/alloc/guest/0" {
 			t.Errorf("%+v", got)
 		}
@@ -416,8 +417,8 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 				bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 					k := c.Bring(1)
 					n := 0
-					k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-						if !rig.Touches(x, store.QuotaPrefix) {
+					k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+						if !rig.Touches(x, record.QuotaPrefix) {
 							return rig.None
 						}
 						if n++; n == at+1 {
@@ -434,7 +435,7 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 						t.Error(err)
 					}
 					pass(rig.Patience) // what is late has landed, or never will
-					kvs, _, err := c.Store.Range(t.Context(), store.QuotaPrefix, store.RangeOptions{})
+					kvs, _, err := c.Store.Range(t.Context(), record.QuotaPrefix, store.RangeOptions{})
 					if err != nil || len(kvs) != 0 {
 						t.Errorf("left are %v, %v", kvs, err)
 					}

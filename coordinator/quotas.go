@@ -40,11 +40,11 @@ type quotas struct {
 	sampled  time.Time // when utilization was noted last
 }
 
-func newQuotas(o quota.Options) *quotas {
+func newQuotas(o quota.Options, now time.Time) *quotas {
 	q := &quotas{
 		limits: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
 		resources: map[string]*resourceQuota{}, planted: map[string]*quotaTree{},
-		forests: map[string]*kept[api.QuotaForest]{}, bindings: map[string]*kept[api.QuotaBinding]{}, generation: 1, sampled: time.Now(),
+		forests: map[string]*kept[api.QuotaForest]{}, bindings: map[string]*kept[api.QuotaBinding]{}, generation: 1, sampled: now,
 	}
 	must(q.trees.SetMode(quota.Normal))
 	must(q.trees.AddForest(everyTree))
@@ -87,7 +87,7 @@ type quotaTree struct {
 }
 
 // setResourceQuota takes over a resource quota that is valid.
-func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revision) {
+func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revision, now time.Time) {
 	r := &resourceQuota{kept: kept[api.ResourceQuota]{object, rev}}
 	r.hard, r.soft = object.Spec.Limits()
 	m := object.Metadata
@@ -96,7 +96,7 @@ func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revisio
 	}
 	q.resources[m.Namespace+"/"+m.Name] = r
 	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.object.Spec})
-	r.trend.note(time.Now(), q.utilization(r))
+	r.trend.note(now, q.utilization(r))
 }
 
 func (q *quotas) removeResourceQuota(namespace, name string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -361,7 +362,7 @@ func (w *world) delay() time.Duration {
 	return time.Duration(w.late.IntN(5000)) * time.Millisecond
 }
 
-func (w *world) fault(store.Txn) rig.Fault {
+func (w *world) fault(record.Txn) rig.Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.faulty == nil {
@@ -422,7 +423,7 @@ func (w *world) settle() {
 		w.finish(ctx, w.c.Leader(), w.objects[name], false)
 	}
 	w.c.Eventually("nothing is left", func() bool {
-		kvs, _, err := w.c.Store.Range(ctx, store.UnitsPrefix, store.RangeOptions{})
+		kvs, _, err := w.c.Store.Range(ctx, record.UnitsPrefix, store.RangeOptions{})
 		return err == nil && len(kvs) == 0
 	})
 	w.c.Converge()

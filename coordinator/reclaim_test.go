@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -98,7 +98,7 @@ func TestALoweredLimitIsReclaimedWhenAnOperatorAsks(t *testing.T) {
 		c.Eventually("the units are RELEASING", func() bool { return releasing(c) == 3 })
 		for _, r := range c.Records() {
 			node := map[string]string{"a": "all", "b": "b"}[r.Unit.Namespace]
-			if r.State == store.TxReleasing && (r.Reason != "reclaimed: node "+node+" of quota tree Lab is over its quota" || r.GraceSeconds != 30) {
+			if r.State == record.Releasing && (r.Reason != "reclaimed: node "+node+" of quota tree Lab is over its quota" || r.GraceSeconds != 30) {
 				t.Errorf("record %+v", r)
 			}
 		}
@@ -133,7 +133,7 @@ func TestALoweredLimitIsReclaimedWhenAnOperatorAsks(t *testing.T) {
 // releasing counts the records that are.
 func releasing(c *rig.Cluster) (n int) {
 	for _, r := range c.Records() {
-		if r.State == store.TxReleasing {
+		if r.State == record.Releasing {
 			n++
 		}
 	}
@@ -179,7 +179,7 @@ func TestAReclaimThatTheStoreDidNotTakeIsAskedAgain(t *testing.T) {
 				c.Eventually("it runs", func() bool { return living(t, c) != "" })
 				plant(t, k, "Lab", "all nil 16", "a all 3", "b all 8")
 				lost := 0
-				k.Gate.OnTxn(func(store.Txn) rig.Fault {
+				k.Gate.OnTxn(func(record.Txn) rig.Fault {
 					if lost++; lost == 1 {
 						return rig.Lost
 					}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -21,7 +21,7 @@ const (
 // and goes on when its client has left; cut off by the end of the term, it is
 // asked for again: what is done already is found in the store.
 type reconciliation struct {
-	l       *leader
+	l       *term
 	id      resource.NodeID
 	options api.ReconcileOptions
 	grace   time.Duration
@@ -36,7 +36,7 @@ type reconciliation struct {
 // lost is one grant of the node's agent beside what the store has of it.
 type lost struct {
 	agents.Grant
-	record  store.TxState                    // "" is absent
+	record  record.State                     // "" is absent
 	holders map[resource.NodeID]agents.Grant // every node that holds members, this one included
 	// problem says why no record can be made of it, "" where one can.
 	problem string

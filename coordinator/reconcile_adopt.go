@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -38,33 +37,33 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 	l.reserveName(who)
 	a := l.chargeAdopted(u, g)
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
-	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: now(),
+	rec := record.Tx{
+		State: record.Committed, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
 	}
-	key := store.TxKey(g.Tx)
+	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
-	d := decision{compares: []store.Compare{store.Absent(key), store.ModRevIs(u.record.Path().Key(), u.stored)}}
+	d := decision{compares: []record.Compare{record.Absent(key), record.ModRevIs(u.record.Path().Key(), u.stored)}}
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		d.compares = append(d.compares, r.registrations[id].compares(id)...)
-		index := store.NodeTx{}
+		index := record.NodeTx{}
 		for _, m := range g.holders[id].Members {
-			record.Members = append(record.Members, store.Member{
+			rec.Members = append(rec.Members, record.Member{
 				Member: m.Index, Node: id, Incarnation: r.registrations[id].incarnation, Assignment: m.Assignment,
 			})
 			index.Members = append(index.Members, m.Index)
 		}
-		d.ops = append(d.ops, store.Put(store.NodeTxKey(id, g.Tx), store.MustEncode(index)))
+		d.ops = append(d.ops, record.Put(record.NodeTxKey(id, g.Tx), record.MustEncode(index)))
 	}
 	written := u.record
-	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, now())
-	d.ops = append(d.ops, store.Put(key, store.MustEncode(record)), store.Put(written.Path().Key(), store.MustEncode(written)))
+	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.stamp())
+	d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)), record.Put(written.Path().Key(), record.MustEncode(written)))
 	if u.queued {
-		d.ops = append(d.ops, store.Delete(written.Order().Key()))
+		d.ops = append(d.ops, record.Delete(written.Order().Key()))
 	}
 	if who.job != nil {
-		job := store.JobKey(written.Namespace, written.Name)
-		d.compares = append(d.compares, store.Absent(job))
-		d.ops = append(d.ops, store.Put(job, store.MustEncode(who.job.record)))
+		job := record.JobKey(written.Namespace, written.Name)
+		d.compares = append(d.compares, record.Absent(job))
+		d.ops = append(d.ops, record.Put(job, record.MustEncode(who.job.record)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		u.writing = false
@@ -81,8 +80,8 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		done(nil)
 	}
 	l.settleCreation(creating{u.path, u.record.UID, key, func(value []byte) bool {
-		record, err := store.Decode[store.TxRecord](key, value)
-		return err == nil && record.State == store.TxCommitted
+		rec, err := record.Decode[record.Tx](key, value)
+		return err == nil && rec.State == record.Committed
 	}}, d)
 }
 
@@ -103,10 +102,9 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 // quota if need be.
 func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
-		l.log.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
+		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
 	}
-	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}, budget: time.NewTimer(time.Hour)}
-	a.budget.Stop()
+	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.withdraw(u)
 	l.quotas.limits.Charge(g.Tx, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
@@ -123,14 +121,14 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
 	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
 	for id, held := range g.holders {
-		l.nodes[id].confirm(g.Tx, held.Members, false, l.log)
+		l.nodes[id].confirm(g.Tx, held.Members, false, &l.out)
 	}
-	l.log.Warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
-	u.notify()
+	l.notify(u)
 }
 
 // notAdopted undoes what was prepared.
@@ -143,7 +141,7 @@ func (l *leader) notAdopted(who adoptee, a *attempt) {
 			return
 		}
 		l.queue.Push(u.key)
-		u.notify()
+		l.notify(u)
 	case who.job != nil:
 		l.forgetJob(who.job)
 	default:
@@ -160,7 +158,7 @@ func (l *leader) reserveName(who adoptee) {
 		return
 	}
 	l.counter++
-	u.record.Sequence = store.Sequence{Epoch: l.epoch, Counter: l.counter}
+	u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
 	u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
 	if who.job != nil {
 		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
@@ -178,16 +176,16 @@ func (l *leader) adoptee(g *lost) (adoptee, *api.Status) {
 	if u := l.waitingUnit(g); u != nil {
 		return adoptee{unit: u, waited: true}, nil
 	}
-	path, err := store.ParseUnitPath(g.Name)
+	path, err := record.ParseUnitPath(g.Name)
 	if err != nil {
-		path = store.UnitPath{Namespace: "default", Kind: store.AllocUnit}
+		path = record.UnitPath{Namespace: "default", Kind: record.AllocUnit}
 	}
 	var members []agents.Member
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		members = append(members, g.holders[id].Members...)
 	}
 	slices.SortFunc(members, func(a, b agents.Member) int { return cmp.Compare(a.Index, b.Index) })
-	gang := len(members) > 1 || path.Kind == store.JobUnit && path.N == 0
+	gang := len(members) > 1 || path.Kind == record.JobUnit && path.N == 0
 	for _, name := range []string{path.Name, "adopted-" + shortTx(g.Tx)} {
 		if name == "" || path.N > 0 && name == path.Name || !l.free(path.Namespace, name, len(members), gang) {
 			continue
@@ -218,7 +216,7 @@ func (l *leader) free(namespace, name string, members int, gang bool) bool {
 	if l.jobs[namespace+"/"+name] != nil {
 		return false
 	}
-	u := &unit{job: &job{}, record: store.UnitRecord{Name: name}}
+	u := &unit{job: &job{}, record: record.Unit{Name: name}}
 	for i := range members {
 		if l.members[namespace+"/"+u.memberName(i)] != nil {
 			return false
@@ -242,8 +240,8 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, status
 	}
-	u, err := newUnit(l.namespaceOf(namespace, g), store.UnitRecord{
-		UID: g.Unit, Kind: store.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: now(),
+	u, err := newUnit(l.namespaceOf(namespace, g), record.Unit{
+		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
 	}, doc.Spec, nil)
 	if err != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
@@ -267,14 +265,14 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 	if status != nil {
 		return adoptee{}, status
 	}
-	record := store.UnitRecord{
-		UID: g.Unit, Kind: store.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: now(),
+	rec := record.Unit{
+		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
 	}
-	j := &job{doc: doc, gang: true, changed: make(chan struct{}), record: store.JobRecord{
-		UID: uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
-		Phase: string(api.Queued), Document: document, Units: []store.UnitPath{record.Path()}, Created: record.Created,
+	j := &job{doc: doc, gang: true, record: record.Job{
+		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
+		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
-	u, err := newUnit(l.namespaceOf(namespace, g), record, doc.Spec.Template.Spec, doc)
+	u, err := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
 	if err != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
 	}

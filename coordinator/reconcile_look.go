@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,17 +43,17 @@ func (r *reconciliation) look(ctx context.Context) error {
 		return api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown)
 	}
 	for _, g := range r.grants {
-		key := store.TxKey(g.Tx)
+		key := record.TxKey(g.Tx)
 		kv, found, _, err := r.l.store.Get(ctx, key)
 		if err != nil {
 			return err
 		}
 		if found {
-			record, err := store.Decode[store.TxRecord](key, kv.Value)
+			rec, err := record.Decode[record.Tx](key, kv.Value)
 			if err != nil {
 				return err
 			}
-			g.record = record.State
+			g.record = rec.State
 		}
 	}
 	return r.l.do(ctx, r.judge)
@@ -87,7 +87,7 @@ func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) erro
 		if err := r.l.do(ctx, func() {
 			n = r.l.nodes[id]
 			before = n.told
-			r.l.pool.Send(id, agents.Resync())
+			r.l.out.command(id, agents.Resync())
 		}); err != nil {
 			return err
 		}
@@ -206,8 +206,8 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 
 // alone reports whether a grant is of a unit that has one member by its kind.
 func (g *lost) alone() bool {
-	path, err := store.ParseUnitPath(g.Name)
-	return err == nil && path.Kind == store.AllocUnit
+	path, err := record.ParseUnitPath(g.Name)
+	return err == nil && path.Kind == record.AllocUnit
 }
 
 // waitingUnit is the unit that the store has of a grant, if it waits for a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -50,7 +50,7 @@ func (r *reconciliation) awaitReleasing(ctx context.Context, a *attempt) error {
 	for {
 		var changed <-chan struct{}
 		durable := false
-		if err := r.l.do(ctx, func() { changed, durable = a.unit.changed, a.machine.State() >= txn.Releasing }); err != nil || durable {
+		if err := r.l.do(ctx, func() { changed, durable = r.l.changes(a.unit.path), a.machine.State() >= txn.Releasing }); err != nil || durable {
 			return err
 		}
 		select {
@@ -81,29 +81,29 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 		return
 	}
 	// model: mutant DISOWN_WITHOUT_RECORD
-	key := store.TxKey(g.Tx)
+	key := record.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	record := store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: now()}
+	rec := record.Tx{State: record.Aborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
 	r.l.settle(decision{
-		compares: []store.Compare{store.Absent(key)}, ops: []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, err error) {
 			if o != txn.Landed {
 				done(api.Errorf(409, "transaction %s was decided while node %s was reconciled (%v); ask again", g.Tx, r.id, err))
 				return
 			}
 			r.l.bury(g.Tx, holders)
-			r.l.log.Warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
+			r.l.out.warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
 			tell()
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.TxRecord](key, value)
-		return found && err == nil && written.State == store.TxAborted && written.Reason == storeRestored
+		written, err := record.Decode[record.Tx](key, value)
+		return found && err == nil && written.State == record.Aborted && written.Reason == storeRestored
 	})
 }
 
 // finish tells the agent, and waits until it has registered.
 func (r *reconciliation) finish(ctx context.Context, adopted, released []resource.TxID) error {
-	_, _, revision, err := r.l.store.Get(ctx, store.NodeIdentityKey(r.id))
+	_, _, revision, err := r.l.store.Get(ctx, record.NodeIdentityKey(r.id))
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,16 @@ func (r *reconciliation) finish(ctx context.Context, adopted, released []resourc
 	sent := false
 	if err := r.l.do(ctx, func() {
 		n = r.l.nodes[r.id]
-		sent = n.quarantine == "" || r.l.pool.Send(r.id, agents.Reconcile(r.l.epoch, revision, adopted, released, r.grace))
+		if sent = n.quarantine == "" || n.connected; n.quarantine != "" && sent {
+			r.l.out.command(r.id, agents.Reconcile(r.l.epoch, revision, adopted, released, r.grace))
+		}
 	}); err != nil {
 		return err
 	}
 	if !sent {
 		return api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id)
 	}
-	r.l.log.Warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
+	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
 	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
 	defer cancel()
 	err = r.l.awaitNode(ctx, n, func() bool { return n.quarantine == "" && n.revision != 0 })

@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -58,12 +58,12 @@ func (g *lost) outcomes() (adopt, release string) {
 }
 
 // stateOfRecord is that of a machine which is decided and has not ended.
-func stateOfRecord(s txn.State) store.TxState {
+func stateOfRecord(s txn.State) record.State {
 	switch {
 	case s <= txn.Noticing:
-		return store.TxCommitted
+		return record.Committed
 	case s <= txn.Ending:
-		return store.TxEvicting
+		return record.Evicting
 	}
-	return store.TxReleasing
+	return record.Releasing
 }

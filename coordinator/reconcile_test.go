@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -22,7 +22,7 @@ import (
 func age(t *testing.T, c *rig.Cluster) {
 	t.Helper()
 	for i := range 50 {
-		if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", fmt.Append(nil, i))}}); err != nil {
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", fmt.Append(nil, i))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,8 +252,8 @@ func TestAReconciliationThatIsCutOffIsRepeated(t *testing.T) {
 					bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 						lossy(t, c)
 						var sent atomic.Int32
-						c.Leader().Gate.OnTxn(func(x store.Txn) rig.Fault {
-							if !rig.Touches(x, store.TxPrefix) {
+						c.Leader().Gate.OnTxn(func(x record.Txn) rig.Fault {
+							if !rig.Touches(x, record.TxPrefix) {
 								return rig.None
 							}
 							if int(sent.Add(1))-1 == at {

@@ -10,27 +10,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 )
 
 // refusals is a leader of a store, whose terms end when it resigns.
 type refusals struct {
-	*leader
+	*term
 	c     *Coordinator
-	store *mem.Store
+	kv    *mem.Store
 	terms int // that have ended
 }
 
 func newRefusals(t *testing.T) *refusals {
 	s := mem.Open(mem.Options{})
 	t.Cleanup(func() { s.Close() })
-	r := &refusals{c: &Coordinator{}, store: s}
+	r := &refusals{c: &Coordinator{}, kv: s}
 	ctx, cancel := context.WithCancel(t.Context())
-	r.leader = &leader{
-		store: s, log: slog.New(slog.DiscardHandler), ctx: ctx, inbox: make(chan func()), ended: make(chan struct{}), mayResign: r.c.mayResign,
-	}
+	r.term = newTerm(newLeader(beginning{now: time.Now()}), s, slog.New(slog.DiscardHandler), newMetrics(nil))
+	r.ctx, r.mayResign = ctx, r.c.mayResign
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -52,26 +51,27 @@ func newRefusals(t *testing.T) *refusals {
 func (r *refusals) elect(t *testing.T) {
 	t.Helper()
 	for range 100 {
-		if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", nil)}}); err != nil {
+		if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", nil)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(testLeaderKey)}}); err != nil {
+	if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(testLeaderKey)}}); err != nil {
 		t.Fatal(err)
 	}
-	result, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(testLeaderKey, nil)}})
+	result, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(testLeaderKey, nil)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.epoch, r.restored = resource.Epoch(result.Revision), false
-	r.commit = newCommitter(r.store, store.CreateRevIs(testLeaderKey, result.Revision), func(error) { r.terms++ }, r.post)
+	r.held = record.CreateRevIs(testLeaderKey, result.Revision)
+	r.commit = newCommitter(r.store, r.held, func(error) { r.terms++ }, r.post)
 }
 
 // say has an agent refuse the term for an epoch that much higher; it reports
 // whether the term ends for that.
 func (r *refusals) say(node resource.NodeID, higher resource.Epoch) bool {
 	before := r.terms
-	r.post(func() { r.refused(agents.Refused{Node: node, Highest: r.epoch + higher}) })
+	r.post(func() { r.apply(heard{agents.Refused{Node: node, Highest: r.epoch + higher}}) })
 	synctest.Wait()
 	return r.terms > before
 }
@@ -82,7 +82,7 @@ func TestAgentsEndTermsOnlyForAReasonAndNotForEver(t *testing.T) {
 		got := map[string]bool{}
 		got["the store has not been there"] = r.say("n1", 50)
 		for range 50 {
-			if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", nil)}}); err != nil {
+			if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", nil)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,7 +91,7 @@ func TestAgentsEndTermsOnlyForAReasonAndNotForEver(t *testing.T) {
 		r.elect(t)
 		age := func() {
 			for range 50 {
-				if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/else", nil)}}); err != nil {
+				if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/else", nil)}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -120,7 +120,7 @@ func TestAgentsEndTermsOnlyForAReasonAndNotForEver(t *testing.T) {
 func TestARefusalShowsALeaderThatItIsDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRefusals(t)
-		if _, err := r.store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(testLeaderKey)}}); err != nil {
+		if _, err := r.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(testLeaderKey)}}); err != nil {
 			t.Fatal(err)
 		}
 		if !r.say("n1", 1) || len(r.c.deposers) != 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -23,8 +23,8 @@ func runningGang(b *testing.B, members int) (*view, *job) {
 	for i, n := range nodes {
 		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []txn.Member{{Index: i}}}})
 	}
-	j := &job{record: store.JobRecord{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
-	u := &unit{record: store.UnitRecord{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
+	j := &job{record: record.Job{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
+	u := &unit{record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
 	j.units = []*unit{u}
 	return v, j
 }

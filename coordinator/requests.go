@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,7 +32,7 @@ type request struct {
 	object [16]byte // digest of the object's UID
 }
 
-func newRequest(r store.RequestRecord) request {
+func newRequest(r record.Request) request {
 	return request{hash: digest(r.DocumentHash), object: digest(r.UID)}
 }
 
@@ -87,11 +87,11 @@ func (r *requests) expire(before time.Time) {
 }
 
 // requested names what a submission's request id is to make; false without one.
-func (s *submission) requested() (requestKey, store.RequestRecord, bool) {
+func (s *submission) requested() (requestKey, record.Request, bool) {
 	first, id := s.units[0].record, s.create.RequestID
-	r := store.RequestRecord{Object: first.Path().Key(), UID: string(first.UID), DocumentHash: s.hash}
+	r := record.Request{Object: first.Path().Key(), UID: string(first.UID), DocumentHash: s.hash}
 	if s.job != nil {
-		r.Object, r.UID = store.JobKey(s.job.record.Namespace, s.job.record.Name), s.job.record.UID
+		r.Object, r.UID = record.JobKey(s.job.record.Namespace, s.job.record.Name), s.job.record.UID
 	}
 	return requestKeyOf(first.Tenant, id), r, id != ""
 }
@@ -99,7 +99,7 @@ func (s *submission) requested() (requestKey, store.RequestRecord, bool) {
 // repetition finds what an earlier request with the submission's id has made:
 // the first unit of it. known is false where there was no such request.
 func (l *leader) repetition(s *submission) (u *unit, known bool, status *api.Status) {
-	key, record, ok := s.requested()
+	key, rec, ok := s.requested()
 	if !ok {
 		return nil, false, nil
 	}
@@ -107,7 +107,7 @@ func (l *leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 	if !ok {
 		return nil, false, nil
 	}
-	if earlier.hash != digest(record.DocumentHash) {
+	if earlier.hash != digest(rec.DocumentHash) {
 		return nil, true, api.Errorf(409, "Idempotency-Key %q was used for another document", s.create.RequestID)
 	}
 	first := s.units[0]

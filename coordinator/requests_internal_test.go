@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 )
 
 // mostRequestBytes bounds what a request id may take of a coordinator's heap.
@@ -36,7 +36,7 @@ func aRequest(t testing.TB, l *leader, i int) *submission {
 	if status != nil {
 		t.Fatal(status)
 	}
-	s, err := l.submissionOfAllocation(rest.Create{Namespace: "default", Document: document, RequestID: fmt.Sprintf("6f1c2a34-0000-4000-8000-%012d", i)}, a)
+	s, err := l.submissionOfAllocation(rest.Create{Namespace: "default", Document: document, RequestID: fmt.Sprintf("6f1c2a34-0000-4000-8000-%012d", i)}, a, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +52,15 @@ func TestARequestIDTakesLittleMemory(t *testing.T) {
 	}
 	l := &leader{}
 	leads := heapOf(n, func(i int) {
-		key, record, _ := aRequest(t, l, i).requested()
-		l.requests.remember(key, newRequest(record), time.Now())
+		key, rec, _ := aRequest(t, l, i).requested()
+		l.requests.remember(key, newRequest(rec), time.Now())
 	})
 	f := newFollower(Config{LeaseTTL: time.Second}, nil, slog.New(slog.DiscardHandler), nil, nil)
-	f.kvs, f.leaders, f.requests = map[string]store.KV{}, map[string]store.KV{}, map[requestKey]request{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]request{}
 	follows := heapOf(n, func(i int) {
 		s := aRequest(t, l, i)
-		_, record, _ := s.requested()
-		f.put(store.KV{Key: store.RequestKey("default", s.create.RequestID), Value: store.MustEncode(record), ModRev: 1})
+		_, rec, _ := s.requested()
+		f.put(record.KV{Key: record.RequestKey("default", s.create.RequestID), Value: record.MustEncode(rec), ModRev: 1})
 	})
 	t.Logf("a request id takes %d bytes of a leader, %d of a follower", leads, follows)
 	if leads > mostRequestBytes || follows > mostRequestBytes || leads == 0 || follows == 0 {
@@ -94,10 +94,10 @@ func TestRequestIDsExpireInTheOrderTheyCame(t *testing.T) {
 func BenchmarkRememberedRequests(b *testing.B) {
 	l := &leader{}
 	s := aRequest(b, l, 1)
-	key, record, _ := s.requested()
+	key, rec, _ := s.requested()
 	b.ReportAllocs()
 	for i := range b.N {
 		key[0], key[1], key[2], key[3] = byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
-		l.requests.remember(key, newRequest(record), time.Now())
+		l.requests.remember(key, newRequest(rec), time.Now())
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -128,11 +129,11 @@ func TestALoweredQuotaBlocksAndIsReported(t *testing.T) {
 
 func TestTheConfiguredLimitIsAResourceQuotaThatOnlyTheConfigurationChanges(t *testing.T) {
 	bubble(t, limited(4, true), func(t *testing.T, c *rig.Cluster) {
-		old := store.QuotaKey{Kind: store.QuotaLimits, Name: rig.Namespace}.Key() // as the version before wrote it
-		gone := store.QuotaKey{Kind: store.QuotaLimits, Name: "other"}.Key()
-		_, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{
-			store.Put(old, store.MustEncode(store.QuotaLimit{Namespace: rig.Namespace, Tenant: "t", Hard: resource.Vector{resource.GPU: 1000}})),
-			store.Put(gone, store.MustEncode(store.QuotaLimit{Namespace: "other", Tenant: "t", Hard: resource.Vector{resource.GPU: 1000}})),
+		old := record.QuotaKey{Kind: record.QuotaLimits, Name: rig.Namespace}.Key() // as the version before wrote it
+		gone := record.QuotaKey{Kind: record.QuotaLimits, Name: "other"}.Key()
+		_, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{
+			record.Put(old, record.MustEncode(record.QuotaLimit{Namespace: rig.Namespace, Tenant: "t", Hard: resource.Vector{resource.GPU: 1000}})),
+			record.Put(gone, record.MustEncode(record.QuotaLimit{Namespace: "other", Tenant: "t", Hard: resource.Vector{resource.GPU: 1000}})),
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +143,7 @@ func TestTheConfiguredLimitIsAResourceQuotaThatOnlyTheConfigurationChanges(t *te
 		if err != nil || first.Spec.Hard[resource.GPU] != "4" {
 			t.Fatalf("%v, %+v", err, first)
 		}
-		kvs, _, err := c.Store.Range(t.Context(), store.QuotaPrefix, store.RangeOptions{})
+		kvs, _, err := c.Store.Range(t.Context(), record.QuotaPrefix, store.RangeOptions{})
 		if err != nil || len(kvs) != 1 || kvs[0].Key != "/registry/quota/resourcequotas/default/config" {
 			t.Errorf("the store has %v, %v", kvs, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/rig"
@@ -100,8 +101,8 @@ func TestTheNextLeaderForgetsWhatTheLastOneCouldNot(t *testing.T) {
 		phase(t, c, "a", "")
 		k.Crash()
 		next := c.StartCoordinator("c2")
-		next.Gate.OnTxn(func(x store.Txn) rig.Fault { // the agent finds the record when it registers, and needs nobody then
-			if rig.Touches(x, store.NodeSpecKey("n1")) {
+		next.Gate.OnTxn(func(x record.Txn) rig.Fault { // the agent finds the record when it registers, and needs nobody then
+			if rig.Touches(x, record.NodeSpecKey("n1")) {
 				return rig.Lost
 			}
 			return rig.None
@@ -127,7 +128,7 @@ func TestARecordKeepsTheEpochOfItsCommit(t *testing.T) {
 		remove(t, k, "a")
 		phase(t, c, "a", "")
 		released := c.Records()[tx]
-		if released.State != store.TxReleased || released.Epoch != committed.Epoch {
+		if released.State != record.Released || released.Epoch != committed.Epoch {
 			t.Errorf("%s of epoch %d, committed in %d", released.State, released.Epoch, committed.Epoch)
 		}
 		if diff := cmp.Diff(committed.Members, released.Members); diff != "" {
@@ -179,7 +180,7 @@ func TestAWriteOfADeposedLeaderDoesNotLand(t *testing.T) {
 		k := c.Bring(1)
 		reached, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if kinds["commit"](x) {
 				once.Do(func() { close(reached); <-goOn })
 			}
@@ -199,7 +200,7 @@ func TestAWriteOfADeposedLeaderDoesNotLand(t *testing.T) {
 		refused(t, <-answered, 503, "ask again")
 		c.Converge()
 		for tx, r := range c.Records() {
-			if r.State != store.TxAborted {
+			if r.State != record.Aborted {
 				t.Errorf("%s is %s", tx, r.State)
 			}
 		}
@@ -213,7 +214,7 @@ func depose(t *testing.T, c *rig.Cluster) {
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
-	if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(l.Key)}}); err != nil {
+	if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(l.Key)}}); err != nil {
 		t.Fatal(err)
 	}
 }

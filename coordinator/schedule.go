@@ -42,7 +42,7 @@ func (l *leader) schedule() {
 // try starts an attempt for a unit, or parks it.
 func (l *leader) try(u *unit) {
 	u.attempts++
-	u.lastAttempt, u.wide = time.Now(), ""
+	u.lastAttempt, u.wide = l.now, ""
 	switch u.short = l.admit(u); {
 	case u.short == nil:
 		if l.fits(u) || l.preempts(u) {
@@ -101,17 +101,17 @@ func (l *leader) tooWide(plan []place.Member) string {
 		nodes[m.Node.ID] = true
 	}
 	ops := len(nodes) + commitOps
-	if ops <= l.commit.maxOps {
+	if ops <= l.maxOps {
 		return ""
 	}
 	return fmt.Sprintf("it fits on %d nodes, but to commit that takes %d operations, and the store takes %d in one transaction; raise etcd's --max-txn-ops, or submit it with fewer members",
-		len(nodes), ops, l.commit.maxOps)
+		len(nodes), ops, l.maxOps)
 }
 
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
 func (l *leader) begin(u *unit, plan []place.Member) {
-	a := &attempt{unit: u, charges: u.charges, begun: time.Now(), held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
 	l.launch(a, plan, func(_ *node, h *hold) {
 		for _, m := range h.members {
 			h.taken = append(h.taken, m.Assignment)
@@ -193,15 +193,13 @@ func (l *leader) retry(u *unit) {
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
-	u.resting, u.rested = true, time.Now().Add(wait)
-	time.AfterFunc(wait, func() {
-		l.post(func() {
-			u.resting = false
-			if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
-				l.queue.Push(u.key)
-				delete(l.hopeless, u.shape)
-			}
-		})
+	u.resting, u.rested = true, l.now.Add(wait)
+	l.after(wait, func() {
+		u.resting = false
+		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
+			l.queue.Push(u.key)
+			delete(l.hopeless, u.shape)
+		}
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 var _ rest.Service = (*Coordinator)(nil)
 
 // leading returns the present term, or the 503 that says who leads.
-func (c *Coordinator) leading() (*leader, error) {
+func (c *Coordinator) leading() (*term, error) {
 	if l := c.serving(); l != nil {
 		return l, nil
 	}
@@ -57,6 +57,11 @@ func ask[T any](ctx context.Context, c *Coordinator, f func(l *leader, answer fu
 		var none T
 		return none, err
 	}
+	return askIn(ctx, l, f)
+}
+
+// askIn is ask in a term.
+func askIn[T any](ctx context.Context, l *term, f func(l *leader, answer func(T, *api.Status))) (T, error) {
 	got, err := askOnce(ctx, l, f)
 	if hasty(err) && l.settled(ctx) {
 		return askOnce(ctx, l, f)
@@ -72,14 +77,14 @@ func hasty(err error) bool {
 	return errors.As(err, &status) && (status.Code == 404 || status.Code == 409)
 }
 
-func askOnce[T any](ctx context.Context, l *leader, f func(l *leader, answer func(T, *api.Status))) (T, error) {
+func askOnce[T any](ctx context.Context, t *term, f func(l *leader, answer func(T, *api.Status))) (T, error) {
 	type answer struct {
 		result T
 		status *api.Status
 	}
 	var none T
 	answers := make(chan answer, 1) // the loop never waits for the asker
-	err := l.do(ctx, func() { f(l, func(result T, status *api.Status) { answers <- answer{result, status} }) })
+	err := t.do(ctx, func() { f(t.leader, func(result T, status *api.Status) { answers <- answer{result, status} }) })
 	if err != nil {
 		return none, failure(err)
 	}
@@ -89,7 +94,7 @@ func askOnce[T any](ctx context.Context, l *leader, f func(l *leader, answer fun
 			return none, a.status
 		}
 		return a.result, nil
-	case <-l.ended:
+	case <-t.ended:
 		return none, failure(errDeposed)
 	case <-ctx.Done():
 		return none, failure(ctx.Err())
@@ -123,7 +128,7 @@ func see[T any](ctx context.Context, c *Coordinator, show func(v *view) (T, *api
 
 // settled waits until the view has what the store had of this leader's writes
 // at the call; false if that takes long, or is in doubt.
-func (l *leader) settled(ctx context.Context) bool {
+func (l *term) settled(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	return l.commit.barrier.pass(ctx, l.ended)
@@ -169,8 +174,13 @@ func look[T any](ctx context.Context, c *Coordinator, f func(l *leader) (T, *api
 	return ask(ctx, c, func(l *leader, answer func(T, *api.Status)) { answer(f(l)) })
 }
 
-// submit takes a submission in and waits as its client asked.
-func (l *leader) submit(ctx context.Context, s *submission, wait time.Duration) (*unit, error) {
+// lookIn is look in a term.
+func lookIn[T any](ctx context.Context, l *term, f func(l *leader) (T, *api.Status)) (T, error) {
+	return askIn(ctx, l, func(l *leader, answer func(T, *api.Status)) { answer(f(l)) })
+}
+
+// submitAndWait takes a submission in and waits as its client asked.
+func (l *term) submitAndWait(ctx context.Context, s *submission, wait time.Duration) (*unit, error) {
 	u, status, err := l.take(ctx, s)
 	if err == nil && status != nil && hasty(status) && l.settled(ctx) {
 		u, status, err = l.take(ctx, s)
@@ -185,13 +195,16 @@ func (l *leader) submit(ctx context.Context, s *submission, wait time.Duration) 
 }
 
 // take is accept, once no other request is creating what has its name.
-func (l *leader) take(ctx context.Context, s *submission) (u *unit, status *api.Status, err error) {
+func (l *term) take(ctx context.Context, s *submission) (u *unit, status *api.Status, err error) {
 	for {
 		var undecided <-chan struct{}
 		if err := l.do(ctx, func() {
-			if undecided = l.undecided(s); undecided == nil {
-				u, status = l.accept(s)
+			undecided = nil
+			if key := l.undecided(s); key != "" {
+				undecided = l.changes(key)
+				return
 			}
+			u, status = l.accept(s)
 		}); err != nil || undecided == nil {
 			return u, status, err
 		}

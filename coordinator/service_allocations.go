@@ -15,11 +15,11 @@ func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.submissionOfAllocation(create, a)
+	s, err := l.submissionOfAllocation(create, a, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	u, err := l.submit(ctx, s, create.Wait)
+	u, err := l.submitAndWait(ctx, s, create.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string,
 		if status != nil {
 			return watched[*api.Allocation]{}, status
 		}
-		return watched[*api.Allocation]{v.allocation(u, index), !unitWaiting(u), u.changed}, nil
+		return watched[*api.Allocation]{v.allocation(u, index), !unitWaiting(u), v.changes(u.path)}, nil
 	})
 }
 
@@ -103,7 +103,7 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 func (l *leader) terminating(u *unit) *api.Allocation {
 	a := l.allocation(u, 0)
 	grace := u.ending.GraceSeconds
-	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = now(), &grace
+	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = l.stamp(), &grace
 	a.Status.Phase = api.Terminating
 	c := api.Condition{Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress"}
 	if u.attempt != nil && u.attempt.notice != nil {
@@ -114,12 +114,12 @@ func (l *leader) terminating(u *unit) *api.Allocation {
 }
 
 // awaitEnding waits until a unit's release is durable, or was not taken.
-func (l *leader) awaitEnding(ctx context.Context, u *unit) error {
+func (l *term) awaitEnding(ctx context.Context, u *unit) error {
 	for {
 		var settled bool
 		var changed <-chan struct{}
 		err := l.do(ctx, func() {
-			settled, changed = u.gone || u.endStored || u.ending == nil, u.changed
+			settled, changed = u.gone || u.endStored || u.ending == nil, l.changes(u.path)
 		})
 		if err != nil || settled {
 			return err

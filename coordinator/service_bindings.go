@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,14 +19,14 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	namespace := b.Metadata.Name
 	judge := func(l *leader) (quotaWrite, *api.Status) {
 		object := api.QuotaBinding{APIVersion: api.APIVersion, Kind: api.KindQuotaBinding, Spec: b.Spec}
-		w, status := put(l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status == nil {
 			status = l.judgeBinding(&object)
 		}
 		if status != nil {
 			return w, status
 		}
-		w.op = store.Put(store.QuotaKey{Kind: store.QuotaNamespaces, Name: namespace}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
 			l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object, rev}
@@ -51,7 +51,7 @@ func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 			return api.Errorf(422, "spec.groups.%s: quota tree %s has no node %s", tree, tree, group)
 		}
 		if !t.nodes[group] {
-			l.log.Warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
+			l.out.warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
 		}
 	}
 	if b.Spec.Forest == "" {
@@ -98,7 +98,7 @@ func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) 
 		}
 		was = b.copy()
 		return quotaWrite{
-			op: store.Delete(store.QuotaKey{Kind: store.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
+			op: record.Delete(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
 			landed: func(resource.Revision) {
 				delete(l.quotas.bindings, namespace)
 				l.quotas.generation++

@@ -57,11 +57,13 @@ func (c *Coordinator) evict(ctx context.Context, o EvictOptions) (eviction, erro
 	if o.Reason != "" {
 		notice.Reason = o.Reason
 	}
-	var l *leader
 	var a *attempt
 	leaving := false
-	u, err := look(ctx, c, func(now *leader) (*unit, *api.Status) {
-		l = now
+	l, err := c.leading()
+	if err != nil {
+		return eviction{}, err
+	}
+	u, err := lookIn(ctx, l, func(l *leader) (*unit, *api.Status) {
 		u, status := l.evictee(o)
 		if status == nil {
 			a, leaving = u.attempt, u.phase() == api.Terminating
@@ -82,7 +84,7 @@ func (c *Coordinator) evict(ctx context.Context, o EvictOptions) (eviction, erro
 
 // stillThere is 404 for what was found on its way out and has ended: that may
 // have landed, and been shown by others, before this leader has heard of it.
-func (l *leader) stillThere(ctx context.Context, u *unit) error {
+func (l *term) stillThere(ctx context.Context, u *unit) error {
 	l.settled(ctx)
 	gone := false
 	if err := l.do(ctx, func() { gone = u.gone }); err != nil {
@@ -131,16 +133,16 @@ func (l *leader) evictee(o EvictOptions) (*unit, *api.Status) {
 }
 
 // awaitNotice waits until an attempt's eviction, or its end, is durable.
-func (l *leader) awaitNotice(ctx context.Context, u *unit, a *attempt) (eviction, error) {
+func (l *term) awaitNotice(ctx context.Context, u *unit, a *attempt) (eviction, error) {
 	for {
 		var e eviction
 		var changed <-chan struct{}
 		settled := false
 		if err := l.do(ctx, func() {
-			changed = u.changed
+			changed = l.changes(u.path)
 			settled = u.gone || u.attempt != a || u.phase() == api.Terminating
 			e = eviction{
-				tx: a.machine.ID(), revision: a.machine.Revision(), unit: u.path, freed: u.charge.Request.Clone(), ended: u.attempt != a, until: time.Now(),
+				tx: a.machine.ID(), revision: a.machine.Revision(), unit: u.path, freed: u.charge.Request.Clone(), ended: u.attempt != a, until: l.now,
 			}
 			switch { // a new leader does not know when notice was given
 			case a.notice != nil && !a.noticed.IsZero():

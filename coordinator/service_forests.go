@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,14 +18,14 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 	name := f.Metadata.Name
 	judge := func(l *leader) (quotaWrite, *api.Status) {
 		object := api.QuotaForest{APIVersion: api.APIVersion, Kind: api.KindQuotaForest, Spec: f.Spec}
-		w, status := put(l.quotas.forests[name], "quota forest "+name, f.Metadata, create, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, l.quotas.forests[name], "quota forest "+name, f.Metadata, create, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status == nil {
 			status = l.judgeForest(&object)
 		}
 		if status != nil {
 			return w, status
 		}
-		w.op = store.Put(store.QuotaKey{Kind: store.QuotaForests, Name: name}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
 			l.quotas.forests[name] = &kept[api.QuotaForest]{object, rev}
@@ -96,7 +96,7 @@ func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.
 		}
 		was = f.copy()
 		return quotaWrite{
-			op: store.Delete(store.QuotaKey{Kind: store.QuotaForests, Name: name}.Key()), rev: f.rev,
+			op: record.Delete(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key()), rev: f.rev,
 			landed: func(resource.Revision) { delete(l.quotas.forests, name) },
 		}, nil
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -17,11 +17,11 @@ func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *ap
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.submissionOfJob(create, doc)
+	s, err := l.submissionOfJob(create, doc, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	u, err := l.submit(ctx, s, create.Wait)
+	u, err := l.submitAndWait(ctx, s, create.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait t
 		if status != nil {
 			return watched[*api.Job]{}, status
 		}
-		return watched[*api.Job]{v.jobObject(j), !unitWaiting(j.units[0]), j.changed}, nil
+		return watched[*api.Job]{v.jobObject(j), !unitWaiting(j.units[0]), v.changes(j.key())}, nil
 	})
 }
 
@@ -95,54 +95,47 @@ func (c *Coordinator) endJob(ctx context.Context, namespace, name string, o api.
 // loop.
 func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done func(*api.Status)) {
 	if j.stored == 0 || j.writing {
-		// its creation is under way: once more when that is answered
-		changed := j.changed
-		go func() {
-			select {
-			case <-changed:
-				l.post(func() {
-					if j.gone {
-						done(api.Errorf(404, "job %s is gone", j.record.Name))
-						return
-					}
-					l.cancelJob(j, release, remove, done)
-				})
-			case <-l.ended:
+		// Its creation is under way: once more when that is answered.
+		j.then = append(j.then, func() {
+			if j.gone {
+				done(api.Errorf(404, "job %s is gone", j.record.Name))
+				return
 			}
-		}()
+			l.cancelJob(j, release, remove, done)
+		})
 		return
 	}
 	if c := j.record.Cancelled; c != nil && (c.Remove || !remove) {
 		done(nil)
 		return
 	}
-	record := j.record
-	record.Cancelled = &store.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
-	if !api.Phase(record.Phase).Ended() {
-		record.Phase = string(api.Cancelling)
+	rec := j.record
+	rec.Cancelled = &record.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
+	if !api.Phase(rec.Phase).Ended() {
+		rec.Phase = string(api.Cancelling)
 	}
 	j.writing = true
-	key := store.JobKey(record.Namespace, record.Name)
+	key := record.JobKey(rec.Namespace, rec.Name)
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, j.stored)},
-		ops:      []store.Op{store.Put(key, store.MustEncode(record))},
+		compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			j.writing = false
 			if o != txn.Landed {
-				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", record.Name, err))
-				j.notify()
+				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", rec.Name, err))
+				l.notifyJob(j)
 				return
 			}
-			j.record, j.stored = record, rev
+			j.record, j.stored = rec, rev
 			for _, u := range j.units {
 				l.end(u, release)
 			}
 			done(nil)
-			j.notify()
+			l.notifyJob(j)
 			l.finishJob(j)
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.JobRecord](key, value)
-		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *record.Cancelled
+		written, err := record.Decode[record.Job](key, value)
+		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *rec.Cancelled
 	})
 }

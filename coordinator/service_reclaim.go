@@ -12,7 +12,7 @@ import (
 
 // reclaim is one that is carried out.
 type reclaim struct {
-	leader *leader
+	term   *term
 	object *api.QuotaReclaim
 	// chosen are the units to end, in the order of object.Units; of a job its
 	// first that was chosen.
@@ -25,7 +25,11 @@ func (c *Coordinator) ReclaimQuota(ctx context.Context, tree string, dryRun bool
 	if status := options.Validate(); status != nil {
 		return nil, status
 	}
-	r, err := ask(ctx, c, func(l *leader, answer func(*reclaim, *api.Status)) {
+	l, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	r, err := askIn(ctx, l, func(l *leader, answer func(*reclaim, *api.Status)) {
 		l.inTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
 			defer done()
 			r, status := l.overdrawn(tree)
@@ -42,6 +46,7 @@ func (c *Coordinator) ReclaimQuota(ctx context.Context, tree string, dryRun bool
 	if err != nil {
 		return nil, err
 	}
+	r.term = l
 	if err := r.await(ctx); err != nil {
 		return nil, err
 	}
@@ -61,7 +66,7 @@ func (l *leader) overdrawn(tree string) (*reclaim, *api.Status) {
 		Leaving:  func(path string) bool { return l.units[path].leaving() },
 	})
 	must(err)
-	r := &reclaim{leader: l, object: &api.QuotaReclaim{
+	r := &reclaim{object: &api.QuotaReclaim{
 		Kind: api.KindQuotaReclaim, Tree: tree, Units: []api.QuotaReclaimed{}, Nodes: overdrafts(found.Over), Remaining: overdrafts(found.Remaining),
 	}}
 	requests := map[string]resource.Vector{}
@@ -127,7 +132,7 @@ func (l *leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 			GracePeriodSeconds: grace,
 			Reason:             fmt.Sprintf("reclaimed: node %s of quota tree %s is over its quota", r.object.Units[i].Node, r.object.Tree),
 		})
-		l.log.Info("reclaimed", "unit", u.path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
+		l.out.info("reclaimed", "unit", u.path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
 		if u.job == nil {
 			l.end(u, asked)
 			continue
@@ -144,11 +149,11 @@ func (r *reclaim) await(ctx context.Context) error {
 		if u.job != nil {
 			continue // that its cancellation is durable was waited for
 		}
-		if err := r.leader.awaitEnding(ctx, u); err != nil {
+		if err := r.term.awaitEnding(ctx, u); err != nil {
 			return failure(err)
 		}
 		var ends bool
-		if err := r.leader.do(ctx, func() { ends = u.gone || u.ending != nil }); err != nil {
+		if err := r.term.do(ctx, func() { ends = u.gone || u.ending != nil }); err != nil {
 			return failure(err)
 		}
 		if !ends {

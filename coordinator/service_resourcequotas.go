@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
 var _ rest.Quotas = (*Coordinator)(nil)
 
-func resourceQuotaKey(namespace, name string) store.QuotaKey {
-	return store.QuotaKey{Kind: store.QuotaResources, Namespace: namespace, Name: name}
+func resourceQuotaKey(namespace, name string) record.QuotaKey {
+	return record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: name}
 }
 
 func resourceQuotaName(namespace, name string) string {
@@ -63,15 +63,15 @@ func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota
 		object := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota, Spec: q.Spec}
 		var w quotaWrite
 		if before == nil {
-			object.Metadata = own(q.Metadata, nil)
+			object.Metadata = l.own(q.Metadata, nil)
 		} else {
-			object.Metadata, w.rev = own(q.Metadata, &before.object.Metadata), before.rev
+			object.Metadata, w.rev = l.own(q.Metadata, &before.object.Metadata), before.rev
 		}
 		w.uid = object.Metadata.UID
-		w.op = store.Put(resourceQuotaKey(namespace, name).Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
-			l.quotas.setResourceQuota(object, rev)
+			l.quotas.setResourceQuota(object, rev, l.now)
 		}
 		return w, nil
 	}
@@ -101,7 +101,7 @@ func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name s
 		}
 		was = l.resourceQuotaObject(q)
 		return quotaWrite{
-			op: store.Delete(resourceQuotaKey(namespace, name).Key()), rev: q.rev,
+			op: record.Delete(resourceQuotaKey(namespace, name).Key()), rev: q.rev,
 			landed: func(resource.Revision) { l.quotas.removeResourceQuota(namespace, name) },
 		}, nil
 	}

@@ -14,8 +14,8 @@ import (
 
 // ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
 // explained, else the first.
-func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaStanding, *api.Status) {
+func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
+	return look(ctx, c, func(l *leader) (*api.QuotaExplanation, *api.Status) {
 		if j := l.jobs[namespace+"/"+name]; j != nil {
 			at := max(0, slices.IndexFunc(j.units, (*unit).waiting))
 			return l.standing(j.units[at]), nil
@@ -29,8 +29,8 @@ func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) 
 }
 
 // standing tells where a unit stands on its trees.
-func (l *leader) standing(u *unit) *api.QuotaStanding {
-	s := &api.QuotaStanding{Kind: "QuotaStanding", Consumer: u.record.Namespace + "/" + u.record.Name, Phase: u.phase(), Seats: []api.QuotaSeat{}}
+func (l *leader) standing(u *unit) *api.QuotaExplanation {
+	s := &api.QuotaExplanation{Kind: "QuotaExplanation", Consumer: u.record.Namespace + "/" + u.record.Name, Phase: u.phase(), Placements: []api.QuotaPlacement{}}
 	charges := u.charges
 	switch {
 	case u.attempt != nil:
@@ -40,15 +40,15 @@ func (l *leader) standing(u *unit) *api.QuotaStanding {
 		charges = u.charges
 	}
 	for _, d := range u.consumer(charges).Demands {
-		s.Seats = append(s.Seats, seatOf(quota.SeatView{Demand: d, Group: d.Group}))
+		s.Placements = append(s.Placements, seatOf(quota.PlacementView{Demand: d, Group: d.Group}))
 	}
 	if u.enrolled {
 		view, err := l.quotas.trees.Consumer(u.path)
 		must(err)
-		for i, seat := range view.Seats {
-			group := s.Seats[i].Group // as it was asked for, even where the tree does not have it
-			s.Seats[i] = seatOf(seat)
-			s.Seats[i].Group = group
+		for i, seat := range view.Placements {
+			group := s.Placements[i].Group // as it was asked for, even where the tree does not have it
+			s.Placements[i] = seatOf(seat)
+			s.Placements[i].Group = group
 		}
 	}
 	s.Summary = standingSummary(s)
@@ -56,29 +56,29 @@ func (l *leader) standing(u *unit) *api.QuotaStanding {
 }
 
 // seatOf shows a place on a tree.
-func seatOf(v quota.SeatView) api.QuotaSeat {
-	seat := api.QuotaSeat{
+func seatOf(v quota.PlacementView) api.QuotaPlacement {
+	seat := api.QuotaPlacement{
 		Tree: v.Tree, Group: v.Demand.Group, Request: api.Amounts(v.Request), Priority: int32(v.Priority), Unpreemptable: v.Unpreemptable,
 	}
 	if v.Allocated {
-		seat.Node, seat.BorrowsFrom, seat.Claimants = v.Node, v.BorrowsFrom, v.Claimants
+		seat.Node, seat.BorrowsFrom, seat.ReclaimableBy = v.Node, v.BorrowsFrom, v.ReclaimableBy
 	}
 	return seat
 }
 
 // standingSummary says it in one sentence.
-func standingSummary(s *api.QuotaStanding) string {
+func standingSummary(s *api.QuotaExplanation) string {
 	switch {
 	case len(s.Reasons) > 0:
 		return fmt.Sprintf("%s is not charged: %s", s.Consumer, s.Reasons[0].Detail)
-	case len(s.Seats) == 0:
+	case len(s.Placements) == 0:
 		return s.Consumer + " is charged to no tree"
 	}
-	return s.Consumer + " " + seatsSummary(s.Seats)
+	return s.Consumer + " " + seatsSummary(s.Placements)
 }
 
 // seatsSummary says tree by tree where a unit is counted.
-func seatsSummary(seats []api.QuotaSeat) string {
+func seatsSummary(seats []api.QuotaPlacement) string {
 	parts := make([]string, len(seats))
 	for i, seat := range seats {
 		switch {
@@ -100,17 +100,17 @@ func seatsSummary(seats []api.QuotaSeat) string {
 const trialPrefix = "?"
 
 // TryQuota implements rest.Quotas.
-func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial, error) {
+func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
 	spec, _, err := quotajson.Consumer(consumer, quotajson.Natural)
 	if err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	return look(ctx, c, func(l *leader) (*api.QuotaTrial, *api.Status) { return l.tryQuota(spec) })
+	return look(ctx, c, func(l *leader) (*api.QuotaDryRun, *api.Status) { return l.tryQuota(spec) })
 }
 
 // tryQuota charges a consumer to its trees and takes that back.
-func (l *leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaTrial, *api.Status) {
-	trial := &api.QuotaTrial{Kind: "QuotaTrial"}
+func (l *leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Status) {
+	trial := &api.QuotaDryRun{Kind: "QuotaDryRun"}
 	trees, name := l.quotas.trees, spec.ID
 	if len(spec.Demands) == 0 {
 		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
@@ -141,7 +141,7 @@ func (l *leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaTrial, *api.Status
 
 // showTrial tells where a consumer that was admitted would be, and what that
 // would do to others.
-func (l *leader) showTrial(trial *api.QuotaTrial, id string, r quota.Result) {
+func (l *leader) showTrial(trial *api.QuotaDryRun, id string, r quota.Result) {
 	trial.Victims = slices.Clone(r.Preempted)
 	for _, m := range l.quotas.trees.Moves() {
 		if m.Consumer != id && m.From != "" && m.To != "" {
@@ -150,17 +150,17 @@ func (l *leader) showTrial(trial *api.QuotaTrial, id string, r quota.Result) {
 	}
 	view, err := l.quotas.trees.Consumer(id)
 	must(err)
-	for _, seat := range view.Seats {
-		trial.Seats = append(trial.Seats, seatOf(seat))
+	for _, seat := range view.Placements {
+		trial.Placements = append(trial.Placements, seatOf(seat))
 	}
 }
 
-func trialSummary(name string, trial *api.QuotaTrial) string {
+func trialSummary(name string, trial *api.QuotaDryRun) string {
 	switch {
 	case len(trial.Victims) > 0:
 		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims))
 	case !trial.Admitted:
 		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
 	}
-	return fmt.Sprintf("%s would be admitted: %s", name, seatsSummary(trial.Seats))
+	return fmt.Sprintf("%s would be admitted: %s", name, seatsSummary(trial.Placements))
 }

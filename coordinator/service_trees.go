@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -35,11 +35,11 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 		if planted := l.quotas.planted[name]; planted != nil {
 			before = &planted.kept
 		}
-		w, status := put(before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
+		w, status := put(l, before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
 		if status != nil {
 			return w, status
 		}
-		w.op = store.Put(store.QuotaKey{Kind: store.QuotaTrees, Name: name}.Key(), store.MustEncode(*recordOf(object.Metadata, object)))
+		w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 		w.landed = func(rev resource.Revision) {
 			object.Metadata = at(object.Metadata, rev)
 			again, err := l.quotas.plant(object, rev, spec)
@@ -56,10 +56,10 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 func (l *leader) reportShape(name string) {
 	t := l.quotas.planted[name]
 	if len(t.shape.Dangling) > 0 {
-		l.log.Warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
+		l.out.warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
 	}
 	if len(t.detached) > 0 {
-		l.log.Warn("tree_detached", "tree", name, "units", len(t.detached))
+		l.out.warn("tree_detached", "tree", name, "units", len(t.detached))
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string) (*api.Qu
 		was = l.quotaTreeObject(t)
 		t.closed = true
 		return quotaWrite{
-			op: store.Delete(store.QuotaKey{Kind: store.QuotaTrees, Name: name}.Key()), rev: t.rev,
+			op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key()), rev: t.rev,
 			landed: func(resource.Revision) { l.quotas.fell(name) },
 			failed: func() { t.closed = false },
 		}, nil
@@ -129,7 +129,7 @@ func (l *leader) unused(tree string) *api.Status {
 	}
 	charged, first := 0, ""
 	for _, a := range l.attempts {
-		if slices.ContainsFunc(a.charges, func(c store.Charge) bool { return c.Tree == tree }) {
+		if slices.ContainsFunc(a.charges, func(c record.Charge) bool { return c.Tree == tree }) {
 			charged++
 			if first == "" || a.unit.path < first {
 				first = a.unit.path

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,7 +13,7 @@ import (
 // somebody asks. Exactly one field is set.
 type shortage struct {
 	limits  []quota.Shortage
-	absent  *store.Charge // to a tree that is not there
+	absent  *record.Charge // to a tree that is not there
 	refusal quota.Refusal
 	// victims have to give way: there is room for the unit by the rules once
 	// they are gone.

@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"encoding/json"
-	"log/slog"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +35,7 @@ func equip(t *testing.T, n *node, h wire.Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.setHost(h, host, slog.Default())
+	n.setHost(h, host, &outbox{})
 }
 
 // partitioned is a connected node whose second GPU is sick.
@@ -50,7 +48,7 @@ func partitioned(t *testing.T) *node {
 	n := newNode("n1")
 	equip(t, n, wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.health = map[int]agents.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
-	n.rebuild(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	n.rebuild(&outbox{})
 	return n
 }
 
@@ -155,7 +153,7 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 
 func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 	n := partitioned(t)
-	log := slog.New(slog.DiscardHandler)
+	log := &outbox{}
 	n.health = nil
 	n.applyHealth()
 	full := n.view.Host.FreeVector(n.view.Free)

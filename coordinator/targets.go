@@ -1,7 +1,7 @@
 package coordinator
 
 import (
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -27,7 +27,7 @@ func (t target) mayDial() bool { return t.addr != "" && !t.severed && !t.fell }
 const mostSuspects = 1 << 14
 
 // registeredAt takes over where a node serves.
-func (c *Coordinator) registeredAt(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) {
+func (c *Coordinator) registeredAt(id resource.NodeID, spec record.NodeSpec, rev resource.Revision) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.learnTarget(id, spec, rev) && c.pool != nil {
@@ -37,7 +37,7 @@ func (c *Coordinator) registeredAt(id resource.NodeID, spec store.NodeSpec, rev 
 
 // learnTarget takes a specification over, unless a newer one is known. c.mu is
 // held.
-func (c *Coordinator) learnTarget(id resource.NodeID, spec store.NodeSpec, rev resource.Revision) bool {
+func (c *Coordinator) learnTarget(id resource.NodeID, spec record.NodeSpec, rev resource.Revision) bool {
 	t := c.targets[id]
 	if rev < t.revision || rev == 0 {
 		return false

@@ -2,16 +2,71 @@ package coordinator
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
+
+// term runs one term of office: the leader, the one goroutine that owns it, and
+// everything that carries out what it wants done. Others reach the leader through
+// do and post.
+type term struct {
+	*leader
+	store   store.Store
+	log     *slog.Logger
+	metrics *metrics
+	// mayResign asks whether the term may end for a node's sake, and notes that it
+	// does. sever isolates a node at the end of this term; letBack ends that.
+	// follows is what this coordinator's cache of the store has of a node.
+	mayResign func(resource.NodeID) bool
+	sever     func(id resource.NodeID, detail string)
+	letBack   func(resource.NodeID)
+	follows   func(resource.NodeID) followed
+	// holds reports whether the term still goes on by this host's clocks.
+	holds func() bool
+	// ctx ends with the term, for the goroutines that answer the loop later.
+	ctx context.Context
+
+	inbox  chan func()
+	mail   *agents.Mailbox
+	ended  chan struct{} // closed when the loop has ended
+	commit *committer
+	pool   *agents.Pool
+
+	// The loop alone has what follows.
+	effects  []effect // reused
+	alarm    *time.Timer
+	watchers map[string]chan struct{} // by key, of changes that somebody waits for
+	told     map[resource.NodeID]followed
+	shares   map[resource.NodeID]*share
+}
+
+// inboxSize lets clients, timers and the store's answers run ahead of the loop a
+// little; beyond it they wait. Agents' messages come through the mailbox.
+const inboxSize = 1024
+
+// errDeposed ends a wait on a leader that has lost its office.
+var errDeposed = errors.New("this coordinator no longer leads")
+
+func newTerm(l *leader, s store.Store, log *slog.Logger, m *metrics) *term {
+	t := &term{
+		leader: l, store: s, log: log, metrics: m,
+		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
+		alarm: time.NewTimer(time.Hour), watchers: map[string]chan struct{}{}, told: map[resource.NodeID]followed{}, shares: map[resource.NodeID]*share{},
+	}
+	t.alarm.Stop()
+	l.watch = t.changes
+	return t
+}
 
 // campaign leads again and again until ctx ends.
 func (c *Coordinator) campaign(ctx context.Context) error {
@@ -27,7 +82,7 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it was told to end
-		case errors.Is(err, errStoreAway), errors.Is(err, store.ErrWentBack):
+		case errors.Is(err, errStoreAway), errors.Is(err, record.ErrWentBack):
 			c.log.Warn("term_not_begun", "error", err)
 			pause(ctx, time.Second)
 		case err != nil:
@@ -37,59 +92,57 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 }
 
 // lead runs one term: load, recover, serve; until the term or ctx ends.
-func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int64) error {
-	log := c.log.With("epoch", int64(term.Epoch))
+func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past int64) error {
+	log := c.log.With("epoch", int64(office.Epoch))
 	resign := sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := term.Resign(ctx); err != nil {
+		if err := office.Resign(ctx); err != nil {
 			log.Debug("resign_failed", "error", err)
 		}
 	})
 	defer resign()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &leader{
-		config: c.config, store: c.store, log: log, epoch: term.Epoch, holds: term.Holds, ctx: ctx,
-		inbox: make(chan func(), inboxSize), ended: make(chan struct{}),
-		view:       newView(c.config.Quota, resource.Revision(term.Epoch)),
-		generation: 1, leasedAt: time.Now(), hopeless: map[string]uint64{}, metrics: c.metrics,
-		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{}, leased: c.follower.leased,
-		mayResign: c.mayResign, sever: c.sever, letBack: c.letBack, identityAt: c.follower.identityAt,
-		mail: agents.NewMailbox(),
-	}
-	l.status, l.banOf = c.follower.status, c.follower.banned
+	b := beginning{config: c.config, epoch: office.Epoch, held: office.Held(), maxOps: c.store.MaxTxnOps(), now: time.Now()}
+	rand.Read(b.seed[:])
+	l := newTerm(newLeader(b), c.store, log, c.metrics)
+	l.holds, l.ctx = office.Holds, ctx
+	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.sever, c.letBack, c.follower.follows
+	l.status = c.follower.status
 	l.mail.Waited = c.metrics.mailWaits.Inc
-	l.commit = newCommitter(c.store, term.Held(), term.End, l.post)
+	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)
 	var from ranger = c.store
-	if warm, ok := c.follower.snapshot(ctx, term.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
+	if warm, ok := c.follower.snapshot(ctx, office.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
 		from = warm
 	}
-	live, err := l.load(ctx, from)
+	live, revision, err := l.load(ctx, from)
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)
 	}
-	if err := l.prepare(ctx, term); err != nil {
+	l.commit.landed(revision) // answers are not older than what was loaded
+	if err := l.prepare(ctx); err != nil {
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
-	l.keepAccount()
+	l.turn(l.keepAccount)
 	c.tellRestored(l, past)
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
-		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: term.Epoch, Identity: l.identity,
+		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: office.Epoch, Identity: l.identity,
 		Deliver: l.mail.Put, Dial: c.config.DialAgents, Logger: log,
 	})
 	log.Info("leading", "nodes", len(l.nodes), "units", len(l.units), "live", len(live), "queued", l.queue.Len())
-	l.resume(live)
+	l.tellFollowed()
+	l.turn(func() { l.resume(live) })
 	go func() {
 		select {
-		case <-term.Done():
-			log.Warn("leadership_lost", "error", term.Err())
+		case <-office.Done():
+			log.Warn("leadership_lost", "error", office.Err())
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	c.begin(l, term, past)
+	c.begin(l, office, past)
 	l.run(ctx)
 	cancel()
 	c.close()
@@ -100,7 +153,7 @@ func (c *Coordinator) lead(ctx context.Context, term *store.Leadership, past int
 }
 
 // open makes the term the one that serves, and its pool the one that connects.
-func (c *Coordinator) open(l *leader) {
+func (c *Coordinator) open(l *term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = l.pool
@@ -110,10 +163,8 @@ func (c *Coordinator) open(l *leader) {
 	for node := range c.targets {
 		c.dial(node)
 	}
-	for node, suspected := range c.suspects {
-		if n := l.nodes[node]; n != nil {
-			n.view.Suspect = suspected
-		}
+	for node, is := range c.suspects {
+		l.apply(suspected{node, is})
 	}
 	c.term.Store(l)
 	c.turn(time.Now())
@@ -155,13 +206,13 @@ func (l *leader) resume(live []recovered) {
 }
 
 // identity is what the store has registered for a node.
-func (l *leader) identity(ctx context.Context, node resource.NodeID) (resource.Incarnation, resource.Revision, error) {
-	key := store.NodeIdentityKey(node)
-	kv, found, _, err := l.store.Get(ctx, key)
+func (t *term) identity(ctx context.Context, node resource.NodeID) (resource.Incarnation, resource.Revision, error) {
+	key := record.NodeIdentityKey(node)
+	kv, found, _, err := t.store.Get(ctx, key)
 	if err != nil || !found {
 		return resource.Incarnation{}, 0, err
 	}
-	identity, err := store.Decode[store.NodeIdentity](key, kv.Value)
+	identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
 	if err != nil || identity.Fenced {
 		return resource.Incarnation{}, 0, err
 	}

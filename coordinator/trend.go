@@ -67,10 +67,10 @@ func percentOf(used, hard int64) int64 {
 
 // sampleQuotas notes every hour how far the resource quotas are used.
 func (l *leader) sampleQuotas() {
-	if time.Since(l.quotas.sampled) < time.Hour {
+	if l.now.Sub(l.quotas.sampled) < time.Hour {
 		return
 	}
-	l.quotas.sampled = time.Now()
+	l.quotas.sampled = l.now
 	for _, r := range l.quotas.resources {
 		r.trend.note(l.quotas.sampled, l.quotas.utilization(r))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -20,7 +20,7 @@ import (
 // runs; stored is 0 exactly while the unit's key is not in the store.
 type unit struct {
 	path   string // "namespace/alloc|job/name/n"
-	record store.UnitRecord
+	record record.Unit
 	stored resource.Revision // mod revision of the unit's key
 	// queued says that the order key is in the store.
 	queued bool
@@ -34,7 +34,7 @@ type unit struct {
 	// namespace first, then trees in ascending order.
 	wish    api.QuotaDemand
 	policy  string // preemptionPolicy, as it was written
-	charges []store.Charge
+	charges []record.Charge
 	bound   uint64
 	// enrolled: the trees know the unit by its path.
 	enrolled bool
@@ -76,8 +76,6 @@ type unit struct {
 	// over, or given up.
 	adopting *adoption
 
-	// changed is closed and replaced whenever what clients see changes.
-	changed chan struct{}
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status
 	// gone: the object was removed.
@@ -86,8 +84,8 @@ type unit struct {
 
 // creation is what a unit's first Txn writes besides the unit itself.
 type creation struct {
-	ops      []store.Op
-	compares []store.Compare
+	ops      []record.Op
+	compares []record.Compare
 	request  requestKey // in leader.requests, or zero
 	started  time.Time
 }
@@ -97,7 +95,7 @@ type attempt struct {
 	machine *txn.Machine
 	unit    *unit
 	// charges are what the record carries.
-	charges []store.Charge
+	charges []record.Charge
 	// adrift: not charged to a tree as the record says, because the tree does
 	// not have the group, or nothing at all.
 	adrift bool
@@ -108,7 +106,7 @@ type attempt struct {
 	asked  map[resource.NodeID]uint64
 	failed map[resource.NodeID]fault // nodes that failed it
 	late   map[resource.NodeID]bool  // nodes that had not voted in good time
-	budget *time.Timer
+	budget *alarm
 	// victims end for this one, in the order of their transactions; claims:
 	// their quota is what it takes. noticed is when they were given notice.
 	victims []*attempt
@@ -138,7 +136,7 @@ type attempt struct {
 
 // job is a set of units under one name.
 type job struct {
-	record store.JobRecord
+	record record.Job
 	stored resource.Revision
 	doc    *api.Job
 	// gang: units after the first grow it, and wait until it runs.
@@ -147,21 +145,12 @@ type job struct {
 	// writing: a Txn about the job's own key is under way.
 	writing bool
 	gone    bool // the object was removed
-	changed chan struct{}
+	// then runs, once, after the next change.
+	then []func()
 }
 
-func (u *unit) notify() {
-	close(u.changed)
-	u.changed = make(chan struct{})
-	if u.job != nil {
-		u.job.notify()
-	}
-}
-
-func (j *job) notify() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
+// key names the job among what has changed.
+func (j *job) key() string { return "job/" + j.record.Namespace + "/" + j.record.Name }
 
 // memberName is how a member appears among allocations.
 func (u *unit) memberName(index int) string {

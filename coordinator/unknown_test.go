@@ -8,33 +8,36 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/test/rig"
 )
 
 // kinds are the coordinator's writes, by what is in their Txn.
-var kinds = map[string]func(store.Txn) bool{
-	"commit":    func(t store.Txn) bool { return rig.Writes(t, store.TxCommitted) },
-	"fence":     func(t store.Txn) bool { return rig.Writes(t, store.TxAborted) },
-	"releasing": func(t store.Txn) bool { return rig.Writes(t, store.TxReleasing) },
-	"released":  func(t store.Txn) bool { return rig.Writes(t, store.TxReleased) },
-	"enqueue":   func(t store.Txn) bool { return order(t, false) },
-	"dequeue":   func(t store.Txn) bool { return order(t, true) && !rig.Touches(t, store.TxPrefix) },
-	"job":       func(t store.Txn) bool { return rig.Touches(t, store.JobsPrefix) && !rig.Touches(t, store.UnitsPrefix) },
-	"job gone":  func(t store.Txn) bool { return deletes(t, store.JobsPrefix) },
+var kinds = map[string]func(record.Txn) bool{
+	"commit":    func(t record.Txn) bool { return rig.Writes(t, record.Committed) },
+	"fence":     func(t record.Txn) bool { return rig.Writes(t, record.Aborted) },
+	"releasing": func(t record.Txn) bool { return rig.Writes(t, record.Releasing) },
+	"released":  func(t record.Txn) bool { return rig.Writes(t, record.Released) },
+	"enqueue":   func(t record.Txn) bool { return order(t, false) },
+	"dequeue":   func(t record.Txn) bool { return order(t, true) && !rig.Touches(t, record.TxPrefix) },
+	"job": func(t record.Txn) bool {
+		return rig.Touches(t, record.JobsPrefix) && !rig.Touches(t, record.UnitsPrefix)
+	},
+	"job gone": func(t record.Txn) bool { return deletes(t, record.JobsPrefix) },
 }
 
 // order reports whether a Txn puts, or deletes, a place in the order.
-func order(t store.Txn, gone bool) bool {
+func order(t record.Txn, gone bool) bool {
 	for _, op := range t.Then {
-		if strings.HasPrefix(op.Key, store.OrderPrefix) && op.Delete == gone {
+		if strings.HasPrefix(op.Key, record.OrderPrefix) && op.Delete == gone {
 			return true
 		}
 	}
 	return false
 }
 
-func deletes(t store.Txn, prefix string) bool {
+func deletes(t record.Txn, prefix string) bool {
 	for _, op := range t.Then {
 		if strings.HasPrefix(op.Key, prefix) && op.Delete {
 			return true
@@ -89,8 +92,8 @@ func life(t *testing.T, c *rig.Cluster) {
 	})
 	c.Converge()
 	c.Eventually("nothing is left", func() bool {
-		kvs, _, err := c.Store.Range(t.Context(), store.UnitsPrefix, store.RangeOptions{})
-		jobs, _, err2 := c.Store.Range(t.Context(), store.JobsPrefix, store.RangeOptions{})
+		kvs, _, err := c.Store.Range(t.Context(), record.UnitsPrefix, store.RangeOptions{})
+		jobs, _, err2 := c.Store.Range(t.Context(), record.JobsPrefix, store.RangeOptions{})
 		return err == nil && err2 == nil && len(kvs)+len(jobs) == 0
 	})
 	if n := grants(c); n != 0 {
@@ -147,8 +150,8 @@ func TestEveryWriteWithoutAnAnswerEndsRight(t *testing.T) {
 			k := c.Bring(1)
 			random := rand.New(rand.NewPCG(1, uint64(fault)))
 			var mu sync.Mutex
-			k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-				if !rig.Touches(x, store.TxPrefix) && !rig.Touches(x, store.UnitsPrefix) && !rig.Touches(x, store.JobsPrefix) {
+			k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+				if !rig.Touches(x, record.TxPrefix) && !rig.Touches(x, record.UnitsPrefix) && !rig.Touches(x, record.JobsPrefix) {
 					return rig.None
 				}
 				mu.Lock()

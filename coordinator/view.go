@@ -3,12 +3,13 @@ package coordinator
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,6 +19,8 @@ import (
 //
 // Invariant: nodes and order agree: order ascends by ID over all of nodes.
 type view struct {
+	// now is the time of what is being handled.
+	now time.Time
 	// floor is a revision that no list is older than.
 	floor resource.Revision
 
@@ -29,15 +32,17 @@ type view struct {
 	attempts map[resource.TxID]*attempt
 	queue    queue.Queue
 	quotas   *quotas
+	// watch is a channel that closes when an object changes; nil: nobody can wait.
+	watch func(key string) <-chan struct{}
 	// status is the key with what a node's agent said of itself; nil: a
 	// follower's nodes have it.
-	status func(resource.NodeID) store.KV
+	status func(resource.NodeID) record.KV
 }
 
-func newView(o quota.Options, floor resource.Revision) view {
+func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
-		floor: floor, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o),
+		now: now, floor: floor, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now),
 	}
 }
 
@@ -70,4 +75,13 @@ func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
 
 func notFound(kind, namespace, name string) *api.Status {
 	return api.Errorf(404, "%s %s not found in namespace %s", kind, name, namespace)
+}
+
+// changes is a channel that closes when an object changes; nil where nobody can
+// wait for that here.
+func (v *view) changes(key string) <-chan struct{} {
+	if v.watch == nil {
+		return nil
+	}
+	return v.watch(key)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -21,7 +21,7 @@ const violationCondition = "ProtocolViolation"
 
 // violation is why a node is isolated, nil if it is not. It may not be durable
 // yet.
-func (n *node) violation() *store.Violation {
+func (n *node) violation() *record.Violation {
 	if n.accused != nil {
 		return n.accused
 	}
@@ -44,13 +44,13 @@ func (n *node) showViolation(s *api.NodeStatus, ready *api.Condition) bool {
 }
 
 // mayLog reports whether one more line about a node may be written now.
-func (l *leader) mayLog(n *node) bool { return n.logs.take(time.Now(), logRate) }
+func (l *leader) mayLog(n *node) bool { return n.logs.take(l.now, logRate) }
 
 // caught handles a lie: it accuses the node, or logs the doubt.
 func (l *leader) caught(n *node, bad *lie) {
 	if bad.doubt {
 		if l.mayLog(n) {
-			l.log.Warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
+			l.out.warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
 		}
 		return
 	}
@@ -60,16 +60,16 @@ func (l *leader) caught(n *node, bad *lie) {
 // accuse isolates a node: the leader cordons the node, ends its stream, and
 // places its undecided attempts elsewhere. Committed units stay there.
 func (l *leader) accuse(n *node, bad *lie) {
-	l.metrics.violations.WithLabelValues(bad.reason).Inc()
+	l.out.count(metricViolations, bad.reason)
 	if l.mayLog(n) {
-		l.log.Error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
+		l.out.error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", clip(bad.detail))
 	}
 	first := n.violation() == nil
 	if first {
-		n.accused = &store.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: now()}
+		n.accused = &record.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()}
 		n.setReady()
 	}
-	l.pool.Distrust(n.view.ID)
+	l.out.add(effect{kind: distrustNode, node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
 			a.fail(n.view.ID, faultWrongVote)
@@ -88,7 +88,7 @@ func (l *leader) makeDurable(n *node) {
 }
 
 // writeViolation makes an isolation durable, so that the next leader knows of it.
-func (l *leader) writeViolation(n *node, v *store.Violation) {
+func (l *leader) writeViolation(n *node, v *record.Violation) {
 	id := n.view.ID
 	if l.nodes[id] != n || n.accused != v { // deleted, or let back meanwhile
 		n.accusing = false
@@ -96,18 +96,18 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 	}
 	spec := n.spec
 	spec.Violation, spec.Unschedulable = v, true
-	key := store.NodeSpecKey(id)
-	value, err := store.Encode(spec)
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
 	if err != nil {
-		l.log.Error("violation_not_written", "node", id, "error", err) // it holds for this term
+		l.out.error("violation_not_written", "node", id, "error", err) // it holds for this term
 		return
 	}
 	l.settle(decision{
-		compares: []store.Compare{store.ModRevIs(key, n.specRev)},
-		ops:      []store.Op{store.Put(key, value)},
+		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		ops:      []record.Op{record.Put(key, value)},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o != txn.Landed {
-				time.AfterFunc(violationAgain, func() { l.post(func() { l.readSpec(n, func() { l.writeViolation(n, v) }) }) })
+				l.after(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
 				return
 			}
 			n.accusing = false
@@ -118,7 +118,7 @@ func (l *leader) writeViolation(n *node, v *store.Violation) {
 			n.setReady()
 		},
 	}, key, func(value []byte, found bool) bool {
-		written, err := store.Decode[store.NodeSpec](key, value)
+		written, err := record.Decode[record.NodeSpec](key, value)
 		return found && err == nil && written.Violation != nil && *written.Violation == *v
 	})
 }
@@ -130,16 +130,15 @@ const violationAgain = 100 * time.Millisecond
 // pardon lets a node back that an operator has uncordoned; that is durable.
 func (l *leader) pardon(n *node) {
 	n.accused, n.breaker = nil, breaker{}
-	n.setTripped(time.Now())
+	n.setTripped(l.now)
 	n.setReady()
-	l.letBack(n.view.ID)
-	l.pool.Trust(n.view.ID)
+	l.out.add(effect{kind: trustNode, node: n.view.ID})
 }
 
 // wakeFor wakes all waiting units because of a node's message, now or, if the
 // node has sent many such messages, within a second.
 func (l *leader) wakeFor(n *node) {
-	if n.wakes = !n.woken.take(time.Now(), wakeRate); !n.wakes {
+	if n.wakes = !n.woken.take(l.now, wakeRate); !n.wakes {
 		l.wake()
 	}
 }
@@ -147,7 +146,7 @@ func (l *leader) wakeFor(n *node) {
 // mend runs once a second: it does for a node the work that was put off because
 // of too many messages.
 func (l *leader) mend(n *node) {
-	n.setTripped(time.Now())
+	n.setTripped(l.now)
 	l.makeDurable(n)
 	if n.wakes {
 		n.wakes = false
@@ -155,7 +154,7 @@ func (l *leader) mend(n *node) {
 	}
 	if n.unanswered && n.connected {
 		n.unanswered = false
-		l.pool.Send(n.view.ID, agents.Resync())
+		l.out.command(n.view.ID, agents.Resync())
 	}
 }
 
@@ -188,22 +187,22 @@ func (c *Coordinator) sever(id resource.NodeID, detail string) {
 }
 
 func (c *Coordinator) writeSevered(ctx context.Context, id resource.NodeID, detail string) error {
-	key := store.NodeSpecKey(id)
+	key := record.NodeSpecKey(id)
 	kv, found, _, err := c.store.Get(ctx, key)
 	if err != nil || !found {
 		return err
 	}
-	spec, err := store.Decode[store.NodeSpec](key, kv.Value)
+	spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 	if err != nil {
 		return err
 	}
 	spec.Unschedulable = true
-	spec.Violation = &store.Violation{Reason: violationPanic, Detail: clip(detail), At: now(), Severed: true}
-	value, err := store.Encode(spec)
+	spec.Violation = &record.Violation{Reason: violationPanic, Detail: clip(detail), At: stamp(time.Now()), Severed: true}
+	value, err := record.Encode(spec)
 	if err != nil {
 		return err
 	}
-	result, err := c.store.Txn(ctx, store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev)}, Then: []store.Op{store.Put(key, value)}})
+	result, err := c.store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(key, kv.ModRev)}, Then: []record.Op{record.Put(key, value)}})
 	if err == nil && !result.Succeeded {
 		err = fmt.Errorf("%s changed", key)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -12,7 +13,7 @@ import (
 // been won but not begun does not begin; only then does the store answer again.
 // The restored store's candidates count, this one's last term among them: the
 // next begins when its lease has run out.
-func (c *Coordinator) forget(ctx context.Context, back *store.WentBackError) {
+func (c *Coordinator) forget(ctx context.Context, back *record.WentBackError) {
 	c.past.Add(1) // before the term is looked at: see begin
 	c.mu.Lock()
 	c.back, c.deposers = back, nil
@@ -29,23 +30,25 @@ func (c *Coordinator) forget(ctx context.Context, back *store.WentBackError) {
 }
 
 // begin opens a term unless the store has gone back since its candidacy.
-func (c *Coordinator) begin(l *leader, term *store.Leadership, past int64) {
+func (c *Coordinator) begin(l *term, term *store.Leadership, past int64) {
 	c.open(l)
 	if c.past.Load() != past {
-		term.End(store.ErrWentBack)
+		term.End(record.ErrWentBack)
 	}
 }
 
 // tellRestored begins the account of the first term after a restoration that
 // this coordinator has noticed with that. past is as in begin: a term that does
 // not begin says nothing.
-func (c *Coordinator) tellRestored(l *leader, past int64) {
+func (c *Coordinator) tellRestored(l *term, past int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.back == nil || c.past.Load() != past {
 		return
 	}
-	l.noteRestored(decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has})
+	l.turn(func() {
+		l.noteRestored(decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has})
+	})
 	c.back = nil
 }
 
@@ -57,7 +60,7 @@ func (l *leader) noteRestored(r decisions.Restored) {
 		return
 	}
 	l.restored = true
-	l.log.Warn("store_was_restored", "noticed_by", r.By, "revision_before", int64(r.Before), "revision_after", int64(r.After), "detail", r.Detail)
+	l.out.warn("store_was_restored", "noticed_by", r.By, "revision_before", int64(r.Before), "revision_after", int64(r.After), "detail", r.Detail)
 	l.account.Restored(r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/test/rig"
 )
@@ -26,8 +27,8 @@ func TestARestoredStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Store.Restore(backup)
-		var back *store.WentBackError
-		if _, _, _, err := c.Store.Get(t.Context(), store.Root); !errors.As(err, &back) {
+		var back *record.WentBackError
+		if _, _, _, err := c.Store.Get(t.Context(), record.Root); !errors.As(err, &back) {
 			t.Fatalf("the test's own client: %v", err)
 		}
 		c.Store.Acknowledge(back)

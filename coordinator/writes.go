@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -23,52 +23,52 @@ func (l *leader) writeCommit(a *attempt) {
 	}
 	d, err := l.commitOf(a)
 	if err != nil { // judgeReply lets nothing through that cannot be written
-		l.log.Error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
+		l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", clip(err.Error()))
 		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict})
 		return
 	}
-	l.commit.submit(d)
+	l.submit(d)
 }
 
 // commitOf makes the commit of what the votes promise.
 func (l *leader) commitOf(a *attempt) (decision, error) {
 	u, tx := a.unit, a.machine.ID()
-	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Committed: now(),
+	rec := record.Tx{
+		State: record.Committed, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
+		Charges: a.charges, Committed: l.stamp(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
-	d := decision{compares: []store.Compare{store.Absent(store.TxKey(tx)), store.ModRevIs(u.record.Path().Key(), u.stored)}}
+	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		// model: mutant NO_INCARNATION_COMPARE
-		d.compares = append(d.compares, store.ModRevIs(store.NodeIdentityKey(node), v.Revision))
-		index := store.NodeTx{}
+		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+		index := record.NodeTx{}
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 			index.Members = append(index.Members, m.Index)
 		}
-		value, err := store.Encode(index)
+		value, err := record.Encode(index)
 		if err != nil {
 			return d, err
 		}
-		d.ops = append(d.ops, store.Put(store.NodeTxKey(node, tx), value))
+		d.ops = append(d.ops, record.Put(record.NodeTxKey(node, tx), value))
 	}
-	if len(record.Members) != u.record.Members {
-		return d, fmt.Errorf("votes for %d members, the unit has %d", len(record.Members), u.record.Members)
+	if len(rec.Members) != u.record.Members {
+		return d, fmt.Errorf("votes for %d members, the unit has %d", len(rec.Members), u.record.Members)
 	}
-	value, err := store.Encode(record)
+	value, err := record.Encode(rec)
 	if err != nil {
 		return d, err
 	}
 	unit := u.record
 	unit.Phase, unit.TxID = string(api.Running), tx
 	if unit.Started == "" {
-		unit.Started = now()
+		unit.Started = l.stamp()
 	}
-	d.ops = append(d.ops, store.Put(store.TxKey(tx), value), store.Put(unit.Path().Key(), store.MustEncode(unit)))
+	d.ops = append(d.ops, record.Put(record.TxKey(tx), value), record.Put(unit.Path().Key(), record.MustEncode(unit)))
 	if u.queued {
-		d.ops = append(d.ops, store.Delete(unit.Order().Key()))
+		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
 	}
 	if u.create != nil {
 		d.compares = append(d.compares, u.create.compares...)
@@ -76,19 +76,17 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 	}
 	for _, v := range a.victims {
 		// model: mutant SWAP_WITHOUT_VICTIM_STATE
-		d.compares = append(append(d.compares, l.stillDead(v)...), store.ModRevIs(store.TxKey(v.machine.ID()), v.machine.Revision()))
+		d.compares = append(append(d.compares, l.stillDead(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
 		d.ops = append(d.ops, l.releasedOps(v)...)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		l.post(func() {
-			if err != nil {
-				l.log.Warn("commit_failed", "tx", tx, "outcome", o, "error", err)
-			}
-			if o == txn.Conflict {
-				l.blame(a)
-			}
-			l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
-		})
+		if err != nil {
+			l.out.warn("commit_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		if o == txn.Conflict {
+			l.blame(a)
+		}
+		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
 	return d, nil
 }
@@ -97,7 +95,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 // store's, as far as this coordinator has followed it.
 func (l *leader) blame(a *attempt) {
 	for _, id := range a.machine.Nodes() {
-		at := l.identityAt(id)
+		at := l.identityOf(id)
 		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
 			a.fail(id, faultUnregister)
 		}
@@ -107,94 +105,101 @@ func (l *leader) blame(a *attempt) {
 // writeAborted fences: whichever Txn creates the record first decides.
 func (l *leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
-	record := store.TxRecord{State: store.TxAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: now()}
-	l.commit.submit(decision{
+	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
+	l.submit(decision{
 		anyEpoch: true,
-		compares: []store.Compare{store.Absent(store.TxKey(tx))},
-		ops:      []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
+		compares: []record.Compare{record.Absent(record.TxKey(tx))},
+		ops:      []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.FenceAnswered{Outcome: o}) })
+			l.step(a, txn.FenceAnswered{Outcome: o})
 		},
 	})
 }
 
 // recordOf rebuilds the record of a committed transaction from its votes.
-func (l *leader) recordOf(a *attempt, state store.TxState) store.TxRecord {
+func (l *leader) recordOf(a *attempt, state record.State) record.Tx {
 	u := a.unit
 	_, epoch, _, err := a.machine.ID().Attempt() // of the leader that committed
 	if err != nil {
 		panic("coordinator: " + err.Error())
 	}
-	record := store.TxRecord{
+	rec := record.Tx{
 		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: u.record.Started,
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	record.By, record.Lost = a.by, a.lost
+	rec.By, rec.Lost = a.by, a.lost
 	switch {
 	case u.ending != nil:
-		record.Reason, record.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+		rec.Reason, rec.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
 	case a.notice != nil:
-		record.Reason, record.GraceSeconds, record.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
+		rec.Reason, rec.GraceSeconds, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
 	}
-	return record
+	return rec
 }
 
 // writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	record := l.recordOf(a, store.TxReleasing)
-	record.Evicted = e.Evicted
+	rec := l.recordOf(a, record.Releasing)
+	rec.Evicted = e.Evicted
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
-	l.commit.submit(decision{
-		compares: []store.Compare{store.ModRevIs(store.TxKey(tx), a.machine.Revision())},
-		ops: []store.Op{
-			store.Put(store.TxKey(tx), store.MustEncode(record)),
-			store.Put(unit.Path().Key(), store.MustEncode(unit)),
+	l.submit(decision{
+		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		ops: []record.Op{
+			record.Put(record.TxKey(tx), record.MustEncode(rec)),
+			record.Put(unit.Path().Key(), record.MustEncode(unit)),
 		},
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() { l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev}) })
+			l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
 
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *leader) writeReleased(a *attempt) {
-	l.commit.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
-		compares: append(l.stillDead(a), store.ModRevIs(store.TxKey(a.machine.ID()), a.machine.Revision())),
+	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
+		compares: append(l.stillDead(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
 		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			l.post(func() {
-				answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
-				if o != txn.Conflict {
-					answered()
-					return
-				}
-				l.recheck(a, answered)
-			})
+			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
+			if o != txn.Conflict {
+				answered()
+				return
+			}
+			l.recheck(a, answered)
 		},
 	})
 }
 
 // releasedOps are the writes of RELEASED: the record, the index entries, and
 // what becomes of the unit.
-func (l *leader) releasedOps(a *attempt) []store.Op {
+func (l *leader) releasedOps(a *attempt) []record.Op {
 	tx := a.machine.ID()
 	if a.closing == nil {
-		a.closing = a.endOfUnit()
+		a.closing = l.endOfUnit(a)
 	}
-	record := l.recordOf(a, store.TxReleased)
+	rec := l.recordOf(a, record.Released)
 	a.unheard = slices.Sorted(maps.Keys(a.presumed))
-	record.Ended, record.Unheard = now(), a.unheard
-	ops := []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))}
+	rec.Ended, rec.Unheard = l.stamp(), a.unheard
+	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {
-		ops = append(ops, store.Delete(store.NodeTxKey(node, tx)))
+		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
 	}
 	return append(ops, a.closing.ops()...)
+}
+
+// identityOf is the revision of a node's registration, as far as the store has
+// been followed; 0 for none.
+func (l *leader) identityOf(id resource.NodeID) resource.Revision {
+	if n := l.nodes[id]; n != nil {
+		return n.identity
+	}
+	return 0
 }

@@ -158,18 +158,18 @@ func (q QuotaBindings) List(ctx context.Context, o ListOptions) (*api.QuotaBindi
 	return listAll(ctx, q.objects, o, func(l *api.QuotaBindingList) (*api.ListMeta, *[]api.QuotaBinding) { return &l.Metadata, &l.Items })
 }
 
-// QuotaStanding tells where an allocation or a job stands on the trees that it
-// is charged to.
-func (c *Client) QuotaStanding(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
-	return call[api.QuotaStanding](ctx, c, request{
+// ExplainQuota says on which node of each tree an allocation or a job is counted,
+// and which quota is short where it is not charged.
+func (c *Client) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
+	return call[api.QuotaExplanation](ctx, c, request{
 		method: http.MethodGet, path: collection(namespace, "jobs") + "/" + url.PathEscape(name) + "/quota",
 	})
 }
 
-// QuotaTrial tells what admission would say now of a consumer, a document of
-// kind Consumer in JSON. It has no effect.
-func (c *Client) QuotaTrial(ctx context.Context, consumer []byte) (*api.QuotaTrial, error) {
-	return call[api.QuotaTrial](ctx, c, request{
-		method: http.MethodPost, path: "/api/v1/quota/trials", contentType: "application/json", body: consumer,
+// TryQuota says how admission would answer a consumer now. The consumer is a
+// document of kind Consumer in JSON. The call has no effect.
+func (c *Client) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
+	return call[api.QuotaDryRun](ctx, c, request{
+		method: http.MethodPost, path: "/api/v1/quota/dryruns", contentType: "application/json", body: consumer,
 	})
 }

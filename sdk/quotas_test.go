@@ -100,14 +100,6 @@ func (r remote) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grac
 	return r.QuotaTrees().Reclaim(ctx, tree, sdk.ReclaimOptions{DryRun: dryRun, GracePeriodSeconds: grace})
 }
 
-func (r remote) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
-	return r.QuotaStanding(ctx, namespace, name)
-}
-
-func (r remote) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial, error) {
-	return r.QuotaTrial(ctx, consumer)
-}
-
 func TestQuotasOverREST(t *testing.T) {
 	resttest.RunQuotas(t, func(t *testing.T) rest.Quotas {
 		_, client := serve(t, nil)

@@ -25,6 +25,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
@@ -223,8 +224,8 @@ func (d *Daemon) member(m gossip.Member) {
 }
 
 // address is what others are told of this coordinator.
-func (d *Daemon) address() store.LeaderAddress {
-	a := store.LeaderAddress{ID: d.config.ID, GRPC: d.GRPCAddr(), REST: d.RESTAddr()}
+func (d *Daemon) address() record.LeaderAddress {
+	a := record.LeaderAddress{ID: d.config.ID, GRPC: d.GRPCAddr(), REST: d.RESTAddr()}
 	if d.security.web != nil {
 		a.REST = "https://" + a.REST
 	}

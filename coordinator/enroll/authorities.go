@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 )
@@ -95,7 +96,7 @@ func (s *Service) loadTrust(ctx context.Context) (*trust, error) {
 		return s.config.Files.read()
 	}
 	for range attempts {
-		kv, found, _, err := s.config.Store.Get(ctx, store.AuthoritiesKey)
+		kv, found, _, err := s.config.Store.Get(ctx, record.AuthoritiesKey)
 		if err != nil {
 			return nil, fmt.Errorf("read the authorities: %w", err)
 		}
@@ -110,39 +111,39 @@ func (s *Service) loadTrust(ctx context.Context) (*trust, error) {
 		if err != nil {
 			return nil, err
 		}
-		record := store.Authorities{Cluster: s.config.Cluster, Roots: []store.AuthorityRoot{root}}
-		if _, err := s.config.Store.Txn(ctx, store.Txn{
-			If:   []store.Compare{store.Absent(store.AuthoritiesKey)},
-			Then: []store.Op{store.Put(store.AuthoritiesKey, store.MustEncode(record))},
-		}); err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
+		rec := record.Authorities{Cluster: s.config.Cluster, Roots: []record.AuthorityRoot{root}}
+		if _, err := s.config.Store.Txn(ctx, record.Txn{
+			If:   []record.Compare{record.Absent(record.AuthoritiesKey)},
+			Then: []record.Op{record.Put(record.AuthoritiesKey, record.MustEncode(rec))},
+		}); err != nil && !errors.Is(err, record.ErrUnknownOutcome) {
 			return nil, fmt.Errorf("write the first authority: %w", err)
 		}
 	}
 	return nil, errors.New("the authorities kept changing; try again")
 }
 
-func rootRecord(a *pki.Authority) (store.AuthorityRoot, error) {
+func rootRecord(a *pki.Authority) (record.AuthorityRoot, error) {
 	key, err := pki.MarshalKey(a.Key)
 	if err != nil {
-		return store.AuthorityRoot{}, err
+		return record.AuthorityRoot{}, err
 	}
-	return store.AuthorityRoot{
+	return record.AuthorityRoot{
 		ID: a.ID(), Certificate: a.Certificate.Raw, Key: key, Cross: pki.Raw(a.Cross), Created: stamp(time.Now()),
 	}, nil
 }
 
 // parseTrust reads the record. Cross certificates of roots that are gone are
 // left out: nobody trusts those any more.
-func (s *Service) parseTrust(kv store.KV) (*trust, error) {
-	record, err := store.Decode[store.Authorities](kv.Key, kv.Value)
+func (s *Service) parseTrust(kv record.KV) (*trust, error) {
+	rec, err := record.Decode[record.Authorities](kv.Key, kv.Value)
 	if err != nil {
 		return nil, err
 	}
-	if record.Cluster != s.config.Cluster {
-		return nil, fmt.Errorf("%s is of cluster %q, this coordinator of %q: is it the right store?", kv.Key, record.Cluster, s.config.Cluster)
+	if rec.Cluster != s.config.Cluster {
+		return nil, fmt.Errorf("%s is of cluster %q, this coordinator of %q: is it the right store?", kv.Key, rec.Cluster, s.config.Cluster)
 	}
 	t := &trust{revision: kv.ModRev}
-	for _, root := range record.Roots {
+	for _, root := range rec.Roots {
 		a, err := pki.ParseAuthority(root.Certificate, root.Key)
 		if err != nil {
 			return nil, fmt.Errorf("%s: root %s: %w", kv.Key, root.ID, err)
@@ -192,22 +193,22 @@ func (s *Service) Authorities(ctx context.Context) ([]AuthorityStatus, error) {
 
 // users lists, by issuer, the nodes whose certificates are still good.
 func (s *Service) users(ctx context.Context) (map[string][]string, error) {
-	all, _, err := s.config.Store.Range(ctx, store.EnrolledPrefix, store.RangeOptions{})
+	all, _, err := s.config.Store.Range(ctx, record.EnrolledPrefix, store.RangeOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the enrolled nodes: %w", err)
 	}
 	now, users := time.Now(), map[string][]string{}
 	for _, kv := range all {
-		node, err := store.ParseEnrolledKey(kv.Key)
+		node, err := record.ParseEnrolledKey(kv.Key)
 		if err != nil {
 			return nil, err
 		}
-		record, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
 		if err != nil {
 			return nil, err
 		}
-		if expires, err := time.Parse(time.RFC3339, record.Expires); err == nil && expires.After(now) && record.Ended == "" {
-			users[record.Issuer] = append(users[record.Issuer], string(node))
+		if expires, err := time.Parse(time.RFC3339, rec.Expires); err == nil && expires.After(now) && rec.Ended == "" {
+			users[rec.Issuer] = append(users[rec.Issuer], string(node))
 		}
 	}
 	return users, nil
@@ -218,9 +219,9 @@ func (s *Service) users(ctx context.Context) (map[string][]string, error) {
 // certificates by themselves.
 func (s *Service) Rotate(ctx context.Context) (string, error) {
 	var made string
-	err := s.changeAuthorities(ctx, func(record *store.Authorities, t *trust) error {
-		if len(record.Roots) > 1 {
-			return fmt.Errorf("%w: %d authorities are trusted already: retire the old one first", ErrInUse, len(record.Roots))
+	err := s.changeAuthorities(ctx, func(rec *record.Authorities, t *trust) error {
+		if len(rec.Roots) > 1 {
+			return fmt.Errorf("%w: %d authorities are trusted already: retire the old one first", ErrInUse, len(rec.Roots))
 		}
 		next, err := t.signer.Succeed(s.config.Cluster, time.Now())
 		if err != nil {
@@ -230,7 +231,7 @@ func (s *Service) Rotate(ctx context.Context) (string, error) {
 		if err != nil {
 			return err
 		}
-		record.Roots = append(record.Roots, root)
+		rec.Roots = append(rec.Roots, root)
 		made = root.ID
 		return nil
 	})
@@ -240,8 +241,8 @@ func (s *Service) Rotate(ctx context.Context) (string, error) {
 // Retire ends the trust in an authority. It is refused while nodes have
 // certificates by it, unless forced: those then have to enroll anew.
 func (s *Service) Retire(ctx context.Context, id string, force bool) error {
-	return s.changeAuthorities(ctx, func(record *store.Authorities, t *trust) error {
-		at := slices.IndexFunc(record.Roots, func(r store.AuthorityRoot) bool { return r.ID == id })
+	return s.changeAuthorities(ctx, func(rec *record.Authorities, t *trust) error {
+		at := slices.IndexFunc(rec.Roots, func(r record.AuthorityRoot) bool { return r.ID == id })
 		switch {
 		case at < 0:
 			return fmt.Errorf("%w: there is no authority %q", ErrNotFound, id)
@@ -256,25 +257,25 @@ func (s *Service) Retire(ctx context.Context, id string, force bool) error {
 			return fmt.Errorf("%w: authority %s: %d nodes have certificates by it, the first is %s; they renew them while they are up, or force it and let them enroll anew",
 				ErrInUse, id, len(nodes), nodes[0])
 		}
-		record.Roots = slices.Delete(record.Roots, at, at+1)
+		rec.Roots = slices.Delete(rec.Roots, at, at+1)
 		return nil
 	})
 }
 
 // changeAuthorities rewrites the record.
-func (s *Service) changeAuthorities(ctx context.Context, change func(*store.Authorities, *trust) error) error {
+func (s *Service) changeAuthorities(ctx context.Context, change func(*record.Authorities, *trust) error) error {
 	if s.config.Files != nil {
 		return ErrFixed
 	}
 	for range attempts {
-		kv, found, _, err := s.config.Store.Get(ctx, store.AuthoritiesKey)
+		kv, found, _, err := s.config.Store.Get(ctx, record.AuthoritiesKey)
 		if err != nil {
 			return err
 		}
 		if !found {
-			return fmt.Errorf("%w: %s", ErrNotFound, store.AuthoritiesKey)
+			return fmt.Errorf("%w: %s", ErrNotFound, record.AuthoritiesKey)
 		}
-		record, err := store.Decode[store.Authorities](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Authorities](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
@@ -282,12 +283,12 @@ func (s *Service) changeAuthorities(ctx context.Context, change func(*store.Auth
 		if err != nil {
 			return err
 		}
-		if err := change(&record, t); err != nil {
+		if err := change(&rec, t); err != nil {
 			return err
 		}
-		result, err := s.config.Store.Txn(ctx, store.Txn{
-			If:   []store.Compare{store.ModRevIs(kv.Key, kv.ModRev)},
-			Then: []store.Op{store.Put(kv.Key, store.MustEncode(record))},
+		result, err := s.config.Store.Txn(ctx, record.Txn{
+			If:   []record.Compare{record.ModRevIs(kv.Key, kv.ModRev)},
+			Then: []record.Op{record.Put(kv.Key, record.MustEncode(rec))},
 		})
 		if err != nil || result.Succeeded {
 			return err

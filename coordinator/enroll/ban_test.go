@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/enroll"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/pki/folder"
@@ -331,8 +331,8 @@ func TestDecisionsSurviveARestoredBackup(t *testing.T) {
 // acknowledge does what the coordinator's follower does after a restore.
 func acknowledge(t *testing.T, s *mem.Store) {
 	t.Helper()
-	_, _, _, err := s.Get(t.Context(), store.GossipKeysKey)
-	var back *store.WentBackError
+	_, _, _, err := s.Get(t.Context(), record.GossipKeysKey)
+	var back *record.WentBackError
 	if errors.As(err, &back) {
 		s.Acknowledge(back)
 	}
@@ -403,7 +403,7 @@ type between struct {
 	once func()
 }
 
-func (b *between) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (b *between) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	if once := b.once; once != nil {
 		b.once = nil
 		once()
@@ -482,7 +482,7 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 	})
 	t.Run("two bans", func(t *testing.T) {
 		s, a, b := setup(t)
-		var first store.Ban
+		var first record.Ban
 		s.once = func() {
 			var err error
 			if first, err = b.Ban(t.Context(), "n1", "b's", "bob"); err != nil {
@@ -497,9 +497,9 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 
 func register(t *testing.T, s *mem.Store, node string) {
 	t.Helper()
-	i := store.NodeIdentity{}
+	i := record.NodeIdentity{}
 	i.Incarnation.JournalID, i.Incarnation.BootID = "j", "b"
-	if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.NodeIdentityKey("n1"), store.MustEncode(i))}}); err != nil {
+	if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeIdentityKey("n1"), record.MustEncode(i))}}); err != nil {
 		t.Error(err)
 	}
 }

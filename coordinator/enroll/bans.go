@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -15,9 +16,9 @@ import (
 // it, it can neither enroll nor renew, and the gossip key is replaced. All of
 // that is one Txn; the other coordinators follow the store. A ban that stands is
 // returned as it is. Errors: ErrInvalid, and those of the store.
-func (s *Service) Ban(ctx context.Context, node resource.NodeID, reason, by string) (store.Ban, error) {
+func (s *Service) Ban(ctx context.Context, node resource.NodeID, reason, by string) (record.Ban, error) {
 	if err := s.node(node).Check(); err != nil {
-		return store.Ban{}, fmt.Errorf("%w: ban: %w", ErrInvalid, err)
+		return record.Ban{}, fmt.Errorf("%w: ban: %w", ErrInvalid, err)
 	}
 	for range attempts {
 		before, at, err := s.readBan(ctx, node)
@@ -26,81 +27,81 @@ func (s *Service) Ban(ctx context.Context, node resource.NodeID, reason, by stri
 		}
 		enrolled, had, err := s.readEnrolled(ctx, node)
 		if err != nil {
-			return store.Ban{}, err
+			return record.Ban{}, err
 		}
 		now := time.Now()
-		ban := store.Ban{
+		ban := record.Ban{
 			Banned: true, Reason: reason, By: by, At: stamp(now), Generation: s.nextBan(node, before, now), Enrolled: had != 0 && enrolled.Ended == "",
 		}
-		txn := store.Txn{
-			If:   []store.Compare{store.ModRevIs(store.BanKey(node), at), store.ModRevIs(store.EnrolledKey(node), had)},
-			Then: []store.Op{store.Put(store.BanKey(node), store.MustEncode(ban))},
+		txn := record.Txn{
+			If:   []record.Compare{record.ModRevIs(record.BanKey(node), at), record.ModRevIs(record.EnrolledKey(node), had)},
+			Then: []record.Op{record.Put(record.BanKey(node), record.MustEncode(ban))},
 		}
 		if ban.Enrolled {
-			txn.Then = append(txn.Then, store.Put(store.EnrolledKey(node), store.MustEncode(s.end(node, enrolled, now))))
+			txn.Then = append(txn.Then, record.Put(record.EnrolledKey(node), record.MustEncode(s.end(node, enrolled, now))))
 		}
 		if err := s.rotateKeys(ctx, &txn, fmt.Sprintf("node %s was banned", node)); err != nil {
-			return store.Ban{}, err
+			return record.Ban{}, err
 		}
 		done, err := s.commit(ctx, txn)
 		if err != nil {
-			return store.Ban{}, fmt.Errorf("ban node %s: %w", node, err)
+			return record.Ban{}, fmt.Errorf("ban node %s: %w", node, err)
 		}
 		if done {
 			s.log.Warn("node_banned", "node", node, "by", by, "reason", reason, "enrolled", ban.Enrolled)
 			return ban, nil
 		}
 	}
-	return store.Ban{}, fmt.Errorf("ban node %s: its keys kept changing; try again", node)
+	return record.Ban{}, fmt.Errorf("ban node %s: its keys kept changing; try again", node)
 }
 
 // Unban lets a node id enroll again, by a token: the certificate that the ban
 // ended stays ended. Errors: ErrNotFound where no ban stands.
-func (s *Service) Unban(ctx context.Context, node resource.NodeID, by string) (store.Ban, error) {
+func (s *Service) Unban(ctx context.Context, node resource.NodeID, by string) (record.Ban, error) {
 	for range attempts {
 		before, at, err := s.readBan(ctx, node)
 		if err != nil {
-			return store.Ban{}, err
+			return record.Ban{}, err
 		}
 		if !before.Banned {
-			return store.Ban{}, fmt.Errorf("%w: node %s is not banned", ErrNotFound, node)
+			return record.Ban{}, fmt.Errorf("%w: node %s is not banned", ErrNotFound, node)
 		}
 		now := time.Now()
-		ban := store.Ban{By: by, At: stamp(now), Generation: s.nextBan(node, before, now)}
-		done, err := s.commit(ctx, store.Txn{
-			If:   []store.Compare{store.ModRevIs(store.BanKey(node), at)},
-			Then: []store.Op{store.Put(store.BanKey(node), store.MustEncode(ban))},
+		ban := record.Ban{By: by, At: stamp(now), Generation: s.nextBan(node, before, now)}
+		done, err := s.commit(ctx, record.Txn{
+			If:   []record.Compare{record.ModRevIs(record.BanKey(node), at)},
+			Then: []record.Op{record.Put(record.BanKey(node), record.MustEncode(ban))},
 		})
 		if err != nil {
-			return store.Ban{}, fmt.Errorf("unban node %s: %w", node, err)
+			return record.Ban{}, fmt.Errorf("unban node %s: %w", node, err)
 		}
 		if done {
 			s.log.Warn("node_unbanned", "node", node, "by", by)
 			return ban, nil
 		}
 	}
-	return store.Ban{}, fmt.Errorf("unban node %s: its ban kept changing; try again", node)
+	return record.Ban{}, fmt.Errorf("unban node %s: its ban kept changing; try again", node)
 }
 
 // Banned is a node id that is banned.
 type Banned struct {
 	Node resource.NodeID
-	store.Ban
+	record.Ban
 }
 
 // Bans lists the bans that stand, by node.
 func (s *Service) Bans(ctx context.Context) ([]Banned, error) {
-	all, _, err := s.config.Store.Range(ctx, store.BansPrefix, store.RangeOptions{})
+	all, _, err := s.config.Store.Range(ctx, record.BansPrefix, store.RangeOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the bans: %w", err)
 	}
 	var list []Banned
 	for _, kv := range all {
-		node, err := store.ParseBanKey(kv.Key)
+		node, err := record.ParseBanKey(kv.Key)
 		if err != nil {
 			return nil, err
 		}
-		ban, err := store.Decode[store.Ban](kv.Key, kv.Value)
+		ban, err := record.Decode[record.Ban](kv.Key, kv.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -114,24 +115,24 @@ func (s *Service) Bans(ctx context.Context) ([]Banned, error) {
 
 // nextBan is the generation of the decision that follows the one in the store.
 // The one that is known here may be newer, if the store was restored.
-func (s *Service) nextBan(node resource.NodeID, stored store.Ban, now time.Time) int64 {
+func (s *Service) nextBan(node resource.NodeID, stored record.Ban, now time.Time) int64 {
 	_, _, known := s.known.node(node)
 	return generation(max(stored.Generation, known.Generation), now)
 }
 
 // readBan returns the decision on a node, and revision 0 if there is none.
-func (s *Service) readBan(ctx context.Context, node resource.NodeID) (store.Ban, resource.Revision, error) {
-	key := store.BanKey(node)
+func (s *Service) readBan(ctx context.Context, node resource.NodeID) (record.Ban, resource.Revision, error) {
+	key := record.BanKey(node)
 	kv, found, _, err := s.config.Store.Get(ctx, key)
 	if err != nil || !found {
-		return store.Ban{}, 0, err
+		return record.Ban{}, 0, err
 	}
-	ban, err := store.Decode[store.Ban](key, kv.Value)
+	ban, err := record.Decode[record.Ban](key, kv.Value)
 	return ban, kv.ModRev, err
 }
 
 // end is the record of a node whose certificate has ended.
-func (s *Service) end(node resource.NodeID, r store.Enrolled, now time.Time) store.Enrolled {
+func (s *Service) end(node resource.NodeID, r record.Enrolled, now time.Time) record.Enrolled {
 	r.Keys, r.Token, r.Ended, r.Generation = nil, "", stamp(now), s.nextEnrolled(node, r.Generation, now)
 	return r
 }
@@ -145,14 +146,14 @@ func (s *Service) nextEnrolled(node resource.NodeID, stored int64, now time.Time
 
 // commit writes, and takes what was written at once: the watch brings it to the
 // other coordinators, and here a moment later.
-func (s *Service) commit(ctx context.Context, txn store.Txn) (bool, error) {
+func (s *Service) commit(ctx context.Context, txn record.Txn) (bool, error) {
 	result, err := s.config.Store.Txn(ctx, txn)
 	if err != nil || !result.Succeeded {
 		return false, err
 	}
 	for _, op := range txn.Then {
 		if op.Value != nil {
-			s.learn(store.KV{Key: op.Key, Value: op.Value, ModRev: result.Revision})
+			s.learn(record.KV{Key: op.Key, Value: op.Value, ModRev: result.Revision})
 		}
 	}
 	return true, nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // ChangeKeys replaces the gossip keys of the cluster by the result of change,
@@ -26,17 +26,17 @@ func (s *Service) changeKeys(ctx context.Context, change func(keys [][]byte) ([]
 	s.replacing.Lock()
 	defer s.replacing.Unlock()
 	for range attempts {
-		record, revision, err := s.readKeysOr(ctx, s.keyring.Keys())
+		rec, revision, err := s.readKeysOr(ctx, s.keyring.Keys())
 		if err != nil {
 			return err
 		}
-		want, err := change(slices.Clone(record.Keys))
+		want, err := change(slices.Clone(rec.Keys))
 		if err != nil {
 			return err
 		}
-		if !sameKeys(want, record.Keys) {
-			done, err := s.writeKeys(ctx, withKeys(record, want), revision)
-			if errors.Is(err, store.ErrUnknownOutcome) {
+		if !sameKeys(want, rec.Keys) {
+			done, err := s.writeKeys(ctx, withKeys(rec, want), revision)
+			if errors.Is(err, record.ErrUnknownOutcome) {
 				return fmt.Errorf("write the gossip keys: %w; look with: serf keys -list, and try again", err)
 			}
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/gossip"
 )
@@ -56,12 +56,12 @@ func TestGossipKeysAreChangedInTheStoreAndThenEverywhere(t *testing.T) {
 		if err := a.ChangeKeys(ended, func(keys [][]byte) ([][]byte, error) { return keys, nil }); err == nil {
 			t.Error("a store that does not answer is no error")
 		}
-		kv, _, _, err := s.Get(t.Context(), store.GossipKeysKey)
+		kv, _, _, err := s.Get(t.Context(), record.GossipKeysKey)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if record, err := store.Decode[store.GossipKeys](kv.Key, kv.Value); err != nil || len(record.Keys) != 1 || !bytes.Equal(record.Keys[0], fresh) {
-			t.Errorf("the store has %d keys, or another, %v", len(record.Keys), err)
+		if rec, err := record.Decode[record.GossipKeys](kv.Key, kv.Value); err != nil || len(rec.Keys) != 1 || !bytes.Equal(rec.Keys[0], fresh) {
+			t.Errorf("the store has %d keys, or another, %v", len(rec.Keys), err)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 )
@@ -28,7 +28,7 @@ func statusOf(err error) error {
 		code = http.StatusNotFound
 	case errors.Is(err, ErrInUse), errors.Is(err, ErrFixed):
 		code = http.StatusConflict
-	case errors.Is(err, store.ErrUnknownOutcome), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, record.ErrUnknownOutcome), errors.Is(err, context.DeadlineExceeded):
 		return api.Errorf(http.StatusServiceUnavailable, "the store does not answer; it may have been done: %v", err)
 	default:
 		return err
@@ -36,7 +36,7 @@ func statusOf(err error) error {
 	return api.Errorf(code, "%v", err)
 }
 
-func tokenDocument(r store.BootstrapToken) api.BootstrapToken {
+func tokenDocument(r record.BootstrapToken) api.BootstrapToken {
 	return api.BootstrapToken{
 		APIVersion: api.APIVersion, Kind: api.KindBootstrapToken, Metadata: api.ObjectMeta{Name: r.ID, CreationTimestamp: r.Created},
 		Spec:   api.BootstrapTokenSpec{Nodes: r.Nodes, Replace: r.Replace, Labels: r.Labels},
@@ -46,13 +46,13 @@ func tokenDocument(r store.BootstrapToken) api.BootstrapToken {
 
 // PutBootstrapToken implements rest.Identity.
 func (d Documents) PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error) {
-	token, record, err := d.Service.CreateToken(ctx, TokenOptions{
+	token, rec, err := d.Service.CreateToken(ctx, TokenOptions{
 		Nodes: t.Spec.Nodes, TTL: ttl, Uses: t.Spec.Uses, Replace: t.Spec.Replace, Labels: t.Spec.Labels, Creator: creator,
 	})
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	made := tokenDocument(record)
+	made := tokenDocument(rec)
 	made.Status.Token = token.Text()
 	return &made, nil
 }
@@ -72,11 +72,11 @@ func (d Documents) ListBootstrapTokens(ctx context.Context) (*api.BootstrapToken
 
 // DeleteBootstrapToken implements rest.Identity.
 func (d Documents) DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error) {
-	record, err := d.Service.RevokeToken(ctx, id)
+	rec, err := d.Service.RevokeToken(ctx, id)
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	gone := tokenDocument(record)
+	gone := tokenDocument(rec)
 	return &gone, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/pki"
@@ -153,8 +154,8 @@ func TestOnlyAGoodTokenLetsAHostIn(t *testing.T) {
 		time.Sleep(time.Minute)
 		parts := strings.Split(good.Text(), ".")
 		guessed := strings.Join([]string{parts[0], parts[1], strings.Repeat("0", 32), parts[3]}, ".")
-		if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.NodeIdentityKey("gpu-old"),
-			store.MustEncode(store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}}))}}); err != nil {
+		if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeIdentityKey("gpu-old"),
+			record.MustEncode(record.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}}))}}); err != nil {
 			t.Fatal(err)
 		}
 		for name, c := range map[string]struct {
@@ -464,7 +465,7 @@ func TestAnAuthorityFromFiles(t *testing.T) {
 		if _, err := e.Rotate(t.Context()); !errors.Is(err, enroll.ErrFixed) {
 			t.Errorf("rotated: %v", err)
 		}
-		if _, found, _, _ := s.Get(t.Context(), store.AuthoritiesKey); found {
+		if _, found, _, _ := s.Get(t.Context(), record.AuthoritiesKey); found {
 			t.Error("a built-in authority was made")
 		}
 		write(0o600, second, first)

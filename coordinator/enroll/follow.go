@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 )
@@ -45,7 +46,7 @@ func (s *Service) follow(ctx context.Context, tick <-chan time.Time) error {
 	if err := s.refresh(ctx); err != nil {
 		return err
 	}
-	changes := s.config.Store.Watch(ctx, store.PKIPrefix, store.WatchOptions{From: revision + 1})
+	changes := s.config.Store.Watch(ctx, record.PKIPrefix, store.WatchOptions{From: revision + 1})
 	renew := time.NewTimer(time.Until(pki.RenewAt(s.tls.Material().Chain[0])))
 	defer renew.Stop()
 	step := time.NewTimer(s.rotating.wait())
@@ -60,7 +61,7 @@ func (s *Service) follow(ctx context.Context, tick <-chan time.Time) error {
 			}
 		case batch, open := <-changes:
 			if !open || batch.Err != nil {
-				return errors.Join(errors.New("the watch of "+store.PKIPrefix+" ended"), batch.Err)
+				return errors.Join(errors.New("the watch of "+record.PKIPrefix+" ended"), batch.Err)
 			}
 			if !s.taken(batch) {
 				continue

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -29,12 +29,12 @@ func (s *Service) issue(t *trust, i pki.Identity, names []string) (rpcauth.Mater
 func (s *Service) IssueNodes(ctx context.Context, nodes []resource.NodeID) (map[resource.NodeID]rpcauth.Material, error) {
 	t := s.trust.Load()
 	out := make(map[resource.NodeID]rpcauth.Material, len(nodes))
-	var ops []store.Op
+	var ops []record.Op
 	flush := func() error {
 		if len(ops) == 0 {
 			return nil
 		}
-		_, err := s.commit(ctx, store.Txn{Then: ops})
+		_, err := s.commit(ctx, record.Txn{Then: ops})
 		ops = nil
 		return err
 	}
@@ -47,9 +47,9 @@ func (s *Service) IssueNodes(ctx context.Context, nodes []resource.NodeID) (map[
 		if err != nil {
 			return nil, err
 		}
-		record := s.enrolled(t, node, 0, material.Chain[0].NotAfter, hash)
+		rec := s.enrolled(t, node, 0, material.Chain[0].NotAfter, hash)
 		out[node] = material
-		ops = append(ops, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
+		ops = append(ops, record.Put(record.EnrolledKey(node), record.MustEncode(rec)))
 		if len(ops) == 50 {
 			if err := flush(); err != nil {
 				return nil, fmt.Errorf("certify nodes: %w", err)
@@ -82,9 +82,9 @@ func (s *Service) node(id resource.NodeID) pki.Identity {
 }
 
 // enrolled is the record of a node that follows one of generation before.
-func (s *Service) enrolled(t *trust, node resource.NodeID, before int64, expires time.Time, keys ...string) store.Enrolled {
+func (s *Service) enrolled(t *trust, node resource.NodeID, before int64, expires time.Time, keys ...string) record.Enrolled {
 	now := time.Now()
-	return store.Enrolled{
+	return record.Enrolled{
 		Keys: keys, Issuer: t.signer.ID(), Expires: stamp(expires), Enrolled: stamp(now), Generation: s.nextEnrolled(node, before, now),
 	}
 }

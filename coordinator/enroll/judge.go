@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -63,7 +63,7 @@ func (s *Service) Admit(ctx context.Context, peer rpcauth.Caller) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	kv, found, _, failed := s.config.Store.Get(ctx, store.EnrolledKey(node))
+	kv, found, _, failed := s.config.Store.Get(ctx, record.EnrolledKey(node))
 	if failed != nil || !found {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Service) Admit(ctx context.Context, peer rpcauth.Caller) error {
 }
 
 // learn takes a key that was read or written here before the watch brings it.
-func (s *Service) learn(kv store.KV) {
+func (s *Service) learn(kv record.KV) {
 	c, err := s.known.take(kv)
 	if err != nil {
 		s.log.Error("identity_unreadable", "key", kv.Key, "error", err)
@@ -89,7 +89,7 @@ func (s *Service) learn(kv store.KV) {
 }
 
 // judge refuses a node that shows the key of this hash.
-func judge(node resource.NodeID, enrolled store.Enrolled, has bool, ban store.Ban, hash string) error {
+func judge(node resource.NodeID, enrolled record.Enrolled, has bool, ban record.Ban, hash string) error {
 	switch {
 	case ban.Banned:
 		return banned(node, ban)
@@ -106,7 +106,7 @@ func judge(node resource.NodeID, enrolled store.Enrolled, has bool, ban store.Ba
 	return nil
 }
 
-func banned(node resource.NodeID, ban store.Ban) error {
+func banned(node resource.NodeID, ban record.Ban) error {
 	why := ""
 	if ban.Reason != "" {
 		why = fmt.Sprintf(" (%s)", ban.Reason)

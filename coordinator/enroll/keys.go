@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,47 +20,47 @@ const gossipKeyBytes = 32
 
 // loadKeys returns the rings' keys, and makes the first one of a new cluster.
 func (s *Service) loadKeys(ctx context.Context) ([][]byte, error) {
-	record, _, err := s.readKeysOr(ctx, [][]byte{newGossipKey()})
-	return record.Keys, err
+	rec, _, err := s.readKeysOr(ctx, [][]byte{newGossipKey()})
+	return rec.Keys, err
 }
 
 // readKeysOr returns the store's keys and their revision. Where the store has
 // none, since the cluster is new or an operator has deleted them, it writes
 // fallback first.
-func (s *Service) readKeysOr(ctx context.Context, fallback [][]byte) (store.GossipKeys, resource.Revision, error) {
+func (s *Service) readKeysOr(ctx context.Context, fallback [][]byte) (record.GossipKeys, resource.Revision, error) {
 	for range attempts {
-		record, revision, err := s.readKeys(ctx)
+		rec, revision, err := s.readKeys(ctx)
 		if err != nil {
-			return store.GossipKeys{}, 0, fmt.Errorf("read the gossip keys: %w", err)
+			return record.GossipKeys{}, 0, fmt.Errorf("read the gossip keys: %w", err)
 		}
 		if revision != 0 {
-			return record, revision, nil
+			return rec, revision, nil
 		}
-		done, err := s.writeKeys(ctx, store.GossipKeys{Keys: fallback}, 0)
-		if err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
-			return store.GossipKeys{}, 0, fmt.Errorf("write gossip keys where the store has none: %w", err)
+		done, err := s.writeKeys(ctx, record.GossipKeys{Keys: fallback}, 0)
+		if err != nil && !errors.Is(err, record.ErrUnknownOutcome) {
+			return record.GossipKeys{}, 0, fmt.Errorf("write gossip keys where the store has none: %w", err)
 		}
 		if done {
 			s.log.Info("gossip_keys_stored", "keys", len(fallback))
 		}
 	}
-	return store.GossipKeys{}, 0, fmt.Errorf("read the gossip keys: they changed %d times meanwhile; try again", attempts)
+	return record.GossipKeys{}, 0, fmt.Errorf("read the gossip keys: they changed %d times meanwhile; try again", attempts)
 }
 
 // readKeys returns the store's keys and their revision, 0 if there are none.
-func (s *Service) readKeys(ctx context.Context) (store.GossipKeys, resource.Revision, error) {
-	kv, found, _, err := s.config.Store.Get(ctx, store.GossipKeysKey)
+func (s *Service) readKeys(ctx context.Context) (record.GossipKeys, resource.Revision, error) {
+	kv, found, _, err := s.config.Store.Get(ctx, record.GossipKeysKey)
 	if err != nil || !found {
-		return store.GossipKeys{}, 0, err
+		return record.GossipKeys{}, 0, err
 	}
-	record, err := store.Decode[store.GossipKeys](kv.Key, kv.Value)
-	return record, kv.ModRev, err
+	rec, err := record.Decode[record.GossipKeys](kv.Key, kv.Value)
+	return rec, kv.ModRev, err
 }
 
-func (s *Service) writeKeys(ctx context.Context, record store.GossipKeys, before resource.Revision) (bool, error) {
-	result, err := s.config.Store.Txn(ctx, store.Txn{
-		If:   []store.Compare{store.ModRevIs(store.GossipKeysKey, before)},
-		Then: []store.Op{store.Put(store.GossipKeysKey, store.MustEncode(record))},
+func (s *Service) writeKeys(ctx context.Context, rec record.GossipKeys, before resource.Revision) (bool, error) {
+	result, err := s.config.Store.Txn(ctx, record.Txn{
+		If:   []record.Compare{record.ModRevIs(record.GossipKeysKey, before)},
+		Then: []record.Op{record.Put(record.GossipKeysKey, record.MustEncode(rec))},
 	})
 	return result.Succeeded, err
 }
@@ -79,18 +79,18 @@ func (s *Service) takeKeys(ctx context.Context) (changed bool, err error) {
 	s.replacing.Lock()
 	defer s.replacing.Unlock()
 	here := s.keyring.Keys()
-	record, revision, err := s.readKeysOr(ctx, here)
+	rec, revision, err := s.readKeysOr(ctx, here)
 	if err != nil {
 		return false, err
 	}
-	s.rotating.see(record.Rotation, revision)
-	if sameKeys(record.Keys, here) {
+	s.rotating.see(rec.Rotation, revision)
+	if sameKeys(rec.Keys, here) {
 		return false, nil
 	}
-	if err := s.keyring.Replace(record.Keys); err != nil {
+	if err := s.keyring.Replace(rec.Keys); err != nil {
 		return false, err
 	}
-	s.log.Info("gossip_keys_changed", "keys", len(record.Keys))
+	s.log.Info("gossip_keys_changed", "keys", len(rec.Keys))
 	return true, nil
 }
 

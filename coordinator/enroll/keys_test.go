@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/gossip"
@@ -22,7 +23,7 @@ import (
 // storeKeys replaces the store's gossip keys, as another coordinator does.
 func storeKeys(t *testing.T, s store.Store, keys ...[]byte) {
 	t.Helper()
-	if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.GossipKeysKey, store.MustEncode(store.GossipKeys{Keys: keys}))}}); err != nil {
+	if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.GossipKeysKey, record.MustEncode(record.GossipKeys{Keys: keys}))}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -30,15 +31,15 @@ func storeKeys(t *testing.T, s store.Store, keys ...[]byte) {
 // storedKeys returns the store's gossip keys.
 func storedKeys(t *testing.T, s store.Store) [][]byte {
 	t.Helper()
-	kv, _, _, err := s.Get(t.Context(), store.GossipKeysKey)
+	kv, _, _, err := s.Get(t.Context(), record.GossipKeysKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := store.Decode[store.GossipKeys](kv.Key, kv.Value)
+	rec, err := record.Decode[record.GossipKeys](kv.Key, kv.Value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return record.Keys
+	return rec.Keys
 }
 
 func wantKeys(t *testing.T, when string, got [][]byte, want ...[]byte) {
@@ -106,7 +107,7 @@ func backup(t *testing.T, s *mem.Store, keys ...[]byte) mem.Backup {
 
 func deleteKeys(t *testing.T, s store.Store) {
 	t.Helper()
-	if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(store.GossipKeysKey)}}); err != nil {
+	if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(record.GossipKeysKey)}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 )
@@ -22,14 +22,14 @@ import (
 // goroutine and do not block.
 type known struct {
 	mu        sync.RWMutex
-	enrolled  map[resource.NodeID]store.Enrolled
-	bans      map[resource.NodeID]store.Ban
-	operators map[string]store.Operator // by pki.KeyHash
-	unsaved   bool                      // something changed since the file was written
+	enrolled  map[resource.NodeID]record.Enrolled
+	bans      map[resource.NodeID]record.Ban
+	operators map[string]record.Operator // by pki.KeyHash
+	unsaved   bool                       // something changed since the file was written
 }
 
 func newKnown() *known {
-	return &known{enrolled: map[resource.NodeID]store.Enrolled{}, bans: map[resource.NodeID]store.Ban{}, operators: map[string]store.Operator{}}
+	return &known{enrolled: map[resource.NodeID]record.Enrolled{}, bans: map[resource.NodeID]record.Ban{}, operators: map[string]record.Operator{}}
 }
 
 // generation is that of the record which follows one of generation before:
@@ -39,16 +39,16 @@ func newKnown() *known {
 func generation(before int64, now time.Time) int64 { return max(before+1, now.UnixMilli()) }
 
 // newerEnrolled reports whether a goes before b.
-func newerEnrolled(a, b store.Enrolled) bool { return a.Generation > b.Generation }
+func newerEnrolled(a, b record.Enrolled) bool { return a.Generation > b.Generation }
 
 // newerBan reports whether a goes before b. Of two decisions that say nothing of
 // their order the ban goes first: it is the safe one.
-func newerBan(a, b store.Ban) bool {
+func newerBan(a, b record.Ban) bool {
 	return a.Generation > b.Generation || a.Generation == b.Generation && a.Banned && !b.Banned
 }
 
 // newerOperator reports whether a goes before b: a revocation is for good.
-func newerOperator(a, b store.Operator) bool { return a.Revoked != "" && b.Revoked == "" }
+func newerOperator(a, b record.Operator) bool { return a.Revoked != "" && b.Revoked == "" }
 
 // change is a record that was taken: whose it is, and what follows.
 type change struct {
@@ -60,101 +60,101 @@ type change struct {
 
 // take notes a key of the store. Keys that cannot be read change nothing; the
 // error names them.
-func (k *known) take(kv store.KV) (change, error) {
+func (k *known) take(kv record.KV) (change, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	none := change{}
 	switch {
-	case strings.HasPrefix(kv.Key, store.EnrolledPrefix):
-		node, err := store.ParseEnrolledKey(kv.Key)
+	case strings.HasPrefix(kv.Key, record.EnrolledPrefix):
+		node, err := record.ParseEnrolledKey(kv.Key)
 		if err != nil {
 			return none, err
 		}
-		record, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
 		if err != nil {
 			return none, err
 		}
-		return k.takeEnrolled(node, record), nil
-	case strings.HasPrefix(kv.Key, store.BansPrefix):
-		node, err := store.ParseBanKey(kv.Key)
+		return k.takeEnrolled(node, rec), nil
+	case strings.HasPrefix(kv.Key, record.BansPrefix):
+		node, err := record.ParseBanKey(kv.Key)
 		if err != nil {
 			return none, err
 		}
-		record, err := store.Decode[store.Ban](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Ban](kv.Key, kv.Value)
 		if err != nil {
 			return none, err
 		}
-		return k.takeBan(node, record), nil
-	case strings.HasPrefix(kv.Key, store.OperatorsPrefix):
-		hash, err := store.ParseOperatorKey(kv.Key)
+		return k.takeBan(node, rec), nil
+	case strings.HasPrefix(kv.Key, record.OperatorsPrefix):
+		hash, err := record.ParseOperatorKey(kv.Key)
 		if err != nil {
 			return none, err
 		}
-		record, err := store.Decode[store.Operator](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Operator](kv.Key, kv.Value)
 		if err != nil {
 			return none, err
 		}
-		return k.takeOperator(hash, record), nil
+		return k.takeOperator(hash, rec), nil
 	}
 	return none, nil
 }
 
-func (k *known) takeEnrolled(node resource.NodeID, record store.Enrolled) change {
+func (k *known) takeEnrolled(node resource.NodeID, rec record.Enrolled) change {
 	before, had := k.enrolled[node]
-	if had && (newerEnrolled(before, record) || sameEnrolled(before, record)) {
+	if had && (newerEnrolled(before, rec) || sameEnrolled(before, rec)) {
 		return change{}
 	}
-	k.enrolled[node], k.unsaved = record, true
-	gone := func(key string) bool { return !slices.Contains(record.Keys, key) }
+	k.enrolled[node], k.unsaved = rec, true
+	gone := func(key string) bool { return !slices.Contains(rec.Keys, key) }
 	if !slices.ContainsFunc(before.Keys, gone) {
 		return change{}
 	}
-	return change{peer: pki.Identity{Role: pki.Node, ID: string(node)}, decided: record.Ended != "" || len(record.Keys) == 1}
+	return change{peer: pki.Identity{Role: pki.Node, ID: string(node)}, decided: rec.Ended != "" || len(rec.Keys) == 1}
 }
 
-func sameEnrolled(a, b store.Enrolled) bool {
+func sameEnrolled(a, b record.Enrolled) bool {
 	keys := slices.Equal(a.Keys, b.Keys)
 	a.Keys, b.Keys = nil, nil
 	return keys && a.Issuer == b.Issuer && a.Expires == b.Expires && a.Ended == b.Ended && a.Generation == b.Generation
 }
 
-func (k *known) takeBan(node resource.NodeID, record store.Ban) change {
+func (k *known) takeBan(node resource.NodeID, rec record.Ban) change {
 	before, had := k.bans[node]
-	if had && (newerBan(before, record) || before == record) {
+	if had && (newerBan(before, rec) || before == rec) {
 		return change{}
 	}
-	k.bans[node], k.unsaved = record, true
+	k.bans[node], k.unsaved = rec, true
 	return change{peer: pki.Identity{Role: pki.Node, ID: string(node)}, decided: true}
 }
 
-func (k *known) takeOperator(hash string, record store.Operator) change {
+func (k *known) takeOperator(hash string, rec record.Operator) change {
 	before, had := k.operators[hash]
-	if had && (newerOperator(before, record) || before == record) {
+	if had && (newerOperator(before, rec) || before == rec) {
 		return change{}
 	}
-	k.operators[hash], k.unsaved = record, true
-	if before.Revoked == record.Revoked {
+	k.operators[hash], k.unsaved = rec, true
+	if before.Revoked == rec.Revoked {
 		return change{}
 	}
-	return change{peer: pki.Identity{Role: pki.Operator, ID: record.Name}, decided: true}
+	return change{peer: pki.Identity{Role: pki.Operator, ID: rec.Name}, decided: true}
 }
 
 // drop notes that a key left the store: records of certificates that are over.
 func (k *known) drop(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if node, err := store.ParseEnrolledKey(key); err == nil && strings.HasPrefix(key, store.EnrolledPrefix) {
+	if node, err := record.ParseEnrolledKey(key); err == nil && strings.HasPrefix(key, record.EnrolledPrefix) {
 		delete(k.enrolled, node)
 		k.unsaved = true
 	}
-	if hash, err := store.ParseOperatorKey(key); err == nil && strings.HasPrefix(key, store.OperatorsPrefix) {
+	if hash, err := record.ParseOperatorKey(key); err == nil && strings.HasPrefix(key, record.OperatorsPrefix) {
 		delete(k.operators, hash)
 		k.unsaved = true
 	}
 }
 
 // node returns what is known of a node.
-func (k *known) node(id resource.NodeID) (enrolled store.Enrolled, has bool, ban store.Ban) {
+func (k *known) node(id resource.NodeID) (enrolled record.Enrolled, has bool, ban record.Ban) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	enrolled, has = k.enrolled[id]
@@ -162,7 +162,7 @@ func (k *known) node(id resource.NodeID) (enrolled store.Enrolled, has bool, ban
 }
 
 // operator returns the record of an operator's certificate, zero for none.
-func (k *known) operator(hash string) store.Operator {
+func (k *known) operator(hash string) record.Operator {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.operators[hash]
@@ -198,19 +198,19 @@ func (k *known) missing(stored *known, now time.Time) []put {
 	var list []put
 	for _, node := range slices.Sorted(maps.Keys(k.bans)) {
 		if has, ok := stored.bans[node]; !ok || newerBan(k.bans[node], has) {
-			list = append(list, put{key: store.BanKey(node), value: store.MustEncode(k.bans[node])})
+			list = append(list, put{key: record.BanKey(node), value: record.MustEncode(k.bans[node])})
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(k.enrolled)) {
-		record := k.enrolled[node]
-		if has, ok := stored.enrolled[node]; (!ok || newerEnrolled(record, has)) && record.Generation > 0 && !over(record.Expires, now) {
-			list = append(list, put{key: store.EnrolledKey(node), value: store.MustEncode(record)})
+		rec := k.enrolled[node]
+		if has, ok := stored.enrolled[node]; (!ok || newerEnrolled(rec, has)) && rec.Generation > 0 && !over(rec.Expires, now) {
+			list = append(list, put{key: record.EnrolledKey(node), value: record.MustEncode(rec)})
 		}
 	}
 	for _, hash := range slices.Sorted(maps.Keys(k.operators)) {
-		record := k.operators[hash]
-		if has, ok := stored.operators[hash]; (!ok || newerOperator(record, has)) && !over(record.Expires, now) {
-			list = append(list, put{key: store.OperatorKey(hash), value: store.MustEncode(record)})
+		rec := k.operators[hash]
+		if has, ok := stored.operators[hash]; (!ok || newerOperator(rec, has)) && !over(rec.Expires, now) {
+			list = append(list, put{key: record.OperatorKey(hash), value: record.MustEncode(rec)})
 		}
 	}
 	return list
@@ -239,13 +239,13 @@ func (s *Service) save() {
 	}
 	file := kept{}
 	for node, r := range k.enrolled {
-		file[store.EnrolledKey(node)] = store.MustEncode(r)
+		file[record.EnrolledKey(node)] = record.MustEncode(r)
 	}
 	for node, r := range k.bans {
-		file[store.BanKey(node)] = store.MustEncode(r)
+		file[record.BanKey(node)] = record.MustEncode(r)
 	}
 	for hash, r := range k.operators {
-		file[store.OperatorKey(hash)] = store.MustEncode(r)
+		file[record.OperatorKey(hash)] = record.MustEncode(r)
 	}
 	text, err := json.Marshal(file)
 	if err == nil {
@@ -273,7 +273,7 @@ func (s *Service) loadKept() {
 		err = json.Unmarshal(text, &file)
 	}
 	for key, value := range file {
-		if _, bad := s.known.take(store.KV{Key: key, Value: value}); bad != nil {
+		if _, bad := s.known.take(record.KV{Key: key, Value: value}); bad != nil {
 			err = errors.Join(err, bad)
 		}
 	}

@@ -4,21 +4,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // Which of two records of one node wins, whichever comes first.
 func TestTheNewerDecisionWins(t *testing.T) {
-	ban := func(generation int64, banned bool) store.Ban {
-		return store.Ban{Banned: banned, At: "t", Generation: generation}
+	ban := func(generation int64, banned bool) record.Ban {
+		return record.Ban{Banned: banned, At: "t", Generation: generation}
 	}
-	for name, c := range map[string]struct{ a, b, want store.Ban }{
+	for name, c := range map[string]struct{ a, b, want record.Ban }{
 		"a pardon after a ban":           {ban(1, true), ban(2, false), ban(2, false)},
 		"a ban after a pardon":           {ban(2, false), ban(3, true), ban(3, true)},
 		"a ban and a pardon of one time": {ban(2, true), ban(2, false), ban(2, true)},
 	} {
-		for _, order := range [][]store.Ban{{c.a, c.b}, {c.b, c.a}} {
+		for _, order := range [][]record.Ban{{c.a, c.b}, {c.b, c.a}} {
 			k := newKnown()
 			for _, b := range order {
 				k.takeBan("n", b)
@@ -48,22 +48,22 @@ func TestGenerationsGrowWhateverClocksDo(t *testing.T) {
 // ones of, unless their certificates are over.
 func TestOnlyWhatTheStoreLostIsPutBack(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	enrolled := func(generation int64, expires string) store.Enrolled {
-		return store.Enrolled{Keys: []string{"ab"}, Expires: expires, Generation: generation}
+	enrolled := func(generation int64, expires string) record.Enrolled {
+		return record.Enrolled{Keys: []string{"ab"}, Expires: expires, Generation: generation}
 	}
 	const good, over = "2026-03-02T00:00:00Z", "2026-02-28T00:00:00Z"
 	k, stored := newKnown(), newKnown()
-	k.enrolled = map[resource.NodeID]store.Enrolled{
+	k.enrolled = map[resource.NodeID]record.Enrolled{
 		"same": enrolled(5, good), "newer": enrolled(6, good), "absent": enrolled(5, good), "over": enrolled(5, over), "of before 0.2": enrolled(0, good), "older": enrolled(4, good),
 	}
-	stored.enrolled = map[resource.NodeID]store.Enrolled{"same": enrolled(5, good), "newer": enrolled(5, good), "older": enrolled(5, good)}
-	k.bans = map[resource.NodeID]store.Ban{"lost": {Banned: true, At: "t", Generation: 1}, "known": {At: "t", Generation: 2}}
-	stored.bans = map[resource.NodeID]store.Ban{"known": {At: "t", Generation: 2}}
+	stored.enrolled = map[resource.NodeID]record.Enrolled{"same": enrolled(5, good), "newer": enrolled(5, good), "older": enrolled(5, good)}
+	k.bans = map[resource.NodeID]record.Ban{"lost": {Banned: true, At: "t", Generation: 1}, "known": {At: "t", Generation: 2}}
+	stored.bans = map[resource.NodeID]record.Ban{"known": {At: "t", Generation: 2}}
 	var got []string
 	for _, p := range k.missing(stored, now) {
 		got = append(got, p.key)
 	}
-	want := []string{store.BanKey("lost"), store.EnrolledKey("absent"), store.EnrolledKey("newer")}
+	want := []string{record.BanKey("lost"), record.EnrolledKey("absent"), record.EnrolledKey("newer")}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("put back %q, want %q", got, want)
 	}
@@ -72,13 +72,13 @@ func TestOnlyWhatTheStoreLostIsPutBack(t *testing.T) {
 // FuzzKnown: no key or value of the store, or of the kept file, panics or is kept
 // in a form that cannot be written again.
 func FuzzKnown(f *testing.F) {
-	f.Add(store.BanKey("n3"), []byte(`{"v":1,"banned":true,"at":"t","generation":1}`))
-	f.Add(store.EnrolledKey("n3"), []byte(`{"v":1,"keys":["ab"],"issuer":"00","expires":"t","enrolled":"t","generation":2}`))
-	f.Add(store.OperatorKey("ab"), []byte(`{"v":1,"name":"ann","certified":"t","expires":"2126-01-02T03:04:05Z","revoked":"t"}`))
-	f.Add(store.BansPrefix+"%zz", []byte(`{}`))
+	f.Add(record.BanKey("n3"), []byte(`{"v":1,"banned":true,"at":"t","generation":1}`))
+	f.Add(record.EnrolledKey("n3"), []byte(`{"v":1,"keys":["ab"],"issuer":"00","expires":"t","enrolled":"t","generation":2}`))
+	f.Add(record.OperatorKey("ab"), []byte(`{"v":1,"name":"ann","certified":"t","expires":"2126-01-02T03:04:05Z","revoked":"t"}`))
+	f.Add(record.BansPrefix+"%zz", []byte(`{}`))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		k := newKnown()
-		if _, err := k.take(store.KV{Key: key, Value: value}); err != nil {
+		if _, err := k.take(record.KV{Key: key, Value: value}); err != nil {
 			return
 		}
 		_ = k.missing(newKnown(), time.Now())

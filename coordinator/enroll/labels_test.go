@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/enroll"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 )
 
@@ -21,15 +21,15 @@ func TestATokenGivesItsLabelsToTheNodesThatItLetsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	labels := func() map[string]string {
-		kv, _, _, err := s.Get(t.Context(), store.EnrolledKey("gpu-1"))
+		kv, _, _, err := s.Get(t.Context(), record.EnrolledKey("gpu-1"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		record, err := store.Decode[store.Enrolled](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return record.Labels
+		return rec.Labels
 	}
 	if diff := cmp.Diff(want, labels()); diff != "" {
 		t.Errorf("enrolled (-want +got):\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 )
@@ -60,8 +61,8 @@ func (s *Service) noteOperator(ctx context.Context, name, creator string, leaf *
 	if len(all) >= maxOperators {
 		return fmt.Errorf("%w: %d certificates of operators are good already, at most %d: wait until some expire", ErrInvalid, len(all), maxOperators)
 	}
-	record := store.Operator{Name: name, Creator: creator, Certified: stamp(time.Now()), Expires: stamp(leaf.NotAfter)}
-	if _, err := s.commit(ctx, store.Txn{Then: []store.Op{store.Put(store.OperatorKey(hash), store.MustEncode(record))}}); err != nil {
+	rec := record.Operator{Name: name, Creator: creator, Certified: stamp(time.Now()), Expires: stamp(leaf.NotAfter)}
+	if _, err := s.commit(ctx, record.Txn{Then: []record.Op{record.Put(record.OperatorKey(hash), record.MustEncode(rec))}}); err != nil {
 		return fmt.Errorf("note the certificate of operator %s: %w", name, err)
 	}
 	return nil
@@ -78,10 +79,10 @@ func (s *Service) forgetOperator(ctx context.Context, name, creator string) erro
 		if o.Name != name || o.Creator != creator || o.Revoked != "" {
 			continue
 		}
-		if _, err := s.config.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(store.OperatorKey(o.Key))}}); err != nil {
+		if _, err := s.config.Store.Txn(ctx, record.Txn{Then: []record.Op{record.Delete(record.OperatorKey(o.Key))}}); err != nil {
 			return fmt.Errorf("forget the certificate of operator %s: %w", name, err)
 		}
-		s.known.drop(store.OperatorKey(o.Key))
+		s.known.drop(record.OperatorKey(o.Key))
 	}
 	return nil
 }
@@ -89,33 +90,33 @@ func (s *Service) forgetOperator(ctx context.Context, name, creator string) erro
 // OperatorStatus is one certificate of an operator.
 type OperatorStatus struct {
 	Key string // pki.KeyHash
-	store.Operator
+	record.Operator
 }
 
 // Operators lists the operators' certificates that have not expired, by name,
 // oldest first, and forgets the others.
 func (s *Service) Operators(ctx context.Context) ([]OperatorStatus, error) {
-	all, _, err := s.config.Store.Range(ctx, store.OperatorsPrefix, store.RangeOptions{})
+	all, _, err := s.config.Store.Range(ctx, record.OperatorsPrefix, store.RangeOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the operators: %w", err)
 	}
 	var list []OperatorStatus
 	for _, kv := range all {
-		hash, err := store.ParseOperatorKey(kv.Key)
+		hash, err := record.ParseOperatorKey(kv.Key)
 		if err != nil {
 			return nil, err
 		}
-		record, err := store.Decode[store.Operator](kv.Key, kv.Value)
+		rec, err := record.Decode[record.Operator](kv.Key, kv.Value)
 		if err != nil {
 			return nil, err
 		}
-		if over(record.Expires, time.Now()) {
-			if _, err := s.config.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(kv.Key)}}); err != nil {
-				return nil, fmt.Errorf("forget a certificate of operator %s: %w", record.Name, err)
+		if over(rec.Expires, time.Now()) {
+			if _, err := s.config.Store.Txn(ctx, record.Txn{Then: []record.Op{record.Delete(kv.Key)}}); err != nil {
+				return nil, fmt.Errorf("forget a certificate of operator %s: %w", rec.Name, err)
 			}
 			continue
 		}
-		list = append(list, OperatorStatus{hash, record})
+		list = append(list, OperatorStatus{hash, rec})
 	}
 	slices.SortFunc(list, func(a, b OperatorStatus) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Certified, b.Certified), cmp.Compare(a.Key, b.Key))
@@ -131,14 +132,14 @@ func (s *Service) RevokeOperator(ctx context.Context, name, by string) ([]Operat
 		return nil, err
 	}
 	var ended []OperatorStatus
-	var txn store.Txn
+	var txn record.Txn
 	for _, o := range all {
 		if o.Name != name {
 			continue
 		}
 		if o.Revoked == "" {
 			o.Revoked, o.RevokedBy = stamp(time.Now()), by
-			txn.Then = append(txn.Then, store.Put(store.OperatorKey(o.Key), store.MustEncode(o.Operator)))
+			txn.Then = append(txn.Then, record.Put(record.OperatorKey(o.Key), record.MustEncode(o.Operator)))
 		}
 		ended = append(ended, o)
 	}
@@ -146,7 +147,7 @@ func (s *Service) RevokeOperator(ctx context.Context, name, by string) ([]Operat
 		return nil, fmt.Errorf("%w: operator %q has no certificate that is good", ErrNotFound, name)
 	}
 	for ops := range slices.Chunk(txn.Then, putAtOnce) {
-		if _, err := s.commit(ctx, store.Txn{Then: ops}); err != nil {
+		if _, err := s.commit(ctx, record.Txn{Then: ops}); err != nil {
 			return nil, fmt.Errorf("revoke the certificates of operator %s: %w", name, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/pki"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -41,23 +41,23 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 		if shown == hash && s.lasts(t, caller) {
 			return s.answer(t, caller.Certificate), nil // it asks for authorities and gossip keys alone
 		}
-		response, record, err := s.certify(t, node, enrolled.Generation, public, hash)
+		response, rec, err := s.certify(t, node, enrolled.Generation, public, hash)
 		if err != nil {
 			return nil, err
 		}
-		record.Token, record.Labels, record.Enrolled = enrolled.Token, enrolled.Labels, enrolled.Enrolled
+		rec.Token, rec.Labels, rec.Enrolled = enrolled.Token, enrolled.Labels, enrolled.Enrolled
 		// Until the new key has been used its certificate may have been lost, and
 		// connections with the present one are open.
-		record.Keys = append(record.Keys, others(enrolled.Keys, shown, hash)...)
-		done, err := s.commit(ctx, store.Txn{
-			If:   []store.Compare{store.ModRevIs(store.EnrolledKey(node), before), allowed},
-			Then: []store.Op{store.Put(store.EnrolledKey(node), store.MustEncode(record))},
+		rec.Keys = append(rec.Keys, others(enrolled.Keys, shown, hash)...)
+		done, err := s.commit(ctx, record.Txn{
+			If:   []record.Compare{record.ModRevIs(record.EnrolledKey(node), before), allowed},
+			Then: []record.Op{record.Put(record.EnrolledKey(node), record.MustEncode(rec))},
 		})
 		if err != nil {
 			return nil, unavailable(err, "renew "+string(node))
 		}
 		if done {
-			s.log.Info("node_renewed", "node", node, "expires", record.Expires)
+			s.log.Info("node_renewed", "node", node, "expires", rec.Expires)
 			return response, nil
 		}
 	}
@@ -86,7 +86,7 @@ func others(known []string, shown, newest string) []string {
 
 // current returns what a node was certified for, and the hash of the key that it
 // shows, which is one of its present ones.
-func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled store.Enrolled, before resource.Revision, shown string, err error) {
+func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled record.Enrolled, before resource.Revision, shown string, err error) {
 	if shown, err = pki.KeyHash(caller.Certificate.PublicKey); err != nil {
 		return enrolled, 0, "", status.Errorf(codes.Unauthenticated, "%v", err)
 	}
@@ -94,7 +94,7 @@ func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled 
 	if enrolled, before, err = s.readEnrolled(ctx, node); err != nil {
 		return enrolled, 0, "", err
 	}
-	if err := judge(node, enrolled, before != 0, store.Ban{}, shown); err != nil {
+	if err := judge(node, enrolled, before != 0, record.Ban{}, shown); err != nil {
 		return enrolled, 0, "", err
 	}
 	return enrolled, before, shown, nil
@@ -102,18 +102,18 @@ func (s *Service) current(ctx context.Context, caller rpcauth.Caller) (enrolled 
 
 // readEnrolled returns what a node was certified for, and revision 0 if that is
 // not known.
-func (s *Service) readEnrolled(ctx context.Context, node resource.NodeID) (store.Enrolled, resource.Revision, error) {
-	key := store.EnrolledKey(node)
+func (s *Service) readEnrolled(ctx context.Context, node resource.NodeID) (record.Enrolled, resource.Revision, error) {
+	key := record.EnrolledKey(node)
 	kv, found, _, err := s.config.Store.Get(ctx, key)
 	if err != nil {
-		return store.Enrolled{}, 0, unavailable(err, "read "+key)
+		return record.Enrolled{}, 0, unavailable(err, "read "+key)
 	}
 	if !found {
-		return store.Enrolled{}, 0, nil
+		return record.Enrolled{}, 0, nil
 	}
-	record, err := store.Decode[store.Enrolled](key, kv.Value)
+	rec, err := record.Decode[record.Enrolled](key, kv.Value)
 	if err != nil {
-		return record, 0, status.Errorf(codes.DataLoss, "%v", err)
+		return rec, 0, status.Errorf(codes.DataLoss, "%v", err)
 	}
-	return record, kv.ModRev, nil
+	return rec, kv.ModRev, nil
 }

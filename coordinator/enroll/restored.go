@@ -6,13 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 )
 
 // followed are the prefixes of the records that known copies.
-var followed = []string{store.EnrolledPrefix, store.BansPrefix, store.OperatorsPrefix}
+var followed = []string{record.EnrolledPrefix, record.BansPrefix, record.OperatorsPrefix}
 
 // putAtOnce bounds the records of one Txn.
 const putAtOnce = 50
@@ -24,7 +25,7 @@ const putAtOnce = 50
 // that the banned host has.
 func (s *Service) load(ctx context.Context) (resource.Revision, error) {
 	stored, revisions := newKnown(), map[string]resource.Revision{}
-	var kvs []store.KV
+	var kvs []record.KV
 	var revision resource.Revision
 	for _, prefix := range followed {
 		got, at, err := s.config.Store.Range(ctx, prefix, store.RangeOptions{AtRevision: revision})
@@ -46,10 +47,10 @@ func (s *Service) load(ctx context.Context) (resource.Revision, error) {
 	s.forget(revisions)
 	missing := s.known.missing(stored, time.Now())
 	for list := range slices.Chunk(missing, putAtOnce) {
-		var txn store.Txn
+		var txn record.Txn
 		for _, p := range list {
-			txn.If = append(txn.If, store.ModRevIs(p.key, revisions[p.key]))
-			txn.Then = append(txn.Then, store.Put(p.key, p.value))
+			txn.If = append(txn.If, record.ModRevIs(p.key, revisions[p.key]))
+			txn.Then = append(txn.Then, record.Put(p.key, p.value))
 		}
 		if err := s.rotateKeys(ctx, &txn, "the store was restored from a backup that is older than a ban or a certificate"); err != nil {
 			return 0, err
@@ -76,12 +77,12 @@ func (s *Service) forget(stored map[string]resource.Revision) {
 	var gone []string
 	now := time.Now()
 	for node, r := range s.known.enrolled {
-		if key := store.EnrolledKey(node); stored[key] == 0 && (over(r.Expires, now) || r.Generation == 0) {
+		if key := record.EnrolledKey(node); stored[key] == 0 && (over(r.Expires, now) || r.Generation == 0) {
 			gone = append(gone, key)
 		}
 	}
 	for hash, o := range s.known.operators {
-		if key := store.OperatorKey(hash); stored[key] == 0 && over(o.Expires, now) {
+		if key := record.OperatorKey(hash); stored[key] == 0 && over(o.Expires, now) {
 			gone = append(gone, key)
 		}
 	}
@@ -94,20 +95,20 @@ func (s *Service) forget(stored map[string]resource.Revision) {
 // lost takes that a key has left the store.
 func (s *Service) lost(key string) {
 	s.known.drop(key)
-	if node, err := store.ParseEnrolledKey(key); err == nil {
+	if node, err := record.ParseEnrolledKey(key); err == nil {
 		s.tls.Recheck(pki.Identity{Cluster: s.config.Cluster, Role: pki.Node, ID: string(node)})
 	}
 }
 
 // taken takes a change of the store, and reports whether it is of the
 // authorities or the gossip keys, which are read anew.
-func (s *Service) taken(b store.Batch) (readAnew bool) {
+func (s *Service) taken(b record.Batch) (readAnew bool) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		switch {
-		case e.KV.Key == store.AuthoritiesKey || e.KV.Key == store.GossipKeysKey:
+		case e.KV.Key == record.AuthoritiesKey || e.KV.Key == record.GossipKeysKey:
 			readAnew = true
-		case e.Type == store.EventDelete:
+		case e.Type == record.EventDelete:
 			s.lost(e.KV.Key)
 		default:
 			s.learn(e.KV)

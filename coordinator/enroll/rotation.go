@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -39,16 +39,16 @@ func newGossipKey() []byte {
 
 // rotateKeys adds the first step of a rotation to a Txn. One that is under way
 // begins anew: the host to be kept out may have its key.
-func (s *Service) rotateKeys(ctx context.Context, txn *store.Txn, why string) error {
-	record, revision, err := s.readKeys(ctx)
+func (s *Service) rotateKeys(ctx context.Context, txn *record.Txn, why string) error {
+	rec, revision, err := s.readKeys(ctx)
 	if err != nil {
 		return err
 	}
 	if revision == 0 {
 		return errors.New("the store has no gossip keys: start a coordinator with tls.enabled first")
 	}
-	txn.If = append(txn.If, store.ModRevIs(store.GossipKeysKey, revision))
-	txn.Then = append(txn.Then, store.Put(store.GossipKeysKey, store.MustEncode(begin(record, newGossipKey(), why, time.Now()))))
+	txn.If = append(txn.If, record.ModRevIs(record.GossipKeysKey, revision))
+	txn.Then = append(txn.Then, record.Put(record.GossipKeysKey, record.MustEncode(begin(rec, newGossipKey(), why, time.Now()))))
 	return nil
 }
 
@@ -59,30 +59,30 @@ func (s *Service) rotateKeys(ctx context.Context, txn *store.Txn, why string) er
 const mostOld = 8
 
 // begin returns the keys after the first step.
-func begin(r store.GossipKeys, fresh []byte, why string, now time.Time) store.GossipKeys {
+func begin(r record.GossipKeys, fresh []byte, why string, now time.Time) record.GossipKeys {
 	old := slices.Clone(r.Keys)
 	if t := r.Rotation; t != nil && !t.Used { // nobody sends with its key yet
 		old = without(old, t.Key)
 	}
 	old = old[:min(len(old), mostOld)]
-	return store.GossipKeys{
+	return record.GossipKeys{
 		Keys:     append(slices.Clone(old), fresh),
-		Rotation: &store.GossipRotation{Key: fresh, Old: old, Why: why, From: stamp(now)},
+		Rotation: &record.GossipRotation{Key: fresh, Old: old, Why: why, From: stamp(now)},
 	}
 }
 
 // next returns the keys after the second or third step.
-func next(r store.GossipKeys) store.GossipKeys {
+func next(r record.GossipKeys) record.GossipKeys {
 	t := *r.Rotation
 	if !t.Used {
 		t.Used = true
-		return store.GossipKeys{Keys: append([][]byte{t.Key}, without(r.Keys, t.Key)...), Rotation: &t}
+		return record.GossipKeys{Keys: append([][]byte{t.Key}, without(r.Keys, t.Key)...), Rotation: &t}
 	}
 	keys := r.Keys
 	for _, k := range t.Old {
 		keys = without(keys, k)
 	}
-	return store.GossipKeys{Keys: keys} // the new key, and what `serf keys` has installed meanwhile
+	return record.GossipKeys{Keys: keys} // the new key, and what `serf keys` has installed meanwhile
 }
 
 func without(keys [][]byte, key []byte) [][]byte {
@@ -91,8 +91,8 @@ func without(keys [][]byte, key []byte) [][]byte {
 
 // withKeys is a record with keys that `serf keys` has changed. A rotation goes
 // on if its key is where the rotation needs it, else the operator has decided.
-func withKeys(r store.GossipKeys, keys [][]byte) store.GossipKeys {
-	out := store.GossipKeys{Keys: keys, Rotation: r.Rotation}
+func withKeys(r record.GossipKeys, keys [][]byte) record.GossipKeys {
+	out := record.GossipKeys{Keys: keys, Rotation: r.Rotation}
 	if t := r.Rotation; t != nil && (!holds(keys, t.Key) || bytes.Equal(keys[0], t.Key) != t.Used) {
 		out.Rotation = nil
 	}
@@ -108,7 +108,7 @@ type rotating struct {
 }
 
 // see notes the rotation in the store.
-func (r *rotating) see(t *store.GossipRotation, revision resource.Revision) {
+func (r *rotating) see(t *record.GossipRotation, revision resource.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -135,20 +135,20 @@ func (s *Service) advance(ctx context.Context) error {
 	if s.rotating.wait() > 0 {
 		return nil
 	}
-	record, revision, err := s.readKeys(ctx)
+	rec, revision, err := s.readKeys(ctx)
 	if err != nil {
 		return err
 	}
-	s.rotating.see(record.Rotation, revision)
-	if record.Rotation == nil || s.rotating.wait() > 0 {
+	s.rotating.see(rec.Rotation, revision)
+	if rec.Rotation == nil || s.rotating.wait() > 0 {
 		return nil
 	}
-	done, err := s.writeKeys(ctx, next(record), revision)
-	if err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
+	done, err := s.writeKeys(ctx, next(rec), revision)
+	if err != nil && !errors.Is(err, record.ErrUnknownOutcome) {
 		return err
 	}
 	if done {
-		s.log.Info("gossip_rotation_step", "why", record.Rotation.Why, "all_send_with_the_new_key", true, "old_keys_removed", record.Rotation.Used)
+		s.log.Info("gossip_rotation_step", "why", rec.Rotation.Why, "all_send_with_the_new_key", true, "old_keys_removed", rec.Rotation.Used)
 	}
 	return nil
 }

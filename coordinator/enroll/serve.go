@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/pki"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -61,21 +61,21 @@ func (s *Service) enroll(ctx context.Context, r *musterv1.EnrollRequest, token p
 		if err != nil {
 			return nil, err
 		}
-		response, record, err := s.certify(t, node, before, public, hash)
+		response, rec, err := s.certify(t, node, before, public, hash)
 		if err != nil {
 			return nil, err
 		}
-		record.Token = token.ID
-		if record.Labels, err = s.tokenLabels(ctx, token.ID); err != nil {
+		rec.Token = token.ID
+		if rec.Labels, err = s.tokenLabels(ctx, token.ID); err != nil {
 			return nil, err
 		}
-		txn.Then = append(txn.Then, store.Put(store.EnrolledKey(node), store.MustEncode(record)))
+		txn.Then = append(txn.Then, record.Put(record.EnrolledKey(node), record.MustEncode(rec)))
 		done, err := s.commit(ctx, txn)
 		if err != nil {
 			return nil, unavailable(err, "enroll "+string(node))
 		}
 		if done {
-			s.log.Info("node_enrolled", "node", node, "token", token.ID, "expires", record.Expires)
+			s.log.Info("node_enrolled", "node", node, "token", token.ID, "expires", rec.Expires)
 			return response, nil
 		}
 	}
@@ -115,33 +115,33 @@ func tokenOf(ctx context.Context) (pki.Token, error) {
 
 // admit judges a token and returns the Txn that takes one use of it, if none of
 // what was judged changes, and the generation of the node's record.
-func (s *Service) admit(ctx context.Context, token pki.Token, node resource.NodeID, hash string) (store.Txn, int64, error) {
-	none := store.Txn{}
-	key := store.TokenKey(token.ID)
+func (s *Service) admit(ctx context.Context, token pki.Token, node resource.NodeID, hash string) (record.Txn, int64, error) {
+	none := record.Txn{}
+	key := record.TokenKey(token.ID)
 	kv, found, _, err := s.config.Store.Get(ctx, key)
 	if err != nil {
 		return none, 0, unavailable(err, "read token "+token.ID)
 	}
-	var record store.BootstrapToken
+	var rec record.BootstrapToken
 	if found {
-		if record, err = store.Decode[store.BootstrapToken](key, kv.Value); err != nil {
+		if rec, err = record.Decode[record.BootstrapToken](key, kv.Value); err != nil {
 			return none, 0, status.Errorf(codes.DataLoss, "%v", err)
 		}
 	}
-	if !found || !token.Proves(record.Hash) {
+	if !found || !token.Proves(rec.Hash) {
 		return none, 0, status.Errorf(codes.Unauthenticated, "bootstrap token %s is not known here: it was revoked, or never was", token.ID)
 	}
-	if expired(record, time.Now()) {
-		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, record.Expires)
+	if expired(rec, time.Now()) {
+		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, rec.Expires)
 	}
-	if !pki.MatchNode(record.Nodes, string(node)) {
-		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, record.Nodes, node)
+	if !pki.MatchNode(rec.Nodes, string(node)) {
+		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, rec.Nodes, node)
 	}
 	enrolled, before, err := s.readEnrolled(ctx, node)
 	if err != nil {
 		return none, 0, err
 	}
-	identityKey := store.NodeIdentityKey(node)
+	identityKey := record.NodeIdentityKey(node)
 	identity, registered, _, err := s.config.Store.Get(ctx, identityKey)
 	if err != nil {
 		return none, 0, unavailable(err, "read "+identityKey)
@@ -150,23 +150,23 @@ func (s *Service) admit(ctx context.Context, token pki.Token, node resource.Node
 	if err != nil {
 		return none, 0, err
 	}
-	txn := store.Txn{If: []store.Compare{store.ModRevIs(key, kv.ModRev), store.ModRevIs(store.EnrolledKey(node), before), allowed}}
+	txn := record.Txn{If: []record.Compare{record.ModRevIs(key, kv.ModRev), record.ModRevIs(record.EnrolledKey(node), before), allowed}}
 	exists := before != 0 && enrolled.Ended == ""
 	if exists && enrolled.Token == token.ID && enrolled.Keys[0] == hash {
 		return txn, enrolled.Generation, nil // the same host, whose answer was lost
 	}
 	switch {
-	case record.Uses < 1:
+	case rec.Uses < 1:
 		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is used up: make another one", token.ID)
-	case (exists || registered) && !record.Replace:
+	case (exists || registered) && !rec.Replace:
 		return none, 0, status.Errorf(codes.AlreadyExists,
 			"node %s exists already: it renews with its own certificate; if that is lost, or another host takes its place: muster token create --node %s --replace", node, node)
 	}
-	if !record.Replace {
-		txn.If = append(txn.If, store.ModRevIs(identityKey, identity.ModRev))
+	if !rec.Replace {
+		txn.If = append(txn.If, record.ModRevIs(identityKey, identity.ModRev))
 	}
-	record.Uses--
-	txn.Then = []store.Op{store.Put(key, store.MustEncode(record))}
+	rec.Uses--
+	txn.Then = []record.Op{record.Put(key, record.MustEncode(rec))}
 	if exists { // the host before has the gossip keys
 		if err := s.rotateKeys(ctx, &txn, fmt.Sprintf("node %s was replaced", node)); err != nil {
 			return none, 0, unavailable(err, "read the gossip keys")
@@ -177,27 +177,27 @@ func (s *Service) admit(ctx context.Context, token pki.Token, node resource.Node
 
 // notBanned refuses a banned node, and returns the compare by which a Txn fails
 // if it is banned meanwhile.
-func (s *Service) notBanned(ctx context.Context, node resource.NodeID) (store.Compare, error) {
+func (s *Service) notBanned(ctx context.Context, node resource.NodeID) (record.Compare, error) {
 	ban, at, err := s.readBan(ctx, node)
 	if err != nil {
-		return store.Compare{}, unavailable(err, "read the ban of "+string(node))
+		return record.Compare{}, unavailable(err, "read the ban of "+string(node))
 	}
 	if _, _, known := s.known.node(node); newerBan(known, ban) { // the store was restored, and the ban is about to be put back
 		ban = known
 	}
 	if ban.Banned {
-		return store.Compare{}, banned(node, ban)
+		return record.Compare{}, banned(node, ban)
 	}
-	return store.ModRevIs(store.BanKey(node), at), nil
+	return record.ModRevIs(record.BanKey(node), at), nil
 }
 
 // certify signs a node's key and returns the answer and what is kept of it.
 func (s *Service) certify(
 	t *trust, node resource.NodeID, before int64, public crypto.PublicKey, hash string,
-) (*musterv1.EnrollResponse, store.Enrolled, error) {
+) (*musterv1.EnrollResponse, record.Enrolled, error) {
 	leaf, err := t.signer.Issue(public, s.node(node), nil, time.Now(), s.config.TTL)
 	if err != nil {
-		return nil, store.Enrolled{}, status.Errorf(codes.Internal, "%v", err)
+		return nil, record.Enrolled{}, status.Errorf(codes.Internal, "%v", err)
 	}
 	return s.answer(t, leaf), s.enrolled(t, node, before, leaf.NotAfter, hash), nil
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
 )
@@ -33,9 +34,9 @@ type TokenOptions struct {
 }
 
 // CreateToken makes a bootstrap token. Its text is nowhere kept.
-func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, store.BootstrapToken, error) {
+func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, record.BootstrapToken, error) {
 	o.TTL, o.Uses = cmp.Or(o.TTL, time.Hour), cmp.Or(o.Uses, 1)
-	none := store.BootstrapToken{}
+	none := record.BootstrapToken{}
 	if err := pki.CheckPattern(o.Nodes); err != nil {
 		return pki.Token{}, none, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -49,13 +50,13 @@ func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, s
 	}
 	now := time.Now()
 	token := pki.NewToken(pki.PinOf(s.trust.Load().signer.Certificate))
-	record := store.BootstrapToken{
+	rec := record.BootstrapToken{
 		ID: token.ID, Hash: token.Hash(), Nodes: o.Nodes, Uses: o.Uses, Replace: o.Replace, Labels: o.Labels, Creator: o.Creator,
 		Created: stamp(now), Expires: stamp(now.Add(o.TTL)),
 	}
-	result, err := s.config.Store.Txn(ctx, store.Txn{
-		If:   []store.Compare{store.Absent(store.TokenKey(token.ID))},
-		Then: []store.Op{store.Put(store.TokenKey(token.ID), store.MustEncode(record))},
+	result, err := s.config.Store.Txn(ctx, record.Txn{
+		If:   []record.Compare{record.Absent(record.TokenKey(token.ID))},
+		Then: []record.Op{record.Put(record.TokenKey(token.ID), record.MustEncode(rec))},
 	})
 	switch {
 	case err != nil:
@@ -63,8 +64,8 @@ func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, s
 	case !result.Succeeded:
 		return pki.Token{}, none, fmt.Errorf("token %s exists already: try again", token.ID)
 	}
-	s.log.Info("bootstrap_token_made", "token", token.ID, "nodes", o.Nodes, "uses", o.Uses, "expires", record.Expires, "creator", o.Creator)
-	return token, record, nil
+	s.log.Info("bootstrap_token_made", "token", token.ID, "nodes", o.Nodes, "uses", o.Uses, "expires", rec.Expires, "creator", o.Creator)
+	return token, rec, nil
 }
 
 func isPlain(pattern string) bool {
@@ -73,64 +74,64 @@ func isPlain(pattern string) bool {
 
 // ListTokens returns all tokens, oldest first, and forgets those that expired
 // a day ago.
-func (s *Service) ListTokens(ctx context.Context) ([]store.BootstrapToken, error) {
-	all, _, err := s.config.Store.Range(ctx, store.TokensPrefix, store.RangeOptions{})
+func (s *Service) ListTokens(ctx context.Context) ([]record.BootstrapToken, error) {
+	all, _, err := s.config.Store.Range(ctx, record.TokensPrefix, store.RangeOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the bootstrap tokens: %w", err)
 	}
-	var list []store.BootstrapToken
+	var list []record.BootstrapToken
 	for _, kv := range all {
-		record, err := store.Decode[store.BootstrapToken](kv.Key, kv.Value)
+		rec, err := record.Decode[record.BootstrapToken](kv.Key, kv.Value)
 		if err != nil {
 			return nil, err
 		}
-		if expired(record, time.Now().Add(-tokenKept)) {
-			if _, err := s.config.Store.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(kv.Key)}}); err != nil {
-				return nil, fmt.Errorf("forget token %s: %w", record.ID, err)
+		if expired(rec, time.Now().Add(-tokenKept)) {
+			if _, err := s.config.Store.Txn(ctx, record.Txn{Then: []record.Op{record.Delete(kv.Key)}}); err != nil {
+				return nil, fmt.Errorf("forget token %s: %w", rec.ID, err)
 			}
 			continue
 		}
-		list = append(list, record)
+		list = append(list, rec)
 	}
-	slices.SortFunc(list, func(a, b store.BootstrapToken) int {
+	slices.SortFunc(list, func(a, b record.BootstrapToken) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }
 
 // RevokeToken ends a token. Nodes that it has let in stay.
-func (s *Service) RevokeToken(ctx context.Context, id string) (store.BootstrapToken, error) {
-	key := store.TokenKey(id)
+func (s *Service) RevokeToken(ctx context.Context, id string) (record.BootstrapToken, error) {
+	key := record.TokenKey(id)
 	for range attempts {
 		kv, found, _, err := s.config.Store.Get(ctx, key)
 		if err != nil {
-			return store.BootstrapToken{}, err
+			return record.BootstrapToken{}, err
 		}
 		if !found {
-			return store.BootstrapToken{}, fmt.Errorf("%w: there is no bootstrap token %q", ErrNotFound, id)
+			return record.BootstrapToken{}, fmt.Errorf("%w: there is no bootstrap token %q", ErrNotFound, id)
 		}
-		record, err := store.Decode[store.BootstrapToken](key, kv.Value)
+		rec, err := record.Decode[record.BootstrapToken](key, kv.Value)
 		if err != nil {
-			return record, err
+			return rec, err
 		}
-		result, err := s.config.Store.Txn(ctx, store.Txn{
-			If: []store.Compare{store.ModRevIs(key, kv.ModRev)}, Then: []store.Op{store.Delete(key)},
+		result, err := s.config.Store.Txn(ctx, record.Txn{
+			If: []record.Compare{record.ModRevIs(key, kv.ModRev)}, Then: []record.Op{record.Delete(key)},
 		})
 		if err != nil {
-			return record, err
+			return rec, err
 		}
 		if result.Succeeded {
 			s.log.Info("bootstrap_token_revoked", "token", id)
-			return record, nil
+			return rec, nil
 		}
 	}
-	return store.BootstrapToken{}, fmt.Errorf("token %s kept changing; try again", id)
+	return record.BootstrapToken{}, fmt.Errorf("token %s kept changing; try again", id)
 }
 
 // tokenLabels are the labels of a token, which never change; none once it is
 // gone.
 func (s *Service) tokenLabels(ctx context.Context, id string) (map[string]string, error) {
-	key := store.TokenKey(id)
+	key := record.TokenKey(id)
 	kv, found, _, err := s.config.Store.Get(ctx, key)
 	if err != nil {
 		return nil, unavailable(err, "read token "+id)
@@ -138,16 +139,16 @@ func (s *Service) tokenLabels(ctx context.Context, id string) (map[string]string
 	if !found {
 		return nil, nil
 	}
-	record, err := store.Decode[store.BootstrapToken](key, kv.Value)
+	rec, err := record.Decode[record.BootstrapToken](key, kv.Value)
 	if err != nil {
 		return nil, status.Errorf(codes.DataLoss, "%v", err)
 	}
-	return record.Labels, nil
+	return rec.Labels, nil
 }
 
 // expired reports whether a token was over at the time t. One whose time cannot
 // be read is.
-func expired(r store.BootstrapToken, t time.Time) bool {
+func expired(r record.BootstrapToken, t time.Time) bool {
 	end, err := time.Parse(time.RFC3339, r.Expires)
 	return err != nil || !end.After(t)
 }

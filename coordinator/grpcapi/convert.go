@@ -133,22 +133,22 @@ func fromQuotaBinding(m *musterv1.QuotaBinding) *api.QuotaBinding {
 	}
 }
 
-func toSeat(s *api.QuotaSeat) *musterv1.QuotaSeat {
-	return &musterv1.QuotaSeat{
+func toPlacement(s *api.QuotaPlacement) *musterv1.QuotaPlacement {
+	return &musterv1.QuotaPlacement{
 		Tree: s.Tree, Group: s.Group, Request: named[string](s.Request), Priority: s.Priority, Unpreemptable: s.Unpreemptable,
-		Node: s.Node, BorrowsFrom: s.BorrowsFrom, Claimants: s.Claimants,
+		Node: s.Node, BorrowsFrom: s.BorrowsFrom, ReclaimableBy: s.ReclaimableBy,
 	}
 }
 
-func toStanding(s *api.QuotaStanding) *musterv1.QuotaStanding {
-	return &musterv1.QuotaStanding{
-		Consumer: s.Consumer, Phase: string(s.Phase), Seats: all(s.Seats, toSeat), Reasons: wire.ToReasons(s.Reasons), Summary: s.Summary,
+func toExplanation(s *api.QuotaExplanation) *musterv1.QuotaExplanation {
+	return &musterv1.QuotaExplanation{
+		Consumer: s.Consumer, Phase: string(s.Phase), Placements: all(s.Placements, toPlacement), Reasons: wire.ToReasons(s.Reasons), Summary: s.Summary,
 	}
 }
 
-func toTrial(t *api.QuotaTrial) *musterv1.QuotaTrial {
-	return &musterv1.QuotaTrial{
-		Admitted: t.Admitted, Seats: all(t.Seats, toSeat), Victims: t.Victims, Moved: t.Moved,
+func toDryRun(t *api.QuotaDryRun) *musterv1.QuotaDryRun {
+	return &musterv1.QuotaDryRun{
+		Admitted: t.Admitted, Placements: all(t.Placements, toPlacement), Victims: t.Victims, Moved: t.Moved,
 		Reasons: wire.ToReasons(t.Reasons), Summary: t.Summary,
 	}
 }

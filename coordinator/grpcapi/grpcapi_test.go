@@ -129,7 +129,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 			_, err := c.ListResourceQuotas(ctx, &musterv1.ListResourceQuotasRequest{})
 			return err
 		}, codes.OK, codes.PermissionDenied, codes.Unauthenticated},
-		"a trial is free": {func(ctx context.Context, c musterv1.QuotasClient) error {
+		"a dry run is free": {func(ctx context.Context, c musterv1.QuotasClient) error {
 			_, err := c.TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: []byte(`{"kind":"Consumer","spec":{"id":"x","trees":[]}}`)})
 			return err
 		}, codes.OK, codes.OK, codes.Unauthenticated},

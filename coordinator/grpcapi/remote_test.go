@@ -214,33 +214,33 @@ func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.
 	return got(m, err, fromBinding)
 }
 
-func fromSeats(ms []*musterv1.QuotaSeat) []api.QuotaSeat {
-	var seats []api.QuotaSeat
+func fromPlacements(ms []*musterv1.QuotaPlacement) []api.QuotaPlacement {
+	var placements []api.QuotaPlacement
 	for _, m := range ms {
-		seats = append(seats, api.QuotaSeat{
+		placements = append(placements, api.QuotaPlacement{
 			Tree: m.GetTree(), Group: m.GetGroup(), Request: named[resource.Name](m.GetRequest()), Priority: m.GetPriority(),
-			Unpreemptable: m.GetUnpreemptable(), Node: m.GetNode(), BorrowsFrom: m.GetBorrowsFrom(), Claimants: m.GetClaimants(),
+			Unpreemptable: m.GetUnpreemptable(), Node: m.GetNode(), BorrowsFrom: m.GetBorrowsFrom(), ReclaimableBy: m.GetReclaimableBy(),
 		})
 	}
-	return seats
+	return placements
 }
 
-func (r remote) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error) {
+func (r remote) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
 	m, err := r.client.ExplainQuota(ctx, &musterv1.QuotaKey{Namespace: namespace, Name: name})
-	return got(m, err, func(m *musterv1.QuotaStanding) *api.QuotaStanding {
-		return &api.QuotaStanding{Consumer: m.GetConsumer(), Phase: api.Phase(m.GetPhase()), Seats: fromSeats(m.GetSeats()), Summary: m.GetSummary()}
+	return got(m, err, func(m *musterv1.QuotaExplanation) *api.QuotaExplanation {
+		return &api.QuotaExplanation{Consumer: m.GetConsumer(), Phase: api.Phase(m.GetPhase()), Placements: fromPlacements(m.GetPlacements()), Summary: m.GetSummary()}
 	})
 }
 
-func (r remote) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial, error) {
+func (r remote) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
 	m, err := r.client.TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: consumer})
-	return got(m, err, func(m *musterv1.QuotaTrial) *api.QuotaTrial {
+	return got(m, err, func(m *musterv1.QuotaDryRun) *api.QuotaDryRun {
 		reasons, err := wire.FromReasons(m.GetReasons())
 		if err != nil {
 			panic(err)
 		}
-		return &api.QuotaTrial{
-			Admitted: m.GetAdmitted(), Seats: fromSeats(m.GetSeats()), Victims: m.GetVictims(), Moved: m.GetMoved(), Reasons: reasons, Summary: m.GetSummary(),
+		return &api.QuotaDryRun{
+			Admitted: m.GetAdmitted(), Placements: fromPlacements(m.GetPlacements()), Victims: m.GetVictims(), Moved: m.GetMoved(), Reasons: reasons, Summary: m.GetSummary(),
 		}
 	})
 }

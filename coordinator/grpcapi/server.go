@@ -214,13 +214,15 @@ func (s *Server) DeleteQuotaBinding(ctx context.Context, k *musterv1.QuotaKey) (
 }
 
 // ExplainQuota implements musterv1.QuotasServer.
-func (s *Server) ExplainQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaStanding, error) {
+func (s *Server) ExplainQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaExplanation, error) {
 	return keyed(s, "ExplainQuota", first(inNamespace(k), reader(ctx, k.GetNamespace())),
-		func() (*api.QuotaStanding, error) { return s.Quotas.ExplainQuota(ctx, k.GetNamespace(), k.GetName()) }, toStanding)
+		func() (*api.QuotaExplanation, error) {
+			return s.Quotas.ExplainQuota(ctx, k.GetNamespace(), k.GetName())
+		}, toExplanation)
 }
 
 // TryQuota implements musterv1.QuotasServer.
-func (s *Server) TryQuota(ctx context.Context, r *musterv1.TryQuotaRequest) (*musterv1.QuotaTrial, error) {
+func (s *Server) TryQuota(ctx context.Context, r *musterv1.TryQuotaRequest) (*musterv1.QuotaDryRun, error) {
 	return keyed(s, "TryQuota", reader(ctx, ""),
-		func() (*api.QuotaTrial, error) { return s.Quotas.TryQuota(ctx, r.GetConsumer()) }, toTrial)
+		func() (*api.QuotaDryRun, error) { return s.Quotas.TryQuota(ctx, r.GetConsumer()) }, toDryRun)
 }

@@ -54,7 +54,7 @@ func Example() {
 	arrive(m, "sweep", "", quota.Demand{Group: "vision", Request: gpus(3)})
 	arrive(m, "huge", "", quota.Demand{Group: "nlp", Request: gpus(5)})
 	sweep, _ := m.Consumer("sweep")
-	fmt.Println("sweep borrows from", sweep.Seats[0].BorrowsFrom, "and may be claimed back by", sweep.Seats[0].Claimants)
+	fmt.Println("sweep borrows from", sweep.Placements[0].BorrowsFrom, "and may be claimed back by", sweep.Placements[0].ReclaimableBy)
 	arrive(m, "tune", "", quota.Demand{Group: "nlp", Request: gpus(2)})
 	// Output:
 	// train: on vision
@@ -104,7 +104,7 @@ func ExampleOptions_settle() {
 		arrive(m, "second", "", quota.Demand{Group: "team", Request: gpus(2)})
 		m.Deallocate("lab", "first")
 		second, _ := m.Consumer("second")
-		fmt.Println("first leaves, second is on", second.Seats[0].Node)
+		fmt.Println("first leaves, second is on", second.Placements[0].Node)
 	}
 	// Output:
 	// Settle false

@@ -34,12 +34,12 @@ type NodeView struct {
 
 // ConsumerView is a registered consumer and where it stands.
 type ConsumerView struct {
-	ID, Owner string
-	Seats     []SeatView // as in its specification
+	ID, Owner  string
+	Placements []PlacementView // as in its specification
 }
 
-// SeatView is a consumer on one tree.
-type SeatView struct {
+// PlacementView is a consumer on one tree.
+type PlacementView struct {
 	Demand
 	// Allocated says that the fields below mean something.
 	Allocated bool
@@ -54,9 +54,9 @@ type SeatView struct {
 	// BorrowsFrom are the children of Node, other than the one towards its
 	// own group, that leave quota unused of what it uses. Empty for an owner.
 	BorrowsFrom []string
-	// Claimants are the leaf groups below Node with unused quota of what it
+	// ReclaimableBy are the leaf groups below Node with unused quota of what it
 	// uses: an arrival there may push it up or evict it. Empty for an owner.
-	Claimants []string
+	ReclaimableBy []string
 }
 
 // Nodes returns the nodes of a tree, parents before children, children in
@@ -142,17 +142,17 @@ func (m *Manager) Consumer(id string) (ConsumerView, error) {
 	v := ConsumerView{ID: c.id, Owner: c.owner}
 	for i := range c.demands {
 		d := &c.demands[i]
-		seat := SeatView{Demand: d.spec()}
+		seat := PlacementView{Demand: d.spec()}
 		if d.tree != nil && d.tree.seats[d.seat].node != none {
 			d.tree.describe(d.seat, &seat)
 		}
-		v.Seats = append(v.Seats, seat)
+		v.Placements = append(v.Placements, seat)
 	}
 	return v, nil
 }
 
 // describe fills in where an allocated seat stands.
-func (t *tree) describe(s int32, v *SeatView) {
+func (t *tree) describe(s int32, v *PlacementView) {
 	c := &t.seats[s]
 	v.Allocated, v.Group, v.Node = true, c.groupName, t.nodes[c.node].name
 	v.GroupGone = c.group == none || !t.nodes[c.group].leaf
@@ -170,11 +170,11 @@ func (t *tree) describe(s int32, v *SeatView) {
 			v.BorrowsFrom = append(v.BorrowsFrom, t.nodes[n].name)
 		}
 		if t.nodes[n].leaf {
-			v.Claimants = append(v.Claimants, t.nodes[n].name)
+			v.ReclaimableBy = append(v.ReclaimableBy, t.nodes[n].name)
 		}
 	}
 	slices.Sort(v.BorrowsFrom)
-	slices.Sort(v.Claimants)
+	slices.Sort(v.ReclaimableBy)
 }
 
 // unusedOf reports whether node n leaves quota unused of what is requested.

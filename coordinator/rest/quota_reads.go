@@ -131,7 +131,7 @@ func (h *handler) explainQuota(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	got.Kind = "QuotaStanding"
+	got.Kind = "QuotaExplanation"
 	return ok(got), nil
 }
 
@@ -147,7 +147,7 @@ func (h *handler) tryQuota(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	got.Kind = "QuotaTrial"
+	got.Kind = "QuotaDryRun"
 	return ok(got), nil
 }
 

@@ -28,7 +28,7 @@ func (h *handler) routeQuotas(v1 string) {
 	h.route("GET "+v1+"/quotabindings", admin, h.listQuotaBindings)
 	routeDocuments(h, v1+"/quotabindings", "/{namespace}", tenant, bindings)
 
-	h.route("POST "+v1+"/quota/trials", tenant, h.tryQuota)
+	h.route("POST "+v1+"/quota/dryruns", tenant, h.tryQuota)
 	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/quota", tenant, h.explainQuota)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/quota", tenant, h.explainQuota)
 }

@@ -45,8 +45,8 @@ type Quotas interface {
 	ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error)
 
 	// ExplainQuota tells where an allocation or job stands on its trees.
-	ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaStanding, error)
+	ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error)
 	// TryQuota answers what admission would say of a consumer document
 	// (spec/quota-manager.txt, kind Consumer) now, without effect.
-	TryQuota(ctx context.Context, consumer []byte) (*api.QuotaTrial, error)
+	TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,15 +19,15 @@ import (
 
 // admit adds the labels of the node's bootstrap token and the approved capacity
 // to a fresh specification. old is the specification before, if known.
-func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, old store.NodeSpec, fresh *store.NodeSpec) error {
-	key := store.EnrolledKey(node)
+func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, old record.NodeSpec, fresh *record.NodeSpec) error {
+	key := record.EnrolledKey(node)
 	kv, found, _, err := s.Store.Get(ctx, key)
 	if err != nil {
 		return err
 	}
-	var enrolled store.Enrolled
+	var enrolled record.Enrolled
 	if found {
-		if enrolled, err = store.Decode[store.Enrolled](key, kv.Value); err != nil {
+		if enrolled, err = record.Decode[record.Enrolled](key, kv.Value); err != nil {
 			return err
 		}
 		fresh.Token = cmp.Or(enrolled.Token, old.Token)
@@ -68,13 +68,13 @@ func withLabels(operators, token map[string]string) map[string]string {
 }
 
 // approvalOf approves the capacity of a specification.
-func approvalOf(spec store.NodeSpec) *store.Capacity {
-	c := store.Capacity(RegisteredCapacity(spec))
+func approvalOf(spec record.NodeSpec) *record.Capacity {
+	c := record.Capacity(RegisteredCapacity(spec))
 	return &c
 }
 
 // RegisteredCapacity is the capacity that a node has registered.
-func RegisteredCapacity(spec store.NodeSpec) admission.Capacity {
+func RegisteredCapacity(spec record.NodeSpec) admission.Capacity {
 	c := admission.Capacity{Amounts: spec.Capacity}
 	if len(spec.Topology.GPUModel) > 0 {
 		c.Models = map[string]int{}
@@ -86,7 +86,7 @@ func RegisteredCapacity(spec store.NodeSpec) admission.Capacity {
 }
 
 // Unapproved is the registered capacity of a node beyond the approved one.
-func Unapproved(spec store.NodeSpec) admission.Growth {
+func Unapproved(spec record.NodeSpec) admission.Growth {
 	if spec.Approved == nil {
 		return admission.Growth{}
 	}
@@ -94,7 +94,7 @@ func Unapproved(spec store.NodeSpec) admission.Growth {
 }
 
 // RegisteredAs is the part of a specification that labels are derived from.
-func RegisteredAs(node resource.NodeID, spec store.NodeSpec) admission.Registered {
+func RegisteredAs(node resource.NodeID, spec record.NodeSpec) admission.Registered {
 	r := admission.Registered{
 		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, Devices: spec.Topology.GPUs, Memory: spec.Topology.GPUMemory,
 	}
@@ -110,7 +110,7 @@ func RegisteredAs(node resource.NodeID, spec store.NodeSpec) admission.Registere
 }
 
 // report logs, once per change, labels that are ignored and capacity that waits.
-func (s *Server) report(node resource.NodeID, old, fresh store.NodeSpec) {
+func (s *Server) report(node resource.NodeID, old, fresh record.NodeSpec) {
 	if now := strings.Join(fresh.IgnoredLabels, ","); now != "" && now != strings.Join(old.IgnoredLabels, ",") {
 		s.Logger.Warn("node_labels_ignored", "node", node, "labels", now, "reason", "reserved, or no labels")
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/devices/fake"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -28,13 +28,13 @@ func hostOf(t *testing.T, profile string, labels map[string]string) wire.Host {
 }
 
 // registers registers node n1 with a host and returns what the store has then.
-func registers(t *testing.T, server *rpc.Server, s *mem.Store, h wire.Host) store.NodeSpec {
+func registers(t *testing.T, server *rpc.Server, s *mem.Store, h wire.Host) record.NodeSpec {
 	t.Helper()
 	_, err := server.Register(t.Context(), &musterv1.RegisterRequest{Cluster: "c", NodeId: "n1", Incarnation: wire.ToIncarnation(first), Host: wire.ToHost(h)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1"))
 	return spec
 }
 
@@ -66,7 +66,7 @@ func TestAnOlderAgentWithItsLimitAsALabelRegisters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1")); len(spec.IgnoredLabels) != 0 || len(spec.Labels) != 0 || spec.AssumeDeadMillis != 300_000 {
+	if spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1")); len(spec.IgnoredLabels) != 0 || len(spec.Labels) != 0 || spec.AssumeDeadMillis != 300_000 {
 		t.Errorf("labels %v, ignored %v, limit %d", spec.Labels, spec.IgnoredLabels, spec.AssumeDeadMillis)
 	}
 }
@@ -75,7 +75,7 @@ func TestARegistrationKeepsTheOperatorsLayer(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	spec := registers(t, server, s, hostOf(t, "gpu2", map[string]string{"zone": "a"}))
 	spec.OperatorLabels, spec.Annotations = map[string]string{"zone": "b"}, map[string]string{"owner": "ml"}
-	put(t, s, store.Put(store.NodeSpecKey("n1"), store.MustEncode(spec)))
+	put(t, s, record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec)))
 	after := registers(t, server, s, hostOf(t, "gpu2", map[string]string{"zone": "c"}))
 	spec.Labels = map[string]string{"zone": "c"}
 	if diff := cmp.Diff(spec, after); diff != "" {
@@ -83,8 +83,8 @@ func TestARegistrationKeepsTheOperatorsLayer(t *testing.T) {
 	}
 }
 
-func enrolled(token string, labels map[string]string) store.Op {
-	return store.Put(store.EnrolledKey("n1"), store.MustEncode(store.Enrolled{Keys: []string{"k"}, Token: token, Labels: labels}))
+func enrolled(token string, labels map[string]string) record.Op {
+	return record.Put(record.EnrolledKey("n1"), record.MustEncode(record.Enrolled{Keys: []string{"k"}, Token: token, Labels: labels}))
 }
 
 func TestATokensLabelsAreAnOperatorsAtTheFirstRegistration(t *testing.T) {
@@ -95,7 +95,7 @@ func TestATokensLabelsAreAnOperatorsAtTheFirstRegistration(t *testing.T) {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
 	spec.OperatorLabels = map[string]string{"zone": "b"} // an operator removes one and changes one
-	put(t, s, store.Put(store.NodeSpecKey("n1"), store.MustEncode(spec)))
+	put(t, s, record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec)))
 	spec = registers(t, server, s, hostOf(t, "gpu2", nil))
 	if diff := cmp.Diff(map[string]string{"zone": "b"}, spec.OperatorLabels); diff != "" {
 		t.Errorf("again (-want +got):\n%s", diff)
@@ -134,14 +134,14 @@ func TestGrowthWaitsForApproval(t *testing.T) {
 			put(t, s, enrolled("t2", nil))
 		}},
 		"the node was deleted in between": {hosts: []wire.Host{small, large}, between: func(t *testing.T, _ *rpc.Server, s *mem.Store) {
-			put(t, s, store.Delete(store.NodeSpecKey("n1")), store.Delete(store.NodeIdentityKey("n1")))
+			put(t, s, record.Delete(record.NodeSpecKey("n1")), record.Delete(record.NodeIdentityKey("n1")))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, s := open(t, mem.Options{})
 			server.ApproveGrowth = !c.allow
 			put(t, s, enrolled("t1", nil))
-			var spec store.NodeSpec
+			var spec record.NodeSpec
 			for i, h := range c.hosts {
 				if i == len(c.hosts)-1 && c.between != nil {
 					c.between(t, server, s)
@@ -164,7 +164,7 @@ func TestAnOlderRegistrationIsApproved(t *testing.T) {
 	server.ApproveGrowth = true
 	spec := registers(t, server, s, hostOf(t, "gpu2", nil))
 	spec.Approved, spec.Topology.GPUModel, spec.Topology.GPUMemory = nil, nil, 0
-	put(t, s, store.Put(store.NodeSpecKey("n1"), store.MustEncode(spec)))
+	put(t, s, record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec)))
 	if g := rpc.Unapproved(registers(t, server, s, hostOf(t, "gpu2", nil))); !g.IsZero() {
 		t.Errorf("the same host waits: %+v", g)
 	}

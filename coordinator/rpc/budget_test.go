@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -130,9 +131,9 @@ func TestARecordOfAFenceIsSmallAndNamesItsNode(t *testing.T) {
 	if _, err := server.Resolve(t.Context(), &musterv1.ResolveRequest{NodeId: node, Tx: string(tx), Fence: true}); err != nil {
 		t.Fatal(err)
 	}
-	record, kv := get[store.TxRecord](t, s, store.TxKey(tx))
-	if size := len(kv.Key) + len(kv.Value); size > 512 || record.Reason != "fenced for "+node {
-		t.Errorf("%d bytes, reason %q", size, record.Reason)
+	rec, kv := get[record.Tx](t, s, record.TxKey(tx))
+	if size := len(kv.Key) + len(kv.Value); size > 512 || rec.Reason != "fenced for "+node {
+		t.Errorf("%d bytes, reason %q", size, rec.Reason)
 	}
 }
 
@@ -141,11 +142,11 @@ func TestConditionsAreWrittenAtMostSoOften(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
 		stream := serve(t, s, nil)
-		say := func(reason string) store.KV {
+		say := func(reason string) record.KV {
 			beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Conditions: []*schedulerv1.NodeCondition{
 				{Type: "Ready", Status: "True", Reason: reason, Message: strings.Repeat("m", 4096)}, {Type: "Ready", Status: "False"}, {Type: "Other"},
 			}})
-			_, kv := get[store.NodeStatus](t, s, store.NodeStatusKey("n1"))
+			_, kv := get[record.NodeStatus](t, s, record.NodeStatusKey("n1"))
 			return kv
 		}
 		writes, last := 0, resource.Revision(0)
@@ -163,7 +164,7 @@ func TestConditionsAreWrittenAtMostSoOften(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		say("last")
-		status, _ := get[store.NodeStatus](t, s, store.NodeStatusKey("n1"))
+		status, _ := get[record.NodeStatus](t, s, record.NodeStatusKey("n1"))
 		if len(status.Conditions) != 2 || status.Conditions[0].Reason != "last" || status.Conditions[0].Status != "True" || status.Conditions[1].Status != "Unknown" {
 			t.Errorf("status %+v", status)
 		}
@@ -183,7 +184,7 @@ func TestLeasesHaveABudget(t *testing.T) {
 			if beat(t, stream, alive).GetLeaseDurationSeconds() > 0 {
 				kept++
 			}
-			put(t, s, store.Delete(store.NodeLeaseKey("n1")))
+			put(t, s, record.Delete(record.NodeLeaseKey("n1")))
 		}
 		if kept != rpc.Leases.Burst {
 			t.Errorf("%d leases were made at once, want %d", kept, rpc.Leases.Burst)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -147,8 +148,8 @@ func TestNoEscapeOfAHostIsStored(t *testing.T) {
 	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Conditions: []*schedulerv1.NodeCondition{
 		{Type: "Ready", Status: "True", Reason: "Fine\x1b[2J", Message: "all\tis\nwell\u202e\x1b[1;1H"},
 	}})
-	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
-	nodeStatus, _ := get[store.NodeStatus](t, s, store.NodeStatusKey("n1"))
+	spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1"))
+	nodeStatus, _ := get[record.NodeStatus](t, s, record.NodeStatusKey("n1"))
 	if c := nodeStatus.Conditions[0]; c.Reason != "Fine?[2J" || c.Message != "all is well??[1;1H" {
 		t.Errorf("condition %+v", c)
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -51,7 +52,7 @@ func stored(t *testing.T, s *mem.Store, most map[string]int) map[string][]byte {
 	for _, kv := range kvs {
 		all[kv.Key] = kv.Value
 		kind := kv.Key[strings.LastIndexByte(kv.Key, '/')+1:]
-		if strings.HasPrefix(kv.Key, store.TxPrefix) {
+		if strings.HasPrefix(kv.Key, record.TxPrefix) {
 			kind = "tx"
 		}
 		if limit, known := most[kind]; !known || len(kv.Key)+len(kv.Value) > limit {
@@ -86,11 +87,11 @@ func FuzzRegister(f *testing.F) {
 			return
 		}
 		node := resource.NodeID(r.GetNodeId())
-		spec, err := store.Decode[store.NodeSpec]("spec", all[store.NodeSpecKey(node)])
+		spec, err := record.Decode[record.NodeSpec]("spec", all[record.NodeSpecKey(node)])
 		if err != nil || spec.Capacity[resource.Memory] > int64(resource.MaxMemory) || spec.Topology.GPUs > 64 {
 			t.Fatalf("spec %+v: %v", spec, err)
 		}
-		if _, err := store.Decode[store.NodeIdentity]("identity", all[store.NodeIdentityKey(node)]); err != nil {
+		if _, err := record.Decode[record.NodeIdentity]("identity", all[record.NodeIdentityKey(node)]); err != nil {
 			t.Fatal(err)
 		}
 		again, err := server.Register(t.Context(), r)
@@ -127,11 +128,11 @@ func FuzzHeartbeat(f *testing.F) {
 		r.NodeId = "n1"
 		s := mem.Open(mem.Options{})
 		defer s.Close()
-		identity, err := store.Encode(store.NodeIdentity{Incarnation: first})
+		identity, err := record.Encode(record.NodeIdentity{Incarnation: first})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.NodeIdentityKey("n1"), identity)}}); err != nil {
+		if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeIdentityKey("n1"), identity)}}); err != nil {
 			t.Fatal(err)
 		}
 		beats := &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: func(_ resource.NodeID, usage resource.Vector) {
@@ -145,8 +146,8 @@ func FuzzHeartbeat(f *testing.F) {
 			t.Fatal(err)
 		}
 		all := stored(t, s, map[string]int{"identity": mostIdentity, "status": mostStatus, "lease": mostIdentity})
-		if value := all[store.NodeStatusKey("n1")]; value != nil {
-			if _, err := store.Decode[store.NodeStatus]("status", value); err != nil {
+		if value := all[record.NodeStatusKey("n1")]; value != nil {
+			if _, err := record.Decode[record.NodeStatus]("status", value); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -170,9 +171,9 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("%d records, answer %v, %v", len(all), answer, err)
 		}
 		for key, value := range all {
-			record, err := store.Decode[store.TxRecord](key, value)
-			if err != nil || record.State != store.TxAborted || key != store.TxKey(resource.TxID(r.GetTx())) || answer.GetRecord().GetState() != musterv1.Record_ABORTED {
-				t.Fatalf("%s: %+v, %v, answer %v", key, record, err, answer)
+			rec, err := record.Decode[record.Tx](key, value)
+			if err != nil || rec.State != record.Aborted || key != record.TxKey(resource.TxID(r.GetTx())) || answer.GetRecord().GetState() != musterv1.Record_ABORTED {
+				t.Fatalf("%s: %+v, %v, answer %v", key, rec, err, answer)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -58,7 +59,7 @@ const renewNow = "renew_now"
 func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]) error {
 	ctx := stream.Context()
 	var node resource.NodeID
-	var lease store.LeaseID
+	var lease record.LeaseID
 	var said conditions
 	var size capacity
 	told := ""
@@ -176,9 +177,9 @@ func (h *Heartbeats) usage(ctx context.Context, size *capacity, node resource.No
 		return nil
 	}
 	if size.vector == nil || time.Since(size.read) > capacityAge {
-		kv, found, _, err := h.Store.Get(ctx, store.NodeSpecKey(node))
+		kv, found, _, err := h.Store.Get(ctx, record.NodeSpecKey(node))
 		if err == nil && found {
-			if spec, err := store.Decode[store.NodeSpec](kv.Key, kv.Value); err == nil {
+			if spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value); err == nil {
 				size.read, size.vector = time.Now(), spec.Capacity
 			}
 		}
@@ -197,28 +198,28 @@ func (h *Heartbeats) usage(ctx context.Context, size *capacity, node resource.No
 // was called: agents take that for contact (PROTOCOL.md section 5). A renewal
 // alone does not say so: a fence deletes the key before it revokes the lease, and
 // a late heartbeat at another coordinator puts the key on a lease of its own.
-func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store.LeaseID) (store.LeaseID, error) {
+func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease record.LeaseID) (record.LeaseID, error) {
 	if lease != 0 {
 		err := h.Store.KeepAlive(ctx, lease)
 		if err == nil {
-			var kv store.KV
+			var kv record.KV
 			var found bool
-			if kv, found, _, err = h.Store.Get(ctx, store.NodeLeaseKey(node)); err == nil && (!found || kv.Lease != lease) {
-				err = store.ErrLeaseGone
+			if kv, found, _, err = h.Store.Get(ctx, record.NodeLeaseKey(node)); err == nil && (!found || kv.Lease != lease) {
+				err = record.ErrLeaseGone
 			}
 		}
-		if !errors.Is(err, store.ErrLeaseGone) {
+		if !errors.Is(err, record.ErrLeaseGone) {
 			return lease, err
 		}
 	}
-	identity, found, _, err := h.Store.Get(ctx, store.NodeIdentityKey(node))
+	identity, found, _, err := h.Store.Get(ctx, record.NodeIdentityKey(node))
 	if err != nil || !found {
 		return 0, err
 	}
-	if who, err := store.Decode[store.NodeIdentity](identity.Key, identity.Value); err != nil || who.Fenced {
+	if who, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value); err != nil || who.Fenced {
 		return 0, err
 	}
-	value, err := store.Encode(store.NodeLease{Coordinator: h.CoordinatorID})
+	value, err := record.Encode(record.NodeLease{Coordinator: h.CoordinatorID})
 	if err != nil {
 		return 0, err
 	}
@@ -229,9 +230,9 @@ func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease store
 	if err != nil {
 		return 0, err
 	}
-	result, err := h.Store.Txn(ctx, store.Txn{
-		If:   []store.Compare{store.ModRevIs(identity.Key, identity.ModRev)},
-		Then: []store.Op{store.PutLeased(store.NodeLeaseKey(node), value, granted.ID)},
+	result, err := h.Store.Txn(ctx, record.Txn{
+		If:   []record.Compare{record.ModRevIs(identity.Key, identity.ModRev)},
+		Then: []record.Op{record.PutLeased(record.NodeLeaseKey(node), value, granted.ID)},
 	})
 	if err != nil { // a lease without a key ends by itself
 		return 0, err

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -80,7 +80,7 @@ func TestHeartbeatsKeepTheLeaseAlive(t *testing.T) {
 		if r := beat(t, stream, alive); r.GetLeaseDurationSeconds() != 40 || len(r.GetDirectives()) > 0 {
 			t.Errorf("answer %v", r)
 		}
-		lease, kv := get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+		lease, kv := get[record.NodeLease](t, s, record.NodeLeaseKey("n1"))
 		if lease.Coordinator != "c1" || kv.Lease == 0 {
 			t.Errorf("lease %+v on %d", lease, kv.Lease)
 		}
@@ -88,15 +88,15 @@ func TestHeartbeatsKeepTheLeaseAlive(t *testing.T) {
 			time.Sleep(30 * time.Second) // of the bubble's clock
 			beat(t, stream, alive)
 		}
-		if _, again := get[store.NodeLease](t, s, store.NodeLeaseKey("n1")); again.ModRev != kv.ModRev {
+		if _, again := get[record.NodeLease](t, s, record.NodeLeaseKey("n1")); again.ModRev != kv.ModRev {
 			t.Errorf("the lease was made anew at %d", again.ModRev)
 		}
 		time.Sleep(rpc.NodeLeaseTTL + time.Second)
-		if _, found, _, _ := s.Get(t.Context(), store.NodeLeaseKey("n1")); found {
+		if _, found, _, _ := s.Get(t.Context(), record.NodeLeaseKey("n1")); found {
 			t.Error("the lease outlived its node's silence")
 		}
 		beat(t, stream, alive)
-		get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+		get[record.NodeLease](t, s, record.NodeLeaseKey("n1"))
 		stream.CloseSend()
 	})
 }
@@ -111,15 +111,15 @@ func TestAnUnknownNodeIsToldToRegister(t *testing.T) {
 	if r := beat(t, stream, alive); len(r.GetDirectives()) > 0 {
 		t.Errorf("answer %v after the registration", r)
 	}
-	get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+	get[record.NodeLease](t, s, record.NodeLeaseKey("n1"))
 }
 
 func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 	cases := map[string]func(s *mem.Store) error{
-		"the store did not answer": func(*mem.Store) error { return store.ErrUnknownOutcome },
+		"the store did not answer": func(*mem.Store) error { return record.ErrUnknownOutcome },
 		"the node registered in between": func(s *mem.Store) error {
-			i := store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j2", BootID: "b"}}
-			_, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{store.Put(store.NodeIdentityKey("n1"), store.MustEncode(i))}})
+			i := record.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j2", BootID: "b"}}
+			_, err := s.Txn(context.Background(), record.Txn{Then: []record.Op{record.Put(record.NodeIdentityKey("n1"), record.MustEncode(i))}})
 			return err
 		},
 	}
@@ -127,8 +127,8 @@ func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s *mem.Store
 			left := 1
-			server, s := open(t, mem.Options{BeforeCommit: func(x store.Txn) error {
-				if x.Then[0].Key == store.NodeLeaseKey("n1") && left > 0 {
+			server, s := open(t, mem.Options{BeforeCommit: func(x record.Txn) error {
+				if x.Then[0].Key == record.NodeLeaseKey("n1") && left > 0 {
 					left--
 					return fault(s)
 				}
@@ -139,11 +139,11 @@ func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 			if r := beat(t, stream, alive); len(r.GetDirectives()) > 0 {
 				t.Errorf("a registered node is told %v", r.GetDirectives())
 			}
-			if _, found, _, _ := s.Get(t.Context(), store.NodeLeaseKey("n1")); found {
+			if _, found, _, _ := s.Get(t.Context(), record.NodeLeaseKey("n1")); found {
 				t.Fatal("the first lease was written")
 			}
 			beat(t, stream, alive)
-			get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+			get[record.NodeLease](t, s, record.NodeLeaseKey("n1"))
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestHeartbeatsAreHeard(t *testing.T) {
 	if usage := <-heard; usage != nil {
 		t.Errorf("usage %v where none was told", usage)
 	}
-	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1"))
 	want := resource.Vector{resource.CPU: spec.Capacity[resource.CPU], resource.Memory: spec.Capacity[resource.Memory]}
 	if diff := cmp.Diff(want, <-heard); diff != "" {
 		t.Errorf("usage beyond the host (-capacity +got):\n%s", diff)
@@ -179,11 +179,11 @@ func TestConditionsAreWrittenWhenTheyChange(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
 		stream := serve(t, s, nil)
-		say := func(ready, disk string) (store.NodeStatus, store.KV) {
+		say := func(ready, disk string) (record.NodeStatus, record.KV) {
 			beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Conditions: []*schedulerv1.NodeCondition{
 				{Type: "Ready", Status: ready}, {Type: "DiskPressure", Status: disk, Reason: "JournalFull"},
 			}})
-			return get[store.NodeStatus](t, s, store.NodeStatusKey("n1"))
+			return get[record.NodeStatus](t, s, record.NodeStatusKey("n1"))
 		}
 		fine, wrote := say("True", "False")
 		if len(fine.Conditions) != 2 || fine.Conditions[1].Reason != "JournalFull" {
@@ -223,32 +223,32 @@ func TestAStreamIsOfOneNode(t *testing.T) {
 func TestAFencedNodeIsToldToRegisterAndHasNoLease(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	before := register(t, server, first)
-	key := store.NodeIdentityKey("n1")
-	identity, _ := get[store.NodeIdentity](t, s, key)
+	key := record.NodeIdentityKey("n1")
+	identity, _ := get[record.NodeIdentity](t, s, key)
 	identity.Fenced, identity.ConfirmedDead = true, true
-	if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, store.MustEncode(identity))}}); err != nil {
+	if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, record.MustEncode(identity))}}); err != nil {
 		t.Fatal(err)
 	}
 	stream := serve(t, s, nil)
 	if r := beat(t, stream, alive); len(r.GetDirectives()) != 1 || r.GetDirectives()[0].GetType() != "register" {
 		t.Errorf("answer %v, want the directive to register", r)
 	}
-	if _, found, _, _ := s.Get(t.Context(), store.NodeLeaseKey("n1")); found {
+	if _, found, _, _ := s.Get(t.Context(), record.NodeLeaseKey("n1")); found {
 		t.Error("a fenced node has a lease")
 	}
 	if after := register(t, server, first); after <= before {
 		t.Errorf("registered at %d, before the fence at %d", after, before)
 	}
-	if identity, _ := get[store.NodeIdentity](t, s, key); identity.Fenced || identity.ConfirmedDead {
+	if identity, _ := get[record.NodeIdentity](t, s, key); identity.Fenced || identity.ConfirmedDead {
 		t.Errorf("identity %+v after the registration", identity)
 	}
 	beat(t, stream, alive)
-	get[store.NodeLease](t, s, store.NodeLeaseKey("n1"))
+	get[record.NodeLease](t, s, record.NodeLeaseKey("n1"))
 }
 
 // TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs: agents take it for contact.
 func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
-	key := store.NodeLeaseKey("n1")
+	key := record.NodeLeaseKey("n1")
 	for name, c := range map[string]struct {
 		act       func(t *testing.T, s *mem.Store) // between two heartbeats
 		want      int64
@@ -256,19 +256,19 @@ func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
 	}{
 		"nothing happens": {func(*testing.T, *mem.Store) {}, 40, false},
 		"the key is deleted, the lease lives": {func(t *testing.T, s *mem.Store) {
-			put(t, s, store.Delete(key))
+			put(t, s, record.Delete(key))
 		}, 40, false}, // it has a new one
 		"the key is another lease's": {func(t *testing.T, s *mem.Store) {
 			lease, err := s.Grant(t.Context(), rpc.NodeLeaseTTL)
 			if err != nil {
 				t.Fatal(err)
 			}
-			put(t, s, store.PutLeased(key, store.MustEncode(store.NodeLease{Coordinator: "c2"}), lease.ID))
+			put(t, s, record.PutLeased(key, record.MustEncode(record.NodeLease{Coordinator: "c2"}), lease.ID))
 		}, 40, false},
 		"it is fenced by force, and the lease lives": {func(t *testing.T, s *mem.Store) {
-			identity, _ := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1"))
+			identity, _ := get[record.NodeIdentity](t, s, record.NodeIdentityKey("n1"))
 			identity.Fenced = true
-			put(t, s, store.Delete(key), store.Put(store.NodeIdentityKey("n1"), store.MustEncode(identity)))
+			put(t, s, record.Delete(key), record.Put(record.NodeIdentityKey("n1"), record.MustEncode(identity)))
 		}, 0, true},
 		"the store is away": {func(t *testing.T, s *mem.Store) { s.Close() }, 0, false},
 	} {
@@ -287,7 +287,7 @@ func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
 			if c.want == 0 {
 				return
 			}
-			if lease, kv := get[store.NodeLease](t, s, key); lease.Coordinator != "c1" || kv.Lease == 0 {
+			if lease, kv := get[record.NodeLease](t, s, key); lease.Coordinator != "c1" || kv.Lease == 0 {
 				t.Errorf("lease %+v on %d", lease, kv.Lease)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -65,24 +65,24 @@ func (s *Server) Resolve(ctx context.Context, r *musterv1.ResolveRequest) (*must
 	if err := s.spend(node, Resolutions); err != nil {
 		return nil, err
 	}
-	record, err := s.record(ctx, node, tx)
+	rec, err := s.record(ctx, node, tx)
 	if err != nil {
 		return nil, err
 	}
-	if record.GetState() != musterv1.Record_ABSENT || !r.GetFence() {
-		return &musterv1.ResolveResponse{Record: record}, nil
+	if rec.GetState() != musterv1.Record_ABSENT || !r.GetFence() {
+		return &musterv1.ResolveResponse{Record: rec}, nil
 	}
-	if now := record.GetRevision(); int64(epoch) > now { // of an absent record it is the store's
+	if now := rec.GetRevision(); int64(epoch) > now { // of an absent record it is the store's
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"tx: %s is of epoch %d, and the store is at revision %d: no leader of this store has made it; if the store was restored, see `muster reconcile`", tx, epoch, now)
 	}
 	if err := s.fence(ctx, node, tx, unit, epoch); err != nil {
 		return nil, err
 	}
-	if record, err = s.record(ctx, node, tx); err != nil {
+	if rec, err = s.record(ctx, node, tx); err != nil {
 		return nil, err
 	}
-	return &musterv1.ResolveResponse{Record: record}, nil
+	return &musterv1.ResolveResponse{Record: rec}, nil
 }
 
 // fence creates a transaction's record as ABORTED, unless there is one.
@@ -90,15 +90,15 @@ func (s *Server) fence(ctx context.Context, node resource.NodeID, tx resource.Tx
 	if err := s.spend(node, Fences); err != nil {
 		return err
 	}
-	key := store.TxKey(tx)
-	value, err := store.Encode(store.TxRecord{
-		State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: FencedFor + string(node),
+	key := record.TxKey(tx)
+	value, err := record.Encode(record.Tx{
+		State: record.Aborted, Epoch: epoch, UnitUID: unit, Reason: FencedFor + string(node),
 		Ended: time.Now().UTC().Format(time.RFC3339),
 	})
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "tx: %v", err)
 	}
-	if _, err := s.Store.Txn(ctx, store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.Put(key, value)}}); err != nil {
+	if _, err := s.Store.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(key)}, Then: []record.Op{record.Put(key, value)}}); err != nil {
 		return storeStatus(err, "fence "+key)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -30,7 +31,7 @@ type Server struct {
 	Store   store.KVStore
 	Logger  *slog.Logger
 	// Registered, if set, is told of each registration after it is durable.
-	Registered func(node resource.NodeID, spec store.NodeSpec, specRev resource.Revision)
+	Registered func(node resource.NodeID, spec record.NodeSpec, specRev resource.Revision)
 	// Evictor serves Evict; nil refuses it.
 	Evictor Evictor
 	// OverBudget, if set, is called whenever a node is refused for its budget. It
@@ -74,7 +75,7 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
-	identity := store.NodeIdentity{Incarnation: incarnation, AssumeDeadMillis: r.GetAssumeDeadAfterMillis()}
+	identity := record.NodeIdentity{Incarnation: incarnation, AssumeDeadMillis: r.GetAssumeDeadAfterMillis()}
 	if err := checkAssumeDead(identity.AssumeDeadMillis); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
@@ -122,8 +123,8 @@ func checkAssumeDead(millis int64) error {
 }
 
 // register tries once; it returns nil when another writer was faster.
-func (s *Server) register(ctx context.Context, node resource.NodeID, who store.NodeIdentity, fresh store.NodeSpec) (*musterv1.RegisterResponse, error) {
-	identityKey, specKey := store.NodeIdentityKey(node), store.NodeSpecKey(node)
+func (s *Server) register(ctx context.Context, node resource.NodeID, who record.NodeIdentity, fresh record.NodeSpec) (*musterv1.RegisterResponse, error) {
+	identityKey, specKey := record.NodeIdentityKey(node), record.NodeSpecKey(node)
 	identity, _, _, err := s.Store.Get(ctx, identityKey)
 	if err != nil {
 		return nil, err
@@ -132,9 +133,9 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	if err != nil {
 		return nil, err
 	}
-	var old store.NodeSpec
+	var old record.NodeSpec
 	if known {
-		old, err = store.Decode[store.NodeSpec](specKey, spec.Value)
+		old, err = record.Decode[record.NodeSpec](specKey, spec.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -144,28 +145,28 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who store.N
 	if err := s.admit(ctx, node, known, old, &fresh); err != nil {
 		return nil, err
 	}
-	value, err := store.Encode(fresh)
+	value, err := record.Encode(fresh)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
-	t := store.Txn{
-		If:   []store.Compare{store.ModRevIs(identityKey, identity.ModRev), store.ModRevIs(specKey, spec.ModRev)},
-		Then: []store.Op{store.Put(specKey, value)},
+	t := record.Txn{
+		If:   []record.Compare{record.ModRevIs(identityKey, identity.ModRev), record.ModRevIs(specKey, spec.ModRev)},
+		Then: []record.Op{record.Put(specKey, value)},
 	}
 	same := false
 	if identity.ModRev != 0 {
-		before, err := store.Decode[store.NodeIdentity](identityKey, identity.Value)
+		before, err := record.Decode[record.NodeIdentity](identityKey, identity.Value)
 		if err != nil {
 			return nil, err
 		}
 		same = before == who
 	}
 	if !same {
-		value, err := store.Encode(who)
+		value, err := record.Encode(who)
 		if err != nil {
 			return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 		}
-		t.Then = append(t.Then, store.Put(identityKey, value))
+		t.Then = append(t.Then, record.Put(identityKey, value))
 	}
 	result, err := s.Store.Txn(ctx, t)
 	if err != nil || !result.Succeeded {
@@ -193,22 +194,22 @@ func (s *Server) ReadNode(ctx context.Context, r *musterv1.ReadNodeRequest) (*mu
 	if err := s.spend(node, Reads); err != nil {
 		return nil, err
 	}
-	index, revision, err := s.Store.Range(ctx, store.NodeTxIn(node), store.RangeOptions{})
+	index, revision, err := s.Store.Range(ctx, record.NodeTxIn(node), store.RangeOptions{})
 	if err != nil {
 		return nil, storeStatus(err, "read the index of "+string(node))
 	}
 	response := &musterv1.ReadNodeResponse{Revision: int64(revision)}
 	for _, kv := range index {
-		key, err := store.ParseNodeKey(kv.Key)
+		key, err := record.ParseNodeKey(kv.Key)
 		if err != nil {
 			return nil, status.Errorf(codes.DataLoss, "%v", err)
 		}
-		record, err := s.record(ctx, node, key.Tx)
+		rec, err := s.record(ctx, node, key.Tx)
 		if err != nil {
 			return nil, err
 		}
-		if record.GetState() != musterv1.Record_ABSENT {
-			response.Records = append(response.Records, record)
+		if rec.GetState() != musterv1.Record_ABSENT {
+			response.Records = append(response.Records, rec)
 		}
 	}
 	return response, nil
@@ -216,7 +217,7 @@ func (s *Server) ReadNode(ctx context.Context, r *musterv1.ReadNodeRequest) (*mu
 
 // record reads one transaction's record as the node is to see it.
 func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.TxID) (*musterv1.Record, error) {
-	key := store.TxKey(tx)
+	key := record.TxKey(tx)
 	kv, found, revision, err := s.Store.Get(ctx, key)
 	if err != nil {
 		return nil, storeStatus(err, "read "+key)
@@ -225,15 +226,15 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	if !found {
 		return m, nil
 	}
-	record, err := store.Decode[store.TxRecord](key, kv.Value)
+	rec, err := record.Decode[record.Tx](key, kv.Value)
 	if err != nil {
 		return nil, status.Errorf(codes.DataLoss, "%v", err)
 	}
-	m.Unit, m.Epoch, m.Revision = string(record.UnitUID), int64(record.Epoch), int64(kv.ModRev)
-	m.GraceMillis = record.GraceSeconds * 1000
-	m.Name, m.Tenant = record.Unit.String(), string(record.Tenant)
-	m.State = recordStates[record.State]
-	for _, member := range record.Members {
+	m.Unit, m.Epoch, m.Revision = string(rec.UnitUID), int64(rec.Epoch), int64(kv.ModRev)
+	m.GraceMillis = rec.GraceSeconds * 1000
+	m.Name, m.Tenant = rec.Unit.String(), string(rec.Tenant)
+	m.State = recordStates[rec.State]
+	for _, member := range rec.Members {
 		if member.Node == node {
 			m.Incarnation = wire.ToIncarnation(member.Incarnation)
 			m.Members = append(m.Members, wire.ToMember(member.Member, member.Assignment))
@@ -243,9 +244,9 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	return m, nil
 }
 
-var recordStates = map[store.TxState]musterv1.Record_State{
-	store.TxCommitted: musterv1.Record_COMMITTED, store.TxEvicting: musterv1.Record_EVICTING, store.TxReleasing: musterv1.Record_RELEASING,
-	store.TxReleased: musterv1.Record_RELEASED, store.TxAborted: musterv1.Record_ABORTED,
+var recordStates = map[record.State]musterv1.Record_State{
+	record.Committed: musterv1.Record_COMMITTED, record.Evicting: musterv1.Record_EVICTING, record.Releasing: musterv1.Record_RELEASING,
+	record.Released: musterv1.Record_RELEASED, record.Aborted: musterv1.Record_ABORTED,
 }
 
 // storeStatus is the one map from a store's errors to gRPC codes.

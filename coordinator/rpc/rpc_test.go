@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -59,22 +60,22 @@ func register(t *testing.T, s *rpc.Server, i resource.Incarnation) resource.Revi
 	return resource.Revision(r.GetRevision())
 }
 
-func get[R store.Record](t *testing.T, s *mem.Store, key string) (R, store.KV) {
+func get[R record.Type](t *testing.T, s *mem.Store, key string) (R, record.KV) {
 	t.Helper()
 	kv, found, _, err := s.Get(t.Context(), key)
 	if err != nil || !found {
 		t.Fatalf("get %s: found %t, %v", key, found, err)
 	}
-	r, err := store.Decode[R](key, kv.Value)
+	r, err := record.Decode[R](key, kv.Value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r, kv
 }
 
-func put(t *testing.T, s *mem.Store, ops ...store.Op) resource.Revision {
+func put(t *testing.T, s *mem.Store, ops ...record.Op) resource.Revision {
 	t.Helper()
-	r, err := s.Txn(t.Context(), store.Txn{Then: ops})
+	r, err := s.Txn(t.Context(), record.Txn{Then: ops})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +84,14 @@ func put(t *testing.T, s *mem.Store, ops ...store.Op) resource.Revision {
 
 func TestRegisterRecordsTheHost(t *testing.T) {
 	server, s := open(t, mem.Options{})
-	var told store.NodeSpec
-	server.Registered = func(node resource.NodeID, spec store.NodeSpec, rev resource.Revision) { told = spec }
+	var told record.NodeSpec
+	server.Registered = func(node resource.NodeID, spec record.NodeSpec, rev resource.Revision) { told = spec }
 	revision := register(t, server, first)
-	identity, kv := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1"))
-	if kv.ModRev != revision || identity != (store.NodeIdentity{Incarnation: first}) {
+	identity, kv := get[record.NodeIdentity](t, s, record.NodeIdentityKey("n1"))
+	if kv.ModRev != revision || identity != (record.NodeIdentity{Incarnation: first}) {
 		t.Errorf("identity %+v at %d, the answer says %d", identity, kv.ModRev, revision)
 	}
-	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1"))
 	if diff := cmp.Diff(spec, told); diff != "" {
 		t.Errorf("told (-stored +told):\n%s", diff)
 	}
@@ -119,7 +120,7 @@ func TestRegisterRecordsHugePagesAndInstances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1"))
+	spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1"))
 	want := resource.Vector{
 		resource.CPU: 8000, resource.Memory: 11 << 30, "hugepages-2Mi": 2 << 30, "hugepages-1Gi": 2 << 30, "nvidia.com/mig-1g.10gb": 2, "nvidia.com/mig-1g.10gb.me": 1,
 	}
@@ -144,10 +145,10 @@ func TestTheSameIncarnationKeepsItsRegistration(t *testing.T) {
 	if resource.Revision(again.GetRevision()) != revision {
 		t.Errorf("registered at %d, before at %d", again.GetRevision(), revision)
 	}
-	if _, kv := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1")); kv.ModRev != revision {
+	if _, kv := get[record.NodeIdentity](t, s, record.NodeIdentityKey("n1")); kv.ModRev != revision {
 		t.Errorf("the identity was written again, at %d", kv.ModRev)
 	}
-	if spec, _ := get[store.NodeSpec](t, s, store.NodeSpecKey("n1")); spec.AgentAddr != "10.0.0.2:7077" {
+	if spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1")); spec.AgentAddr != "10.0.0.2:7077" {
 		t.Errorf("the address is %s", spec.AgentAddr)
 	}
 }
@@ -174,11 +175,11 @@ func TestANewIncarnationIsANewRegistration(t *testing.T) {
 func TestAFencedIncarnationRegistersAnew(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	register(t, server, first)
-	fenced := put(t, s, store.Put(store.NodeIdentityKey("n1"), store.MustEncode(store.NodeIdentity{Incarnation: first, Fenced: true})))
+	fenced := put(t, s, record.Put(record.NodeIdentityKey("n1"), record.MustEncode(record.NodeIdentity{Incarnation: first, Fenced: true})))
 	if after := register(t, server, first); after <= fenced {
 		t.Errorf("registered at %d, fenced at %d", after, fenced)
 	}
-	if identity, _ := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1")); identity.Fenced {
+	if identity, _ := get[record.NodeIdentity](t, s, record.NodeIdentityKey("n1")); identity.Fenced {
 		t.Error("still fenced")
 	}
 }
@@ -186,12 +187,12 @@ func TestAFencedIncarnationRegistersAnew(t *testing.T) {
 func TestRegisterKeepsWhatOperatorsSet(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	register(t, server, first)
-	key := store.NodeSpecKey("n1")
-	spec, _ := get[store.NodeSpec](t, s, key)
-	spec.Taints, spec.Unschedulable = []store.Taint{{Key: "k", Effect: "NoSchedule"}}, true
-	put(t, s, store.Put(key, store.MustEncode(spec)))
+	key := record.NodeSpecKey("n1")
+	spec, _ := get[record.NodeSpec](t, s, key)
+	spec.Taints, spec.Unschedulable = []record.Taint{{Key: "k", Effect: "NoSchedule"}}, true
+	put(t, s, record.Put(key, record.MustEncode(spec)))
 	register(t, server, resource.Incarnation{JournalID: "j1", BootID: "b2"})
-	after, _ := get[store.NodeSpec](t, s, key)
+	after, _ := get[record.NodeSpec](t, s, key)
 	if diff := cmp.Diff(spec, after); diff != "" {
 		t.Errorf("spec (-before +after):\n%s", diff)
 	}
@@ -200,17 +201,17 @@ func TestRegisterKeepsWhatOperatorsSet(t *testing.T) {
 func TestRegisterTriesAgainWhenAnOperatorWasFaster(t *testing.T) {
 	var s *mem.Store
 	var once sync.Once
-	key := store.NodeSpecKey("n1")
-	server, s := open(t, mem.Options{BeforeCommit: func(x store.Txn) error {
+	key := record.NodeSpecKey("n1")
+	server, s := open(t, mem.Options{BeforeCommit: func(x record.Txn) error {
 		if len(x.If) > 0 {
 			once.Do(func() {
-				put(t, s, store.Put(key, store.MustEncode(store.NodeSpec{Unschedulable: true})))
+				put(t, s, record.Put(key, record.MustEncode(record.NodeSpec{Unschedulable: true})))
 			})
 		}
 		return nil
 	}})
 	register(t, server, first)
-	if spec, _ := get[store.NodeSpec](t, s, key); !spec.Unschedulable || spec.Hostname != "host-1" {
+	if spec, _ := get[record.NodeSpec](t, s, key); !spec.Unschedulable || spec.Hostname != "host-1" {
 		t.Errorf("spec %+v, want both the operator's word and the host's", spec)
 	}
 }
@@ -256,7 +257,7 @@ func TestRegisterRefuses(t *testing.T) {
 }
 
 func TestAStoreThatFailsIsUnavailable(t *testing.T) {
-	server, _ := open(t, mem.Options{AfterCommit: func(store.Txn, store.TxnResult) error { return store.ErrUnknownOutcome }})
+	server, _ := open(t, mem.Options{AfterCommit: func(record.Txn, record.TxnResult) error { return record.ErrUnknownOutcome }})
 	if _, err := server.Register(t.Context(), registration(t, first)); status.Code(err) != codes.Unavailable {
 		t.Errorf("error %v, want Unavailable", err)
 	}
@@ -268,12 +269,12 @@ func TestAStoreThatFailsIsUnavailable(t *testing.T) {
 }
 
 // record is a COMMITTED record of two members on n1 and one on n2.
-func record(tx resource.TxID) store.TxRecord {
+func committed(tx resource.TxID) record.Tx {
 	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
-	return store.TxRecord{
-		State: store.TxCommitted, Epoch: 7, UnitUID: "u", Tenant: "t", Unit: store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: "a"},
+	return record.Tx{
+		State: record.Committed, Epoch: 7, UnitUID: "u", Tenant: "t", Unit: record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "a"},
 		GraceSeconds: 30,
-		Members: []store.Member{
+		Members: []record.Member{
 			{Member: 2, Node: "n1", Incarnation: first, Assignment: a}, {Member: 1, Node: "n2"}, {Member: 0, Node: "n1", Incarnation: first},
 		},
 	}
@@ -284,10 +285,10 @@ func newTx() resource.TxID { return resource.NewTxID("u", 1, 1, resource.Nonce{1
 func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	tx := newTx()
-	index := store.MustEncode(store.NodeTx{Members: []int{0, 2}})
-	at := put(t, s, store.Put(store.TxKey(tx), store.MustEncode(record(tx))), store.Put(store.NodeTxKey("n1", tx), index))
-	put(t, s, store.Put(store.NodeTxKey("n1", resource.NewTxID("u", 7, 2, resource.Nonce{})), index)) // its record is gone
-	put(t, s, store.Put(store.NodeTxKey("n10", tx), index))                                           // another node
+	index := record.MustEncode(record.NodeTx{Members: []int{0, 2}})
+	at := put(t, s, record.Put(record.TxKey(tx), record.MustEncode(committed(tx))), record.Put(record.NodeTxKey("n1", tx), index))
+	put(t, s, record.Put(record.NodeTxKey("n1", resource.NewTxID("u", 7, 2, resource.Nonce{})), index)) // its record is gone
+	put(t, s, record.Put(record.NodeTxKey("n10", tx), index))                                           // another node
 	got, err := server.ReadNode(t.Context(), &musterv1.ReadNodeRequest{NodeId: "n1"})
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +297,7 @@ func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 		Tx: string(tx), Unit: "u", Epoch: 7, State: musterv1.Record_COMMITTED, GraceMillis: 30_000, Revision: int64(at),
 		Name: "ns/alloc/a/0", Tenant: "t",
 		Incarnation: wire.ToIncarnation(first),
-		Members:     []*musterv1.MemberAssignment{wire.ToMember(0, resource.Assignment{}), wire.ToMember(2, record(tx).Members[0].Assignment)},
+		Members:     []*musterv1.MemberAssignment{wire.ToMember(0, resource.Assignment{}), wire.ToMember(2, committed(tx).Members[0].Assignment)},
 	}}}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -311,17 +312,17 @@ func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	cases := map[string]struct {
-		state store.TxState // "" = absent
+		state record.State // "" = absent
 		fence bool
 		want  musterv1.Record_State
 	}{
 		"absent stays undecided without a fence": {"", false, musterv1.Record_ABSENT},
 		"absent becomes aborted by a fence":      {"", true, musterv1.Record_ABORTED},
-		"a fence does not touch COMMITTED":       {store.TxCommitted, true, musterv1.Record_COMMITTED},
-		"a fence does not touch EVICTING":        {store.TxEvicting, true, musterv1.Record_EVICTING},
-		"a fence does not touch RELEASING":       {store.TxReleasing, true, musterv1.Record_RELEASING},
-		"a fence does not touch RELEASED":        {store.TxReleased, true, musterv1.Record_RELEASED},
-		"a fence does not touch ABORTED":         {store.TxAborted, true, musterv1.Record_ABORTED},
+		"a fence does not touch COMMITTED":       {record.Committed, true, musterv1.Record_COMMITTED},
+		"a fence does not touch EVICTING":        {record.Evicting, true, musterv1.Record_EVICTING},
+		"a fence does not touch RELEASING":       {record.Releasing, true, musterv1.Record_RELEASING},
+		"a fence does not touch RELEASED":        {record.Released, true, musterv1.Record_RELEASED},
+		"a fence does not touch ABORTED":         {record.Aborted, true, musterv1.Record_ABORTED},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -329,9 +330,9 @@ func TestResolve(t *testing.T) {
 			tx := newTx()
 			var at resource.Revision
 			if c.state != "" {
-				r := record(tx)
+				r := committed(tx)
 				r.State = c.state
-				at = put(t, s, store.Put(store.TxKey(tx), store.MustEncode(r)))
+				at = put(t, s, record.Put(record.TxKey(tx), record.MustEncode(r)))
 			}
 			request := &musterv1.ResolveRequest{NodeId: "n1", Tx: string(tx), Fence: c.fence}
 			got, err := server.Resolve(t.Context(), request)
@@ -341,7 +342,7 @@ func TestResolve(t *testing.T) {
 			if got.GetRecord().GetState() != c.want || got.GetRecord().GetTx() != string(tx) {
 				t.Errorf("%v, want %s", got, c.want)
 			}
-			kv, found, _, _ := s.Get(t.Context(), store.TxKey(tx))
+			kv, found, _, _ := s.Get(t.Context(), record.TxKey(tx))
 			if found != (c.state != "" || c.fence) || at != 0 && kv.ModRev != at {
 				t.Errorf("the record is at %d (found %t), before at %d", kv.ModRev, found, at)
 			}
@@ -361,9 +362,9 @@ func TestResolve(t *testing.T) {
 func TestACommitThatIsFasterThanTheFenceWins(t *testing.T) {
 	tx := newTx()
 	var s *mem.Store
-	server, s := open(t, mem.Options{BeforeCommit: func(x store.Txn) error {
+	server, s := open(t, mem.Options{BeforeCommit: func(x record.Txn) error {
 		if len(x.If) > 0 { // the fence, on its way
-			put(t, s, store.Put(store.TxKey(tx), store.MustEncode(record(tx))))
+			put(t, s, record.Put(record.TxKey(tx), record.MustEncode(committed(tx))))
 		}
 		return nil
 	}})
@@ -395,13 +396,13 @@ func TestManyFencesMakeOneRecord(t *testing.T) {
 			t.Errorf("answer %d is %s", i, state)
 		}
 	}
-	if _, kv := get[store.TxRecord](t, s, store.TxKey(tx)); kv.CreateRev != kv.ModRev {
+	if _, kv := get[record.Tx](t, s, record.TxKey(tx)); kv.CreateRev != kv.ModRev {
 		t.Errorf("the record was created at %d and written again at %d", kv.CreateRev, kv.ModRev)
 	}
 }
 
 func TestResolveOfAnUnknownFenceIsNoAnswer(t *testing.T) {
-	server, _ := open(t, mem.Options{AfterCommit: func(store.Txn, store.TxnResult) error { return store.ErrUnknownOutcome }})
+	server, _ := open(t, mem.Options{AfterCommit: func(record.Txn, record.TxnResult) error { return record.ErrUnknownOutcome }})
 	request := &musterv1.ResolveRequest{NodeId: "n1", Tx: string(newTx()), Fence: true}
 	if _, err := server.Resolve(t.Context(), request); status.Code(err) != codes.Unavailable {
 		t.Errorf("error %v, want Unavailable", err)
@@ -413,7 +414,7 @@ func TestResolveOfAnUnknownFenceIsNoAnswer(t *testing.T) {
 }
 
 func TestResolveRefuses(t *testing.T) {
-	server, _ := open(t, mem.Options{BeforeCommit: func(store.Txn) error { return errors.New("nothing may be written") }})
+	server, _ := open(t, mem.Options{BeforeCommit: func(record.Txn) error { return errors.New("nothing may be written") }})
 	for name, r := range map[string]*musterv1.ResolveRequest{
 		"no node":                   {Tx: string(newTx()), Fence: true},
 		"no transaction":            {NodeId: "n1", Fence: true},
@@ -439,7 +440,7 @@ func TestALimitWithoutContactIsOfItsRegistration(t *testing.T) {
 		anew   bool // promises of before do not count any more
 	}{{0, true}, {60_000, true}, {60_000, false}, {86_400_000, true}, {0, true}, {0, false}} {
 		at, err := announce(c.millis)
-		if identity, _ := get[store.NodeIdentity](t, s, store.NodeIdentityKey("n1")); err != nil || identity.AssumeDeadMillis != c.millis || at > last != c.anew {
+		if identity, _ := get[record.NodeIdentity](t, s, record.NodeIdentityKey("n1")); err != nil || identity.AssumeDeadMillis != c.millis || at > last != c.anew {
 			t.Errorf("%d: %d ms: %v, identity %+v at %d, before at %d", i, c.millis, err, identity, at, last)
 		}
 		last = at

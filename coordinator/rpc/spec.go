@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -15,12 +15,12 @@ import (
 
 // specOf is the specification of a host; the full topology comes over the
 // agent's stream.
-func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (store.NodeSpec, error) {
+func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (record.NodeSpec, error) {
 	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
 	if err != nil {
-		return store.NodeSpec{}, err
+		return record.NodeSpec{}, err
 	}
-	spec := store.NodeSpec{
+	spec := record.NodeSpec{
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: time.Now().UTC().Format(time.RFC3339),
 		Allocatable: host.Allocatable(), Topology: summaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
 	}
@@ -48,7 +48,7 @@ func ModelsOf(inventory *devices.Inventory) map[string]int {
 }
 
 // summaryOf is a host in numbers.
-func summaryOf(h wire.Host) store.TopologySummary {
+func summaryOf(h wire.Host) record.TopologySummary {
 	var models []string
 	for _, d := range h.Inventory.Devices {
 		if !slices.Contains(models, d.Model) {
@@ -66,7 +66,7 @@ func summaryOf(h wire.Host) store.TopologySummary {
 			cpus[n.ID] = n.CPUs.String()
 		}
 	}
-	t := store.TopologySummary{
+	t := record.TopologySummary{
 		Sockets: h.Topology.Sockets(), NUMANodes: len(h.Topology.Nodes), Cores: h.Topology.Cores(), CPUs: h.Topology.Threads(),
 		GPUs: len(h.Inventory.Devices), GPUModels: models, GPUModel: positions, NUMACPUs: cpus,
 	}

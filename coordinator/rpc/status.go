@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire/limits"
@@ -16,19 +16,19 @@ import (
 // to the node's status when they change, for readers: nothing is decided by
 // them.
 type conditions struct {
-	written []store.Condition
+	written []record.Condition
 	known   bool // written is what the store has
 }
 
 // take notes what a heartbeat says and reports whether that is news. A
 // condition that kept its status keeps its time.
-func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]store.Condition, bool) {
-	var next []store.Condition
+func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]record.Condition, bool) {
+	var next []record.Condition
 	for _, s := range said {
-		if slices.ContainsFunc(next, func(c store.Condition) bool { return c.Type == s.GetType() }) {
+		if slices.ContainsFunc(next, func(c record.Condition) bool { return c.Type == s.GetType() }) {
 			continue // a type has one condition
 		}
-		condition := store.Condition{
+		condition := record.Condition{
 			Type: s.GetType(), Status: cmp.Or(s.GetStatus(), "Unknown"), Reason: s.GetReason(), Message: limits.Plain(s.GetMessage(), limits.MaxReason),
 			LastTransition: now.UTC().Format(time.RFC3339),
 		}
@@ -61,17 +61,17 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 		}
 		return nil
 	}
-	value, err := store.Encode(store.NodeStatus{Conditions: next})
+	value, err := record.Encode(record.NodeStatus{Conditions: next})
 	if err != nil {
 		return err
 	}
-	identity, found, _, err := h.Store.Get(ctx, store.NodeIdentityKey(node))
+	identity, found, _, err := h.Store.Get(ctx, record.NodeIdentityKey(node))
 	if err != nil || !found {
 		return err
 	}
-	result, err := h.Store.Txn(ctx, store.Txn{
-		If:   []store.Compare{store.ModRevIs(identity.Key, identity.ModRev)},
-		Then: []store.Op{store.Put(store.NodeStatusKey(node), value)},
+	result, err := h.Store.Txn(ctx, record.Txn{
+		If:   []record.Compare{record.ModRevIs(identity.Key, identity.ModRev)},
+		Then: []record.Op{record.Put(record.NodeStatusKey(node), value)},
 	})
 	if err != nil {
 		return err
@@ -84,12 +84,12 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 
 // recall reads what the store has of a node's conditions.
 func (h *Heartbeats) recall(ctx context.Context, node resource.NodeID, c *conditions) error {
-	kv, found, _, err := h.Store.Get(ctx, store.NodeStatusKey(node))
+	kv, found, _, err := h.Store.Get(ctx, record.NodeStatusKey(node))
 	if err != nil {
 		return err
 	}
 	if found {
-		status, err := store.Decode[store.NodeStatus](kv.Key, kv.Value)
+		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}

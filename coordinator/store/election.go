@@ -10,28 +10,22 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
-
-// LeaderAddress is the value of a leader's key: who it is and where it serves.
-type LeaderAddress struct {
-	ID   string `json:"id"`
-	GRPC string `json:"grpc,omitempty"` // host:port
-	REST string `json:"rest,omitempty"` // host:port
-}
 
 // Leader is a candidate for leadership, as the store sees it: the present
 // leader is the one with the smallest epoch.
 type Leader struct {
-	Address LeaderAddress
+	Address record.LeaderAddress
 	Epoch   resource.Epoch
 	Key     string
 }
 
 // CurrentLeader reads who leads; found is false while nobody does. To follow
-// changes, watch LeaderPrefix and read again.
+// changes, watch record.LeaderPrefix and read again.
 func CurrentLeader(ctx context.Context, s KVStore) (l Leader, found bool, err error) {
-	kvs, _, err := s.Range(ctx, LeaderPrefix, RangeOptions{})
+	kvs, _, err := s.Range(ctx, record.LeaderPrefix, RangeOptions{})
 	if err != nil {
 		return Leader{}, false, fmt.Errorf("read leader: %w", err)
 	}
@@ -42,12 +36,12 @@ func CurrentLeader(ctx context.Context, s KVStore) (l Leader, found bool, err er
 	return candidates[0], true, nil
 }
 
-// Candidates reads keys below LeaderPrefix: the leader, then the others in the
-// order in which they will lead.
-func Candidates(kvs []KV) ([]Leader, error) {
+// Candidates reads keys below record.LeaderPrefix: the leader, then the others
+// in the order in which they will lead.
+func Candidates(kvs []record.KV) ([]Leader, error) {
 	candidates := make([]Leader, 0, len(kvs))
 	for _, kv := range kvs {
-		address, err := Decode[LeaderAddress](kv.Key, kv.Value)
+		address, err := record.Decode[record.LeaderAddress](kv.Key, kv.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -83,22 +77,22 @@ type Leadership struct {
 // once the term before has ended.
 type Candidate struct {
 	store   Store
-	address LeaderAddress
+	address record.LeaderAddress
 	ttl     time.Duration
 
 	mu sync.Mutex
 	// leases are those of campaigns and terms that may not have been given back.
-	leases map[LeaseID]bool
+	leases map[record.LeaseID]bool
 }
 
 // NewCandidate returns a candidate that serves at an address. ttl is the time of
 // its leases.
-func NewCandidate(s Store, address LeaderAddress, ttl time.Duration) *Candidate {
-	return &Candidate{store: s, address: address, ttl: ttl, leases: map[LeaseID]bool{}}
+func NewCandidate(s Store, address record.LeaderAddress, ttl time.Duration) *Candidate {
+	return &Candidate{store: s, address: address, ttl: ttl, leases: map[record.LeaseID]bool{}}
 }
 
 // Campaign is the campaign of a new candidate.
-func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Duration) (*Leadership, error) {
+func Campaign(ctx context.Context, s Store, address record.LeaderAddress, ttl time.Duration) (*Leadership, error) {
 	return NewCandidate(s, address, ttl).Campaign(ctx)
 }
 
@@ -112,7 +106,7 @@ func Campaign(ctx context.Context, s Store, address LeaderAddress, ttl time.Dura
 // keys of terms that have ended.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	s, ttl := c.store, c.ttl
-	value, err := Encode(c.address)
+	value, err := record.Encode(c.address)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +121,8 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	c.mu.Lock()
 	c.leases[lease.ID] = true
 	c.mu.Unlock()
-	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: LeaderKey(lease.ID), done: make(chan struct{})}
-	result, err := s.Txn(ctx, Txn{If: []Compare{Absent(l.Key)}, Then: []Op{PutLeased(l.Key, value, lease.ID)}})
+	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: record.LeaderKey(lease.ID), done: make(chan struct{})}
+	result, err := s.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(l.Key)}, Then: []record.Op{record.PutLeased(l.Key, value, lease.ID)}})
 	if err == nil && !result.Succeeded {
 		err = errors.New("its key exists already")
 	}
@@ -151,7 +145,9 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 
 // Held is the compare that every Txn of this leader carries: it fails from the
 // moment on at which another leader can be elected (PROTOCOL.md, I12).
-func (l *Leadership) Held() Compare { return CreateRevIs(l.Key, resource.Revision(l.Epoch)) }
+func (l *Leadership) Held() record.Compare {
+	return record.CreateRevIs(l.Key, resource.Revision(l.Epoch))
+}
 
 // Done closes when the term has ended. Stop acting then.
 func (l *Leadership) Done() <-chan struct{} { return l.done }
@@ -200,8 +196,8 @@ func (l *Leadership) Resign(ctx context.Context) error {
 }
 
 // revoke gives a lease back, and with it the key.
-func (c *Candidate) revoke(ctx context.Context, id LeaseID) error {
-	if err := c.store.Revoke(ctx, id); err != nil && !errors.Is(err, ErrLeaseGone) {
+func (c *Candidate) revoke(ctx context.Context, id record.LeaseID) error {
+	if err := c.store.Revoke(ctx, id); err != nil && !errors.Is(err, record.ErrLeaseGone) {
 		return err
 	}
 	c.mu.Lock()
@@ -226,12 +222,12 @@ func (c *Candidate) giveBack(ctx context.Context) error {
 // await returns once no candidate that came earlier is left.
 func (l *Leadership) await(ctx context.Context) error {
 	for {
-		candidates, rev, err := l.store.Range(ctx, LeaderPrefix, RangeOptions{})
+		candidates, rev, err := l.store.Range(ctx, record.LeaderPrefix, RangeOptions{})
 		if err != nil {
 			return err
 		}
 		// The nearest one ahead: watching it alone avoids a herd at each change.
-		var ahead KV
+		var ahead record.KV
 		own := false
 		for _, kv := range candidates {
 			own = own || kv.Key == l.Key
@@ -265,7 +261,7 @@ func (l *Leadership) awaitDelete(ctx context.Context, key string, from resource.
 			if !open {
 				return ctx.Err()
 			}
-			var compacted *CompactedError
+			var compacted *record.CompactedError
 			if errors.As(b.Err, &compacted) {
 				return nil // the caller reads anew
 			}
@@ -281,9 +277,9 @@ func (l *Leadership) awaitDelete(ctx context.Context, key string, from resource.
 	}
 }
 
-func deleted(b Batch, key string) bool {
+func deleted(b record.Batch, key string) bool {
 	for i := range b.Events {
-		if b.Events[i].Type == EventDelete && b.Events[i].KV.Key == key {
+		if b.Events[i].Type == record.EventDelete && b.Events[i].KV.Key == key {
 			return true
 		}
 	}
@@ -322,7 +318,7 @@ func (l *Leadership) keep(ctx context.Context) {
 			switch {
 			case ctx.Err() != nil:
 				return
-			case errors.Is(err, ErrLeaseGone), errors.Is(err, ErrClosed), late:
+			case errors.Is(err, record.ErrLeaseGone), errors.Is(err, ErrClosed), late:
 				l.notRenewed(err)
 				return
 			case err == nil:

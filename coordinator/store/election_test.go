@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 )
@@ -20,7 +21,7 @@ type stuck struct {
 	renewal atomic.Int64 // ns
 }
 
-func (s *stuck) KeepAlive(ctx context.Context, id store.LeaseID) error {
+func (s *stuck) KeepAlive(ctx context.Context, id record.LeaseID) error {
 	if d := time.Duration(s.renewal.Load()); d > 0 {
 		<-time.NewTimer(d).C
 	}
@@ -29,7 +30,7 @@ func (s *stuck) KeepAlive(ctx context.Context, id store.LeaseID) error {
 
 func lead(t *testing.T, s store.Store, id string) *store.Leadership {
 	t.Helper()
-	l, err := store.Campaign(t.Context(), s, store.LeaderAddress{ID: id}, 10*time.Second)
+	l, err := store.Campaign(t.Context(), s, record.LeaderAddress{ID: id}, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +106,14 @@ type away struct {
 
 var errAway = errors.New("the store is away")
 
-func (s *away) KeepAlive(ctx context.Context, id store.LeaseID) error {
+func (s *away) KeepAlive(ctx context.Context, id record.LeaseID) error {
 	if s.gone.Load() {
 		return errAway
 	}
 	return s.Store.KeepAlive(ctx, id)
 }
 
-func (s *away) Revoke(ctx context.Context, id store.LeaseID) error {
+func (s *away) Revoke(ctx context.Context, id record.LeaseID) error {
 	if s.gone.Load() {
 		return errAway
 	}
@@ -128,7 +129,7 @@ func TestALeaderThatLostTheStoreLeadsAgainAtOnce(t *testing.T) {
 		var terms []*store.Leadership
 		for _, waits := range []bool{false, true} {
 			s := &away{Store: real}
-			first := store.NewCandidate(s, store.LeaderAddress{ID: "a"}, ttl)
+			first := store.NewCandidate(s, record.LeaderAddress{ID: "a"}, ttl)
 			term, err := first.Campaign(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -142,7 +143,7 @@ func TestALeaderThatLostTheStoreLeadsAgainAtOnce(t *testing.T) {
 			began := time.Now()
 			next := first
 			if waits { // a candidate of another process; the first one comes after it
-				next = store.NewCandidate(real, store.LeaderAddress{ID: "b"}, ttl)
+				next = store.NewCandidate(real, record.LeaderAddress{ID: "b"}, ttl)
 				go func() {
 					<-time.NewTimer(100 * time.Millisecond).C
 					if again, err := first.Campaign(t.Context()); err == nil {

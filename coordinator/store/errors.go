@@ -1,110 +1,13 @@
 package store
 
-import (
-	"errors"
-	"fmt"
+import "errors"
 
-	"github.com/musterd/muster/resource"
-)
-
-// Errors of a store, by errors.Is.
+// Errors of reads and of the store itself, by errors.Is. The errors that the
+// answer to a Txn or the last batch of a watch carries are package record's.
 var (
-	// ErrUnknownOutcome: the Txn may have landed, or may yet. Read, then
-	// decide; never act as if it had failed.
-	ErrUnknownOutcome = errors.New("outcome unknown: the transaction may have landed or may land yet")
-	// ErrLeaseGone: the lease has ended or never was.
-	ErrLeaseGone = errors.New("lease does not exist or has ended")
-	// ErrDuplicateKey: a Txn writes one key twice.
-	ErrDuplicateKey = errors.New("transaction writes one key twice")
 	// ErrFutureRevision: a read asked for a revision that is not there yet.
 	// After a restore from a backup this means that time went backwards.
 	ErrFutureRevision = errors.New("revision lies in the future")
-	// ErrNoSpace: the store is full and refuses writes until it is compacted,
-	// defragmented and its alarm disarmed (etcdctl compact, defrag, alarm disarm).
-	ErrNoSpace = errors.New("store is out of space: compact, defragment and disarm its alarm")
-	// ErrWentBack: a *WentBackError.
-	ErrWentBack = errors.New("store was restored from a backup")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 )
-
-// WentBackError says that the store's past is not the one that was seen
-// before: it was restored from a backup, and writes that had been acknowledged
-// are gone. It is ErrWentBack by errors.Is. Every call and every watch ends
-// with the same pointer until it is given to Store.Acknowledge.
-type WentBackError struct {
-	// Had is the highest revision seen before, Has the one seen now. Has may
-	// be the greater one by the time the loss is noticed.
-	Had, Has resource.Revision
-}
-
-// Error names both revisions.
-func (e *WentBackError) Error() string {
-	return fmt.Sprintf("store was restored from a backup: it is at revision %d and has lost what was written up to %d; drop what was read from it and read anew",
-		e.Has, e.Had)
-}
-
-// Is makes it an ErrWentBack.
-func (e *WentBackError) Is(target error) bool { return target == ErrWentBack }
-
-// CompactedError says that a revision's history is gone.
-type CompactedError struct {
-	Asked resource.Revision
-	// Floor is the oldest revision that can still be read and watched.
-	Floor resource.Revision
-}
-
-// Error names both revisions.
-func (e *CompactedError) Error() string {
-	return fmt.Sprintf("revision %d has been compacted: the oldest one kept is %d; read anew and watch from there", e.Asked, e.Floor)
-}
-
-// TooManyOpsError refuses a Txn that the store can never take.
-type TooManyOpsError struct{ Ops, Limit int }
-
-// Error names both numbers.
-func (e *TooManyOpsError) Error() string {
-	return fmt.Sprintf("transaction has %d operations, the store takes %d (etcd's --max-txn-ops)", e.Ops, e.Limit)
-}
-
-// TooLargeError refuses a Txn whose keys and values are more bytes than the
-// store takes.
-type TooLargeError struct{ Bytes int }
-
-// Error names the size.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("transaction of %d bytes is larger than the store takes (etcd's --max-request-bytes)", e.Bytes)
-}
-
-// Size is the number of bytes of all keys and values.
-func (t Txn) Size() int {
-	n := 0
-	for i := range t.If {
-		n += len(t.If[i].Key)
-	}
-	for i := range t.Then {
-		n += len(t.Then[i].Key) + len(t.Then[i].Value)
-	}
-	return n
-}
-
-// Check refuses, before anything is sent, what no store takes: more than limit
-// operations, an empty key, a compare of nothing, a delete with a value.
-func (t Txn) Check(limit int) error {
-	if n := t.Ops(); n > limit {
-		return &TooManyOpsError{Ops: n, Limit: limit}
-	}
-	for i := range t.If {
-		c := &t.If[i]
-		if c.Key == "" || c.Rev < 0 || c.Target == CompareNothing || c.Target > CompareModRev {
-			return fmt.Errorf("transaction: compare %d of key %q with revision %d: use Absent, ModRevIs or CreateRevIs", i, c.Key, c.Rev)
-		}
-	}
-	for i := range t.Then {
-		o := &t.Then[i]
-		if o.Key == "" || o.Delete && (o.Value != nil || o.Lease != 0) {
-			return fmt.Errorf("transaction: operation %d on key %q: use Put, PutLeased or Delete", i, o.Key)
-		}
-	}
-	return nil
-}

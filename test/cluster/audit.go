@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -21,7 +22,7 @@ import (
 // state is all there is to judge at one moment.
 type state struct {
 	newest  resource.Revision // the last change of what is there: a witness is sure to see it
-	units   []store.UnitRecord
+	units   []record.Unit
 	grants  map[string]*schedulerv1.ResourceSnapshot // by node
 	checker *invariant.Checker
 }
@@ -70,7 +71,7 @@ func (c *Cluster) Audit(operations []Operation) {
 func (c *Cluster) look() (*state, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	kvs, revision, err := c.Store.Range(ctx, store.Root, store.RangeOptions{})
+	kvs, revision, err := c.Store.Range(ctx, record.Root, store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -13,7 +13,7 @@ import (
 
 // quiet is a state in which u1 runs as t1 with g1 on n1, and more if so.
 func quiet(more ...invariant.Change) *state {
-	b := invariant.Batch{Revision: 1, Changes: append(runs("t1", record(store.TxCommitted, 1, "u1", "g1")), more...)}
+	b := invariant.Batch{Revision: 1, Changes: append(runs("t1", recordOf(record.Committed, 1, "u1", "g1")), more...)}
 	s := newState(b)
 	s.grants["n1"] = &schedulerv1.ResourceSnapshot{Allocations: []*schedulerv1.AllocationSnapshot{
 		{Transaction: "t1", State: "HELD", GpuUuids: []string{"g1"}},
@@ -22,33 +22,33 @@ func quiet(more ...invariant.Change) *state {
 }
 
 // runs are a record with its unit and its place in the node's index.
-func runs(tx resource.TxID, r store.TxRecord) []invariant.Change {
-	phase := map[store.TxState]api.Phase{store.TxCommitted: api.Running, store.TxReleasing: api.Terminating}[r.State]
-	return []invariant.Change{invariant.Record{Tx: tx, New: &r}, unit(r.Unit, store.UnitRecord{Phase: string(phase), TxID: tx}), invariant.Index{Node: "n1", Tx: tx}}
+func runs(tx resource.TxID, r record.Tx) []invariant.Change {
+	phase := map[record.State]api.Phase{record.Committed: api.Running, record.Releasing: api.Terminating}[r.State]
+	return []invariant.Change{invariant.Record{Tx: tx, New: &r}, unit(r.Unit, record.Unit{Phase: string(phase), TxID: tx}), invariant.Index{Node: "n1", Tx: tx}}
 }
 
-func unit(path store.UnitPath, u store.UnitRecord) invariant.Change {
+func unit(path record.UnitPath, u record.Unit) invariant.Change {
 	u.UID = resource.UnitUID(path.Name)
 	return invariant.Unit{Path: path, New: &u}
 }
 
 func TestTheAuditFindsWhatIsLeftBehind(t *testing.T) {
-	u2 := store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: "u2"}
+	u2 := record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "u2"}
 	for name, c := range map[string]struct {
 		more   []invariant.Change
 		change func(a *schedulerv1.ResourceSnapshot)
 		want   string
 	}{
 		"nothing is":                 {},
-		"a release under way":        {more: runs("t2", record(store.TxReleasing, 1, "u2", "g2")), want: "t2 (ns/alloc/u2/0) is still RELEASING"},
+		"a release under way":        {more: runs("t2", recordOf(record.Releasing, 1, "u2", "g2")), want: "t2 (ns/alloc/u2/0) is still RELEASING"},
 		"an agent without its grant": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations = nil }, want: "member 0 of t1 is COMMITTED and not held on n1"},
 		"a grant with other devices": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].GpuUuids[0] = "g7" }, want: "n1 holds [g7] for member 0 of t1"},
 		"a grant without a record": {change: func(a *schedulerv1.ResourceSnapshot) {
 			a.Allocations = append(a.Allocations, &schedulerv1.AllocationSnapshot{Transaction: "t3", State: "HELD", GpuUuids: []string{"g3"}})
 		}, want: `n1 holds [g3] for member 0 of t3, which is ""`},
 		"a promise":                     {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].State = "RESERVED" }, want: "n1 has t1 in RESERVED"},
-		"a unit that runs nowhere":      {more: []invariant.Change{unit(u2, store.UnitRecord{Phase: string(api.Running), TxID: "t9"})}, want: "unit ns/alloc/u2/0 is Running"},
-		"a unit that waits in no order": {more: []invariant.Change{unit(u2, store.UnitRecord{Phase: string(api.Pending)})}, want: "in the order: false"},
+		"a unit that runs nowhere":      {more: []invariant.Change{unit(u2, record.Unit{Phase: string(api.Running), TxID: "t9"})}, want: "unit ns/alloc/u2/0 is Running"},
+		"a unit that waits in no order": {more: []invariant.Change{unit(u2, record.Unit{Phase: string(api.Pending)})}, want: "in the order: false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := quiet(c.more...)

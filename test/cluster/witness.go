@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -36,7 +37,7 @@ func newWitness() *Witness {
 func startWitness(c *Cluster) *Witness {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWitness()
-	batches := c.Store.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+	batches := c.Store.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 	go func() {
 		defer close(w.ended)
 		for b := range batches {
@@ -83,7 +84,7 @@ func (w *Witness) report(problem string) {
 }
 
 // follow takes a revision; mu is held.
-func (w *Witness) follow(b store.Batch) {
+func (w *Witness) follow(b record.Batch) {
 	if b.Err != nil {
 		w.report("the witness cannot go on: " + b.Err.Error())
 		return
@@ -106,15 +107,15 @@ func (w *Witness) follow(b store.Batch) {
 	}
 }
 
-func (w *Witness) count(state store.TxState) {
+func (w *Witness) count(state record.State) {
 	switch state {
-	case store.TxCommitted:
+	case record.Committed:
 		w.counts.Committed++
-	case store.TxEvicting:
+	case record.Evicting:
 		w.counts.Evicted++
-	case store.TxReleased:
+	case record.Released:
 		w.counts.Released++
-	case store.TxAborted:
+	case record.Aborted:
 		w.counts.Aborted++
 	}
 }

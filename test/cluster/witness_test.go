@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -21,8 +21,8 @@ type story struct {
 func tell(t *testing.T) *story {
 	s := &story{t: t, witness: newWitness()}
 	s.elect("l1") // revision 1, so its epoch is 1
-	s.revision(s.put(store.QuotaKey{Kind: store.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(t, 2)), s.put(
-		store.NodeIdentityKey("n1"), store.MustEncode(store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}})))
+	s.revision(s.put(record.QuotaKey{Kind: record.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(t, 2)), s.put(
+		record.NodeIdentityKey("n1"), record.MustEncode(record.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}})))
 	return s
 }
 
@@ -34,102 +34,102 @@ func quotaOf(t *testing.T, gpus int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.MustEncode(store.QuotaRecord{UID: "u", Namespace: "ns", Name: "limit", Document: document})
+	return record.MustEncode(record.Quota{UID: "u", Namespace: "ns", Name: "limit", Document: document})
 }
 
-func (s *story) put(key string, value []byte) store.Event {
-	return store.Event{KV: store.KV{Key: key, Value: value, CreateRev: s.at + 1, ModRev: s.at + 1}}
+func (s *story) put(key string, value []byte) record.Event {
+	return record.Event{KV: record.KV{Key: key, Value: value, CreateRev: s.at + 1, ModRev: s.at + 1}}
 }
 
-func (s *story) revision(events ...store.Event) *story {
+func (s *story) revision(events ...record.Event) *story {
 	s.at++
-	s.witness.follow(store.Batch{Revision: s.at, Events: events})
+	s.witness.follow(record.Batch{Revision: s.at, Events: events})
 	return s
 }
 
 func (s *story) elect(lease string) *story {
-	return s.revision(s.put(store.LeaderPrefix+lease, store.MustEncode(store.LeaderAddress{ID: lease})))
+	return s.revision(s.put(record.LeaderPrefix+lease, record.MustEncode(record.LeaderAddress{ID: lease})))
 }
 
 func (s *story) depose(lease string) *story {
-	return s.revision(store.Event{Type: store.EventDelete, KV: store.KV{Key: store.LeaderPrefix + lease, ModRev: s.at + 1}})
+	return s.revision(record.Event{Type: record.EventDelete, KV: record.KV{Key: record.LeaderPrefix + lease, ModRev: s.at + 1}})
 }
 
 // record is a transaction's, of one member with one device.
-func record(state store.TxState, epoch resource.Epoch, unit, device string) store.TxRecord {
-	return store.TxRecord{
-		State: state, Epoch: epoch, Unit: store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: unit}, UnitUID: resource.UnitUID(unit),
-		Charges: []store.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1000}}},
-		Members: []store.Member{{Node: "n1", Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Assignment: resource.Assignment{
+func recordOf(state record.State, epoch resource.Epoch, unit, device string) record.Tx {
+	return record.Tx{
+		State: state, Epoch: epoch, Unit: record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: unit}, UnitUID: resource.UnitUID(unit),
+		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1000}}},
+		Members: []record.Member{{Node: "n1", Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Assignment: resource.Assignment{
 			GPUs: []resource.GPUGrant{{UUID: device, Milli: resource.WholeDevice}},
 		}}},
 	}
 }
 
 // write is a record's put, with its index key as the leader writes it.
-func (s *story) write(tx resource.TxID, r store.TxRecord) *story {
-	index := s.put(store.NodeTxKey("n1", tx), store.MustEncode(store.NodeTx{Members: []int{0}}))
+func (s *story) write(tx resource.TxID, r record.Tx) *story {
+	index := s.put(record.NodeTxKey("n1", tx), record.MustEncode(record.NodeTx{Members: []int{0}}))
 	if !r.State.Charged() {
-		index = store.Event{Type: store.EventDelete, KV: store.KV{Key: index.KV.Key, ModRev: s.at + 1}}
+		index = record.Event{Type: record.EventDelete, KV: record.KV{Key: index.KV.Key, ModRev: s.at + 1}}
 	}
-	return s.revision(s.put(store.TxKey(tx), store.MustEncode(r)), index)
+	return s.revision(s.put(record.TxKey(tx), record.MustEncode(r)), index)
 }
 
 func TestTheWitnessFindsWhatIsPromisedNeverToBe(t *testing.T) {
-	const a, b, c = store.TxCommitted, store.TxReleasing, store.TxReleased
+	const a, b, c = record.Committed, record.Releasing, record.Released
 	for name, x := range map[string]struct {
 		happens func(s *story)
 		want    string
 	}{
 		"a life": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t1", record(b, 1, "u1", "g1")).write("t2", record(a, 1, "u2", "g1"))
-			s.write("t1", record(c, 1, "u1", "g1")).write("t3", record(a, 1, "u3", "g3"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t1", recordOf(b, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u2", "g1"))
+			s.write("t1", recordOf(c, 1, "u1", "g1")).write("t3", recordOf(a, 1, "u3", "g3"))
 		}, ""},
 		"the next leader goes on": {func(s *story) {
-			s.elect("l2").depose("l1").write("t1", record(a, 3, "u1", "g1"))
+			s.elect("l2").depose("l1").write("t1", recordOf(a, 3, "u1", "g1"))
 		}, ""},
 		"a device twice": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t2", record(a, 1, "u2", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u2", "g1"))
 		}, "I1"},
 		"more than the limit": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t2", record(b, 1, "u2", "g2")).write("t3", record(a, 1, "u3", "g3"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(b, 1, "u2", "g2")).write("t3", recordOf(a, 1, "u3", "g3"))
 		}, "I2"},
 		"a limit that is lowered takes nothing back": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t2", record(a, 1, "u2", "g2"))
-			s.revision(s.put(store.QuotaKey{Kind: store.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(s.t, 1)))
-			s.write("t2", record(b, 1, "u2", "g2"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u2", "g2"))
+			s.revision(s.put(record.QuotaKey{Kind: record.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(s.t, 1)))
+			s.write("t2", recordOf(b, 1, "u2", "g2"))
 		}, ""},
 		"a unit twice": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t2", record(a, 1, "u1", "g2"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u1", "g2"))
 		}, "I6"},
 		"an end that is taken back": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t1", record(b, 1, "u1", "g1")).write("t1", record(a, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t1", recordOf(b, 1, "u1", "g1")).write("t1", recordOf(a, 1, "u1", "g1"))
 		}, "I11"},
 		"aborted, and then committed": {func(s *story) {
-			s.revision(s.put(store.TxKey("t1"), store.MustEncode(store.TxRecord{State: store.TxAborted, UnitUID: "u1"})))
-			s.write("t1", record(a, 1, "u1", "g1"))
+			s.revision(s.put(record.TxKey("t1"), record.MustEncode(record.Tx{State: record.Aborted, UnitUID: "u1"})))
+			s.write("t1", recordOf(a, 1, "u1", "g1"))
 		}, "I11"},
 		"released at once": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1")).write("t1", record(c, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t1", recordOf(c, 1, "u1", "g1"))
 		}, "I11"},
 		"a commit of a candidate that waits": {func(s *story) {
-			s.elect("l2").write("t1", record(a, 3, "u1", "g1"))
+			s.elect("l2").write("t1", recordOf(a, 3, "u1", "g1"))
 		}, "I12"},
 		"a commit of a leader that was": {func(s *story) {
-			s.elect("l2").depose("l1").write("t1", record(a, 1, "u1", "g1"))
+			s.elect("l2").depose("l1").write("t1", recordOf(a, 1, "u1", "g1"))
 		}, "I12"},
 		"a live record is removed": {func(s *story) {
-			s.write("t1", record(a, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1"))
 			s.revision(
-				store.Event{Type: store.EventDelete, KV: store.KV{Key: store.TxKey("t1")}},
-				store.Event{Type: store.EventDelete, KV: store.KV{Key: store.NodeTxKey("n1", "t1")}},
+				record.Event{Type: record.EventDelete, KV: record.KV{Key: record.TxKey("t1")}},
+				record.Event{Type: record.EventDelete, KV: record.KV{Key: record.NodeTxKey("n1", "t1")}},
 			)
 		}, "is deleted while"},
 		"a record without its index": {func(s *story) {
-			s.revision(s.put(store.TxKey("t1"), store.MustEncode(record(a, 1, "u1", "g1"))))
+			s.revision(s.put(record.TxKey("t1"), record.MustEncode(recordOf(a, 1, "u1", "g1"))))
 		}, "the index lists it at []"},
 		"an index without its record": {func(s *story) {
-			s.revision(s.put(store.NodeTxKey("n1", "t1"), store.MustEncode(store.NodeTx{Members: []int{0}})))
+			s.revision(s.put(record.NodeTxKey("n1", "t1"), record.MustEncode(record.NodeTx{Members: []int{0}})))
 		}, "the index lists it at [n1]"},
 	} {
 		t.Run(name, func(t *testing.T) {

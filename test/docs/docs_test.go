@@ -86,7 +86,7 @@ func TestMakeTargetsExist(t *testing.T) {
 
 func TestTheStoresExamplesAreItsGoldenFiles(t *testing.T) {
 	text := read(t, filepath.Join(root, "docs", "store.md"))
-	files, err := filepath.Glob(filepath.Join(root, "coordinator", "store", "testdata", "*.json"))
+	files, err := filepath.Glob(filepath.Join(root, "coordinator", "record", "testdata", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}

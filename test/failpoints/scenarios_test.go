@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/test/rig"
 )
@@ -47,7 +48,7 @@ var scenarios = map[string]func(*client){
 		w.create(rig.Submission{Name: "a", GPUs: 2})
 		w.runs("a")
 		k := w.c.Leader()
-		choose, _ := rig.Once(rig.CrashBefore, func(t store.Txn) bool { return rig.Writes(t, store.TxCommitted) })
+		choose, _ := rig.Once(rig.CrashBefore, func(t record.Txn) bool { return rig.Writes(t, record.Committed) })
 		k.Gate.OnTxn(choose)
 		w.create(rig.Submission{Name: "g", GPUs: 6, Members: 2, Gang: 2})
 		w.runs("g")
@@ -122,12 +123,12 @@ var scenarios = map[string]func(*client){
 		w.runs("g")
 		w.end("g")
 		w.c.Eventually("g is gone", func() bool {
-			units, _, err := w.c.Store.Range(w.t.Context(), store.UnitsPrefix, store.RangeOptions{})
+			units, _, err := w.c.Store.Range(w.t.Context(), record.UnitsPrefix, store.RangeOptions{})
 			return err == nil && len(units) == 0
 		})
 		w.c.Agent("n2").Crash()
 		w.c.Eventually("n2 is not heard", func() bool {
-			_, heard, _, err := w.c.Store.Get(w.t.Context(), store.NodeLeaseKey("n2"))
+			_, heard, _, err := w.c.Store.Get(w.t.Context(), record.NodeLeaseKey("n2"))
 			return err == nil && !heard
 		})
 		w.insist("delete n2", func(ctx context.Context, k *rig.Coordinator) error {
@@ -225,7 +226,7 @@ var scenarios = map[string]func(*client){
 		w.create(rig.Submission{Name: "f", GPUs: 8, Members: 2, Gang: 2})
 		w.runs("f")
 		k := w.c.Leader()
-		choose, _ := rig.Once(rig.Lost, func(t store.Txn) bool { return rig.Touches(t, store.OrderPrefix) })
+		choose, _ := rig.Once(rig.Lost, func(t record.Txn) bool { return rig.Touches(t, record.OrderPrefix) })
 		k.Gate.OnTxn(choose)
 		w.create(rig.Submission{Name: "b", GPUs: 8})
 	},

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -24,8 +24,8 @@ func TestAGangIsOneTxn(t *testing.T) {
 			bubble(t, rig.Options{MaxTxnOps: limit, Poll: 10 * time.Second}, func(t *testing.T, c *rig.Cluster) {
 				k := c.Bring(members)
 				var txns atomic.Int32
-				k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-					if rig.Touches(x, store.TxPrefix) || rig.Touches(x, store.UnitsPrefix) || rig.Touches(x, store.JobsPrefix) {
+				k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+					if rig.Touches(x, record.TxPrefix) || rig.Touches(x, record.UnitsPrefix) || rig.Touches(x, record.JobsPrefix) {
 						txns.Add(1)
 					}
 					return rig.None
@@ -65,8 +65,8 @@ func TestAGangThatBecomesLargerThanATxnSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		var txns atomic.Int32
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if rig.Touches(x, store.TxPrefix) {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if rig.Touches(x, record.TxPrefix) {
 				txns.Add(1)
 			}
 			return rig.None

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/test/rig"
@@ -33,7 +34,7 @@ func depose(t *testing.T, c *rig.Cluster) {
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
-	if _, err := c.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(l.Key)}}); err != nil {
+	if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(l.Key)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -74,8 +75,8 @@ func TestAPromiseWhoseTimeIsOverIsFencedNotFreed(t *testing.T) {
 func TestAPromiseIsKeptWhileNoCoordinatorCanBeAsked(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
-		k.Gate.OnTxn(func(x store.Txn) rig.Fault {
-			if !rig.Writes(x, store.TxCommitted) {
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
+			if !rig.Writes(x, record.Committed) {
 				return rig.None
 			}
 			for _, way := range [][2]string{{"n1", "c1"}, {"c1", "n1"}} {
@@ -104,7 +105,7 @@ func TestANodeThatIsNotHeardForLongLosesNothing(t *testing.T) {
 		c.Converge()
 		held := c.Records()
 		leased := func() bool {
-			_, found, _, err := c.Store.Get(t.Context(), store.NodeLeaseKey("n1"))
+			_, found, _, err := c.Store.Get(t.Context(), record.NodeLeaseKey("n1"))
 			return err == nil && found
 		}
 		c.Eventually("the node has its lease", leased)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -57,13 +57,13 @@ func (w *client) assumedDead(node resource.NodeID) time.Duration {
 }
 
 // identity is what the store has of a node's agent.
-func (w *client) identity(node resource.NodeID) store.NodeIdentity {
+func (w *client) identity(node resource.NodeID) record.NodeIdentity {
 	w.t.Helper()
-	kv, _, _, err := w.c.Store.Get(w.t.Context(), store.NodeIdentityKey(node))
+	kv, _, _, err := w.c.Store.Get(w.t.Context(), record.NodeIdentityKey(node))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	i, err := store.Decode[store.NodeIdentity](kv.Key, kv.Value)
+	i, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func (w *client) restore(happens func()) {
 	w.c.Converge()
 	backup := w.c.Store.Backup()
 	for i := range 500 { // far more than what is written until the agents look
-		if _, err := w.c.Store.Txn(w.t.Context(), store.Txn{Then: []store.Op{store.Put("/else", fmt.Append(nil, i))}}); err != nil {
+		if _, err := w.c.Store.Txn(w.t.Context(), record.Txn{Then: []record.Op{record.Put("/else", fmt.Append(nil, i))}}); err != nil {
 			w.t.Fatal(err)
 		}
 	}

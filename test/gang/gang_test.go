@@ -21,6 +21,7 @@ import (
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
@@ -111,7 +112,7 @@ func start(b *testing.B, agents int) *running {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	c, err := coordinator.New(coordinator.Config{
-		ID: "bench", Cluster: cluster, Logger: quiet, Address: store.LeaderAddress{ID: "bench", GRPC: listener.Addr().String()},
+		ID: "bench", Cluster: cluster, Logger: quiet, Address: record.LeaderAddress{ID: "bench", GRPC: listener.Addr().String()},
 		DialAgents: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(token))},
 	}, s, nil)
 	if err != nil {
@@ -282,13 +283,13 @@ const valueSize = 512
 // commit writes what a gang's commit writes: a compare and an index entry per
 // member, and one record of all of them.
 func commit(b *testing.B, s store.Store, i, members int) {
-	var t store.Txn
+	var t record.Txn
 	for m := range members {
 		key := fmt.Sprintf("/registry/nodes/node-%03d/tx/%d", m, i)
-		t.If = append(t.If, store.Absent(key))
-		t.Then = append(t.Then, store.Put(key, []byte(`{"schema":1,"members":[0]}`)))
+		t.If = append(t.If, record.Absent(key))
+		t.Then = append(t.Then, record.Put(key, []byte(`{"schema":1,"members":[0]}`)))
 	}
-	t.Then = append(t.Then, store.Put(fmt.Sprintf("/registry/tx/%d", i), make([]byte, valueSize*members)))
+	t.Then = append(t.Then, record.Put(fmt.Sprintf("/registry/tx/%d", i), make([]byte, valueSize*members)))
 	result, err := s.Txn(b.Context(), t)
 	if err != nil || !result.Succeeded {
 		b.Fatalf("commit %d: %v, %+v", i, err, result)

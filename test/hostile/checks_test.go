@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
 	"github.com/musterd/muster/test/cluster"
@@ -52,7 +52,7 @@ func countStatusWrites(s *scene) error {
 	writes, last := 0, resource.Revision(0)
 	start := time.Now()
 	for ctx.Err() == nil {
-		kv, found, _, err := s.c.Store.Get(ctx, store.NodeStatusKey(resource.NodeID(s.node)))
+		kv, found, _, err := s.c.Store.Get(ctx, record.NodeStatusKey(resource.NodeID(s.node)))
 		if err != nil {
 			break
 		}
@@ -116,7 +116,7 @@ func keysAreKept(s *scene) error {
 			}
 			errs = append(errs, err)
 		}
-		kv, _, _, err := s.c.Store.Get(s.ctx, store.GossipKeysKey)
+		kv, _, _, err := s.c.Store.Get(s.ctx, record.GossipKeysKey)
 		if err == nil && strings.Contains(string(kv.Value), evil.AttackerKey) {
 			err = fmt.Errorf("the store holds the attacker's key")
 		}

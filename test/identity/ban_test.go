@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/muster/cli"
 	"github.com/musterd/muster/coordinator/enroll"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -21,7 +21,7 @@ import (
 // heard reports whether a node has its lease: a coordinator hears its agent.
 func (w *world) heard(node resource.NodeID) bool {
 	w.t.Helper()
-	_, found, _, err := w.store.Get(w.t.Context(), store.NodeLeaseKey(node))
+	_, found, _, err := w.store.Get(w.t.Context(), record.NodeLeaseKey(node))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/record"
 	coordinatorrpc "github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -272,7 +273,7 @@ func TestATokenIsShownToItsOwnClusterAlone(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "somebody in between") {
 			t.Errorf("got %v", err)
 		}
-		tokens, _, err := other.store.Range(t.Context(), store.EnrolledPrefix, store.RangeOptions{})
+		tokens, _, err := other.store.Range(t.Context(), record.EnrolledPrefix, store.RangeOptions{})
 		if err != nil || len(tokens) != 0 {
 			t.Errorf("%d hosts are enrolled at the other, %v", len(tokens), err)
 		}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	identityfolder "github.com/musterd/muster/pki/folder"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
@@ -178,8 +178,8 @@ func TestABannedHostIsOutEverywhere(t *testing.T) {
 	}
 	e.RestoreAll(backup)
 	programs.Eventually(t, patience, "the store is restored", func() error {
-		_, _, _, err := s.Get(soon(t), store.Root)
-		var back *store.WentBackError
+		_, _, _, err := s.Get(soon(t), record.Root)
+		var back *record.WentBackError
 		if !errors.As(err, &back) {
 			return fmt.Errorf("read: %w", err)
 		}

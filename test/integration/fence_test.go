@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/rpcauth"
@@ -117,7 +118,7 @@ func TestAnAgentIsAskedToEvictAndAsksAFollower(t *testing.T) {
 		})
 	}
 	programs.Eventually(t, patience, "both are candidates", func() error {
-		kvs, _, err := s.Range(soon(t), store.LeaderPrefix, store.RangeOptions{})
+		kvs, _, err := s.Range(soon(t), record.LeaderPrefix, store.RangeOptions{})
 		if err != nil || len(kvs) != 2 {
 			return fmt.Errorf("%d are, %w", len(kvs), err)
 		}

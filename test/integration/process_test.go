@@ -22,21 +22,21 @@ const (
 	tailLines = 120
 )
 
-// record keeps what a program writes. It is safe for concurrent use.
-type record struct {
+// output keeps what a program writes. It is safe for concurrent use.
+type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (r *record) Write(b []byte) (int, error) {
+func (r *output) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.Write(b)
 }
 
 // String returns what was written so far.
-func (r *record) String() string {
+func (r *output) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.String()
@@ -46,7 +46,7 @@ func (r *record) String() string {
 type process struct {
 	name           string
 	cmd            *exec.Cmd
-	stdout, stderr record
+	stdout, stderr output
 	ended          chan struct{} // closed once it was waited for
 	restored       bool          // its store is restored, which it may sound alarms for
 }

@@ -33,10 +33,10 @@ func TestQuotaIsSetOverGRPCWithTheOperatorsToken(t *testing.T) {
 	if err != nil || len(seen.Status.Nodes) != 2 || seen.Status.Nodes[1].Quota["nvidia.com/gpu"] != "2" {
 		t.Errorf("REST shows %+v, %v", seen, err)
 	}
-	trial, err := client.TryQuota(soon(t), &musterv1.TryQuotaRequest{
+	answer, err := client.TryQuota(soon(t), &musterv1.TryQuotaRequest{
 		Consumer: []byte(`{"kind":"Consumer","spec":{"id":"c","trees":[{"treeName":"Lab","groupID":"nlp","request":{"nvidia.com/gpu":9}}]}}`),
 	})
-	if err != nil || trial.GetAdmitted() || len(trial.GetReasons()) == 0 {
-		t.Errorf("a trial of more than there is: %v, %v", trial, err)
+	if err != nil || answer.GetAdmitted() || len(answer.GetReasons()) == 0 {
+		t.Errorf("a dry run of more than there is: %v, %v", answer, err)
 	}
 }

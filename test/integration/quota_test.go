@@ -95,19 +95,19 @@ func (u *user) phases() map[string]api.Phase {
 	return phases
 }
 
-// seat is where a job is counted on the tree.
-func (u *user) seat(consumer string) api.QuotaSeat {
+// placement is the node of the tree that counts a job.
+func (u *user) placement(consumer string) api.QuotaPlacement {
 	u.t.Helper()
-	standing := musterJSON[api.QuotaStanding](u, "quota", "explain", consumer, "-o", "json")
-	if len(standing.Seats) != 1 {
-		u.t.Fatalf("%s has the seats %+v, want one", consumer, standing.Seats)
+	explanation := musterJSON[api.QuotaExplanation](u, "quota", "explain", consumer, "-o", "json")
+	if len(explanation.Placements) != 1 {
+		u.t.Fatalf("%s has the placements %+v, want one", consumer, explanation.Placements)
 	}
-	return standing.Seats[0]
+	return explanation.Placements[0]
 }
 
-func (u *user) wantSeat(consumer, node string, from ...string) {
+func (u *user) wantPlacement(consumer, node string, from ...string) {
 	u.t.Helper()
-	if got := u.seat(consumer); got.Node != node || !cmp.Equal(got.BorrowsFrom, from) {
+	if got := u.placement(consumer); got.Node != node || !cmp.Equal(got.BorrowsFrom, from) {
 		u.t.Errorf("%s is counted on %q and borrows from %q, want %q and %q", consumer, got.Node, got.BorrowsFrom, node, from)
 	}
 }
@@ -156,12 +156,12 @@ func full(t *testing.T) *cluster {
 	t.Helper()
 	c := charged(t)
 	c.starts("vision", "train", 4)
-	c.wantSeat("vision/train", "vision")
+	c.wantPlacement("vision/train", "vision")
 	c.starts("vision", "more", 4)
-	c.wantSeat("vision/more", "research", "speech")
+	c.wantPlacement("vision/more", "research", "speech")
 	c.starts("speech", "train", 4) // claims back
-	c.wantSeat("speech/train", "speech")
-	c.wantSeat("vision/more", "company", "products")
+	c.wantPlacement("speech/train", "speech")
+	c.wantPlacement("vision/more", "company", "products")
 	c.starts("vision", "third", 4)
 	want := map[string]int64{"company": 16, "research": 16, "vision": 12, "speech": 4, "products": 0, "search": 0, "ads": 0}
 	if diff := cmp.Diff(want, held(t, c.tree())); diff != "" {
@@ -196,12 +196,12 @@ func TestWhatIfHasNoEffect(t *testing.T) {
 	c := full(t)
 	before := c.muster("quota", "get", "-o", "json")
 	stdout, stderr, code := c.tries("quota", "what-if", "-f", example(t, "quota-consumer.json"), "-o", "json")
-	var trial api.QuotaTrial
-	if err := json.Unmarshal([]byte(stdout), &trial); err != nil {
+	var dryRun api.QuotaDryRun
+	if err := json.Unmarshal([]byte(stdout), &dryRun); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
-	if code != 1 || len(trial.Victims) != 1 || !strings.HasPrefix(trial.Victims[0], "vision/") {
-		t.Errorf("exit %d, %+v; want one victim of vision", code, trial)
+	if code != 1 || len(dryRun.Victims) != 1 || !strings.HasPrefix(dryRun.Victims[0], "vision/") {
+		t.Errorf("exit %d, %+v; want one victim of vision", code, dryRun)
 	}
 	c.ends("vision", "third")
 	// What fits is admitted, and is not charged either.

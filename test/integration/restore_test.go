@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/sdk"
@@ -57,7 +58,7 @@ func (c *cluster) age(s store.Store) {
 	c.t.Helper()
 	for i := range 200 {
 		programs.Eventually(c.t, patience, "the store grows", func() error { // a disk that stands still outlasts a call
-			_, err := s.Txn(soon(c.t), store.Txn{Then: []store.Op{store.Put("/age", fmt.Append(nil, i))}})
+			_, err := s.Txn(soon(c.t), record.Txn{Then: []record.Op{record.Put("/age", fmt.Append(nil, i))}})
 			return err
 		})
 	}
@@ -97,9 +98,9 @@ func TestARestoredStoreIsReconciled(t *testing.T) {
 		a.process.restored = true
 	}
 	e.RestoreAll(backup)
-	var back *store.WentBackError
+	var back *record.WentBackError
 	programs.Eventually(t, patience, "the test's own connection sees it", func() error {
-		_, _, _, err := s.Get(soon(t), store.Root)
+		_, _, _, err := s.Get(soon(t), record.Root)
 		if !errors.As(err, &back) {
 			return fmt.Errorf("read: %w", err)
 		}

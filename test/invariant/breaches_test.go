@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -51,7 +51,7 @@ func wrong() map[string]breach {
 		}},
 		"nobody has admitted it": {invariant.I2Admissions, "no leader has admitted it", func(s *scene) {
 			t := tx("u1")
-			s.batch(put(t, record(store.TxCommitted, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
+			s.batch(put(t, recordOf(record.Committed, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
 		}},
 		"a tree goes that is charged": {invariant.I2Trees, "tree t is deleted", func(s *scene) { s.commit("u1", "g1"); s.batch(invariant.Tree{Name: "t"}) }},
 		"a member is missing": {invariant.I3Demand, "the members [0], which asked for 2", func(s *scene) {
@@ -79,18 +79,18 @@ func wrong() map[string]breach {
 		"a unit ends, and is not evicted": {invariant.I4Told, "not evicted", func(s *scene) {
 			s.commit("u1", "g1")
 			s.note(s.c.Told(path("u1"), "u1"))
-			s.batch(put(tx("u1"), record(store.TxReleasing, "u1", "g1")), s.unit("u1", "Terminating", tx("u1")))
+			s.batch(put(tx("u1"), recordOf(record.Releasing, "u1", "g1")), s.unit("u1", "Terminating", tx("u1")))
 		}},
 		"two units of one name": {invariant.I6Unit, "ns/alloc/u1/0 is live in", func(s *scene) {
 			s.commit("u1", "g1")
-			r, t := record(store.TxCommitted, "u1", "g2"), resource.NewTxID("other", 1, 7, resource.Nonce{})
+			r, t := recordOf(record.Committed, "u1", "g2"), resource.NewTxID("other", 1, 7, resource.Nonce{})
 			r.UnitUID = "other"
 			s.c.Admitted(t, gpus(8))
 			s.batch(put(t, r), listed(t))
 		}},
 		"a victim of what is decided": {invariant.I7Victims, "which is ABORTED", func(s *scene) {
 			by := s.wait("u2", "g1", s.commit("u1", "g1"))
-			s.batch(put(by, store.TxRecord{State: store.TxAborted}))
+			s.batch(put(by, record.Tx{State: record.Aborted}))
 			s.evict("u1", "g1", by)
 		}},
 		"a victim of nothing": {invariant.I7Victims, `for "nonsense"`, func(s *scene) { s.commit("u1", "g1"); s.evict("u1", "g1", "nonsense") }},
@@ -137,7 +137,7 @@ func wrong() map[string]breach {
 		"a unit that still ends":         {invariant.I13Units, "still Terminating", func(s *scene) { s.batch(s.unit("u1", "Terminating", "")); s.quiet() }},
 		"a record whose unit is another": {invariant.I13Units, `names "t9"`, func(s *scene) { s.commit("u1", "g1"); s.batch(s.unit("u1", "Running", "t9")); s.quiet() }},
 		"a job that is cancelled and runs": {invariant.I13Units, "is cancelled", func(s *scene) {
-			s.batch(invariant.Job{Name: "ns/j", New: &store.JobRecord{Phase: string(api.Running), Cancelled: &store.Cancellation{}}})
+			s.batch(invariant.Job{Name: "ns/j", New: &record.Job{Phase: string(api.Running), Cancelled: &record.Cancellation{}}})
 			s.quiet()
 		}},
 		"an index that is left over": {invariant.I13Index, "lists it at [n1]", func(s *scene) { s.c.Load(invariant.Batch{Changes: []invariant.Change{listed("t9")}}); s.quiet() }},

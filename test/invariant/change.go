@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -28,17 +28,17 @@ type (
 	// Record is a transaction's record; nil where it was deleted.
 	Record struct {
 		Tx  resource.TxID
-		New *store.TxRecord
+		New *record.Tx
 	}
 	// Unit is a unit's record; nil where it was deleted.
 	Unit struct {
-		Path store.UnitPath
-		New  *store.UnitRecord
+		Path record.UnitPath
+		New  *record.Unit
 	}
 	// Order is a place in the order, by its key.
 	Order struct {
 		Key  string
-		Path store.UnitPath
+		Path record.UnitPath
 		UID  resource.UnitUID
 		Gone bool
 	}
@@ -51,7 +51,7 @@ type (
 	// Identity is a node's identity; nil where it was deleted.
 	Identity struct {
 		Node resource.NodeID
-		New  *store.NodeIdentity
+		New  *record.NodeIdentity
 	}
 	// Candidate is a candidate's key. The oldest leads.
 	Candidate struct {
@@ -72,7 +72,7 @@ type (
 	// Job is a job's record by "namespace/name"; nil where it was deleted.
 	Job struct {
 		Name string
-		New  *store.JobRecord
+		New  *record.Job
 	}
 )
 
@@ -91,7 +91,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // Decode reads what a store says of one revision. A key that cannot be read is
 // no change, but for an identity, which counts as deleted; the errors are those
 // keys.
-func Decode(b store.Batch) (Batch, []*KeyError) {
+func Decode(b record.Batch) (Batch, []*KeyError) {
 	out := Batch{Revision: b.Revision}
 	var failed []*KeyError
 	for _, e := range b.Events {
@@ -107,51 +107,51 @@ func Decode(b store.Batch) (Batch, []*KeyError) {
 }
 
 // DecodeState reads a store's content at one revision, as one batch.
-func DecodeState(kvs []store.KV, revision resource.Revision) (Batch, []*KeyError) {
-	b := store.Batch{Revision: revision}
+func DecodeState(kvs []record.KV, revision resource.Revision) (Batch, []*KeyError) {
+	b := record.Batch{Revision: revision}
 	for _, kv := range kvs {
-		b.Events = append(b.Events, store.Event{Type: store.EventPut, KV: kv})
+		b.Events = append(b.Events, record.Event{Type: record.EventPut, KV: kv})
 	}
 	return Decode(b)
 }
 
 // value decodes an event's value; nil where the key was deleted.
-func value[R store.Record](e store.Event) (*R, error) {
-	if e.Type == store.EventDelete {
+func value[R record.Type](e record.Event) (*R, error) {
+	if e.Type == record.EventDelete {
 		return nil, nil
 	}
-	r, err := store.Decode[R](e.KV.Key, e.KV.Value)
+	r, err := record.Decode[R](e.KV.Key, e.KV.Value)
 	return &r, err
 }
 
-func decode(e store.Event) (Change, error) {
-	key, gone := e.KV.Key, e.Type == store.EventDelete
+func decode(e record.Event) (Change, error) {
+	key, gone := e.KV.Key, e.Type == record.EventDelete
 	switch {
-	case strings.HasPrefix(key, store.TxPrefix):
-		tx, err := store.ParseTxKey(key)
-		r, wrong := value[store.TxRecord](e)
+	case strings.HasPrefix(key, record.TxPrefix):
+		tx, err := record.ParseTxKey(key)
+		r, wrong := value[record.Tx](e)
 		return unless(errors.Join(err, wrong), Record{tx, r})
-	case strings.HasPrefix(key, store.UnitsPrefix):
-		path, err := store.ParseUnitKey(key)
-		r, wrong := value[store.UnitRecord](e)
+	case strings.HasPrefix(key, record.UnitsPrefix):
+		path, err := record.ParseUnitKey(key)
+		r, wrong := value[record.Unit](e)
 		return unless(errors.Join(err, wrong), Unit{path, r})
-	case strings.HasPrefix(key, store.OrderPrefix):
-		place, err := store.ParseOrderKey(key)
-		r, wrong := value[store.OrderRecord](e)
+	case strings.HasPrefix(key, record.OrderPrefix):
+		place, err := record.ParseOrderKey(key)
+		r, wrong := value[record.Order](e)
 		o := Order{Key: key, Path: place.Unit, Gone: gone}
 		if wrong == nil && r != nil {
 			o.UID = r.UnitUID
 		}
 		return unless(errors.Join(err, wrong), o)
-	case strings.HasPrefix(key, store.JobsPrefix):
-		namespace, name, err := store.ParseJobKey(key)
-		r, wrong := value[store.JobRecord](e)
+	case strings.HasPrefix(key, record.JobsPrefix):
+		namespace, name, err := record.ParseJobKey(key)
+		r, wrong := value[record.Job](e)
 		return unless(errors.Join(err, wrong), Job{namespace + "/" + name, r})
-	case strings.HasPrefix(key, store.LeaderPrefix):
+	case strings.HasPrefix(key, record.LeaderPrefix):
 		return Candidate{key, resource.Epoch(e.KV.CreateRev), gone}, nil
-	case strings.HasPrefix(key, store.NodesPrefix):
+	case strings.HasPrefix(key, record.NodesPrefix):
 		return decodeNode(e)
-	case strings.HasPrefix(key, store.QuotaPrefix):
+	case strings.HasPrefix(key, record.QuotaPrefix):
 		return decodeQuota(e)
 	}
 	return nil, nil
@@ -164,15 +164,15 @@ func unless(err error, c Change) (Change, error) {
 	return c, nil
 }
 
-func decodeNode(e store.Event) (Change, error) {
-	key, err := store.ParseNodeKey(e.KV.Key)
+func decodeNode(e record.Event) (Change, error) {
+	key, err := record.ParseNodeKey(e.KV.Key)
 	switch {
 	case err != nil:
 		return nil, err
-	case key.Part == store.NodeTxPart:
-		return Index{key.ID, key.Tx, e.Type == store.EventDelete}, nil
-	case key.Part == store.NodeIdentityPart:
-		identity, err := value[store.NodeIdentity](e)
+	case key.Part == record.NodeTxPart:
+		return Index{key.ID, key.Tx, e.Type == record.EventDelete}, nil
+	case key.Part == record.NodeIdentityPart:
+		identity, err := value[record.NodeIdentity](e)
 		if err != nil {
 			identity = nil
 		}
@@ -181,25 +181,25 @@ func decodeNode(e store.Event) (Change, error) {
 	return nil, nil
 }
 
-func decodeQuota(e store.Event) (Change, error) {
-	key, err := store.ParseQuotaKey(e.KV.Key)
-	if err != nil || key.Kind != store.QuotaTrees && key.Kind != store.QuotaResources {
+func decodeQuota(e record.Event) (Change, error) {
+	key, err := record.ParseQuotaKey(e.KV.Key)
+	if err != nil || key.Kind != record.QuotaTrees && key.Kind != record.QuotaResources {
 		return nil, err
 	}
-	record, err := value[store.QuotaRecord](e)
+	kept, err := value[record.Quota](e)
 	switch {
 	case err != nil:
 		return nil, err
-	case record == nil && key.Kind == store.QuotaTrees:
+	case kept == nil && key.Kind == record.QuotaTrees:
 		return Tree{Name: key.Name}, nil
-	case record == nil:
+	case kept == nil:
 		return Quota{Namespace: key.Namespace, Name: key.Name}, nil
-	case key.Kind == store.QuotaTrees:
-		spec, err := quotajson.Tree(record.Document, quotajson.Natural)
+	case key.Kind == record.QuotaTrees:
+		spec, err := quotajson.Tree(kept.Document, quotajson.Natural)
 		return unless(err, Tree{key.Name, &spec})
 	}
 	var document api.ResourceQuota
-	if err := json.Unmarshal(record.Document, &document); err != nil {
+	if err := json.Unmarshal(kept.Document, &document); err != nil {
 		return nil, err
 	}
 	if len(document.Spec.Scopes) > 0 || document.Spec.ScopeSelector != nil {

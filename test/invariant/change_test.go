@@ -7,15 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
 
 func TestDecodeReadsEachKindOfKey(t *testing.T) {
-	r := record(store.TxCommitted, "u1", "g1")
-	u := store.UnitRecord{UID: "u1", Kind: store.AllocUnit, Namespace: "ns", Name: "u1", Tenant: "t", Phase: string(api.Pending), Members: 1}
-	who := store.NodeIdentity{Incarnation: incarnation("b1")}
+	r := recordOf(record.Committed, "u1", "g1")
+	u := record.Unit{UID: "u1", Kind: record.AllocUnit, Namespace: "ns", Name: "u1", Tenant: "t", Phase: string(api.Pending), Members: 1}
+	who := record.NodeIdentity{Incarnation: incarnation("b1")}
 	document := func(scopes ...string) []byte {
 		q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
 		q.Spec.Hard = map[resource.Name]string{resource.GPU: "2"}
@@ -24,9 +24,9 @@ func TestDecodeReadsEachKindOfKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return store.MustEncode(store.QuotaRecord{UID: "q", Namespace: "ns", Name: "q", Document: text})
+		return record.MustEncode(record.Quota{UID: "q", Namespace: "ns", Name: "q", Document: text})
 	}
-	quotaKey := store.QuotaKey{Kind: store.QuotaResources, Namespace: "ns", Name: "q"}.Key()
+	quotaKey := record.QuotaKey{Kind: record.QuotaResources, Namespace: "ns", Name: "q"}.Key()
 	orderKey := u.Order().Key()
 	for name, c := range map[string]struct {
 		key     string
@@ -34,31 +34,31 @@ func TestDecodeReadsEachKindOfKey(t *testing.T) {
 		want    invariant.Change
 		refused bool
 	}{
-		"a record":                        {key: store.TxKey("t1"), value: store.MustEncode(r), want: invariant.Record{Tx: "t1", New: &r}},
-		"a record that goes":              {key: store.TxKey("t1"), want: invariant.Record{Tx: "t1"}},
-		"a record that cannot be read":    {key: store.TxKey("t1"), value: []byte("{"), refused: true},
-		"a unit":                          {key: u.Path().Key(), value: store.MustEncode(u), want: invariant.Unit{Path: u.Path(), New: &u}},
-		"a place in the order":            {key: orderKey, value: store.MustEncode(store.OrderRecord{UnitUID: "u1"}), want: invariant.Order{Key: orderKey, Path: u.Path(), UID: "u1"}},
+		"a record":                        {key: record.TxKey("t1"), value: record.MustEncode(r), want: invariant.Record{Tx: "t1", New: &r}},
+		"a record that goes":              {key: record.TxKey("t1"), want: invariant.Record{Tx: "t1"}},
+		"a record that cannot be read":    {key: record.TxKey("t1"), value: []byte("{"), refused: true},
+		"a unit":                          {key: u.Path().Key(), value: record.MustEncode(u), want: invariant.Unit{Path: u.Path(), New: &u}},
+		"a place in the order":            {key: orderKey, value: record.MustEncode(record.Order{UnitUID: "u1"}), want: invariant.Order{Key: orderKey, Path: u.Path(), UID: "u1"}},
 		"a place in the order that goes":  {key: orderKey, want: invariant.Order{Key: orderKey, Path: u.Path(), Gone: true}},
-		"an entry of an index":            {key: store.NodeTxKey("n1", "t1"), value: store.MustEncode(store.NodeTx{Members: []int{0}}), want: listed("t1")},
-		"an entry of an index that goes":  {key: store.NodeTxKey("n1", "t1"), want: unlisted("t1")},
-		"an identity":                     {key: store.NodeIdentityKey("n1"), value: store.MustEncode(who), want: invariant.Identity{Node: "n1", New: &who}},
-		"an identity that cannot be read": {key: store.NodeIdentityKey("n1"), value: []byte("{"), want: invariant.Identity{Node: "n1"}, refused: true},
-		"a node's status":                 {key: store.NodeStatusKey("n1"), value: []byte("{}")},
-		"a candidate":                     {key: store.LeaderPrefix + "l", value: []byte("x"), want: invariant.Candidate{Key: store.LeaderPrefix + "l", Epoch: 7}},
+		"an entry of an index":            {key: record.NodeTxKey("n1", "t1"), value: record.MustEncode(record.NodeTx{Members: []int{0}}), want: listed("t1")},
+		"an entry of an index that goes":  {key: record.NodeTxKey("n1", "t1"), want: unlisted("t1")},
+		"an identity":                     {key: record.NodeIdentityKey("n1"), value: record.MustEncode(who), want: invariant.Identity{Node: "n1", New: &who}},
+		"an identity that cannot be read": {key: record.NodeIdentityKey("n1"), value: []byte("{"), want: invariant.Identity{Node: "n1"}, refused: true},
+		"a node's status":                 {key: record.NodeStatusKey("n1"), value: []byte("{}")},
+		"a candidate":                     {key: record.LeaderPrefix + "l", value: []byte("x"), want: invariant.Candidate{Key: record.LeaderPrefix + "l", Epoch: 7}},
 		"a resource quota":                {key: quotaKey, value: document(), want: invariant.Quota{Namespace: "ns", Name: "q", Hard: gpus(2)}},
 		"a resource quota with scopes":    {key: quotaKey, value: document("BestEffort")},
 		"a resource quota that goes":      {key: quotaKey, want: invariant.Quota{Namespace: "ns", Name: "q"}},
-		"a tree that cannot be read":      {key: store.QuotaKey{Kind: store.QuotaTrees, Name: "t"}.Key(), value: []byte("{"), refused: true},
-		"a tree that goes":                {key: store.QuotaKey{Kind: store.QuotaTrees, Name: "t"}.Key(), want: invariant.Tree{Name: "t"}},
-		"a key that nobody knows":         {key: store.Root + "elsewhere", value: []byte("x")},
+		"a tree that cannot be read":      {key: record.QuotaKey{Kind: record.QuotaTrees, Name: "t"}.Key(), value: []byte("{"), refused: true},
+		"a tree that goes":                {key: record.QuotaKey{Kind: record.QuotaTrees, Name: "t"}.Key(), want: invariant.Tree{Name: "t"}},
+		"a key that nobody knows":         {key: record.Root + "elsewhere", value: []byte("x")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := store.Event{KV: store.KV{Key: c.key, Value: c.value, CreateRev: 7, ModRev: 9}}
+			e := record.Event{KV: record.KV{Key: c.key, Value: c.value, CreateRev: 7, ModRev: 9}}
 			if c.value == nil {
-				e.Type = store.EventDelete
+				e.Type = record.EventDelete
 			}
-			b, failed := invariant.Decode(store.Batch{Revision: 9, Events: []store.Event{e}})
+			b, failed := invariant.Decode(record.Batch{Revision: 9, Events: []record.Event{e}})
 			want := invariant.Batch{Revision: 9}
 			if c.want != nil {
 				want.Changes = []invariant.Change{c.want}

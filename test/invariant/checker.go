@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,9 +20,9 @@ type Checker struct {
 	found    []Violation
 
 	state   *state
-	before  map[resource.TxID]store.TxState        // of this batch: the records that it writes, before it
-	touched map[resource.TxID]bool                 // of this batch: records and index entries
-	stood   map[resource.NodeID]store.NodeIdentity // of this batch: the identities that it writes, before it
+	before  map[resource.TxID]record.State          // of this batch: the records that it writes, before it
+	touched map[resource.TxID]bool                  // of this batch: records and index entries
+	stood   map[resource.NodeID]record.NodeIdentity // of this batch: the identities that it writes, before it
 	tenures []tenure
 	writes  map[resource.Revision]Write // that landed in revisions which are still to come
 	quotas  map[string]map[string]*limit
@@ -43,7 +43,7 @@ type Checker struct {
 	admitted  map[resource.TxID]admission
 	nominated map[resource.TxID][]resource.NodeID
 	wished    map[resource.TxID]bool
-	demands   map[store.UnitPath]Wants
+	demands   map[record.UnitPath]Wants
 	graces    graces
 	promises  map[resource.NodeID]*promises
 	attempts  map[attempt]resource.TxID
@@ -52,12 +52,12 @@ type Checker struct {
 // New returns a checker that knows nothing yet.
 func New(h Harness) *Checker {
 	c := &Checker{
-		harness: h, required: map[Rule]Facts{}, state: newState(), before: map[resource.TxID]store.TxState{}, touched: map[resource.TxID]bool{},
-		stood:  map[resource.NodeID]store.NodeIdentity{},
+		harness: h, required: map[Rule]Facts{}, state: newState(), before: map[resource.TxID]record.State{}, touched: map[resource.TxID]bool{},
+		stood:  map[resource.NodeID]record.NodeIdentity{},
 		writes: map[resource.Revision]Write{}, quotas: map[string]map[string]*limit{}, limits: map[string]resource.Vector{}, seen: map[string]bool{},
 		trees: map[string]*tree{}, hosts: map[resource.NodeID]Host{}, cards: map[resource.NodeID]map[string]bool{}, omitted: map[resource.NodeID]bool{},
 		lost: map[resource.NodeID]Loss{}, freed: map[resource.NodeID]map[resource.TxID]bool{}, admitted: map[resource.TxID]admission{},
-		nominated: map[resource.TxID][]resource.NodeID{}, wished: map[resource.TxID]bool{}, demands: map[store.UnitPath]Wants{}, graces: newGraces(),
+		nominated: map[resource.TxID][]resource.NodeID{}, wished: map[resource.TxID]bool{}, demands: map[record.UnitPath]Wants{}, graces: newGraces(),
 		promises: map[resource.NodeID]*promises{}, attempts: map[attempt]resource.TxID{},
 	}
 	for _, d := range Rules() {
@@ -130,7 +130,7 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 	}
 	c.state.decided[tx] = r.State
 	switch r.State {
-	case store.TxCommitted:
+	case record.Committed:
 		if leader != r.Epoch && !c.restored && !c.adopting {
 			c.report(of(I12Commits, tx), "%s is COMMITTED in epoch %d, while %d leads", tx, r.Epoch, leader)
 		}
@@ -138,54 +138,54 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 		c.checkMembers(tx, r)
 		c.checkDemand(tx, r)
 		c.checkNominated(tx, r)
-	case store.TxEvicting:
+	case record.Evicting:
 		c.evicting(at, tx, r)
 		c.checkVictim(tx, r)
-	case store.TxReleasing:
+	case record.Releasing:
 		c.releasing(tx, r)
-	case store.TxReleased:
+	case record.Released:
 		c.checkEnd(tx, r)
 		c.checkSwap(tx, r)
 	}
 }
 
 // edges are the steps that a record may take; "" is absent.
-func edges(from store.TxState) []store.TxState {
+func edges(from record.State) []record.State {
 	switch from {
 	case "":
-		return []store.TxState{store.TxCommitted, store.TxAborted}
-	case store.TxCommitted:
-		return []store.TxState{store.TxEvicting, store.TxReleasing}
-	case store.TxEvicting:
-		return []store.TxState{store.TxReleasing, store.TxReleased}
-	case store.TxReleasing:
-		return []store.TxState{store.TxReleased}
+		return []record.State{record.Committed, record.Aborted}
+	case record.Committed:
+		return []record.State{record.Evicting, record.Releasing}
+	case record.Evicting:
+		return []record.State{record.Releasing, record.Released}
+	case record.Releasing:
+		return []record.State{record.Released}
 	}
 	return nil
 }
 
 // checkEdge checks the step that a record has taken. A record that was collected
 // may come back as ABORTED, for an agent that asks again, and as nothing else.
-func (c *Checker) checkEdge(tx resource.TxID, before, after store.TxState, exists bool) {
+func (c *Checker) checkEdge(tx resource.TxID, before, after record.State, exists bool) {
 	switch was := c.state.decided[tx]; {
 	case !exists && !before.Terminal():
 		c.report(of(I11Deleted, tx), "%s is deleted while it is %q", tx, before)
 	case !exists:
 	case !slices.Contains(edges(before), after):
 		c.report(of(I11Edges, tx), "%s goes from %q to %s", tx, before, after)
-	case before == "" && was != "" && after == store.TxCommitted:
+	case before == "" && was != "" && after == record.Committed:
 		c.report(of(I11Again, tx), "%s was %s and becomes %s", tx, was, after)
 	}
 }
 
 // checkSwap checks that EVICTING becomes RELEASED together with the commit of
 // the preemptor.
-func (c *Checker) checkSwap(tx resource.TxID, r store.TxRecord) {
-	if c.before[tx] != store.TxEvicting {
+func (c *Checker) checkSwap(tx resource.TxID, r record.Tx) {
+	if c.before[tx] != record.Evicting {
 		return
 	}
 	was, together := c.before[r.By]
-	if !together || was != "" || c.state.records[r.By].State != store.TxCommitted {
+	if !together || was != "" || c.state.records[r.By].State != record.Committed {
 		c.report(of(I11Swap, tx, r.By), "%s goes from EVICTING to RELEASED without the commit of %q", tx, r.By)
 	}
 }
@@ -194,7 +194,7 @@ func (c *Checker) checkSwap(tx resource.TxID, r store.TxRecord) {
 // agent as it is registered, and on no node that is fenced, before the revision:
 // a Txn may commit, and fence one of the nodes. A node that lies says of its own
 // incarnation what it likes.
-func (c *Checker) checkIncarnations(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkIncarnations(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		was, changes := c.stood[m.Node]
 		if !changes {
@@ -207,7 +207,7 @@ func (c *Checker) checkIncarnations(tx resource.TxID, r store.TxRecord) {
 }
 
 // checkMembers checks that a record has every member of its unit once.
-func (c *Checker) checkMembers(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkMembers(tx resource.TxID, r record.Tx) {
 	u, known := c.state.byUID[r.UnitUID]
 	if !known {
 		return // its record cannot be read
@@ -222,7 +222,7 @@ func (c *Checker) checkMembers(tx resource.TxID, r store.TxRecord) {
 	}
 }
 
-func memberIndices(r store.TxRecord) []int {
+func memberIndices(r record.Tx) []int {
 	indices := make([]int, 0, len(r.Members))
 	for _, m := range r.Members {
 		indices = append(indices, m.Member)
@@ -247,7 +247,7 @@ func (c *Checker) checkIndex(tx resource.TxID) {
 
 // checkUnits checks that no unit, by UID and by name, has two live records.
 func (c *Checker) checkUnits() {
-	byUID, byPath := map[resource.UnitUID]resource.TxID{}, map[store.UnitPath]resource.TxID{}
+	byUID, byPath := map[resource.UnitUID]resource.TxID{}, map[record.UnitPath]resource.TxID{}
 	for tx, r := range c.live() {
 		if other, twice := byUID[r.UnitUID]; twice {
 			c.report(of(I6Unit, string(r.UnitUID), string(other), string(tx)), "unit %s is live in %s and in %s", r.UnitUID, other, tx)
@@ -259,8 +259,8 @@ func (c *Checker) checkUnits() {
 }
 
 // live yields the records that are charged, in order.
-func (c *Checker) live() func(yield func(resource.TxID, store.TxRecord) bool) {
-	return func(yield func(resource.TxID, store.TxRecord) bool) {
+func (c *Checker) live() func(yield func(resource.TxID, record.Tx) bool) {
+	return func(yield func(resource.TxID, record.Tx) bool) {
 		for _, tx := range slices.Sorted(maps.Keys(c.state.records)) {
 			if r := c.state.records[tx]; r.State.Charged() && !yield(tx, r) {
 				return

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 // This file is I4 for what clients are told at the moment when they are told.
 
 // Told says that the client of a unit is told that the unit exists.
-func (c *Checker) Told(unit store.UnitPath, uid resource.UnitUID) []Violation {
+func (c *Checker) Told(unit record.UnitPath, uid resource.UnitUID) []Violation {
 	if before := c.state.told[unit]; before != "" && before != uid {
 		c.report(of(I4Told, unit.String(), string(before), string(uid)), "the client of %s was told of %s and of %s", unit, before, uid)
 	}
@@ -22,11 +22,11 @@ func (c *Checker) Told(unit store.UnitPath, uid resource.UnitUID) []Violation {
 }
 
 // EndAsked says that the client of a unit has asked for its end.
-func (c *Checker) EndAsked(unit store.UnitPath) { c.state.ended[unit] = true }
+func (c *Checker) EndAsked(unit record.UnitPath) { c.state.ended[unit] = true }
 
 // CommitTold says that a commit is acknowledged.
 func (c *Checker) CommitTold(tx resource.TxID) []Violation {
-	if state := c.state.decided[tx]; !state.Charged() && state != store.TxReleased {
+	if state := c.state.decided[tx]; !state.Charged() && state != record.Released {
 		c.report(of(I4Committed, tx), "the commit of %s is acknowledged, its record is %q", tx, state)
 	}
 	return c.taken()
@@ -34,7 +34,7 @@ func (c *Checker) CommitTold(tx resource.TxID) []Violation {
 
 // checkTold checks that what clients were told they have is there.
 func (c *Checker) checkTold() {
-	var paths []store.UnitPath
+	var paths []record.UnitPath
 	for path := range c.state.told {
 		if !c.state.ended[path] {
 			paths = append(paths, path)
@@ -46,18 +46,18 @@ func (c *Checker) checkTold() {
 	}
 }
 
-func comparePaths(a, b store.UnitPath) int {
+func comparePaths(a, b record.UnitPath) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.N, b.N))
 }
 
-func (c *Checker) checkUnitTold(path store.UnitPath, uid resource.UnitUID) {
+func (c *Checker) checkUnitTold(path record.UnitPath, uid resource.UnitUID) {
 	v := of(I4Told, path.String(), string(uid))
 	u, exists := c.state.units[path]
 	r := c.state.records[u.TxID]
 	switch phase := api.Phase(u.Phase); {
 	case !exists || u.UID != uid:
 		c.report(v, "the client of %s was told that it has %s, the store has %q", path, uid, u.UID)
-	case phase == api.Running && r.State != store.TxCommitted:
+	case phase == api.Running && r.State != record.Committed:
 		c.report(v, "the client of %s has %s, whose record %s is %q", path, uid, u.TxID, r.State)
 	case phase == api.Terminating && !r.Evicted:
 		c.report(v, "the client of %s has %s, which is %s, and its record %s is %q and not evicted", path, uid, u.Phase, u.TxID, r.State)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -77,7 +77,7 @@ func (s *shares) add(tx resource.TxID, node resource.NodeID, a resource.Assignme
 func (c *Checker) checkDevices() {
 	s := c.shares(I1Records, "the store gives")
 	for tx, r := range c.live() {
-		if r.State != store.TxCommitted || c.back[tx] {
+		if r.State != record.Committed || c.back[tx] {
 			continue
 		}
 		for _, m := range r.Members {
@@ -90,7 +90,7 @@ func (c *Checker) checkDevices() {
 }
 
 // checkHardware checks that a member has devices of its node alone.
-func (c *Checker) checkHardware(tx resource.TxID, m store.Member) {
+func (c *Checker) checkHardware(tx resource.TxID, m record.Member) {
 	if _, fresh := c.before[tx]; !fresh {
 		return
 	}
@@ -117,11 +117,11 @@ type Wants struct {
 }
 
 // Demanded says what the client of a unit has asked for.
-func (c *Checker) Demanded(unit store.UnitPath, w Wants) { c.demands[unit] = w }
+func (c *Checker) Demanded(unit record.UnitPath, w Wants) { c.demands[unit] = w }
 
 // checkDemand checks that a record is what its client asked for, whatever agents
 // have said.
-func (c *Checker) checkDemand(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
 	w, known := c.demands[r.Unit]
 	if !known {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,7 +24,7 @@ func (c *Checker) EvictionAsked(tx resource.TxID) { c.wished[tx] = true }
 // of higher priority, for which every member's agent waits; or because somebody
 // has asked for it. Where there are trees, quota may have named the victim, and
 // priorities do not count.
-func (c *Checker) checkVictim(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkVictim(tx resource.TxID, r record.Tx) {
 	if r.By == "" {
 		if !c.wished[tx] {
 			c.report(of(I7Asked, tx), "%s is EVICTING for nobody, and nobody has asked for it", tx)
@@ -73,7 +73,7 @@ func (c *Checker) checkWaiting(tx, by resource.TxID) {
 
 // checkNominated checks that a commit uses nothing that an agent keeps for
 // another transaction.
-func (c *Checker) checkNominated(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkNominated(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		a := c.hosts[m.Node].Agent
 		if a == nil || !a.Registered || c.omitted[m.Node] {

@@ -3,7 +3,7 @@ package invariant
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -96,7 +96,7 @@ func (c *Checker) Freed(node resource.NodeID, tx resource.TxID, at time.Time) []
 }
 
 // evicting takes a record that becomes EVICTING.
-func (c *Checker) evicting(at time.Time, tx resource.TxID, r store.TxRecord) {
+func (c *Checker) evicting(at time.Time, tx resource.TxID, r record.Tx) {
 	c.graces.evicting[tx] = at
 	for _, m := range r.Members {
 		if p := (part{m.Node, tx}); !c.graces.running[p] && !c.graces.restarts[m.Node].IsZero() {
@@ -106,11 +106,11 @@ func (c *Checker) evicting(at time.Time, tx resource.TxID, r store.TxRecord) {
 }
 
 // releasing takes a record that becomes RELEASING.
-func (c *Checker) releasing(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) releasing(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		c.graces.revoke(part{m.Node, tx})
 	}
-	if !c.state.ended[r.Unit] && c.before[tx] != store.TxEvicting {
+	if !c.state.ended[r.Unit] && c.before[tx] != record.Evicting {
 		c.report(of(I4Asked, string(tx), r.Unit.String()), "%s is RELEASING and nobody has asked for the end of %s", tx, r.Unit)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,7 +50,7 @@ type Fate struct {
 func (c *Checker) Judge(fates []Fate) []Violation {
 	running := map[string]resource.TxID{}
 	for tx, r := range c.live() {
-		if r.State == store.TxCommitted {
+		if r.State == record.Committed {
 			running[r.Unit.Namespace+"/"+r.Unit.Name] = tx
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Checker) Judge(fates []Fate) []Violation {
 }
 
 // check compares one name's fate with the record that lives, if any.
-func (f Fate) check(tx resource.TxID, r store.TxRecord) string {
+func (f Fate) check(tx resource.TxID, r record.Tx) string {
 	created := f.Created
 	switch {
 	case created.Outcome == Refused && created.Repeats == 0 && tx != "":
@@ -109,7 +109,7 @@ func (f Fate) checkDeleted(tx resource.TxID) string {
 }
 
 // checkThere is for what runs, as its client was told, and was never deleted.
-func (a Answer) checkThere(tx resource.TxID, r store.TxRecord) string {
+func (a Answer) checkThere(tx resource.TxID, r record.Tx) string {
 	has := placesOf(r)
 	switch {
 	case tx == "":
@@ -123,7 +123,7 @@ func (a Answer) checkThere(tx resource.TxID, r store.TxRecord) string {
 }
 
 // placesOf are the devices of a record, as "node uuid", ascending.
-func placesOf(r store.TxRecord) []string {
+func placesOf(r record.Tx) []string {
 	var all []string
 	for _, m := range r.Members {
 		for _, g := range m.Assignment.GPUs {

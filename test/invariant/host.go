@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -126,7 +126,7 @@ func (c *Checker) Moment() []Violation {
 		}
 	}
 	for tx, r := range c.live() {
-		if r.State == store.TxCommitted && !c.back[tx] {
+		if r.State == record.Committed && !c.back[tx] {
 			c.checkProtected(tx, r)
 		}
 	}
@@ -135,7 +135,7 @@ func (c *Checker) Moment() []Violation {
 
 // checkProtected checks that every member of a COMMITTED record is protected by
 // its agent, unless that is down or has not registered since it lost its memory.
-func (c *Checker) checkProtected(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkProtected(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		a := c.hosts[m.Node].Agent
 		if a == nil || !a.Registered || c.omitted[m.Node] {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,7 +36,7 @@ func (c *Checker) Renumbers() { c.renumbers = true }
 // have passed and nothing is under way. All hosts have been observed.
 func (c *Checker) Quiet() []Violation {
 	for tx, r := range c.live() {
-		if r.State != store.TxCommitted {
+		if r.State != record.Committed {
 			c.report(of(I13Records, string(tx), r.Unit.String()), "%s (%s) is still %s", tx, r.Unit, r.State)
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Checker) checkGrants(h Host) {
 	want := map[holding]resource.Assignment{}
 	for tx, r := range c.live() {
 		for _, m := range r.Members {
-			if m.Node == h.Node && r.State == store.TxCommitted {
+			if m.Node == h.Node && r.State == record.Committed {
 				want[holding{tx, m.Member}] = m.Assignment
 			}
 		}
@@ -152,7 +152,7 @@ func (c *Checker) same(a, b resource.Assignment) bool {
 
 // checkOrder checks that the order names units that are there, each once.
 func (c *Checker) checkOrder() {
-	at := map[store.UnitPath]string{}
+	at := map[record.UnitPath]string{}
 	for _, key := range slices.Sorted(maps.Keys(c.state.order)) {
 		o := c.state.order[key]
 		v := of(I13Units, o.Path.String())
@@ -170,7 +170,7 @@ func (c *Checker) checkOrder() {
 }
 
 // isOrdered reports whether a unit is in the order.
-func (c *Checker) isOrdered(path store.UnitPath) bool {
+func (c *Checker) isOrdered(path record.UnitPath) bool {
 	for _, o := range c.state.order {
 		if o.Path == path {
 			return true
@@ -180,11 +180,11 @@ func (c *Checker) isOrdered(path store.UnitPath) bool {
 }
 
 // checkUnit compares a unit with its record and with the order.
-func (c *Checker) checkUnit(path store.UnitPath, u store.UnitRecord) {
+func (c *Checker) checkUnit(path record.UnitPath, u record.Unit) {
 	v := of(I13Units, path.String(), string(u.TxID))
 	phase, state, ordered := api.Phase(u.Phase), c.state.records[u.TxID].State, c.isOrdered(path)
 	waits := phase == api.Pending || phase == api.Queued
-	if runs, live := phase == api.Running, state == store.TxCommitted; runs != live {
+	if runs, live := phase == api.Running, state == record.Committed; runs != live {
 		c.report(v, "unit %s is %s with transaction %q, which is %q", path, u.Phase, u.TxID, state)
 	}
 	if waits != ordered {

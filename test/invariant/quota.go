@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -144,7 +144,7 @@ func (c *Checker) checkAdmissions(namespace string, txs []resource.TxID) {
 // isCharged reports whether a live record is charged to a tree.
 func (c *Checker) isCharged(name string) (resource.TxID, bool) {
 	for tx, r := range c.live() {
-		if slices.ContainsFunc(r.Charges, func(charge store.Charge) bool { return charge.Tree == name }) {
+		if slices.ContainsFunc(r.Charges, func(charge record.Charge) bool { return charge.Tree == name }) {
 			return tx, true
 		}
 	}

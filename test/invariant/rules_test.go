@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -30,18 +30,18 @@ func stories() map[invariant.Rule]story {
 
 // recordStories are about what one revision writes.
 func recordStories() map[invariant.Rule]story {
-	const committed = store.TxCommitted
+	const committed = record.Committed
 	return map[invariant.Rule]story{
 		invariant.I1Records: {
 			breaks: func(s *scene) {
 				s.commit("u1", "g1")
 				t := tx("u2")
 				s.c.Admitted(t, gpus(8))
-				s.batch(put(t, record(committed, "u2", "g1")), s.unit("u2", "Running", t), listed(t))
+				s.batch(put(t, recordOf(committed, "u2", "g1")), s.unit("u2", "Running", t), listed(t))
 			},
 			holds: func(s *scene) {
 				half := func(name string) {
-					t, r := tx(name), record(committed, name, "g1")
+					t, r := tx(name), recordOf(committed, name, "g1")
 					r.Members[0].Assignment.GPUs[0].Milli = 500
 					s.c.Admitted(t, gpus(8))
 					s.hold(t, ledger.Held, "g1").Members[0].Assignment = r.Members[0].Assignment
@@ -60,13 +60,13 @@ func recordStories() map[invariant.Rule]story {
 			breaks: func(s *scene) { s.batch(identity("b2")); s.commit("u1", "g1") },
 			holds: func(s *scene) { // a Txn may commit, and fence
 				t := s.reserve("u1", "g1")
-				fenced := invariant.Identity{Node: "n1", New: &store.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true}}
-				s.batch(fenced, put(t, record(committed, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
+				fenced := invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true}}
+				s.batch(fenced, put(t, recordOf(committed, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
 			},
 		},
 		invariant.I3Members: {
 			breaks: func(s *scene) {
-				t, r := s.reserve("u1", "g1"), record(committed, "u1", "g1")
+				t, r := s.reserve("u1", "g1"), recordOf(committed, "u1", "g1")
 				r.Members[0].Member = 1
 				s.batch(put(t, r), s.unit("u1", "Running", t), listed(t))
 			},
@@ -87,7 +87,7 @@ func recordStories() map[invariant.Rule]story {
 				s.commit("u1", "g1")
 				again := resource.NewTxID("u1", 1, 99, resource.Nonce{})
 				s.c.Admitted(again, gpus(8))
-				s.batch(put(again, record(committed, "u1", "g2")), listed(again))
+				s.batch(put(again, recordOf(committed, "u1", "g2")), listed(again))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1"); s.commit("u2", "g2") },
 		},
@@ -95,7 +95,7 @@ func recordStories() map[invariant.Rule]story {
 			breaks: func(s *scene) {
 				s.commit("u1", "g1")
 				s.release("u1", "g1")
-				s.batch(put(tx("u1"), record(committed, "u1", "g1")))
+				s.batch(put(tx("u1"), recordOf(committed, "u1", "g1")))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1"); s.free(s.release("u1", "g1")); s.end("u1", "g1") },
 		},
@@ -110,14 +110,14 @@ func recordStories() map[invariant.Rule]story {
 		},
 		invariant.I11Again: {
 			breaks: func(s *scene) {
-				s.batch(put(tx("u1"), store.TxRecord{State: store.TxAborted}))
+				s.batch(put(tx("u1"), record.Tx{State: record.Aborted}))
 				s.batch(invariant.Record{Tx: tx("u1")})
 				s.commit("u1", "g1")
 			},
 			holds: func(s *scene) { // an agent that asks again
-				s.batch(put(tx("u1"), store.TxRecord{State: store.TxAborted}))
+				s.batch(put(tx("u1"), record.Tx{State: record.Aborted}))
 				s.batch(invariant.Record{Tx: tx("u1")})
-				s.batch(put(tx("u1"), store.TxRecord{State: store.TxAborted}))
+				s.batch(put(tx("u1"), record.Tx{State: record.Aborted}))
 			},
 		},
 		invariant.I11Swap: {
@@ -146,7 +146,7 @@ func recordStories() map[invariant.Rule]story {
 		invariant.I13Index: {
 			breaks: func(s *scene) {
 				t := s.reserve("u1", "g1")
-				s.batch(put(t, record(committed, "u1", "g1")), s.unit("u1", "Running", t))
+				s.batch(put(t, recordOf(committed, "u1", "g1")), s.unit("u1", "Running", t))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1") },
 		},
@@ -162,10 +162,10 @@ func displace(s *scene, together bool) {
 	s.free(victim)
 	s.hold(by, ledger.Reserved, "g1")
 	s.show()
-	r := record(store.TxReleased, "u1", "g1")
+	r := recordOf(record.Released, "u1", "g1")
 	r.By = by
 	ends := []invariant.Change{put(victim, r), invariant.Unit{Path: path("u1")}, unlisted(victim)}
-	begins := []invariant.Change{put(by, record(store.TxCommitted, "u2", "g1")), s.unit("u2", "Running", by), listed(by)}
+	begins := []invariant.Change{put(by, recordOf(record.Committed, "u2", "g1")), s.unit("u2", "Running", by), listed(by)}
 	if together {
 		s.batch(append(ends, begins...)...)
 		return
@@ -210,7 +210,7 @@ func admit(s *scene, name string, limit int64) {
 	s.c.Admitted(t, gpus(limit))
 	uuid := "g" + name[1:]
 	s.hold(t, ledger.Held, uuid)
-	s.batch(put(t, record(store.TxCommitted, name, uuid)), s.unit(name, "Running", t), listed(t))
+	s.batch(put(t, recordOf(record.Committed, name, uuid)), s.unit(name, "Running", t), listed(t))
 }
 
 // lifeStories are about evictions and ends.
@@ -219,7 +219,7 @@ func lifeStories() map[invariant.Rule]story {
 		invariant.I4Asked: {
 			breaks: func(s *scene) {
 				t := s.commit("u1", "g1")
-				s.batch(put(t, record(store.TxReleasing, "u1", "g1")), s.unit("u1", "Terminating", t))
+				s.batch(put(t, recordOf(record.Releasing, "u1", "g1")), s.unit("u1", "Terminating", t))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1"); s.release("u1", "g1") },
 		},
@@ -274,7 +274,7 @@ func lifeStories() map[invariant.Rule]story {
 				s.release("u1", "g1")
 				s.hold(t, ledger.Tombstone, "g1").Members = nil
 				s.show()
-				s.batch(invariant.Identity{Node: "n1", New: &store.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true, ConfirmedDead: true}})
+				s.batch(invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true, ConfirmedDead: true}})
 				s.end("u1", "g1")
 			},
 		},
@@ -285,7 +285,7 @@ func lifeStories() map[invariant.Rule]story {
 				s.hold(t, ledger.Stopping, "g1")
 				s.show()
 				s.note(s.c.Freed("n1", t, s.at))
-				s.batch(put(t, record(store.TxReleased, "u1", "g1")), invariant.Unit{Path: path("u1")}, unlisted(t))
+				s.batch(put(t, recordOf(record.Released, "u1", "g1")), invariant.Unit{Path: path("u1")}, unlisted(t))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1"); s.free(s.release("u1", "g1")); s.end("u1", "g1") },
 		},

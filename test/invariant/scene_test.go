@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -28,7 +28,7 @@ func incarnation(boot string) resource.Incarnation {
 }
 
 func identity(boot string) invariant.Identity {
-	return invariant.Identity{Node: "n1", New: &store.NodeIdentity{Incarnation: incarnation(boot)}}
+	return invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation(boot)}}
 }
 
 func gpus(n int64) resource.Vector {
@@ -68,8 +68,8 @@ func (s *scene) show() {
 	s.note(s.c.Moment())
 }
 
-func path(name string) store.UnitPath {
-	return store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: name}
+func path(name string) record.UnitPath {
+	return record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: name}
 }
 
 // tx is the unit's transaction in epoch 1.
@@ -82,22 +82,22 @@ func assignment(uuid string) resource.Assignment {
 }
 
 // record is a unit's, of one member with one device.
-func record(state store.TxState, name, uuid string) store.TxRecord {
-	return store.TxRecord{
+func recordOf(state record.State, name, uuid string) record.Tx {
+	return record.Tx{
 		State: state, Epoch: 1, Unit: path(name), UnitUID: resource.UnitUID(name),
-		Charges: []store.Charge{{Tree: quota.Tree, Group: "ns", Request: gpus(1)}, {Tree: "t", Group: "g", Request: gpus(1)}},
-		Members: []store.Member{{Node: "n1", Incarnation: incarnation("b1"), Assignment: assignment(uuid)}},
+		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: gpus(1)}, {Tree: "t", Group: "g", Request: gpus(1)}},
+		Members: []record.Member{{Node: "n1", Incarnation: incarnation("b1"), Assignment: assignment(uuid)}},
 	}
 }
 
-func put(tx resource.TxID, r store.TxRecord) invariant.Change {
+func put(tx resource.TxID, r record.Tx) invariant.Change {
 	return invariant.Record{Tx: tx, New: &r}
 }
 
 // unit is a unit's record in a phase.
 func (s *scene) unit(name, phase string, tx resource.TxID) invariant.Change {
 	p := path(name)
-	return invariant.Unit{Path: p, New: &store.UnitRecord{
+	return invariant.Unit{Path: p, New: &record.Unit{
 		UID: resource.UnitUID(name), Kind: p.Kind, Namespace: p.Namespace, Name: name, Phase: phase, TxID: tx, Members: 1, Priority: s.priority[name],
 	}}
 }
@@ -133,7 +133,7 @@ func (s *scene) reserve(name, uuid string) resource.TxID {
 // commit is a unit's life up to HELD.
 func (s *scene) commit(name, uuid string) resource.TxID {
 	t := s.reserve(name, uuid)
-	s.batch(put(t, record(store.TxCommitted, name, uuid)), s.unit(name, "Running", t), listed(t))
+	s.batch(put(t, recordOf(record.Committed, name, uuid)), s.unit(name, "Running", t), listed(t))
 	s.hold(t, ledger.Held, uuid)
 	s.show()
 	return t
@@ -142,7 +142,7 @@ func (s *scene) commit(name, uuid string) resource.TxID {
 // release begins the end that a unit's client asks for.
 func (s *scene) release(name, uuid string) resource.TxID {
 	s.c.EndAsked(path(name))
-	s.batch(put(tx(name), record(store.TxReleasing, name, uuid)), s.unit(name, "Terminating", tx(name)))
+	s.batch(put(tx(name), recordOf(record.Releasing, name, uuid)), s.unit(name, "Terminating", tx(name)))
 	return tx(name)
 }
 
@@ -155,13 +155,13 @@ func (s *scene) free(t resource.TxID) {
 
 // end ends the charge of a unit that has been freed.
 func (s *scene) end(name, uuid string) {
-	s.batch(put(tx(name), record(store.TxReleased, name, uuid)), invariant.Unit{Path: path(name)}, unlisted(tx(name)))
+	s.batch(put(tx(name), recordOf(record.Released, name, uuid)), invariant.Unit{Path: path(name)}, unlisted(tx(name)))
 	s.show()
 }
 
 // evict makes a unit EVICTING for a transaction, or for nobody.
 func (s *scene) evict(name, uuid string, by resource.TxID) resource.TxID {
-	r := record(store.TxEvicting, name, uuid)
+	r := recordOf(record.Evicting, name, uuid)
 	r.By, r.Evicted, r.GraceSeconds = by, true, 5
 	s.batch(put(tx(name), r), s.unit(name, "Terminating", tx(name)))
 	return tx(name)

@@ -3,7 +3,7 @@ package invariant
 import (
 	"maps"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -11,25 +11,25 @@ import (
 // it: all that a restored backup puts back.
 type state struct {
 	revision   resource.Revision
-	records    map[resource.TxID]store.TxRecord
-	decided    map[resource.TxID]store.TxState // the last state of each record, collected ones too
-	units      map[store.UnitPath]store.UnitRecord
-	byUID      map[resource.UnitUID]store.UnitRecord // deleted ones too
-	order      map[string]Order                      // by key
-	jobs       map[string]store.JobRecord
+	records    map[resource.TxID]record.Tx
+	decided    map[resource.TxID]record.State // the last state of each record, collected ones too
+	units      map[record.UnitPath]record.Unit
+	byUID      map[resource.UnitUID]record.Unit // deleted ones too
+	order      map[string]Order                 // by key
+	jobs       map[string]record.Job
 	index      map[resource.TxID]map[resource.NodeID]bool
-	identities map[resource.NodeID]store.NodeIdentity
+	identities map[resource.NodeID]record.NodeIdentity
 	candidates map[string]resource.Epoch
-	told       map[store.UnitPath]resource.UnitUID // acknowledged to the client
-	ended      map[store.UnitPath]bool             // the client has asked for the end
+	told       map[record.UnitPath]resource.UnitUID // acknowledged to the client
+	ended      map[record.UnitPath]bool             // the client has asked for the end
 }
 
 func newState() *state {
 	return &state{
-		records: map[resource.TxID]store.TxRecord{}, decided: map[resource.TxID]store.TxState{}, units: map[store.UnitPath]store.UnitRecord{},
-		byUID: map[resource.UnitUID]store.UnitRecord{}, order: map[string]Order{}, jobs: map[string]store.JobRecord{},
-		index: map[resource.TxID]map[resource.NodeID]bool{}, identities: map[resource.NodeID]store.NodeIdentity{},
-		candidates: map[string]resource.Epoch{}, told: map[store.UnitPath]resource.UnitUID{}, ended: map[store.UnitPath]bool{},
+		records: map[resource.TxID]record.Tx{}, decided: map[resource.TxID]record.State{}, units: map[record.UnitPath]record.Unit{},
+		byUID: map[resource.UnitUID]record.Unit{}, order: map[string]Order{}, jobs: map[string]record.Job{},
+		index: map[resource.TxID]map[resource.NodeID]bool{}, identities: map[resource.NodeID]record.NodeIdentity{},
+		candidates: map[string]resource.Epoch{}, told: map[record.UnitPath]resource.UnitUID{}, ended: map[record.UnitPath]bool{},
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *Checker) HasGone() bool { return len(c.gone) > 0 }
 func (c *Checker) Back(tx resource.TxID) bool { return c.back[tx] }
 
 // LastState is the last state of a transaction's record, also of a collected one.
-func (c *Checker) LastState(tx resource.TxID) store.TxState { return c.state.decided[tx] }
+func (c *Checker) LastState(tx resource.TxID) record.State { return c.state.decided[tx] }
 
 // Revision is the last revision that the checker has seen.
 func (c *Checker) Revision() resource.Revision { return c.state.revision }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -110,7 +110,7 @@ func (c *Checker) Replayed(r Replay) []Violation {
 
 // checkEnd checks, when a charge ends, that nothing of it is owned or runs any
 // more.
-func (c *Checker) checkEnd(tx resource.TxID, r store.TxRecord) {
+func (c *Checker) checkEnd(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		if c.omitted[m.Node] {
 			continue

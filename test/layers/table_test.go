@@ -41,6 +41,7 @@ var table = map[string]row{
 	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/queue"}},
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
+	"coordinator/record":            {layer: decision},
 
 	"proto/muster/v1":             {layer: adapter},
 	"proto/scheduler/v1":          {layer: adapter},

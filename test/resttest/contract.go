@@ -16,15 +16,15 @@ import (
 // one, to the contract. open returns one that holds nothing yet.
 func RunQuotas(t *testing.T, open func(*testing.T) rest.Quotas) {
 	for name, test := range map[string]func(*testing.T, rest.Quotas){
-		"resource quotas are created, changed and deleted": resourceQuotas,
-		"a change from an old version is refused":          staleChanges,
-		"what is not there is not found":                   missing,
-		"a tree is put, shown and deleted":                 trees,
-		"a tree that is wrong is refused by its field":     wrongTrees,
-		"a tree is in one forest":                          forests,
-		"a binding has a group on each tree of its forest": bindings,
-		"a trial says what would be, and changes nothing":  trials,
-		"nothing ends where no node is over quota":         nothingToReclaim,
+		"resource quotas are created, changed and deleted":  resourceQuotas,
+		"a change from an old version is refused":           staleChanges,
+		"what is not there is not found":                    missing,
+		"a tree is put, shown and deleted":                  trees,
+		"a tree that is wrong is refused by its field":      wrongTrees,
+		"a tree is in one forest":                           forests,
+		"a binding has a group on each tree of its forest":  bindings,
+		"a dry run says what would be, and changes nothing": dryRuns,
+		"nothing ends where no node is over quota":          nothingToReclaim,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -277,7 +277,7 @@ func bindings(t *testing.T, q rest.Quotas) {
 	wantDone(t, "delete", err)
 }
 
-func trials(t *testing.T, q rest.Quotas) {
+func dryRuns(t *testing.T, q rest.Quotas) {
 	ctx := t.Context()
 	before, err := q.PutQuotaTree(ctx, lab(), true)
 	wantDone(t, "create", err)
@@ -294,10 +294,10 @@ func trials(t *testing.T, q rest.Quotas) {
 		"more than there is":    {"nlp", "11", false, ""},
 		"a hard node lends not": {"vision", "8", false, ""},
 	} {
-		trial, err := q.TryQuota(ctx, consumer(c.group, c.cpus))
+		answer, err := q.TryQuota(ctx, consumer(c.group, c.cpus))
 		wantDone(t, name, err)
-		if trial.Admitted != c.admitted || trial.Summary == "" || c.admitted && (len(trial.Seats) != 1 || trial.Seats[0].Node != c.node) || !c.admitted && len(trial.Reasons) == 0 {
-			t.Errorf("%s: %+v", name, trial)
+		if answer.Admitted != c.admitted || answer.Summary == "" || c.admitted && (len(answer.Placements) != 1 || answer.Placements[0].Node != c.node) || !c.admitted && len(answer.Reasons) == 0 {
+			t.Errorf("%s: %+v", name, answer)
 		}
 	}
 	_, err = q.TryQuota(ctx, []byte(`{"kind":"Consumer","spec":{"id":"c","trees":[{"groupID":"nlp"}]}}`))
@@ -305,7 +305,7 @@ func trials(t *testing.T, q rest.Quotas) {
 	after, err := q.GetQuotaTree(ctx, "Lab")
 	wantDone(t, "get", err)
 	if after.Status.Nodes[0].Allocated["cpu"] != before.Status.Nodes[0].Allocated["cpu"] || after.Metadata.ResourceVersion != before.Metadata.ResourceVersion {
-		t.Errorf("a trial changed the tree: %+v", after.Status)
+		t.Errorf("a dry run changed the tree: %+v", after.Status)
 	}
 }
 

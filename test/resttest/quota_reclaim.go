@@ -62,9 +62,9 @@ func (c *Cluster) reclaimed(end []quota.Reclaimed) []api.QuotaReclaimed {
 			if part[1] == "job" {
 				kind = api.KindJob
 			}
-			units = append(units, api.QuotaReclaimed{Kind: kind, Consumer: part[0] + "/" + part[2], Node: e.Node, Priority: int32(v.Seats[0].Priority)})
+			units = append(units, api.QuotaReclaimed{Kind: kind, Consumer: part[0] + "/" + part[2], Node: e.Node, Priority: int32(v.Placements[0].Priority)})
 		}
-		requests[object].Add(v.Seats[0].Request)
+		requests[object].Add(v.Placements[0].Request)
 	}
 	for i, object := range objects {
 		units[i].Request = api.Amounts(requests[object])

@@ -68,7 +68,7 @@ func (c *Cluster) showTree(kept *api.QuotaTree) *api.QuotaTree {
 	for _, u := range slices.SortedFunc(slices.Values(c.quota.charged), consumerOrder) {
 		v, err := c.quota.manager.Consumer(u.consumer.ID)
 		must(err)
-		for _, s := range v.Seats {
+		for _, s := range v.Placements {
 			if s.Tree == t.Metadata.Name && (!s.Allocated || s.GroupGone) {
 				t.Status.Detached = append(t.Status.Detached, v.ID)
 			}
@@ -91,32 +91,32 @@ func (c *Cluster) showTree(kept *api.QuotaTree) *api.QuotaTree {
 	return t
 }
 
-// seats shows where a consumer is counted.
-func seats(v quota.ConsumerView) []api.QuotaSeat {
-	list := make([]api.QuotaSeat, 0, len(v.Seats))
-	for _, s := range v.Seats {
-		seat := api.QuotaSeat{
+// placements shows where a consumer is counted.
+func placements(v quota.ConsumerView) []api.QuotaPlacement {
+	list := make([]api.QuotaPlacement, 0, len(v.Placements))
+	for _, s := range v.Placements {
+		placement := api.QuotaPlacement{
 			Tree: s.Tree, Group: s.Demand.Group, Request: api.Amounts(s.Request), Priority: int32(s.Priority), Unpreemptable: s.Unpreemptable,
 		}
 		if s.Allocated {
-			seat.Group, seat.Node, seat.BorrowsFrom, seat.Claimants = s.Group, s.Node, s.BorrowsFrom, s.Claimants
+			placement.Group, placement.Node, placement.BorrowsFrom, placement.ReclaimableBy = s.Group, s.Node, s.BorrowsFrom, s.ReclaimableBy
 		}
-		list = append(list, seat)
+		list = append(list, placement)
 	}
 	return list
 }
 
 // ExplainQuota implements rest.Quotas.
-func (c *Cluster) ExplainQuota(_ context.Context, namespace, name string) (*api.QuotaStanding, error) {
+func (c *Cluster) ExplainQuota(_ context.Context, namespace, name string) (*api.QuotaExplanation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := namespace + "/" + name
-	standing := &api.QuotaStanding{Consumer: key, Seats: []api.QuotaSeat{}}
+	explanation := &api.QuotaExplanation{Consumer: key, Placements: []api.QuotaPlacement{}}
 	switch a, j := c.allocations[key], c.jobs[key]; {
 	case j != nil:
-		standing.Phase = j.Status.Phase
+		explanation.Phase = j.Status.Phase
 	case a != nil:
-		standing.Phase = a.Status.Phase
+		explanation.Phase = a.Status.Phase
 	default:
 		return nil, notFound("consumer", key)
 	}
@@ -124,38 +124,38 @@ func (c *Cluster) ExplainQuota(_ context.Context, namespace, name string) (*api.
 		if u.key == key {
 			v, err := c.quota.manager.Consumer(u.consumer.ID)
 			must(err)
-			standing.Seats = append(standing.Seats, seats(v)...)
-			standing.Summary = "it is charged"
+			explanation.Placements = append(explanation.Placements, placements(v)...)
+			explanation.Summary = "it is charged"
 		}
 	}
 	for _, u := range c.queue {
 		if u.key == key {
-			standing.Seats = append(standing.Seats, seats(unseated(u.consumer))...)
-			standing.Reasons = c.refused(u)
-			standing.Summary = "it waits for other reasons than quota"
-			if len(standing.Reasons) > 0 {
-				standing.Summary = "it waits: " + standing.Reasons[0].Detail
+			explanation.Placements = append(explanation.Placements, placements(unallocated(u.consumer))...)
+			explanation.Reasons = c.refused(u)
+			explanation.Summary = "it waits for other reasons than quota"
+			if len(explanation.Reasons) > 0 {
+				explanation.Summary = "it waits: " + explanation.Reasons[0].Detail
 			}
 			break
 		}
 	}
-	if standing.Summary == "" {
-		standing.Summary = "it holds nothing"
+	if explanation.Summary == "" {
+		explanation.Summary = "it holds nothing"
 	}
-	return standing, nil
+	return explanation, nil
 }
 
-// unseated is a consumer that is not allocated.
-func unseated(s quota.ConsumerSpec) quota.ConsumerView {
+// unallocated is a consumer that is not allocated.
+func unallocated(s quota.ConsumerSpec) quota.ConsumerView {
 	v := quota.ConsumerView{ID: s.ID, Owner: s.Owner}
 	for _, d := range s.Demands {
-		v.Seats = append(v.Seats, quota.SeatView{Demand: d})
+		v.Placements = append(v.Placements, quota.PlacementView{Demand: d})
 	}
 	return v
 }
 
 // TryQuota implements rest.Quotas.
-func (c *Cluster) TryQuota(_ context.Context, consumer []byte) (*api.QuotaTrial, error) {
+func (c *Cluster) TryQuota(_ context.Context, consumer []byte) (*api.QuotaDryRun, error) {
 	s, _, err := quotajson.Consumer(consumer, quotajson.Natural)
 	if err != nil {
 		return nil, api.Errorf(http.StatusUnprocessableEntity, "%v", err)
@@ -165,29 +165,29 @@ func (c *Cluster) TryQuota(_ context.Context, consumer []byte) (*api.QuotaTrial,
 	if slices.Contains(c.quota.manager.ConsumerIDs(), s.ID) {
 		return nil, api.Errorf(http.StatusConflict, "spec.id: %q is charged already", s.ID)
 	}
-	trial := &api.QuotaTrial{Admitted: true, Summary: "it is charged to no tree"}
+	dryRun := &api.QuotaDryRun{Admitted: true, Summary: "it is charged to no tree"}
 	for _, d := range s.Demands {
 		if c.quota.trees[d.Tree] == nil {
 			return nil, api.Errorf(http.StatusUnprocessableEntity, "spec.trees: there is no tree %q", d.Tree)
 		}
 	}
 	c.quota.try(s, func(r quota.Result, v quota.ConsumerView) {
-		trial.Admitted = r.OK && len(r.Preempted) == 0
-		trial.Seats, trial.Victims = seats(v), r.Preempted
+		dryRun.Admitted = r.OK && len(r.Preempted) == 0
+		dryRun.Placements, dryRun.Victims = placements(v), r.Preempted
 		for _, m := range c.quota.manager.Moves() {
-			if m.Consumer != s.ID && m.To != "" && !slices.Contains(trial.Moved, m.Consumer) {
-				trial.Moved = append(trial.Moved, m.Consumer)
+			if m.Consumer != s.ID && m.To != "" && !slices.Contains(dryRun.Moved, m.Consumer) {
+				dryRun.Moved = append(dryRun.Moved, m.Consumer)
 			}
 		}
 		switch {
 		case !r.OK:
-			trial.Reasons = []resource.Reason{r.Refusal.Reason()}
-			trial.Summary = r.Refusal.String()
+			dryRun.Reasons = []resource.Reason{r.Refusal.Reason()}
+			dryRun.Summary = r.Refusal.String()
 		case len(r.Preempted) > 0:
-			trial.Summary = fmt.Sprintf("it would need %d evictions", len(r.Preempted))
+			dryRun.Summary = fmt.Sprintf("it would need %d evictions", len(r.Preempted))
 		default:
-			trial.Summary = "it would be admitted"
+			dryRun.Summary = "it would be admitted"
 		}
 	})
-	return trial, nil
+	return dryRun, nil
 }

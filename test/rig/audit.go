@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/test/invariant"
@@ -38,7 +39,7 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: restarts{}, cards: cards{}}
 	a.begin()
 	s = s.Connect(mem.Options{})
-	batches := s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+	batches := s.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 	go func() {
 		defer close(a.ended)
 		for {
@@ -46,12 +47,12 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 			if !open {
 				return
 			}
-			var back *store.WentBackError
+			var back *record.WentBackError
 			if errors.As(b.Err, &back) { // what is acknowledged is lost, as the test wants it
 				s.Acknowledge(back)
 				a.begin()
 				a.expectAdoptions()
-				batches = s.Watch(ctx, store.Root, store.WatchOptions{From: 1})
+				batches = s.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 				continue
 			}
 			if b.Err != nil {
@@ -98,18 +99,18 @@ func (a *audit) stop() {
 }
 
 // follow takes a revision.
-func (a *audit) follow(b store.Batch) {
+func (a *audit) follow(b record.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	batch, failed := invariant.Decode(b)
 	for _, err := range failed {
 		// Of units and nodes some tests want to see what becomes of it.
-		if strings.HasPrefix(err.Key, store.TxPrefix) || strings.HasPrefix(err.Key, store.QuotaPrefix) {
+		if strings.HasPrefix(err.Key, record.TxPrefix) || strings.HasPrefix(err.Key, record.QuotaPrefix) {
 			a.t.Error(err)
 		}
 	}
 	for _, change := range batch.Changes {
-		if r, is := change.(invariant.Record); is && r.New != nil && r.New.State == store.TxAborted {
+		if r, is := change.(invariant.Record); is && r.New != nil && r.New.State == record.Aborted {
 			a.aborted++
 		}
 	}

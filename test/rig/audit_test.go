@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -39,10 +39,10 @@ func (c *complaints) String() string {
 
 // What is written and said here breaks what the audit is shown of each kind.
 func TestTheAuditSeesTheStoreAndTheMessages(t *testing.T) {
-	unit := store.UnitPath{Namespace: "ns", Kind: store.AllocUnit, Name: "u"}
-	record := store.TxRecord{
-		State: store.TxReleasing, Epoch: 1, Unit: unit, UnitUID: "u", Members: []store.Member{{Node: "n1"}},
-		Charges: []store.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1}}},
+	unit := record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "u"}
+	ends := record.Tx{
+		State: record.Releasing, Epoch: 1, Unit: unit, UnitUID: "u", Members: []record.Member{{Node: "n1"}},
+		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1}}},
 	}
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
 	for name, c := range map[string]struct {
@@ -51,23 +51,23 @@ func TestTheAuditSeesTheStoreAndTheMessages(t *testing.T) {
 	}{
 		"nothing": {func(*audit, *mem.Store) {}, ""},
 		"a record": {func(_ *audit, s *mem.Store) {
-			if _, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))}}); err != nil {
+			if _, err := s.Txn(context.Background(), record.Txn{Then: []record.Op{record.Put(record.TxKey(tx), record.MustEncode(ends))}}); err != nil {
 				t.Fatal(err)
 			}
 		}, "I11 edges"},
 		"a Txn of a leader that was": {func(a *audit, s *mem.Store) {
-			txn := store.Txn{
-				If:   []store.Compare{{Key: store.LeaderPrefix + "l", Target: store.CompareCreateRev, Rev: 9}},
-				Then: []store.Op{store.Put(store.TxKey(tx), store.MustEncode(record))},
+			txn := record.Txn{
+				If:   []record.Compare{{Key: record.LeaderPrefix + "l", Target: record.CompareCreateRev, Rev: 9}},
+				Then: []record.Op{record.Put(record.TxKey(tx), record.MustEncode(ends))},
 			}
-			candidate := store.Put(store.LeaderPrefix+"l", store.MustEncode(store.LeaderAddress{ID: "l"}))
-			at, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{candidate}})
+			candidate := record.Put(record.LeaderPrefix+"l", record.MustEncode(record.LeaderAddress{ID: "l"}))
+			at, err := s.Txn(context.Background(), record.Txn{Then: []record.Op{candidate}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 			a.landed("c1", at.Revision+1, txn)
-			if _, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{store.Put(store.Root+"other", []byte("x"))}}); err != nil {
+			if _, err := s.Txn(context.Background(), record.Txn{Then: []record.Op{record.Put(record.Root+"other", []byte("x"))}}); err != nil {
 				t.Fatal(err)
 			}
 		}, "I12 writers"},
@@ -79,9 +79,9 @@ func TestTheAuditSeesTheStoreAndTheMessages(t *testing.T) {
 			a.heard("n1", 2, &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{Tx: string(tx), State: musterv1.Reply_RESERVED}}})
 		}, "I12 promises"},
 		"a victim that is freed at once": {func(a *audit, s *mem.Store) {
-			evicting := record
-			evicting.State = store.TxEvicting
-			if _, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{store.Put(store.TxKey(tx), store.MustEncode(evicting))}}); err != nil {
+			evicting := ends
+			evicting.State = record.Evicting
+			if _, err := s.Txn(context.Background(), record.Txn{Then: []record.Op{record.Put(record.TxKey(tx), record.MustEncode(evicting))}}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

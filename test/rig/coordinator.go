@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/gossip"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -57,7 +57,7 @@ func (c *Cluster) StartCoordinator(id string) *Coordinator {
 	config := coordinator.Config{
 		Decisions: k.account,
 		ID:        id, Cluster: ClusterName, Namespaces: c.options.Namespaces, Logger: logTo(astray{c.t, k.proc}),
-		Address: store.LeaderAddress{ID: id, GRPC: id, REST: "http://" + id},
+		Address: record.LeaderAddress{ID: id, GRPC: id, REST: "http://" + id},
 		DialAgents: []grpc.DialOption{
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(c.token)),
 			grpc.WithContextDialer(c.net.dialer(id, k.proc)), grpc.WithStreamInterceptor(c.intercept(k.proc)),

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -27,7 +27,7 @@ func others() []string {
 }
 
 // landed takes a Txn of a coordinator.
-func (a *audit) landed(coordinator string, revision resource.Revision, t store.Txn) {
+func (a *audit) landed(coordinator string, revision resource.Revision, t record.Txn) {
 	names, _ := TxnSteps(t)
 	if slices.ContainsFunc(names, func(name string) bool {
 		return slices.ContainsFunc(others(), func(other string) bool { return strings.HasPrefix(name, other) })
@@ -36,7 +36,7 @@ func (a *audit) landed(coordinator string, revision resource.Revision, t store.T
 	}
 	w := invariant.Write{Revision: revision, What: strings.Join(names, ", ") + " of " + coordinator}
 	for _, c := range t.If {
-		if strings.HasPrefix(c.Key, store.LeaderPrefix) {
+		if strings.HasPrefix(c.Key, record.LeaderPrefix) {
 			w.Epoch = resource.Epoch(c.Rev)
 		}
 	}

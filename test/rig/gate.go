@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -38,7 +39,7 @@ type Gate struct {
 	proc    *process
 
 	mu     sync.Mutex
-	faults func(store.Txn) Fault
+	faults func(record.Txn) Fault
 	under  string // reads below it fail with reads
 	reads  error
 	leases error
@@ -46,7 +47,7 @@ type Gate struct {
 
 // OnTxn lets f choose a fault for every Txn from now on; nil ends it. It runs
 // in the caller's goroutine.
-func (g *Gate) OnTxn(f func(store.Txn) Fault) {
+func (g *Gate) OnTxn(f func(record.Txn) Fault) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.faults = f
@@ -68,7 +69,7 @@ func (g *Gate) FailLeases(err error) {
 	g.leases = err
 }
 
-func (g *Gate) chooser() func(store.Txn) Fault {
+func (g *Gate) chooser() func(record.Txn) Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.faults
@@ -115,12 +116,12 @@ func (g *Gate) at(name string, after bool, node resource.NodeID) error {
 }
 
 // Txn implements store.KVStore.
-func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (g *Gate) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	if err := ctx.Err(); err != nil {
-		return store.TxnResult{}, err
+		return record.TxnResult{}, err
 	}
 	if !g.proc.pass() {
-		return store.TxnResult{}, store.ErrClosed
+		return record.TxnResult{}, store.ErrClosed
 	}
 	fault := None
 	if f := g.chooser(); f != nil {
@@ -135,18 +136,18 @@ func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 	case CrashBefore:
 		g.proc.kill()
 		go g.crash()
-		return store.TxnResult{}, store.ErrClosed
+		return record.TxnResult{}, store.ErrClosed
 	}
 	names, node := TxnSteps(t)
 	if err := g.txnAt(names, false, node); err != nil {
-		return store.TxnResult{}, err
+		return record.TxnResult{}, err
 	}
 	result, err := g.commit(ctx, t)
 	if err != nil {
 		return result, err
 	}
 	if err := g.txnAt(names, true, node); err != nil {
-		return store.TxnResult{}, err
+		return record.TxnResult{}, err
 	}
 	switch fault {
 	case AnswerLost:
@@ -154,20 +155,20 @@ func (g *Gate) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 	case CrashAfter:
 		g.proc.kill()
 		go g.crash()
-		return store.TxnResult{}, store.ErrClosed
+		return record.TxnResult{}, store.ErrClosed
 	}
 	return result, nil
 }
 
-func unknown(why string) (store.TxnResult, error) {
-	return store.TxnResult{}, fmt.Errorf("%w: %s", store.ErrUnknownOutcome, why)
+func unknown(why string) (record.TxnResult, error) {
+	return record.TxnResult{}, fmt.Errorf("%w: %s", record.ErrUnknownOutcome, why)
 }
 
 // txnAt is one side of all the steps that a Txn is.
 func (g *Gate) txnAt(names []string, after bool, node resource.NodeID) error {
 	for _, name := range names {
 		if err := g.at(name, after, node); err != nil && !errors.Is(err, store.ErrClosed) {
-			return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+			return fmt.Errorf("%w: %w", record.ErrUnknownOutcome, err)
 		} else if err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (g *Gate) txnAt(names []string, after bool, node resource.NodeID) error {
 
 // commit lets a Txn land and notes who sent it. A program that was paused sends
 // what it was about to send, whatever the time is now.
-func (g *Gate) commit(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (g *Gate) commit(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	result, err := g.Store.Txn(context.WithoutCancel(ctx), t)
 	if err == nil && result.Succeeded {
 		g.cluster.audit.landed(g.proc.name, result.Revision, t)
@@ -186,7 +187,7 @@ func (g *Gate) commit(ctx context.Context, t store.Txn) (store.TxnResult, error)
 }
 
 // late sends a Txn after a delay, whatever has become of the process by then.
-func (g *Gate) late(t store.Txn) {
+func (g *Gate) late(t record.Txn) {
 	g.delayed.Go(func() {
 		<-time.NewTimer(g.Delay()).C
 		_, _ = g.commit(context.Background(), t) // nobody waits for it any more
@@ -194,9 +195,9 @@ func (g *Gate) late(t store.Txn) {
 }
 
 // Get implements store.KVStore.
-func (g *Gate) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+func (g *Gate) Get(ctx context.Context, key string) (record.KV, bool, resource.Revision, error) {
 	if err := g.mayRead("read", key); err != nil {
-		return store.KV{}, false, 0, err
+		return record.KV{}, false, 0, err
 	}
 	kv, found, revision, err := g.Store.Get(ctx, key)
 	if err == nil {
@@ -207,7 +208,7 @@ func (g *Gate) Get(ctx context.Context, key string) (store.KV, bool, resource.Re
 }
 
 // Range implements store.KVStore.
-func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error) {
 	if err := g.mayRead("read", prefix); err != nil {
 		return nil, 0, err
 	}
@@ -221,8 +222,8 @@ func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) (
 
 // Watch implements store.Watcher. Each batch is a step; where that ends in an
 // error, so does the watch.
-func (g *Gate) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
-	out := make(chan store.Batch)
+func (g *Gate) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan record.Batch {
+	out := make(chan record.Batch)
 	ctx, cancel := context.WithCancel(ctx)
 	in := g.Store.Watch(ctx, prefix, o)
 	name, node := readStep("watch", prefix)
@@ -234,7 +235,7 @@ func (g *Gate) Watch(ctx context.Context, prefix string, o store.WatchOptions) <
 				return
 			}
 			if err := g.at(name, false, node); err != nil {
-				b = store.Batch{Err: err}
+				b = record.Batch{Err: err}
 			}
 			select {
 			case out <- b:
@@ -262,7 +263,7 @@ func (g *Gate) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error
 }
 
 // KeepAlive implements store.Leaser.
-func (g *Gate) KeepAlive(ctx context.Context, id store.LeaseID) error {
+func (g *Gate) KeepAlive(ctx context.Context, id record.LeaseID) error {
 	if err := g.mayLease("lease renewal"); err != nil {
 		return err
 	}
@@ -273,7 +274,7 @@ func (g *Gate) KeepAlive(ctx context.Context, id store.LeaseID) error {
 }
 
 // Revoke implements store.Leaser.
-func (g *Gate) Revoke(ctx context.Context, id store.LeaseID) error {
+func (g *Gate) Revoke(ctx context.Context, id record.LeaseID) error {
 	if err := g.mayLease("lease revocation"); err != nil {
 		return err
 	}
@@ -284,12 +285,12 @@ func (g *Gate) Revoke(ctx context.Context, id store.LeaseID) error {
 }
 
 // Writes reports whether a Txn writes a transaction's record in a state.
-func Writes(t store.Txn, state store.TxState) bool {
+func Writes(t record.Txn, state record.State) bool {
 	for _, op := range t.Then {
-		if op.Delete || !strings.HasPrefix(op.Key, store.TxPrefix) {
+		if op.Delete || !strings.HasPrefix(op.Key, record.TxPrefix) {
 			continue
 		}
-		if r, err := store.Decode[store.TxRecord](op.Key, op.Value); err == nil && r.State == state {
+		if r, err := record.Decode[record.Tx](op.Key, op.Value); err == nil && r.State == state {
 			return true
 		}
 	}
@@ -297,7 +298,7 @@ func Writes(t store.Txn, state store.TxState) bool {
 }
 
 // Touches reports whether a Txn writes or deletes a key below a prefix.
-func Touches(t store.Txn, prefix string) bool {
+func Touches(t record.Txn, prefix string) bool {
 	for _, op := range t.Then {
 		if strings.HasPrefix(op.Key, prefix) {
 			return true
@@ -308,10 +309,10 @@ func Touches(t store.Txn, prefix string) bool {
 
 // Once returns a chooser that gives a fault to the first Txn that fits, and a
 // channel that closes then.
-func Once(fault Fault, fits func(store.Txn) bool) (func(store.Txn) Fault, <-chan struct{}) {
+func Once(fault Fault, fits func(record.Txn) bool) (func(record.Txn) Fault, <-chan struct{}) {
 	done := make(chan struct{})
 	var once sync.Once
-	return func(t store.Txn) Fault {
+	return func(t record.Txn) Fault {
 		hit := None
 		if fits(t) {
 			once.Do(func() { hit = fault; close(done) })

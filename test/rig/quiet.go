@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -55,8 +56,8 @@ func (c *Cluster) problems() []string {
 
 // state is the store at one revision, and what is wrong with it.
 type state struct {
-	records  map[resource.TxID]store.TxRecord
-	units    []store.UnitRecord
+	records  map[resource.TxID]record.Tx
+	units    []record.Unit
 	checker  *invariant.Checker
 	problems []string
 }
@@ -66,8 +67,8 @@ func (s *state) problem(format string, args ...any) {
 }
 
 func (c *Cluster) read() *state {
-	s := &state{records: map[resource.TxID]store.TxRecord{}, checker: invariant.New(invariant.Rig())}
-	kvs, revision, err := c.Store.Range(context.Background(), store.Root, store.RangeOptions{})
+	s := &state{records: map[resource.TxID]record.Tx{}, checker: invariant.New(invariant.Rig())}
+	kvs, revision, err := c.Store.Range(context.Background(), record.Root, store.RangeOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func (s *state) checkLeader(c *Cluster) {
 	for _, u := range s.units {
 		for i := range u.Members {
 			name := u.Name
-			if u.Kind == store.JobUnit {
+			if u.Kind == record.JobUnit {
 				name = fmt.Sprintf("%s-%d", u.Name, u.FirstMember+i)
 			}
 			want[u.Namespace+"/"+name] = u.Phase

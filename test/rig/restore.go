@@ -3,7 +3,7 @@ package rig
 import (
 	"errors"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 )
 
@@ -12,8 +12,8 @@ import (
 func (c *Cluster) Restore(b mem.Backup) {
 	c.t.Helper()
 	c.Store.Restore(b)
-	var back *store.WentBackError
-	if _, _, _, err := c.Store.Get(c.t.Context(), store.Root); errors.As(err, &back) {
+	var back *record.WentBackError
+	if _, _, _, err := c.Store.Get(c.t.Context(), record.Root); errors.As(err, &back) {
 		c.Store.Acknowledge(back)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -52,7 +52,7 @@ func (c *Cluster) at(s Step) error {
 // TxnSteps names what a Txn does: the records it writes, each by its state, or
 // else the one thing it is for. node is the agent on whose behalf it is sent,
 // if any.
-func TxnSteps(t store.Txn) (names []string, node resource.NodeID) {
+func TxnSteps(t record.Txn) (names []string, node resource.NodeID) {
 	seen := map[string]bool{}
 	for _, op := range t.Then {
 		name, of := opStep(op)
@@ -79,19 +79,19 @@ func TxnSteps(t store.Txn) (names []string, node resource.NodeID) {
 }
 
 // swaps reports whether a Txn commits a preemptor and ends its victims.
-func swaps(t store.Txn) bool {
+func swaps(t record.Txn) bool {
 	committed, by := map[resource.TxID]bool{}, map[resource.TxID]bool{}
 	for _, op := range t.Then {
-		tx, err := store.ParseTxKey(op.Key)
+		tx, err := record.ParseTxKey(op.Key)
 		if err != nil || op.Delete {
 			continue
 		}
-		r, err := store.Decode[store.TxRecord](op.Key, op.Value)
+		r, err := record.Decode[record.Tx](op.Key, op.Value)
 		switch {
 		case err != nil:
-		case r.State == store.TxCommitted:
+		case r.State == record.Committed:
 			committed[tx] = true
-		case r.State == store.TxReleased:
+		case r.State == record.Released:
 			by[r.By] = true
 		}
 	}
@@ -105,28 +105,28 @@ func swaps(t store.Txn) bool {
 
 // comparesSpec reports whether a Txn counts on what a host has: only one that
 // adopts does.
-func comparesSpec(t store.Txn) bool {
-	return slices.ContainsFunc(t.If, func(c store.Compare) bool {
-		key, err := store.ParseNodeKey(c.Key)
-		return err == nil && key.Part == store.NodeSpecPart
+func comparesSpec(t record.Txn) bool {
+	return slices.ContainsFunc(t.If, func(c record.Compare) bool {
+		key, err := record.ParseNodeKey(c.Key)
+		return err == nil && key.Part == record.NodeSpecPart
 	})
 }
 
 // opStep names one write by its key and value.
-func opStep(op store.Op) (name string, node resource.NodeID) {
+func opStep(op record.Op) (name string, node resource.NodeID) {
 	switch {
-	case strings.HasPrefix(op.Key, store.TxPrefix):
+	case strings.HasPrefix(op.Key, record.TxPrefix):
 		return recordStep(op)
-	case strings.HasPrefix(op.Key, store.NodesPrefix):
+	case strings.HasPrefix(op.Key, record.NodesPrefix):
 		return nodeStep(op)
 	}
 	for _, row := range []struct{ prefix, put, deleted string }{
-		{store.UnitsPrefix, "txn unit", "txn unit ends"},
-		{store.OrderPrefix, "txn enqueue", "txn dequeue"},
-		{store.JobsPrefix, "txn job", "txn job ends"},
-		{store.RequestsPrefix, "txn request", "txn request"},
-		{store.QuotaPrefix, "txn quota", "txn quota"},
-		{store.LeaderPrefix, "txn candidacy", ""},
+		{record.UnitsPrefix, "txn unit", "txn unit ends"},
+		{record.OrderPrefix, "txn enqueue", "txn dequeue"},
+		{record.JobsPrefix, "txn job", "txn job ends"},
+		{record.RequestsPrefix, "txn request", "txn request"},
+		{record.QuotaPrefix, "txn quota", "txn quota"},
+		{record.LeaderPrefix, "txn candidacy", ""},
 	} {
 		if strings.HasPrefix(op.Key, row.prefix) {
 			if op.Delete {
@@ -138,21 +138,21 @@ func opStep(op store.Op) (name string, node resource.NodeID) {
 	return "txn of " + op.Key, ""
 }
 
-func recordStep(op store.Op) (string, resource.NodeID) {
+func recordStep(op record.Op) (string, resource.NodeID) {
 	if op.Delete {
 		return "txn collect", ""
 	}
-	record, err := store.Decode[store.TxRecord](op.Key, op.Value)
+	rec, err := record.Decode[record.Tx](op.Key, op.Value)
 	if err != nil {
 		return "txn unreadable record", ""
 	}
-	if record.State != store.TxAborted {
-		return "txn " + strings.ToLower(string(record.State)), ""
+	if rec.State != record.Aborted {
+		return "txn " + strings.ToLower(string(rec.State)), ""
 	}
-	if node, ours := strings.CutPrefix(record.Reason, "fenced for "); ours {
+	if node, ours := strings.CutPrefix(rec.Reason, "fenced for "); ours {
 		return "txn agent's fence", resource.NodeID(node)
 	}
-	switch record.Reason {
+	switch rec.Reason {
 	case "a creation had no answer":
 		return "txn guard's fence", ""
 	case "StoreRestored":
@@ -161,17 +161,17 @@ func recordStep(op store.Op) (string, resource.NodeID) {
 	return "txn fence", ""
 }
 
-func nodeStep(op store.Op) (string, resource.NodeID) {
-	key, err := store.ParseNodeKey(op.Key)
+func nodeStep(op record.Op) (string, resource.NodeID) {
+	key, err := record.ParseNodeKey(op.Key)
 	if err != nil {
 		return "txn unreadable key", ""
 	}
-	if op.Delete && key.Part <= store.NodeStatusPart {
+	if op.Delete && key.Part <= record.NodeStatusPart {
 		return "txn node deletion", key.ID
 	}
 	switch key.Part {
-	case store.NodeIdentityPart:
-		i, err := store.Decode[store.NodeIdentity](op.Key, op.Value)
+	case record.NodeIdentityPart:
+		i, err := record.Decode[record.NodeIdentity](op.Key, op.Value)
 		switch assumed := strings.HasPrefix(i.FencedFor, "assume-dead policy"); {
 		case err != nil || !i.Fenced:
 			return "txn registration", key.ID
@@ -181,42 +181,42 @@ func nodeStep(op store.Op) (string, resource.NodeID) {
 			return "txn assumed fence", key.ID
 		}
 		return "txn node fence", key.ID
-	case store.NodeTxPart:
+	case record.NodeTxPart:
 		return "", "" // always beside its record
 	}
 	return "txn node " + nodeParts[key.Part], key.ID
 }
 
-var nodeParts = map[store.NodePart]string{
-	store.NodeIdentityPart: "identity", store.NodeSpecPart: "spec", store.NodeStatusPart: "status", store.NodeLeasePart: "lease", store.NodeTxPart: "index",
+var nodeParts = map[record.NodePart]string{
+	record.NodeIdentityPart: "identity", record.NodeSpecPart: "spec", record.NodeStatusPart: "status", record.NodeLeasePart: "lease", record.NodeTxPart: "index",
 }
 
 // readStep names a read or a watch by what it is of.
 func readStep(verb, key string) (name string, node resource.NodeID) {
-	if id, err := store.ParseNodeKey(key); err == nil {
+	if id, err := record.ParseNodeKey(key); err == nil {
 		return verb + " node " + nodeParts[id.Part], id.ID
 	}
-	if strings.HasPrefix(key, store.NodesPrefix) && strings.HasSuffix(key, "/tx/") {
+	if strings.HasPrefix(key, record.NodesPrefix) && strings.HasSuffix(key, "/tx/") {
 		return verb + " node index", ""
 	}
-	if id, err := store.ParseEnrolledKey(key); err == nil {
+	if id, err := record.ParseEnrolledKey(key); err == nil {
 		return verb + " enrolment", id
 	}
 	for _, row := range []struct{ prefix, name string }{
-		{store.TxPrefix, "record"},
-		{store.UnitsPrefix, "unit"},
-		{store.JobsPrefix, "job"},
-		{store.OrderPrefix, "order"},
-		{store.LeaderPrefix, "leader"},
-		{store.QuotaPrefix, "quota"},
-		{store.RequestsPrefix, "request"},
-		{store.NodesPrefix, "nodes"},
+		{record.TxPrefix, "record"},
+		{record.UnitsPrefix, "unit"},
+		{record.JobsPrefix, "job"},
+		{record.OrderPrefix, "order"},
+		{record.LeaderPrefix, "leader"},
+		{record.QuotaPrefix, "quota"},
+		{record.RequestsPrefix, "request"},
+		{record.NodesPrefix, "nodes"},
 	} {
 		if strings.HasPrefix(key, row.prefix) {
 			return verb + " " + row.name, ""
 		}
 	}
-	if key == store.Root {
+	if key == record.Root {
 		return verb + " everything", ""
 	}
 	return verb + " of " + key, ""

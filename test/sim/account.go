@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
@@ -101,5 +101,5 @@ func slotOf(node resource.NodeID, uuid string) int {
 // by then: its agents have given it up, and its leader has not heard of that.
 func (s *Sim) isVoid(v decisions.Violation) bool {
 	tx := v.Detail[strings.LastIndexByte(v.Detail, ' ')+1:]
-	return s.checker.LastState(resource.TxID(tx)) == store.TxAborted
+	return s.checker.LastState(resource.TxID(tx)) == record.Aborted
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -129,8 +129,8 @@ func (t *term) abandon(d *adoption) {
 	must(err)
 	key := txKey(d.tx)
 	t.settle(decision{
-		what: "fence of " + short(d.tx) + ", which nobody drives", compares: []store.Compare{store.Absent(key)},
-		ops:  []op{{key, store.TxRecord{State: store.TxAborted, Epoch: t.epoch, UnitUID: uid}}},
+		what: "fence of " + short(d.tx) + ", which nobody drives", compares: []record.Compare{record.Absent(key)},
+		ops:  []op{{key, record.Tx{State: record.Aborted, Epoch: t.epoch, UnitUID: uid}}},
 		done: func(o txn.Outcome, _ resource.Revision) { t.abandoned(d, o == txn.Landed) },
 	}, key, func(e entry) bool { return e.value != nil })
 }

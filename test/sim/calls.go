@@ -2,7 +2,7 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -16,7 +16,7 @@ func (s *Sim) lost() bool { return s.mishap(25) }
 
 // record is a transaction's record as a node is to see it.
 func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
-	rec, e := value[store.TxRecord](s.store, txKey(tx))
+	rec, e := value[record.Tx](s.store, txKey(tx))
 	r := ledger.Record{Tx: tx, Revision: s.store.rev}
 	if e.value == nil {
 		return r
@@ -31,9 +31,9 @@ func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
 	return r
 }
 
-var ledgerStates = map[store.TxState]ledger.RecordState{
-	store.TxCommitted: ledger.RecordCommitted, store.TxEvicting: ledger.RecordEvicting, store.TxReleasing: ledger.RecordReleasing,
-	store.TxReleased: ledger.RecordReleased, store.TxAborted: ledger.RecordAborted,
+var ledgerStates = map[record.State]ledger.RecordState{
+	record.Committed: ledger.RecordCommitted, record.Evicting: ledger.RecordEvicting, record.Releasing: ledger.RecordReleasing,
+	record.Released: ledger.RecordReleased, record.Aborted: ledger.RecordAborted,
 }
 
 // call resolves one transaction, if that is not under way already.
@@ -68,8 +68,8 @@ func (a *agent) call(tx resource.TxID) {
 				panic("sim: " + err.Error())
 			}
 			s.send(&write{
-				what: what + " with a fence", compares: []store.Compare{store.Absent(txKey(tx))},
-				ops: []op{{txKey(tx), store.TxRecord{State: store.TxAborted, Epoch: epoch, UnitUID: unit, Reason: "fenced for " + string(node)}}},
+				what: what + " with a fence", compares: []record.Compare{record.Absent(txKey(tx))},
+				ops: []op{{txKey(tx), record.Tx{State: record.Aborted, Epoch: epoch, UnitUID: unit, Reason: "fenced for " + string(node)}}},
 				done: func(o txn.Outcome, _ resource.Revision) {
 					if o == txn.Unknown || s.lost() {
 						delete(a.calls, tx)
@@ -166,7 +166,7 @@ func (a *agent) registerAt(then func(rev, now resource.Revision)) {
 			}
 			w := &write{
 				what:     "registration of " + string(node) + " as " + a.incarnation.String(),
-				compares: []store.Compare{store.ModRevIs(identityKey(node), e.mod), store.ModRevIs(specKey(node), specEntry.mod)},
+				compares: []record.Compare{record.ModRevIs(identityKey(node), e.mod), record.ModRevIs(specKey(node), specEntry.mod)},
 				ops:      []op{{specKey(node), spec}},
 			}
 			same := old.incarnation == a.incarnation && !old.fenced

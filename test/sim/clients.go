@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -31,8 +31,8 @@ func (c *client) vector() resource.Vector {
 	return c.demand.Request.Vector().Scaled(int64(c.demand.Members))
 }
 
-func (c *client) path() store.UnitPath {
-	return store.UnitPath{Namespace: c.namespace, Kind: store.AllocUnit, Name: c.name}
+func (c *client) path() record.UnitPath {
+	return record.UnitPath{Namespace: c.namespace, Kind: record.AllocUnit, Name: c.name}
 }
 
 // actClient lets a new client ask a leader.

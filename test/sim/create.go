@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -46,7 +46,7 @@ func (t *term) enqueue(u *unit) {
 	name := u.client.name
 	t.settleCreation(u, decision{
 		what:     "creation of " + name,
-		compares: []store.Compare{store.Absent(unitKey(name)), store.Absent(requestKey(name))},
+		compares: []record.Compare{record.Absent(unitKey(name)), record.Absent(requestKey(name))},
 		ops:      []op{{unitKey(name), u.record}, {orderKey(name), u.record.uid}, {requestKey(name), u.record.uid}},
 		done:     func(o txn.Outcome, rev resource.Revision) { t.enqueued(u, o, rev) },
 	})
@@ -109,7 +109,7 @@ func (t *term) endQueued(u *unit) {
 	}
 	u.writing = true
 	key := unitKey(u.client.name)
-	d := decision{what: "removal of " + u.client.name, compares: []store.Compare{store.ModRevIs(key, u.stored)}, ops: []op{{key, nil}}}
+	d := decision{what: "removal of " + u.client.name, compares: []record.Compare{record.ModRevIs(key, u.stored)}, ops: []op{{key, nil}}}
 	if u.queued {
 		d.ops = append(d.ops, op{orderKey(u.client.name), nil})
 	}
@@ -170,7 +170,7 @@ func (t *term) settle(d decision, key string, mine func(e entry) bool) {
 func (t *term) settleCreation(u *unit, d decision) {
 	guard := t.nextTx(u.record.uid)
 	sent := d
-	sent.compares = append(slices.Clip(d.compares), store.Absent(txKey(guard)))
+	sent.compares = append(slices.Clip(d.compares), record.Absent(txKey(guard)))
 	sent.done = func(o txn.Outcome, rev resource.Revision) {
 		if o != txn.Unknown {
 			d.done(o, rev)
@@ -178,8 +178,8 @@ func (t *term) settleCreation(u *unit, d decision) {
 		}
 		key := txKey(guard)
 		t.settle(decision{
-			what: "fence of the " + d.what, compares: []store.Compare{store.Absent(key)},
-			ops: []op{{key, store.TxRecord{State: store.TxAborted, Epoch: t.epoch, UnitUID: u.record.uid}}},
+			what: "fence of the " + d.what, compares: []record.Compare{record.Absent(key)},
+			ops: []op{{key, record.Tx{State: record.Aborted, Epoch: t.epoch, UnitUID: u.record.uid}}},
 			done: func(txn.Outcome, resource.Revision) {
 				t.read("the outcome of the "+d.what, unitKey(u.client.name), func(e entry, _ resource.Revision) {
 					if e.value != nil && e.value.(unitRecord).uid == u.record.uid {
@@ -228,7 +228,7 @@ func (t *term) commit(batch []decision) {
 	if !batch[0].anyEpoch {
 		w.epoch = t.epoch
 		if t.sim.bug != EpochNotCompared {
-			w.compares = append(w.compares, store.CreateRevIs(t.key, resource.Revision(t.epoch)))
+			w.compares = append(w.compares, record.CreateRevIs(t.key, resource.Revision(t.epoch)))
 		}
 	}
 	for _, d := range batch {
@@ -266,7 +266,7 @@ func (t *term) changeLimit(namespace string, amount int64) {
 	t.changing = true
 	key := limitPrefix + namespace
 	t.settle(decision{
-		what: "limit of " + namespace, compares: []store.Compare{store.ModRevIs(key, t.limitRev[namespace])}, ops: []op{{key, amount}},
+		what: "limit of " + namespace, compares: []record.Compare{record.ModRevIs(key, t.limitRev[namespace])}, ops: []op{{key, amount}},
 		done: func(o txn.Outcome, rev resource.Revision) {
 			t.changing = false
 			if o == txn.Landed {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -16,11 +16,11 @@ func (t *term) writeEvictions(a *attempt) {
 	tx := a.machine.ID()
 	d := decision{what: "evictions for " + short(tx), delicate: true}
 	if t.sim.bug != EvictForDecided {
-		d.compares = append(d.compares, store.Absent(txKey(tx)))
+		d.compares = append(d.compares, record.Absent(txKey(tx)))
 	}
 	for _, node := range a.machine.Nodes() {
 		if v, _ := a.machine.Answer(node); t.sim.bug != EvictWithoutIncarnations {
-			d.compares = append(d.compares, store.ModRevIs(identityKey(node), v.Revision))
+			d.compares = append(d.compares, record.ModRevIs(identityKey(node), v.Revision))
 		}
 	}
 	for _, v := range a.victims {
@@ -28,8 +28,8 @@ func (t *term) writeEvictions(a *attempt) {
 			t.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
 			return
 		}
-		d.compares = append(d.compares, store.ModRevIs(txKey(v.machine.ID()), v.machine.Revision()),
-			store.ModRevIs(unitKey(v.unit.client.name), v.unit.stored))
+		d.compares = append(d.compares, record.ModRevIs(txKey(v.machine.ID()), v.machine.Revision()),
+			record.ModRevIs(unitKey(v.unit.client.name), v.unit.stored))
 		d.ops = append(d.ops, t.evictingOps(v, a.noticeOf(), tx)...)
 	}
 	for _, v := range a.victims {

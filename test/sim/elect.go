@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -21,7 +21,7 @@ func (s *Sim) actElect() bool {
 		c.key, c.preparing = fmt.Sprintf("%s%d", leaderPrefix, s.candidates), true
 		key := c.key
 		s.send(&write{
-			what: c.name + "'s candidacy", compares: []store.Compare{store.Absent(key)}, ops: []op{{key, c.name}},
+			what: c.name + "'s candidacy", compares: []record.Compare{record.Absent(key)}, ops: []op{{key, c.name}},
 			done: func(o txn.Outcome, rev resource.Revision) {
 				if c.key != key {
 					return

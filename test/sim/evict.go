@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -39,18 +39,18 @@ func (s *Sim) actEvict() bool {
 }
 
 func (t *term) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []op {
-	record := t.recordOf(a, store.TxEvicting)
-	record.By, record.Reason, record.GraceSeconds, record.Evicted = by, notice.Reason, notice.GraceSeconds, true
+	rec := t.recordOf(a, record.Evicting)
+	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
 	r := a.unit.record
 	r.phase = terminating
-	return []op{{txKey(a.machine.ID()), record}, {unitKey(a.unit.client.name), r}}
+	return []op{{txKey(a.machine.ID()), rec}, {unitKey(a.unit.client.name), r}}
 }
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
 func (t *term) writeEvicting(a *attempt, e txn.WriteEvicting) {
 	tx := a.machine.ID()
 	t.submit(decision{
-		what: "eviction of " + short(tx), compares: []store.Compare{store.ModRevIs(txKey(tx), a.machine.Revision())},
+		what: "eviction of " + short(tx), compares: []record.Compare{record.ModRevIs(txKey(tx), a.machine.Revision())},
 		ops:  t.evictingOps(a, txn.EvictAsked(e), ""),
 		done: func(o txn.Outcome, rev resource.Revision) { t.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev}) },
 	})
@@ -77,10 +77,10 @@ func (t *term) releasedOps(a *attempt) []op {
 	if a.closing == nil {
 		a.closing = a.endOfUnit()
 	}
-	record := t.recordOf(a, store.TxReleased)
+	rec := t.recordOf(a, record.Released)
 	a.unheard = slices.Sorted(maps.Keys(a.presumed))
-	record.Unheard = a.unheard
-	ops := []op{{txKey(tx), record}}
+	rec.Unheard = a.unheard
+	ops := []op{{txKey(tx), rec}}
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, op{indexKey(node, tx), nil})
 	}

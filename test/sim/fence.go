@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -86,7 +86,7 @@ func (t *term) fenceIncarnation(f fencing, e, lease entry) {
 	who.fenced, who.dead = true, dead
 	d := decision{
 		what: fmt.Sprintf("fence of %s (confirmed dead: %t)", id, dead), ops: []op{{key, who}},
-		compares: []store.Compare{store.ModRevIs(key, e.mod), store.ModRevIs(leaseKey(id), lease.mod)},
+		compares: []record.Compare{record.ModRevIs(key, e.mod), record.ModRevIs(leaseKey(id), lease.mod)},
 	}
 	if lease.value != nil {
 		d.ops = append(d.ops, op{leaseKey(id), nil})
@@ -164,11 +164,11 @@ func (t *term) forsake(a *attempt) {
 
 // stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
 // without their word are dead when it lands.
-func (t *term) stillDead(a *attempt) []store.Compare {
-	var compares []store.Compare
+func (t *term) stillDead(a *attempt) []record.Compare {
+	var compares []record.Compare
 	for _, id := range slices.Sorted(maps.Keys(a.presumed)) {
 		if t.sim.bug != EndIgnoresFence {
-			compares = append(compares, store.ModRevIs(identityKey(id), t.nodes[id].fence.revision))
+			compares = append(compares, record.ModRevIs(identityKey(id), t.nodes[id].fence.revision))
 		}
 	}
 	return compares

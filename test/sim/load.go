@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -78,19 +78,19 @@ func (t *term) loadRecords(state *kvStore) []recovered {
 	decided := map[resource.TxID]bool{}
 	for _, key := range state.under(txKey("")) {
 		tx := resource.TxID(key[len(txKey("")):])
-		record, e := value[store.TxRecord](state, key)
+		rec, e := value[record.Tx](state, key)
 		decided[tx] = true
-		if record.State.Terminal() {
-			t.bury(tx, record.Unheard)
+		if rec.State.Terminal() {
+			t.bury(tx, rec.Unheard)
 			continue
 		}
-		u := t.units[record.Unit.Name]
+		u := t.units[rec.Unit.Name]
 		if u == nil || u.record.tx != tx {
-			t.sim.fail("I6", "record %s is %s, its unit %s does not name it", short(tx), record.State, record.Unit.Name)
+			t.sim.fail("I6", "record %s is %s, its unit %s does not name it", short(tx), rec.State, rec.Unit.Name)
 			return nil
 		}
 		votes := map[resource.NodeID]txn.Vote{}
-		for _, m := range record.Members {
+		for _, m := range rec.Members {
 			v := votes[m.Node]
 			v.Incarnation = m.Incarnation
 			v.Members = append(v.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
@@ -100,17 +100,17 @@ func (t *term) loadRecords(state *kvStore) []recovered {
 			t.node(n).held[tx] = &hold{members: v.Members}
 		}
 		found := txn.Found{
-			State: machineStates[record.State], Revision: e.mod, GraceSeconds: record.GraceSeconds, Reason: record.Reason, Evicted: record.Evicted,
+			State: machineStates[rec.State], Revision: e.mod, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
 		}
-		a := &attempt{unit: u, charges: record.Charges, by: record.By, committed: e.create}
+		a := &attempt{unit: u, charges: rec.Charges, by: rec.By, committed: e.create}
 		switch {
-		case record.State == store.TxEvicting:
-			found.By = record.By // until it is known what became of that
+		case rec.State == record.Evicting:
+			found.By = rec.By // until it is known what became of that
 			fallthrough
-		case record.State == store.TxReleasing && record.Evicted:
-			a.notice = &txn.EvictAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
-		case record.State == store.TxReleasing:
-			u.ending = &txn.ReleaseAsked{GraceSeconds: record.GraceSeconds, Reason: record.Reason}
+		case rec.State == record.Releasing && rec.Evicted:
+			a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+		case rec.State == record.Releasing:
+			u.ending = &txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
 		}
 		var effects []txn.Effect
 		a.machine, effects = txn.Recover(tx, found, votes)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -63,7 +63,7 @@ func (s *Sim) changeOf(revision resource.Revision, o op) invariant.Change {
 	kind, name, _ := strings.Cut(o.key, "/")
 	switch kind {
 	case "tx":
-		r, is := o.value.(store.TxRecord)
+		r, is := o.value.(record.Tx)
 		if is {
 			s.count(r.State)
 		}
@@ -80,7 +80,7 @@ func (s *Sim) changeOf(revision resource.Revision, o op) invariant.Change {
 		return invariant.Index{Node: resource.NodeID(node), Tx: resource.TxID(tx), Gone: o.value == nil}
 	case "identity":
 		who, is := o.value.(identity)
-		return invariant.Identity{Node: resource.NodeID(name), New: present(store.NodeIdentity{Incarnation: who.incarnation, Fenced: who.fenced, ConfirmedDead: who.dead}, is)}
+		return invariant.Identity{Node: resource.NodeID(name), New: present(record.NodeIdentity{Incarnation: who.incarnation, Fenced: who.fenced, ConfirmedDead: who.dead}, is)}
 	case "leader":
 		return invariant.Candidate{Key: o.key, Epoch: resource.Epoch(revision), Gone: o.value == nil}
 	case "limit":
@@ -98,10 +98,10 @@ func present[T any](v T, exists bool) *T {
 }
 
 // unitOf is a unit's record as the store keeps it.
-func (s *Sim) unitOf(r unitRecord) store.UnitRecord {
+func (s *Sim) unitOf(r unitRecord) record.Unit {
 	c := s.clients[r.client]
 	path := c.path()
-	return store.UnitRecord{
+	return record.Unit{
 		UID: r.uid, Kind: path.Kind, Namespace: path.Namespace, Name: path.Name, Priority: c.priority, Phase: r.phase, TxID: r.tx, Members: c.demand.Members,
 	}
 }
@@ -111,15 +111,15 @@ func (s *Sim) clientNamed(name string) *client {
 }
 
 // count counts what becomes of transactions.
-func (s *Sim) count(state store.TxState) {
+func (s *Sim) count(state record.State) {
 	switch state {
-	case store.TxCommitted:
+	case record.Committed:
 		s.stats["commits"]++
-	case store.TxEvicting:
+	case record.Evicting:
 		s.stats["evictions"]++
-	case store.TxReleased:
+	case record.Released:
 		s.stats["releases"]++
-	case store.TxAborted:
+	case record.Aborted:
 		s.stats["aborted records"]++
 	}
 }
@@ -183,9 +183,9 @@ func agentOf(a *agent) *invariant.Agent {
 }
 
 // eachLive calls f for every record that is charged, in order.
-func (s *Sim) eachLive(f func(tx resource.TxID, r store.TxRecord)) {
+func (s *Sim) eachLive(f func(tx resource.TxID, r record.Tx)) {
 	for _, key := range s.store.under(txKey("")) {
-		if r := s.store.keys[key].value.(store.TxRecord); r.State.Charged() {
+		if r := s.store.keys[key].value.(record.Tx); r.State.Charged() {
 			f(resource.TxID(key[len(txKey("")):]), r)
 		}
 	}

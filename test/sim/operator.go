@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -33,7 +33,7 @@ func (t *term) operate(h *host) bool {
 	}
 	var lost []ledger.Grant
 	for _, g := range a.l.Snapshot().Grants {
-		r, _ := value[store.TxRecord](t.sim.store, txKey(g.Tx))
+		r, _ := value[record.Tx](t.sim.store, txKey(g.Tx))
 		if g.Origin == ledger.OriginTxn && (g.State == ledger.Held || g.State == ledger.Evicting) && !r.State.Charged() {
 			lost = append(lost, g)
 		}
@@ -161,12 +161,12 @@ func (t *term) writeAdoption(u *unit, g ledger.Grant, specs map[resource.NodeID]
 		t.adopted(u, g.Tx, votes, txn.Conflict, 0)
 		return
 	}
-	record := store.TxRecord{
-		State: store.TxCommitted, Epoch: g.Epoch, Unit: c.path(), UnitUID: g.Unit, Charges: u.charges(),
+	rec := record.Tx{
+		State: record.Committed, Epoch: g.Epoch, Unit: c.path(), UnitUID: g.Unit, Charges: u.charges(),
 	}
 	d := decision{
 		what:     "adoption of " + short(g.Tx),
-		compares: []store.Compare{store.Absent(txKey(g.Tx)), store.Absent(unitKey(c.name)), store.Absent(requestKey(c.name))},
+		compares: []record.Compare{record.Absent(txKey(g.Tx)), record.Absent(unitKey(c.name)), record.Absent(requestKey(c.name))},
 		ops:      []op{{unitKey(c.name), u.record}, {requestKey(c.name), g.Unit}},
 	}
 	for _, h := range t.sim.hosts {
@@ -175,16 +175,16 @@ func (t *term) writeAdoption(u *unit, g ledger.Grant, specs map[resource.NodeID]
 			continue
 		}
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: h.node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: h.node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
-		d.compares = append(d.compares, store.ModRevIs(specKey(h.node), specs[h.node]))
+		d.compares = append(d.compares, record.ModRevIs(specKey(h.node), specs[h.node]))
 		d.ops = append(d.ops, op{indexKey(h.node, g.Tx), true})
 	}
-	d.ops = append(d.ops, op{txKey(g.Tx), record})
+	d.ops = append(d.ops, op{txKey(g.Tx), rec})
 	d.done = func(o txn.Outcome, rev resource.Revision) { t.adopted(u, g.Tx, votes, o, rev) }
 	t.settle(d, txKey(g.Tx), func(e entry) bool {
-		r, is := e.value.(store.TxRecord)
-		return is && r.State == store.TxCommitted
+		r, is := e.value.(record.Tx)
+		return is && r.State == record.Committed
 	})
 }
 
@@ -232,15 +232,15 @@ func (t *term) disown(lost []ledger.Grant) bool {
 	}
 	t.operating = true
 	t.settle(decision{
-		what: "end of the lost " + short(g.Tx), compares: []store.Compare{store.Absent(key)},
-		ops: []op{{key, store.TxRecord{State: store.TxAborted, Epoch: g.Epoch, UnitUID: g.Unit, Reason: "lost", Unheard: unheard}}},
+		what: "end of the lost " + short(g.Tx), compares: []record.Compare{record.Absent(key)},
+		ops: []op{{key, record.Tx{State: record.Aborted, Epoch: g.Epoch, UnitUID: g.Unit, Reason: "lost", Unheard: unheard}}},
 		done: func(o txn.Outcome, _ resource.Revision) {
 			if t.operating = false; o == txn.Landed {
 				t.bury(g.Tx, unheard)
 			}
 		},
 	}, key, func(e entry) bool {
-		r, is := e.value.(store.TxRecord)
+		r, is := e.value.(record.Tx)
 		return is && r.Reason == "lost"
 	})
 	return true
@@ -258,7 +258,7 @@ func (t *term) reconcile(h *host, lost []ledger.Grant) {
 			}
 			c := ledger.Reconcile{Epoch: t.epoch, Revision: rev, Grace: time.Duration(t.sim.rng.IntN(5)) * time.Second}
 			for _, g := range lost {
-				if r, _ := value[store.TxRecord](t.sim.store, txKey(g.Tx)); r.State.Charged() {
+				if r, _ := value[record.Tx](t.sim.store, txKey(g.Tx)); r.State.Charged() {
 					c.Adopted = append(c.Adopted, g.Tx)
 				} else {
 					c.Released = append(c.Released, g.Tx)

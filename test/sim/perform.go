@@ -2,7 +2,7 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -154,18 +154,18 @@ func (t *term) readRecord(a *attempt) {
 	t.read("the record of "+short(tx), txKey(tx), func(e entry, rev resource.Revision) {
 		in := txn.RecordRead{State: txn.RecordAbsent, Revision: rev}
 		if e.value != nil {
-			record := e.value.(store.TxRecord)
-			in.Revision, in.State = e.mod, machineStates[record.State]
-			in.GraceSeconds, in.Reason = record.GraceSeconds, record.Reason
-			if p := t.attempts[record.By]; p != nil && p.machine.Undecided() {
-				in.By = record.By
+			rec := e.value.(record.Tx)
+			in.Revision, in.State = e.mod, machineStates[rec.State]
+			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
+			if p := t.attempts[rec.By]; p != nil && p.machine.Undecided() {
+				in.By = rec.By
 			}
 		}
 		t.step(a, in)
 	})
 }
 
-var machineStates = map[store.TxState]txn.RecordState{
-	store.TxCommitted: txn.RecordCommitted, store.TxReleasing: txn.RecordReleasing, store.TxReleased: txn.RecordReleased,
-	store.TxAborted: txn.RecordAborted, store.TxEvicting: txn.RecordEvicting,
+var machineStates = map[record.State]txn.RecordState{
+	record.Committed: txn.RecordCommitted, record.Releasing: txn.RecordReleasing, record.Released: txn.RecordReleased,
+	record.Aborted: txn.RecordAborted, record.Evicting: txn.RecordEvicting,
 }

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -56,7 +56,7 @@ func (h *host) beat() {
 				return
 			}
 			s.send(&write{
-				what: "lease of " + string(h.node), compares: []store.Compare{store.ModRevIs(identityKey(h.node), e.mod)},
+				what: "lease of " + string(h.node), compares: []record.Compare{record.ModRevIs(identityKey(h.node), e.mod)},
 				ops: []op{{leaseKey(h.node), true}}, done: func(txn.Outcome, resource.Revision) { h.beating = false },
 			})
 		}

@@ -4,7 +4,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -146,8 +146,8 @@ func (t *term) drive(a *attempt, effects []txn.Effect) {
 }
 
 // charges are what a unit's record carries.
-func (u *unit) charges() []store.Charge {
-	return []store.Charge{
+func (u *unit) charges() []record.Charge {
+	return []record.Charge{
 		{Tree: quota.Tree, Group: u.client.namespace, Request: u.client.vector()},
 		{Tree: treeName, Group: u.client.group, Request: u.client.vector()},
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -46,7 +46,7 @@ type op struct {
 type write struct {
 	what     string
 	epoch    resource.Epoch // of the leader that sent it, 0: nobody's
-	compares []store.Compare
+	compares []record.Compare
 	ops      []op
 	done     func(txn.Outcome, resource.Revision)
 	// delicate: what follows from its loss is to be seen more often.
@@ -75,11 +75,11 @@ func (s *kvStore) under(prefix string) []string {
 }
 
 // commit does the operations if all compares hold.
-func (s *kvStore) commit(compares []store.Compare, ops []op) bool {
+func (s *kvStore) commit(compares []record.Compare, ops []op) bool {
 	for _, c := range compares {
 		e := s.keys[c.Key]
 		have := e.mod
-		if c.Target == store.CompareCreateRev {
+		if c.Target == record.CompareCreateRev {
 			have = e.create
 		}
 		if have != c.Rev {

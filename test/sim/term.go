@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -104,7 +104,7 @@ const (
 type attempt struct {
 	machine  *txn.Machine
 	unit     *unit
-	charges  []store.Charge
+	charges  []record.Charge
 	requests map[resource.NodeID][]ledger.MemberRequest
 	budget   bool // the time for votes, or for the victims to leave, runs
 
@@ -123,7 +123,7 @@ type attempt struct {
 // decision is a set of writes that must land together.
 type decision struct {
 	what     string
-	compares []store.Compare
+	compares []record.Compare
 	ops      []op
 	anyEpoch bool
 	delicate bool // as of write

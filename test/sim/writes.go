@@ -2,7 +2,7 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -16,37 +16,37 @@ func (t *term) writeCommit(a *attempt) {
 		t.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
 		return
 	}
-	record := store.TxRecord{State: store.TxCommitted, Epoch: t.epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
-	d := decision{what: "commit of " + short(tx), compares: []store.Compare{store.ModRevIs(unitKey(u.client.name), u.stored)}}
+	rec := record.Tx{State: record.Committed, Epoch: t.epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
+	d := decision{what: "commit of " + short(tx), compares: []record.Compare{record.ModRevIs(unitKey(u.client.name), u.stored)}}
 	if t.sim.bug != CommitOverRecord {
-		d.compares = append(d.compares, store.Absent(txKey(tx)))
+		d.compares = append(d.compares, record.Absent(txKey(tx)))
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		switch t.sim.bug {
 		case CommitWithoutIncarnation:
 		case CompareIdentityReadAnew:
-			d.compares = append(d.compares, store.ModRevIs(identityKey(node), t.sim.store.keys[identityKey(node)].mod))
+			d.compares = append(d.compares, record.ModRevIs(identityKey(node), t.sim.store.keys[identityKey(node)].mod))
 		default:
-			d.compares = append(d.compares, store.ModRevIs(identityKey(node), v.Revision))
+			d.compares = append(d.compares, record.ModRevIs(identityKey(node), v.Revision))
 		}
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 		d.ops = append(d.ops, op{indexKey(node, tx), true})
 	}
 	r := u.record
 	r.phase, r.tx = running, tx
-	d.ops = append(d.ops, op{txKey(tx), record}, op{unitKey(u.client.name), r})
+	d.ops = append(d.ops, op{txKey(tx), rec}, op{unitKey(u.client.name), r})
 	if u.queued {
 		d.ops = append(d.ops, op{orderKey(u.client.name), nil})
 	}
 	if u.create {
-		d.compares = append(d.compares, store.Absent(requestKey(u.client.name)))
+		d.compares = append(d.compares, record.Absent(requestKey(u.client.name)))
 		d.ops = append(d.ops, op{requestKey(u.client.name), r.uid})
 	}
 	for _, v := range a.victims {
-		d.compares = append(append(d.compares, t.stillDead(v)...), store.ModRevIs(txKey(v.machine.ID()), v.machine.Revision()))
+		d.compares = append(append(d.compares, t.stillDead(v)...), record.ModRevIs(txKey(v.machine.ID()), v.machine.Revision()))
 		if ops := t.releasedOps(v); t.sim.bug != SwapKeepsVictims {
 			d.ops = append(d.ops, ops...)
 		}
@@ -76,44 +76,44 @@ func (t *term) commitAnswered(a *attempt, o txn.Outcome, rev resource.Revision) 
 func (t *term) writeAborted(a *attempt) {
 	tx := a.machine.ID()
 	t.submit(decision{
-		what: "fence of " + short(tx), anyEpoch: true, compares: []store.Compare{store.Absent(txKey(tx))},
-		ops:  []op{{txKey(tx), store.TxRecord{State: store.TxAborted, Epoch: t.epoch, UnitUID: a.unit.record.uid}}},
+		what: "fence of " + short(tx), anyEpoch: true, compares: []record.Compare{record.Absent(txKey(tx))},
+		ops:  []op{{txKey(tx), record.Tx{State: record.Aborted, Epoch: t.epoch, UnitUID: a.unit.record.uid}}},
 		done: func(o txn.Outcome, _ resource.Revision) { t.step(a, txn.FenceAnswered{Outcome: o}) },
 	})
 }
 
 // recordOf rebuilds the record of a committed transaction from its votes.
-func (t *term) recordOf(a *attempt, state store.TxState) store.TxRecord {
+func (t *term) recordOf(a *attempt, state record.State) record.Tx {
 	u := a.unit
 	_, epoch, _, err := a.machine.ID().Attempt()
 	must(err)
-	record := store.TxRecord{State: state, Epoch: epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
+	rec := record.Tx{State: state, Epoch: epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		for _, m := range v.Members {
-			record.Members = append(record.Members, store.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	record.By = a.by
+	rec.By = a.by
 	switch {
 	case u.ending != nil:
-		record.Reason, record.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+		rec.Reason, rec.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
 	case a.notice != nil:
-		record.Reason, record.GraceSeconds, record.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
+		rec.Reason, rec.GraceSeconds, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
 	}
-	return record
+	return rec
 }
 
 // writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (t *term) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	record := t.recordOf(a, store.TxReleasing)
-	record.Evicted = e.Evicted
+	rec := t.recordOf(a, record.Releasing)
+	rec.Evicted = e.Evicted
 	r := u.record
 	r.phase = terminating
 	t.submit(decision{
-		what: "release of " + short(tx), compares: []store.Compare{store.ModRevIs(txKey(tx), a.machine.Revision())},
-		ops: []op{{txKey(tx), record}, {unitKey(u.client.name), r}},
+		what: "release of " + short(tx), compares: []record.Compare{record.ModRevIs(txKey(tx), a.machine.Revision())},
+		ops: []op{{txKey(tx), rec}, {unitKey(u.client.name), r}},
 		done: func(o txn.Outcome, rev resource.Revision) {
 			t.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
 		},
@@ -124,7 +124,7 @@ func (t *term) writeReleasing(a *attempt, e txn.WriteReleasing) {
 func (t *term) writeReleased(a *attempt) {
 	tx := a.machine.ID()
 	t.submit(decision{
-		what: "end of " + short(tx), compares: append(t.stillDead(a), store.ModRevIs(txKey(tx), a.machine.Revision())), ops: t.releasedOps(a),
+		what: "end of " + short(tx), compares: append(t.stillDead(a), record.ModRevIs(txKey(tx), a.machine.Revision())), ops: t.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision) {
 			answered := func() { t.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
 			if o != txn.Conflict {

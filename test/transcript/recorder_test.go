@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -122,7 +122,7 @@ func stepOf(m rig.Message) step {
 }
 
 // txn records a write on its way to the store, and what becomes of it.
-func (r *recorder) txn(k *rig.Coordinator, t store.Txn, fault rig.Fault) rig.Fault {
+func (r *recorder) txn(k *rig.Coordinator, t record.Txn, fault rig.Fault) rig.Fault {
 	who, s := writer(k, t)
 	if who == "" {
 		return fault
@@ -154,31 +154,31 @@ func (r *recorder) txn(k *rig.Coordinator, t store.Txn, fault rig.Fault) rig.Fau
 // writer says on whose behalf a coordinator writes: its own, or that of an
 // agent that registers or fences. "" is what a transcript does not show:
 // elections, heartbeats.
-func writer(k *rig.Coordinator, t store.Txn) (who string, s step) {
+func writer(k *rig.Coordinator, t record.Txn) (who string, s step) {
 	for _, op := range t.Then {
-		if node, err := store.ParseNodeKey(op.Key); err == nil && node.Part == store.NodeIdentityPart {
+		if node, err := record.ParseNodeKey(op.Key); err == nil && node.Part == record.NodeIdentityPart {
 			return string(node.ID), stepRegistration
 		}
-		if !strings.HasPrefix(op.Key, store.TxPrefix) || op.Delete {
+		if !strings.HasPrefix(op.Key, record.TxPrefix) || op.Delete {
 			continue
 		}
-		record, err := store.Decode[store.TxRecord](op.Key, op.Value)
-		if node, fence := strings.CutPrefix(record.Reason, "fenced for "); err == nil && fence {
+		rec, err := record.Decode[record.Tx](op.Key, op.Value)
+		if node, fence := strings.CutPrefix(rec.Reason, "fenced for "); err == nil && fence {
 			return node, stepAgentsFence
 		}
 	}
-	if rig.Touches(t, store.TxPrefix) || rig.Touches(t, store.UnitsPrefix) || rig.Touches(t, store.JobsPrefix) {
+	if rig.Touches(t, record.TxPrefix) || rig.Touches(t, record.UnitsPrefix) || rig.Touches(t, record.JobsPrefix) {
 		return k.ID, stepWrite
 	}
 	return "", stepWrite
 }
 
 // holds reports whether all compares hold now.
-func holds(k *rig.Coordinator, t store.Txn) bool {
+func holds(k *rig.Coordinator, t record.Txn) bool {
 	for _, c := range t.If {
 		kv, _, _, err := k.Gate.Store.Get(context.Background(), c.Key)
 		rev := kv.ModRev
-		if c.Target == store.CompareCreateRev {
+		if c.Target == record.CompareCreateRev {
 			rev = kv.CreateRev
 		}
 		if err != nil || rev != c.Rev {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -36,9 +36,9 @@ type scene struct {
 	t        *testing.T
 	cluster  *rig.Cluster
 	recorder *recorder
-	fault    func(store.Txn) rig.Fault // of the coming writes, nil for none
-	stall    store.TxState             // the leader is paused before it writes a record in it
-	down     bool                      // a process has died; set while one event happens
+	fault    func(record.Txn) rig.Fault // of the coming writes, nil for none
+	stall    record.State               // the leader is paused before it writes a record in it
+	down     bool                       // a process has died; set while one event happens
 }
 
 // run carries out one command and returns what happened until everything was
@@ -67,11 +67,11 @@ func (s *scene) run(t *testing.T, d *datadriven.TestData) string {
 	case "evict":
 		return s.evict(word(t, d), int64(number(t, d, "grace")))
 	case "crash-leader-before":
-		state := store.TxState(word(t, d))
-		s.fault, _ = rig.Once(rig.CrashBefore, func(t store.Txn) bool { return rig.Writes(t, state) })
+		state := record.State(word(t, d))
+		s.fault, _ = rig.Once(rig.CrashBefore, func(t record.Txn) bool { return rig.Writes(t, state) })
 		return ""
 	case "pause-leader-before":
-		s.stall = store.TxState(word(t, d))
+		s.stall = record.State(word(t, d))
 		return ""
 	case "lose-lease":
 		return s.loseLease(word(t, d))
@@ -140,7 +140,7 @@ func (s *scene) begin(agents int) {
 
 // watch records a coordinator's writes.
 func (s *scene) watch(k *rig.Coordinator) {
-	k.Gate.OnTxn(func(t store.Txn) rig.Fault {
+	k.Gate.OnTxn(func(t record.Txn) rig.Fault {
 		fault := rig.None
 		if s.fault != nil {
 			fault = s.fault(t)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource/bitset"
 )
@@ -117,50 +117,50 @@ func members(list []*musterv1.MemberAssignment) string {
 
 // key names a key of the store for people; "" is not shown.
 func (n *names) key(key string) string {
-	if tx, err := store.ParseTxKey(key); err == nil {
+	if tx, err := record.ParseTxKey(key); err == nil {
 		return n.tx(string(tx))
 	}
-	if unit, err := store.ParseUnitKey(key); err == nil {
+	if unit, err := record.ParseUnitKey(key); err == nil {
 		return "unit " + unit.Name
 	}
-	if _, name, err := store.ParseJobKey(key); err == nil {
+	if _, name, err := record.ParseJobKey(key); err == nil {
 		return "job " + name
 	}
-	if _, err := store.ParseLeaderKey(key); err == nil {
+	if _, err := record.ParseLeaderKey(key); err == nil {
 		return "the leader's key"
 	}
-	if node, err := store.ParseNodeKey(key); err == nil {
+	if node, err := record.ParseNodeKey(key); err == nil {
 		switch node.Part {
-		case store.NodeIdentityPart:
+		case record.NodeIdentityPart:
 			return "identity of " + string(node.ID)
-		case store.NodeTxPart:
+		case record.NodeTxPart:
 			return "index of " + string(node.ID)
 		}
 		return ""
 	}
-	if strings.HasPrefix(key, store.OrderPrefix) {
+	if strings.HasPrefix(key, record.OrderPrefix) {
 		return "place in the queue"
 	}
-	if strings.HasPrefix(key, store.RequestsPrefix) {
+	if strings.HasPrefix(key, record.RequestsPrefix) {
 		return "request id"
 	}
 	return ""
 }
 
 // condition says what a compare of a Txn demands.
-func (n *names) condition(c store.Compare) string {
+func (n *names) condition(c record.Compare) string {
 	name := n.key(c.Key)
 	switch {
 	case c.Rev == 0:
 		return name + " is absent"
-	case strings.HasPrefix(c.Key, store.LeaderPrefix):
+	case strings.HasPrefix(c.Key, record.LeaderPrefix):
 		return "epoch is " + n.epoch(int64(c.Rev))
 	}
 	return name + " is unchanged"
 }
 
 // write says what an operation of a Txn writes; "" is not shown.
-func (n *names) write(op store.Op) string {
+func (n *names) write(op record.Op) string {
 	name := n.key(op.Key)
 	switch {
 	case name == "":
@@ -169,16 +169,16 @@ func (n *names) write(op store.Op) string {
 		return "delete " + name
 	}
 	switch {
-	case strings.HasPrefix(op.Key, store.TxPrefix):
-		if r, err := store.Decode[store.TxRecord](op.Key, op.Value); err == nil {
+	case strings.HasPrefix(op.Key, record.TxPrefix):
+		if r, err := record.Decode[record.Tx](op.Key, op.Value); err == nil {
 			return fmt.Sprintf("%s = %s", name, r.State)
 		}
-	case strings.HasPrefix(op.Key, store.UnitsPrefix):
-		if r, err := store.Decode[store.UnitRecord](op.Key, op.Value); err == nil {
+	case strings.HasPrefix(op.Key, record.UnitsPrefix):
+		if r, err := record.Decode[record.Unit](op.Key, op.Value); err == nil {
 			return fmt.Sprintf("%s = %s", name, r.Phase)
 		}
-	case strings.HasPrefix(op.Key, store.JobsPrefix):
-		if r, err := store.Decode[store.JobRecord](op.Key, op.Value); err == nil && r.Cancelled != nil {
+	case strings.HasPrefix(op.Key, record.JobsPrefix):
+		if r, err := record.Decode[record.Job](op.Key, op.Value); err == nil && r.Cancelled != nil {
 			return fmt.Sprintf("%s = %s", name, r.Phase)
 		}
 	}

@@ -42,7 +42,7 @@ func (a *app) quotaExplainCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			standing, err := a.client.QuotaStanding(ctx, namespace, name)
+			explanation, err := a.client.ExplainQuota(ctx, namespace, name)
 			if isNotFound(err) {
 				return fmt.Errorf("there is no job or allocation %q in namespace %q; muster get jobs -A shows all jobs", name, namespace)
 			}
@@ -51,11 +51,11 @@ func (a *app) quotaExplainCommand() *cobra.Command {
 			}
 			switch a.output {
 			case "json", "yaml":
-				return a.encode(standing)
+				return a.encode(explanation)
 			case "name":
-				a.printf("%s\n", standing.Consumer)
+				a.printf("%s\n", explanation.Consumer)
 			default:
-				a.standing(standing)
+				a.printQuotaExplanation(explanation)
 			}
 			return nil
 		},
@@ -87,22 +87,22 @@ func (a *app) completeConsumers(cmd *cobra.Command, args []string, prefix string
 	return append(jobs, allocations...), directive
 }
 
-// standing prints where a unit stands.
-func (a *app) standing(q *api.QuotaStanding) {
+// printQuotaExplanation prints where a unit is counted.
+func (a *app) printQuotaExplanation(q *api.QuotaExplanation) {
 	a.printf("%s: %s\n%s\n", q.Consumer, q.Phase, q.Summary)
-	a.seats(q.Seats, "", len(q.Reasons) > 0)
+	a.printPlacements(q.Placements, "", len(q.Reasons) > 0)
 	a.limits(q.Reasons, q.Summary)
 }
 
-// seats prints a paragraph per tree and place; the units of a job that stand at
-// the same place share one. would is "would be " where they only may come to
+// printPlacements prints a paragraph per tree and place; the units of a job that
+// stand at the same place share one. would is "would be " where they only may come to
 // stand there; waiting says that they are not charged because quota is short.
-func (a *app) seats(seats []api.QuotaSeat, would string, waiting bool) {
+func (a *app) printPlacements(placements []api.QuotaPlacement, would string, waiting bool) {
 	type place struct{ tree, words string }
 	var places []place
 	units := map[place]int{}
-	for i := range seats {
-		p := place{seats[i].Tree, strings.Join(seatLines(&seats[i], would, waiting), "\n  ")}
+	for i := range placements {
+		p := place{placements[i].Tree, strings.Join(placementLines(&placements[i], would, waiting), "\n  ")}
 		if units[p]++; units[p] == 1 {
 			places = append(places, p)
 		}
@@ -117,8 +117,8 @@ func (a *app) seats(seats []api.QuotaSeat, would string, waiting bool) {
 	}
 }
 
-// seatLines words a unit's place on one tree.
-func seatLines(q *api.QuotaSeat, would string, waiting bool) []string {
+// placementLines words a unit's place on one tree.
+func placementLines(q *api.QuotaPlacement, would string, waiting bool) []string {
 	kept := ""
 	if q.Unpreemptable {
 		kept = ", never evicted"
@@ -138,10 +138,10 @@ func seatLines(q *api.QuotaSeat, would string, waiting bool) []string {
 		line += " from " + strings.Join(q.BorrowsFrom, ", ")
 	}
 	lines = append(lines, line)
-	if len(q.Claimants) == 0 {
+	if len(q.ReclaimableBy) == 0 {
 		return append(lines, "nobody has unused quota with which to claim it back now")
 	}
-	return append(lines, "may be claimed back by work in "+strings.Join(q.Claimants, ", "))
+	return append(lines, "may be claimed back by work in "+strings.Join(q.ReclaimableBy, ", "))
 }
 
 // limits says in words what is short, each with its numbers, unless all of it
@@ -188,11 +188,11 @@ func (a *app) quotaWhatIfCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			trial, err := a.client.QuotaTrial(ctx, doc)
+			dryRun, err := a.client.TryQuota(ctx, doc)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			return a.trial(trial)
+			return a.printQuotaDryRun(dryRun)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the consumer, JSON or YAML, - for standard input")
@@ -225,8 +225,8 @@ func (a *app) consumer(file string) (name string, doc []byte, err error) {
 // errNotAdmitted ends what-if with exit code 1; the answer is printed before.
 var errNotAdmitted = errors.New("not admitted")
 
-// trial prints the answer to "what if".
-func (a *app) trial(q *api.QuotaTrial) error {
+// printQuotaDryRun prints the answer to "what if".
+func (a *app) printQuotaDryRun(q *api.QuotaDryRun) error {
 	admitted := q.Admitted && len(q.Victims) == 0 // nobody is evicted yet
 	switch a.output {
 	case "json", "yaml":
@@ -236,7 +236,7 @@ func (a *app) trial(q *api.QuotaTrial) error {
 	case "name":
 	default:
 		a.printf("%s\n", q.Summary)
-		a.seats(q.Seats, "would be ", !admitted)
+		a.printPlacements(q.Placements, "would be ", !admitted)
 		if len(q.Victims) > 0 {
 			a.printf("\nwould have to end for it: %s\n", strings.Join(q.Victims, ", "))
 		}

@@ -280,14 +280,14 @@ func TestWhereAUnitStands(t *testing.T) {
 	var out strings.Builder
 	a := &app{Program: Program{Stdout: &out, Env: func(string) string { return "" }}, output: "table"}
 	gpu := map[resource.Name]string{resource.GPU: "4", resource.CPU: "16"}
-	for _, q := range []api.QuotaStanding{
-		{Consumer: "vision/more", Phase: api.Running, Summary: "vision/more borrows 4 nvidia.com/gpu on tree company", Seats: []api.QuotaSeat{
-			{Tree: "company", Group: "vision", Request: gpu, Node: "research", BorrowsFrom: []string{"speech"}, Claimants: []string{"speech"}},
+	for _, q := range []api.QuotaExplanation{
+		{Consumer: "vision/more", Phase: api.Running, Summary: "vision/more borrows 4 nvidia.com/gpu on tree company", Placements: []api.QuotaPlacement{
+			{Tree: "company", Group: "vision", Request: gpu, Node: "research", BorrowsFrom: []string{"speech"}, ReclaimableBy: []string{"speech"}},
 			{Tree: "services", Group: "gold", Request: gpu, Node: "gold", Priority: 5, Unpreemptable: true},
 		}},
-		{Consumer: "vision/alone", Phase: api.Running, Summary: "vision/alone borrows", Seats: []api.QuotaSeat{{Tree: "company", Group: "vision", Request: gpu, Node: "research"}}},
+		{Consumer: "vision/alone", Phase: api.Running, Summary: "vision/alone borrows", Placements: []api.QuotaPlacement{{Tree: "company", Group: "vision", Request: gpu, Node: "research"}}},
 		{
-			Consumer: "vision/late", Phase: api.Queued, Summary: "vision/late waits for quota", Seats: []api.QuotaSeat{{Tree: "company", Group: "vision", Request: gpu}},
+			Consumer: "vision/late", Phase: api.Queued, Summary: "vision/late waits for quota", Placements: []api.QuotaPlacement{{Tree: "company", Group: "vision", Request: gpu}},
 			Reasons: []resource.Reason{
 				{Code: resource.ReasonQuota, Resource: resource.GPU, Want: 4000, Have: 1000, Detail: "exceeded quota: gpu limit 16, requested 4, used 15 (node company of tree company)"},
 				{Code: resource.ReasonQuota, Resource: resource.CPU, Want: 4000, Have: 1000},
@@ -295,19 +295,19 @@ func TestWhereAUnitStands(t *testing.T) {
 		},
 		{Consumer: "free/one", Phase: api.Running, Summary: "free/one is charged to no tree"},
 	} {
-		a.standing(&q)
+		a.printQuotaExplanation(&q)
 		out.WriteString("----\n")
 	}
-	for _, q := range []api.QuotaTrial{
-		{Admitted: true, Summary: "what-if would be admitted", Seats: []api.QuotaSeat{{Tree: "company", Group: "speech", Request: gpu, Node: "speech"}}, Moved: []string{"vision/job/more/0"}},
+	for _, q := range []api.QuotaDryRun{
+		{Admitted: true, Summary: "what-if would be admitted", Placements: []api.QuotaPlacement{{Tree: "company", Group: "speech", Request: gpu, Node: "speech"}}, Moved: []string{"vision/job/more/0"}},
 		{Summary: "what-if would have to evict 2", Victims: []string{"a/job/b/0", "a/job/c/0"}},
 	} {
-		if err := a.trial(&q); (err == nil) != q.Admitted {
+		if err := a.printQuotaDryRun(&q); (err == nil) != q.Admitted {
 			t.Errorf("%s: %v", q.Summary, err)
 		}
 		out.WriteString("----\n")
 	}
-	golden(t, "standing.txt", out.String())
+	golden(t, "quota-explain.txt", out.String())
 }
 
 func TestBarsAreProportionalAndOfOneWidth(t *testing.T) {

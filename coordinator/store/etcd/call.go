@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -137,10 +138,10 @@ func (s *Store) callError(what string, err error) error {
 	case s.ctx.Err() != nil:
 		err = store.ErrClosed
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		err = fmt.Errorf("%s: %w", what, store.ErrLeaseGone)
+		err = fmt.Errorf("%s: %w", what, record.ErrLeaseGone)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		s.look()
-		err = fmt.Errorf("%s: %w", what, store.ErrNoSpace)
+		err = fmt.Errorf("%s: %w", what, record.ErrNoSpace)
 	default:
 		err = fmt.Errorf("%s: %w", what, err)
 	}
@@ -199,14 +200,14 @@ func (s *Store) verify(ctx context.Context) error {
 	if err != nil {
 		return s.callError(what, err)
 	}
-	r := &pb.RangeRequest{Key: []byte(store.Root), Limit: 1}
+	r := &pb.RangeRequest{Key: []byte(record.Root), Limit: 1}
 	if anchor.key != "" {
 		r = &pb.RangeRequest{Key: []byte(anchor.key), Revision: int64(anchor.rev)}
 	}
 	answer, err := s.read(ctx, what, r)
 	gone := errors.Is(err, rpctypes.ErrFutureRev)
 	if gone || errors.Is(err, rpctypes.ErrCompacted) {
-		answer, err = s.read(ctx, what, &pb.RangeRequest{Key: []byte(store.Root), Limit: 1})
+		answer, err = s.read(ctx, what, &pb.RangeRequest{Key: []byte(record.Root), Limit: 1})
 	} else if err == nil && anchor.key != "" {
 		gone = !anchor.isIn(answer)
 	}
@@ -236,5 +237,5 @@ func (v version) isIn(answer *pb.RangeResponse) bool {
 	return versionOf(string(kv.Key), kv.Value, resource.Revision(kv.ModRevision)) == v
 }
 
-// Acknowledge ends the refusals that follow a *store.WentBackError.
-func (s *Store) Acknowledge(e *store.WentBackError) { s.history.acknowledge(e) }
+// Acknowledge ends the refusals that follow a *record.WentBackError.
+func (s *Store) Acknowledge(e *record.WentBackError) { s.history.acknowledge(e) }

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/coordinator/store/storetest"
@@ -81,7 +82,7 @@ func asMuster(c etcd.Config) etcd.Config {
 }
 
 func put(ctx context.Context, s store.KVStore, value string) error {
-	r, err := s.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/registry/k", []byte(value))}})
+	r, err := s.Txn(ctx, record.Txn{Then: []record.Op{record.Put("/registry/k", []byte(value))}})
 	if err == nil && !r.Succeeded {
 		err = errors.New("a transaction without compares did not succeed")
 	}
@@ -96,7 +97,7 @@ func insist(t *testing.T, s store.KVStore, value string) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		err := put(ctx, s, value)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnknownOutcome) && !strings.Contains(err.Error(), "compare the store's past") {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, record.ErrUnknownOutcome) && !strings.Contains(err.Error(), "compare the store's past") {
 			t.Fatalf("write %s: %v, want an unknown outcome if any", value, err)
 		}
 		return err == nil
@@ -104,7 +105,7 @@ func insist(t *testing.T, s store.KVStore, value string) {
 }
 
 // follow waits until a watch has delivered a value.
-func follow(t *testing.T, watched <-chan store.Batch, value string) {
+func follow(t *testing.T, watched <-chan record.Batch, value string) {
 	t.Helper()
 	deadline := time.NewTimer(3 * patience)
 	defer deadline.Stop()
@@ -172,7 +173,7 @@ func TestFaults(t *testing.T) {
 	s := connect(t, config, 2048)
 	defer func() { _ = s.Close() }()
 	watched := s.Watch(t.Context(), "/registry/k", store.WatchOptions{From: 1})
-	term, err := store.Campaign(within(t), s, store.LeaderAddress{ID: "c1"}, time.Minute)
+	term, err := store.Campaign(within(t), s, record.LeaderAddress{ID: "c1"}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestFaults(t *testing.T) {
 		inARow := 0
 		await(t, "20 writes in a row", func() bool {
 			err := put(within(t), s, fmt.Sprint("frozen ", inARow))
-			if err != nil && !errors.Is(err, store.ErrUnknownOutcome) {
+			if err != nil && !errors.Is(err, record.ErrUnknownOutcome) {
 				t.Fatal(err)
 			}
 			if inARow++; err != nil {
@@ -232,7 +233,7 @@ func TestFaults(t *testing.T) {
 		// etcd answers a transaction of compares alone from what a member has.
 		short, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if r, err := s.Txn(short, store.Txn{If: []store.Compare{term.Held()}}); err == nil {
+		if r, err := s.Txn(short, record.Txn{If: []record.Compare{term.Held()}}); err == nil {
 			t.Errorf("without a majority leadership is confirmed: %+v", r)
 		}
 		c.Restart(0)
@@ -250,7 +251,7 @@ func TestFaults(t *testing.T) {
 			if err == nil {
 				t.Fatal("written to no one")
 			}
-			return ctx.Err() != nil || !errors.Is(err, store.ErrUnknownOutcome)
+			return ctx.Err() != nil || !errors.Is(err, record.ErrUnknownOutcome)
 		})
 		for i := range c.Size() {
 			c.Restart(i)
@@ -285,10 +286,10 @@ func TestCompactedUnderAWatch(t *testing.T) {
 	watched := s.Watch(t.Context(), "/registry/k", store.WatchOptions{From: 1})
 	follow(t, watched, "1")
 	proxy.mute(true)
-	var last store.TxnResult
+	var last record.TxnResult
 	for range 3 {
 		var err error
-		if last, err = direct.Txn(within(t), store.Txn{Then: []store.Op{store.Put("/registry/k", []byte("2"))}}); err != nil {
+		if last, err = direct.Txn(within(t), record.Txn{Then: []record.Op{record.Put("/registry/k", []byte("2"))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -296,7 +297,7 @@ func TestCompactedUnderAWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.mute(false)
-	var compacted *store.CompactedError
+	var compacted *record.CompactedError
 	for b := range watched {
 		if errors.As(b.Err, &compacted) {
 			break
@@ -328,15 +329,15 @@ func TestRestored(t *testing.T) {
 // forgetful is a client that holds on to nothing.
 type forgetful struct{ store.Store }
 
-func (f forgetful) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (f forgetful) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	for {
 		r, err := f.Store.Txn(ctx, t)
-		var back *store.WentBackError
+		var back *record.WentBackError
 		if errors.As(err, &back) {
 			f.Acknowledge(back)
 			continue
 		}
-		if errors.Is(err, store.ErrUnknownOutcome) && ctx.Err() == nil {
+		if errors.Is(err, record.ErrUnknownOutcome) && ctx.Err() == nil {
 			continue
 		}
 		return r, err

@@ -17,7 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // Config says where an external cluster is and how to speak to it.
@@ -168,13 +168,13 @@ func closeClient(client *clientv3.Client) error {
 func (s *Store) mayWrite(ctx context.Context) error {
 	_, err := s.kv.Txn(ctx, &pb.TxnRequest{
 		Compare: []*pb.Compare{{
-			Key: []byte(store.Root), Result: pb.Compare_GREATER, Target: pb.Compare_CREATE,
+			Key: []byte(record.Root), Result: pb.Compare_GREATER, Target: pb.Compare_CREATE,
 			TargetUnion: &pb.Compare_CreateRevision{CreateRevision: math.MaxInt64},
 		}},
 		Success: []*pb.RequestOp{
-			{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(store.Root)}}},
+			{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(record.Root)}}},
 			{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
-				Key: []byte(store.Root), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(store.Root)), Limit: 1,
+				Key: []byte(record.Root), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(record.Root)), Limit: 1,
 			}}},
 		},
 	}, calls...)
@@ -194,7 +194,7 @@ func (c Config) accessError(err error) error {
 		return refused("etcdUsername: %q: etcd asks for a user: %w", c.Username, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		return refused("etcdUsername: the user %q may not read and write %s: %w: etcdctl role grant-permission ROLE --prefix=true readwrite %s",
-			c.Username, store.Root, err, store.Root)
+			c.Username, record.Root, err, record.Root)
 	}
 	return err
 }
@@ -203,7 +203,7 @@ func (c Config) accessError(err error) error {
 // in one transaction, up to mostTxnOps. The probes read and change nothing.
 func (s *Store) probeMaxTxnOps(ctx context.Context) (int, error) {
 	one := &pb.Compare{
-		Key: []byte(store.Root), Result: pb.Compare_EQUAL, Target: pb.Compare_CREATE,
+		Key: []byte(record.Root), Result: pb.Compare_EQUAL, Target: pb.Compare_CREATE,
 		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
 	}
 	compares := make([]*pb.Compare, mostTxnOps)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/test/etcdcluster"
@@ -150,7 +151,7 @@ func TestMetrics(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	insist(t, s, "1")
-	if err := s.KeepAlive(within(t), 4711); !errors.Is(err, store.ErrLeaseGone) {
+	if err := s.KeepAlive(within(t), 4711); !errors.Is(err, record.ErrLeaseGone) {
 		t.Errorf("keep alive: %v", err)
 	}
 	_, _, rev, err := s.Get(within(t), "/registry/k")
@@ -211,7 +212,7 @@ func TestEmbeddedMakesRoom(t *testing.T) {
 	for err = nil; err == nil; { // one key, written again and again
 		err = put(ctx, s, filler)
 	}
-	if !errors.Is(err, store.ErrNoSpace) || errors.Is(err, store.ErrUnknownOutcome) {
+	if !errors.Is(err, record.ErrNoSpace) || errors.Is(err, record.ErrUnknownOutcome) {
 		t.Fatalf("full: %v", err)
 	}
 	log.await(t, "store_out_of_space")

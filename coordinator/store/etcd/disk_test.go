@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/etcd"
 )
 
@@ -52,7 +52,7 @@ func fill(dir string) {
 		if i == 3 {
 			takeRest(filepath.Join(filepath.Dir(dir), ballast))
 		}
-		_, err := s.Txn(ctx, store.Txn{Then: []store.Op{store.Put(fmt.Sprintf("/registry/tx/%06d", i), value)}})
+		_, err := s.Txn(ctx, record.Txn{Then: []record.Op{record.Put(fmt.Sprintf("/registry/tx/%06d", i), value)}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return

@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"golang.org/x/sys/unix"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -221,14 +222,14 @@ func serverConfig(c EmbedConfig) *embed.Config {
 
 // removeCandidates ends all candidacies with their leases.
 func (s *Store) removeCandidates(ctx context.Context) error {
-	stale, _, err := s.Range(ctx, store.LeaderPrefix, store.RangeOptions{})
+	stale, _, err := s.Range(ctx, record.LeaderPrefix, store.RangeOptions{})
 	if err != nil {
 		return fmt.Errorf("remove stale leadership: %w", err)
 	}
 	for _, kv := range stale {
 		err := s.Revoke(ctx, kv.Lease) // deletes the key
-		if kv.Lease == 0 || errors.Is(err, store.ErrLeaseGone) {
-			_, err = s.Txn(ctx, store.Txn{Then: []store.Op{store.Delete(kv.Key)}})
+		if kv.Lease == 0 || errors.Is(err, record.ErrLeaseGone) {
+			_, err = s.Txn(ctx, record.Txn{Then: []record.Op{record.Delete(kv.Key)}})
 		}
 		if err != nil {
 			return fmt.Errorf("remove stale leadership %s: %w", kv.Key, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/coordinator/store/storetest"
@@ -34,13 +35,13 @@ func lead(dir string) {
 	ctx := context.Background()
 	s, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: dir})
 	if err == nil {
-		_, err = s.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/registry/kept", []byte("x"))}})
+		_, err = s.Txn(ctx, record.Txn{Then: []record.Op{record.Put("/registry/kept", []byte("x"))}})
 	}
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	l, err := store.Campaign(ctx, s, store.LeaderAddress{ID: "killed"}, time.Hour)
+	l, err := store.Campaign(ctx, s, record.LeaderAddress{ID: "killed"}, time.Hour)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -85,7 +86,7 @@ func TestKilledLeaderIsNotWaitedFor(t *testing.T) {
 	s := openEmbedded(t, dir, false)
 	defer func() { _ = s.Close() }()
 	ready := time.Since(start)
-	l, err := store.Campaign(within(t), s, store.LeaderAddress{ID: "next"}, time.Hour)
+	l, err := store.Campaign(within(t), s, record.LeaderAddress{ID: "next"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,10 +211,10 @@ func TestEmbeddedTakesALargeUnit(t *testing.T) {
 	t.Parallel()
 	s := openEmbedded(t, filepath.Join(t.TempDir(), "etcd"), true)
 	defer func() { _ = s.Close() }()
-	txn := store.Txn{Then: []store.Op{store.Put("/registry/tx/t", make([]byte, 8<<20))}}
+	txn := record.Txn{Then: []record.Op{record.Put("/registry/tx/t", make([]byte, 8<<20))}}
 	for i := range 2000 {
-		txn.If = append(txn.If, store.Absent(fmt.Sprint("/registry/nodes/", i, "/identity")))
-		txn.Then = append(txn.Then, store.Put(fmt.Sprint("/registry/nodes/", i, "/tx/t"), []byte(`{"v":1}`)))
+		txn.If = append(txn.If, record.Absent(fmt.Sprint("/registry/nodes/", i, "/identity")))
+		txn.Then = append(txn.Then, record.Put(fmt.Sprint("/registry/nodes/", i, "/tx/t"), []byte(`{"v":1}`)))
 	}
 	if r, err := s.Txn(within(t), txn); err != nil || !r.Succeeded {
 		t.Errorf("%+v, %v", r, err)
@@ -233,7 +234,7 @@ func TestCloseEndsWatches(t *testing.T) {
 	if b, open := <-s.Watch(context.Background(), "/registry/", store.WatchOptions{From: 1}); open {
 		t.Errorf("new watch after close: %+v", b)
 	}
-	if _, err := s.Txn(context.Background(), store.Txn{}); !errors.Is(err, store.ErrClosed) {
+	if _, err := s.Txn(context.Background(), record.Txn{}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("transaction after close: %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // scripted answers Txns at a given revision and runs a hook at each read.
@@ -31,7 +31,7 @@ func (s *scripted) Txn(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb
 	return &pb.TxnResponse{Header: &pb.ResponseHeader{Revision: s.txn}, Succeeded: false}, nil
 }
 
-var change = store.Txn{If: []store.Compare{store.Absent("/registry/b")}, Then: []store.Op{store.Put("/registry/b", []byte("1"))}}
+var change = record.Txn{If: []record.Compare{record.Absent("/registry/b")}, Then: []record.Op{record.Put("/registry/b", []byte("1"))}}
 
 // The answer of a store that went back says nothing of the store that the Txn
 // was meant for: it may have been done there, or its refusal may be of another
@@ -43,7 +43,7 @@ func TestATxnAnsweredByAStoreThatWentBackIsInDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Txn(t.Context(), change)
-	if !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, store.ErrWentBack) {
+	if !errors.Is(err, record.ErrUnknownOutcome) || !errors.Is(err, record.ErrWentBack) {
 		t.Errorf("got %v, want ErrUnknownOutcome and ErrWentBack", err)
 	}
 	if kv.sent != 1 {
@@ -66,7 +66,7 @@ func TestATxnOfAnEraThatWasAcknowledgedMeanwhileIsNotSent(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		back := new(store.WentBackError)
+		back := new(record.WentBackError)
 		if !errors.As(s.history.check(began, 1), &back) {
 			t.Error("the restoration was not noticed")
 		}
@@ -74,7 +74,7 @@ func TestATxnOfAnEraThatWasAcknowledgedMeanwhileIsNotSent(t *testing.T) {
 	}
 	s.history.connections.Add(1) // so that the past is looked at before the Txn is sent
 	_, err := s.Txn(t.Context(), change)
-	if !errors.Is(err, store.ErrWentBack) {
+	if !errors.Is(err, record.ErrWentBack) {
 		t.Errorf("got %v, want ErrWentBack", err)
 	}
 	if kv.sent != 0 {
@@ -92,14 +92,14 @@ func TestAKeyThatIsGoneTellsOfARestoration(t *testing.T) {
 	}
 	kv.writes = []write{{"/registry/b", "1"}, {"/registry/b", "2"}}
 	s.history.connections.Add(1)
-	if _, _, _, err := s.Get(t.Context(), "/registry/b"); !errors.Is(err, store.ErrWentBack) {
+	if _, _, _, err := s.Get(t.Context(), "/registry/b"); !errors.Is(err, record.ErrWentBack) {
 		t.Errorf("got %v, want ErrWentBack", err)
 	}
 }
 
 func TestAnOldAcknowledgementDoesNotEndANewRestoration(t *testing.T) {
 	h := newHistory()
-	var found [2]*store.WentBackError
+	var found [2]*record.WentBackError
 	for i := range found {
 		h.saw(h.present(), version{key: "/registry/a", rev: 9})
 		began, err := h.before()
@@ -114,7 +114,7 @@ func TestAnOldAcknowledgementDoesNotEndANewRestoration(t *testing.T) {
 		}
 	}
 	h.acknowledge(found[0])
-	if _, err := h.before(); !errors.Is(err, store.ErrWentBack) {
+	if _, err := h.before(); !errors.Is(err, record.ErrWentBack) {
 		t.Errorf("after the acknowledgement of the restoration before: %v, want ErrWentBack", err)
 	}
 	h.acknowledge(found[1])
@@ -126,7 +126,7 @@ func TestAnOldAcknowledgementDoesNotEndANewRestoration(t *testing.T) {
 // Compares without an operation are answered by one member from its own state;
 // with a read they are linearizable.
 func TestATxnOfComparesAloneReadsToo(t *testing.T) {
-	r := request(store.Txn{If: change.If})
+	r := request(record.Txn{If: change.If})
 	if len(r.Compare) != 1 || len(r.Success) != 1 || r.Success[0].GetRequestRange() == nil {
 		t.Errorf("compares alone are sent as %v, want a read beside them", r)
 	}

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -86,20 +87,20 @@ func (s *Store) Close() error {
 }
 
 // Get reads one key.
-func (s *Store) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+func (s *Store) Get(ctx context.Context, key string) (record.KV, bool, resource.Revision, error) {
 	answer, err := s.ask(ctx, "get "+key, &pb.RangeRequest{Key: []byte(key)})
 	if err != nil {
-		return store.KV{}, false, 0, err
+		return record.KV{}, false, 0, err
 	}
 	rev := resource.Revision(answer.Header.Revision)
 	if len(answer.Kvs) == 0 {
-		return store.KV{}, false, rev, nil
+		return record.KV{}, false, rev, nil
 	}
 	return convert(answer.Kvs[0]), true, rev, nil
 }
 
 // Range reads all keys that begin with prefix, in pages at one revision.
-func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error) {
 	if prefix == "" {
 		return nil, 0, errors.New("range: prefix is empty")
 	}
@@ -116,7 +117,7 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 		}
 		return nil, readRevision(at, answer), nil
 	}
-	var kvs []store.KV
+	var kvs []record.KV
 	for {
 		page := pageSize
 		if o.Limit > 0 {
@@ -132,7 +133,7 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 			if answer.More && o.Limit == 0 {
 				n = int(answer.Count)
 			}
-			kvs = make([]store.KV, 0, n)
+			kvs = make([]record.KV, 0, n)
 		}
 		for _, kv := range answer.Kvs {
 			kvs = append(kvs, convert(kv))
@@ -159,7 +160,7 @@ func (s *Store) rangeError(ctx context.Context, prefix string, at int64, err err
 		if floorErr != nil {
 			return floorErr
 		}
-		return &store.CompactedError{Asked: resource.Revision(at), Floor: floor}
+		return &record.CompactedError{Asked: resource.Revision(at), Floor: floor}
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("range %s at revision %d: %w", prefix, at, store.ErrFutureRevision)
 	}
@@ -178,7 +179,7 @@ func (s *Store) floor(ctx context.Context, below int64) (floor resource.Revision
 			return err
 		}
 		if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-			Key: []byte(store.Root), StartRevision: max(1, below),
+			Key: []byte(record.Root), StartRevision: max(1, below),
 		}}}); err != nil {
 			return err
 		}
@@ -215,7 +216,7 @@ func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
 		if floorErr != nil {
 			return floorErr
 		}
-		return &store.CompactedError{Asked: rev, Floor: floor}
+		return &record.CompactedError{Asked: rev, Floor: floor}
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("%s: %w", what, store.ErrFutureRevision)
 	}

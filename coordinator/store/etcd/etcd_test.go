@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/coordinator/store/storetest"
@@ -182,11 +183,11 @@ func TestOutcomeUnknown(t *testing.T) {
 	watched := s.Watch(t.Context(), "/registry/k", store.WatchOptions{From: 1})
 	follow(t, watched, "1")
 	err := cutOff(t, s, proxy)
-	for n := 0; errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, store.ErrUnknownOutcome) && n < 10; n++ {
+	for n := 0; errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, record.ErrUnknownOutcome) && n < 10; n++ {
 		// Nothing was sent: the monitor had connected, so the past came first.
 		err = cutOff(t, s, proxy)
 	}
-	if !errors.Is(err, store.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, record.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("answer cut off: %v", err)
 	}
 	insist(t, s, "again") // connections were dropped: refused or unknown until there is a new one

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -34,7 +34,7 @@ type history struct {
 // era is the time in which the store had one past.
 type era struct {
 	ended chan struct{}
-	err   *store.WentBackError // set before ended is closed
+	err   *record.WentBackError // set before ended is closed
 }
 
 // over reports whether another past has come to light.
@@ -130,7 +130,7 @@ func (h *history) lost(began moment, rev resource.Revision) error {
 }
 
 func (h *history) fail(rev resource.Revision) error {
-	h.now.err = &store.WentBackError{Had: h.seen, Has: rev}
+	h.now.err = &record.WentBackError{Had: h.seen, Has: rev}
 	close(h.now.ended)
 	return h.now.err
 }
@@ -163,7 +163,7 @@ func (h *history) present() *era {
 }
 
 // acknowledge begins anew.
-func (h *history) acknowledge(e *store.WentBackError) {
+func (h *history) acknowledge(e *record.WentBackError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e == nil || h.now.err != e {

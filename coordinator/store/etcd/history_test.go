@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -92,7 +93,7 @@ func TestHistoryProperty(t *testing.T) {
 			case "read":
 				key := rapid.SampledFrom([]string{"/registry/a", "/registry/b"}).Draw(rt, "key")
 				_, _, rev, err := s.Get(ctx, key)
-				var back *store.WentBackError
+				var back *record.WentBackError
 				switch {
 				case errors.As(err, &back):
 					if known() {
@@ -178,8 +179,8 @@ func TestAnUnansweredAttemptIsRepeated(t *testing.T) {
 		if err != nil || p.reads != 3 {
 			t.Errorf("%d reads, %v; want the third to be answered", p.reads, err)
 		}
-		_, err = s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/registry/a", nil)}})
-		if !errors.Is(err, store.ErrUnknownOutcome) || p.txns != 1 {
+		_, err = s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put("/registry/a", nil)}})
+		if !errors.Is(err, record.ErrUnknownOutcome) || p.txns != 1 {
 			t.Errorf("%d transactions sent, %v; want one of unknown outcome", p.txns, err)
 		}
 	})

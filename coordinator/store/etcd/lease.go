@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -20,7 +21,7 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, erro
 	err := s.lease(ctx, "grant a lease", func(ctx context.Context) error {
 		answer, err := s.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: int64((ttl + time.Second - 1) / time.Second)}, calls...)
 		if err == nil {
-			l = store.Lease{ID: store.LeaseID(answer.ID), TTL: time.Duration(answer.TTL) * time.Second}
+			l = store.Lease{ID: record.LeaseID(answer.ID), TTL: time.Duration(answer.TTL) * time.Second}
 		}
 		return err
 	})
@@ -28,7 +29,7 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, erro
 }
 
 // KeepAlive starts the lease's time anew, once.
-func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
+func (s *Store) KeepAlive(ctx context.Context, id record.LeaseID) error {
 	return s.lease(ctx, fmt.Sprintf("keep lease %016x alive", uint64(id)), func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // ends the stream
@@ -49,7 +50,7 @@ func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
 
 // Revoke ends the lease and deletes its keys. If an attempt went unanswered and
 // the next one finds no lease, the lease has ended all the same.
-func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
+func (s *Store) Revoke(ctx context.Context, id record.LeaseID) error {
 	return s.lease(ctx, fmt.Sprintf("revoke lease %016x", uint64(id)), func(ctx context.Context) error {
 		_, err := s.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: int64(id)}, calls...)
 		return err

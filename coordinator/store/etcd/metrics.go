@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -63,17 +64,17 @@ func (m *metrics) failed(err error) { m.errors.WithLabelValues(kind(err)).Inc() 
 // what its caller has to deal with first.
 func kind(err error) string {
 	var (
-		ops   *store.TooManyOpsError
-		bytes *store.TooLargeError
+		ops   *record.TooManyOpsError
+		bytes *record.TooLargeError
 	)
 	switch {
-	case errors.Is(err, store.ErrWentBack):
+	case errors.Is(err, record.ErrWentBack):
 		return "went_back"
-	case errors.Is(err, store.ErrUnknownOutcome):
+	case errors.Is(err, record.ErrUnknownOutcome):
 		return "unknown_outcome"
-	case errors.Is(err, store.ErrNoSpace):
+	case errors.Is(err, record.ErrNoSpace):
 		return "no_space"
-	case errors.Is(err, store.ErrLeaseGone):
+	case errors.Is(err, record.ErrLeaseGone):
 		return "lease_gone"
 	case errors.Is(err, store.ErrClosed):
 		return "closed"

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/etcdcluster"
 )
 
@@ -129,8 +129,8 @@ func TestTxnIsSentOnce(t *testing.T) {
 			s.conn, s.requestTimeout = client.ActiveConnection(), 20*time.Second
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			_, err = s.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/registry/a", nil)}})
-			if n := counting.txns.Load(); n != 1 || !errors.Is(err, store.ErrUnknownOutcome) {
+			_, err = s.Txn(ctx, record.Txn{Then: []record.Op{record.Put("/registry/a", nil)}})
+			if n := counting.txns.Load(); n != 1 || !errors.Is(err, record.ErrUnknownOutcome) {
 				t.Errorf("sent %d times, %v; want once and an unknown outcome", n, err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -20,26 +21,26 @@ import (
 const txnPatience = 2
 
 // Txn commits t in one round trip. It is sent at most once.
-func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (s *Store) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	if s.ctx.Err() != nil {
-		return store.TxnResult{}, store.ErrClosed
+		return record.TxnResult{}, store.ErrClosed
 	}
 	if err := t.Check(s.maxTxnOps); err != nil {
-		return store.TxnResult{}, err
+		return record.TxnResult{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return store.TxnResult{}, err // nothing was sent
+		return record.TxnResult{}, err // nothing was sent
 	}
 	era := s.history.present()
 	if err := s.reach(ctx); err != nil {
-		return store.TxnResult{}, err // nor here
+		return record.TxnResult{}, err // nor here
 	}
 	began, err := s.history.before()
 	if err == nil && began.era != era {
 		err = era.err // acknowledged meanwhile, but not by whoever built t
 	}
 	if err != nil {
-		return store.TxnResult{}, s.txnFailed(t, err)
+		return record.TxnResult{}, s.txnFailed(t, err)
 	}
 	start := time.Now()
 	var answer *pb.TxnResponse
@@ -49,17 +50,17 @@ func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
 	})
 	s.metrics.txn.Observe(time.Since(start).Seconds())
 	if err != nil {
-		return store.TxnResult{}, s.txnFailed(t, err)
+		return record.TxnResult{}, s.txnFailed(t, err)
 	}
 	rev := resource.Revision(answer.Header.Revision)
 	if err := s.history.check(began, rev); err != nil {
 		// It was done, or refused, by a store that is not the one it was meant for.
-		return store.TxnResult{}, s.txnFailed(t, fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err))
+		return record.TxnResult{}, s.txnFailed(t, fmt.Errorf("%w: %w", record.ErrUnknownOutcome, err))
 	}
 	if answer.Succeeded {
 		s.history.saw(began.era, written(t, rev))
 	}
-	return store.TxnResult{Succeeded: answer.Succeeded, Revision: rev}, nil
+	return record.TxnResult{Succeeded: answer.Succeeded, Revision: rev}, nil
 }
 
 // reach waits until a member is connected and the store's past is verified.
@@ -68,14 +69,14 @@ func (s *Store) reach(ctx context.Context) error {
 	if s.connected() {
 		return s.verify(ctx)
 	}
-	if _, err := s.read(ctx, "reach etcd", &pb.RangeRequest{Key: []byte(store.Root), Limit: 1}); err != nil {
+	if _, err := s.read(ctx, "reach etcd", &pb.RangeRequest{Key: []byte(record.Root), Limit: 1}); err != nil {
 		return err
 	}
 	return s.verify(ctx)
 }
 
 // written is the version of a key that t wrote at rev.
-func written(t store.Txn, rev resource.Revision) version {
+func written(t record.Txn, rev resource.Revision) version {
 	for i := range t.Then {
 		if o := &t.Then[i]; !o.Delete {
 			return versionOf(o.Key, o.Value, rev)
@@ -86,13 +87,13 @@ func written(t store.Txn, rev resource.Revision) version {
 
 // txnFailed translates the error of a Txn that was sent, or not because the
 // store went back, and counts it.
-func (s *Store) txnFailed(t store.Txn, err error) error {
+func (s *Store) txnFailed(t record.Txn, err error) error {
 	switch {
-	case errors.Is(err, store.ErrWentBack):
+	case errors.Is(err, record.ErrWentBack):
 	default:
 		err = txnError(t, s.maxTxnOps, err)
 	}
-	if errors.Is(err, store.ErrNoSpace) {
+	if errors.Is(err, record.ErrNoSpace) {
 		s.look()
 	}
 	s.metrics.failed(err)
@@ -101,13 +102,13 @@ func (s *Store) txnFailed(t store.Txn, err error) error {
 
 // request writes t in etcd's terms. It does not use clientv3.Txn, which builds
 // and then clones every message: this is the hot path of every commit.
-func request(t store.Txn) *pb.TxnRequest {
+func request(t record.Txn) *pb.TxnRequest {
 	r := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.If)), Success: make([]*pb.RequestOp, len(t.Then))}
 	compares := make([]pb.Compare, len(t.If))
 	for i := range t.If {
 		from, c := &t.If[i], &compares[i]
 		c.Key, c.Result = []byte(from.Key), pb.Compare_EQUAL
-		if from.Target == store.CompareModRev {
+		if from.Target == record.CompareModRev {
 			c.Target, c.TargetUnion = pb.Compare_MOD, &pb.Compare_ModRevision{ModRevision: int64(from.Rev)}
 		} else {
 			c.Target, c.TargetUnion = pb.Compare_CREATE, &pb.Compare_CreateRevision{CreateRevision: int64(from.Rev)}
@@ -117,7 +118,7 @@ func request(t store.Txn) *pb.TxnRequest {
 	if len(t.Then) == 0 {
 		// Without an operation etcd answers compares from what one member has,
 		// however far it lags. A read makes them linearizable.
-		r.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(store.Root), CountOnly: true}}}}
+		r.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(record.Root), CountOnly: true}}}}
 		return r
 	}
 	ops := make([]pb.RequestOp, len(t.Then))
@@ -135,18 +136,18 @@ func request(t store.Txn) *pb.TxnRequest {
 
 // txnError tells a definite refusal, which etcd makes before or instead of
 // applying the transaction, from everything else.
-func txnError(t store.Txn, limit int, err error) error {
+func txnError(t record.Txn, limit int, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps):
-		return &store.TooManyOpsError{Ops: t.Ops(), Limit: limit}
+		return &record.TooManyOpsError{Ops: t.Ops(), Limit: limit}
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return &store.TooLargeError{Bytes: t.Size()}
+		return &record.TooLargeError{Bytes: t.Size()}
 	case errors.Is(err, rpctypes.ErrDuplicateKey):
-		return store.ErrDuplicateKey
+		return record.ErrDuplicateKey
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		return store.ErrLeaseGone
+		return record.ErrLeaseGone
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return store.ErrNoSpace
+		return record.ErrNoSpace
 	}
 	switch code(err) {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
@@ -158,7 +159,7 @@ func txnError(t store.Txn, limit int, err error) error {
 		}
 		// gRPC's own limit on a message. The client's limits are off, so it
 		// was the server that did not read the request.
-		return &store.TooLargeError{Bytes: t.Size()}
+		return &record.TooLargeError{Bytes: t.Size()}
 	}
-	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+	return fmt.Errorf("%w: %w", record.ErrUnknownOutcome, err)
 }

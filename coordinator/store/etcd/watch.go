@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -17,8 +18,8 @@ import (
 // Watch delivers every revision that touches the prefix. etcd never splits a
 // revision over responses (fragments are not asked for), so a response is cut
 // into revisions and each is whole.
-func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
-	out := make(chan store.Batch)
+func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan record.Batch {
+	out := make(chan record.Batch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -26,8 +27,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) 
 		return out
 	}
 	if prefix == "" || o.From < 1 {
-		out = make(chan store.Batch, 1) // so that no goroutine must wait for the receiver
-		out <- store.Batch{Err: fmt.Errorf("watch %q from revision %d: want a prefix and at least 1", prefix, o.From)}
+		out = make(chan record.Batch, 1) // so that no goroutine must wait for the receiver
+		out <- record.Batch{Err: fmt.Errorf("watch %q from revision %d: want a prefix and at least 1", prefix, o.From)}
 		close(out)
 		return out
 	}
@@ -52,7 +53,7 @@ type watch struct {
 	prefix string
 	prev   bool
 	next   resource.Revision // first one not yet delivered
-	out    chan<- store.Batch
+	out    chan<- record.Batch
 	era    *era // a watch ends with it
 	// patience is how many signs of life may be missed. It grows while streams
 	// end without having brought anything: a member may have much to read.
@@ -70,13 +71,13 @@ func (w *watch) run(ctx context.Context) {
 	pause := minPause
 	for ctx.Err() == nil {
 		if w.era.over() {
-			w.send(ctx, store.Batch{Err: w.era.err})
+			w.send(ctx, record.Batch{Err: w.era.err})
 			return
 		}
 		before := w.next
 		if err := w.follow(ctx); err != nil {
 			if ctx.Err() == nil {
-				w.send(ctx, store.Batch{Err: err})
+				w.send(ctx, record.Batch{Err: err})
 			}
 			return
 		}
@@ -174,7 +175,7 @@ func (w *watch) deliver(ctx context.Context, stream pb.Watch_WatchClient, answer
 func (w *watch) take(ctx context.Context, answer *pb.WatchResponse) (goOn bool, err error) {
 	switch {
 	case answer.CompactRevision != 0:
-		return false, &store.CompactedError{Asked: w.next, Floor: resource.Revision(answer.CompactRevision)}
+		return false, &record.CompactedError{Asked: w.next, Floor: resource.Revision(answer.CompactRevision)}
 	case answer.Canceled:
 		w.store.log.Warn("watch_refused", "prefix", w.prefix, "reason", answer.CancelReason)
 		return false, nil
@@ -193,7 +194,7 @@ func (w *watch) take(ctx context.Context, answer *pb.WatchResponse) (goOn bool, 
 	}
 	w.patience = minPatience
 	if rev := resource.Revision(answer.Header.Revision); len(answer.Events) == 0 && rev >= w.next {
-		if !w.send(ctx, store.Batch{Revision: rev}) {
+		if !w.send(ctx, record.Batch{Revision: rev}) {
 			return false, nil
 		}
 		w.next = rev + 1
@@ -203,7 +204,7 @@ func (w *watch) take(ctx context.Context, answer *pb.WatchResponse) (goOn bool, 
 		for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
 			n++
 		}
-		batch := store.Batch{Revision: resource.Revision(events[0].Kv.ModRevision), Events: make([]store.Event, n)}
+		batch := record.Batch{Revision: resource.Revision(events[0].Kv.ModRevision), Events: make([]record.Event, n)}
 		for i, e := range events[:n] {
 			batch.Events[i] = event(e)
 		}
@@ -218,9 +219,9 @@ func (w *watch) take(ctx context.Context, answer *pb.WatchResponse) (goOn bool, 
 }
 
 // newest is the version of a key in a batch, or only its revision.
-func newest(b store.Batch) version {
+func newest(b record.Batch) version {
 	for i := range b.Events {
-		if kv := &b.Events[i].KV; b.Events[i].Type == store.EventPut {
+		if kv := &b.Events[i].KV; b.Events[i].Type == record.EventPut {
 			return versionOf(kv.Key, kv.Value, kv.ModRev)
 		}
 	}
@@ -230,13 +231,13 @@ func newest(b store.Batch) version {
 // fatal is the error if it ends the watch; what another attempt may mend does
 // not.
 func (w *watch) fatal(err error) error {
-	if w.era.over() && errors.Is(err, store.ErrWentBack) {
+	if w.era.over() && errors.Is(err, record.ErrWentBack) {
 		return w.era.err
 	}
 	return nil
 }
 
-func (w *watch) send(ctx context.Context, b store.Batch) bool {
+func (w *watch) send(ctx context.Context, b record.Batch) bool {
 	select {
 	case w.out <- b:
 		return true
@@ -245,11 +246,11 @@ func (w *watch) send(ctx context.Context, b store.Batch) bool {
 	}
 }
 
-func event(e *mvccpb.Event) store.Event {
-	out := store.Event{KV: convert(e.Kv)}
+func event(e *mvccpb.Event) record.Event {
+	out := record.Event{KV: convert(e.Kv)}
 	if e.Type == mvccpb.Event_DELETE {
-		out.Type = store.EventDelete
-		out.KV = store.KV{Key: out.KV.Key, ModRev: out.KV.ModRev}
+		out.Type = record.EventDelete
+		out.KV = record.KV{Key: out.KV.Key, ModRev: out.KV.ModRev}
 	}
 	if e.PrevKv != nil {
 		prev := convert(e.PrevKv)
@@ -258,12 +259,12 @@ func event(e *mvccpb.Event) store.Event {
 	return out
 }
 
-func convert(kv *mvccpb.KeyValue) store.KV {
-	return store.KV{
+func convert(kv *mvccpb.KeyValue) record.KV {
+	return record.KV{
 		Key:       string(kv.Key),
 		Value:     kv.Value,
 		CreateRev: resource.Revision(kv.CreateRevision),
 		ModRev:    resource.Revision(kv.ModRevision),
-		Lease:     store.LeaseID(kv.Lease),
+		Lease:     record.LeaseID(kv.Lease),
 	}
 }

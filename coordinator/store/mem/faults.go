@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,8 +24,8 @@ type Backup struct {
 	keys       map[string][]version
 	names      []string
 	changes    []change
-	leases     map[store.LeaseID]time.Duration
-	lastID     store.LeaseID
+	leases     map[record.LeaseID]time.Duration
+	lastID     record.LeaseID
 }
 
 // Backup copies the content as it is now.
@@ -35,7 +35,7 @@ func (s *Store) Backup() Backup {
 	s.sortNames()
 	b := Backup{
 		rev: s.rev, floor: s.floor, keys: make(map[string][]version, len(s.keys)), names: slices.Clone(s.names),
-		changes: slices.Clone(s.changes), leases: make(map[store.LeaseID]time.Duration), lastID: s.lastID,
+		changes: slices.Clone(s.changes), leases: make(map[record.LeaseID]time.Duration), lastID: s.lastID,
 	}
 	for key, versions := range s.keys {
 		b.keys[key] = slices.Clone(versions)
@@ -48,7 +48,7 @@ func (s *Store) Backup() Backup {
 
 // Restore puts a backup in the place of the content. Its leases begin anew. A
 // client that has seen more than is in the backup is told so by a
-// *store.WentBackError.
+// *record.WentBackError.
 func (s *Store) Restore(b Backup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,19 +72,19 @@ func (s *Store) Restore(b Backup) {
 	}
 	for _, client := range s.stores {
 		if client.seen > b.rev && client.wentBack == nil {
-			client.wentBack = &store.WentBackError{Had: client.seen, Has: b.rev}
+			client.wentBack = &record.WentBackError{Had: client.seen, Has: b.rev}
 		}
 	}
 	for w := range s.watchers {
-		w.pending = slices.DeleteFunc(w.pending, func(batch store.Batch) bool { return batch.Revision > b.rev })
+		w.pending = slices.DeleteFunc(w.pending, func(batch record.Batch) bool { return batch.Revision > b.rev })
 		if w.store.wentBack != nil {
-			w.push(store.Batch{Err: w.store.wentBack})
+			w.push(record.Batch{Err: w.store.wentBack})
 		}
 	}
 }
 
-// Acknowledge ends the refusals that follow a *store.WentBackError.
-func (s *Store) Acknowledge(e *store.WentBackError) {
+// Acknowledge ends the refusals that follow a *record.WentBackError.
+func (s *Store) Acknowledge(e *record.WentBackError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e != nil && s.wentBack == e {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, erro
 		return store.Lease{}, err
 	}
 	if s.full {
-		return store.Lease{}, store.ErrNoSpace
+		return store.Lease{}, record.ErrNoSpace
 	}
 	s.lastID++
 	s.lend(s.lastID, ttl)
@@ -30,7 +31,7 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, erro
 }
 
 // lend starts a lease without keys.
-func (db *database) lend(id store.LeaseID, ttl time.Duration) *lease {
+func (db *database) lend(id record.LeaseID, ttl time.Duration) *lease {
 	l := &lease{
 		ttl:  ttl,
 		ends: time.Now().Add(ttl),
@@ -42,7 +43,7 @@ func (db *database) lend(id store.LeaseID, ttl time.Duration) *lease {
 }
 
 // KeepAlive starts the lease's time anew.
-func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
+func (s *Store) KeepAlive(ctx context.Context, id record.LeaseID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
@@ -50,7 +51,7 @@ func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
 	}
 	l := s.leases[id]
 	if l == nil {
-		return store.ErrLeaseGone
+		return record.ErrLeaseGone
 	}
 	l.ends = time.Now().Add(l.ttl)
 	l.timer.Reset(l.ttl)
@@ -58,14 +59,14 @@ func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
 }
 
 // Revoke ends the lease and deletes its keys.
-func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
+func (s *Store) Revoke(ctx context.Context, id record.LeaseID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	if s.leases[id] == nil {
-		return store.ErrLeaseGone
+		return record.ErrLeaseGone
 	}
 	s.end(id)
 	return nil
@@ -73,7 +74,7 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 
 // expire runs when a lease's timer fires, which may be just before a KeepAlive
 // that set it anew got the lock.
-func (db *database) expire(id store.LeaseID) {
+func (db *database) expire(id record.LeaseID) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if l := db.leases[id]; l != nil && !db.over && !time.Now().Before(l.ends) {
@@ -81,12 +82,12 @@ func (db *database) expire(id store.LeaseID) {
 	}
 }
 
-func (db *database) end(id store.LeaseID) {
+func (db *database) end(id record.LeaseID) {
 	l := db.leases[id]
 	l.timer.Stop()
-	var ops []store.Op
+	var ops []record.Op
 	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
-		ops = append(ops, store.Delete(key))
+		ops = append(ops, record.Delete(key))
 	}
 	db.apply(ops)
 	delete(db.leases, id)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -31,23 +32,23 @@ type Options struct {
 	// MaxTxnOps is the limit of one Txn; 0 is DefaultMaxTxnOps.
 	MaxTxnOps int
 	// BeforeCommit sees every Txn. An error is returned in place of a commit:
-	// with store.ErrUnknownOutcome, a Txn that was lost on its way.
-	BeforeCommit func(store.Txn) error
+	// with record.ErrUnknownOutcome, a Txn that was lost on its way.
+	BeforeCommit func(record.Txn) error
 	// AfterCommit sees every definite outcome. An error is returned in its
-	// place: with store.ErrUnknownOutcome, an answer that was lost.
-	AfterCommit func(store.Txn, store.TxnResult) error
+	// place: with record.ErrUnknownOutcome, an answer that was lost.
+	AfterCommit func(record.Txn, record.TxnResult) error
 }
 
 // version is a key as of one revision until the key's next version.
 type version struct {
-	kv      store.KV
+	kv      record.KV
 	deleted bool
 }
 
 // change is all that one revision did.
 type change struct {
 	rev    resource.Revision
-	events []store.Event // with Prev
+	events []record.Event // with Prev
 }
 
 type lease struct {
@@ -70,8 +71,8 @@ type database struct {
 	names    []string
 	fresh    []string
 	changes  []change
-	leases   map[store.LeaseID]*lease
-	lastID   store.LeaseID
+	leases   map[record.LeaseID]*lease
+	lastID   record.LeaseID
 	watchers map[*watcher]struct{}
 	stores   []*Store // those not closed
 	full     bool
@@ -88,7 +89,7 @@ type Store struct {
 	// Under database.mu: the highest revision that this client has seen, and
 	// what it must acknowledge if the database was put back below it.
 	seen     resource.Revision
-	wentBack *store.WentBackError
+	wentBack *record.WentBackError
 }
 
 // Open makes an empty store at revision 1.
@@ -96,7 +97,7 @@ func Open(o Options) *Store {
 	db := &database{
 		rev:      1,
 		keys:     make(map[string][]version),
-		leases:   make(map[store.LeaseID]*lease),
+		leases:   make(map[record.LeaseID]*lease),
 		watchers: make(map[*watcher]struct{}),
 	}
 	s := db.connect(o)
@@ -169,18 +170,18 @@ func (s *Store) saw() resource.Revision {
 }
 
 // Get reads one key.
-func (s *Store) Get(ctx context.Context, key string) (store.KV, bool, resource.Revision, error) {
+func (s *Store) Get(ctx context.Context, key string) (record.KV, bool, resource.Revision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
-		return store.KV{}, false, 0, err
+		return record.KV{}, false, 0, err
 	}
 	kv := s.live(key)
 	return kv, kv.ModRev != 0, s.saw(), nil
 }
 
 // Range reads all keys that begin with prefix.
-func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]store.KV, resource.Revision, error) {
+func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
@@ -193,10 +194,10 @@ func (s *Store) Range(ctx context.Context, prefix string, o store.RangeOptions) 
 	case at > s.rev:
 		return nil, 0, store.ErrFutureRevision
 	case at < s.floor:
-		return nil, 0, &store.CompactedError{Asked: at, Floor: s.floor}
+		return nil, 0, &record.CompactedError{Asked: at, Floor: s.floor}
 	}
 	s.sortNames()
-	var kvs []store.KV
+	var kvs []record.KV
 	first := sort.SearchStrings(s.names, max(prefix, o.StartAfter))
 	for _, name := range s.names[first:] {
 		if !strings.HasPrefix(name, prefix) {
@@ -248,7 +249,7 @@ func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
 		return err
 	}
 	if rev <= s.floor {
-		return &store.CompactedError{Asked: rev, Floor: s.floor}
+		return &record.CompactedError{Asked: rev, Floor: s.floor}
 	}
 	if rev > s.rev {
 		return store.ErrFutureRevision

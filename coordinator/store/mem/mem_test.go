@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/store/storetest"
@@ -20,20 +21,20 @@ func TestContract(t *testing.T) {
 
 func TestHooks(t *testing.T) {
 	ctx := context.Background()
-	unknown := fmt.Errorf("answer lost: %w", store.ErrUnknownOutcome)
-	put := store.Txn{Then: []store.Op{store.Put("/registry/a", []byte("x"))}}
+	unknown := fmt.Errorf("answer lost: %w", record.ErrUnknownOutcome)
+	put := record.Txn{Then: []record.Op{record.Put("/registry/a", []byte("x"))}}
 	cases := map[string]struct {
 		o         mem.Options
 		wantFound bool
 	}{
-		"a transaction lost on its way is not done":  {mem.Options{BeforeCommit: func(store.Txn) error { return unknown }}, false},
-		"a transaction whose answer is lost is done": {mem.Options{AfterCommit: func(store.Txn, store.TxnResult) error { return unknown }}, true},
+		"a transaction lost on its way is not done":  {mem.Options{BeforeCommit: func(record.Txn) error { return unknown }}, false},
+		"a transaction whose answer is lost is done": {mem.Options{AfterCommit: func(record.Txn, record.TxnResult) error { return unknown }}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := mem.Open(c.o)
 			defer func() { _ = s.Close() }()
-			if _, err := s.Txn(ctx, put); !errors.Is(err, store.ErrUnknownOutcome) {
+			if _, err := s.Txn(ctx, put); !errors.Is(err, record.ErrUnknownOutcome) {
 				t.Errorf("transaction: %v", err)
 			}
 			if _, found, _, _ := s.Get(ctx, "/registry/a"); found != c.wantFound {
@@ -55,12 +56,12 @@ func TestLeaseRunsOnTheBubblesClock(t *testing.T) {
 		if want := 24*time.Hour + time.Second; l.TTL != want {
 			t.Errorf("granted %v, want whole seconds %v", l.TTL, want)
 		}
-		if _, err := s.Txn(ctx, store.Txn{Then: []store.Op{store.PutLeased("/registry/a", nil, l.ID)}}); err != nil {
+		if _, err := s.Txn(ctx, record.Txn{Then: []record.Op{record.PutLeased("/registry/a", nil, l.ID)}}); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
 		b := <-s.Watch(ctx, "/registry/a", store.WatchOptions{From: 3})
-		if got := time.Since(start); got != l.TTL || b.Events[0].Type != store.EventDelete {
+		if got := time.Since(start); got != l.TTL || b.Events[0].Type != record.EventDelete {
 			t.Errorf("after %v: %+v", got, b)
 		}
 	})
@@ -76,13 +77,13 @@ func TestHalfTheLease(t *testing.T) {
 		defer func() { _ = s.Close() }()
 		cut := &deaf{Store: s}
 		const ttl = 10 * time.Second
-		first, err := store.Campaign(ctx, cut, store.LeaderAddress{ID: "first"}, ttl)
+		first, err := store.Campaign(ctx, cut, record.LeaderAddress{ID: "first"}, ttl)
 		if err != nil {
 			t.Fatal(err)
 		}
 		won := make(chan *store.Leadership)
 		go func() {
-			second, err := store.Campaign(ctx, s, store.LeaderAddress{ID: "second"}, ttl)
+			second, err := store.Campaign(ctx, s, record.LeaderAddress{ID: "second"}, ttl)
 			if err != nil {
 				t.Error(err)
 			}
@@ -106,7 +107,7 @@ func TestHalfTheLease(t *testing.T) {
 			t.Errorf("stopped after %v (%v), next elected after %v with epoch %d after %d",
 				stopped, first.Err(), elected, second.Epoch, first.Epoch)
 		}
-		if r, err := s.Txn(ctx, store.Txn{If: []store.Compare{first.Held()}}); err != nil || r.Succeeded {
+		if r, err := s.Txn(ctx, record.Txn{If: []record.Compare{first.Held()}}); err != nil || r.Succeeded {
 			t.Errorf("transaction of the old epoch: %+v, %v", r, err)
 		}
 		if err := second.Resign(ctx); err != nil {
@@ -121,7 +122,7 @@ type deaf struct {
 	deaf atomic.Bool
 }
 
-func (d *deaf) KeepAlive(ctx context.Context, id store.LeaseID) error {
+func (d *deaf) KeepAlive(ctx context.Context, id record.LeaseID) error {
 	if d.deaf.Load() {
 		<-ctx.Done()
 		return ctx.Err()
@@ -145,7 +146,7 @@ func TestOneClientSawTheLoss(t *testing.T) {
 	writer := mem.Open(mem.Options{})
 	defer func() { _ = writer.Close() }()
 	reader := writer.Connect(mem.Options{})
-	put := store.Txn{Then: []store.Op{store.Put("/registry/a", []byte("x"))}}
+	put := record.Txn{Then: []record.Op{record.Put("/registry/a", []byte("x"))}}
 	if _, err := writer.Txn(ctx, put); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestOneClientSawTheLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	writer.Restore(kept)
-	if _, _, _, err := writer.Get(ctx, "/registry/a"); !errors.Is(err, store.ErrWentBack) {
+	if _, _, _, err := writer.Get(ctx, "/registry/a"); !errors.Is(err, record.ErrWentBack) {
 		t.Errorf("the writer: %v", err)
 	}
 	if _, _, rev, err := reader.Get(ctx, "/registry/a"); err != nil || rev != 2 {

@@ -4,35 +4,35 @@ import (
 	"context"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // Txn commits t.
-func (s *Store) Txn(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (s *Store) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	if err := t.Check(s.o.MaxTxnOps); err != nil {
-		return store.TxnResult{}, err
+		return record.TxnResult{}, err
 	}
 	if n := t.Size(); n > maxTxnBytes {
-		return store.TxnResult{}, &store.TooLargeError{Bytes: n}
+		return record.TxnResult{}, &record.TooLargeError{Bytes: n}
 	}
 	if duplicateKey(t.Then) {
-		return store.TxnResult{}, store.ErrDuplicateKey
+		return record.TxnResult{}, record.ErrDuplicateKey
 	}
 	if s.o.BeforeCommit != nil {
 		if err := s.o.BeforeCommit(t); err != nil {
-			return store.TxnResult{}, err
+			return record.TxnResult{}, err
 		}
 	}
 	result, err := s.commit(ctx, t)
 	if err == nil && s.o.AfterCommit != nil {
 		if err := s.o.AfterCommit(t, result); err != nil {
-			return store.TxnResult{}, err
+			return record.TxnResult{}, err
 		}
 	}
 	return result, err
 }
 
-func duplicateKey(ops []store.Op) bool {
+func duplicateKey(ops []record.Op) bool {
 	if len(ops) <= 8 {
 		for i := range ops {
 			for j := range i {
@@ -50,55 +50,55 @@ func duplicateKey(ops []store.Op) bool {
 	return len(seen) != len(ops)
 }
 
-func (s *Store) commit(ctx context.Context, t store.Txn) (store.TxnResult, error) {
+func (s *Store) commit(ctx context.Context, t record.Txn) (record.TxnResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
-		return store.TxnResult{}, err
+		return record.TxnResult{}, err
 	}
 	for i := range t.If {
 		c := &t.If[i]
 		kv := s.live(c.Key)
 		have := kv.CreateRev
-		if c.Target == store.CompareModRev {
+		if c.Target == record.CompareModRev {
 			have = kv.ModRev
 		}
 		if have != c.Rev {
-			return store.TxnResult{Revision: s.saw()}, nil
+			return record.TxnResult{Revision: s.saw()}, nil
 		}
 	}
 	for i := range t.Then {
 		if id := t.Then[i].Lease; id != 0 && s.leases[id] == nil {
-			return store.TxnResult{}, store.ErrLeaseGone
+			return record.TxnResult{}, record.ErrLeaseGone
 		}
 	}
-	if s.full && slices.ContainsFunc(t.Then, func(o store.Op) bool { return !o.Delete }) {
-		return store.TxnResult{}, store.ErrNoSpace
+	if s.full && slices.ContainsFunc(t.Then, func(o record.Op) bool { return !o.Delete }) {
+		return record.TxnResult{}, record.ErrNoSpace
 	}
 	s.apply(t.Then)
-	return store.TxnResult{Succeeded: true, Revision: s.saw()}, nil
+	return record.TxnResult{Succeeded: true, Revision: s.saw()}, nil
 }
 
 // live returns the key's present version; its revisions are 0 if there is none.
-func (db *database) live(key string) store.KV {
+func (db *database) live(key string) record.KV {
 	vs := db.keys[key]
 	if len(vs) == 0 || vs[len(vs)-1].deleted {
-		return store.KV{}
+		return record.KV{}
 	}
 	return vs[len(vs)-1].kv
 }
 
 // apply does the operations in one new revision, or none if nothing changes.
-func (db *database) apply(ops []store.Op) {
+func (db *database) apply(ops []record.Op) {
 	rev := db.rev + 1
-	events := make([]store.Event, 0, len(ops))
+	events := make([]record.Event, 0, len(ops))
 	for i := range ops {
 		o := &ops[i]
 		before := db.live(o.Key)
 		if o.Delete && before.ModRev == 0 {
 			continue
 		}
-		e := store.Event{KV: store.KV{Key: o.Key, ModRev: rev}}
+		e := record.Event{KV: record.KV{Key: o.Key, ModRev: rev}}
 		if before.ModRev != 0 {
 			prev := before
 			e.Prev = &prev
@@ -107,7 +107,7 @@ func (db *database) apply(ops []store.Op) {
 			}
 		}
 		if o.Delete {
-			e.Type = store.EventDelete
+			e.Type = record.EventDelete
 		} else {
 			e.KV.Value = append([]byte{}, o.Value...)
 			e.KV.CreateRev = before.CreateRev

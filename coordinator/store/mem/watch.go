@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -16,13 +17,13 @@ type watcher struct {
 	prefix  string
 	from    resource.Revision
 	prev    bool
-	pending []store.Batch // under Store.mu
-	wake    chan struct{} // capacity 1: something is pending
+	pending []record.Batch // under Store.mu
+	wake    chan struct{}  // capacity 1: something is pending
 }
 
 // Watch delivers every revision that touches the prefix.
-func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan store.Batch {
-	out := make(chan store.Batch)
+func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) <-chan record.Batch {
+	out := make(chan record.Batch)
 	w := &watcher{store: s, prefix: prefix, from: o.From, prev: o.Prev, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,11 +33,11 @@ func (s *Store) Watch(ctx context.Context, prefix string, o store.WatchOptions) 
 	}
 	switch {
 	case s.wentBack != nil:
-		w.push(store.Batch{Err: s.wentBack})
+		w.push(record.Batch{Err: s.wentBack})
 	case prefix == "" || o.From < 1:
-		w.push(store.Batch{Err: fmt.Errorf("watch %q from revision %d: want a prefix and at least 1", prefix, o.From)})
+		w.push(record.Batch{Err: fmt.Errorf("watch %q from revision %d: want a prefix and at least 1", prefix, o.From)})
 	case o.From < s.floor:
-		w.push(store.Batch{Err: &store.CompactedError{Asked: o.From, Floor: s.floor}})
+		w.push(record.Batch{Err: &record.CompactedError{Asked: o.From, Floor: s.floor}})
 	default:
 		for _, c := range s.changes {
 			w.see(c)
@@ -52,7 +53,7 @@ func (w *watcher) see(c change) {
 	if c.rev < w.from {
 		return
 	}
-	var events []store.Event
+	var events []record.Event
 	for _, e := range c.events {
 		if strings.HasPrefix(e.KV.Key, w.prefix) {
 			if !w.prev {
@@ -62,11 +63,11 @@ func (w *watcher) see(c change) {
 		}
 	}
 	if len(events) > 0 {
-		w.push(store.Batch{Revision: c.rev, Events: events})
+		w.push(record.Batch{Revision: c.rev, Events: events})
 	}
 }
 
-func (w *watcher) push(b store.Batch) {
+func (w *watcher) push(b record.Batch) {
 	w.pending = append(w.pending, b)
 	select {
 	case w.wake <- struct{}{}:
@@ -75,7 +76,7 @@ func (w *watcher) push(b store.Batch) {
 }
 
 // deliver hands over what is pending until the watch ends.
-func (s *Store) deliver(ctx context.Context, w *watcher, out chan<- store.Batch) {
+func (s *Store) deliver(ctx context.Context, w *watcher, out chan<- record.Batch) {
 	defer close(out)
 	defer func() {
 		s.mu.Lock()
@@ -110,11 +111,11 @@ func (s *Store) deliver(ctx context.Context, w *watcher, out chan<- store.Batch)
 }
 
 // take returns the next batch of a watcher; its client learns of the revision.
-func (s *Store) take(w *watcher) (store.Batch, bool) {
+func (s *Store) take(w *watcher) (record.Batch, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(w.pending) == 0 {
-		return store.Batch{}, false
+		return record.Batch{}, false
 	}
 	b := w.pending[0]
 	w.pending = w.pending[1:]

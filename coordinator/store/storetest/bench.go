@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -15,9 +16,9 @@ import (
 func BenchmarkTxnCommit(b *testing.B, s store.Store) {
 	ctx := context.Background()
 	b.Cleanup(func() { _ = s.Close() })
-	leader := store.LeaderKey(1)
-	identity := store.NodeIdentityKey("node-1")
-	r, err := s.Txn(ctx, store.Txn{Then: []store.Op{store.Put(leader, []byte("{}")), store.Put(identity, []byte("{}"))}})
+	leader := record.LeaderKey(1)
+	identity := record.NodeIdentityKey("node-1")
+	r, err := s.Txn(ctx, record.Txn{Then: []record.Op{record.Put(leader, []byte("{}")), record.Put(identity, []byte("{}"))}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -25,12 +26,12 @@ func BenchmarkTxnCommit(b *testing.B, s store.Store) {
 	value := make([]byte, 700)
 	commit := func() error {
 		n := counter.Add(1)
-		tx, unit := fmt.Sprintf("%s%d", store.TxPrefix, n), fmt.Sprintf("%sns/alloc/%d/0", store.UnitsPrefix, n)
-		got, err := s.Txn(ctx, store.Txn{
-			If: []store.Compare{store.CreateRevIs(leader, r.Revision), store.Absent(tx), store.Absent(unit), store.ModRevIs(identity, r.Revision)},
-			Then: []store.Op{
-				store.Put(tx, value), store.Put(unit, value), store.Put(fmt.Sprintf("%snode-1/tx/%d", store.NodesPrefix, n), []byte(`{"v":1}`)),
-				store.Delete(fmt.Sprintf("%sq/%d", store.OrderPrefix, n)),
+		tx, unit := fmt.Sprintf("%s%d", record.TxPrefix, n), fmt.Sprintf("%sns/alloc/%d/0", record.UnitsPrefix, n)
+		got, err := s.Txn(ctx, record.Txn{
+			If: []record.Compare{record.CreateRevIs(leader, r.Revision), record.Absent(tx), record.Absent(unit), record.ModRevIs(identity, r.Revision)},
+			Then: []record.Op{
+				record.Put(tx, value), record.Put(unit, value), record.Put(fmt.Sprintf("%snode-1/tx/%d", record.NodesPrefix, n), []byte(`{"v":1}`)),
+				record.Delete(fmt.Sprintf("%sq/%d", record.OrderPrefix, n)),
 			},
 		})
 		if err == nil && !got.Succeeded {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -15,7 +16,7 @@ func newFixture(t *testing.T, s store.Store) *fixture {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(cancel)
 	t.Cleanup(func() { _ = s.Close() })
-	return &fixture{s: s, ctx: ctx, root: store.Root + "storetest/" + rand.Text() + "/"}
+	return &fixture{s: s, ctx: ctx, root: record.Root + "storetest/" + rand.Text() + "/"}
 }
 
 // RunRestored checks what a store does that is put back to an earlier state.
@@ -33,21 +34,21 @@ func RunRestored(t *testing.T, s store.Store, backup, restore func(), others sto
 		t.Run(name, func(t *testing.T) {
 			f.put(t, "kept", "1")
 			backup()
-			lost := f.must(t, store.Put(f.key("lost"), []byte("x")))
+			lost := f.must(t, record.Put(f.key("lost"), []byte("x")))
 			watched := f.s.Watch(ctx, f.root, store.WatchOptions{From: lost})
 			f.next(t, watched)
 			future := f.s.Watch(ctx, f.root, store.WatchOptions{From: lost + 1000})
 			lease := f.grant(t, time.Hour)
 			restore()
 			for rev := lost; overtaken && rev <= lost+2; {
-				r, err := others.Txn(f.ctx, store.Txn{Then: []store.Op{store.Put(store.Root+"storetest/other", []byte(rand.Text()))}})
+				r, err := others.Txn(f.ctx, record.Txn{Then: []record.Op{record.Put(record.Root+"storetest/other", []byte(rand.Text()))}})
 				if err != nil {
 					t.Fatalf("another client: %v", err)
 				}
 				rev = r.Revision
 			}
 
-			var back *store.WentBackError
+			var back *record.WentBackError
 			wentBack(t, "the watch", f.next(t, watched).Err, &back)
 			if back.Had < lost || !overtaken && back.Has >= lost {
 				t.Errorf("%+v, want the loss of revision %d", *back, lost)
@@ -59,9 +60,9 @@ func RunRestored(t *testing.T, s store.Store, backup, restore func(), others sto
 			wentBack(t, "get", err)
 			_, _, err = f.s.Range(f.ctx, f.root, store.RangeOptions{})
 			wentBack(t, "range", err)
-			_, err = f.s.Txn(f.ctx, store.Txn{Then: []store.Op{store.Put(f.key("refused"), nil)}})
+			_, err = f.s.Txn(f.ctx, record.Txn{Then: []record.Op{record.Put(f.key("refused"), nil)}})
 			wentBack(t, "transaction", err)
-			if errors.Is(err, store.ErrUnknownOutcome) {
+			if errors.Is(err, record.ErrUnknownOutcome) {
 				t.Errorf("a transaction that was not sent: %v", err)
 			}
 			_, err = f.s.Grant(f.ctx, time.Minute)
@@ -70,24 +71,24 @@ func RunRestored(t *testing.T, s store.Store, backup, restore func(), others sto
 			wentBack(t, "a watch of the future", f.next(t, future).Err)
 			wentBack(t, "a new watch", f.next(t, f.s.Watch(ctx, f.root, store.WatchOptions{From: 1})).Err)
 
-			f.s.Acknowledge(&store.WentBackError{Had: back.Had, Has: back.Has})
-			if _, _, _, err := f.s.Get(f.ctx, f.key("kept")); !errors.Is(err, store.ErrWentBack) {
+			f.s.Acknowledge(&record.WentBackError{Had: back.Had, Has: back.Has})
+			if _, _, _, err := f.s.Get(f.ctx, f.key("kept")); !errors.Is(err, record.ErrWentBack) {
 				t.Errorf("another error of the same text was acknowledged: get: %v", err)
 			}
 			f.s.Acknowledge(back)
 			diff(t, "keys", []string{"kept"}, f.names(t, "", store.RangeOptions{}))
-			next := f.must(t, store.Put(f.key("new"), []byte("1")))
+			next := f.must(t, record.Put(f.key("new"), []byte("1")))
 			diff(t, "a new watch", next, f.next(t, f.s.Watch(ctx, f.root, store.WatchOptions{From: next})).Revision)
 			f.s.Acknowledge(back) // of the past: changes nothing
-			f.must(t, store.Delete(f.key("new")))
+			f.must(t, record.Delete(f.key("new")))
 		})
 	}
 }
 
-func wentBack(t *testing.T, what string, err error, back ...**store.WentBackError) {
+func wentBack(t *testing.T, what string, err error, back ...**record.WentBackError) {
 	t.Helper()
-	var found *store.WentBackError
-	if !errors.As(err, &found) || !errors.Is(err, store.ErrWentBack) {
+	var found *record.WentBackError
+	if !errors.As(err, &found) || !errors.Is(err, record.ErrWentBack) {
 		t.Fatalf("%s: %v, want to hear that the store went back", what, err)
 	}
 	for _, b := range back {
@@ -105,11 +106,11 @@ func RunFull(t *testing.T, s store.Store, full, free func()) {
 	watched := f.s.Watch(f.ctx, f.key("b"), store.WatchOptions{From: 1})
 	f.next(t, watched)
 	full()
-	_, err := f.s.Txn(f.ctx, store.Txn{Then: []store.Op{store.Put(f.key("a"), []byte("2")), store.Delete(f.key("b"))}})
-	if !errors.Is(err, store.ErrNoSpace) || errors.Is(err, store.ErrUnknownOutcome) {
+	_, err := f.s.Txn(f.ctx, record.Txn{Then: []record.Op{record.Put(f.key("a"), []byte("2")), record.Delete(f.key("b"))}})
+	if !errors.Is(err, record.ErrNoSpace) || errors.Is(err, record.ErrUnknownOutcome) {
 		t.Errorf("a transaction with a put: %v, want a definite refusal", err)
 	}
-	if _, err := f.s.Grant(f.ctx, time.Minute); !errors.Is(err, store.ErrNoSpace) {
+	if _, err := f.s.Grant(f.ctx, time.Minute); !errors.Is(err, record.ErrNoSpace) {
 		t.Errorf("grant: %v", err)
 	}
 	if err := f.s.KeepAlive(f.ctx, lease.ID); err != nil {
@@ -117,7 +118,7 @@ func RunFull(t *testing.T, s store.Store, full, free func()) {
 	}
 	kv, found := f.get(t, "a")
 	diff(t, "what was there", "1 true", string(kv.Value)+" "+map[bool]string{true: "true"}[found])
-	gone := f.must(t, store.Delete(f.key("b")))
+	gone := f.must(t, record.Delete(f.key("b")))
 	diff(t, "the delete's revision", gone, f.next(t, watched).Revision)
 	free()
 	f.put(t, "a", "3")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -26,7 +27,7 @@ func (f *fixture) grant(t *testing.T, ttl time.Duration) store.Lease {
 
 func testRevoke(t *testing.T, f *fixture) {
 	l := f.grant(t, time.Hour)
-	base := f.must(t, store.PutLeased(f.key("a"), []byte("1"), l.ID), store.PutLeased(f.key("b"), []byte("2"), l.ID), store.PutLeased(f.key("freed"), []byte("3"), l.ID))
+	base := f.must(t, record.PutLeased(f.key("a"), []byte("1"), l.ID), record.PutLeased(f.key("b"), []byte("2"), l.ID), record.PutLeased(f.key("freed"), []byte("3"), l.ID))
 	kv, _ := f.get(t, "a")
 	diff(t, "lease of the key", l.ID, kv.Lease)
 	f.put(t, "freed", "4") // a put without the lease detaches
@@ -42,7 +43,7 @@ func testRevoke(t *testing.T, f *fixture) {
 	diff(t, "deletes", "+2: delete a delete b", f.describe(base, f.next(t, batches)))
 	diff(t, "keys left", []string{"freed"}, f.names(t, "", store.RangeOptions{}))
 	for what, err := range map[string]error{"revoke again": f.s.Revoke(f.ctx, l.ID), "keep alive": f.s.KeepAlive(f.ctx, l.ID)} {
-		if !errors.Is(err, store.ErrLeaseGone) {
+		if !errors.Is(err, record.ErrLeaseGone) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -63,9 +64,9 @@ func keptOneOfTwo(t *testing.T, f *fixture) bool {
 	renewed := time.Now()
 	short, kept := f.grant(t, time.Second), f.grant(t, time.Second)
 	late := func() bool { return time.Since(renewed) > kept.TTL*3/4 }
-	put, err := f.s.Txn(f.ctx, store.Txn{Then: []store.Op{store.PutLeased(f.key("short"), nil, short.ID), store.PutLeased(f.key("kept"), nil, kept.ID)}})
+	put, err := f.s.Txn(f.ctx, record.Txn{Then: []record.Op{record.PutLeased(f.key("short"), nil, short.ID), record.PutLeased(f.key("kept"), nil, kept.ID)}})
 	switch {
-	case errors.Is(err, store.ErrLeaseGone) && late():
+	case errors.Is(err, record.ErrLeaseGone) && late():
 		return false
 	case err != nil || !put.Succeeded:
 		t.Fatalf("transaction: %+v, %v", put, err)
@@ -95,7 +96,7 @@ func keptOneOfTwo(t *testing.T, f *fixture) bool {
 			if len(left) == 0 && late() {
 				return false
 			}
-			if err := f.s.KeepAlive(f.ctx, short.ID); !errors.Is(err, store.ErrLeaseGone) {
+			if err := f.s.KeepAlive(f.ctx, short.ID); !errors.Is(err, record.ErrLeaseGone) {
 				t.Errorf("keep the ended lease alive: %v", err)
 			}
 			diff(t, "what ended", "delete short", strings.SplitN(f.describe(base, b), " ", 2)[1])
@@ -107,8 +108,8 @@ func keptOneOfTwo(t *testing.T, f *fixture) bool {
 	}
 }
 
-func address(id int) store.LeaderAddress {
-	return store.LeaderAddress{ID: fmt.Sprint("c", id), GRPC: "127.0.0.1:1", REST: "127.0.0.1:2"}
+func address(id int) record.LeaderAddress {
+	return record.LeaderAddress{ID: fmt.Sprint("c", id), GRPC: "127.0.0.1:1", REST: "127.0.0.1:2"}
 }
 
 func testElection(t *testing.T, f *fixture) {
@@ -175,7 +176,7 @@ func testElection(t *testing.T, f *fixture) {
 
 func (f *fixture) candidates(t *testing.T) int {
 	t.Helper()
-	kvs, _, err := f.s.Range(f.ctx, store.LeaderPrefix, store.RangeOptions{})
+	kvs, _, err := f.s.Range(f.ctx, record.LeaderPrefix, store.RangeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func testDeposed(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.must(t, store.Delete(l.Key))
+	f.must(t, record.Delete(l.Key))
 	select {
 	case <-l.Done():
 	case <-f.ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -41,12 +42,12 @@ func testRange(t *testing.T, f *fixture) {
 
 func testPages(t *testing.T, f *fixture) {
 	const n = 2500
-	var ops []store.Op
+	var ops []record.Op
 	var want []string
 	for i := range n {
 		name := fmt.Sprintf("%05d", i)
 		want = append(want, name)
-		if ops = append(ops, store.Put(f.key(name), nil)); len(ops) == min(f.s.MaxTxnOps(), 500) {
+		if ops = append(ops, record.Put(f.key(name), nil)); len(ops) == min(f.s.MaxTxnOps(), 500) {
 			f.must(t, ops...)
 			ops = nil
 		}
@@ -61,7 +62,7 @@ func testPages(t *testing.T, f *fixture) {
 
 func testPast(t *testing.T, f *fixture) {
 	first := f.put(t, "a", "1")
-	second := f.must(t, store.Put(f.key("b"), []byte("2")), store.Delete(f.key("a")))
+	second := f.must(t, record.Put(f.key("b"), []byte("2")), record.Delete(f.key("a")))
 	f.put(t, "b", "3")
 	diff(t, "first", []string{"a"}, f.names(t, "", store.RangeOptions{AtRevision: first}))
 	diff(t, "second", []string{"b"}, f.names(t, "", store.RangeOptions{AtRevision: second}))
@@ -78,17 +79,17 @@ func testPast(t *testing.T, f *fixture) {
 func testWatch(t *testing.T, f *fixture) {
 	base := f.put(t, "x", "0")
 	f.put(t, "a", "1")
-	f.must(t, store.Put(f.key("a"), []byte("2")), store.Put(f.key("b"), []byte("3")), store.Put(store.Root+"elsewhere", nil))
+	f.must(t, record.Put(f.key("a"), []byte("2")), record.Put(f.key("b"), []byte("3")), record.Put(record.Root+"elsewhere", nil))
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
 	batches := f.s.Watch(ctx, f.root, store.WatchOptions{From: base + 1})
 	diff(t, "past", "+1: put a=1", f.describe(base, f.next(t, batches)))
 	diff(t, "a revision of two keys", "+2: put a=2 put b=3", f.describe(base, f.next(t, batches)))
-	f.must(t, store.Delete(store.Root+"elsewhere"))
-	f.must(t, store.Delete(f.key("a")))
+	f.must(t, record.Delete(record.Root+"elsewhere"))
+	f.must(t, record.Delete(f.key("a")))
 	b := f.next(t, batches)
 	diff(t, "a delete, after a revision that does not concern it", "+4: delete a", f.describe(base, b))
-	diff(t, "the delete's key", store.KV{Key: f.key("a"), ModRev: base + 4}, b.Events[0].KV)
+	diff(t, "the delete's key", record.KV{Key: f.key("a"), ModRev: base + 4}, b.Events[0].KV)
 	narrow := f.s.Watch(ctx, f.key("b"), store.WatchOptions{From: base})
 	diff(t, "one key", "+2: put b=3", f.describe(base, f.next(t, narrow)))
 	future := f.s.Watch(ctx, f.root, store.WatchOptions{From: base + 6})
@@ -104,14 +105,14 @@ func testWatch(t *testing.T, f *fixture) {
 func testWatchPrev(t *testing.T, f *fixture) {
 	base := f.put(t, "a", "1")
 	f.put(t, "a", "2")
-	f.must(t, store.Delete(f.key("a")))
+	f.must(t, record.Delete(f.key("a")))
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
 	batches := f.s.Watch(ctx, f.root, store.WatchOptions{From: base, Prev: true})
 	diff(t, "created", "+0: put a=1", f.describe(base, f.next(t, batches)))
 	b := f.next(t, batches)
 	diff(t, "changed", "+1: put a=2 (was 1)", f.describe(base, b))
-	diff(t, "what was there", &store.KV{Key: f.key("a"), Value: []byte("1"), CreateRev: base, ModRev: base}, b.Events[0].Prev)
+	diff(t, "what was there", &record.KV{Key: f.key("a"), Value: []byte("1"), CreateRev: base, ModRev: base}, b.Events[0].Prev)
 	diff(t, "deleted", "+2: delete a (was 2)", f.describe(base, f.next(t, batches)))
 }
 
@@ -141,7 +142,7 @@ func testCompaction(t *testing.T, f *fixture) {
 	idle := f.s.Watch(ctx, f.key("idle"), store.WatchOptions{From: old})
 	f.next(t, idle)
 	f.put(t, "gone", "1")
-	f.must(t, store.Delete(f.key("gone")))
+	f.must(t, record.Delete(f.key("gone")))
 	floor := f.put(t, "a", "2")
 	last := f.put(t, "a", "3")
 	if err := f.s.Compact(f.ctx, floor); err != nil {
@@ -149,7 +150,7 @@ func testCompaction(t *testing.T, f *fixture) {
 	}
 	wantFloor := func(what string, err error) {
 		t.Helper()
-		var compacted *store.CompactedError
+		var compacted *record.CompactedError
 		if !errors.As(err, &compacted) || compacted.Floor != floor {
 			t.Errorf("%s: %v, want a refusal with floor %d", what, err, floor)
 		}

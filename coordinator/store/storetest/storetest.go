@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -26,7 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if _, _, _, err := s.Get(context.Background(), store.Root+"x"); err == nil {
+		if _, _, _, err := s.Get(context.Background(), record.Root+"x"); err == nil {
 			t.Error("get after close: no error")
 		}
 	})
@@ -60,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			c.run(t, &fixture{s: s, ctx: ctx, root: store.Root + "storetest/" + rand.Text() + "/"})
+			c.run(t, &fixture{s: s, ctx: ctx, root: record.Root + "storetest/" + rand.Text() + "/"})
 		})
 	}
 }
@@ -75,9 +76,9 @@ type fixture struct {
 func (f *fixture) key(name string) string { return f.root + name }
 
 // must commits ops without condition and returns their revision.
-func (f *fixture) must(t *testing.T, ops ...store.Op) resource.Revision {
+func (f *fixture) must(t *testing.T, ops ...record.Op) resource.Revision {
 	t.Helper()
-	r, err := f.s.Txn(f.ctx, store.Txn{Then: ops})
+	r, err := f.s.Txn(f.ctx, record.Txn{Then: ops})
 	if err != nil || !r.Succeeded {
 		t.Fatalf("transaction: %+v, %v", r, err)
 	}
@@ -86,20 +87,20 @@ func (f *fixture) must(t *testing.T, ops ...store.Op) resource.Revision {
 
 func (f *fixture) put(t *testing.T, name, value string) resource.Revision {
 	t.Helper()
-	return f.must(t, store.Put(f.key(name), []byte(value)))
+	return f.must(t, record.Put(f.key(name), []byte(value)))
 }
 
 // try runs a guarded put and reports whether its compares held.
-func (f *fixture) try(t *testing.T, name string, compares ...store.Compare) bool {
+func (f *fixture) try(t *testing.T, name string, compares ...record.Compare) bool {
 	t.Helper()
-	r, err := f.s.Txn(f.ctx, store.Txn{If: compares, Then: []store.Op{store.Put(f.key(name), []byte("tried"))}})
+	r, err := f.s.Txn(f.ctx, record.Txn{If: compares, Then: []record.Op{record.Put(f.key(name), []byte("tried"))}})
 	if err != nil {
 		t.Fatalf("transaction: %v", err)
 	}
 	return r.Succeeded
 }
 
-func (f *fixture) get(t *testing.T, name string) (store.KV, bool) {
+func (f *fixture) get(t *testing.T, name string) (record.KV, bool) {
 	t.Helper()
 	kv, found, _, err := f.s.Get(f.ctx, f.key(name))
 	if err != nil {
@@ -123,7 +124,7 @@ func (f *fixture) names(t *testing.T, prefix string, o store.RangeOptions) []str
 }
 
 // next waits for a batch with events; progress is skipped.
-func (f *fixture) next(t *testing.T, batches <-chan store.Batch) store.Batch {
+func (f *fixture) next(t *testing.T, batches <-chan record.Batch) record.Batch {
 	t.Helper()
 	for {
 		select {
@@ -141,11 +142,11 @@ func (f *fixture) next(t *testing.T, batches <-chan store.Batch) store.Batch {
 }
 
 // describe writes a batch as text: "rev+1: put a=1, delete b".
-func (f *fixture) describe(base resource.Revision, b store.Batch) string {
+func (f *fixture) describe(base resource.Revision, b record.Batch) string {
 	text := fmt.Sprintf("+%d:", b.Revision-base)
 	for _, e := range b.Events {
 		name := e.KV.Key[len(f.root):]
-		if e.Type == store.EventDelete {
+		if e.Type == record.EventDelete {
 			text += " delete " + name
 		} else {
 			text += fmt.Sprintf(" put %s=%s", name, e.KV.Value)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -22,11 +23,11 @@ func testPut(t *testing.T, f *fixture) {
 	first := f.put(t, "a", "one")
 	second := f.put(t, "a", "two")
 	kv, found := f.get(t, "a")
-	diff(t, "key", store.KV{Key: f.key("a"), Value: []byte("two"), CreateRev: first, ModRev: second}, kv)
+	diff(t, "key", record.KV{Key: f.key("a"), Value: []byte("two"), CreateRev: first, ModRev: second}, kv)
 	if !found || second <= first {
 		t.Errorf("found %v, revisions %d then %d", found, first, second)
 	}
-	f.must(t, store.Delete(f.key("a")))
+	f.must(t, record.Delete(f.key("a")))
 	third := f.put(t, "a", "")
 	kv, _ = f.get(t, "a")
 	if kv.CreateRev != third || len(kv.Value) != 0 {
@@ -39,26 +40,26 @@ func testCompares(t *testing.T, f *fixture) {
 	modified := f.put(t, "a", "two")
 	a, none := f.key("a"), f.key("none")
 	cases := map[string]struct {
-		compares []store.Compare
+		compares []record.Compare
 		want     bool
 	}{
-		"absent holds for a key that is absent":               {[]store.Compare{store.Absent(none)}, true},
-		"absent fails for a key that exists":                  {[]store.Compare{store.Absent(a)}, false},
-		"the last revision holds":                             {[]store.Compare{store.ModRevIs(a, modified)}, true},
-		"an earlier revision fails":                           {[]store.Compare{store.ModRevIs(a, created)}, false},
-		"the create revision holds":                           {[]store.Compare{store.CreateRevIs(a, created)}, true},
-		"another create revision fails":                       {[]store.Compare{store.CreateRevIs(a, modified)}, false},
-		"revision 0 means absent, by modification":            {[]store.Compare{store.ModRevIs(none, 0)}, true},
-		"revision 0 means absent, by creation":                {[]store.Compare{store.CreateRevIs(none, 0)}, true},
-		"a revision fails for a key that is absent":           {[]store.Compare{store.ModRevIs(none, modified)}, false},
-		"one failing compare of three fails the transaction":  {[]store.Compare{store.Absent(none), store.Absent(a), store.CreateRevIs(a, created)}, false},
-		"several compares of one key hold together":           {[]store.Compare{store.ModRevIs(a, modified), store.CreateRevIs(a, created)}, true},
+		"absent holds for a key that is absent":               {[]record.Compare{record.Absent(none)}, true},
+		"absent fails for a key that exists":                  {[]record.Compare{record.Absent(a)}, false},
+		"the last revision holds":                             {[]record.Compare{record.ModRevIs(a, modified)}, true},
+		"an earlier revision fails":                           {[]record.Compare{record.ModRevIs(a, created)}, false},
+		"the create revision holds":                           {[]record.Compare{record.CreateRevIs(a, created)}, true},
+		"another create revision fails":                       {[]record.Compare{record.CreateRevIs(a, modified)}, false},
+		"revision 0 means absent, by modification":            {[]record.Compare{record.ModRevIs(none, 0)}, true},
+		"revision 0 means absent, by creation":                {[]record.Compare{record.CreateRevIs(none, 0)}, true},
+		"a revision fails for a key that is absent":           {[]record.Compare{record.ModRevIs(none, modified)}, false},
+		"one failing compare of three fails the transaction":  {[]record.Compare{record.Absent(none), record.Absent(a), record.CreateRevIs(a, created)}, false},
+		"several compares of one key hold together":           {[]record.Compare{record.ModRevIs(a, modified), record.CreateRevIs(a, created)}, true},
 		"no compare always holds":                             {nil, true},
-		"a compare looks at the state before the transaction": {[]store.Compare{store.Absent(f.key("written"))}, true},
+		"a compare looks at the state before the transaction": {[]record.Compare{record.Absent(f.key("written"))}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			defer f.must(t, store.Delete(f.key("written")))
+			defer f.must(t, record.Delete(f.key("written")))
 			if got := f.try(t, "written", c.compares...); got != c.want {
 				t.Errorf("succeeded %v, want %v", got, c.want)
 			}
@@ -71,7 +72,7 @@ func testCompares(t *testing.T, f *fixture) {
 
 func testOneRevision(t *testing.T, f *fixture) {
 	before := f.put(t, "gone", "x")
-	rev := f.must(t, store.Put(f.key("a"), []byte("1")), store.Put(f.key("b"), []byte("2")), store.Delete(f.key("gone")))
+	rev := f.must(t, record.Put(f.key("a"), []byte("1")), record.Put(f.key("b"), []byte("2")), record.Delete(f.key("gone")))
 	a, _ := f.get(t, "a")
 	b, _ := f.get(t, "b")
 	_, found := f.get(t, "gone")
@@ -82,45 +83,45 @@ func testOneRevision(t *testing.T, f *fixture) {
 
 func testNoChange(t *testing.T, f *fixture) {
 	rev := f.put(t, "a", "x")
-	if got := f.must(t, store.Delete(f.key("none"))); got != rev {
+	if got := f.must(t, record.Delete(f.key("none"))); got != rev {
 		t.Errorf("deleting nothing: revision %d, want %d", got, rev)
 	}
-	r, err := f.s.Txn(f.ctx, store.Txn{If: []store.Compare{store.Absent(f.key("a"))}, Then: []store.Op{store.Put(f.key("a"), nil)}})
+	r, err := f.s.Txn(f.ctx, record.Txn{If: []record.Compare{record.Absent(f.key("a"))}, Then: []record.Op{record.Put(f.key("a"), nil)}})
 	if err != nil || r.Succeeded || r.Revision != rev {
 		t.Errorf("failed compare: %+v, %v; want the present revision %d", r, err, rev)
 	}
-	r, err = f.s.Txn(f.ctx, store.Txn{If: []store.Compare{store.ModRevIs(f.key("a"), rev)}})
+	r, err = f.s.Txn(f.ctx, record.Txn{If: []record.Compare{record.ModRevIs(f.key("a"), rev)}})
 	if err != nil || !r.Succeeded || r.Revision != rev {
 		t.Errorf("compare alone: %+v, %v; want success at revision %d", r, err, rev)
 	}
 }
 
 func testRefusals(t *testing.T, f *fixture) {
-	put := store.Put(f.key("a"), []byte("x"))
-	many := make([]store.Op, f.s.MaxTxnOps()+1)
+	put := record.Put(f.key("a"), []byte("x"))
+	many := make([]record.Op, f.s.MaxTxnOps()+1)
 	for i := range many {
-		many[i] = store.Put(f.key(strconv.Itoa(i)), nil)
+		many[i] = record.Put(f.key(strconv.Itoa(i)), nil)
 	}
-	var tooMany *store.TooManyOpsError
-	var tooLarge *store.TooLargeError
+	var tooMany *record.TooManyOpsError
+	var tooLarge *record.TooLargeError
 	cases := map[string]struct {
-		txn  store.Txn
+		txn  record.Txn
 		want func(error) bool
 	}{
-		"too many operations":    {store.Txn{Then: many}, func(err error) bool { return errors.As(err, &tooMany) && tooMany.Ops == len(many) }},
-		"one key put twice":      {store.Txn{Then: []store.Op{put, put}}, func(err error) bool { return errors.Is(err, store.ErrDuplicateKey) }},
-		"a lease that never was": {store.Txn{Then: []store.Op{put, store.PutLeased(f.key("b"), nil, 4711)}}, func(err error) bool { return errors.Is(err, store.ErrLeaseGone) }},
-		"an empty key":           {store.Txn{Then: []store.Op{put, store.Delete("")}}, nil},
-		"a compare of nothing":   {store.Txn{If: []store.Compare{{Key: f.key("a")}}, Then: []store.Op{put}}, nil},
+		"too many operations":    {record.Txn{Then: many}, func(err error) bool { return errors.As(err, &tooMany) && tooMany.Ops == len(many) }},
+		"one key put twice":      {record.Txn{Then: []record.Op{put, put}}, func(err error) bool { return errors.Is(err, record.ErrDuplicateKey) }},
+		"a lease that never was": {record.Txn{Then: []record.Op{put, record.PutLeased(f.key("b"), nil, 4711)}}, func(err error) bool { return errors.Is(err, record.ErrLeaseGone) }},
+		"an empty key":           {record.Txn{Then: []record.Op{put, record.Delete("")}}, nil},
+		"a compare of nothing":   {record.Txn{If: []record.Compare{{Key: f.key("a")}}, Then: []record.Op{put}}, nil},
 		"64 MiB": {
-			store.Txn{Then: []store.Op{put, store.Put(f.key("b"), bytes.Repeat([]byte("x"), 64<<20))}},
+			record.Txn{Then: []record.Op{put, record.Put(f.key("b"), bytes.Repeat([]byte("x"), 64<<20))}},
 			func(err error) bool { return errors.As(err, &tooLarge) },
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := f.s.Txn(f.ctx, c.txn)
-			if err == nil || errors.Is(err, store.ErrUnknownOutcome) || c.want != nil && !c.want(err) {
+			if err == nil || errors.Is(err, record.ErrUnknownOutcome) || c.want != nil && !c.want(err) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -131,11 +132,11 @@ func testRefusals(t *testing.T, f *fixture) {
 }
 
 func testLimit(t *testing.T, f *fixture) {
-	txn := store.Txn{}
+	txn := record.Txn{}
 	for i := range f.s.MaxTxnOps() {
 		key := f.key(strconv.Itoa(i))
-		txn.If = append(txn.If, store.Absent(key))
-		txn.Then = append(txn.Then, store.Put(key, nil))
+		txn.If = append(txn.If, record.Absent(key))
+		txn.Then = append(txn.Then, record.Put(key, nil))
 	}
 	if r, err := f.s.Txn(f.ctx, txn); err != nil || !r.Succeeded {
 		t.Fatalf("%d operations: %+v, %v", txn.Ops(), r, err)
@@ -148,8 +149,8 @@ func testLimit(t *testing.T, f *fixture) {
 func testCanceled(t *testing.T, f *fixture) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
-	_, err := f.s.Txn(ctx, store.Txn{Then: []store.Op{store.Put(f.key("a"), nil)}})
-	if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknownOutcome) {
+	_, err := f.s.Txn(ctx, record.Txn{Then: []record.Op{record.Put(f.key("a"), nil)}})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, record.ErrUnknownOutcome) {
 		t.Errorf("got %v, want a plain cancellation", err)
 	}
 	if _, found := f.get(t, "a"); found {
@@ -170,9 +171,9 @@ func testIncrements(t *testing.T, f *fixture) {
 					return
 				}
 				n, _ := strconv.Atoi(string(kv.Value))
-				r, err := f.s.Txn(f.ctx, store.Txn{
-					If:   []store.Compare{store.ModRevIs(kv.Key, kv.ModRev)},
-					Then: []store.Op{store.Put(kv.Key, []byte(strconv.Itoa(n+1)))},
+				r, err := f.s.Txn(f.ctx, record.Txn{
+					If:   []record.Compare{record.ModRevIs(kv.Key, kv.ModRev)},
+					Then: []record.Op{record.Put(kv.Key, []byte(strconv.Itoa(n+1)))},
 				})
 				if err != nil {
 					t.Error(err)
@@ -196,35 +197,35 @@ func testModel(t *testing.T, f *fixture) {
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
 		root := f.key(fmt.Sprintf("%d/", round))
-		model := map[string]store.KV{}
-		history := map[resource.Revision]map[string]store.KV{}
+		model := map[string]record.KV{}
+		history := map[resource.Revision]map[string]record.KV{}
 		_, _, rev, err := f.s.Get(f.ctx, root)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		key := rapid.Map(rapid.SampledFrom([]string{"a", "b", "c", "b/x"}), func(s string) string { return root + s })
 		for range rapid.IntRange(1, 12).Draw(rt, "transactions") {
-			txn, holds := store.Txn{}, true
+			txn, holds := record.Txn{}, true
 			for _, k := range rapid.SliceOfNDistinct(key, 0, 2, rapid.ID).Draw(rt, "compared") {
 				want := resource.Revision(0)
 				if rapid.Bool().Draw(rt, "right") {
 					want = model[k].ModRev
 				}
 				holds = holds && want == model[k].ModRev
-				txn.If = append(txn.If, store.ModRevIs(k, want))
+				txn.If = append(txn.If, record.ModRevIs(k, want))
 			}
 			after, changed := clone(model), false
 			for _, k := range rapid.SliceOfNDistinct(key, 0, 3, rapid.ID).Draw(rt, "written") {
 				_, exists := model[k]
 				if rapid.Bool().Draw(rt, "delete") {
-					txn.Then = append(txn.Then, store.Delete(k))
+					txn.Then = append(txn.Then, record.Delete(k))
 					delete(after, k)
 					changed = changed || exists
 					continue
 				}
 				value := rapid.SliceOfN(rapid.Byte(), 1, 4).Draw(rt, "value")
-				txn.Then = append(txn.Then, store.Put(k, value))
-				kv := store.KV{Key: k, Value: value, CreateRev: model[k].CreateRev, ModRev: rev + 1}
+				txn.Then = append(txn.Then, record.Put(k, value))
+				kv := record.KV{Key: k, Value: value, CreateRev: model[k].CreateRev, ModRev: rev + 1}
 				if !exists {
 					kv.CreateRev = rev + 1
 				}
@@ -238,7 +239,7 @@ func testModel(t *testing.T, f *fixture) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if want := (store.TxnResult{Succeeded: holds, Revision: rev}); result != want {
+			if want := (record.TxnResult{Succeeded: holds, Revision: rev}); result != want {
 				rt.Fatalf("%+v: got %+v, want %+v", txn, result, want)
 			}
 			history[rev] = clone(model)
@@ -248,7 +249,7 @@ func testModel(t *testing.T, f *fixture) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			got := map[string]store.KV{}
+			got := map[string]record.KV{}
 			for _, kv := range kvs {
 				got[kv.Key] = kv
 			}
@@ -259,8 +260,8 @@ func testModel(t *testing.T, f *fixture) {
 	})
 }
 
-func clone(m map[string]store.KV) map[string]store.KV {
-	out := make(map[string]store.KV, len(m))
+func clone(m map[string]record.KV) map[string]record.KV {
+	out := make(map[string]record.KV, len(m))
 	for k, v := range m {
 		out[k] = v
 	}

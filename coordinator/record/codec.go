@@ -1,11 +1,10 @@
-package store
+package record
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/musterd/muster/resource"
 )
@@ -13,10 +12,10 @@ import (
 // SchemaVersion is the "v" of every value that this package writes.
 const SchemaVersion = 1
 
-// Record is any value kept under Root.
-type Record interface {
-	TxRecord | UnitRecord | JobRecord | OrderRecord | RequestRecord |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | QuotaRecord | QuotaLimit | LeaderAddress |
+// Type is any value kept under Root.
+type Type interface {
+	Tx | Unit | Job | Order | Request |
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress |
 		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator
 	check() error
 }
@@ -24,9 +23,12 @@ type Record interface {
 // versionPrefix is how every encoded value begins.
 const versionPrefix = `{"v":1`
 
+// whiteSpace is the white space of JSON.
+const whiteSpace = " \t\r\n"
+
 // Encode writes a record as JSON with its schema version first. It refuses a
 // record that Decode would refuse.
-func Encode[R Record](r R) ([]byte, error) {
+func Encode[R Type](r R) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", r, err)
 	}
@@ -48,7 +50,7 @@ func Encode[R Record](r R) ([]byte, error) {
 
 // MustEncode is Encode for a record that its caller has made whole; an invalid
 // one is a broken invariant.
-func MustEncode[R Record](r R) []byte {
+func MustEncode[R Type](r R) []byte {
 	b, err := Encode(r)
 	if err != nil {
 		panic(err.Error())
@@ -58,14 +60,14 @@ func MustEncode[R Record](r R) []byte {
 
 // Decode reads what Encode wrote. An unknown version, an unknown field, a
 // wrong type or a broken rule is an error that names the key.
-func Decode[R Record](key string, value []byte) (R, error) {
+func Decode[R Type](key string, value []byte) (R, error) {
 	var r, zero R
 	body, err := stripVersion(value)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		if err = d.Decode(&r); err == nil {
-			if _, more := d.Token(); more != io.EOF {
+			if len(bytes.TrimLeft(body[d.InputOffset():], whiteSpace)) > 0 {
 				err = errors.New("data follows the value")
 			} else {
 				err = r.check()
@@ -87,7 +89,7 @@ func stripVersion(value []byte) ([]byte, error) {
 		case ',':
 			body := bytes.Clone(value[len(versionPrefix):])
 			body[0] = '{'
-			if next := bytes.TrimLeft(body[1:], " \t\r\n"); len(next) > 0 && next[0] == '}' {
+			if next := bytes.TrimLeft(body[1:], whiteSpace); len(next) > 0 && next[0] == '}' {
 				return nil, errors.New("a field must follow the comma after v")
 			}
 			return body, nil
@@ -109,11 +111,11 @@ func stripVersion(value []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-func (r TxRecord) check() error {
+func (r Tx) check() error {
 	switch r.State {
-	case TxAborted:
+	case Aborted:
 		return nil
-	case TxCommitted, TxEvicting, TxReleasing, TxReleased:
+	case Committed, Evicting, Releasing, Released:
 	default:
 		return fmt.Errorf("state %q is not COMMITTED, EVICTING, RELEASING, RELEASED or ABORTED", r.State)
 	}
@@ -142,7 +144,7 @@ func (r TxRecord) check() error {
 	return nil
 }
 
-func (r UnitRecord) check() error {
+func (r Unit) check() error {
 	switch {
 	case r.Kind != AllocUnit && r.Kind != JobUnit:
 		return fmt.Errorf("kind %q is not alloc or job", r.Kind)
@@ -158,7 +160,7 @@ func (r UnitRecord) check() error {
 	return nil
 }
 
-func (r JobRecord) check() error {
+func (r Job) check() error {
 	switch {
 	case r.UID == "":
 		return errors.New("uid is empty")
@@ -170,14 +172,14 @@ func (r JobRecord) check() error {
 	return nil
 }
 
-func (r OrderRecord) check() error {
+func (r Order) check() error {
 	if r.UnitUID == "" {
 		return errors.New("unitUID is empty")
 	}
 	return nil
 }
 
-func (r RequestRecord) check() error {
+func (r Request) check() error {
 	if r.Object == "" {
 		return errors.New("object is empty")
 	}
@@ -220,7 +222,7 @@ func (r NodeTx) check() error {
 	return nil
 }
 
-func (r QuotaRecord) check() error {
+func (r Quota) check() error {
 	switch {
 	case r.UID == "":
 		return errors.New("uid is empty")

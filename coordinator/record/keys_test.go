@@ -1,4 +1,4 @@
-package store_test
+package record_test
 
 import (
 	"cmp"
@@ -9,17 +9,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
 func Example() {
-	unit := store.UnitPath{Namespace: "ml/research", Kind: store.JobUnit, Name: "train", N: 0}
+	unit := record.UnitPath{Namespace: "ml/research", Kind: record.JobUnit, Name: "train", N: 0}
 	fmt.Println(unit.Key())
 	for _, priority := range []int32{100, 0, -1} {
-		fmt.Println(store.OrderKey{Queue: "default", Priority: priority, Sequence: store.Sequence{Epoch: 7, Counter: 12}, Unit: unit}.Key())
+		fmt.Println(record.OrderKey{Queue: "default", Priority: priority, Sequence: record.Sequence{Epoch: 7, Counter: 12}, Unit: unit}.Key())
 	}
-	fmt.Println(store.NodeTxKey("gpu-01", resource.NewTxID("u1", 7, 3, resource.Nonce{})))
+	fmt.Println(record.NodeTxKey("gpu-01", resource.NewTxID("u1", 7, 3, resource.Nonce{})))
 	// Output:
 	// /registry/units/ml%2Fresearch/job/train/0
 	// /registry/order/default/7fffff9b/0000000000000007.000000000000000c/ml%2Fresearch/job/train/0
@@ -30,25 +30,25 @@ func Example() {
 
 func TestKeys(t *testing.T) {
 	cases := map[string]struct{ got, want string }{
-		"a job":                 {store.JobKey("team a", "train"), "/registry/jobs/team%20a/train"},
-		"a namespace's jobs":    {store.JobsIn("a"), "/registry/jobs/a/"},
-		"a unit":                {store.UnitPath{Namespace: "a", Kind: store.AllocUnit, Name: "x", N: 12}.Key(), "/registry/units/a/alloc/x/12"},
-		"an object's units":     {store.UnitsOf("a", store.JobUnit, "x"), "/registry/units/a/job/x/"},
-		"a namespace's units":   {store.UnitsIn("a", store.JobUnit), "/registry/units/a/job/"},
-		"a request":             {store.RequestKey("t", "id/ü"), "/registry/requests/t/id%2F%C3%BC"},
-		"a transaction":         {store.TxKey("u.1.2.ff"), "/registry/tx/u.1.2.ff"},
-		"a node's identity":     {store.NodeIdentityKey("n"), "/registry/nodes/n/identity"},
-		"a node's spec":         {store.NodeSpecKey("n"), "/registry/nodes/n/spec"},
-		"a node's status":       {store.NodeStatusKey("n"), "/registry/nodes/n/status"},
-		"a node's lease":        {store.NodeLeaseKey("n"), "/registry/nodes/n/lease"},
-		"a node's transactions": {store.NodeTxIn("n"), "/registry/nodes/n/tx/"},
-		"a namespace's limit":   {store.QuotaKey{Kind: store.QuotaLimits, Name: "a"}.Key(), "/registry/quota/limits/a"},
-		"a quota tree":          {store.QuotaKey{Kind: store.QuotaTrees, Name: "a/b"}.Key(), "/registry/quota/trees/a%2Fb"},
-		"a resource quota":      {store.QuotaKey{Kind: store.QuotaResources, Namespace: "a", Name: "b"}.Key(), "/registry/quota/resourcequotas/a/b"},
-		"a queue":               {store.OrderIn("a"), "/registry/order/a/"},
-		"a leader":              {store.LeaderKey(255), "/registry/leader/00000000000000ff"},
-		"an empty segment":      {store.JobKey("", "x"), "/registry/jobs/%/x"},
-		"the unreserved bytes":  {store.TxKey("azAZ09-_.~"), "/registry/tx/azAZ09-_.~"},
+		"a job":                 {record.JobKey("team a", "train"), "/registry/jobs/team%20a/train"},
+		"a namespace's jobs":    {record.JobsIn("a"), "/registry/jobs/a/"},
+		"a unit":                {record.UnitPath{Namespace: "a", Kind: record.AllocUnit, Name: "x", N: 12}.Key(), "/registry/units/a/alloc/x/12"},
+		"an object's units":     {record.UnitsOf("a", record.JobUnit, "x"), "/registry/units/a/job/x/"},
+		"a namespace's units":   {record.UnitsIn("a", record.JobUnit), "/registry/units/a/job/"},
+		"a request":             {record.RequestKey("t", "id/ü"), "/registry/requests/t/id%2F%C3%BC"},
+		"a transaction":         {record.TxKey("u.1.2.ff"), "/registry/tx/u.1.2.ff"},
+		"a node's identity":     {record.NodeIdentityKey("n"), "/registry/nodes/n/identity"},
+		"a node's spec":         {record.NodeSpecKey("n"), "/registry/nodes/n/spec"},
+		"a node's status":       {record.NodeStatusKey("n"), "/registry/nodes/n/status"},
+		"a node's lease":        {record.NodeLeaseKey("n"), "/registry/nodes/n/lease"},
+		"a node's transactions": {record.NodeTxIn("n"), "/registry/nodes/n/tx/"},
+		"a namespace's limit":   {record.QuotaKey{Kind: record.QuotaLimits, Name: "a"}.Key(), "/registry/quota/limits/a"},
+		"a quota tree":          {record.QuotaKey{Kind: record.QuotaTrees, Name: "a/b"}.Key(), "/registry/quota/trees/a%2Fb"},
+		"a resource quota":      {record.QuotaKey{Kind: record.QuotaResources, Namespace: "a", Name: "b"}.Key(), "/registry/quota/resourcequotas/a/b"},
+		"a queue":               {record.OrderIn("a"), "/registry/order/a/"},
+		"a leader":              {record.LeaderKey(255), "/registry/leader/00000000000000ff"},
+		"an empty segment":      {record.JobKey("", "x"), "/registry/jobs/%/x"},
+		"the unreserved bytes":  {record.TxKey("azAZ09-_.~"), "/registry/tx/azAZ09-_.~"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,21 +67,21 @@ func name(t *rapid.T, label string) string {
 	).Draw(t, label)
 }
 
-func unitPath(t *rapid.T) store.UnitPath {
-	return store.UnitPath{
+func unitPath(t *rapid.T) record.UnitPath {
+	return record.UnitPath{
 		Namespace: name(t, "namespace"),
-		Kind:      rapid.SampledFrom([]store.UnitKind{store.AllocUnit, store.JobUnit}).Draw(t, "kind"),
+		Kind:      rapid.SampledFrom([]record.UnitKind{record.AllocUnit, record.JobUnit}).Draw(t, "kind"),
 		Name:      name(t, "name"),
 		N:         rapid.IntRange(0, 1<<20).Draw(t, "n"),
 	}
 }
 
-func orderKey(t *rapid.T) store.OrderKey {
+func orderKey(t *rapid.T) record.OrderKey {
 	small := rapid.Uint64Range(0, 3)
-	return store.OrderKey{
+	return record.OrderKey{
 		Queue:    name(t, "queue"),
 		Priority: rapid.OneOf(rapid.Int32Range(-2, 2), rapid.Int32()).Draw(t, "priority"),
-		Sequence: store.Sequence{
+		Sequence: record.Sequence{
 			Epoch:   resource.Epoch(rapid.OneOf(small, rapid.Uint64Range(0, 1<<63-1)).Draw(t, "epoch")),
 			Counter: rapid.OneOf(small, rapid.Uint64()).Draw(t, "counter"),
 		},
@@ -98,40 +98,40 @@ func TestParsersInvertBuilders(t *testing.T) {
 				t.Fatalf("%s of %q, %q: %v, %v", what, a, b, ok, err)
 			}
 		}
-		ns, n, err := store.ParseJobKey(store.JobKey(a, b))
+		ns, n, err := record.ParseJobKey(record.JobKey(a, b))
 		same("job", err, ns == a && n == b)
-		tenant, id, err := store.ParseRequestKey(store.RequestKey(resource.TenantID(a), b))
+		tenant, id, err := record.ParseRequestKey(record.RequestKey(resource.TenantID(a), b))
 		same("request", err, string(tenant) == a && id == b)
-		tx, err := store.ParseTxKey(store.TxKey(resource.TxID(a)))
+		tx, err := record.ParseTxKey(record.TxKey(resource.TxID(a)))
 		same("tx", err, string(tx) == a)
 		node := resource.NodeID(a)
-		for key, want := range map[string]store.NodeKey{
-			store.NodeIdentityKey(node):             {ID: node, Part: store.NodeIdentityPart},
-			store.NodeSpecKey(node):                 {ID: node, Part: store.NodeSpecPart},
-			store.NodeStatusKey(node):               {ID: node, Part: store.NodeStatusPart},
-			store.NodeLeaseKey(node):                {ID: node, Part: store.NodeLeasePart},
-			store.NodeTxKey(node, resource.TxID(b)): {ID: node, Part: store.NodeTxPart, Tx: resource.TxID(b)},
-			store.NodeTxIn(node) + "tx":             {ID: node, Part: store.NodeTxPart, Tx: "tx"},
+		for key, want := range map[string]record.NodeKey{
+			record.NodeIdentityKey(node):             {ID: node, Part: record.NodeIdentityPart},
+			record.NodeSpecKey(node):                 {ID: node, Part: record.NodeSpecPart},
+			record.NodeStatusKey(node):               {ID: node, Part: record.NodeStatusPart},
+			record.NodeLeaseKey(node):                {ID: node, Part: record.NodeLeasePart},
+			record.NodeTxKey(node, resource.TxID(b)): {ID: node, Part: record.NodeTxPart, Tx: resource.TxID(b)},
+			record.NodeTxIn(node) + "tx":             {ID: node, Part: record.NodeTxPart, Tx: "tx"},
 		} {
-			got, err := store.ParseNodeKey(key)
+			got, err := record.ParseNodeKey(key)
 			same("node key "+key, err, got == want)
 		}
-		for _, key := range []store.QuotaKey{
-			{Kind: store.QuotaLimits, Name: a},
-			{Kind: store.QuotaTrees, Name: a},
-			{Kind: store.QuotaForests, Name: a},
-			{Kind: store.QuotaNamespaces, Name: a},
-			{Kind: store.QuotaResources, Namespace: a, Name: b},
+		for _, key := range []record.QuotaKey{
+			{Kind: record.QuotaLimits, Name: a},
+			{Kind: record.QuotaTrees, Name: a},
+			{Kind: record.QuotaForests, Name: a},
+			{Kind: record.QuotaNamespaces, Name: a},
+			{Kind: record.QuotaResources, Namespace: a, Name: b},
 		} {
-			got, err := store.ParseQuotaKey(key.Key())
+			got, err := record.ParseQuotaKey(key.Key())
 			same("quota", err, got == key)
 		}
-		gotUnit, err := store.ParseUnitKey(unit.Key())
+		gotUnit, err := record.ParseUnitKey(unit.Key())
 		same("unit", err, gotUnit == unit)
-		gotOrder, err := store.ParseOrderKey(order.Key())
+		gotOrder, err := record.ParseOrderKey(order.Key())
 		same("order", err, gotOrder == order)
-		lease := store.LeaseID(rapid.Int64().Draw(t, "lease"))
-		gotLease, err := store.ParseLeaderKey(store.LeaderKey(lease))
+		lease := record.LeaseID(rapid.Int64().Draw(t, "lease"))
+		gotLease, err := record.ParseLeaderKey(record.LeaderKey(lease))
 		same("leader", err, gotLease == lease)
 	})
 }
@@ -165,9 +165,9 @@ func TestOrderKeysSortByTheOrder(t *testing.T) {
 }
 
 func TestOrderOfAQueue(t *testing.T) {
-	unit := store.UnitPath{Namespace: "a", Kind: store.AllocUnit, Name: "x"}
+	unit := record.UnitPath{Namespace: "a", Kind: record.AllocUnit, Name: "x"}
 	at := func(priority int32, epoch resource.Epoch, counter uint64) string {
-		return store.OrderKey{Queue: "q", Priority: priority, Sequence: store.Sequence{Epoch: epoch, Counter: counter}, Unit: unit}.Key()
+		return record.OrderKey{Queue: "q", Priority: priority, Sequence: record.Sequence{Epoch: epoch, Counter: counter}, Unit: unit}.Key()
 	}
 	want := []string{
 		at(1<<31-1, 9, 9), at(1, 1, 0), at(0, 1, 5), at(0, 2, 1), at(0, 2, 2), at(0, 16, 0),
@@ -182,12 +182,12 @@ func TestOrderOfAQueue(t *testing.T) {
 func TestParsersRefuse(t *testing.T) {
 	one := func(_ any, err error) error { return err }
 	two := func(_, _ any, err error) error { return err }
-	job := func(k string) error { a, b, err := store.ParseJobKey(k); return two(a, b, err) }
-	unit := func(k string) error { a, err := store.ParseUnitKey(k); return one(a, err) }
-	order := func(k string) error { a, err := store.ParseOrderKey(k); return one(a, err) }
-	node := func(k string) error { a, err := store.ParseNodeKey(k); return one(a, err) }
-	quota := func(k string) error { a, err := store.ParseQuotaKey(k); return one(a, err) }
-	leader := func(k string) error { a, err := store.ParseLeaderKey(k); return one(a, err) }
+	job := func(k string) error { a, b, err := record.ParseJobKey(k); return two(a, b, err) }
+	unit := func(k string) error { a, err := record.ParseUnitKey(k); return one(a, err) }
+	order := func(k string) error { a, err := record.ParseOrderKey(k); return one(a, err) }
+	node := func(k string) error { a, err := record.ParseNodeKey(k); return one(a, err) }
+	quota := func(k string) error { a, err := record.ParseQuotaKey(k); return one(a, err) }
+	leader := func(k string) error { a, err := record.ParseLeaderKey(k); return one(a, err) }
 	cases := map[string]struct {
 		parse func(string) error
 		key   string
@@ -234,32 +234,32 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add("/registry/units/%/alloc/x/0")
 	f.Add("/registry/quota/resourcequotas/a/b")
 	f.Fuzz(func(t *testing.T, key string) {
-		if k, err := store.ParseOrderKey(key); err == nil && k.Key() != key {
+		if k, err := record.ParseOrderKey(key); err == nil && k.Key() != key {
 			t.Errorf("order key %q is written as %q", key, k.Key())
 		}
-		if p, err := store.ParseUnitKey(key); err == nil && p.Key() != key {
+		if p, err := record.ParseUnitKey(key); err == nil && p.Key() != key {
 			t.Errorf("unit key %q is written as %q", key, p.Key())
 		}
-		if k, err := store.ParseNodeKey(key); err == nil && k.Part == store.NodeTxPart && store.NodeTxKey(k.ID, k.Tx) != key {
-			t.Errorf("node key %q is written as %q", key, store.NodeTxKey(k.ID, k.Tx))
+		if k, err := record.ParseNodeKey(key); err == nil && k.Part == record.NodeTxPart && record.NodeTxKey(k.ID, k.Tx) != key {
+			t.Errorf("node key %q is written as %q", key, record.NodeTxKey(k.ID, k.Tx))
 		}
-		if k, err := store.ParseQuotaKey(key); err == nil && k.Key() != key {
+		if k, err := record.ParseQuotaKey(key); err == nil && k.Key() != key {
 			t.Errorf("quota key %q is written as %q", key, k.Key())
 		}
-		if ns, n, err := store.ParseJobKey(key); err == nil && store.JobKey(ns, n) != key {
-			t.Errorf("job key %q is written as %q", key, store.JobKey(ns, n))
+		if ns, n, err := record.ParseJobKey(key); err == nil && record.JobKey(ns, n) != key {
+			t.Errorf("job key %q is written as %q", key, record.JobKey(ns, n))
 		}
 	})
 }
 
 func BenchmarkOrderKey(b *testing.B) {
-	k := store.OrderKey{
-		Queue: "default", Priority: 5, Sequence: store.Sequence{Epoch: 7, Counter: 9},
-		Unit: store.UnitPath{Namespace: "research", Kind: store.AllocUnit, Name: "train-1"},
+	k := record.OrderKey{
+		Queue: "default", Priority: 5, Sequence: record.Sequence{Epoch: 7, Counter: 9},
+		Unit: record.UnitPath{Namespace: "research", Kind: record.AllocUnit, Name: "train-1"},
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := store.ParseOrderKey(k.Key()); err != nil {
+		if _, err := record.ParseOrderKey(k.Key()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package store_test
+package record_test
 
 import (
 	"encoding/json"
@@ -9,22 +9,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
-func trainUnit() store.UnitPath {
-	return store.UnitPath{Namespace: "ml", Kind: store.JobUnit, Name: "train/1", N: 2}
+func trainUnit() record.UnitPath {
+	return record.UnitPath{Namespace: "ml", Kind: record.JobUnit, Name: "train/1", N: 2}
 }
 
-func txRecord() store.TxRecord {
-	return store.TxRecord{
-		State:   store.TxEvicting,
+func txRecord() record.Tx {
+	return record.Tx{
+		State:   record.Evicting,
 		Epoch:   7,
 		Unit:    trainUnit(),
 		UnitUID: "u-1",
-		Charges: []store.Charge{{Tree: "default", Group: "ml", Request: resource.Vector{resource.GPU: 8000, resource.CPU: 16000}}},
-		Members: []store.Member{{
+		Charges: []record.Charge{{Tree: "default", Group: "ml", Request: resource.Vector{resource.GPU: 8000, resource.CPU: 16000}}},
+		Members: []record.Member{{
 			Member:      3,
 			Node:        "gpu-01",
 			Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"},
@@ -44,17 +44,17 @@ func txRecord() store.TxRecord {
 }
 
 // migRecord is of a member with whole cores, huge pages and a MIG instance.
-func migRecord() store.TxRecord {
-	return store.TxRecord{
-		State:   store.TxCommitted,
+func migRecord() record.Tx {
+	return record.Tx{
+		State:   record.Committed,
 		Epoch:   7,
-		Unit:    store.UnitPath{Namespace: "ml", Kind: store.AllocUnit, Name: "infer"},
+		Unit:    record.UnitPath{Namespace: "ml", Kind: record.AllocUnit, Name: "infer"},
 		UnitUID: "u-3",
 		Tenant:  "ml",
-		Charges: []store.Charge{{Tree: "default", Group: "ml", Request: resource.Request{
+		Charges: []record.Charge{{Tree: "default", Group: "ml", Request: resource.Request{
 			Cores: 1, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb",
 		}.Vector()}},
-		Members: []store.Member{{
+		Members: []record.Member{{
 			Node:        "gpu-01",
 			Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"},
 			Assignment: resource.Assignment{
@@ -68,9 +68,9 @@ func migRecord() store.TxRecord {
 }
 
 // roundTrip compares the encoding with a golden file and reads it back.
-func roundTrip[R store.Record](t *testing.T, name string, r R) {
+func roundTrip[R record.Type](t *testing.T, name string, r R) {
 	t.Run(name, func(t *testing.T) {
-		got, err := store.Encode(r)
+		got, err := record.Encode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func roundTrip[R store.Record](t *testing.T, name string, r R) {
 		if d := cmp.Diff(strings.TrimSuffix(string(want), "\n"), string(got)); d != "" {
 			t.Errorf("encoding (-want +got), a change needs a new version and a reader of the old one:\n%s", d)
 		}
-		back, err := store.Decode[R]("/registry/x", got)
+		back, err := record.Decode[R]("/registry/x", got)
 		if d := cmp.Diff(r, back); err != nil || d != "" {
 			t.Errorf("read back: %v\n%s", err, d)
 		}
@@ -98,61 +98,61 @@ func TestGoldenRecords(t *testing.T) {
 	document := json.RawMessage(`{"kind":"Allocation","spec":{"resources":{"requests":{"cpu":"8000m"}}},"x":"a<b"}`)
 	roundTrip(t, "tx-evicting", txRecord())
 	roundTrip(t, "tx-mig", migRecord())
-	roundTrip(t, "tx-aborted", store.TxRecord{State: store.TxAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
-	roundTrip(t, "unit-alloc", store.UnitRecord{
-		UID: "u-1", Kind: store.AllocUnit, Namespace: "ml", Name: "one", Tenant: "t", Queue: "default", Priority: -5,
-		Phase: "Running", Sequence: store.Sequence{Epoch: 7, Counter: 1<<64 - 1}, TxID: "u-1.7.1.00", Members: 1,
+	roundTrip(t, "tx-aborted", record.Tx{State: record.Aborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
+	roundTrip(t, "unit-alloc", record.Unit{
+		UID: "u-1", Kind: record.AllocUnit, Namespace: "ml", Name: "one", Tenant: "t", Queue: "default", Priority: -5,
+		Phase: "Running", Sequence: record.Sequence{Epoch: 7, Counter: 1<<64 - 1}, TxID: "u-1.7.1.00", Members: 1,
 		Document: document, Created: "2026-01-02T03:04:05Z", Started: "2026-01-02T03:04:06Z",
 	})
-	roundTrip(t, "unit-job", store.UnitRecord{
-		UID: "u-2", Kind: store.JobUnit, Namespace: "ml", Name: "train", N: 1, Tenant: "t", Phase: "Queued",
+	roundTrip(t, "unit-job", record.Unit{
+		UID: "u-2", Kind: record.JobUnit, Namespace: "ml", Name: "train", N: 1, Tenant: "t", Phase: "Queued",
 		Members: 2, FirstMember: 4, Parent: "u-1", Reason: "Insufficient", Message: "want 8, have 3",
 	})
-	roundTrip(t, "job", store.JobRecord{
+	roundTrip(t, "job", record.Job{
 		UID: "j-1", Namespace: "ml", Name: "train", Tenant: "t", Phase: "Cancelling", Document: document,
-		Units: []store.UnitPath{trainUnit()}, Cancelled: &store.Cancellation{Reason: "asked", GraceSeconds: 10}, Created: "2026-01-02T03:04:05Z",
+		Units: []record.UnitPath{trainUnit()}, Cancelled: &record.Cancellation{Reason: "asked", GraceSeconds: 10}, Created: "2026-01-02T03:04:05Z",
 	})
-	roundTrip(t, "order", store.OrderRecord{UnitUID: "u-1"})
-	roundTrip(t, "request", store.RequestRecord{Object: trainUnit().Key(), UID: "u-1", DocumentHash: "sha256:00"})
-	roundTrip(t, "node-identity", store.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Fenced: true})
-	roundTrip(t, "node-spec", store.NodeSpec{
+	roundTrip(t, "order", record.Order{UnitUID: "u-1"})
+	roundTrip(t, "request", record.Request{Object: trainUnit().Key(), UID: "u-1", DocumentHash: "sha256:00"})
+	roundTrip(t, "node-identity", record.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Fenced: true})
+	roundTrip(t, "node-spec", record.NodeSpec{
 		Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Capacity: resource.Vector{resource.GPU: 8000}, Allocatable: resource.Vector{resource.GPU: 8000},
-		Labels: map[string]string{"zone": "a"}, Taints: []store.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}}, Unschedulable: true,
-		Topology: store.TopologySummary{
+		Labels: map[string]string{"zone": "a"}, Taints: []record.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}}, Unschedulable: true,
+		Topology: record.TopologySummary{
 			Sockets: 2, NUMANodes: 2, Cores: 64, CPUs: 128, GPUs: 8, GPUModels: []string{"A100"},
 			NUMACPUs: map[int]string{0: "0-31,64-95", 1: "32-63,96-127"}, GPUModel: []int{0, 0, 0, 0, 0, 0, 0, 0},
 		},
 	})
-	roundTrip(t, "node-spec-layers", store.NodeSpec{
+	roundTrip(t, "node-spec-layers", record.NodeSpec{
 		Hostname: "gpu-01", Labels: map[string]string{"zone": "a"}, OperatorLabels: map[string]string{"zone": "b"},
 		Annotations: map[string]string{"owner": "ml, room 4"}, AssumeDeadMillis: 300_000, IgnoredLabels: []string{"kubernetes.io/hostname"},
-		Token: "0123456789", Topology: store.TopologySummary{GPUs: 1, GPUModels: []string{"A100"}, GPUModel: []int{0}, GPUMemory: 80 << 30},
-		Approved: &store.Capacity{Amounts: resource.Vector{resource.CPU: 2000}, Models: map[string]int{"A100": 1}},
+		Token: "0123456789", Topology: record.TopologySummary{GPUs: 1, GPUModels: []string{"A100"}, GPUModel: []int{0}, GPUMemory: 80 << 30},
+		Approved: &record.Capacity{Amounts: resource.Vector{resource.CPU: 2000}, Models: map[string]int{"A100": 1}},
 	})
-	roundTrip(t, "node-status", store.NodeStatus{
-		Conditions: []store.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
+	roundTrip(t, "node-status", record.NodeStatus{
+		Conditions: []record.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
 		Available:  resource.Vector{resource.CPU: 63500},
 	})
-	roundTrip(t, "node-lease", store.NodeLease{Coordinator: "c1"})
-	roundTrip(t, "node-tx", store.NodeTx{Members: []int{0, 3}})
-	roundTrip(t, "quota-tree", store.QuotaRecord{
+	roundTrip(t, "node-lease", record.NodeLease{Coordinator: "c1"})
+	roundTrip(t, "node-tx", record.NodeTx{Members: []int{0, 3}})
+	roundTrip(t, "quota-tree", record.Quota{
 		UID: "q-1", Name: "Org", Created: "2026-01-02T03:04:05Z", Document: json.RawMessage(
 			`{"kind":"QuotaTree","metadata":{"name":"Org"},"spec":{"resourceNames":["cpu"],"nodes":{"all":{"parent":"nil","hard":"true","quota":{"cpu":"64"}}}}}`),
 	})
-	roundTrip(t, "quota-resource", store.QuotaRecord{
+	roundTrip(t, "quota-resource", record.Quota{
 		UID: "q-2", Namespace: "ml", Name: "team", Document: json.RawMessage(
 			`{"kind":"ResourceQuota","metadata":{"name":"team","namespace":"ml"},"spec":{"hard":{"nvidia.com/gpu":"16"},"scopes":["NotTerminating"]}}`),
 	})
-	roundTrip(t, "quota-forest", store.QuotaRecord{
+	roundTrip(t, "quota-forest", record.Quota{
 		UID: "q-3", Name: "both", Document: json.RawMessage(`{"kind":"QuotaForest","metadata":{"name":"both"},"spec":{"trees":["Org","Service"]}}`),
 	})
-	roundTrip(t, "quota-binding", store.QuotaRecord{
+	roundTrip(t, "quota-binding", record.Quota{
 		UID: "q-4", Name: "ml", Document: json.RawMessage(
 			`{"kind":"QuotaBinding","metadata":{"name":"ml"},"spec":{"forest":"both","groups":{"Org":"research","Service":"gold"},"admission":"queue"}}`),
 	})
-	roundTrip(t, "quota-limit", store.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
-	roundTrip(t, "leader", store.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
-	roundTrip(t, "nothing-but-version", store.NodeStatus{})
+	roundTrip(t, "quota-limit", record.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
+	roundTrip(t, "leader", record.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
+	roundTrip(t, "nothing-but-version", record.NodeStatus{})
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -173,7 +173,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := store.Decode[store.OrderRecord]("/registry/order/k", []byte(c.value))
+			_, err := record.Decode[record.Order]("/registry/order/k", []byte(c.value))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "/registry/order/k") {
 				t.Errorf("got %v, want an error with %q and the key", err, c.want)
 			}
@@ -183,7 +183,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestDecodeTakesWhatAPersonWrote(t *testing.T) {
 	for _, value := range []string{"{ \"unitUID\": \"u\", \"v\": 1 }\n", `{"v":1 ,"unitUID":"u"}`, "{\"v\":1,\n  \"unitUID\": \"u\"}"} {
-		r, err := store.Decode[store.OrderRecord]("k", []byte(value))
+		r, err := record.Decode[record.Order]("k", []byte(value))
 		if err != nil || r.UnitUID != "u" {
 			t.Errorf("%q: %+v, %v", value, r, err)
 		}
@@ -192,23 +192,23 @@ func TestDecodeTakesWhatAPersonWrote(t *testing.T) {
 
 func TestRecordsKeepTheirRules(t *testing.T) {
 	cases := map[string]struct {
-		change func(*store.TxRecord)
+		change func(*record.Tx)
 		want   string
 	}{
-		"an unknown state":            {func(r *store.TxRecord) { r.State = "DONE" }, `"DONE"`},
-		"committed without epoch":     {func(r *store.TxRecord) { r.Epoch = 0 }, "epoch 0"},
-		"committed without unit":      {func(r *store.TxRecord) { r.Unit = store.UnitPath{} }, "unit"},
-		"committed without members":   {func(r *store.TxRecord) { r.Members = nil }, "at least one"},
-		"a member without node":       {func(r *store.TxRecord) { r.Members[0].Node = "" }, "members[0]"},
-		"a negative charge":           {func(r *store.TxRecord) { r.Charges[0].Request[resource.CPU] = -1 }, "charges[0].request: cpu -1"},
-		"a negative grace":            {func(r *store.TxRecord) { r.GraceSeconds = -1 }, "graceSeconds -1"},
-		"a negative index of members": {func(r *store.TxRecord) { r.Members[0].Member = -1 }, "index -1"},
+		"an unknown state":            {func(r *record.Tx) { r.State = "DONE" }, `"DONE"`},
+		"committed without epoch":     {func(r *record.Tx) { r.Epoch = 0 }, "epoch 0"},
+		"committed without unit":      {func(r *record.Tx) { r.Unit = record.UnitPath{} }, "unit"},
+		"committed without members":   {func(r *record.Tx) { r.Members = nil }, "at least one"},
+		"a member without node":       {func(r *record.Tx) { r.Members[0].Node = "" }, "members[0]"},
+		"a negative charge":           {func(r *record.Tx) { r.Charges[0].Request[resource.CPU] = -1 }, "charges[0].request: cpu -1"},
+		"a negative grace":            {func(r *record.Tx) { r.GraceSeconds = -1 }, "graceSeconds -1"},
+		"a negative index of members": {func(r *record.Tx) { r.Members[0].Member = -1 }, "index -1"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := txRecord()
 			c.change(&r)
-			if _, err := store.Encode(r); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := record.Encode(r); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("encode: %v, want an error with %q", err, c.want)
 			}
 		})
@@ -216,19 +216,19 @@ func TestRecordsKeepTheirRules(t *testing.T) {
 }
 
 func TestQuotaRecordsKeepTheirRules(t *testing.T) {
-	whole := store.QuotaRecord{UID: "q", Name: "n", Document: json.RawMessage(`{}`)}
-	for want, change := range map[string]func(*store.QuotaRecord){
-		"uid is empty":      func(r *store.QuotaRecord) { r.UID = "" },
-		"name is empty":     func(r *store.QuotaRecord) { r.Name = "" },
-		"document is empty": func(r *store.QuotaRecord) { r.Document = nil },
+	whole := record.Quota{UID: "q", Name: "n", Document: json.RawMessage(`{}`)}
+	for want, change := range map[string]func(*record.Quota){
+		"uid is empty":      func(r *record.Quota) { r.UID = "" },
+		"name is empty":     func(r *record.Quota) { r.Name = "" },
+		"document is empty": func(r *record.Quota) { r.Document = nil },
 	} {
 		r := whole
 		change(&r)
-		if _, err := store.Encode(r); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := record.Encode(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("encode: %v, want an error with %q", err, want)
 		}
 	}
-	if _, err := store.Encode(whole); err != nil {
+	if _, err := record.Encode(whole); err != nil {
 		t.Error(err)
 	}
 }
@@ -243,57 +243,57 @@ func FuzzDecode(f *testing.F) {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		again[store.TxRecord](t, value)
-		again[store.UnitRecord](t, value)
-		again[store.JobRecord](t, value)
-		again[store.RequestRecord](t, value)
-		again[store.NodeIdentity](t, value)
-		again[store.NodeSpec](t, value)
-		again[store.NodeStatus](t, value)
-		again[store.NodeTx](t, value)
-		again[store.QuotaRecord](t, value)
-		again[store.QuotaLimit](t, value)
-		again[store.Authorities](t, value)
-		again[store.BootstrapToken](t, value)
-		again[store.Enrolled](t, value)
-		again[store.Ban](t, value)
-		again[store.Operator](t, value)
-		again[store.GossipKeys](t, value)
+		again[record.Tx](t, value)
+		again[record.Unit](t, value)
+		again[record.Job](t, value)
+		again[record.Request](t, value)
+		again[record.NodeIdentity](t, value)
+		again[record.NodeSpec](t, value)
+		again[record.NodeStatus](t, value)
+		again[record.NodeTx](t, value)
+		again[record.Quota](t, value)
+		again[record.QuotaLimit](t, value)
+		again[record.Authorities](t, value)
+		again[record.BootstrapToken](t, value)
+		again[record.Enrolled](t, value)
+		again[record.Ban](t, value)
+		again[record.Operator](t, value)
+		again[record.GossipKeys](t, value)
 	})
 }
 
 // again: what is read can be written, and reads the same.
-func again[R store.Record](t *testing.T, value []byte) {
-	r, err := store.Decode[R]("k", value)
+func again[R record.Type](t *testing.T, value []byte) {
+	r, err := record.Decode[R]("k", value)
 	if err != nil {
 		return
 	}
-	first, err := store.Encode(r)
+	first, err := record.Encode(r)
 	if err != nil {
 		t.Fatalf("%q was read as %+v but not written: %v", value, r, err)
 	}
-	back, err := store.Decode[R]("k", first)
+	back, err := record.Decode[R]("k", first)
 	if err != nil {
 		t.Fatalf("%q was written but not read: %v", first, err)
 	}
-	if second, err := store.Encode(back); err != nil || string(second) != string(first) {
+	if second, err := record.Encode(back); err != nil || string(second) != string(first) {
 		t.Fatalf("%q was read and written as %q, %v", first, second, err)
 	}
 }
 
 func BenchmarkTxRecord(b *testing.B) {
 	r := txRecord()
-	value := store.MustEncode(r)
+	value := record.MustEncode(r)
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_ = store.MustEncode(r)
+			_ = record.MustEncode(r)
 		}
 	})
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := store.Decode[store.TxRecord]("k", value); err != nil {
+			if _, err := record.Decode[record.Tx]("k", value); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"fmt"
@@ -138,7 +138,7 @@ func ParseNodeKey(key string) (NodeKey, error) {
 type QuotaKind string
 
 // The kinds, which are also their path segments. All but QuotaLimits hold
-// QuotaRecord.
+// Quota.
 const (
 	QuotaTrees      QuotaKind = "trees"          // a tree by its name
 	QuotaForests    QuotaKind = "forests"        // a forest by its name

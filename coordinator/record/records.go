@@ -1,4 +1,13 @@
-package store
+// Package record holds the coordinator's durable state as values: the keys and
+// records of PROTOCOL.md section 1, their encoding, and the store's
+// transactions, changes and definite answers. It decides how state is written
+// down and which records are well-formed.
+//
+// It does not read or write: the interface to a store and the election are
+// coordinator/store's. It does not decide what to write either: transactions
+// are coordinator/txn's, order is coordinator/queue's, limits are
+// coordinator/quota's.
+package record
 
 import (
 	"encoding/json"
@@ -6,33 +15,33 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TxState is the state of a transaction's record. The only edges are
+// State is the state of a transaction's record. The only edges are
 //
 //	absent → COMMITTED → (EVICTING →) RELEASING → RELEASED
 //	absent → ABORTED
 //
 // and EVICTING → RELEASED in the Txn of PROTOCOL.md 6.5.
-type TxState string
+type State string
 
 // The states. An absent record is undecided, not aborted.
 const (
-	TxCommitted TxState = "COMMITTED"
-	TxEvicting  TxState = "EVICTING"
-	TxReleasing TxState = "RELEASING"
-	TxReleased  TxState = "RELEASED"
-	TxAborted   TxState = "ABORTED"
+	Committed State = "COMMITTED"
+	Evicting  State = "EVICTING"
+	Releasing State = "RELEASING"
+	Released  State = "RELEASED"
+	Aborted   State = "ABORTED"
 )
 
 // Charged reports whether a record in this state counts against quota.
-func (s TxState) Charged() bool { return s == TxCommitted || s == TxEvicting || s == TxReleasing }
+func (s State) Charged() bool { return s == Committed || s == Evicting || s == Releasing }
 
 // Terminal reports whether no edge leaves the state.
-func (s TxState) Terminal() bool { return s == TxReleased || s == TxAborted }
+func (s State) Terminal() bool { return s == Released || s == Aborted }
 
-// TxRecord is a transaction's outcome (TxKey), the only place where one is
+// Tx is a transaction's outcome (TxKey), the only place where one is
 // decided. An ABORTED record may consist of state, unit UID and reason alone.
-type TxRecord struct {
-	State   TxState          `json:"state"`
+type Tx struct {
+	State   State            `json:"state"`
 	Epoch   resource.Epoch   `json:"epoch,omitempty"` // of the leader that committed
 	Unit    UnitPath         `json:"unit,omitzero"`
 	UnitUID resource.UnitUID `json:"unitUID,omitempty"`
@@ -75,8 +84,8 @@ type Member struct {
 	Assignment  resource.Assignment  `json:"assignment"`
 }
 
-// UnitRecord is the smallest all-or-nothing set of members (UnitPath.Key).
-type UnitRecord struct {
+// Unit is the smallest all-or-nothing set of members (UnitPath.Key).
+type Unit struct {
 	UID       resource.UnitUID  `json:"uid"`
 	Kind      UnitKind          `json:"kind"`
 	Namespace string            `json:"namespace"`
@@ -111,23 +120,23 @@ type UnitRecord struct {
 }
 
 // Path is the unit's name.
-func (u UnitRecord) Path() UnitPath {
+func (u Unit) Path() UnitPath {
 	return UnitPath{Namespace: u.Namespace, Kind: u.Kind, Name: u.Name, N: u.N}
 }
 
 // Order is the unit's place in its queue.
-func (u UnitRecord) Order() OrderKey {
+func (u Unit) Order() OrderKey {
 	return OrderKey{Queue: u.Queue, Priority: u.Priority, Sequence: u.Sequence, Unit: u.Path()}
 }
 
-// JobRecord is a job (JobKey): its document and its units.
-type JobRecord struct {
+// Job is a job (JobKey): its document and its units.
+type Job struct {
 	UID       string            `json:"uid"`
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	Tenant    resource.TenantID `json:"tenant"`
 	Phase     string            `json:"phase"`
-	// Document is the submitted document, as in UnitRecord.
+	// Document is the submitted document, as in Unit.
 	Document  json.RawMessage `json:"document"`
 	Units     []UnitPath      `json:"units,omitempty"`
 	Cancelled *Cancellation   `json:"cancelled,omitempty"`
@@ -145,13 +154,13 @@ type Cancellation struct {
 	Remove bool `json:"remove,omitempty"`
 }
 
-// OrderRecord is the value of an OrderKey.
-type OrderRecord struct {
+// Order is the value of an OrderKey.
+type Order struct {
 	UnitUID resource.UnitUID `json:"unitUID"`
 }
 
-// RequestRecord is what a request id stands for (RequestKey).
-type RequestRecord struct {
+// Request is what a request id stands for (RequestKey).
+type Request struct {
 	// Object is the key of what the request made: a UnitPath.Key or a JobKey.
 	Object string `json:"object"`
 	UID    string `json:"uid"`
@@ -278,9 +287,9 @@ type NodeTx struct {
 	Members []int `json:"members"` // indices of the members on this node
 }
 
-// QuotaRecord is what an operator set: a resource quota, a tree, a forest or
+// Quota is what an operator set: a resource quota, a tree, a forest or
 // the groups of a namespace (QuotaKey).
-type QuotaRecord struct {
+type Quota struct {
 	UID string `json:"uid"`
 	// Namespace of a resource quota; the others are in none.
 	Namespace string `json:"namespace,omitempty"`
@@ -298,4 +307,11 @@ type QuotaLimit struct {
 	// Hard bounds the sum of charges per resource, in base units; a resource
 	// that is not named has no limit.
 	Hard resource.Vector `json:"hard,omitempty"`
+}
+
+// LeaderAddress is the value of a leader's key: who it is and where it serves.
+type LeaderAddress struct {
+	ID   string `json:"id"`
+	GRPC string `json:"grpc,omitempty"` // host:port
+	REST string `json:"rest,omitempty"` // host:port
 }

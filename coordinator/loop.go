@@ -1,0 +1,135 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/resource"
+)
+
+// This file is the goroutine of a term: it hands the leader its inputs, one at a
+// time, and carries out the effects of each before the next.
+
+// post hands f to the loop; it may block, and drops f once the loop has ended.
+func (t *term) post(f func()) {
+	select {
+	case t.inbox <- f:
+	case <-t.ended:
+	}
+}
+
+// tell hands the leader an input; it may block, and drops the input once the loop
+// has ended.
+func (t *term) tell(in input) { t.post(func() { t.apply(in) }) }
+
+// do runs f in the loop and waits for it.
+func (t *term) do(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case t.inbox <- func() { t.turn(f); close(done) }:
+	case <-t.ended:
+		return errDeposed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-t.ended:
+		return errDeposed
+	}
+}
+
+// apply hands the leader an input and carries out the effects. The loop alone
+// calls it.
+func (t *term) apply(in input) {
+	t.carryOut(t.leader.apply(time.Now(), in, t.effects[:0]))
+}
+
+// turn is apply for what is not yet an input.
+func (t *term) turn(f func()) {
+	t.carryOut(t.handle(time.Now(), t.effects[:0], f))
+}
+
+// run is the loop. It returns when ctx ends, or when the term cannot go on.
+func (t *term) run(ctx context.Context) {
+	defer close(t.ended)
+	defer t.mail.Close()
+	defer t.alarm.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case f := <-t.inbox:
+			f()
+			t.drain()
+		case <-t.mail.Waiting():
+			news, goesOn := t.hear()
+			if !goesOn {
+				return
+			}
+			if !news {
+				continue
+			}
+			t.drain()
+		case <-t.alarm.C:
+			t.apply(woken{})
+		case <-second.C:
+			t.tellFollowed()
+			t.apply(ticked{})
+		}
+		t.carryOut(t.pass(time.Now(), t.effects[:0]))
+	}
+}
+
+// drain takes what else is waiting, so that one scheduling pass and one shared
+// Txn serve it all.
+func (t *term) drain() {
+	for range inboxSize {
+		select {
+		case f := <-t.inbox:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+// changes is a channel that closes when an object changes next. The loop alone
+// calls it.
+func (t *term) changes(key string) <-chan struct{} {
+	c := t.watchers[key]
+	if c == nil {
+		c = make(chan struct{})
+		t.watchers[key] = c
+	}
+	return c
+}
+
+// tellFollowed tells the leader what the cache of the store has of its nodes, as
+// far as that has changed.
+func (t *term) tellFollowed() {
+	for _, at := range t.order {
+		t.tellFollowedOf(at.ID)
+	}
+	for id := range t.told {
+		if t.nodes[id] == nil {
+			delete(t.told, id)
+			delete(t.shares, id)
+		}
+	}
+}
+
+func (t *term) tellFollowedOf(id resource.NodeID) {
+	if t.nodes[id] == nil {
+		return
+	}
+	now := t.follows(id)
+	if before, known := t.told[id]; known && before.same(now) {
+		return
+	}
+	t.told[id] = now
+	t.apply(now)
+}
