@@ -27,9 +27,24 @@ func (c *Cluster) Records() map[resource.TxID]record.Tx {
 	return records
 }
 
-// Aborted counts the ABORTED records ever written.
+// Aborted counts the ABORTED records ever written, up to now: the audit may be a
+// few revisions behind.
 func (c *Cluster) Aborted() int {
-	c.audit.mu.Lock()
-	defer c.audit.mu.Unlock()
-	return c.audit.aborted
+	c.t.Helper()
+	kvs, _, err := c.Store.Range(context.Background(), record.Root, store.RangeOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	newest := resource.Revision(0)
+	for _, kv := range kvs {
+		newest = max(newest, kv.ModRev)
+	}
+	aborted := 0
+	c.Eventually("the audit has seen what is there", func() bool {
+		c.audit.mu.Lock()
+		defer c.audit.mu.Unlock()
+		aborted = c.audit.aborted
+		return c.audit.checker.Revision() >= newest
+	})
+	return aborted
 }
