@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -21,7 +22,7 @@ func runningGang(b *testing.B, members int) (*view, *job) {
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{1})
 	machine, _ := txn.New(tx, nodes)
 	for i, n := range nodes {
-		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []txn.Member{{Index: i}}}})
+		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []grant.Member{{Index: i}}}})
 	}
 	j := &job{record: record.Job{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
 	u := &unit{record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -154,7 +154,7 @@ func (l *leader) mend(n *node) {
 	}
 	if n.unanswered && n.connected {
 		n.unanswered = false
-		l.out.command(n.view.ID, agents.Resync())
+		l.out.command(n.view.ID, grant.Resync{})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -140,19 +141,19 @@ func hostOf(node string, snapshot *schedulerv1.ResourceSnapshot) invariant.Host 
 	h := invariant.Host{Node: resource.NodeID(node), Agent: &invariant.Agent{}}
 	for _, a := range snapshot.Allocations {
 		g := ledger.Grant{Tx: resource.TxID(a.Transaction)}
-		for state := ledger.None; state <= ledger.Tombstone; state++ {
+		for state := grant.None; state <= grant.Tombstone; state++ {
 			if state.String() == a.State {
 				g.State = state
 			}
 		}
-		m := ledger.Member{Index: int(a.Member)}
+		m := ledger.Holding{Index: int(a.Member)}
 		for _, uuid := range a.GpuUuids {
 			m.Assignment.GPUs = append(m.Assignment.GPUs, resource.GPUGrant{UUID: uuid, Milli: resource.WholeDevice})
 		}
 		for _, uuid := range a.MigUuids {
 			m.Assignment.MIG = append(m.Assignment.MIG, resource.MIGGrant{UUID: uuid})
 		}
-		g.Members = []ledger.Member{m}
+		g.Members = []ledger.Holding{m}
 		h.Agent.Grants = append(h.Agent.Grants, g)
 	}
 	return h

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -13,7 +14,7 @@ import (
 
 // quiet is a state in which u1 runs as t1 with g1 on n1, and more if so.
 func quiet(more ...invariant.Change) *state {
-	b := invariant.Batch{Revision: 1, Changes: append(runs("t1", recordOf(record.Committed, 1, "u1", "g1")), more...)}
+	b := invariant.Batch{Revision: 1, Changes: append(runs("t1", recordOf(grant.RecordCommitted, 1, "u1", "g1")), more...)}
 	s := newState(b)
 	s.grants["n1"] = &schedulerv1.ResourceSnapshot{Allocations: []*schedulerv1.AllocationSnapshot{
 		{Transaction: "t1", State: "HELD", GpuUuids: []string{"g1"}},
@@ -23,7 +24,7 @@ func quiet(more ...invariant.Change) *state {
 
 // runs are a record with its unit and its place in the node's index.
 func runs(tx resource.TxID, r record.Tx) []invariant.Change {
-	phase := map[record.State]api.Phase{record.Committed: api.Running, record.Releasing: api.Terminating}[r.State]
+	phase := map[grant.RecordState]api.Phase{grant.RecordCommitted: api.Running, grant.RecordReleasing: api.Terminating}[r.State]
 	return []invariant.Change{invariant.Record{Tx: tx, New: &r}, unit(r.Unit, record.Unit{Phase: string(phase), TxID: tx}), invariant.Index{Node: "n1", Tx: tx}}
 }
 
@@ -40,7 +41,7 @@ func TestTheAuditFindsWhatIsLeftBehind(t *testing.T) {
 		want   string
 	}{
 		"nothing is":                 {},
-		"a release under way":        {more: runs("t2", recordOf(record.Releasing, 1, "u2", "g2")), want: "t2 (ns/alloc/u2/0) is still RELEASING"},
+		"a release under way":        {more: runs("t2", recordOf(grant.RecordReleasing, 1, "u2", "g2")), want: "t2 (ns/alloc/u2/0) is still RELEASING"},
 		"an agent without its grant": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations = nil }, want: "member 0 of t1 is COMMITTED and not held on n1"},
 		"a grant with other devices": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].GpuUuids[0] = "g7" }, want: "n1 holds [g7] for member 0 of t1"},
 		"a grant without a record": {change: func(a *schedulerv1.ResourceSnapshot) {

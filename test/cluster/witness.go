@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -107,15 +108,15 @@ func (w *Witness) follow(b record.Batch) {
 	}
 }
 
-func (w *Witness) count(state record.State) {
+func (w *Witness) count(state grant.RecordState) {
 	switch state {
-	case record.Committed:
+	case grant.RecordCommitted:
 		w.counts.Committed++
-	case record.Evicting:
+	case grant.RecordEvicting:
 		w.counts.Evicted++
-	case record.Released:
+	case grant.RecordReleased:
 		w.counts.Released++
-	case record.Aborted:
+	case grant.RecordAborted:
 		w.counts.Aborted++
 	}
 }

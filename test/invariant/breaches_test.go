@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -34,13 +35,13 @@ func wrong() map[string]breach {
 	return map[string]breach{
 		"a MIG instance is given twice": {invariant.I1Grants, "2000 milli of mig-1", func(s *scene) {
 			for _, name := range []string{"u1", "u2"} {
-				s.hold(tx(name), ledger.Reserved, "").Members[0].Assignment = resource.Assignment{MIG: []resource.MIGGrant{{UUID: "mig-1"}}}
+				s.hold(tx(name), grant.Reserved, "").Members[0].Assignment = resource.Assignment{MIG: []resource.MIGGrant{{UUID: "mig-1"}}}
 			}
 			s.show()
 		}},
 		"a CPU is given beyond all of it": {invariant.I1Grants, "1200 milli of CPU 3 of n1", func(s *scene) {
 			for _, name := range []string{"u1", "u2"} {
-				s.hold(tx(name), ledger.Reserved, "").Members[0].Assignment = resource.Assignment{CPUs: []resource.CPUGrant{{ID: 3, Milli: 600}}}
+				s.hold(tx(name), grant.Reserved, "").Members[0].Assignment = resource.Assignment{CPUs: []resource.CPUGrant{{ID: 3, Milli: 600}}}
 			}
 			s.show()
 		}},
@@ -51,7 +52,7 @@ func wrong() map[string]breach {
 		}},
 		"nobody has admitted it": {invariant.I2Admissions, "no leader has admitted it", func(s *scene) {
 			t := tx("u1")
-			s.batch(put(t, recordOf(record.Committed, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
+			s.batch(put(t, recordOf(grant.RecordCommitted, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
 		}},
 		"a tree goes that is charged": {invariant.I2Trees, "tree t is deleted", func(s *scene) { s.commit("u1", "g1"); s.batch(invariant.Tree{Name: "t"}) }},
 		"a member is missing": {invariant.I3Demand, "the members [0], which asked for 2", func(s *scene) {
@@ -60,7 +61,7 @@ func wrong() map[string]breach {
 		}},
 		"a member has other things": {invariant.I3Protected, "has other things", func(s *scene) {
 			s.commit("u1", "g1")
-			s.hold(tx("u1"), ledger.Held, "g2")
+			s.hold(tx("u1"), grant.Held, "g2")
 			s.show()
 		}},
 		"a client is told of two units": {invariant.I4Told, "of u1 and of u2", func(s *scene) {
@@ -79,18 +80,18 @@ func wrong() map[string]breach {
 		"a unit ends, and is not evicted": {invariant.I4Told, "not evicted", func(s *scene) {
 			s.commit("u1", "g1")
 			s.note(s.c.Told(path("u1"), "u1"))
-			s.batch(put(tx("u1"), recordOf(record.Releasing, "u1", "g1")), s.unit("u1", "Terminating", tx("u1")))
+			s.batch(put(tx("u1"), recordOf(grant.RecordReleasing, "u1", "g1")), s.unit("u1", "Terminating", tx("u1")))
 		}},
 		"two units of one name": {invariant.I6Unit, "ns/alloc/u1/0 is live in", func(s *scene) {
 			s.commit("u1", "g1")
-			r, t := recordOf(record.Committed, "u1", "g2"), resource.NewTxID("other", 1, 7, resource.Nonce{})
+			r, t := recordOf(grant.RecordCommitted, "u1", "g2"), resource.NewTxID("other", 1, 7, resource.Nonce{})
 			r.UnitUID = "other"
 			s.c.Admitted(t, gpus(8))
 			s.batch(put(t, r), listed(t))
 		}},
 		"a victim of what is decided": {invariant.I7Victims, "which is ABORTED", func(s *scene) {
 			by := s.wait("u2", "g1", s.commit("u1", "g1"))
-			s.batch(put(by, record.Tx{State: record.Aborted}))
+			s.batch(put(by, record.Tx{State: grant.RecordAborted}))
 			s.evict("u1", "g1", by)
 		}},
 		"a victim of nothing": {invariant.I7Victims, `for "nonsense"`, func(s *scene) { s.commit("u1", "g1"); s.evict("u1", "g1", "nonsense") }},
@@ -115,13 +116,13 @@ func wrong() map[string]breach {
 		"an agent that is down":        {invariant.I13Grants, "is down", func(s *scene) { s.agent(nil); s.quiet() }},
 		"an agent in quarantine":       {invariant.I13Grants, "quarantine", func(s *scene) { s.agent(&invariant.Agent{Quarantined: true}); s.quiet() }},
 		"an orphan": {invariant.I13Grants, "orphan", func(s *scene) {
-			s.agent(&invariant.Agent{Grants: []ledger.Grant{{Tx: ledger.OrphanTx("g1"), Origin: ledger.OriginOrphan, State: ledger.Held}}})
+			s.agent(&invariant.Agent{Grants: []ledger.Grant{{Tx: ledger.OrphanTx("g1"), Origin: ledger.OriginOrphan, State: grant.Held}}})
 			s.quiet()
 		}},
-		"a grant without a record": {invariant.I13Grants, "holds [g1] for member 0", func(s *scene) { s.hold("t", ledger.Held, "g1"); s.show(); s.quiet() }},
+		"a grant without a record": {invariant.I13Grants, "holds [g1] for member 0", func(s *scene) { s.hold("t", grant.Held, "g1"); s.show(); s.quiet() }},
 		"a grant of other devices": {invariant.I13Grants, "its record has [g1]", func(s *scene) {
 			s.commit("u1", "g1")
-			s.hold(tx("u1"), ledger.Held, "g2")
+			s.hold(tx("u1"), grant.Held, "g2")
 			s.show()
 			s.quiet()
 		}},

@@ -8,12 +8,13 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
 
 func TestDecodeReadsEachKindOfKey(t *testing.T) {
-	r := recordOf(record.Committed, "u1", "g1")
+	r := recordOf(grant.RecordCommitted, "u1", "g1")
 	u := record.Unit{UID: "u1", Kind: record.AllocUnit, Namespace: "ns", Name: "u1", Tenant: "t", Phase: string(api.Pending), Members: 1}
 	who := record.NodeIdentity{Incarnation: incarnation("b1")}
 	document := func(scopes ...string) []byte {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,7 +21,7 @@ type Checker struct {
 	found    []Violation
 
 	state   *state
-	before  map[resource.TxID]record.State          // of this batch: the records that it writes, before it
+	before  map[resource.TxID]grant.RecordState     // of this batch: the records that it writes, before it
 	touched map[resource.TxID]bool                  // of this batch: records and index entries
 	stood   map[resource.NodeID]record.NodeIdentity // of this batch: the identities that it writes, before it
 	tenures []tenure
@@ -52,7 +53,7 @@ type Checker struct {
 // New returns a checker that knows nothing yet.
 func New(h Harness) *Checker {
 	c := &Checker{
-		harness: h, required: map[Rule]Facts{}, state: newState(), before: map[resource.TxID]record.State{}, touched: map[resource.TxID]bool{},
+		harness: h, required: map[Rule]Facts{}, state: newState(), before: map[resource.TxID]grant.RecordState{}, touched: map[resource.TxID]bool{},
 		stood:  map[resource.NodeID]record.NodeIdentity{},
 		writes: map[resource.Revision]Write{}, quotas: map[string]map[string]*limit{}, limits: map[string]resource.Vector{}, seen: map[string]bool{},
 		trees: map[string]*tree{}, hosts: map[resource.NodeID]Host{}, cards: map[resource.NodeID]map[string]bool{}, omitted: map[resource.NodeID]bool{},
@@ -130,7 +131,7 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 	}
 	c.state.decided[tx] = r.State
 	switch r.State {
-	case record.Committed:
+	case grant.RecordCommitted:
 		if leader != r.Epoch && !c.restored && !c.adopting {
 			c.report(of(I12Commits, tx), "%s is COMMITTED in epoch %d, while %d leads", tx, r.Epoch, leader)
 		}
@@ -138,42 +139,27 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 		c.checkMembers(tx, r)
 		c.checkDemand(tx, r)
 		c.checkNominated(tx, r)
-	case record.Evicting:
+	case grant.RecordEvicting:
 		c.evicting(at, tx, r)
 		c.checkVictim(tx, r)
-	case record.Releasing:
+	case grant.RecordReleasing:
 		c.releasing(tx, r)
-	case record.Released:
+	case grant.RecordReleased:
 		c.checkEnd(tx, r)
 		c.checkSwap(tx, r)
 	}
 }
 
-// edges are the steps that a record may take; "" is absent.
-func edges(from record.State) []record.State {
-	switch from {
-	case "":
-		return []record.State{record.Committed, record.Aborted}
-	case record.Committed:
-		return []record.State{record.Evicting, record.Releasing}
-	case record.Evicting:
-		return []record.State{record.Releasing, record.Released}
-	case record.Releasing:
-		return []record.State{record.Released}
-	}
-	return nil
-}
-
 // checkEdge checks the step that a record has taken. A record that was collected
 // may come back as ABORTED, for an agent that asks again, and as nothing else.
-func (c *Checker) checkEdge(tx resource.TxID, before, after record.State, exists bool) {
+func (c *Checker) checkEdge(tx resource.TxID, before, after grant.RecordState, exists bool) {
 	switch was := c.state.decided[tx]; {
 	case !exists && !before.Terminal():
 		c.report(of(I11Deleted, tx), "%s is deleted while it is %q", tx, before)
 	case !exists:
-	case !slices.Contains(edges(before), after):
+	case !before.MayBecome(after):
 		c.report(of(I11Edges, tx), "%s goes from %q to %s", tx, before, after)
-	case before == "" && was != "" && after == record.Committed:
+	case before == grant.RecordAbsent && was != grant.RecordAbsent && after == grant.RecordCommitted:
 		c.report(of(I11Again, tx), "%s was %s and becomes %s", tx, was, after)
 	}
 }
@@ -181,11 +167,11 @@ func (c *Checker) checkEdge(tx resource.TxID, before, after record.State, exists
 // checkSwap checks that EVICTING becomes RELEASED together with the commit of
 // the preemptor.
 func (c *Checker) checkSwap(tx resource.TxID, r record.Tx) {
-	if c.before[tx] != record.Evicting {
+	if c.before[tx] != grant.RecordEvicting {
 		return
 	}
 	was, together := c.before[r.By]
-	if !together || was != "" || c.state.records[r.By].State != record.Committed {
+	if !together || was != grant.RecordAbsent || c.state.records[r.By].State != grant.RecordCommitted {
 		c.report(of(I11Swap, tx, r.By), "%s goes from EVICTING to RELEASED without the commit of %q", tx, r.By)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,7 +27,7 @@ func (c *Checker) EndAsked(unit record.UnitPath) { c.state.ended[unit] = true }
 
 // CommitTold says that a commit is acknowledged.
 func (c *Checker) CommitTold(tx resource.TxID) []Violation {
-	if state := c.state.decided[tx]; !state.Charged() && state != record.Released {
+	if state := c.state.decided[tx]; !state.Charged() && state != grant.RecordReleased {
 		c.report(of(I4Committed, tx), "the commit of %s is acknowledged, its record is %q", tx, state)
 	}
 	return c.taken()
@@ -57,7 +58,7 @@ func (c *Checker) checkUnitTold(path record.UnitPath, uid resource.UnitUID) {
 	switch phase := api.Phase(u.Phase); {
 	case !exists || u.UID != uid:
 		c.report(v, "the client of %s was told that it has %s, the store has %q", path, uid, u.UID)
-	case phase == api.Running && r.State != record.Committed:
+	case phase == api.Running && r.State != grant.RecordCommitted:
 		c.report(v, "the client of %s has %s, whose record %s is %q", path, uid, u.TxID, r.State)
 	case phase == api.Terminating && !r.Evicted:
 		c.report(v, "the client of %s has %s, which is %s, and its record %s is %q and not evicted", path, uid, u.Phase, u.TxID, r.State)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -77,7 +78,7 @@ func (s *shares) add(tx resource.TxID, node resource.NodeID, a resource.Assignme
 func (c *Checker) checkDevices() {
 	s := c.shares(I1Records, "the store gives")
 	for tx, r := range c.live() {
-		if r.State != record.Committed || c.back[tx] {
+		if r.State != grant.RecordCommitted || c.back[tx] {
 			continue
 		}
 		for _, m := range r.Members {
@@ -90,7 +91,7 @@ func (c *Checker) checkDevices() {
 }
 
 // checkHardware checks that a member has devices of its node alone.
-func (c *Checker) checkHardware(tx resource.TxID, m record.Member) {
+func (c *Checker) checkHardware(tx resource.TxID, m record.Placement) {
 	if _, fresh := c.before[tx]; !fresh {
 		return
 	}

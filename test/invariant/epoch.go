@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -92,15 +93,15 @@ func (c *Checker) Decided(d Decision) []Violation {
 
 func epochOf(c ledger.Command) (resource.Epoch, bool) {
 	switch c := c.(type) {
-	case ledger.Reserve:
+	case grant.Reserve:
 		return c.Epoch, true
-	case ledger.Commit:
+	case grant.Commit:
 		return c.Epoch, true
-	case ledger.Abort:
+	case grant.Abort:
 		return c.Epoch, true
-	case ledger.Release:
+	case grant.Release:
 		return c.Epoch, true
-	case ledger.Evict:
+	case grant.Evict:
 		return c.Epoch, true
 	}
 	return 0, false

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,7 +32,7 @@ func (c *Checker) checkVictim(tx resource.TxID, r record.Tx) {
 		return
 	}
 	v := of(I7Victims, tx, r.By)
-	if state := c.state.decided[r.By]; state != "" {
+	if state := c.state.decided[r.By]; state != grant.RecordAbsent {
 		c.report(v, "%s is EVICTING for %s, which is %s", tx, r.By, state)
 	}
 	uid, _, _, err := r.By.Attempt()
@@ -64,7 +64,7 @@ func (c *Checker) checkWaiting(tx, by resource.TxID) {
 		if a == nil || a.Incarnation != registered || c.omitted[node] {
 			continue
 		}
-		if g, _ := a.lookup(by); g.State != ledger.Waiting && g.State != ledger.Reserved || g.Incarnation != registered {
+		if g, _ := a.lookup(by); g.State != grant.Waiting && g.State != grant.Reserved || g.Incarnation != registered {
 			c.report(of(I7Waiting, string(tx), string(by), string(node)), "%s is EVICTING for %s, which is %s on %s since %s, and that is %s now",
 				tx, by, g.State, node, g.Incarnation, registered)
 		}
@@ -81,7 +81,7 @@ func (c *Checker) checkNominated(tx resource.TxID, r record.Tx) {
 		}
 		uses := devices(m.Assignment)
 		for _, g := range a.Grants {
-			if g.State != ledger.Waiting || g.Tx == tx || slices.Contains(g.Victims, tx) || c.state.decided[g.Tx] != "" {
+			if g.State != grant.Waiting || g.Tx == tx || slices.Contains(g.Victims, tx) || c.state.decided[g.Tx] != grant.RecordAbsent {
 				continue
 			}
 			for _, member := range g.Members {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,7 +51,7 @@ type Fate struct {
 func (c *Checker) Judge(fates []Fate) []Violation {
 	running := map[string]resource.TxID{}
 	for tx, r := range c.live() {
-		if r.State == record.Committed {
+		if r.State == grant.RecordCommitted {
 			running[r.Unit.Namespace+"/"+r.Unit.Name] = tx
 		}
 	}

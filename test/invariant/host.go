@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -111,7 +112,7 @@ func (c *Checker) checkFreed(h Host) {
 		if !freed[g.Tx] || !g.State.Holds() {
 			continue
 		}
-		if state := c.state.decided[g.Tx]; state.Charged() || g.State != ledger.Reserved {
+		if state := c.state.decided[g.Tx]; state.Charged() || g.State != grant.Reserved {
 			c.report(of(I5Freed, string(h.Node), string(g.Tx)), "%s freed %s, which is %q, and has it in %s", h.Node, g.Tx, state, g.State)
 		}
 	}
@@ -126,7 +127,7 @@ func (c *Checker) Moment() []Violation {
 		}
 	}
 	for tx, r := range c.live() {
-		if r.State == record.Committed && !c.back[tx] {
+		if r.State == grant.RecordCommitted && !c.back[tx] {
 			c.checkProtected(tx, r)
 		}
 	}
@@ -142,11 +143,11 @@ func (c *Checker) checkProtected(tx resource.TxID, r record.Tx) {
 			continue
 		}
 		g, _ := a.lookup(tx)
-		if g.State != ledger.Reserved && g.State != ledger.Held && g.State != ledger.Evicting {
+		if g.State != grant.Reserved && g.State != grant.Held && g.State != grant.Evicting {
 			c.report(of(I3Protected, string(tx), string(m.Node)), "%s is COMMITTED and %s on %s", tx, g.State, m.Node)
 			return
 		}
-		i := slices.IndexFunc(g.Members, func(x ledger.Member) bool { return x.Index == m.Member })
+		i := slices.IndexFunc(g.Members, func(x ledger.Holding) bool { return x.Index == m.Member })
 		if i < 0 || !sameThings(g.Members[i].Assignment, m.Assignment) {
 			c.report(of(I3Protected, string(tx), string(m.Node)), "%s is COMMITTED and member %d has other things on %s", tx, m.Member, m.Node)
 			return

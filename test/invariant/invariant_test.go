@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/test/invariant"
 )
 
@@ -71,7 +72,7 @@ func TestARestoredBackupPutsBackWhatWasKnown(t *testing.T) {
 	s.commit("u2", "g2")
 	s.note(s.c.Told(path("u2"), "u2"))
 	s.c.Restore(backup)
-	if s.c.Revision() != at || !s.c.Back(tx("u1")) || !s.c.Gone(tx("u2")) || s.c.LastState(tx("u2")) != "" {
+	if s.c.Revision() != at || !s.c.Back(tx("u1")) || !s.c.Gone(tx("u2")) || s.c.LastState(tx("u2")) != grant.RecordAbsent {
 		t.Errorf("restored to revision %d, want %d; u1 is back: %t, u2 is gone: %t and %q", s.c.Revision(), at, s.c.Back(tx("u1")), s.c.Gone(tx("u2")), s.c.LastState(tx("u2")))
 	}
 	s.revision = at

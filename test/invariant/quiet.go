@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,7 +37,7 @@ func (c *Checker) Renumbers() { c.renumbers = true }
 // have passed and nothing is under way. All hosts have been observed.
 func (c *Checker) Quiet() []Violation {
 	for tx, r := range c.live() {
-		if r.State != record.Committed {
+		if r.State != grant.RecordCommitted {
 			c.report(of(I13Records, string(tx), r.Unit.String()), "%s (%s) is still %s", tx, r.Unit, r.State)
 		}
 	}
@@ -91,7 +92,7 @@ func (c *Checker) checkGrants(h Host) {
 	want := map[holding]resource.Assignment{}
 	for tx, r := range c.live() {
 		for _, m := range r.Members {
-			if m.Node == h.Node && r.State == record.Committed {
+			if m.Node == h.Node && r.State == grant.RecordCommitted {
 				want[holding{tx, m.Member}] = m.Assignment
 			}
 		}
@@ -102,8 +103,8 @@ func (c *Checker) checkGrants(h Host) {
 		case g.Origin == ledger.OriginOrphan && !h.has(g): // of a card that is gone nobody says anything
 		case g.Origin == ledger.OriginOrphan:
 			c.report(v, "%s is still an orphan on %s", g.Tx, h.Node)
-		case g.State == ledger.Tombstone:
-		case g.State != ledger.Held:
+		case g.State == grant.Tombstone:
+		case g.State != grant.Held:
 			c.report(v, "%s has %s in %s, the store %q", h.Node, g.Tx, g.State, c.state.records[g.Tx].State)
 		default:
 			c.checkHeld(h.Node, g, want)
@@ -184,7 +185,7 @@ func (c *Checker) checkUnit(path record.UnitPath, u record.Unit) {
 	v := of(I13Units, path.String(), string(u.TxID))
 	phase, state, ordered := api.Phase(u.Phase), c.state.records[u.TxID].State, c.isOrdered(path)
 	waits := phase == api.Pending || phase == api.Queued
-	if runs, live := phase == api.Running, state == record.Committed; runs != live {
+	if runs, live := phase == api.Running, state == grant.RecordCommitted; runs != live {
 		c.report(v, "unit %s is %s with transaction %q, which is %q", path, u.Phase, u.TxID, state)
 	}
 	if waits != ordered {

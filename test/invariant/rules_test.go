@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -30,7 +31,7 @@ func stories() map[invariant.Rule]story {
 
 // recordStories are about what one revision writes.
 func recordStories() map[invariant.Rule]story {
-	const committed = record.Committed
+	const committed = grant.RecordCommitted
 	return map[invariant.Rule]story{
 		invariant.I1Records: {
 			breaks: func(s *scene) {
@@ -44,7 +45,7 @@ func recordStories() map[invariant.Rule]story {
 					t, r := tx(name), recordOf(committed, name, "g1")
 					r.Members[0].Assignment.GPUs[0].Milli = 500
 					s.c.Admitted(t, gpus(8))
-					s.hold(t, ledger.Held, "g1").Members[0].Assignment = r.Members[0].Assignment
+					s.hold(t, grant.Held, "g1").Members[0].Assignment = r.Members[0].Assignment
 					s.batch(put(t, r), s.unit(name, "Running", t), listed(t))
 				}
 				half("u1")
@@ -110,14 +111,14 @@ func recordStories() map[invariant.Rule]story {
 		},
 		invariant.I11Again: {
 			breaks: func(s *scene) {
-				s.batch(put(tx("u1"), record.Tx{State: record.Aborted}))
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
 				s.batch(invariant.Record{Tx: tx("u1")})
 				s.commit("u1", "g1")
 			},
 			holds: func(s *scene) { // an agent that asks again
-				s.batch(put(tx("u1"), record.Tx{State: record.Aborted}))
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
 				s.batch(invariant.Record{Tx: tx("u1")})
-				s.batch(put(tx("u1"), record.Tx{State: record.Aborted}))
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
 			},
 		},
 		invariant.I11Swap: {
@@ -160,12 +161,12 @@ func displace(s *scene, together bool) {
 	by := s.wait("u2", "g1", victim)
 	s.evict("u1", "g1", by)
 	s.free(victim)
-	s.hold(by, ledger.Reserved, "g1")
+	s.hold(by, grant.Reserved, "g1")
 	s.show()
-	r := recordOf(record.Released, "u1", "g1")
+	r := recordOf(grant.RecordReleased, "u1", "g1")
 	r.By = by
 	ends := []invariant.Change{put(victim, r), invariant.Unit{Path: path("u1")}, unlisted(victim)}
-	begins := []invariant.Change{put(by, recordOf(record.Committed, "u2", "g1")), s.unit("u2", "Running", by), listed(by)}
+	begins := []invariant.Change{put(by, recordOf(grant.RecordCommitted, "u2", "g1")), s.unit("u2", "Running", by), listed(by)}
 	if together {
 		s.batch(append(ends, begins...)...)
 		return
@@ -209,8 +210,8 @@ func admit(s *scene, name string, limit int64) {
 	t := tx(name)
 	s.c.Admitted(t, gpus(limit))
 	uuid := "g" + name[1:]
-	s.hold(t, ledger.Held, uuid)
-	s.batch(put(t, recordOf(record.Committed, name, uuid)), s.unit(name, "Running", t), listed(t))
+	s.hold(t, grant.Held, uuid)
+	s.batch(put(t, recordOf(grant.RecordCommitted, name, uuid)), s.unit(name, "Running", t), listed(t))
 }
 
 // lifeStories are about evictions and ends.
@@ -219,7 +220,7 @@ func lifeStories() map[invariant.Rule]story {
 		invariant.I4Asked: {
 			breaks: func(s *scene) {
 				t := s.commit("u1", "g1")
-				s.batch(put(t, recordOf(record.Releasing, "u1", "g1")), s.unit("u1", "Terminating", t))
+				s.batch(put(t, recordOf(grant.RecordReleasing, "u1", "g1")), s.unit("u1", "Terminating", t))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1"); s.release("u1", "g1") },
 		},
@@ -239,7 +240,7 @@ func lifeStories() map[invariant.Rule]story {
 			breaks: func(s *scene) {
 				t := s.commit("u1", "g1")
 				by := s.wait("u2", "g1", t)
-				s.hold(by, ledger.Tombstone, "g1").Members = nil
+				s.hold(by, grant.Tombstone, "g1").Members = nil
 				s.show()
 				s.evict("u1", "g1", by)
 			},
@@ -265,14 +266,14 @@ func lifeStories() map[invariant.Rule]story {
 			breaks: func(s *scene) {
 				t := s.commit("u1", "g1")
 				s.release("u1", "g1")
-				s.hold(t, ledger.Tombstone, "g1").Members = nil
+				s.hold(t, grant.Tombstone, "g1").Members = nil
 				s.show()
 				s.end("u1", "g1")
 			},
 			holds: func(s *scene) { // its node is dead
 				t := s.commit("u1", "g1")
 				s.release("u1", "g1")
-				s.hold(t, ledger.Tombstone, "g1").Members = nil
+				s.hold(t, grant.Tombstone, "g1").Members = nil
 				s.show()
 				s.batch(invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true, ConfirmedDead: true}})
 				s.end("u1", "g1")
@@ -282,10 +283,10 @@ func lifeStories() map[invariant.Rule]story {
 			breaks: func(s *scene) {
 				t := s.commit("u1", "g1")
 				s.release("u1", "g1")
-				s.hold(t, ledger.Stopping, "g1")
+				s.hold(t, grant.Stopping, "g1")
 				s.show()
 				s.note(s.c.Freed("n1", t, s.at))
-				s.batch(put(t, recordOf(record.Released, "u1", "g1")), invariant.Unit{Path: path("u1")}, unlisted(t))
+				s.batch(put(t, recordOf(grant.RecordReleased, "u1", "g1")), invariant.Unit{Path: path("u1")}, unlisted(t))
 			},
 			holds: func(s *scene) { s.commit("u1", "g1"); s.free(s.release("u1", "g1")); s.end("u1", "g1") },
 		},
@@ -296,14 +297,14 @@ func lifeStories() map[invariant.Rule]story {
 		invariant.I5Freed: {
 			breaks: func(s *scene) {
 				s.free(s.commit("u1", "g1"))
-				s.hold(tx("u1"), ledger.Held, "g1")
+				s.hold(tx("u1"), grant.Held, "g1")
 				s.show()
 			},
 			holds: func(s *scene) {
 				s.commit("u1", "g1")
 				s.free(s.release("u1", "g1"))
 				s.end("u1", "g1")
-				s.hold(tx("u1"), ledger.Reserved, "g1") // a message that comes again
+				s.hold(tx("u1"), grant.Reserved, "g1") // a message that comes again
 				s.show()
 			},
 			also: []invariant.Rule{invariant.I3Protected},
@@ -378,9 +379,9 @@ func agentStories() map[invariant.Rule]story {
 		},
 		invariant.I12Commands: {
 			breaks: func(s *scene) {
-				s.note(s.c.Decided(decision(ledger.Commit{Tx: "t", Epoch: 2}, false, ledger.Committed{Tx: "t"})))
+				s.note(s.c.Decided(decision(grant.Commit{Tx: "t", Epoch: 2}, false, ledger.Committed{Tx: "t"})))
 			},
-			holds: func(s *scene) { s.note(s.c.Decided(decision(ledger.Commit{Tx: "t", Epoch: 2}, false))) },
+			holds: func(s *scene) { s.note(s.c.Decided(decision(grant.Commit{Tx: "t", Epoch: 2}, false))) },
 		},
 		invariant.I12Promises: {
 			breaks: func(s *scene) {
@@ -403,7 +404,7 @@ func agentStories() map[invariant.Rule]story {
 			breaks: func(s *scene) { s.note(s.c.Decided(decision(ledger.Registered{Store: 9}, false, ledger.Enrolled{}))) },
 			holds: func(s *scene) {
 				s.note(s.c.Decided(decision(ledger.Registered{Store: 9}, false, ledger.Quarantined{})))
-				s.note(s.c.Decided(decision(ledger.Cordon{}, true, ledger.CordonSet{})))
+				s.note(s.c.Decided(decision(grant.Cordon{}, true, ledger.CordonSet{})))
 			},
 		},
 		invariant.AlarmRaised: {
@@ -450,7 +451,7 @@ func quietStories() map[invariant.Rule]story {
 			breaks: func(s *scene) { s.reserve("u1", "g1"); s.quiet() },
 			holds: func(s *scene) {
 				s.c.Lost("n1", invariant.LostRecords)
-				s.hold("t", ledger.Held, "g1")
+				s.hold("t", grant.Held, "g1")
 				s.show()
 				s.quiet()
 			},
@@ -458,7 +459,7 @@ func quietStories() map[invariant.Rule]story {
 		invariant.I13Devices: {
 			breaks: func(s *scene) {
 				s.commit("u1", "g1")
-				s.hold(tx("u1"), ledger.Held, "g1").Members[0].Assignment.GPUs[0].Index = 3
+				s.hold(tx("u1"), grant.Held, "g1").Members[0].Assignment.GPUs[0].Index = 3
 				s.show()
 				s.quiet()
 			},

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -82,11 +83,11 @@ func assignment(uuid string) resource.Assignment {
 }
 
 // record is a unit's, of one member with one device.
-func recordOf(state record.State, name, uuid string) record.Tx {
+func recordOf(state grant.RecordState, name, uuid string) record.Tx {
 	return record.Tx{
 		State: state, Epoch: 1, Unit: path(name), UnitUID: resource.UnitUID(name),
 		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: gpus(1)}, {Tree: "t", Group: "g", Request: gpus(1)}},
-		Members: []record.Member{{Node: "n1", Incarnation: incarnation("b1"), Assignment: assignment(uuid)}},
+		Members: []record.Placement{{Node: "n1", Incarnation: incarnation("b1"), Assignment: assignment(uuid)}},
 	}
 }
 
@@ -109,14 +110,14 @@ func unlisted(tx resource.TxID) invariant.Change {
 }
 
 // hold gives a transaction a grant on n1.
-func (s *scene) hold(tx resource.TxID, state ledger.State, uuid string) *ledger.Grant {
+func (s *scene) hold(tx resource.TxID, state grant.State, uuid string) *ledger.Grant {
 	for i := range s.grants {
 		if s.grants[i].Tx == tx {
 			s.grants = append(s.grants[:i:i], s.grants[i+1:]...)
 			break
 		}
 	}
-	g := ledger.Grant{Tx: tx, State: state, Incarnation: incarnation("b1"), Members: []ledger.Member{{Assignment: assignment(uuid)}}}
+	g := ledger.Grant{Tx: tx, State: state, Incarnation: incarnation("b1"), Members: []ledger.Holding{{Assignment: assignment(uuid)}}}
 	s.grants = append(s.grants, g)
 	return &s.grants[len(s.grants)-1]
 }
@@ -125,7 +126,7 @@ func (s *scene) hold(tx resource.TxID, state ledger.State, uuid string) *ledger.
 func (s *scene) reserve(name, uuid string) resource.TxID {
 	s.c.Admitted(tx(name), gpus(8))
 	s.note(s.c.Asked(tx(name), 1))
-	s.hold(tx(name), ledger.Reserved, uuid)
+	s.hold(tx(name), grant.Reserved, uuid)
 	s.show()
 	return tx(name)
 }
@@ -133,8 +134,8 @@ func (s *scene) reserve(name, uuid string) resource.TxID {
 // commit is a unit's life up to HELD.
 func (s *scene) commit(name, uuid string) resource.TxID {
 	t := s.reserve(name, uuid)
-	s.batch(put(t, recordOf(record.Committed, name, uuid)), s.unit(name, "Running", t), listed(t))
-	s.hold(t, ledger.Held, uuid)
+	s.batch(put(t, recordOf(grant.RecordCommitted, name, uuid)), s.unit(name, "Running", t), listed(t))
+	s.hold(t, grant.Held, uuid)
 	s.show()
 	return t
 }
@@ -142,26 +143,26 @@ func (s *scene) commit(name, uuid string) resource.TxID {
 // release begins the end that a unit's client asks for.
 func (s *scene) release(name, uuid string) resource.TxID {
 	s.c.EndAsked(path(name))
-	s.batch(put(tx(name), recordOf(record.Releasing, name, uuid)), s.unit(name, "Terminating", tx(name)))
+	s.batch(put(tx(name), recordOf(grant.RecordReleasing, name, uuid)), s.unit(name, "Terminating", tx(name)))
 	return tx(name)
 }
 
 // free is the agent's word that it is rid of a transaction.
 func (s *scene) free(t resource.TxID) {
-	s.hold(t, ledger.Tombstone, "g1").Members = nil
+	s.hold(t, grant.Tombstone, "g1").Members = nil
 	s.show()
 	s.note(s.c.Freed("n1", t, s.at))
 }
 
 // end ends the charge of a unit that has been freed.
 func (s *scene) end(name, uuid string) {
-	s.batch(put(tx(name), recordOf(record.Released, name, uuid)), invariant.Unit{Path: path(name)}, unlisted(tx(name)))
+	s.batch(put(tx(name), recordOf(grant.RecordReleased, name, uuid)), invariant.Unit{Path: path(name)}, unlisted(tx(name)))
 	s.show()
 }
 
 // evict makes a unit EVICTING for a transaction, or for nobody.
 func (s *scene) evict(name, uuid string, by resource.TxID) resource.TxID {
-	r := recordOf(record.Evicting, name, uuid)
+	r := recordOf(grant.RecordEvicting, name, uuid)
 	r.By, r.Evicted, r.GraceSeconds = by, true, 5
 	s.batch(put(tx(name), r), s.unit(name, "Terminating", tx(name)))
 	return tx(name)
@@ -172,7 +173,7 @@ func (s *scene) wait(name, uuid string, victims ...resource.TxID) resource.TxID 
 	s.priority[name] = 1
 	s.batch(s.unit(name, "Pending", ""), invariant.Order{Key: name, Path: path(name), UID: resource.UnitUID(name)})
 	s.c.Admitted(tx(name), gpus(8))
-	s.hold(tx(name), ledger.Waiting, uuid).Victims = victims
+	s.hold(tx(name), grant.Waiting, uuid).Victims = victims
 	s.c.Nominated(tx(name), []resource.NodeID{"n1"})
 	s.show()
 	return tx(name)

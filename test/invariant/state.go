@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -12,7 +13,7 @@ import (
 type state struct {
 	revision   resource.Revision
 	records    map[resource.TxID]record.Tx
-	decided    map[resource.TxID]record.State // the last state of each record, collected ones too
+	decided    map[resource.TxID]grant.RecordState // the last state of each record, collected ones too
 	units      map[record.UnitPath]record.Unit
 	byUID      map[resource.UnitUID]record.Unit // deleted ones too
 	order      map[string]Order                 // by key
@@ -26,7 +27,7 @@ type state struct {
 
 func newState() *state {
 	return &state{
-		records: map[resource.TxID]record.Tx{}, decided: map[resource.TxID]record.State{}, units: map[record.UnitPath]record.Unit{},
+		records: map[resource.TxID]record.Tx{}, decided: map[resource.TxID]grant.RecordState{}, units: map[record.UnitPath]record.Unit{},
 		byUID: map[resource.UnitUID]record.Unit{}, order: map[string]Order{}, jobs: map[string]record.Job{},
 		index: map[resource.TxID]map[resource.NodeID]bool{}, identities: map[resource.NodeID]record.NodeIdentity{},
 		candidates: map[string]resource.Epoch{}, told: map[record.UnitPath]resource.UnitUID{}, ended: map[record.UnitPath]bool{},
@@ -98,7 +99,7 @@ func (c *Checker) HasGone() bool { return len(c.gone) > 0 }
 func (c *Checker) Back(tx resource.TxID) bool { return c.back[tx] }
 
 // LastState is the last state of a transaction's record, also of a collected one.
-func (c *Checker) LastState(tx resource.TxID) record.State { return c.state.decided[tx] }
+func (c *Checker) LastState(tx resource.TxID) grant.RecordState { return c.state.decided[tx] }
 
 // Revision is the last revision that the checker has seen.
 func (c *Checker) Revision() resource.Revision { return c.state.revision }

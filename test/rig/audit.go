@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/test/invariant"
 )
 
@@ -110,7 +111,7 @@ func (a *audit) follow(b record.Batch) {
 		}
 	}
 	for _, change := range batch.Changes {
-		if r, is := change.(invariant.Record); is && r.New != nil && r.New.State == record.Aborted {
+		if r, is := change.(invariant.Record); is && r.New != nil && r.New.State == grant.RecordAborted {
 			a.aborted++
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -41,7 +42,7 @@ func (c *complaints) String() string {
 func TestTheAuditSeesTheStoreAndTheMessages(t *testing.T) {
 	unit := record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "u"}
 	ends := record.Tx{
-		State: record.Releasing, Epoch: 1, Unit: unit, UnitUID: "u", Members: []record.Member{{Node: "n1"}},
+		State: grant.RecordReleasing, Epoch: 1, Unit: unit, UnitUID: "u", Members: []record.Placement{{Node: "n1"}},
 		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1}}},
 	}
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
@@ -80,7 +81,7 @@ func TestTheAuditSeesTheStoreAndTheMessages(t *testing.T) {
 		}, "I12 promises"},
 		"a victim that is freed at once": {func(a *audit, s *mem.Store) {
 			evicting := ends
-			evicting.State = record.Evicting
+			evicting.State = grant.RecordEvicting
 			if _, err := s.Txn(context.Background(), record.Txn{Then: []record.Op{record.Put(record.TxKey(tx), record.MustEncode(evicting))}}); err != nil {
 				t.Fatal(err)
 			}

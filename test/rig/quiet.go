@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -100,7 +101,7 @@ func hostOf(s rpc.Snapshot) invariant.Host {
 			*grants = append(*grants, grantOf(m))
 		}
 		g := &(*grants)[len(*grants)-1]
-		g.Members = append(g.Members, ledger.Member{Index: m.Member, Assignment: m.Assignment})
+		g.Members = append(g.Members, ledger.Holding{Index: m.Member, Assignment: m.Assignment})
 		if uuid, orphan := ledger.OrphanUUID(m.Tx); orphan {
 			h.Devices = append(h.Devices, uuid) // whether its card is there or not
 		}
@@ -111,13 +112,13 @@ func hostOf(s rpc.Snapshot) invariant.Host {
 // grantOf reads the state of a grant as an agent shows it.
 func grantOf(m rpc.GrantMember) ledger.Grant {
 	g := ledger.Grant{Tx: m.Tx, Unit: m.Unit}
-	for state := ledger.None; state <= ledger.Tombstone; state++ {
+	for state := grant.None; state <= grant.Tombstone; state++ {
 		if state.String() == m.State {
 			g.State = state
 		}
 	}
 	if _, orphan := ledger.OrphanUUID(m.Tx); orphan {
-		g.Origin, g.State = ledger.OriginOrphan, ledger.Held
+		g.Origin, g.State = ledger.OriginOrphan, grant.Held
 	}
 	return g
 }

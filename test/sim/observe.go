@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -111,15 +112,15 @@ func (s *Sim) clientNamed(name string) *client {
 }
 
 // count counts what becomes of transactions.
-func (s *Sim) count(state record.State) {
+func (s *Sim) count(state grant.RecordState) {
 	switch state {
-	case record.Committed:
+	case grant.RecordCommitted:
 		s.stats["commits"]++
-	case record.Evicting:
+	case grant.RecordEvicting:
 		s.stats["evictions"]++
-	case record.Released:
+	case grant.RecordReleased:
 		s.stats["releases"]++
-	case record.Aborted:
+	case grant.RecordAborted:
 		s.stats["aborted records"]++
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -30,7 +30,7 @@ type nodeView struct {
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
 type hold struct {
-	members   []txn.Member
+	members   []grant.Member
 	confirmed bool
 	waiting   bool // others have some of it still
 }
