@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 	"github.com/musterd/muster/test/rig"
 )
 

@@ -15,9 +15,9 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/resttest"
 )
 
 const token = "s3cret"

@@ -17,9 +17,9 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // elsewhere refuses everything, as the quotas of a follower whose cache is not

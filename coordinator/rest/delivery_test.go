@@ -21,7 +21,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // full is a service with 100 jobs of 250 KiB: a page has 4 of them, 1 MiB.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 )
 
 const small = `{"metadata":{"name":"%s"},"spec":{"resources":{"requests":{"cpu":"2","memory":"1Gi"}}}}`

@@ -21,7 +21,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // slow is a service whose lists take until they are let go.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/resttest"
 )
 
 func TestTheTestClusterKeepsTheContract(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 )
 
 const token = "s3cret"

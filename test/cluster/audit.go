@@ -10,23 +10,22 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 	"github.com/musterd/muster/test/programs"
 )
 
 // state is all there is to judge at one moment.
 type state struct {
-	revision resource.Revision
-	newest   resource.Revision // the last change of what is there: a witness is sure to see it
-	records  map[resource.TxID]record.Tx
-	units    map[string]record.Unit // by path
-	order    map[resource.UnitUID]bool
-	grants   map[string]*schedulerv1.ResourceSnapshot // by node
+	newest  resource.Revision // the last change of what is there: a witness is sure to see it
+	units   []record.Unit
+	grants  map[string]*schedulerv1.ResourceSnapshot // by node
+	checker *invariant.Checker
 }
 
 // Audit is called when all faults have been healed and the load has stopped. It
@@ -44,7 +43,7 @@ func (c *Cluster) Audit(operations []Operation) {
 			return err
 		}
 		if problems := s.unsettled(); len(problems) > 0 {
-			return fmt.Errorf("at revision %d: %s", s.revision, strings.Join(problems[:min(len(problems), 5)], "; "))
+			return fmt.Errorf("%s", strings.Join(problems[:min(len(problems), 5)], "; "))
 		}
 		return nil
 	})
@@ -56,10 +55,8 @@ func (c *Cluster) Audit(operations []Operation) {
 		return
 	}
 	programs.Eventually(c.t, Patience, "the witness has seen everything", func() error {
-		c.Witness.mu.Lock()
-		defer c.Witness.mu.Unlock()
-		if c.Witness.revision < s.newest {
-			return fmt.Errorf("it is at revision %d of %d", c.Witness.revision, s.newest)
+		if at := c.Witness.Revision(); at < s.newest {
+			return fmt.Errorf("it is at revision %d of %d", at, s.newest)
 		}
 		return nil
 	})
@@ -79,15 +76,13 @@ func (c *Cluster) look() (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{
-		revision: revision, records: map[resource.TxID]record.Tx{}, units: map[string]record.Unit{},
-		order: map[resource.UnitUID]bool{}, grants: map[string]*schedulerv1.ResourceSnapshot{},
+	batch, failed := invariant.DecodeState(kvs, revision)
+	if len(failed) > 0 {
+		return nil, failed[0]
 	}
+	s := newState(batch)
 	for _, kv := range kvs {
 		s.newest = max(s.newest, kv.ModRev)
-		if err := s.take(kv); err != nil {
-			return nil, err
-		}
 	}
 	for _, a := range c.Agents {
 		if s.grants[string(a.Node)], err = c.snapshot(ctx, a); err != nil {
@@ -97,25 +92,15 @@ func (c *Cluster) look() (*state, error) {
 	return s, nil
 }
 
-func (s *state) take(kv record.KV) error {
-	switch {
-	case strings.HasPrefix(kv.Key, record.TxPrefix):
-		tx, err := record.ParseTxKey(kv.Key)
-		if err != nil {
-			return err
+func newState(b invariant.Batch) *state {
+	s := &state{grants: map[string]*schedulerv1.ResourceSnapshot{}, checker: invariant.New(invariant.Cluster())}
+	for _, change := range b.Changes {
+		if u, is := change.(invariant.Unit); is {
+			s.units = append(s.units, *u.New)
 		}
-		s.records[tx], err = record.Decode[record.Tx](kv.Key, kv.Value)
-		return err
-	case strings.HasPrefix(kv.Key, record.UnitsPrefix):
-		u, err := record.Decode[record.Unit](kv.Key, kv.Value)
-		s.units[strings.TrimPrefix(kv.Key, record.UnitsPrefix)] = u
-		return err
-	case strings.HasPrefix(kv.Key, record.OrderPrefix):
-		o, err := record.Decode[record.Order](kv.Key, kv.Value)
-		s.order[o.UnitUID] = true
-		return err
 	}
-	return nil
+	s.checker.Load(b)
+	return s
 }
 
 // snapshot asks an agent what it holds.
@@ -128,170 +113,85 @@ func (c *Cluster) snapshot(ctx context.Context, a *Agent) (*schedulerv1.Resource
 	return schedulerv1.NewNodeAgentClient(conn).GetResourceSnapshot(ctx, &schedulerv1.SnapshotRequest{})
 }
 
-// holding is what one member of a transaction has on an agent, or should have.
-type holding struct {
-	tx      resource.TxID
-	node    string
-	member  int
-	devices string
-}
-
 // unsettled says what is still under way, or where agents and records differ.
 func (s *state) unsettled() []string {
 	var problems []string
-	want, have := map[holding]bool{}, map[holding]bool{}
-	for tx, r := range s.records {
-		switch {
-		case r.State.Terminal():
-		case r.State != grant.RecordCommitted:
-			problems = append(problems, fmt.Sprintf("%s (%s) is %s", tx, r.Unit, r.State))
-		default:
-			for _, m := range r.Members {
-				var devices []string
-				for _, g := range m.Assignment.GPUs {
-					devices = append(devices, g.UUID)
-				}
-				slices.Sort(devices)
-				want[holding{tx, string(m.Node), m.Member, strings.Join(devices, " ")}] = true
-			}
-		}
+	for _, node := range slices.Sorted(maps.Keys(s.grants)) {
+		problems = append(problems, texts(s.checker.Observe(hostOf(node, s.grants[node])))...)
 	}
-	for node, snapshot := range s.grants {
-		for _, g := range snapshot.Allocations {
-			if g.State != "HELD" {
-				problems = append(problems, fmt.Sprintf("%s has %s on %s (store: %q)", g.Transaction, g.State, node, s.records[resource.TxID(g.Transaction)].State))
-				continue
-			}
-			slices.Sort(g.GpuUuids)
-			have[holding{resource.TxID(g.Transaction), node, int(g.Member), strings.Join(g.GpuUuids, " ")}] = true
-		}
-	}
-	for h := range want {
-		if !have[h] {
-			problems = append(problems, fmt.Sprintf("member %d of %s does not hold %s on %s", h.member, h.tx, h.devices, h.node))
-		}
-	}
-	for h := range have {
-		if !want[h] {
-			problems = append(problems, fmt.Sprintf("%s holds %s for %s, which is %q", h.node, h.devices, h.tx, s.records[h.tx].State))
-		}
-	}
-	slices.Sort(problems)
-	return append(problems, s.disagreeing()...)
-}
-
-// disagreeing are units that are not what their records and the order say.
-func (s *state) disagreeing() []string {
-	var problems []string
-	for _, path := range slices.Sorted(maps.Keys(s.units)) {
-		u := s.units[path]
-		live := s.records[u.TxID].State == grant.RecordCommitted
-		if running := u.Phase == string(api.Running); running != live {
-			problems = append(problems, fmt.Sprintf("unit %s is %s with transaction %q, which is %q", path, u.Phase, u.TxID, s.records[u.TxID].State))
-		}
-		if waits := u.Phase == string(api.Pending) || u.Phase == string(api.Queued); waits != s.order[u.UID] {
-			problems = append(problems, fmt.Sprintf("unit %s is %s; in the order: %t", path, u.Phase, s.order[u.UID]))
-		}
-	}
-	return problems
-}
-
-// fate is what clients know of one name.
-type fate struct {
-	created, deleted Operation
-	// looked is a later answer to a read.
-	looked []Operation
+	return append(problems, texts(s.checker.Quiet())...)
 }
 
 // judge holds what there is against what clients were told.
 func (s *state) judge(operations []Operation) []string {
-	fates := map[string]*fate{}
-	var names []string
+	return texts(s.checker.Judge(fatesOf(operations)))
+}
+
+func texts(violations []invariant.Violation) []string {
+	var list []string
+	for _, v := range violations {
+		list = append(list, v.String())
+	}
+	return list
+}
+
+// hostOf is what the checker is shown of an agent. Its answer names the devices
+// that are held, not the shares of them.
+func hostOf(node string, snapshot *schedulerv1.ResourceSnapshot) invariant.Host {
+	h := invariant.Host{Node: resource.NodeID(node), Agent: &invariant.Agent{}}
+	for _, a := range snapshot.Allocations {
+		g := ledger.Grant{Tx: resource.TxID(a.Transaction)}
+		for state := grant.None; state <= grant.Tombstone; state++ {
+			if state.String() == a.State {
+				g.State = state
+			}
+		}
+		m := ledger.Holding{Index: int(a.Member)}
+		for _, uuid := range a.GpuUuids {
+			m.Assignment.GPUs = append(m.Assignment.GPUs, resource.GPUGrant{UUID: uuid, Milli: resource.WholeDevice})
+		}
+		for _, uuid := range a.MigUuids {
+			m.Assignment.MIG = append(m.Assignment.MIG, resource.MIGGrant{UUID: uuid})
+		}
+		g.Members = []ledger.Holding{m}
+		h.Agent.Grants = append(h.Agent.Grants, g)
+	}
+	return h
+}
+
+// fatesOf collects what clients know of each name, in the order of their first
+// operations.
+func fatesOf(operations []Operation) []invariant.Fate {
+	var fates []invariant.Fate
+	at := map[string]int{}
 	for _, op := range operations {
-		name := op.Namespace + "/" + op.Name
 		if op.Kind == SetQuota || op.Kind == Evict { // what is evicted is deleted next
 			continue
 		}
-		if fates[name] == nil {
-			fates[name] = &fate{}
-			names = append(names, name)
+		name := op.Namespace + "/" + op.Name
+		if _, known := at[name]; !known {
+			at[name] = len(fates)
+			fates = append(fates, invariant.Fate{Namespace: op.Namespace, Name: op.Name})
 		}
-		switch f := fates[name]; op.Kind {
+		switch f, answer := &fates[at[name]], op.answer(); op.Kind {
 		case CreateAllocation, CreateJob:
-			f.created = op
+			f.Created = answer
 		case Delete:
-			f.deleted = op
+			f.Deleted = &answer
 		case Get:
-			f.looked = append(f.looked, op)
+			f.Read = append(f.Read, answer)
 		}
 	}
-	live := map[string]record.Tx{} // committed, by namespace and name
-	ids := map[string]resource.TxID{}
-	for tx, r := range s.records {
-		if r.State == grant.RecordCommitted {
-			name := r.Unit.Namespace + "/" + r.Unit.Name
-			live[name], ids[name] = r, tx
-		}
-	}
-	var problems []string
-	for _, name := range names {
-		if problem := fates[name].check(ids[name], live[name]); problem != "" {
-			problems = append(problems, name+": "+problem)
-		}
-	}
-	return problems
+	return fates
 }
 
-// check compares one name's fate with the record that lives, if any.
-func (f *fate) check(tx resource.TxID, r record.Tx) string {
-	created, deleted := f.created, f.deleted
-	switch {
-	case created.Outcome == Refused && created.Repeats == 0 && tx != "":
-		// Of one that was sent again, an earlier try may come to a leader later.
-		return fmt.Sprintf("refused with %d (%s), and yet %s is committed", created.Code, created.Message, tx)
-	case deleted.Kind == Delete && deleted.Outcome != Unknown:
-		// Refused is 404: gone already. Any other refusal would leave it alive.
-		if deleted.Outcome == Refused && deleted.Code != 404 {
-			return fmt.Sprintf("its deletion was refused with %d: %s", deleted.Code, deleted.Message)
-		}
-		// What was not found may be a creation without an answer, and yet to come.
-		if tx != "" && (deleted.Outcome == Done || created.Outcome != Unknown) {
-			return fmt.Sprintf("deleted, and yet %s is committed", tx)
-		}
-		// A deletion that was sent again may not find what it has deleted.
-		if deleted.Outcome == Refused && deleted.Repeats == 0 && created.Outcome == Done {
-			return fmt.Sprintf("I4: acknowledged as %s, and not found when it was to be deleted", created.Phase)
-		}
-	case deleted.Kind == "" && created.Outcome == Done && created.Phase == api.Running:
-		if tx == "" {
-			return fmt.Sprintf("I4: acknowledged with %v and never deleted, but not there", created.Devices)
-		}
-		if created.Kind == CreateAllocation && (tx != created.Transaction || !slices.Equal(devices(r), sorted(created.Devices))) {
-			return fmt.Sprintf("I4: acknowledged as %s with %v, now it is %s with %v", created.Transaction, created.Devices, tx, devices(r))
-		}
-		if created.Kind == CreateJob && len(r.Members) != created.Members {
-			return fmt.Sprintf("I3: acknowledged with %d members, now it has %d", created.Members, len(r.Members))
-		}
+// answer is the operation as the checker is told of it.
+func (o Operation) answer() invariant.Answer {
+	a := invariant.Answer{
+		Outcome: o.Outcome, Repeats: o.Repeats, Code: o.Code, Message: o.Message, Phase: o.Phase, Tx: o.Transaction, Devices: o.Devices,
 	}
-	for _, l := range f.looked {
-		if l.Outcome == Refused && created.Outcome == Done {
-			return fmt.Sprintf("I4: acknowledged as %s, and then a read was refused with %d: %s", created.Phase, l.Code, l.Message)
-		}
-		if l.Outcome == Done && created.Transaction != "" && l.Phase == api.Running && l.Transaction != created.Transaction {
-			return fmt.Sprintf("acknowledged as %s, and then read as %s", created.Transaction, l.Transaction)
-		}
+	if o.Kind == CreateJob {
+		a.Members = o.Members
 	}
-	return ""
+	return a
 }
-
-func devices(r record.Tx) []string {
-	var all []string
-	for _, m := range r.Members {
-		for _, g := range m.Assignment.GPUs {
-			all = append(all, string(m.Node)+" "+g.UUID)
-		}
-	}
-	return sorted(all)
-}
-
-func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }

@@ -9,42 +9,53 @@ import (
 	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
-// quiet is a state in which u1 runs as t1 with g1 on n1.
-func quiet() *state {
-	r := recordIn(grant.RecordCommitted, 1, "u1", "g1")
-	return &state{
-		records: map[resource.TxID]record.Tx{"t1": r},
-		units:   map[string]record.Unit{"ns/alloc/u1/0": {UID: "u1", Phase: string(api.Running), TxID: "t1"}},
-		order:   map[resource.UnitUID]bool{},
-		grants: map[string]*schedulerv1.ResourceSnapshot{"n1": {Allocations: []*schedulerv1.AllocationSnapshot{
-			{Transaction: "t1", State: "HELD", GpuUuids: []string{"g1"}},
-		}}},
-	}
+// quiet is a state in which u1 runs as t1 with g1 on n1, and more if so.
+func quiet(more ...invariant.Change) *state {
+	b := invariant.Batch{Revision: 1, Changes: append(runs("t1", recordOf(grant.RecordCommitted, 1, "u1", "g1")), more...)}
+	s := newState(b)
+	s.grants["n1"] = &schedulerv1.ResourceSnapshot{Allocations: []*schedulerv1.AllocationSnapshot{
+		{Transaction: "t1", State: "HELD", GpuUuids: []string{"g1"}},
+	}}
+	return s
+}
+
+// runs are a record with its unit and its place in the node's index.
+func runs(tx resource.TxID, r record.Tx) []invariant.Change {
+	phase := map[grant.RecordState]api.Phase{grant.RecordCommitted: api.Running, grant.RecordReleasing: api.Terminating}[r.State]
+	return []invariant.Change{invariant.Record{Tx: tx, New: &r}, unit(r.Unit, record.Unit{Phase: string(phase), TxID: tx}), invariant.Index{Node: "n1", Tx: tx}}
+}
+
+func unit(path record.UnitPath, u record.Unit) invariant.Change {
+	u.UID = resource.UnitUID(path.Name)
+	return invariant.Unit{Path: path, New: &u}
 }
 
 func TestTheAuditFindsWhatIsLeftBehind(t *testing.T) {
+	u2 := record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "u2"}
 	for name, c := range map[string]struct {
-		change func(s *state)
+		more   []invariant.Change
+		change func(a *schedulerv1.ResourceSnapshot)
 		want   string
 	}{
-		"nothing is":                 {func(*state) {}, ""},
-		"a release under way":        {func(s *state) { s.records["t2"] = recordIn(grant.RecordReleasing, 1, "u2", "g2") }, "t2 (ns/alloc/u2/0) is RELEASING"},
-		"an agent without its grant": {func(s *state) { s.grants["n1"].Allocations = nil }, "member 0 of t1 does not hold g1 on n1"},
-		"a grant with other devices": {func(s *state) { s.grants["n1"].Allocations[0].GpuUuids[0] = "g7" }, "n1 holds g7 for t1"},
-		"a grant without a record":   {func(s *state) { delete(s.records, "t1"); delete(s.units, "ns/alloc/u1/0") }, `n1 holds g1 for t1, which is "absent"`},
-		"a promise":                  {func(s *state) { s.grants["n1"].Allocations[0].State = "RESERVED" }, "t1 has RESERVED on n1"},
-		"a unit that runs nowhere": {func(s *state) {
-			s.units["ns/alloc/u2/0"] = record.Unit{UID: "u2", Phase: string(api.Running), TxID: "t9"}
-		}, "unit ns/alloc/u2/0 is Running"},
-		"a unit that waits in no order": {func(s *state) {
-			s.units["ns/alloc/u2/0"] = record.Unit{UID: "u2", Phase: string(api.Pending)}
-		}, "in the order: false"},
+		"nothing is":                 {},
+		"a release under way":        {more: runs("t2", recordOf(grant.RecordReleasing, 1, "u2", "g2")), want: "t2 (ns/alloc/u2/0) is still RELEASING"},
+		"an agent without its grant": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations = nil }, want: "member 0 of t1 is COMMITTED and not held on n1"},
+		"a grant with other devices": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].GpuUuids[0] = "g7" }, want: "n1 holds [g7] for member 0 of t1"},
+		"a grant without a record": {change: func(a *schedulerv1.ResourceSnapshot) {
+			a.Allocations = append(a.Allocations, &schedulerv1.AllocationSnapshot{Transaction: "t3", State: "HELD", GpuUuids: []string{"g3"}})
+		}, want: `n1 holds [g3] for member 0 of t3, which is ""`},
+		"a promise":                     {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].State = "RESERVED" }, want: "n1 has t1 in RESERVED"},
+		"a unit that runs nowhere":      {more: []invariant.Change{unit(u2, record.Unit{Phase: string(api.Running), TxID: "t9"})}, want: "unit ns/alloc/u2/0 is Running"},
+		"a unit that waits in no order": {more: []invariant.Change{unit(u2, record.Unit{Phase: string(api.Pending)})}, want: "in the order: false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := quiet()
-			c.change(s)
+			s := quiet(c.more...)
+			if c.change != nil {
+				c.change(s.grants["n1"])
+			}
 			found := strings.Join(s.unsettled(), "\n")
 			if c.want == "" && found != "" || !strings.Contains(found, c.want) {
 				t.Errorf("found %q, want %q", found, c.want)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // Kind is what a client asked for.
@@ -22,13 +23,13 @@ const (
 )
 
 // Outcome is what a client learned.
-type Outcome string
+type Outcome = invariant.Outcome
 
 // The outcomes.
 const (
-	Done    Outcome = "done"
-	Refused Outcome = "refused" // and so it did not and will not happen, unless it was sent again
-	Unknown Outcome = "unknown" // it may have happened, or may yet
+	Done    = invariant.Done
+	Refused = invariant.Refused
+	Unknown = invariant.Unknown
 )
 
 // Operation is one request, with all its repetitions under one idempotency key,

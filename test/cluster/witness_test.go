@@ -22,7 +22,8 @@ type story struct {
 func tell(t *testing.T) *story {
 	s := &story{t: t, witness: newWitness()}
 	s.elect("l1") // revision 1, so its epoch is 1
-	s.revision(s.put(record.QuotaKey{Kind: record.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(t, 2)))
+	s.revision(s.put(record.QuotaKey{Kind: record.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(t, 2)), s.put(
+		record.NodeIdentityKey("n1"), record.MustEncode(record.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}})))
 	return s
 }
 
@@ -56,7 +57,7 @@ func (s *story) depose(lease string) *story {
 }
 
 // record is a transaction's, of one member with one device.
-func recordIn(state grant.RecordState, epoch resource.Epoch, unit, device string) record.Tx {
+func recordOf(state grant.RecordState, epoch resource.Epoch, unit, device string) record.Tx {
 	return record.Tx{
 		State: state, Epoch: epoch, Unit: record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: unit}, UnitUID: resource.UnitUID(unit),
 		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1000}}},
@@ -82,51 +83,51 @@ func TestTheWitnessFindsWhatIsPromisedNeverToBe(t *testing.T) {
 		want    string
 	}{
 		"a life": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t1", recordIn(b, 1, "u1", "g1")).write("t2", recordIn(a, 1, "u2", "g1"))
-			s.write("t1", recordIn(c, 1, "u1", "g1")).write("t3", recordIn(a, 1, "u3", "g3"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t1", recordOf(b, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u2", "g1"))
+			s.write("t1", recordOf(c, 1, "u1", "g1")).write("t3", recordOf(a, 1, "u3", "g3"))
 		}, ""},
 		"the next leader goes on": {func(s *story) {
-			s.elect("l2").depose("l1").write("t1", recordIn(a, 3, "u1", "g1"))
+			s.elect("l2").depose("l1").write("t1", recordOf(a, 3, "u1", "g1"))
 		}, ""},
 		"a device twice": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t2", recordIn(a, 1, "u2", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u2", "g1"))
 		}, "I1"},
 		"more than the limit": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t2", recordIn(b, 1, "u2", "g2")).write("t3", recordIn(a, 1, "u3", "g3"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(b, 1, "u2", "g2")).write("t3", recordOf(a, 1, "u3", "g3"))
 		}, "I2"},
 		"a limit that is lowered takes nothing back": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t2", recordIn(a, 1, "u2", "g2"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u2", "g2"))
 			s.revision(s.put(record.QuotaKey{Kind: record.QuotaResources, Namespace: "ns", Name: "limit"}.Key(), quotaOf(s.t, 1)))
-			s.write("t2", recordIn(b, 1, "u2", "g2"))
+			s.write("t2", recordOf(b, 1, "u2", "g2"))
 		}, ""},
 		"a unit twice": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t2", recordIn(a, 1, "u1", "g2"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t2", recordOf(a, 1, "u1", "g2"))
 		}, "I6"},
 		"an end that is taken back": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t1", recordIn(b, 1, "u1", "g1")).write("t1", recordIn(a, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t1", recordOf(b, 1, "u1", "g1")).write("t1", recordOf(a, 1, "u1", "g1"))
 		}, "I11"},
 		"aborted, and then committed": {func(s *story) {
 			s.revision(s.put(record.TxKey("t1"), record.MustEncode(record.Tx{State: grant.RecordAborted, UnitUID: "u1"})))
-			s.write("t1", recordIn(a, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1"))
 		}, "I11"},
 		"released at once": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t1", recordIn(c, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1")).write("t1", recordOf(c, 1, "u1", "g1"))
 		}, "I11"},
 		"a commit of a candidate that waits": {func(s *story) {
-			s.elect("l2").write("t1", recordIn(a, 3, "u1", "g1"))
+			s.elect("l2").write("t1", recordOf(a, 3, "u1", "g1"))
 		}, "I12"},
 		"a commit of a leader that was": {func(s *story) {
-			s.elect("l2").depose("l1").write("t1", recordIn(a, 1, "u1", "g1"))
+			s.elect("l2").depose("l1").write("t1", recordOf(a, 1, "u1", "g1"))
 		}, "I12"},
 		"a live record is removed": {func(s *story) {
-			s.write("t1", recordIn(a, 1, "u1", "g1"))
+			s.write("t1", recordOf(a, 1, "u1", "g1"))
 			s.revision(
 				record.Event{Type: record.EventDelete, KV: record.KV{Key: record.TxKey("t1")}},
 				record.Event{Type: record.EventDelete, KV: record.KV{Key: record.NodeTxKey("n1", "t1")}},
 			)
 		}, "is deleted while"},
 		"a record without its index": {func(s *story) {
-			s.revision(s.put(record.TxKey("t1"), record.MustEncode(recordIn(a, 1, "u1", "g1"))))
+			s.revision(s.put(record.TxKey("t1"), record.MustEncode(recordOf(a, 1, "u1", "g1"))))
 		}, "the index lists it at []"},
 		"an index without its record": {func(s *story) {
 			s.revision(s.put(record.NodeTxKey("n1", "t1"), record.MustEncode(record.NodeTx{Members: []int{0}})))

@@ -17,11 +17,11 @@ import (
 	"github.com/musterd/muster/cmd/muster/cli"
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/pki/folder"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // office is a coordinator's REST API over https, and the program that talks to

@@ -73,7 +73,6 @@ var table = map[string]row{
 	"coordinator/quota/replay":    {layer: adapter},
 	"coordinator/rest":            {layer: adapter, neighbours: []string{"netlimit"}},
 	"coordinator/grpcapi":         {layer: adapter, neighbours: []string{"coordinator/rest", "proto/muster/v1", "rpcauth", "wire"}},
-	"coordinator/rest/resttest":   {layer: adapter, neighbours: []string{"coordinator/rest"}, testOnly: true},
 	"coordinator/enroll":          {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
 	"coordinator/rpc":             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
 

@@ -3,6 +3,8 @@ package rig
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,44 +14,30 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/test/invariant"
 )
 
-// audit follows the records and checks, revision by revision, what must hold
-// after every commit: the edges of a record's life (I11), that no device is in
-// two COMMITTED records (I1), that charges are within the limits and the quota
-// trees (I2), that a unit has one live transaction (I6), and what reign checks.
+// audit follows the store and tells the checker of the invariants of each
+// revision, and of what leaders and agents say (facts.go).
 type audit struct {
 	t      testing.TB
 	limits map[string]coordinator.Namespace
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu       sync.Mutex
-	revision resource.Revision
-	records  map[string]record.Tx // by key: those that are not collected
-	aborted  int                  // ABORTED records ever written
-	trees    map[string]*tree     // by key
-	units    map[resource.UnitUID]record.Unit
-	nodes    map[resource.NodeID]record.NodeIdentity
-	reign    reign
+	mu      sync.Mutex
+	checker *invariant.Checker
+	aborted int // ABORTED records ever written
 	// overQuota: what runs was adopted, and is charged beyond the limits.
 	overQuota bool
-	promises  map[resource.NodeID]*promises
-	attempts  map[attempt]resource.TxID // that any leader ever asked for
-	notices   notices
-	evicting  map[resource.TxID]time.Time   // since when
-	restarts  map[resource.NodeID]time.Time // the last of each
-	free      map[notice]bool               // what agents were heard to be rid of
-	// running is what agents were heard to hold since their host started.
-	running map[notice]bool
+	restarts  restarts
+	cards     cards
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &audit{
-		t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: map[resource.NodeID]time.Time{},
-	}
+	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: restarts{}, cards: cards{}}
 	a.begin()
 	s = s.Connect(mem.Options{})
 	batches := s.Watch(ctx, record.Root, store.WatchOptions{From: 1})
@@ -64,6 +52,7 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 			if errors.As(b.Err, &back) { // what is acknowledged is lost, as the test wants it
 				s.Acknowledge(back)
 				a.begin()
+				a.expectAdoptions()
 				batches = s.Watch(ctx, record.Root, store.WatchOptions{From: 1})
 				continue
 			}
@@ -77,64 +66,62 @@ func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namesp
 	return a
 }
 
-// begin knows of nothing yet.
+// begin knows of nothing yet but how hosts have restarted, and their cards.
 func (a *audit) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.revision, a.aborted = 0, 0
-	a.records, a.trees, a.units = map[string]record.Tx{}, map[string]*tree{}, map[resource.UnitUID]record.Unit{}
-	a.nodes, a.reign, a.promises = map[resource.NodeID]record.NodeIdentity{}, newReign(), map[resource.NodeID]*promises{}
-	a.attempts, a.notices, a.evicting, a.free = map[attempt]resource.TxID{}, notices{}, map[resource.TxID]time.Time{}, map[notice]bool{}
-	a.running = map[notice]bool{}
+	a.aborted = 0
+	a.checker = invariant.New(invariant.Rig())
+	for namespace, limits := range a.limits {
+		a.checker.Limit(namespace, limits.Hard)
+	}
+	if a.overQuota {
+		a.checker.OverQuota()
+	}
+	for node, at := range a.restarts {
+		a.checker.Restarted(node, at)
+	}
+	for node, uuids := range a.cards {
+		a.checker.Cards(node, slices.Collect(maps.Keys(uuids))...)
+	}
 }
 
-// stop ends the audit and checks what can be checked only then.
+// expectAdoptions follows a restore: an operator may adopt what agents hold.
+func (a *audit) expectAdoptions() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.checker.ExpectAdoptions()
+}
+
+// stop ends the audit.
 func (a *audit) stop() {
 	a.cancel()
 	<-a.ended
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, problem := range a.reign.check(a.revision) {
-		a.t.Error(problem)
-	}
 }
 
+// follow takes a revision.
 func (a *audit) follow(b record.Batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.revision = max(a.revision, b.Revision)
-	changed := false
-	for _, e := range b.Events {
-		switch {
-		case strings.HasPrefix(e.KV.Key, record.TxPrefix):
-			a.followRecord(b.Revision, e)
-			changed = true
-		case strings.HasPrefix(e.KV.Key, record.QuotaPrefix):
-			a.followQuota(e)
-		case strings.HasPrefix(e.KV.Key, record.LeaderPrefix):
-			a.reign.follow(b.Revision, e)
-		case strings.HasPrefix(e.KV.Key, record.UnitsPrefix) && e.Type == record.EventPut:
-			u, err := record.Decode[record.Unit](e.KV.Key, e.KV.Value)
-			if err != nil {
-				continue // some tests want to see what becomes of it
-			}
-			a.units[u.UID] = u
-		case strings.HasPrefix(e.KV.Key, record.NodesPrefix):
-			a.followNode(e)
+	batch, failed := invariant.Decode(b)
+	for _, err := range failed {
+		// Of units and nodes some tests want to see what becomes of it.
+		if strings.HasPrefix(err.Key, record.TxPrefix) || strings.HasPrefix(err.Key, record.QuotaPrefix) {
+			a.t.Error(err)
 		}
 	}
-	if changed {
-		a.check(b.Revision)
+	for _, change := range batch.Changes {
+		if r, is := change.(invariant.Record); is && r.New != nil && r.New.State == grant.RecordAborted {
+			a.aborted++
+		}
 	}
+	batch.At = time.Now()
+	a.report(a.checker.Apply(batch))
 }
 
-func (a *audit) followNode(e record.Event) {
-	key, err := record.ParseNodeKey(e.KV.Key)
-	if err != nil || key.Part != record.NodeIdentityPart {
-		return
-	}
-	delete(a.nodes, key.ID)
-	if identity, err := record.Decode[record.NodeIdentity](e.KV.Key, e.KV.Value); err == nil && e.Type == record.EventPut {
-		a.nodes[key.ID] = identity
+// report fails the test; mu is held.
+func (a *audit) report(violations []invariant.Violation) {
+	for _, v := range violations {
+		a.t.Error(v)
 	}
 }

@@ -70,8 +70,7 @@ func (s *tapped) at(m Message, after bool) error {
 func (s *tapped) SendMsg(m any) error {
 	inject := func(more *musterv1.LeaderMessage) error { return s.ClientStream.SendMsg(more) }
 	message := Message{Coordinator: s.coordinator, Node: s.node, ToAgent: m.(*musterv1.LeaderMessage), Inject: inject}
-	s.cluster.audit.told(message.ToAgent)
-	s.cluster.audit.noticed(s.node, message.ToAgent)
+	s.cluster.audit.told(s.node, message.ToAgent)
 	if err := s.at(message, false); err != nil {
 		return err
 	}

@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -17,6 +18,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // Converge waits until the cluster is at rest and everything agrees: records,
@@ -34,25 +36,11 @@ func (c *Cluster) Converge() {
 // CheckGrants checks at each agent that nothing is handed out twice (I1).
 func (c *Cluster) CheckGrants() {
 	c.t.Helper()
+	checker := invariant.New(invariant.Rig())
 	for _, a := range c.Agents() {
-		s, up := a.Snapshot()
-		if !up {
-			continue
-		}
-		gpus, cpus := map[string]resource.Milli{}, map[int]resource.Millicores{}
-		for _, g := range s.Grants {
-			if g.State == "TOMBSTONE" || g.State == "WAITING" { // WAITING overlays what others hold
-				continue
-			}
-			for _, d := range g.Assignment.GPUs {
-				if gpus[d.UUID] += d.Milli; gpus[d.UUID] > resource.WholeDevice {
-					c.t.Errorf("I1: %s hands out %d milli of %s", a.Node, gpus[d.UUID], d.UUID)
-				}
-			}
-			for _, p := range g.Assignment.CPUs {
-				if cpus[p.ID] += p.Milli; cpus[p.ID] > resource.WholeCPU {
-					c.t.Errorf("I1: %s hands out %d millicores of CPU %d", a.Node, cpus[p.ID], p.ID)
-				}
+		if s, up := a.Snapshot(); up {
+			for _, v := range checker.Observe(hostOf(s)) {
+				c.t.Error(v)
 			}
 		}
 	}
@@ -61,7 +49,6 @@ func (c *Cluster) CheckGrants() {
 // problems lists what does not agree yet.
 func (c *Cluster) problems() []string {
 	s := c.read()
-	s.checkUnits()
 	s.checkAgents(c)
 	s.checkLeader(c)
 	slices.Sort(s.problems)
@@ -71,10 +58,8 @@ func (c *Cluster) problems() []string {
 // state is the store at one revision, and what is wrong with it.
 type state struct {
 	records  map[resource.TxID]record.Tx
-	units    map[string]record.Unit
-	orders   map[string]bool // by unit path
-	jobs     map[string]record.Job
-	index    map[string]bool // node/tx
+	units    []record.Unit
+	checker  *invariant.Checker
 	problems []string
 }
 
@@ -83,122 +68,85 @@ func (s *state) problem(format string, args ...any) {
 }
 
 func (c *Cluster) read() *state {
-	s := &state{
-		records: map[resource.TxID]record.Tx{}, units: map[string]record.Unit{}, orders: map[string]bool{},
-		jobs: map[string]record.Job{}, index: map[string]bool{},
-	}
-	kvs, _, err := c.Store.Range(context.Background(), record.Root, store.RangeOptions{})
+	s := &state{records: map[resource.TxID]record.Tx{}, checker: invariant.New(invariant.Rig())}
+	kvs, revision, err := c.Store.Range(context.Background(), record.Root, store.RangeOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, kv := range kvs {
-		if err := s.take(kv); err != nil {
-			c.t.Fatal(err)
+	batch, failed := invariant.DecodeState(kvs, revision)
+	for _, err := range failed {
+		c.t.Fatal(err)
+	}
+	for _, change := range batch.Changes {
+		switch change := change.(type) {
+		case invariant.Record:
+			s.records[change.Tx] = *change.New
+		case invariant.Unit:
+			s.units = append(s.units, *change.New)
 		}
 	}
+	s.checker.Load(batch)
 	return s
 }
 
-func (s *state) take(kv record.KV) error {
-	switch {
-	case strings.HasPrefix(kv.Key, record.TxPrefix):
-		tx, err := record.ParseTxKey(kv.Key)
-		if err != nil {
-			return err
-		}
-		s.records[tx], err = record.Decode[record.Tx](kv.Key, kv.Value)
-		return err
-	case strings.HasPrefix(kv.Key, record.UnitsPrefix):
-		u, err := record.Decode[record.Unit](kv.Key, kv.Value)
-		s.units[u.Path().String()] = u
-		return err
-	case strings.HasPrefix(kv.Key, record.OrderPrefix):
-		key, err := record.ParseOrderKey(kv.Key)
-		if s.orders[key.Unit.String()] {
-			s.problem("unit %s is twice in the order", key.Unit)
-		}
-		s.orders[key.Unit.String()] = true
-		return err
-	case strings.HasPrefix(kv.Key, record.JobsPrefix):
-		j, err := record.Decode[record.Job](kv.Key, kv.Value)
-		s.jobs[j.Namespace+"/"+j.Name] = j
-		return err
-	case strings.HasPrefix(kv.Key, record.NodesPrefix):
-		key, err := record.ParseNodeKey(kv.Key)
-		if key.Part == record.NodeTxPart {
-			s.index[string(key.ID)+"/"+string(key.Tx)] = true
-		}
-		return err
+// hostOf is what the checker is shown of an agent that is up.
+func hostOf(s rpc.Snapshot) invariant.Host {
+	h := invariant.Host{Node: s.Node, Agent: &invariant.Agent{}}
+	for _, d := range s.Devices {
+		h.Devices = append(h.Devices, d.UUID)
 	}
-	return nil
+	for _, m := range s.Grants {
+		grants := &h.Agent.Grants
+		if n := len(*grants); n == 0 || (*grants)[n-1].Tx != m.Tx {
+			*grants = append(*grants, grantOf(m))
+		}
+		g := &(*grants)[len(*grants)-1]
+		g.Members = append(g.Members, ledger.Holding{Index: m.Member, Assignment: m.Assignment})
+		if uuid, orphan := ledger.OrphanUUID(m.Tx); orphan {
+			h.Devices = append(h.Devices, uuid) // whether its card is there or not
+		}
+	}
+	return h
 }
 
-// checkUnits compares units with records, order and index.
-func (s *state) checkUnits() {
-	for path, u := range s.units {
-		switch phase := api.Phase(u.Phase); {
-		case phase == api.Pending && (!s.orders[path] || u.TxID != ""):
-			s.problem("unit %s is Pending: in the order %t, transaction %q", path, s.orders[path], u.TxID)
-		case phase == api.Running && s.records[u.TxID].State != grant.RecordCommitted:
-			s.problem("unit %s is Running in %s, which is %q", path, u.TxID, s.records[u.TxID].State)
-		case phase == api.Terminating:
-			s.problem("unit %s is still Terminating", path)
-		case phase != api.Pending && s.orders[path]:
-			s.problem("unit %s is %s and in the order", path, phase)
+// grantOf reads the state of a grant as an agent shows it.
+func grantOf(m rpc.GrantMember) ledger.Grant {
+	g := ledger.Grant{Tx: m.Tx, Unit: m.Unit}
+	for state := grant.None; state <= grant.Tombstone; state++ {
+		if state.String() == m.State {
+			g.State = state
 		}
 	}
-	for path := range s.orders {
-		if _, ok := s.units[path]; !ok {
-			s.problem("the order names %s, which does not exist", path)
-		}
+	if _, orphan := ledger.OrphanUUID(m.Tx); orphan {
+		g.Origin, g.State = ledger.OriginOrphan, grant.Held
 	}
-	for tx, r := range s.records {
-		for _, m := range r.Members {
-			if at := string(m.Node) + "/" + string(tx); s.index[at] != r.State.Charged() {
-				s.problem("record %s is %s, index %s is there: %t", tx, r.State, at, s.index[at])
-			}
-		}
-		if r.State.Charged() && s.units[r.Unit.String()].TxID != tx {
-			s.problem("record %s is %s, its unit %s names %q", tx, r.State, r.Unit, s.units[r.Unit.String()].TxID)
-		}
-	}
-	for key, j := range s.jobs {
-		if j.Cancelled != nil && !api.Phase(j.Phase).Ended() {
-			s.problem("job %s is cancelled and %s", key, j.Phase)
-		}
-	}
+	return g
 }
 
-// checkAgents compares records with grants, both ways (I3, I13).
+// checkAgents compares the store with the grants of the agents, and the grants
+// with what launchers see.
 func (s *state) checkAgents(c *Cluster) {
 	for _, a := range c.Agents() {
 		snapshot, up := a.Snapshot()
 		if !up {
-			s.problem("agent %s is down", a.Node)
+			s.checker.Observe(invariant.Host{Node: a.Node})
 			continue
 		}
+		s.report(s.checker.Observe(hostOf(snapshot)))
 		held := map[string]resource.Assignment{}
 		for _, g := range snapshot.Grants {
-			if g.State == "TOMBSTONE" {
-				continue
+			if g.State != "TOMBSTONE" {
+				held[fmt.Sprintf("%s/%d", g.Tx, g.Member)] = g.Assignment
 			}
-			if !g.Held {
-				s.problem("agent %s has %s member %d in %s", a.Node, g.Tx, g.Member, g.State)
-			}
-			held[fmt.Sprintf("%s/%d", g.Tx, g.Member)] = g.Assignment
-		}
-		want := map[string]resource.Assignment{}
-		for tx, r := range s.records {
-			for _, m := range r.Members {
-				if m.Node == a.Node && r.State.Charged() {
-					want[fmt.Sprintf("%s/%d", tx, m.Member)] = m.Assignment
-				}
-			}
-		}
-		if diff := cmp.Diff(want, held, cmpopts.EquateEmpty()); diff != "" {
-			s.problem("I3, I13: agent %s (-records +grants):\n%s", a.Node, diff)
 		}
 		s.checkFolder(a, held)
+	}
+	s.report(s.checker.Quiet())
+}
+
+func (s *state) report(violations []invariant.Violation) {
+	for _, v := range violations {
+		s.problem("%s", v)
 	}
 }
 
@@ -236,16 +184,19 @@ func (s *state) checkLeader(c *Cluster) {
 	s.checkQuotas(k)
 }
 
+// charged is where a record is charged.
+type charged struct{ tree, group string }
+
 // checkQuotas compares what the leader says is used of quotas with the sum of
 // the records.
 func (s *state) checkQuotas(k *Coordinator) {
-	used := map[group]resource.Vector{}
+	used := map[charged]resource.Vector{}
 	for _, r := range s.records {
 		if !r.State.Charged() {
 			continue
 		}
 		for _, c := range r.Charges {
-			for _, at := range []group{{c.Tree, c.Group}, {tree: c.Tree}} { // "" is all of a tree
+			for _, at := range []charged{{c.Tree, c.Group}, {tree: c.Tree}} { // "" is all of a tree
 				if used[at] == nil {
 					used[at] = resource.Vector{}
 				}
@@ -263,7 +214,7 @@ func (s *state) checkQuotas(k *Coordinator) {
 			continue
 		}
 		for name, shown := range t.Status.Nodes[0].Allocated {
-			if want := resource.FormatAmount(name, used[group{tree: t.Metadata.Name}][name]); shown != want {
+			if want := resource.FormatAmount(name, used[charged{tree: t.Metadata.Name}][name]); shown != want {
 				s.problem("tree %s is charged %s of %s, its records sum to %s", t.Metadata.Name, shown, name, want)
 			}
 		}
@@ -278,7 +229,7 @@ func (s *state) checkQuotas(k *Coordinator) {
 			continue
 		}
 		for name, shown := range q.Status.Used {
-			want := resource.FormatAmount(name, used[group{quota.Tree, q.Metadata.Namespace}][name])
+			want := resource.FormatAmount(name, used[charged{quota.Tree, q.Metadata.Namespace}][name])
 			if name != api.Pods && shown != want {
 				s.problem("resource quota %s/%s counts %s of %s, the records sum to %s", q.Metadata.Namespace, q.Metadata.Name, shown, name, want)
 			}

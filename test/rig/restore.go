@@ -24,4 +24,5 @@ func (c *Cluster) OverQuota() {
 	c.audit.mu.Lock()
 	defer c.audit.mu.Unlock()
 	c.audit.overQuota = true
+	c.audit.checker.OverQuota()
 }

@@ -101,5 +101,5 @@ func slotOf(node resource.NodeID, uuid string) int {
 // by then: its agents have given it up, and its leader has not heard of that.
 func (s *Sim) isVoid(v decisions.Violation) bool {
 	tx := v.Detail[strings.LastIndexByte(v.Detail, ' ')+1:]
-	return s.decided[resource.TxID(tx)] == grant.RecordAborted
+	return s.checker.LastState(resource.TxID(tx)) == grant.RecordAborted
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // agent is one life of an agent's process: a real ledger and, around it, the
@@ -38,15 +39,15 @@ func (h *host) startAgent() {
 	h.agents++
 	a := &agent{h: h, l: ledger.New(h.hardware()), unresolved: map[resource.TxID]bool{}, sure: map[resource.TxID]bool{}, calls: map[resource.TxID]bool{}, register: true}
 	if err := a.l.Replay(h.disk.payloads); err != nil {
-		s.fail("I9", "%s cannot replay its journal: %v", h.node, err)
+		s.violated(s.checker.Replayed(invariant.Replay{Node: h.node, Problem: err}))
 		return
 	}
-	s.checkI9(h, a.l)
+	h.replayed(a.l)
 	a.incarnation = resource.Incarnation{JournalID: h.disk.id(), BootID: fmt.Sprintf("b%d", h.boot)}
 	h.agent = a
 	for _, g := range a.l.Snapshot().Grants {
 		if g.State == grant.Tombstone {
-			s.checkStopped(h, g.Tx)
+			s.buried(h, g.Tx)
 		}
 		if w := h.running[g.Tx]; w != nil && (g.State == grant.Evicting || g.State == grant.Stopping) {
 			w.noticed, w.at, w.grace = true, g.Since, g.Grace // stops repeat
@@ -75,8 +76,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 	again := a.l.Registration() > 0
 	before := a.l.Epoch()
 	reply, events := a.l.Decide(h.now(), c)
-	s.checkI12Agent(h, before, c, events)
-	s.checkQuarantine(h, c, events)
+	a.decided(before, c, events)
 	urgent := false
 	for _, e := range events {
 		if err := a.l.Apply(e); err != nil {
@@ -134,7 +134,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 // told notes an answer Freed.
 func (a *agent) told(r ledger.Reply) {
 	if r.State == grant.Tombstone && a.l.Known() {
-		a.h.freed[r.Tx] = true
+		a.h.freed(r.Tx)
 	}
 }
 
@@ -161,7 +161,8 @@ func (a *agent) record(payload []byte, urgent bool) bool {
 		case 3: // the sync fails, and the kernel drops what was not synced
 			d.payloads = append(d.payloads, payload)
 			d.payloads = d.payloads[:d.synced+s.rng.IntN(len(d.payloads)-d.synced+1)]
-			d.doubt, a.h.forgetful = true, true
+			d.doubt = true
+			a.h.loses(invariant.LostTail)
 			a.h.crash("in the sync")
 		}
 		return false
@@ -199,7 +200,7 @@ func (a *agent) note(e ledger.Event) {
 			a.do(ledger.Stopped{Tx: e.Tx}, a.session)
 		}
 	case ledger.Buried:
-		h.sim.checkStopped(h, e.Tx)
+		h.sim.buried(h, e.Tx)
 	case ledger.Quarantined:
 		clear(a.unresolved)
 		h.sim.stats["quarantines"]++

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // client wants one allocation, and sooner or later its end.
@@ -52,6 +53,7 @@ func (s *Sim) actClient() bool {
 		c.priority += int32(s.rng.IntN(4))
 	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
+	s.checker.Demanded(c.path(), invariant.Wants{Members: c.demand.Members, GPUs: c.demand.Request.GPUs})
 	s.logf("client %s: wants %d times %d GPUs for %s and %s", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group)
 	return true
 }
@@ -97,7 +99,7 @@ func (s *Sim) release(t *term, c *client) {
 	if u == nil {
 		return
 	}
-	c.ends = true
+	s.endAsked(c)
 	s.logf("client %s: asks %s for its end", c.name, t.name)
 	t.finish(u, txn.ReleaseAsked{GraceSeconds: int64(s.rng.IntN(20)), Reason: "deleted"})
 	t.schedule()

@@ -82,40 +82,29 @@
 //
 // # Invariants
 //
-// check runs after every step, checkI13 at the end: faults have ended, two TTLs
-// have passed on the slowest clock, and the leader has asked each agent for
-// everything once.
+// test/invariant holds them. observe.go shows it every revision of the store, and
+// every host after each step and at each revision; facts.go tells it what a leader
+// and its clients know. check runs after every step, checkI13 at the end: faults
+// have ended, two TTLs have passed on the slowest clock, and the leader has asked
+// each agent for everything once. These stay here:
 //
-//	I1  checkI1, and Ledger.Check of each ledger that changed: grants, running
-//	    workloads and what they left behind, COMMITTED records
-//	I2  checkI2; at inner nodes that borrow no record says who is counted there
-//	I3  checkI3, checkLaunch
-//	I4  checkI4, checkAcknowledged, told, and that only what a client gave
-//	    back becomes RELEASING
-//	I5  checkI5; that a charge ends once is an edge of checkI11
-//	I6  checkI6
-//	I7  checkI7, for the Txn that evicts; checkNominated, for commits; and
-//	    decisions.Checker, which reads each coordinator's log as it is written
-//	I8  checkI8, for the grace of a release, and of an eviction as the agent was
-//	    told of it
-//	I9  checkI9, and checkI8: nothing stops without a notice
-//	I10 checkI10, also for victims on nodes that the preemptor does not use:
-//	    freed by word, or confirmed dead, and nothing of it runs; checkStopped
-//	I11 checkI11, which remembers records that were collected; checkSwap
-//	I12 checkI12Store, checkI12Agent
-//	I13 checkI13, checkUnits, checkView
+//   - I7: decisions.Checker reads each coordinator's log as it is written (account);
+//   - I13: checkKnowledge compares what the leader knows with the store and the
+//     ledgers: every unit runs, or waits with a reason;
+//   - checkDisjoint: decisions that share a Txn write different keys;
+//   - isolateLiar: nobody else is taken for a liar.
 //
 // checkWaiting looks for lost wake-ups ("wake"): after each pass of a leader over
 // its queue, and before the last resync, every unit that waits for room is tried
 // on the state as it is, and has to fail.
 //
 // In runs with a liar all of them hold for everybody else; liars.go lists the
-// clauses that leave the liar's own host out. checkAsked, for the liar's host too,
-// verifies that a COMMITTED record is what its client asked for.
+// clauses that leave the liar's own host out. "I3 demand", for the liar's host too,
+// demands that a COMMITTED record is what its client asked for.
 //
 // I7 knows no claims of quota, I2 no escrow, and I14 is about principals, of
 // which there are none. Claims are left out because victims that quota names are
-// charged beside their claimer, over quota where need be: checkI2 and checkI7
+// charged beside their claimer, over quota where need be: the rules of I2 and I7
 // would have to know which charges are held for whom, and so be the quota
 // manager once more (it has its own oracle, and coordinator/reclaim_test the
 // leader around it). Priorities are raised by nobody, as no coordinator does it;
@@ -145,7 +134,7 @@
 //
 // In return: an agent that reads a revision below what it had heard of goes into
 // quarantine; there nothing of what it holds changes, over restarts too, until it
-// is reconciled (checkQuarantine); and at the end no agent is in quarantine, and
+// is reconciled ("quarantine kept"); and at the end no agent is in quarantine, and
 // grants and live records are the same again (checkI13).
 //
 // # After a death

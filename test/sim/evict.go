@@ -33,7 +33,7 @@ func (s *Sim) actEvict() bool {
 			return
 		}
 		s.logf("%s: an operator evicts %s", t.name, u.client.name)
-		s.asked[u.attempt.machine.ID()] = true
+		s.evictionAsked(u.attempt.machine.ID())
 		t.step(u.attempt, txn.EvictAsked{GraceSeconds: int64(s.rng.IntN(10)), Reason: "an operator's wish"})
 		t.schedule()
 	})

@@ -149,7 +149,7 @@ func (t *term) forsake(a *attempt) {
 			t.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: string(part) + " is fenced"}}})
 		case !v.fence.dead && t.sim.bug != FencedIsDead:
 		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
-			t.sim.asked[a.machine.ID()] = true
+			t.sim.evictionAsked(a.machine.ID())
 			t.step(a, txn.EvictAsked{GraceSeconds: int64(evictionGrace.Seconds()), Reason: string(part) + " is lost"})
 		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
 			if a.presumed == nil {

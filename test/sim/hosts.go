@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // The size of a cluster.
@@ -92,19 +93,17 @@ type host struct {
 	agents     int    // processes so far
 
 	// What the checks remember of this host.
-	freed    map[resource.TxID]bool // an answer Freed was made of what had been held
-	lossless bool                   // no synced record was ever lost here
+	lossless bool // no synced record was ever lost here
 	// forgetful: records that were not synced were lost while the machine ran
 	// on, or synced ones were.
 	forgetful bool
-	lastHash  uint64 // of the ledger when its process ended, see checkI9
-	lastLen   int
-	// lastQuarantine is of the same moment.
-	lastQuarantine ledger.Quarantine
+	last      invariant.Memory // of the ledger when its process was killed
+	version   int              // how often its ledger has changed
+	showing   showing
 	// blind: since the store was restored the agent has registered in it without
 	// seeing that, for it had grown beyond what the agent had heard of.
 	blind  bool
-	intact bool // lastHash is what a replay must give
+	intact bool // last is what a replay must give
 }
 
 // workload is what runs for a grant. No one but the host ends it.

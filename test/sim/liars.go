@@ -30,8 +30,8 @@ import (
 //   - I10: that a RELEASED record's part on the liar's host has stopped.
 //   - I13: the liar's grants, and the leader's view of the liar's host.
 //
-// I2, I4, I6, I11 and what the store keeps of every unit (I3, checkAsked) have
-// no exception, but for the names of the liar's own devices: a liar that has
+// I2, I4, I6, I11 and what the store keeps of every unit (I3) have no exception,
+// but for the names of the liar's own devices: a liar that has
 // registered devices by the names of others is asked for them.
 
 // liar is the state of the one host whose agent lies.
@@ -42,9 +42,6 @@ type liar struct {
 	// deposed are the leaders, by coordinator, that a claim of a higher epoch has
 	// been made to: coordinators believe an agent once.
 	deposed map[string]bool
-	// claimed are the devices, by UUID, that it has registered as its own: a vote
-	// with one of them is what the leader asked of the hardware that it knows.
-	claimed map[string]bool
 }
 
 // lateWord is a message that the liar has kept back.
@@ -56,7 +53,7 @@ type lateWord struct {
 // planLiar draws whether a run has a liar, and which host it is.
 func (s *Sim) planLiar(o Options) (at int, drawn bool) {
 	rng, drawn := o.draw(Liars, 1, 3)
-	s.liar.rng, s.liar.deposed, s.liar.claimed = rng, map[string]bool{}, map[string]bool{}
+	s.liar.rng, s.liar.deposed = rng, map[string]bool{}
 	return rng.IntN(nodeCount), drawn
 }
 
@@ -93,7 +90,7 @@ func (s *Sim) lie(st *stream, e event) []event {
 		if l.rng.IntN(4) == 0 {
 			e.host = hardware()[l.rng.IntN(nodeCount)][l.rng.IntN(3)] // of another node
 			for _, d := range e.host.Inventory().Devices {
-				l.claimed[d.UUID] = true
+				s.checker.Cards(l.host.node, d.UUID)
 			}
 		}
 		return append(out, e)
@@ -210,8 +207,8 @@ func (l *liar) occupancy(s *Sim, e occupied) occupied {
 // other is a transaction that was begun, whoever takes part in it.
 func (l *liar) other(s *Sim, tx resource.TxID) resource.TxID {
 	n := l.rng.IntN(len(s.begun) + 1)
-	for other, a := range s.begun {
-		if a.order == n {
+	for other, order := range s.begun {
+		if order == n {
 			return other
 		}
 	}

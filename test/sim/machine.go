@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/musterd/muster/test/invariant"
+
 // This file is how processes, machines and disks end.
 
 // crash ends the process, as kill -9 does.
@@ -21,7 +23,7 @@ func (h *host) crash(where string) {
 // kill is a crash at rest: what was answered is in the page cache.
 func (h *host) kill() {
 	if a := h.agent; a != nil {
-		h.lastHash, h.lastLen, h.lastQuarantine, h.intact = a.l.Hash(), a.l.Len(), a.l.Quarantine(), true
+		h.last, h.intact = invariant.Memory{Hash: a.l.Hash(), Grants: a.l.Len(), Quarantine: a.l.Quarantine()}, true
 	}
 	h.crash("by kill")
 }
@@ -54,7 +56,7 @@ func (h *host) wipe() {
 	h.intact = false
 	h.disk.payloads, h.disk.synced = nil, 0
 	h.disk.renew()
-	h.lossless, h.forgetful = false, true
+	h.loses(invariant.LostRecords)
 	h.sim.logf("%s: its disk is empty", h.node)
 }
 
@@ -67,7 +69,7 @@ func (h *host) damage() {
 		d.payloads = d.payloads[:h.sim.rng.IntN(len(d.payloads)+1)]
 	}
 	d.synced, d.doubt = len(d.payloads), true
-	h.lossless, h.forgetful = false, true
+	h.loses(invariant.LostRecords)
 	h.sim.logf("%s: its disk keeps %d records", h.node, len(d.payloads))
 }
 

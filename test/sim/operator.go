@@ -76,9 +76,9 @@ func (t *term) endWhatCameBack() bool {
 			if h.agent == nil || !h.agent.l.Known() || !t.hears(h) {
 				continue
 			}
-			if g, _ := h.agent.l.Lookup(u.attempt.machine.ID()); !g.State.Holds() && t.sim.back[u.attempt.machine.ID()] {
+			if g, _ := h.agent.l.Lookup(u.attempt.machine.ID()); !g.State.Holds() && t.sim.checker.Back(u.attempt.machine.ID()) {
 				t.sim.logf("%s: an operator ends %s, which is not held on %s", t.name, name, n)
-				u.client.ends = true
+				t.sim.endAsked(u.client)
 				t.finish(u, txn.ReleaseAsked{Reason: "its agents do not hold it"})
 				t.schedule()
 				return true
@@ -139,7 +139,7 @@ func (t *term) adopt(g ledger.Grant) bool {
 	}
 	t.operating = true
 	t.limits.Charge(g.Tx, u.charge)
-	t.sim.begun[g.Tx] = admission{len(t.sim.begun), t.limitNow[c.namespace]}
+	t.sim.admitted(g.Tx, t.limitNow[c.namespace])
 	t.sim.logf("%s: an operator adopts %s of %s", t.name, short(g.Tx), c.name)
 	t.sim.ask("registrations for the adoption of "+short(g.Tx), func() func() {
 		specs := map[resource.NodeID]resource.Revision{}

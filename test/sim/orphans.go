@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -136,7 +135,7 @@ func (h *host) leaveBehind(tx resource.TxID, uuid string) {
 func (h *host) orphan(l *ledger.Ledger) {
 	for _, tx := range slices.Sorted(maps.Keys(h.running)) {
 		g, _ := l.Lookup(tx)
-		if !h.sim.gone[tx] || h.sim.decided[tx].Charged() || g.State == grant.Held || g.State == grant.Evicting || g.State == grant.Stopping {
+		if !h.sim.checker.Gone(tx) || h.sim.checker.LastState(tx).Charged() || g.State == grant.Held || g.State == grant.Evicting || g.State == grant.Stopping {
 			continue
 		}
 		if h.sim.stragglers && h.sim.faults {
@@ -153,7 +152,7 @@ func (h *host) orphan(l *ledger.Ledger) {
 // excuse notes that a record of a restored store names what something runs on:
 // by its word it is that one's.
 func (h *host) excuse(tx resource.TxID, w *workload) {
-	if !h.sim.back[tx] {
+	if !h.sim.checker.Back(tx) {
 		return
 	}
 	for _, a := range w.assignment {
@@ -163,19 +162,4 @@ func (h *host) excuse(tx resource.TxID, w *workload) {
 			}
 		}
 	}
-}
-
-// ownStragglers is checkI1 for what outlives its workload.
-func (s *Sim) ownStragglers(h *host, owners map[string]resource.TxID) {
-	for _, g := range h.stragglers {
-		if other, taken := owners[g.uuid]; taken && other != g.tx && !g.explained {
-			s.fail("I1", "%s runs %s for %s while something of %s runs there", h.node, g.uuid, short(other), short(g.tx))
-		}
-	}
-}
-
-// has reports whether the host has the device of an orphan.
-func (h *host) has(orphan ledger.Grant) bool {
-	uuid, _ := ledger.OrphanUUID(orphan.Tx)
-	return slices.ContainsFunc(h.hardware().Inventory().Devices, func(d devices.Device) bool { return d.UUID == uuid })
 }

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // This file is a store that is restored from a backup in the middle of a run.
@@ -17,16 +15,12 @@ type restoration struct {
 	backupAt, restoreAt int // steps, 0 for never
 	backup              *backup
 	restored            bool
-	// gone are transactions that were live and are unknown to the restored store.
-	// back are those that it lists as live, though they had ended, or were ending.
-	gone, back map[resource.TxID]bool
 }
 
 // backup is the store at one moment, and what the checks knew then.
 type backup struct {
 	store   *kvStore
-	decided map[resource.TxID]grant.RecordState
-	ack     map[resource.TxID]bool
+	known   invariant.Mark
 	clients []client
 }
 
@@ -49,7 +43,7 @@ func (s *Sim) plan(o Options) {
 func (s *Sim) restore() bool {
 	switch s.step {
 	case s.backupAt:
-		s.backup = &backup{store: s.store.snapshot(), decided: maps.Clone(s.decided), ack: maps.Clone(s.ack)}
+		s.backup = &backup{store: s.store.snapshot(), known: s.checker.Mark()}
 		for _, c := range s.clients {
 			s.backup.clients = append(s.backup.clients, *c)
 		}
@@ -75,35 +69,14 @@ func (s *Sim) restore() bool {
 			clear(a.calls)
 		}
 	}
-	s.compare(s.backup)
+	s.checker.Restore(s.backup.known)
 	s.store = s.backup.store
-	s.decided, s.ack, s.changed, s.restored = s.backup.decided, s.backup.ack, true, true
+	s.store.follow = s.follow
+	s.changed, s.restored = true, true
 	s.forgetTheForgotten()
 	s.takeBack(s.backup.clients)
 	clear(s.logs) // attempts of before may come again
 	return true
-}
-
-// compare notes what the backup has not, and what it has though it had ended.
-func (s *Sim) compare(b *backup) {
-	s.gone, s.back = map[resource.TxID]bool{}, map[resource.TxID]bool{}
-	s.eachLive(func(tx resource.TxID, _ record.Tx) {
-		r, _ := value[record.Tx](b.store, txKey(tx))
-		if !r.State.Charged() {
-			s.gone[tx] = true
-		}
-	})
-	for _, key := range b.store.under(txKey("")) {
-		tx := resource.TxID(key[len(txKey("")):])
-		then, _ := value[record.Tx](b.store, key)
-		now, _ := value[record.Tx](s.store, key)
-		if then.State.Charged() && now.State != then.State {
-			s.back[tx] = true
-			for _, h := range s.hosts {
-				delete(h.freed, tx)
-			}
-		}
-	}
 }
 
 // forgetTheForgotten ends the workloads that the store has lost and the host's
@@ -113,7 +86,7 @@ func (s *Sim) forgetTheForgotten() {
 	for _, h := range s.hosts {
 		l := ledger.New(h.hardware())
 		if err := l.Replay(h.disk.payloads); err != nil {
-			s.fail("I9", "%s cannot replay its journal: %v", h.node, err)
+			s.violated(s.checker.Replayed(invariant.Replay{Node: h.node, Problem: err}))
 			return
 		}
 		h.orphan(l)
@@ -163,10 +136,10 @@ func (s *Sim) hasLost(h *host) bool {
 		return false
 	}
 	if h.agent == nil {
-		return len(s.gone) > 0
+		return s.checker.HasGone()
 	}
 	return slices.ContainsFunc(h.agent.l.Snapshot().Grants, func(g ledger.Grant) bool {
-		return g.State.Holds() && s.gone[g.Tx] && !s.decided[g.Tx].Charged()
+		return g.State.Holds() && s.checker.Gone(g.Tx) && !s.checker.LastState(g.Tx).Charged()
 	})
 }
 
@@ -175,7 +148,7 @@ func (s *Sim) hasLost(h *host) bool {
 // records, takes its lost grants for ended ones where another record has their
 // devices (ADR 7).
 func (s *Sim) outlived(h *host, tx resource.TxID) bool {
-	if !h.blind || !s.gone[tx] || s.decided[tx].Charged() {
+	if !h.blind || !s.checker.Gone(tx) || s.checker.LastState(tx).Charged() {
 		return false
 	}
 	s.stats["ended by a restored store"]++
@@ -198,29 +171,6 @@ func (s *Sim) audit() {
 	for _, h := range s.hosts {
 		if h.agent != nil {
 			h.agent.register = true
-		}
-	}
-}
-
-// checkQuarantine verifies that an agent in quarantine changes nothing of what
-// it holds until it is reconciled, and that it goes into quarantine.
-func (s *Sim) checkQuarantine(h *host, c ledger.Command, events []ledger.Event) {
-	if h.agent == nil {
-		return
-	}
-	if c, is := c.(ledger.Registered); is && c.Store < h.agent.heard && h.agent.l.Quarantine().IsZero() {
-		if _, is := events[0].(ledger.Quarantined); !is || len(events) != 1 {
-			s.fail("quarantine", "%s had heard of revision %d, reads revision %d and makes %T of it", h.node, h.agent.heard, c.Store, events[0])
-		}
-	}
-	if h.agent.l.Quarantine().IsZero() {
-		return
-	}
-	for _, e := range events {
-		switch e.(type) {
-		case ledger.CordonSet, ledger.HealthChanged, ledger.Started, ledger.Reconciled:
-		default:
-			s.fail("quarantine", "%s is in quarantine and %T makes %T of it", h.node, c, e)
 		}
 	}
 }

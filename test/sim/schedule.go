@@ -139,9 +139,9 @@ func (t *term) drive(a *attempt, effects []txn.Effect) {
 	a.budget = true
 	u.attempt, t.attempts[tx] = a, a
 	t.limits.Charge(tx, u.charge)
-	t.sim.begun[tx] = admission{len(t.sim.begun), t.limitNow[u.client.namespace]}
+	t.sim.admitted(tx, t.limitNow[u.client.namespace])
 	if len(a.victims) > 0 {
-		t.sim.nominated[tx] = nomination{a.machine.Nodes(), u.client}
+		t.sim.preempts(tx, a.machine.Nodes())
 	}
 	t.perform(a, effects)
 }

@@ -1,18 +1,11 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/grant"
-	"github.com/musterd/muster/resource"
 )
 
 // settle ends the faults and lets two TTLs and one resync pass; then everything
@@ -177,112 +170,4 @@ func (s *Sim) proceedTerm() bool {
 		}
 	}
 	return false
-}
-
-// checkI13 verifies that everything agrees.
-func (s *Sim) checkI13() {
-	want := map[string]bool{}
-	s.eachLive(func(tx resource.TxID, r record.Tx) {
-		if r.State != grant.RecordCommitted {
-			s.fail("I13", "%s is still %s", short(tx), r.State)
-		}
-		for _, m := range r.Members {
-			if s.host(m.Node).lying() {
-				continue
-			}
-			want[fmt.Sprintf("%s/%s", m.Node, tx)] = true
-			if _, there := s.store.keys[indexKey(m.Node, tx)]; !there {
-				s.fail("I13", "%s is COMMITTED and not in the index of %s", short(tx), m.Node)
-			}
-		}
-	})
-	for _, key := range s.store.under("index/") {
-		if h := s.liar.host; h != nil && strings.HasPrefix(key, indexIn(h.node)) {
-			continue
-		}
-		if !want[strings.TrimPrefix(key, "index/")] {
-			s.fail("I13", "%s is left over", key)
-		}
-	}
-	for _, h := range s.hosts {
-		if h.lying() {
-			continue
-		}
-		for _, g := range h.agent.l.Snapshot().Grants {
-			at := fmt.Sprintf("%s/%s", h.node, g.Tx)
-			switch {
-			case g.Origin == ledger.OriginOrphan && !h.has(g): // of a card that is gone nobody says anything
-			case g.Origin == ledger.OriginOrphan:
-				s.fail("I13", "%s is still an orphan on %s", g.Tx, h.node)
-			case !h.agent.l.Quarantine().IsZero():
-				s.fail("I13", "%s is still in quarantine", h.node)
-			case g.State == grant.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
-				s.stats["revived grants at the end"]++ // an operator releases it
-			case g.State == grant.Held && !want[at]:
-				s.fail("I13", "%s holds %s, which is %q", h.node, short(g.Tx), s.decided[g.Tx])
-			case g.State != grant.Held && g.State != grant.Tombstone:
-				s.fail("I13", "%s has %s in %s", h.node, short(g.Tx), g.State)
-			}
-			if g.State == grant.Held {
-				delete(want, at)
-			}
-		}
-	}
-	for _, at := range slices.Sorted(maps.Keys(want)) {
-		s.fail("I13", "%s is COMMITTED and not held there", at)
-	}
-	if len(s.terms) != 1 {
-		s.fail("I13", "%d leaders", len(s.terms))
-		return
-	}
-	for _, tx := range slices.Sorted(maps.Keys(s.terms[0].unheard)) {
-		s.fail("I13", "the record of %s is kept until %v have told of themselves", short(tx), slices.Sorted(maps.Keys(s.terms[0].unheard[tx])))
-	}
-	s.checkUnits(s.terms[0])
-}
-
-// checkUnits is I13 for what the leader knows: every unit runs, or waits with a
-// reason.
-func (s *Sim) checkUnits(t *term) {
-	for _, key := range s.store.under(unitKey("")) {
-		r, _ := value[unitRecord](s.store, key)
-		name := s.clients[r.client].name
-		u := t.units[name]
-		_, ordered := s.store.keys[orderKey(name)]
-		switch {
-		case u == nil:
-			s.fail("I13", "the leader does not know %s", name)
-		case r.phase != u.record.phase:
-			s.fail("I13", "%s is %s, the leader says %s", name, r.phase, u.record.phase)
-		case ordered != (r.phase == pending):
-			s.fail("I13", "%s is %s, in the order: %t", name, r.phase, ordered)
-		case r.phase == terminating:
-			s.fail("I13", "%s is still Terminating", name)
-		case r.phase == pending && t.fits(u):
-			s.fail("I13", "%s waits although there is room", name)
-		case r.phase == pending:
-			s.stats["waiting at the end"]++
-		default:
-			s.stats["running at the end"]++
-		}
-	}
-	for _, h := range s.hosts {
-		if !h.lying() {
-			s.checkView(t, h)
-		}
-	}
-}
-
-// checkView compares the leader's view of a node with its agent's ledger.
-func (s *Sim) checkView(t *term, h *host) {
-	v, l := t.nodes[h.node], h.agent.l.Snapshot()
-	for i, d := range l.GPUs {
-		healthy := d.Health == devices.OK || d.Health.Allocatable()
-		if v.view.Free.GPU[i] != l.Free.GPU[i] || healthy != (v.view.Free.Unhealthy&(1<<i) == 0) {
-			s.fail("I13", "%s has %d milli of %s free, the leader's view %d", h.node, l.Free.GPU[i], d.UUID, v.view.Free.GPU[i])
-		}
-	}
-	if v.view.Unschedulable != l.Cordoned {
-		s.fail("I13", "%s is cordoned: %t, for the leader: %t", h.node, l.Cordoned, v.view.Unschedulable)
-	}
 }

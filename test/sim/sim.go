@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // Options say what to run.
@@ -88,7 +89,10 @@ type Sim struct {
 	clients []*client // by index, ended ones too
 	live    []*client
 
-	memory
+	checker *invariant.Checker
+	begun   map[resource.TxID]int // when each attempt was begun, by number
+	dirty   map[*host]bool        // hosts whose ledger or workloads changed
+	changed bool                  // the store or what clients know changed
 	restoration
 	liar                          liar
 	logs                          map[string]*decisions.Checker // of each coordinator
@@ -131,7 +135,7 @@ func Run(o Options) Result {
 func newSim(o Options) *Sim {
 	s := &Sim{
 		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: time.Hour,
-		store: &kvStore{rev: 1, keys: map[string]entry{}}, stats: map[string]int{}, memory: newMemory(),
+		store: &kvStore{rev: 1, keys: map[string]entry{}}, stats: map[string]int{}, begun: map[resource.TxID]int{}, dirty: map[*host]bool{},
 		logs: map[string]*decisions.Checker{},
 	}
 	s.trouble = pick(s, trouble)
@@ -143,12 +147,16 @@ func newSim(o Options) *Sim {
 	for i := range nodeCount {
 		h := &host{
 			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},
-			freed: map[resource.TxID]bool{}, lossless: true,
+			lossless: true,
 		}
 		s.hosts = append(s.hosts, h)
 		if lies && i == liarAt {
 			s.liar.host = h
 		}
+	}
+	s.checker = s.newChecker()
+	s.store.follow = s.follow
+	for _, h := range s.hosts {
 		h.startAgent()
 	}
 	for i := range 2 {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
 )
 
 // The keys, as in PROTOCOL.md section 1 but shorter.
@@ -57,6 +58,8 @@ type write struct {
 type kvStore struct {
 	rev  resource.Revision
 	keys map[string]entry
+	// follow is called with what each Txn has changed; nil for a copy.
+	follow func(resource.Revision, []op)
 }
 
 // under returns the keys with a prefix, ascending.
@@ -84,23 +87,30 @@ func (s *kvStore) commit(compares []record.Compare, ops []op) bool {
 		}
 	}
 	s.rev++
+	var changed []op
 	for _, o := range ops {
+		e := s.keys[o.key]
+		if o.value != nil || e.value != nil {
+			changed = append(changed, o)
+		}
 		if o.value == nil {
 			delete(s.keys, o.key)
 			continue
 		}
-		e := s.keys[o.key]
 		if e.create == 0 {
 			e.create = s.rev
 		}
 		e.value, e.mod = o.value, s.rev
 		s.keys[o.key] = e
 	}
+	if s.follow != nil {
+		s.follow(s.rev, changed)
+	}
 	return true
 }
 
 // snapshot is the store at this revision.
-func (s *kvStore) snapshot() *kvStore { return &kvStore{s.rev, maps.Clone(s.keys)} }
+func (s *kvStore) snapshot() *kvStore { return &kvStore{rev: s.rev, keys: maps.Clone(s.keys)} }
 
 // value reads a key of a known type; the zero value where it is absent.
 func value[T any](s *kvStore, key string) (v T, e entry) {
@@ -171,18 +181,17 @@ func (s *Sim) serve(r request) {
 	s.reply(w.what, func() { w.done(txn.Unknown, 0) })
 }
 
-// land tries a Txn and checks what it did.
+// land tries a Txn. The checker follows what it does.
 func (s *Sim) land(w *write) (txn.Outcome, resource.Revision) {
-	before := s.recordsOf(w.ops)
-	leader := s.elected()
 	if !s.store.commit(w.compares, w.ops) {
 		s.logf("store: %s conflicts at %d", w.what, s.store.rev)
 		return txn.Conflict, s.store.rev
 	}
 	s.logf("store: %s lands at %d", w.what, s.store.rev)
 	s.stats["landed"]++
-	s.checkI12Store(w, leader)
-	s.landed(w, before)
+	if w.epoch != 0 {
+		s.violated(s.checker.Wrote(invariant.Write{Revision: s.store.rev, What: w.what, Epoch: w.epoch}))
+	}
 	return txn.Landed, s.store.rev
 }
 

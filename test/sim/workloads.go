@@ -25,7 +25,7 @@ func (h *host) launch(a *agent, tx resource.TxID) {
 	}
 	h.running[tx] = w
 	h.excuse(tx, w)
-	h.sim.checkLaunch(h, tx)
+	h.sim.violated(h.sim.checker.Launched(h.node, tx))
 }
 
 // notice tells a workload that it has to stop. One that does not run has
@@ -40,7 +40,7 @@ func (h *host) notice(tx resource.TxID, promised time.Duration) {
 // agent's ledger.
 func (h *host) stop(tx resource.TxID, force bool) {
 	if w := h.running[tx]; w != nil {
-		h.sim.checkI8(h, tx, w, force)
+		h.sim.stopped(h, tx, w, force)
 		delete(h.running, tx)
 		h.straggle(tx, w)
 		h.sim.logf("%s: %s has stopped (by force: %t)", h.node, short(tx), force)

@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/muster/internal/clicontext"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 )
 
 const token = "s3cret"

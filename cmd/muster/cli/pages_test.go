@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
-	"github.com/musterd/muster/coordinator/rest/resttest"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // crowd has 1,203 jobs, of which one in three runs.

@@ -1,24 +1,20 @@
-package rig
+package invariant
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/quota/quotajson"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
-// group is where a record is charged.
-type group struct{ tree, name string }
+// This file is I2 for quota trees.
 
-// tree is what the audit knows of a quota tree. The node at which a unit is
+// tree is what the checker knows of a quota tree. The node at which a unit is
 // counted is nobody's record, but at the root everything is counted, and what
 // belongs below a hard node never leaves it. A quota that was lowered ends
-// nothing and lets pass what was under way, so the audit holds a node to the
-// most that it ever had, as long as its place was the same.
+// nothing and lets pass what was under way, so that a node is held to the most
+// that it ever had, as long as its place was the same.
 type tree struct {
 	name    string
 	spec    quota.TreeSpec
@@ -27,41 +23,20 @@ type tree struct {
 	excused map[string]bool
 }
 
-// followQuota is called with mu held.
-func (a *audit) followQuota(e record.Event) {
-	key, err := record.ParseQuotaKey(e.KV.Key)
-	if err != nil {
-		a.t.Error(err)
-		return
-	}
-	if key.Kind != record.QuotaTrees {
-		return
-	}
-	if e.Type == record.EventDelete {
-		for tx, r := range a.records {
-			if r.State.Charged() && slices.ContainsFunc(r.Charges, func(c record.Charge) bool { return c.Tree == key.Name }) {
-				a.t.Errorf("revision %d deletes tree %s, to which %s is charged", e.KV.ModRev, key.Name, tx)
-			}
+func (t Tree) apply(c *Checker) {
+	if t.New == nil {
+		if tx, charged := c.isCharged(t.Name); charged {
+			c.report(of(I2Trees, t.Name, string(tx)), "tree %s is deleted, and %s is charged to it", t.Name, tx)
 		}
-		delete(a.trees, e.KV.Key)
+		delete(c.trees, t.Name)
 		return
 	}
-	rec, err := record.Decode[record.Quota](e.KV.Key, e.KV.Value)
-	if err != nil {
-		a.t.Error(err)
-		return
+	known := c.trees[t.Name]
+	if known == nil {
+		known = &tree{name: t.Name, spec: *t.New, highest: map[string]resource.Vector{}, excused: map[string]bool{}}
+		c.trees[t.Name] = known
 	}
-	spec, err := quotajson.Tree(rec.Document, quotajson.Natural)
-	if err != nil {
-		a.t.Errorf("%s: %v", e.KV.Key, err)
-		return
-	}
-	t := a.trees[e.KV.Key]
-	if t == nil {
-		t = &tree{name: key.Name, spec: spec, highest: map[string]resource.Vector{}, excused: map[string]bool{}}
-		a.trees[e.KV.Key] = t
-	}
-	t.change(spec)
+	known.change(*t.New)
 }
 
 // change takes over a specification.
@@ -92,7 +67,7 @@ func (t *tree) resources() []resource.Name {
 }
 
 // check compares what is charged to groups with the quotas.
-func (t *tree) check(used map[group]resource.Vector) []string {
+func (t *tree) check(c *Checker, used map[group]resource.Vector) {
 	sums := map[string]resource.Vector{}
 	for at, request := range used {
 		if at.tree != t.name {
@@ -108,16 +83,16 @@ func (t *tree) check(used map[group]resource.Vector) []string {
 			sums[node].Add(request)
 		}
 	}
-	var problems []string
 	for _, node := range slices.Sorted(maps.Keys(sums)) {
 		if t.excused[node] {
 			continue
 		}
 		for _, name := range t.resources() {
 			if sum, most := sums[node][name], t.highest[node][name]; sum > most {
-				problems = append(problems, fmt.Sprintf("the groups below node %s of tree %s are charged %d of %s, it has %d", node, t.name, sum, name, most))
+				v := of(I2Trees, t.name, node, string(name))
+				v.Have, v.Bound = sum, most
+				c.report(v, "the groups below node %s of tree %s are charged %d of %s, it has %d", node, t.name, sum, name, most)
 			}
 		}
 	}
-	return problems
 }

@@ -1,0 +1,144 @@
+package invariant
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is I1: to whom devices and CPUs belong.
+
+// shares adds up what belongs to transactions of one thing.
+type shares struct {
+	c    *Checker
+	rule Rule
+	says string // where, for the text
+	by   map[thing]share
+}
+
+// thing is a device or a MIG instance by UUID, which is the cluster's, or a CPU of
+// a node.
+type thing struct {
+	uuid string
+	node resource.NodeID
+	cpu  int
+}
+
+// String is the thing in the words of a violation.
+func (t thing) String() string {
+	if t.uuid != "" {
+		return t.uuid
+	}
+	return fmt.Sprintf("CPU %d of %s", t.cpu, t.node)
+}
+
+type share struct {
+	sum  int64
+	last resource.TxID
+}
+
+func (c *Checker) shares(rule Rule, says string) *shares {
+	return &shares{c, rule, says, map[thing]share{}}
+}
+
+// give adds a share in milli of 1000.
+func (s *shares) give(tx resource.TxID, t thing, milli int64) {
+	at := s.by[t]
+	if at.sum += milli; at.sum > whole {
+		v := of(s.rule, t.String(), string(at.last), string(tx))
+		v.Have, v.Bound = at.sum, whole
+		s.c.report(v, "%s %d milli of %s to %s and before it to %s", s.says, at.sum, t, tx, at.last)
+	}
+	at.last = tx
+	s.by[t] = at
+}
+
+// whole is all of a device or a CPU, in milli.
+const whole = int64(resource.WholeDevice)
+
+// add gives a transaction what an assignment on a node has.
+func (s *shares) add(tx resource.TxID, node resource.NodeID, a resource.Assignment) {
+	for _, g := range a.GPUs {
+		s.give(tx, thing{uuid: g.UUID}, int64(g.Milli))
+	}
+	for _, g := range a.MIG {
+		s.give(tx, thing{uuid: g.UUID}, whole)
+	}
+	for _, p := range a.CPUs {
+		s.give(tx, thing{node: node, cpu: p.ID}, int64(p.Milli))
+	}
+}
+
+// checkDevices checks that COMMITTED records have nothing in common. Agents may
+// have freed already what belongs to others, and to records that a restored
+// store lists again.
+func (c *Checker) checkDevices() {
+	s := c.shares(I1Records, "the store gives")
+	for tx, r := range c.live() {
+		if r.State != grant.RecordCommitted || c.back[tx] {
+			continue
+		}
+		for _, m := range r.Members {
+			if !c.omitted[m.Node] {
+				s.add(tx, m.Node, m.Assignment)
+			}
+			c.checkHardware(tx, m)
+		}
+	}
+}
+
+// checkHardware checks that a member has devices of its node alone.
+func (c *Checker) checkHardware(tx resource.TxID, m record.Placement) {
+	if _, fresh := c.before[tx]; !fresh {
+		return
+	}
+	for _, g := range m.Assignment.GPUs {
+		if !c.cards[m.Node][g.UUID] {
+			c.report(of(I1Hardware, string(tx), string(m.Node), g.UUID), "%s is COMMITTED on %s with %s", tx, m.Node, g.UUID)
+		}
+	}
+}
+
+// Cards says which devices, by UUID, a node may have, beyond those known already.
+func (c *Checker) Cards(node resource.NodeID, uuids ...string) {
+	if c.cards[node] == nil {
+		c.cards[node] = map[string]bool{}
+	}
+	for _, uuid := range uuids {
+		c.cards[node][uuid] = true
+	}
+}
+
+// Wants is what a client has asked for.
+type Wants struct {
+	Members, GPUs int // GPUs of each member
+}
+
+// Demanded says what the client of a unit has asked for.
+func (c *Checker) Demanded(unit record.UnitPath, w Wants) { c.demands[unit] = w }
+
+// checkDemand checks that a record is what its client asked for, whatever agents
+// have said.
+func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
+	w, known := c.demands[r.Unit]
+	if !known {
+		return
+	}
+	for _, m := range r.Members {
+		if have := len(m.Assignment.GPUs); have != w.GPUs {
+			v := of(I3Demand, string(tx), string(m.Node))
+			v.Have, v.Bound = int64(have), int64(w.GPUs)
+			c.report(v, "%s is COMMITTED with %d devices for member %d, which asked for %d", tx, have, m.Member, w.GPUs)
+		}
+	}
+	indices := memberIndices(r)
+	once := len(slices.Compact(slices.Clone(indices))) == len(indices)
+	if len(indices) != w.Members || !once || len(indices) == 0 || indices[0] != 0 || indices[len(indices)-1] != w.Members-1 {
+		v := of(I3Demand, string(tx), r.Unit.String())
+		v.Have, v.Bound = int64(len(indices)), int64(w.Members)
+		c.report(v, "%s is COMMITTED with the members %v, which asked for %d", tx, indices, w.Members)
+	}
+}

@@ -1,0 +1,476 @@
+package invariant_test
+
+import (
+	"errors"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/invariant"
+)
+
+// story is a history that breaks a rule and nothing else, but for the rules in
+// also, and one like it that breaks none.
+type story struct {
+	breaks, holds func(s *scene)
+	also          []invariant.Rule
+}
+
+func stories() map[invariant.Rule]story {
+	all := map[invariant.Rule]story{}
+	for _, some := range []map[invariant.Rule]story{recordStories(), quotaStories(), lifeStories(), agentStories(), clientStories(), quietStories()} {
+		for rule, story := range some {
+			all[rule] = story
+		}
+	}
+	return all
+}
+
+// recordStories are about what one revision writes.
+func recordStories() map[invariant.Rule]story {
+	const committed = grant.RecordCommitted
+	return map[invariant.Rule]story{
+		invariant.I1Records: {
+			breaks: func(s *scene) {
+				s.commit("u1", "g1")
+				t := tx("u2")
+				s.c.Admitted(t, gpus(8))
+				s.batch(put(t, recordOf(committed, "u2", "g1")), s.unit("u2", "Running", t), listed(t))
+			},
+			holds: func(s *scene) {
+				half := func(name string) {
+					t, r := tx(name), recordOf(committed, name, "g1")
+					r.Members[0].Assignment.GPUs[0].Milli = 500
+					s.c.Admitted(t, gpus(8))
+					s.hold(t, grant.Held, "g1").Members[0].Assignment = r.Members[0].Assignment
+					s.batch(put(t, r), s.unit(name, "Running", t), listed(t))
+				}
+				half("u1")
+				half("u2")
+				s.show()
+			},
+		},
+		invariant.I1Hardware: {
+			breaks: func(s *scene) { s.commit("u1", "another's") },
+			holds:  func(s *scene) { s.c.Cards("n1", "another's"); s.commit("u1", "another's") },
+		},
+		invariant.I3Incarnations: {
+			breaks: func(s *scene) { s.batch(identity("b2")); s.commit("u1", "g1") },
+			holds: func(s *scene) { // a Txn may commit, and fence
+				t := s.reserve("u1", "g1")
+				fenced := invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true}}
+				s.batch(fenced, put(t, recordOf(committed, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
+			},
+		},
+		invariant.I3Members: {
+			breaks: func(s *scene) {
+				t, r := s.reserve("u1", "g1"), recordOf(committed, "u1", "g1")
+				r.Members[0].Member = 1
+				s.batch(put(t, r), s.unit("u1", "Running", t), listed(t))
+			},
+			holds: func(s *scene) { s.commit("u1", "g1") },
+		},
+		invariant.I3Demand: {
+			breaks: func(s *scene) {
+				s.c.Demanded(path("u1"), invariant.Wants{Members: 1, GPUs: 2})
+				s.commit("u1", "g1")
+			},
+			holds: func(s *scene) {
+				s.c.Demanded(path("u1"), invariant.Wants{Members: 1, GPUs: 1})
+				s.commit("u1", "g1")
+			},
+		},
+		invariant.I6Unit: {
+			breaks: func(s *scene) {
+				s.commit("u1", "g1")
+				again := resource.NewTxID("u1", 1, 99, resource.Nonce{})
+				s.c.Admitted(again, gpus(8))
+				s.batch(put(again, recordOf(committed, "u1", "g2")), listed(again))
+			},
+			holds: func(s *scene) { s.commit("u1", "g1"); s.commit("u2", "g2") },
+		},
+		invariant.I11Edges: {
+			breaks: func(s *scene) {
+				s.commit("u1", "g1")
+				s.release("u1", "g1")
+				s.batch(put(tx("u1"), recordOf(committed, "u1", "g1")))
+			},
+			holds: func(s *scene) { s.commit("u1", "g1"); s.free(s.release("u1", "g1")); s.end("u1", "g1") },
+		},
+		invariant.I11Deleted: {
+			breaks: func(s *scene) { t := s.commit("u1", "g1"); s.batch(invariant.Record{Tx: t}, unlisted(t)) },
+			holds: func(s *scene) {
+				t := s.commit("u1", "g1")
+				s.free(s.release("u1", "g1"))
+				s.end("u1", "g1")
+				s.batch(invariant.Record{Tx: t})
+			},
+		},
+		invariant.I11Again: {
+			breaks: func(s *scene) {
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
+				s.batch(invariant.Record{Tx: tx("u1")})
+				s.commit("u1", "g1")
+			},
+			holds: func(s *scene) { // an agent that asks again
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
+				s.batch(invariant.Record{Tx: tx("u1")})
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
+			},
+		},
+		invariant.I11Swap: {
+			breaks: func(s *scene) { displace(s, false) },
+			holds:  func(s *scene) { displace(s, true) },
+		},
+		invariant.I12Commits: {
+			breaks: func(s *scene) {
+				s.batch(invariant.Candidate{Key: "leader/2", Epoch: 3})
+				s.batch(invariant.Candidate{Key: "leader/1", Gone: true})
+				s.commit("u1", "g1")
+			},
+			holds: func(s *scene) { s.batch(invariant.Candidate{Key: "leader/2", Epoch: 3}); s.commit("u1", "g1") },
+		},
+		invariant.I12Writers: {
+			breaks: func(s *scene) {
+				s.note(s.c.Wrote(invariant.Write{Revision: s.revision + 2, What: "late", Epoch: 1}))
+				s.batch(invariant.Candidate{Key: "leader/1", Gone: true})
+				s.batch(s.unit("u1", "Pending", ""))
+			},
+			holds: func(s *scene) { // what lands with the end of the lease
+				s.note(s.c.Wrote(invariant.Write{Revision: s.revision + 1, What: "in time", Epoch: 1}))
+				s.batch(s.unit("u1", "Pending", ""), invariant.Candidate{Key: "leader/1", Gone: true})
+			},
+		},
+		invariant.I13Index: {
+			breaks: func(s *scene) {
+				t := s.reserve("u1", "g1")
+				s.batch(put(t, recordOf(committed, "u1", "g1")), s.unit("u1", "Running", t))
+			},
+			holds: func(s *scene) { s.commit("u1", "g1") },
+		},
+	}
+}
+
+// displace lets u2 take the place of u1, with the commit in the same revision or
+// in the next.
+func displace(s *scene, together bool) {
+	victim := s.commit("u1", "g1")
+	by := s.wait("u2", "g1", victim)
+	s.evict("u1", "g1", by)
+	s.free(victim)
+	s.hold(by, grant.Reserved, "g1")
+	s.show()
+	r := recordOf(grant.RecordReleased, "u1", "g1")
+	r.By = by
+	ends := []invariant.Change{put(victim, r), invariant.Unit{Path: path("u1")}, unlisted(victim)}
+	begins := []invariant.Change{put(by, recordOf(grant.RecordCommitted, "u2", "g1")), s.unit("u2", "Running", by), listed(by)}
+	if together {
+		s.batch(append(ends, begins...)...)
+		return
+	}
+	s.batch(ends...)
+	s.batch(begins...)
+}
+
+func quotaStories() map[invariant.Rule]story {
+	return map[invariant.Rule]story{
+		invariant.I2Configured: {
+			breaks: func(s *scene) { s.c.Limit("ns", gpus(1)); s.commit("u1", "g1"); s.commit("u2", "g2") },
+			holds:  func(s *scene) { s.c.Limit("ns", gpus(2)); s.commit("u1", "g1"); s.commit("u2", "g2") },
+		},
+		invariant.I2Quotas: {
+			breaks: func(s *scene) { s.commit("u1", "g1"); s.commit("u2", "g2"); s.commit("u3", "g3") },
+			holds: func(s *scene) { // a limit that is lowered, and one that comes late, take nothing back
+				s.commit("u1", "g1")
+				s.batch(invariant.Quota{Namespace: "ns", Name: "q", Hard: gpus(1)}, invariant.Quota{Namespace: "ns", Name: "late", Hard: gpus(0)})
+				s.commit("u2", "g2")
+			},
+		},
+		invariant.I2Admissions: {
+			breaks: func(s *scene) { s.c.Admitted(tx("u0"), gpus(1)); admit(s, "u1", 1); admit(s, "u2", 1) },
+			holds:  func(s *scene) { admit(s, "u1", 1); admit(s, "u2", 2) },
+		},
+		invariant.I2Trees: {
+			breaks: func(s *scene) {
+				s.batch(invariant.Tree{Name: "t"})
+				s.batch(treeOf(1))
+				s.commit("u1", "g1")
+				s.commit("u2", "g2")
+			},
+			holds: func(s *scene) { s.commit("u1", "g1"); s.batch(treeOf(1)); s.commit("u2", "g2") },
+		},
+	}
+}
+
+// admit commits a unit that a leader admits under a limit of so many GPUs.
+func admit(s *scene, name string, limit int64) {
+	t := tx(name)
+	s.c.Admitted(t, gpus(limit))
+	uuid := "g" + name[1:]
+	s.hold(t, grant.Held, uuid)
+	s.batch(put(t, recordOf(grant.RecordCommitted, name, uuid)), s.unit(name, "Running", t), listed(t))
+}
+
+// lifeStories are about evictions and ends.
+func lifeStories() map[invariant.Rule]story {
+	return map[invariant.Rule]story{
+		invariant.I4Asked: {
+			breaks: func(s *scene) {
+				t := s.commit("u1", "g1")
+				s.batch(put(t, recordOf(grant.RecordReleasing, "u1", "g1")), s.unit("u1", "Terminating", t))
+			},
+			holds: func(s *scene) { s.commit("u1", "g1"); s.release("u1", "g1") },
+		},
+		invariant.I7Victims: {
+			breaks: func(s *scene) {
+				s.priority["u1"] = 1
+				t := s.commit("u1", "g1")
+				s.evict("u1", "g1", s.wait("u2", "g1", t))
+			},
+			holds: func(s *scene) { t := s.commit("u1", "g1"); s.evict("u1", "g1", s.wait("u2", "g1", t)) },
+		},
+		invariant.I7Asked: {
+			breaks: func(s *scene) { s.commit("u1", "g1"); s.evict("u1", "g1", "") },
+			holds:  func(s *scene) { s.c.EvictionAsked(s.commit("u1", "g1")); s.evict("u1", "g1", "") },
+		},
+		invariant.I7Waiting: {
+			breaks: func(s *scene) {
+				t := s.commit("u1", "g1")
+				by := s.wait("u2", "g1", t)
+				s.hold(by, grant.Tombstone, "g1").Members = nil
+				s.show()
+				s.evict("u1", "g1", by)
+			},
+			holds: func(s *scene) { // a new incarnation is not registered yet
+				t := s.commit("u1", "g1")
+				by := s.wait("u2", "g1", t)
+				s.host.Agent = &invariant.Agent{Incarnation: incarnation("b2")}
+				s.note(s.c.Observe(s.host))
+				s.evict("u1", "g1", by)
+			},
+		},
+		invariant.I7Nominated: {
+			breaks: func(s *scene) { t := s.commit("u1", "g1"); s.wait("u2", "g2", t); s.commit("u3", "g2") },
+			holds:  func(s *scene) { t := s.commit("u1", "g1"); s.wait("u2", "g2", t); s.commit("u3", "g3") },
+		},
+		invariant.I8Freed: {
+			breaks: func(s *scene) { leave(s, 4*time.Second, func() {}) },
+			holds: func(s *scene) { // a restart ends what ran
+				leave(s, 4*time.Second, func() { s.c.Restarted("n1", s.at) })
+			},
+		},
+		invariant.I10Word: {
+			breaks: func(s *scene) {
+				t := s.commit("u1", "g1")
+				s.release("u1", "g1")
+				s.hold(t, grant.Tombstone, "g1").Members = nil
+				s.show()
+				s.end("u1", "g1")
+			},
+			holds: func(s *scene) { // its node is dead
+				t := s.commit("u1", "g1")
+				s.release("u1", "g1")
+				s.hold(t, grant.Tombstone, "g1").Members = nil
+				s.show()
+				s.batch(invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true, ConfirmedDead: true}})
+				s.end("u1", "g1")
+			},
+		},
+		invariant.I10Held: {
+			breaks: func(s *scene) {
+				t := s.commit("u1", "g1")
+				s.release("u1", "g1")
+				s.hold(t, grant.Stopping, "g1")
+				s.show()
+				s.note(s.c.Freed("n1", t, s.at))
+				s.batch(put(t, recordOf(grant.RecordReleased, "u1", "g1")), invariant.Unit{Path: path("u1")}, unlisted(t))
+			},
+			holds: func(s *scene) { s.commit("u1", "g1"); s.free(s.release("u1", "g1")); s.end("u1", "g1") },
+		},
+		invariant.I10Workloads: {
+			breaks: func(s *scene) { s.note(s.c.Buried("n1", s.commit("u1", "g1"), true)) },
+			holds:  func(s *scene) { s.note(s.c.Buried("n1", s.commit("u1", "g1"), false)) },
+		},
+		invariant.I5Freed: {
+			breaks: func(s *scene) {
+				s.free(s.commit("u1", "g1"))
+				s.hold(tx("u1"), grant.Held, "g1")
+				s.show()
+			},
+			holds: func(s *scene) {
+				s.commit("u1", "g1")
+				s.free(s.release("u1", "g1"))
+				s.end("u1", "g1")
+				s.hold(tx("u1"), grant.Reserved, "g1") // a message that comes again
+				s.show()
+			},
+			also: []invariant.Rule{invariant.I3Protected},
+		},
+	}
+}
+
+// leave evicts u1 with a grace of 5 s, and frees it after a time.
+func leave(s *scene, after time.Duration, first func()) {
+	t := s.commit("u1", "g1")
+	s.c.Held("n1", t)
+	s.c.EvictionAsked(t)
+	s.evict("u1", "g1", "")
+	s.c.Warned("n1", t, 5*time.Second)
+	s.at = s.at.Add(after)
+	first()
+	s.free(t)
+}
+
+// agentStories are about one host, one ledger and its messages.
+func agentStories() map[invariant.Rule]story {
+	runs := func(txs ...resource.TxID) (list []invariant.Workload) {
+		for _, t := range txs {
+			list = append(list, invariant.Workload{Tx: t, Assignments: []resource.Assignment{assignment("g1")}})
+		}
+		return list
+	}
+	stop := invariant.Stop{Node: "n1", Tx: "t", Noticed: true, Forced: true, Passed: time.Second, Grace: time.Second}
+	early := stop
+	early.Passed--
+	kept := invariant.Memory{Hash: 7, Grants: 1}
+	decision := func(c ledger.Command, quarantined bool, events ...ledger.Event) invariant.Decision {
+		return invariant.Decision{Node: "n1", Seen: 3, Heard: 10, Quarantined: quarantined, Command: c, Events: events}
+	}
+	return map[invariant.Rule]story{
+		invariant.I1Ledger: {
+			breaks: func(s *scene) {
+				s.note(s.c.Observe(invariant.Host{Node: "n1", Agent: &invariant.Agent{Problem: errors.New("sums differ")}}))
+			},
+			holds: func(s *scene) { s.show() },
+		},
+		invariant.I1Grants: {
+			breaks: func(s *scene) { s.reserve("u1", "g1"); s.reserve("u2", "g1") },
+			holds:  func(s *scene) { s.reserve("u1", "g1"); s.reserve("u2", "g2") },
+		},
+		invariant.I1Workloads: {
+			breaks: func(s *scene) { s.host.Workloads = runs("t1", "t2"); s.show() },
+			holds: func(s *scene) {
+				s.host.Workloads, s.host.Remains = runs("t1"), []invariant.Remain{{Tx: "t1", UUID: "g1"}, {Tx: "t2", UUID: "g2"}}
+				s.show()
+			},
+		},
+		invariant.I3Protected: {
+			breaks: func(s *scene) { s.commit("u1", "g1"); s.grants = nil; s.show() },
+			holds: func(s *scene) { // it has not registered since it lost its memory
+				s.commit("u1", "g1")
+				s.note(s.c.Observe(invariant.Host{Node: "n1", Agent: &invariant.Agent{Incarnation: incarnation("b2")}}))
+				s.note(s.c.Moment())
+			},
+		},
+		invariant.I3Launch: {
+			breaks: func(s *scene) { s.note(s.c.Launched("n1", s.reserve("u1", "g1"))) },
+			holds:  func(s *scene) { s.note(s.c.Launched("n1", s.commit("u1", "g1"))) },
+		},
+		invariant.I8Stopped: {
+			breaks: func(s *scene) { s.note(s.c.Stopped(early)) },
+			holds:  func(s *scene) { s.note(s.c.Stopped(stop)) },
+		},
+		invariant.I9Replay: {
+			breaks: func(s *scene) { s.note(s.c.Replayed(invariant.Replay{Node: "n1", Before: &kept})) },
+			holds:  func(s *scene) { s.note(s.c.Replayed(invariant.Replay{Node: "n1", Before: &kept, After: kept})) },
+		},
+		invariant.I12Commands: {
+			breaks: func(s *scene) {
+				s.note(s.c.Decided(decision(grant.Commit{Tx: "t", Epoch: 2}, false, ledger.Committed{Tx: "t"})))
+			},
+			holds: func(s *scene) { s.note(s.c.Decided(decision(grant.Commit{Tx: "t", Epoch: 2}, false))) },
+		},
+		invariant.I12Promises: {
+			breaks: func(s *scene) {
+				s.c.Occupied("n1", 2, nil)
+				s.note(s.c.Answered("n1", 2, tx("u1"), true))
+			},
+			holds: func(s *scene) {
+				s.c.Occupied("n1", 2, []resource.TxID{tx("u1")})
+				s.note(s.c.Answered("n1", 2, tx("u1"), true))
+			},
+		},
+		invariant.NamesAttempts: {
+			breaks: func(s *scene) {
+				s.note(s.c.Asked(resource.NewTxID("u1", 1, 5, resource.Nonce{}), 1))
+				s.note(s.c.Asked(resource.NewTxID("u2", 1, 5, resource.Nonce{}), 1))
+			},
+			holds: func(s *scene) { s.note(s.c.Asked(tx("u1"), 1)); s.note(s.c.Asked(tx("u1"), 2)) },
+		},
+		invariant.QuarantineKept: {
+			breaks: func(s *scene) { s.note(s.c.Decided(decision(ledger.Registered{Store: 9}, false, ledger.Enrolled{}))) },
+			holds: func(s *scene) {
+				s.note(s.c.Decided(decision(ledger.Registered{Store: 9}, false, ledger.Quarantined{})))
+				s.note(s.c.Decided(decision(grant.Cordon{}, true, ledger.CordonSet{})))
+			},
+		},
+		invariant.AlarmRaised: {
+			breaks: func(s *scene) { s.note(s.c.Alarmed("n1", "no record")) },
+			holds:  func(s *scene) { s.c.Lost("n1", invariant.LostTail); s.note(s.c.Alarmed("n1", "no record")) },
+		},
+	}
+}
+
+func clientStories() map[invariant.Rule]story {
+	done := func(t resource.TxID) invariant.Answer {
+		return invariant.Answer{Outcome: invariant.Done, Phase: api.Running, Tx: t, Devices: []string{"n1 g1"}}
+	}
+	return map[invariant.Rule]story{
+		invariant.I4Told: {
+			breaks: func(s *scene) { s.commit("u1", "g1"); s.note(s.c.Told(path("u2"), "u2")) },
+			holds:  func(s *scene) { s.commit("u1", "g1"); s.note(s.c.Told(path("u1"), "u1")) },
+		},
+		invariant.I4Committed: {
+			breaks: func(s *scene) { s.note(s.c.CommitTold(s.reserve("u1", "g1"))) },
+			holds:  func(s *scene) { s.note(s.c.CommitTold(s.commit("u1", "g1"))) },
+		},
+		invariant.I4History: {
+			breaks: func(s *scene) {
+				s.commit("u1", "g2")
+				s.note(s.c.Judge([]invariant.Fate{{Namespace: "ns", Name: "u1", Created: done(tx("u1"))}}))
+			},
+			holds: func(s *scene) {
+				s.note(s.c.Judge([]invariant.Fate{{Namespace: "ns", Name: "u1", Created: done(s.commit("u1", "g1"))}}))
+			},
+		},
+	}
+}
+
+func quietStories() map[invariant.Rule]story {
+	rest := func(s *scene) { s.commit("u1", "g1"); s.quiet() }
+	return map[invariant.Rule]story{
+		invariant.I13Records: {
+			breaks: func(s *scene) { s.commit("u1", "g1"); s.release("u1", "g1"); s.quiet() },
+			holds:  rest,
+			also:   []invariant.Rule{invariant.I13Grants, invariant.I13Units},
+		},
+		invariant.I13Grants: {
+			breaks: func(s *scene) { s.reserve("u1", "g1"); s.quiet() },
+			holds: func(s *scene) {
+				s.c.Lost("n1", invariant.LostRecords)
+				s.hold("t", grant.Held, "g1")
+				s.show()
+				s.quiet()
+			},
+		},
+		invariant.I13Devices: {
+			breaks: func(s *scene) {
+				s.commit("u1", "g1")
+				s.hold(tx("u1"), grant.Held, "g1").Members[0].Assignment.GPUs[0].Index = 3
+				s.show()
+				s.quiet()
+			},
+			holds: rest,
+		},
+		invariant.I13Units: {
+			breaks: func(s *scene) { s.batch(s.unit("u1", "Pending", "")); s.quiet() },
+			holds: func(s *scene) {
+				s.batch(s.unit("u1", "Pending", ""), invariant.Order{Key: "k", Path: path("u1"), UID: "u1"})
+				s.quiet()
+			},
+		},
+	}
+}
