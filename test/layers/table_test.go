@@ -36,7 +36,7 @@ var table = map[string]row{
 	"coordinator/quota/quotajson":   {layer: decision, neighbours: []string{"coordinator/quota"}},
 	"devices/health":                {layer: decision},
 	"coordinator/queue":             {layer: decision},
-	"coordinator/admission":         {layer: decision},
+	"coordinator/admission":         {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/place":             {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/preempt":           {layer: decision, neighbours: []string{"coordinator/place", "fit"}},
 	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/queue"}},
