@@ -113,6 +113,7 @@ func (l *leader) apply(now time.Time, in input, out []effect) []effect {
 func (l *leader) handle(now time.Time, out []effect, f func()) []effect {
 	l.now, l.out.effects = now, out
 	f()
+	l.goOnReconciling()
 	out, l.out.effects = l.out.effects, nil
 	return out
 }

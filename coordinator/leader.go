@@ -47,9 +47,10 @@ type leader struct {
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
 
-	reconciling bool // a node is
-	restored    bool // it is in the account that the store was
-	looking     bool // whether this term is still of use to an agent that refused it
+	reconciling    bool            // a node is
+	reconciliation *reconciliation // of that node; nil: none is
+	restored       bool            // it is in the account that the store was
+	looking        bool            // whether this term is still of use to an agent that refused it
 
 	requestLease record.LeaseID
 	compactedAt  time.Time
@@ -122,6 +123,9 @@ func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in
 // notify tells whoever watches a unit, or its job, that it has changed.
 func (l *leader) notify(u *unit) {
 	l.out.changed(u.path)
+	if r := l.reconciliation; r != nil { // it may wait for the unit
+		r.news = true
+	}
 	if u.job != nil {
 		l.notifyJob(u.job)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/coordinator/txn"
 )
 
-// report shows both sides.
-func (r *reconciliation) report() *api.Reconciliation {
+// makeReport shows both sides.
+func (r *reconciliation) makeReport() *api.Reconciliation {
 	report := &api.Reconciliation{
 		Kind: "Reconciliation", Node: string(r.id), Mode: r.options.Mode, Quarantine: r.why, Grants: []api.ReconciledGrant{}, Records: []api.ReconciledRecord{},
 	}
@@ -30,9 +30,9 @@ func (r *reconciliation) report() *api.Reconciliation {
 		shown.Adopt, shown.Release = g.outcomes()
 		report.Grants = append(report.Grants, shown)
 	}
-	for _, a := range r.back {
+	for _, b := range r.back {
 		report.Records = append(report.Records, api.ReconciledRecord{
-			Transaction: string(a.machine.ID()), Unit: a.unit.path, Record: string(stateOfRecord(a.machine.State())), Outcome: "ended: " + storeRestored,
+			Transaction: string(b.tx), Unit: b.path, Record: string(stateOfRecord(b.state)), Outcome: "ended: " + storeRestored,
 		})
 	}
 	return report
