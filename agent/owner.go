@@ -349,10 +349,7 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		if e.Grant.Origin == ledger.OriginOrphan {
 			return "", false // nobody is to start anything
 		}
-		switch e.Grant.State {
-		case ledger.Tombstone:
-			o.urgent = true
-		case ledger.Held, ledger.Evicting:
+		if e.Grant.State == ledger.Held || e.Grant.State == ledger.Evicting {
 			o.held = true
 			o.handOver(e.Grant.Tx)
 		}

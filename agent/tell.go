@@ -57,7 +57,9 @@ func (a *Agent) heartbeats(ctx context.Context) {
 	}
 }
 
-func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
+// heartbeat tells usage, conditions and grants. It fails where the owner cannot
+// be asked: a heartbeat without conditions would take back those of before.
+func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 	h := rpc.Heartbeat{Time: time.Now(), Began: a.deps.Now()}
 	u, err := a.usage(ctx)
 	if err != nil {
@@ -66,7 +68,7 @@ func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
 	h.Usage = u
 	v, err := a.view(ctx, nil)
 	if err != nil {
-		return h
+		return h, err
 	}
 	h.Conditions = a.conditions(v)
 	for _, g := range v.Grants {
@@ -74,7 +76,7 @@ func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
 			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
 		}
 	}
-	return h
+	return h, nil
 }
 
 // phaseOf is a grant's state in the API's words, "" where it has ended.

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -437,5 +438,39 @@ func TestADeletedNodeForgetsWhatOperatorsSet(t *testing.T) {
 		if n := nodeOf(t, k, "n2"); n.Metadata.Labels["zone"] != "" || len(n.Metadata.Annotations) != 0 || len(n.Status.OperatorLabels) != 0 {
 			t.Errorf("%+v", n.Metadata)
 		}
+	})
+}
+
+// An operator's change that meets a newer specification reads it, and what the
+// newer one opens is used at once, however late the watch is.
+func TestASpecificationThatAChangeHasReadWakesWhatWaits(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 1, NodeSelector: map[string]string{"zone": "b"}})
+		phase(t, c, "a", api.Pending)
+		c.OnStep(func(s rig.Step) error {
+			if strings.HasPrefix(s.Name, "watch ") && !s.After {
+				pass(time.Hour)
+			}
+			return nil
+		})
+		key := record.NodeSpecKey("n1")
+		kv, _, _, err := c.Store.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := record.Decode[record.NodeSpec](key, kv.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Labels = map[string]string{"zone": "b"}
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, record.MustEncode(spec))}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.PatchNode(t.Context(), "n1", api.NodePatch{Annotations: set("owner", "ml")}); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "a", api.Running)
+		c.OnStep(nil)
 	})
 }

@@ -234,6 +234,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
 	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.wake()
 	if u := d.unit; u != nil {
 		u.adopting = nil
 		if u.ending != nil {
@@ -242,5 +243,4 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 		}
 		l.queue.Push(u.key)
 	}
-	l.wake()
 }

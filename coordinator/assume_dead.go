@@ -86,16 +86,3 @@ func assumedFor(i record.NodeIdentity, dead bool) string {
 	}
 	return fmt.Sprintf("assume-dead policy: not heard, its lease is over; its agent stops what runs there after %s without contact", limit)
 }
-
-// outlook says when a fenced node counts as dead, "" if never by itself. A new
-// leader counts anew, so it may be later.
-func (f *fence) outlook() string {
-	if f.assume == 0 {
-		return ""
-	}
-	when := fmt.Sprintf("%s after the leader has known of it", assumedDeadAfter(f.assume))
-	if at, err := time.Parse(time.RFC3339, f.at); err == nil {
-		when = "not before " + at.Add(assumedDeadAfter(f.assume)).Format(time.RFC3339)
-	}
-	return fmt.Sprintf("; by its assume-dead policy (%s) it counts as dead %s", f.assume, when)
-}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -37,6 +38,8 @@ const (
 	measureValue                        // metric and value
 	askToResign                         // the term may be of no use to the agent of node: refusedBy or nothing
 	endTerm                             // with err
+	answerClient                        // token: result or status
+	askSettled                          // answered by hasSettled with token
 )
 
 // effect is one thing that the leader wants done. Fields that the kind does not
@@ -56,6 +59,9 @@ type effect struct {
 	metric   metric
 	value    float64
 	err      error
+	result   any
+	status   *api.Status
+	final    bool // of status: the request is not to be served again
 }
 
 // severity of an event.

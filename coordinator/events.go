@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
@@ -65,13 +66,13 @@ func (l *leader) occupied(n *node, e agents.Occupied) {
 		l.caught(n, bad)
 		return
 	}
-	before, could, sick := n.view.Free, n.offers(), n.health
+	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	generation := l.generation
 	l.occupy(n, e.Occupancy)
 	switch {
 	case l.generation != generation: // something has ended, and woke all
-	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free):
+	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
 		l.wakeFor(n)
 	default:
 		l.idle++
@@ -197,6 +198,9 @@ func (l *leader) disconnected(e agents.Disconnected) {
 	n.connected = false
 	n.setReady()
 	l.newsOf(n)
+	if l.leavesFrom(n) {
+		l.wakeFor(n) // the agent decides how often
+	}
 	if l.mayLog(n) {
 		l.out.warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
 	}
@@ -220,7 +224,9 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	switch e.State {
 	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
-		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, &l.out)
+		if n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, &l.out) {
+			l.wakeFor(n)
+		}
 	case agents.StateNo, agents.StateNone:
 		// An agent that has not registered refuses even what is committed to it.
 		// What a preemption is nominated to stays so until it is given up.

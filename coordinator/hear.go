@@ -24,21 +24,21 @@ const (
 	idleRest = 10 * time.Millisecond
 )
 
-// share is what a node may take of the loop's time.
-type share struct {
+// turnShare is what a node may take of the loop's time.
+type turnShare struct {
 	idle bucket // messages that changed nothing
 	loop bucket // time
 }
 
 // share returns a node's, made on first sight; nil where the leader does not know
 // the node.
-func (t *term) share(id resource.NodeID) *share {
+func (t *term) share(id resource.NodeID) *turnShare {
 	if t.nodes[id] == nil {
 		return nil
 	}
 	s := t.shares[id]
 	if s == nil {
-		s = &share{}
+		s = &turnShare{}
 		t.shares[id] = s
 	}
 	return s

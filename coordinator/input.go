@@ -114,6 +114,7 @@ func (l *leader) handle(now time.Time, out []effect, f func()) []effect {
 	l.now, l.out.effects = now, out
 	f()
 	l.goOnReconciling()
+	l.lookAgain()
 	out, l.out.effects = l.out.effects, nil
 	return out
 }
@@ -169,6 +170,17 @@ func (l *leader) react(in input) {
 		}
 	case followed:
 		l.follow(in)
+	case asked:
+		l.serve(in)
+	case gaveUp:
+		if c := l.calls[in.token]; c != nil {
+			l.leaveCall(c)
+		}
+	case hasSettled:
+		if then := l.settling[in.token]; then != nil {
+			delete(l.settling, in.token)
+			then()
+		}
 	case flooded:
 		if n := l.nodes[in.node]; n != nil {
 			n.loud = in.until

@@ -61,9 +61,7 @@ type node struct {
 	// wakes: something that it said would have woken what waits, and it has said
 	// too much. That is made good later.
 	wakes bool
-	// stored is set by a follower: what it shows beside the specification.
-	stored *storedNode
-	said   said
+	said  said
 	// changes are operators' changes that wait for the first of them, which is
 	// under way: each compares what the one before has written.
 	changes []func()
@@ -181,9 +179,9 @@ func (n *node) drop(tx resource.TxID) {
 	n.view.Refresh()
 }
 
-// handOn lets the holds that wait take what has become free, before anybody
-// else can.
-func (n *node) handOn() {
+// nominated lists the transactions that wait for others to leave: nobody else is
+// to plan with what they wait for.
+func (n *node) nominated() []resource.TxID {
 	var waiting []resource.TxID
 	for tx, h := range n.held {
 		if h.waiting {
@@ -191,15 +189,24 @@ func (n *node) handOn() {
 		}
 	}
 	slices.Sort(waiting)
-	for _, tx := range waiting {
+	return waiting
+}
+
+// handOn lets the holds that wait take what has become free, before anybody
+// else can.
+func (n *node) handOn() {
+	for _, tx := range n.nominated() {
 		h := n.held[tx]
 		n.give(h.taken)
 		h.taken = n.takePresent(h.members)
 	}
 }
 
-// confirm replaces what was planned for a transaction by what the agent says.
-func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) {
+// confirm replaces what was planned for a transaction by what the agent says. It
+// reports whether something may be free now that was not, or may become so by an
+// eviction: the agent has chosen other devices, the plan was not taken, or what
+// others had planned does not fit any more.
+func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.held[tx]
 	if h == nil {
 		h = &hold{}
@@ -209,15 +216,16 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 	waited := h.waiting
 	h.confirmed, h.waiting = true, waiting
 	if same {
-		return
+		return false
 	}
+	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember))
 	if h.taken != nil && n.view.Free != nil {
 		n.give(h.taken)
 		h.taken = nil
 	}
 	h.members = members
 	if n.view.Free == nil {
-		return
+		return freed
 	}
 	if !waiting {
 		h.taken = n.take(members)
@@ -229,9 +237,10 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 		h.taken = n.takePresent(members)
 	default:
 		n.rebuild(out)
-		return
+		return true
 	}
 	n.view.Refresh()
+	return freed
 }
 
 func equalMember(a, b agents.Member) bool {

@@ -104,10 +104,7 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
-	if l.expectant { // somebody waits to have it evicted
-		l.expectant = false
-		l.wake()
-	}
+	l.wakeExpectant()
 	l.notify(u)
 }
 
@@ -210,7 +207,9 @@ func (l *leader) readRecord(a *attempt) {
 				in.By = rec.By
 			}
 		}
-		l.step(a, in)
+		if l.step(a, in); a.unit.evictable() { // its preemptor's eviction was in doubt, and has not landed
+			l.wakeExpectant()
+		}
 	})
 }
 

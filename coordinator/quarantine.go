@@ -54,30 +54,6 @@ func (l *leader) send(id resource.NodeID, c agents.Command) {
 	l.out.command(id, c)
 }
 
-// quarantinedCondition is the type of the condition, as agents tell it too.
-const quarantinedCondition = "Quarantined"
-
-// showQuarantine adds a quarantine, and reports whether there is one.
-func showQuarantine(why string, s *api.NodeStatus, ready *api.Condition) bool {
-	if why == "" {
-		return false
-	}
-	s.Phase, ready.Status, ready.Reason, ready.Message = "Quarantined", "False", quarantinedCondition, why
-	s.Conditions = append(s.Conditions, api.Condition{Type: quarantinedCondition, Status: "True", Reason: "StoreWentBack", Message: why})
-	return true
-}
-
-// quarantine is why a node is in quarantine as its agent has told the store, ""
-// where it is not.
-func (n *storedNode) quarantine() string {
-	for _, c := range n.conditions {
-		if c.Type == quarantinedCondition && c.Status == "True" {
-			return c.Message
-		}
-	}
-	return ""
-}
-
 // registration is who may promise on a node, as the store has it.
 type registration struct {
 	identity    resource.Revision

@@ -80,16 +80,23 @@ type lost struct {
 	partial bool
 }
 
-// ReconcileNode implements rest.Nodes. A refusal is final: it may come after
-// waits, and after commands to agents, that are not to be repeated.
+// reconcileNode is the request for a reconciliation. Without a mode it changes
+// nothing.
+type reconcileNode struct {
+	node    resource.NodeID
+	options api.ReconcileOptions
+}
+
+// serve begins the reconciliation. A refusal is final: it may come after waits,
+// and after commands to agents, that are not to be repeated.
+func (r reconcileNode) serve(l *leader, c *call) {
+	c.begun = true
+	l.reconcile(r.node, r.options, func(got *api.Reconciliation, status *api.Status) { c.answer(got, status) })
+}
+
+// ReconcileNode implements rest.Nodes.
 func (c *Coordinator) ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
-	t, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	return askOnce(ctx, t, func(l *leader, answer func(*api.Reconciliation, *api.Status)) {
-		l.reconcile(resource.NodeID(name), o, answer)
-	})
+	return ask[*api.Reconciliation](ctx, c, reconcileNode{resource.NodeID(name), o})
 }
 
 // reconcile begins a reconciliation, if the node is in quarantine and no other

@@ -132,6 +132,8 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	}
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
+	// Others may have it evicted now.
+	l.wake()
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
@@ -141,6 +143,7 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 // notAdopted undoes what was prepared.
 func (l *leader) notAdopted(who adoptee, a *attempt) {
 	l.discharge(a)
+	l.wake()
 	switch u := who.unit; {
 	case who.waited:
 		if u.ending != nil {
@@ -247,11 +250,11 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, status
 	}
-	u, err := newUnit(l.namespaceOf(namespace, g), record.Unit{
+	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
 	}, doc.Spec, nil)
-	if err != nil {
-		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
 	u.allocation = doc
 	return adoptee{unit: u}, nil
@@ -279,9 +282,9 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
-	u, err := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
-	if err != nil {
-		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
 	total := resource.Vector{}
 	for _, m := range members {

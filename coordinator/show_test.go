@@ -68,7 +68,8 @@ func TestANodeShowsHugePagesInstancesAndWhyADeviceIsSick(t *testing.T) {
 	held := fitted(t, n, resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "3g.40gb"})
 	n.confirm("tx", []agents.Member{{Assignment: held}}, false, nil)
 	var got api.NodeStatus
-	(&leader{}).showHost(n, &got)
+	shows := n.show()
+	shows.ShowHost(&got)
 
 	want := api.NodeStatus{
 		Available: map[resource.Name]string{
@@ -101,8 +102,10 @@ func TestADeviceThatIsNotToldSickIsWell(t *testing.T) {
 	n.host.Inventory.Devices[1].Health = devices.Tainted // as it was when the stream opened
 	n.health = nil
 	n.applyHealth()
-	if n.view.Free.Unhealthy != 0 || n.deviceStatus(1).Health != "ok" {
-		t.Errorf("unhealthy %b, GPU 1 is %+v", n.view.Free.Unhealthy, n.deviceStatus(1))
+	var got api.NodeStatus
+	shows := n.show()
+	if shows.ShowHost(&got); n.view.Free.Unhealthy != 0 || got.Devices[1].Health != "ok" {
+		t.Errorf("unhealthy %b, GPU 1 is %+v", n.view.Free.Unhealthy, got.Devices[1])
 	}
 }
 
@@ -120,7 +123,8 @@ func TestAnAssignmentShowsEverythingGranted(t *testing.T) {
 			GPU: 0, Instance: k, UUID: inv.Devices[0].MIG.Instances[k].UUID, Profile: "1g.10gb", Model: "NVIDIA A100 80GB PCIe",
 		})
 	}
-	got := n.assignmentStatus(a)
+	shows := n.show()
+	got := shows.Assignment(a)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assignment (-want +got):\n%s", diff)
 	}

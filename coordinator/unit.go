@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -129,7 +130,7 @@ type attempt struct {
 	committed resource.Revision // of the commit
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
-	places       []placement // of the members, once they have been shown
+	places       []shown.Place // of the members, once they have been shown
 	// held are the nodes whose agents hold their members.
 	held map[resource.NodeID]bool
 }

@@ -244,6 +244,7 @@ func TestBadMessagesAreRefusedByField(t *testing.T) {
 		"none of a GPU":               {assignment(&musterv1.Assignment{Gpus: []*musterv1.GPUGrant{{Uuid: "GPU-1"}}}), "assignment.gpus[0].milli: 0"},
 		"a reason without code":       {func() error { _, err := wire.FromReasons([]*musterv1.Reason{{}}); return err }, "reasons[0].code"},
 		"half an incarnation":         {func() error { _, err := wire.FromIncarnation(&musterv1.Incarnation{BootId: "b"}); return err }, `journal_id ""`},
+		"the other half of one":       {func() error { _, err := wire.FromIncarnation(&musterv1.Incarnation{JournalId: "j"}); return err }, `boot_id ""`},
 		"no host":                     {func() error { _, err := wire.FromHost(nil); return err }, "host: missing"},
 		"a bad CPU list":              {host(func(m *musterv1.Host) { m.Topology.Nodes[0].Cpus = "0-x" }), "host.topology.nodes[0].cpus"},
 		"a negative CPU":              {host(func(m *musterv1.Host) { m.Topology.Cpus[1].Id = -4 }), "host.topology.cpus[1].id: -4"},

@@ -42,6 +42,8 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
+	"coordinator/lead/batch":        {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
+	"coordinator/shown":             {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
 	"proto/muster/v1":             {layer: adapter},
 	"proto/scheduler/v1":          {layer: adapter},

@@ -149,6 +149,7 @@ func (t *term) abandoned(d *adoption, mine bool) {
 	for _, v := range d.victims {
 		t.step(v, txn.PreemptorAborted{By: d.tx})
 	}
+	t.wake()
 	if u := d.unit; u != nil {
 		u.adopting = nil
 		if u.ending != nil {
@@ -157,5 +158,4 @@ func (t *term) abandoned(d *adoption, mine bool) {
 		}
 		t.queue.Push(u.key)
 	}
-	t.wake()
 }

@@ -32,6 +32,9 @@ func (t *term) hear(st *stream, e event) {
 	case disconnected:
 		v.stream, v.connected = nil, false
 		v.setReady()
+		if t.leavesFrom(id) && t.sim.bug != CutOffUnnoticed {
+			t.wake()
+		}
 	case enrolled:
 		v.registered = e.revision
 		v.isolate(false)
@@ -143,8 +146,9 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 			t.wake()
 		}
 	default:
-		v.held[r.Tx] = &hold{members: membersOf(r.Members), confirmed: true, waiting: r.State == ledger.Waiting}
-		v.rebuild()
+		if v.confirm(r.Tx, membersOf(r.Members), r.State == ledger.Waiting) {
+			t.wake()
+		}
 	}
 	if !refused && r.State == ledger.Tombstone && (a == nil || t.sim.bug == TombstoneForgottenEarly) {
 		t.tell(id, order{command: ledger.Forget{Tx: r.Tx}})

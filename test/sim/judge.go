@@ -86,6 +86,9 @@ func (t *term) isolateLiar(id resource.NodeID) {
 	t.sim.stats["liars isolated"]++
 	v.lied = true
 	v.setReady()
+	if t.leavesFrom(id) { // its stream ends, which wakes what waits
+		t.wake()
+	}
 }
 
 // ofLiar reports whether a breach of the decision log is about a device of the

@@ -146,6 +146,10 @@ func (s *Sim) actHost() bool {
 			v := t.nodes[h.node]
 			v.view.Unschedulable = !v.view.Unschedulable && s.rng.IntN(3) == 0
 			t.tell(h.node, order{command: ledger.Cordon{Cordoned: v.view.Unschedulable}})
+			if s.bug != CordonUnnoticed {
+				t.wake()
+			}
+			t.schedule()
 		})
 	}
 	return true

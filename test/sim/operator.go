@@ -196,6 +196,7 @@ func (t *term) adopted(u *unit, tx resource.TxID, votes map[resource.NodeID]txn.
 		t.trees.Deallocate(treeName, u.client.name)
 		delete(t.requests, u.client.name)
 		t.forget(u)
+		t.wake()
 		return
 	}
 	t.sim.stats["adopted"]++
@@ -211,6 +212,7 @@ func (t *term) adopted(u *unit, tx resource.TxID, votes map[resource.NodeID]txn.
 	u.client.asked = t
 	t.sim.told(u.client, u)
 	t.perform(a, effects)
+	t.wake() // others may have it evicted now
 	t.schedule()
 }
 

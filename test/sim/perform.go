@@ -89,6 +89,7 @@ func (t *term) committed(a *attempt, revision resource.Revision) {
 	u.stored, u.queued = revision, false
 	t.sim.checkAcknowledged(a.machine.ID())
 	t.created(u)
+	t.wakeExpectant()
 }
 
 // aborted ends an attempt that holds nothing; its unit waits anew, or ends.
@@ -161,7 +162,9 @@ func (t *term) readRecord(a *attempt) {
 				in.By = rec.By
 			}
 		}
-		t.step(a, in)
+		if t.step(a, in); a.unit.evictable() { // its preemptor's eviction was in doubt, and has not landed
+			t.wakeExpectant()
+		}
 	})
 }
 

@@ -33,6 +33,7 @@ func (t *term) schedule() {
 		}
 	}
 	t.account.Flush()
+	t.checkWaiting()
 }
 
 // try starts an attempt for a unit, or parks it.

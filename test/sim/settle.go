@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
@@ -47,6 +45,7 @@ func (s *Sim) settle() {
 		return
 	}
 	s.withTerm(nil, func(t *term) {
+		t.checkWaiting() // an agent's answer wakes everything
 		for _, h := range s.hosts {
 			t.tell(h.node, order{resync: true})
 		}
@@ -258,7 +257,7 @@ func (s *Sim) checkUnits(t *term) {
 			s.fail("I13", "%s is %s, in the order: %t", name, r.phase, ordered)
 		case r.phase == terminating:
 			s.fail("I13", "%s is still Terminating", name)
-		case r.phase == pending && s.fits(t, u):
+		case r.phase == pending && t.fits(u):
 			s.fail("I13", "%s waits although there is room", name)
 		case r.phase == pending:
 			s.stats["waiting at the end"]++
@@ -271,22 +270,6 @@ func (s *Sim) checkUnits(t *term) {
 			s.checkView(t, h)
 		}
 	}
-}
-
-// fits reports whether a unit could be admitted and placed now.
-func (s *Sim) fits(t *term, u *unit) bool {
-	if u.attempt != nil || u.writing || !t.admit(u) {
-		return false
-	}
-	must(t.trees.UndoAllocate(treeName, u.client.name))
-	plan, ok := place.Place(t.order, u.client.demand)
-	if ok {
-		place.Undo(plan)
-	}
-	if !ok && t.mayEvict(u) {
-		_, ok = preempt.Find(t.order, u.client.demand, u.client.priority, t.preemptible(u))
-	}
-	return ok
 }
 
 // checkView compares the leader's view of a node with its agent's ledger.

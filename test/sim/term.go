@@ -50,6 +50,7 @@ type term struct {
 	renumbered bool
 
 	generation uint64
+	expectant  bool // a unit waits for another to become evictable
 	operating  bool // an operator's decision is under way
 	adoptions  map[resource.TxID]*adoption
 	waiting    []decision
@@ -76,8 +77,9 @@ type unit struct {
 	gone     bool
 
 	adopting *adoption
-	short    bool   // of quota, when it was tried last
-	helpless uint64 // the generation at which nobody gave way for it
+	short    bool       // of quota, when it was tried last
+	helpless uint64     // the generation at which nobody gave way for it
+	counted  []*attempt // were leaving then, and their room would do
 }
 
 // unitRecord is the value of a unit's key, nodeSpec of a node's specification,

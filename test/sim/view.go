@@ -100,6 +100,23 @@ func (v *nodeView) takePresent(a resource.Assignment) {
 	}
 }
 
+// confirm replaces what was planned for a transaction by what the agent says,
+// and reports whether something may have become free by that.
+func (v *nodeView) confirm(tx resource.TxID, members []txn.Member, waiting bool) bool {
+	before, planned := v.view.Free, v.held[tx] != nil // rebuild makes another Free
+	v.held[tx] = &hold{members: members, confirmed: true, waiting: waiting}
+	v.rebuild()
+	if planned && !before.Equal(v.view.Free) {
+		return true
+	}
+	for i := range before.GPU {
+		if v.view.Free.GPU[i] > before.GPU[i] {
+			return true
+		}
+	}
+	return false
+}
+
 func (v *nodeView) drop(tx resource.TxID) {
 	if v.held[tx] != nil {
 		delete(v.held, tx)
