@@ -41,7 +41,7 @@ type play struct {
 	store     *mem.Store
 	now       time.Time
 	questions []effect // that the store has not answered, the oldest first
-	answers   []string // to clients, since the last input
+	client    token    // that asked last
 	holds     map[resource.NodeID][]agents.Grant
 	told      []string // words of the effects of the last input
 	host      wire.Host
@@ -160,6 +160,8 @@ func (p *play) keep(effects []effect) {
 			p.questions = append(p.questions, e)
 		case sendCommand:
 			p.told = append(p.told, fmt.Sprintf("tells %s: %s", e.node, p.command(e.command)))
+		case answerClient:
+			p.told = append(p.told, answerOf(e))
 		case endTerm:
 			p.told = append(p.told, "ends the term: "+e.err.Error())
 		case logEvent:
@@ -168,8 +170,6 @@ func (p *play) keep(effects []effect) {
 			}
 		}
 	}
-	p.told = append(p.told, p.answers...)
-	p.answers = nil
 }
 
 // short is a key without what all have in common; a transaction has its name.
@@ -239,7 +239,10 @@ func (p *play) input(line string) {
 		if first != "look" {
 			o.Mode = first
 		}
-		p.turn(func() { p.l.reconcile(resource.NodeID(rest), o, p.reply) })
+		p.client++
+		p.apply(asked{p.client, reconcileNode{resource.NodeID(rest), o}})
+	case line == "the client gives up":
+		p.apply(gaveUp{p.client})
 	case line == "back's owner ends it":
 		p.turn(func() { p.l.end(p.l.units["default/alloc/back/0"], txn.ReleaseAsked{GraceSeconds: 1}) })
 	case line == "lost is forgotten":
@@ -301,13 +304,13 @@ func (p *play) occupancy(node resource.NodeID) agents.Occupancy {
 	return agents.Occupancy{Grants: slices.Clone(p.holds[node])}
 }
 
-// reply is the client of a reconciliation.
-func (p *play) reply(got *api.Reconciliation, status *api.Status) {
-	if status != nil {
-		p.answers = append(p.answers, fmt.Sprintf("answers %d: %s", status.Code, short(status.Message)))
-		return
+// answerOf is the answer to a client, in words.
+func answerOf(e effect) string {
+	if e.status != nil {
+		return fmt.Sprintf("answers %d: %s", e.status.Code, short(e.status.Message))
 	}
-	p.answers = append(p.answers, fmt.Sprintf("answers: %d grants, %d records", len(got.Grants), len(got.Records)))
+	got := e.result.(*api.Reconciliation)
+	return fmt.Sprintf("answers: %d grants, %d records", len(got.Grants), len(got.Records))
 }
 
 // answer has the store answer the oldest question.
