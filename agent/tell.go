@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -80,13 +81,13 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 }
 
 // phaseOf is a grant's state in the API's words, "" where it has ended.
-func phaseOf(s ledger.State) string {
+func phaseOf(s grant.State) string {
 	switch s {
-	case ledger.Waiting, ledger.Reserved:
+	case grant.Waiting, grant.Reserved:
 		return "Pending"
-	case ledger.Held:
+	case grant.Held:
 		return "Running"
-	case ledger.Evicting, ledger.Stopping:
+	case grant.Evicting, grant.Stopping:
 		return "Terminating"
 	}
 	return ""
@@ -238,7 +239,7 @@ func (a *Agent) healthAnswer(v *ledger.View) []byte {
 func (a *Agent) countsAnswer(v *ledger.View) []byte {
 	counts := map[string]int{}
 	for _, g := range v.Grants {
-		if g.State != ledger.Tombstone {
+		if g.State != grant.Tombstone {
 			counts[shown(g)]++
 		}
 	}
@@ -252,7 +253,7 @@ func (a *Agent) countsAnswer(v *ledger.View) []byte {
 func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
 	var rows []any
 	for _, g := range v.Grants {
-		if g.State == ledger.Tombstone {
+		if g.State == grant.Tombstone {
 			continue
 		}
 		gpus := []int{}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -33,7 +33,7 @@ type assumption struct {
 // assumedDeadAfter is the time from a fence to the death of its node: the agent
 // has stopped all after 1.5 times its limit, counted from before the fence, and
 // the rest is for two clocks that run apart (docs/adr/0012-assume-dead.md).
-func assumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + rpc.NodeLeaseTTL }
+func assumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }
 
 // dead reports whether a fence has stood for so long that its node counts as
 // dead. Each leader counts anew, as it knows nothing of the time before. Its

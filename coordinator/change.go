@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -71,7 +71,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			if !n.spec.Unschedulable {
 				l.pardon(n)
 			}
-			l.out.command(id, agents.Cordon(n.cordoned())) // another may have overtaken this one
+			l.out.command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
 		}
 		done(nil)
 	}

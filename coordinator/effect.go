@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -48,7 +48,7 @@ type effect struct {
 	kind     effectKind
 	token    token
 	node     resource.NodeID
-	command  agents.Command
+	command  grant.Command
 	write    decision // without done
 	key      string
 	lease    record.LeaseID
@@ -134,7 +134,7 @@ func (o *outbox) measure(m metric, value float64) {
 func (o *outbox) changed(key string) { o.add(effect{kind: showChange, key: key}) }
 
 // command hands the agent of a node a command.
-func (o *outbox) command(node resource.NodeID, c agents.Command) {
+func (o *outbox) command(node resource.NodeID, c grant.Command) {
 	o.add(effect{kind: sendCommand, node: node, command: c})
 }
 

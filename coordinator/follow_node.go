@@ -23,7 +23,7 @@ type cachedNode struct {
 // share is what a transaction has on one node.
 type share struct {
 	of      *cachedTx
-	members []record.Member
+	members []record.Placement
 }
 
 // node returns a node, made on first sight.
@@ -117,7 +117,7 @@ func shownFence(i record.NodeIdentity) *shown.Fence {
 // more: what was committed later has some of it.
 func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
 	for _, other := range n.held {
-		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m record.Member) bool { return shown.Excludes(a, m.Assignment) }) {
+		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m record.Placement) bool { return shown.Excludes(a, m.Assignment) }) {
 			return true
 		}
 	}

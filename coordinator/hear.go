@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,7 +50,7 @@ func (t *term) hear() (news, goesOn bool) {
 	began := time.Now()
 	events := t.mail.Take(began, mostHeard)
 	for i, e := range events {
-		id, idle := agents.NodeOf(e), t.idle
+		id, idle := e.NodeID(), t.idle
 		if !t.receive(e) {
 			return news, false
 		}
@@ -62,7 +62,7 @@ func (t *term) hear() (news, goesOn bool) {
 			t.mail.Rest(id, at, idleRest)
 			t.apply(flooded{id, at.Add(loudBreak)})
 		}
-		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != id; last {
+		if last := i+1 == len(events) || events[i+1].NodeID() != id; last {
 			if s != nil {
 				if owed := s.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
 					t.mail.Rest(id, at, min(owed, longestRest))
@@ -77,10 +77,10 @@ func (t *term) hear() (news, goesOn bool) {
 // receive handles one message. A panic isolates the message's node and ends the
 // term, because the leader's state may be half changed; the next term loads the
 // store.
-func (t *term) receive(e agents.Event) (ok bool) {
+func (t *term) receive(e grant.Event) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.fell(agents.NodeOf(e), r, debug.Stack())
+			t.fell(e.NodeID(), r, debug.Stack())
 			ok = false
 		}
 	}()

@@ -3,9 +3,9 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,7 +16,7 @@ type input interface{ input() }
 
 type (
 	// heard is a message of an agent, or of its stream.
-	heard struct{ event agents.Event }
+	heard struct{ event grant.Event }
 	// wrote answers writeKeys: at revision if it landed. err says more of
 	// another outcome.
 	wrote struct {

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/wire"
 )
 
 // node is the leader's view of one host.
@@ -26,10 +25,10 @@ type node struct {
 	connected   bool
 	incarnation resource.Incarnation
 	revision    resource.Revision // of the registration; 0 = not registered
-	host        wire.Host
+	host        grant.Host
 	held        map[resource.TxID]*hold
 	mirror      mirror
-	health      map[int]agents.DeviceHealth // by index; devices that are ok are left out
+	health      map[int]grant.DeviceHealth // by index; devices that are ok are left out
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
@@ -40,7 +39,7 @@ type node struct {
 	// it does; grants are all that it told last, told counts how often it did, and
 	// known: that was all it holds.
 	quarantine string
-	grants     map[resource.TxID]agents.Grant
+	grants     map[resource.TxID]grant.Grant
 	told       uint64
 	known      bool
 	// accused is why the node is isolated, as long as that is not in the store.
@@ -70,7 +69,7 @@ type node struct {
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
 type hold struct {
-	members   []agents.Member
+	members   []grant.Member
 	confirmed bool
 	// waiting: others hold some of it still. What is free of it is taken, and
 	// the rest as soon as it is.
@@ -88,7 +87,7 @@ func newNode(id resource.NodeID) *node {
 
 // setHost takes over the host's hardware and rebuilds what is free: amounts of
 // the hardware before mean nothing on it.
-func (n *node) setHost(h wire.Host, host *fit.Host, out *outbox) {
+func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
 	n.host, n.view.Host = h, host
 	n.rebuild(out)
 	n.compareOffer()
@@ -144,7 +143,7 @@ func (h *hold) rank() int {
 
 // take subtracts all members and returns what they hold, or nil and subtracts
 // nothing.
-func (n *node) take(members []agents.Member) []resource.Assignment {
+func (n *node) take(members []grant.Member) []resource.Assignment {
 	taken := make([]resource.Assignment, 0, len(members))
 	for _, m := range members {
 		if err := n.view.Host.Take(n.view.Free, m.Assignment); err != nil {
@@ -206,7 +205,7 @@ func (n *node) handOn() {
 // reports whether something may be free now that was not, or may become so by an
 // eviction: the agent has chosen other devices, the plan was not taken, or what
 // others had planned does not fit any more.
-func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) (freed bool) {
+func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.held[tx]
 	if h == nil {
 		h = &hold{}
@@ -243,7 +242,7 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 	return freed
 }
 
-func equalMember(a, b agents.Member) bool {
+func equalMember(a, b grant.Member) bool {
 	return a.Index == b.Index && a.Assignment.Equal(b.Assignment)
 }
 

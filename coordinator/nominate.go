@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -167,8 +167,8 @@ func (l *leader) contested(u *unit) bool {
 	for _, node := range u.attempt.machine.Nodes() {
 		vote, _ := u.attempt.machine.Vote(node)
 		for tx, h := range l.nodes[node].held {
-			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m agents.Member) bool {
-				return slices.ContainsFunc(vote.Members, func(n txn.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
+			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m grant.Member) bool {
+				return slices.ContainsFunc(vote.Members, func(n grant.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
 			}) {
 				return true
 			}
@@ -236,7 +236,7 @@ func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
 // beginPreemption starts the transaction of a unit whose place others have to
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
-func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, claims bool) {
+func (l *leader) beginPreemption(u *unit, plan []place.Choice, victims []*unit, claims bool) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
 		a.victims = append(a.victims, v.attempt)

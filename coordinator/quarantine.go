@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -25,8 +25,8 @@ func (n *node) isolate(why string) {
 
 // learnGrants keeps everything that an agent says it holds for leaders, and wakes who
 // waits for it. Of grants with another origin there is nothing to reconcile.
-func (l *leader) learnGrants(n *node, o agents.Occupancy) {
-	n.grants = make(map[resource.TxID]agents.Grant, len(o.Grants))
+func (l *leader) learnGrants(n *node, o grant.Occupancy) {
+	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
 	for _, g := range o.Grants {
 		if g.Origin == "" {
 			n.grants[g.Tx] = g
@@ -47,7 +47,7 @@ func (l *leader) newsOf(n *node) {
 
 // send gives an agent a command that follows from a record. One in quarantine
 // would refuse it: it is repeated when the agent has registered.
-func (l *leader) send(id resource.NodeID, c agents.Command) {
+func (l *leader) send(id resource.NodeID, c grant.Command) {
 	if n := l.nodes[id]; n != nil && n.quarantine != "" {
 		return
 	}

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -39,7 +39,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	a := l.chargeAdopted(u, g)
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: record.Committed, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
@@ -48,7 +48,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 		d.compares = append(d.compares, r.registrations[id].compares(id)...)
 		index := record.NodeTx{}
 		for _, m := range g.holders[id].Members {
-			rec.Members = append(rec.Members, record.Member{
+			rec.Members = append(rec.Members, record.Placement{
 				Member: m.Index, Node: id, Incarnation: r.registrations[id].incarnation, Assignment: m.Assignment,
 			})
 			index.Members = append(index.Members, m.Index)
@@ -86,7 +86,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	}
 	l.settleCreation(creating{u.path, u.record.UID, key, func(value []byte) bool {
 		rec, err := record.Decode[record.Tx](key, value)
-		return err == nil && rec.State == record.Committed
+		return err == nil && rec.State == grant.RecordCommitted
 	}}, d)
 }
 
@@ -96,7 +96,7 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 	for id, held := range g.holders {
 		v := txn.Vote{Incarnation: r.registrations[id].incarnation, Revision: r.registrations[id].identity}
 		for _, m := range held.Members {
-			v.Members = append(v.Members, txn.Member{Index: m.Index, Assignment: m.Assignment})
+			v.Members = append(v.Members, grant.Member{Index: m.Index, Assignment: m.Assignment})
 		}
 		votes[id] = v
 	}
@@ -115,7 +115,7 @@ func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.seat(a)
-	a.machine, _ = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted}, nil) // until it is
+	a.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
 	return a
 }
 
@@ -123,7 +123,7 @@ func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
 	u := a.unit
 	var effects []txn.Effect
-	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
+	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
 	for id, held := range g.holders {
 		if n := l.nodes[id]; n != nil {
@@ -190,11 +190,11 @@ func (l *leader) adoptee(g *lost) (adoptee, *api.Status) {
 	if err != nil {
 		path = record.UnitPath{Namespace: "default", Kind: record.AllocUnit}
 	}
-	var members []agents.Member
+	var members []grant.Member
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		members = append(members, g.holders[id].Members...)
 	}
-	slices.SortFunc(members, func(a, b agents.Member) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(members, func(a, b grant.Member) int { return cmp.Compare(a.Index, b.Index) })
 	gang := len(members) > 1 || path.Kind == record.JobUnit && path.N == 0
 	for _, name := range []string{path.Name, "adopted-" + shortTx(g.Tx)} {
 		if name == "" || path.N > 0 && name == path.Name || !l.free(path.Namespace, name, len(members), gang) {
@@ -260,7 +260,7 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	return adoptee{unit: u}, nil
 }
 
-func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Member) (adoptee, *api.Status) {
+func (l *leader) adoptedJob(namespace, name string, g *lost, members []grant.Member) (adoptee, *api.Status) {
 	size := int32(len(members))
 	spec := specFor(members[0].Assignment)
 	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &size}

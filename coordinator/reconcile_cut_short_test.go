@@ -73,7 +73,7 @@ var reconciliationsCutShort = map[string]string{
 		  tells n1: adopted lost, released nothing
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 		  tells n1: commit lost
 		  answers: 1 grants, 1 records
 	`,
@@ -252,7 +252,7 @@ var reconciliationsCutShort = map[string]string{
 		  logs node_reconciled
 		> 6 s pass
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 		  answers: 0 grants, 1 records
 		> 60 s pass
 	`,

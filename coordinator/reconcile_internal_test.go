@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +17,8 @@ import (
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/wire"
 )
 
 // The transactions of a play: lost has no record and is held on n1, shared has
@@ -42,9 +40,9 @@ type play struct {
 	now       time.Time
 	questions []effect // that the store has not answered, the oldest first
 	client    token    // that asked last
-	holds     map[resource.NodeID][]agents.Grant
+	holds     map[resource.NodeID][]grant.Grant
 	told      []string // words of the effects of the last input
-	host      wire.Host
+	host      grant.Host
 	fit       *fit.Host
 }
 
@@ -57,13 +55,13 @@ const (
 // newPlay has the nodes n1 and n2, registered, and back's record on n1.
 func newPlay(t testing.TB) *play {
 	t.Helper()
-	p := &play{t: t, store: mem.Open(mem.Options{}), now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), holds: map[resource.NodeID][]agents.Grant{}}
+	p := &play{t: t, store: mem.Open(mem.Options{}), now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), holds: map[resource.NodeID][]grant.Grant{}}
 	t.Cleanup(func() { p.store.Close() })
 	profile, err := fake.Lookup("dgx-a100")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.host = wire.Host{Topology: profile.Topology(), Inventory: profile.Inventory("n1")}
+	p.host = grant.Host{Topology: profile.Topology(), Inventory: profile.Inventory("n1")}
 	if p.fit, err = fit.NewHost(p.host.Topology, p.host.Inventory, fit.Reserved{}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +73,8 @@ func newPlay(t testing.TB) *play {
 	}
 	p.put(u.Path().Key(), record.MustEncode(u))
 	p.put(record.TxKey(backTx), record.MustEncode(record.Tx{
-		State: record.Committed, Epoch: 2, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant,
-		Members: []record.Member{{Node: "n1", Incarnation: p.identity("n1"), Assignment: cpuOf("back")}},
+		State: grant.RecordCommitted, Epoch: 2, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant,
+		Members: []record.Placement{{Node: "n1", Incarnation: p.identity("n1"), Assignment: cpuOf("back")}},
 	}))
 	p.l = newLeader(beginning{config: Config{EvictionGrace: playGrace}, epoch: playEpoch, now: p.now, maxOps: 100})
 	all := func(prefix string) []record.KV {
@@ -130,14 +128,14 @@ func (p *play) register(node resource.NodeID) resource.Revision {
 }
 
 // held is a grant of a play with one member.
-func held(name string, member int) agents.Grant {
+func held(name string, member int) grant.Grant {
 	tx := txNames[name]
 	uid, _, _, _ := tx.Attempt()
 	path := "default/alloc/" + name + "/0"
 	if name == "shared" {
 		path = "default/job/shared/0"
 	}
-	return agents.Grant{Tx: tx, Unit: uid, Epoch: 3, State: agents.StateHeld, Name: path, Tenant: "default", Members: []agents.Member{{Index: member, Assignment: cpuOf(name)}}}
+	return grant.Grant{Tx: tx, Unit: uid, Epoch: 3, State: grant.Held, Name: path, Tenant: "default", Members: []grant.Member{{Index: member, Assignment: cpuOf(name)}}}
 }
 
 // turn runs f as an input and keeps its effects.
@@ -159,7 +157,7 @@ func (p *play) keep(effects []effect) {
 			p.told = append(p.told, "writes "+words(e.write.ops))
 			p.questions = append(p.questions, e)
 		case sendCommand:
-			p.told = append(p.told, fmt.Sprintf("tells %s: %s", e.node, p.command(e.command)))
+			p.told = append(p.told, fmt.Sprintf("tells %s: %s", e.node, commandOf(e.command)))
 		case answerClient:
 			p.told = append(p.told, answerOf(e))
 		case endTerm:
@@ -188,35 +186,42 @@ func words(ops []record.Op) string {
 		if strings.HasPrefix(op.Key, record.TxPrefix) && !op.Delete {
 			rec, err := record.Decode[record.Tx](op.Key, op.Value)
 			must(err)
-			word += " " + string(rec.State)
+			word += " " + rec.State.String()
 		}
 		all = append(all, word)
 	}
 	return strings.Join(all, ", ")
 }
 
-// command is a command to an agent in words.
-func (p *play) command(c agents.Command) string {
-	known := map[string]agents.Command{"tell everything": agents.Resync()}
-	lists := map[string][]resource.TxID{"nothing": nil, "lost": {lostTx}, "shared": {sharedTx}, "lost and shared": {lostTx, sharedTx}}
-	_, _, revision, _ := p.store.Get(p.t.Context(), record.Root)
-	for adopted, a := range lists {
-		for released, r := range lists {
-			known[fmt.Sprintf("adopted %s, released %s", adopted, released)] = agents.Reconcile(playEpoch, revision, a, r, playGrace)
+// commandOf is a command to an agent, in words.
+func commandOf(c grant.Command) string {
+	switch c := c.(type) {
+	case grant.Resync:
+		return "tell everything"
+	case grant.Reconcile:
+		return fmt.Sprintf("adopted %s, released %s", names(c.Adopted), names(c.Released))
+	case grant.Release:
+		why := c.Reason
+		if why == "" {
+			why = "as its owner asked"
 		}
+		return fmt.Sprintf("release %s, %s", names([]resource.TxID{c.Tx}), why)
+	case grant.Commit:
+		return "commit " + names([]resource.TxID{c.Tx})
 	}
-	for name, tx := range txNames {
-		known["release "+name] = agents.Release(tx, playEpoch, playGrace, storeRestored)
-		kv, _, _, _ := p.store.Get(p.t.Context(), record.TxKey(tx))
-		known["release "+name+" as its owner asked"] = agents.Release(tx, playEpoch, time.Second, "")
-		known["commit "+name] = agents.Commit(tx, playEpoch, kv.ModRev)
+	return fmt.Sprintf("%T", c)
+}
+
+// names are those of transactions, in their order.
+func names(txs []resource.TxID) string {
+	if len(txs) == 0 {
+		return "nothing"
 	}
-	for _, text := range slices.Sorted(maps.Keys(known)) {
-		if reflect.DeepEqual(known[text], c) {
-			return text
-		}
+	var all []string
+	for _, tx := range txs {
+		all = append(all, short(string(tx)))
 	}
-	return "something else"
+	return strings.Join(all, " and ")
 }
 
 // input hands the leader the input that a line of a transcript names. Most lines
@@ -252,20 +257,20 @@ func (p *play) input(line string) {
 		p.put(strings.Replace(key, "lost", string(lostTx), 1), []byte("{"))
 	case rest == "connects in quarantine":
 		p.has(node, list)
-		p.apply(heard{agents.Connected{Node: node, Incarnation: p.identity(node), Host: p.host, Fit: p.fit, Occupancy: p.occupancy(node), Quarantine: "the store went back"}})
+		p.apply(heard{agents.Connected{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Host: p.host, Occupancy: p.occupancy(node), Quarantine: "the store went back"}, Fit: p.fit}})
 	case rest == "connects":
 		p.has(node, list)
-		p.apply(heard{agents.Connected{Node: node, Incarnation: p.identity(node), Revision: p.l.nodes[node].specRev, Host: p.host, Fit: p.fit, Occupancy: p.occupancy(node)}})
+		p.apply(heard{agents.Connected{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Revision: p.l.nodes[node].specRev, Host: p.host, Occupancy: p.occupancy(node)}, Fit: p.fit}})
 	case rest == "tells all":
-		p.apply(heard{agents.Occupied{Node: node, Occupancy: p.occupancy(node)}})
+		p.apply(heard{grant.Occupied{Node: node, Occupancy: p.occupancy(node)}})
 	case rest == "leaves":
-		p.apply(heard{agents.Disconnected{Node: node}})
+		p.apply(heard{grant.Disconnected{Node: node}})
 	case rest == "is out of quarantine and registers":
-		p.apply(heard{agents.HealthChanged{Node: node}})
+		p.apply(heard{grant.HealthChanged{Node: node}})
 	case rest == "registers":
 		revision := p.register(node)
 		p.apply(registered{node: node, spec: record.NodeSpec{Hostname: string(node)}, revision: revision})
-		p.apply(heard{agents.Registered{Node: node, Incarnation: p.identity(node), Revision: revision}})
+		p.apply(heard{grant.Registered{Node: node, Incarnation: p.identity(node), Revision: revision}})
 	case rest == "registers elsewhere":
 		p.register(node)
 	case rest == "is deleted":
@@ -300,8 +305,8 @@ func (p *play) has(node resource.NodeID, list string) {
 	}
 }
 
-func (p *play) occupancy(node resource.NodeID) agents.Occupancy {
-	return agents.Occupancy{Grants: slices.Clone(p.holds[node])}
+func (p *play) occupancy(node resource.NodeID) grant.Occupancy {
+	return grant.Occupancy{Grants: slices.Clone(p.holds[node])}
 }
 
 // answerOf is the answer to a client, in words.

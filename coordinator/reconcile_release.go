@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -72,19 +72,19 @@ func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 	tell := func() {
 		for _, id := range holders {
 			if id != r.id {
-				r.l.send(id, agents.Release(g.Tx, r.l.epoch, r.grace, storeRestored))
+				r.l.send(id, grant.Release{Tx: g.Tx, Epoch: r.l.epoch, Grace: r.grace, Reason: storeRestored})
 			}
 		}
 		done(nil)
 	}
-	if g.record != "" {
+	if g.record != grant.RecordAbsent {
 		tell()
 		return
 	}
 	// model: mutant DISOWN_WITHOUT_RECORD
 	key := record.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	rec := record.Tx{State: record.Aborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
 	r.l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, err error) {
@@ -98,7 +98,7 @@ func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 		},
 	}, key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.Tx](key, value)
-		return found && err == nil && written.State == record.Aborted && written.Reason == storeRestored
+		return found && err == nil && written.State == grant.RecordAborted && written.Reason == storeRestored
 	})
 }
 
@@ -114,7 +114,7 @@ func (r *reconciliation) tell() bool {
 		if !n.connected {
 			return r.refuse(api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id))
 		}
-		r.l.out.command(r.id, agents.Reconcile(r.l.epoch, r.revision, r.adopted, r.released, r.grace))
+		r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: r.revision, Adopted: r.adopted, Released: r.released, Grace: r.grace})
 	}
 	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", r.adopted, "released", r.released, "ended", r.ended)
 	r.bePatient()

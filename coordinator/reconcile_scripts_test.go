@@ -23,7 +23,7 @@ var reconciliationScripts = map[string]string{
 		  tells n1: adopted lost, released nothing
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 		  tells n1: commit lost
 		  answers: 1 grants, 1 records
 	`,
@@ -47,7 +47,7 @@ var reconciliationScripts = map[string]string{
 		  tells n1: adopted nothing, released lost
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 		  answers: 1 grants, 1 records
 	`,
 	"a look changes nothing": `
@@ -90,13 +90,13 @@ var reconciliationScripts = map[string]string{
 		> the store answers
 		  writes tx/shared ABORTED
 		> the store answers
-		  tells n2: release shared
+		  tells n2: release shared, StoreRestored
 		  reads nodes/n1/identity
 		> the store answers
 		  tells n1: adopted nothing, released lost and shared
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 		  answers: 2 grants, 1 records
 	`,
 	"a gang whose other node is not heard is not adopted": `
@@ -138,7 +138,7 @@ var reconciliationScripts = map[string]string{
 		  tells n1: adopted lost, released nothing
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back as its owner asked
+		  tells n1: release back, as its owner asked
 		  tells n1: commit lost
 		  answers: 1 grants, 1 records
 		> look n1
@@ -173,7 +173,7 @@ var reconciliationScripts = map[string]string{
 		  tells n1: adopted shared, released nothing
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 		  tells n1: commit shared
 		  answers: 1 grants, 1 records
 		> look n2
@@ -258,6 +258,6 @@ var reconciliationScripts = map[string]string{
 		  tells n1: adopted nothing, released lost
 		  logs node_reconciled
 		> n1 registers
-		  tells n1: release back
+		  tells n1: release back, StoreRestored
 	`,
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -25,7 +26,7 @@ func runningGang(b *testing.B, members int) (*leader, *job) {
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{1})
 	machine, _ := txn.New(tx, nodes)
 	for i, n := range nodes {
-		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []txn.Member{{Index: i}}}})
+		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []grant.Member{{Index: i}}}})
 	}
 	j := &job{record: record.Job{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
 	u := &unit{record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}

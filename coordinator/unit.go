@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -101,7 +101,7 @@ type attempt struct {
 	// not have the group, or nothing at all.
 	adrift bool
 	// requests per node, for Reserve and its repetition.
-	requests map[resource.NodeID][]agents.MemberRequest
+	requests map[resource.NodeID][]grant.MemberRequest
 	// asked is, by node, the stream on which Reserve was first sent; 0 where it
 	// was another leader's.
 	asked  map[resource.NodeID]uint64

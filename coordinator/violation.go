@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -137,7 +137,7 @@ func (l *leader) mend(n *node) {
 	}
 	if n.unanswered && n.connected {
 		n.unanswered = false
-		l.out.command(n.view.ID, agents.Resync())
+		l.out.command(n.view.ID, grant.Resync{})
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -27,12 +27,12 @@ func transaction(counter uint64) resource.TxID {
 }
 
 // instances is a member with MIG instances of the first device.
-func instances(n *node, numbers ...int) []agents.Member {
+func instances(n *node, numbers ...int) []grant.Member {
 	var a resource.Assignment
 	for _, i := range numbers {
 		a.MIG = append(a.MIG, resource.MIGGrant{GPU: 0, Instance: i, UUID: n.host.Inventory.Devices[0].MIG.Instances[i].UUID, Profile: "1g.10gb"})
 	}
-	return []agents.Member{{Assignment: a}}
+	return []grant.Member{{Assignment: a}}
 }
 
 // An agent that promises other devices than were planned leaves the planned ones
@@ -56,7 +56,7 @@ func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
 				members := instances(n, numbers...)
 				n.held[tx] = &hold{members: members, taken: n.take(members)}
 			}
-			l.agentEvent(agents.Replied{Node: "n1", Tx: own, State: agents.StateHeld, Members: instances(n, c.said...)})
+			l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: instances(n, c.said...)})
 			if woken := l.generation > 1; woken != c.wakes {
 				t.Errorf("woken: %t, want %t", woken, c.wakes)
 			}
@@ -69,13 +69,13 @@ func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
 func TestTheEndOfANominationWakesWhatWaits(t *testing.T) {
 	for _, ended := range []bool{true, false} {
 		l, n := alone(t)
-		held := agents.Grant{Tx: transaction(1), State: agents.StateHeld, Members: instances(n, 2)}
-		waiting := agents.Grant{Tx: transaction(2), State: agents.StateWaiting, Members: instances(n, 2)}
-		for _, g := range []agents.Grant{held, waiting} {
-			n.confirm(g.Tx, g.Members, g.State == agents.StateWaiting, &l.out)
+		held := grant.Grant{Tx: transaction(1), State: grant.Held, Members: instances(n, 2)}
+		waiting := grant.Grant{Tx: transaction(2), State: grant.Waiting, Members: instances(n, 2)}
+		for _, g := range []grant.Grant{held, waiting} {
+			n.confirm(g.Tx, g.Members, g.State == grant.Waiting, &l.out)
 		}
 		l.adoptions = map[resource.TxID]*adoption{waiting.Tx: {tx: waiting.Tx, over: true}}
-		e := agents.Occupied{Node: "n1", Occupancy: agents.Occupancy{Health: n.health, Grants: []agents.Grant{held}}}
+		e := grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health, Grants: []grant.Grant{held}}}
 		if !ended {
 			e.Occupancy.Grants = append(e.Occupancy.Grants, waiting)
 		}
@@ -110,11 +110,11 @@ func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	l, n := alone(t)
 	u := &unit{path: "x/alloc/a/0", allocation: &api.Allocation{}}
 	g := &lost{}
-	g.Tx, g.holders = transaction(1), map[resource.NodeID]agents.Grant{"n1": {Members: instances(n, 2)}}
+	g.Tx, g.holders = transaction(1), map[resource.NodeID]grant.Grant{"n1": {Members: instances(n, 2)}}
 	a := &attempt{unit: u, charges: []record.Charge{{Tree: "quota"}}, held: map[resource.NodeID]bool{}}
 	l.notAdopted(adoptee{unit: u, waited: true}, func() *attempt {
 		b := *a
-		b.machine, _ = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted}, nil)
+		b.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil)
 		return &b
 	}())
 	if l.generation == 1 {

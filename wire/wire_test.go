@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -85,8 +86,8 @@ func drawAssignment(t *rapid.T) resource.Assignment {
 	return a
 }
 
-func drawHost(t *rapid.T) wire.Host {
-	h := wire.Host{
+func drawHost(t *rapid.T) grant.Host {
+	h := grant.Host{
 		Hostname: rapid.StringMatching(`[a-z0-9-]{1,20}`).Draw(t, "hostname"), Topology: &numa.Topology{}, Inventory: &devices.Inventory{},
 		ReservedCPUs:   bitset.Of(drawAscending(t, "reserved", 4)...),
 		ReservedMemory: resource.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "reserved memory")),

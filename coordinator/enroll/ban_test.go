@@ -450,8 +450,8 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 		s, a, _ := setup(t)
 		old := host(t, a, "n1", false)
 		s.once = func() { // alone: the certificate is as the store has it
-			ban := store.Ban{Banned: true, By: "ann", At: "2026-03-01T12:00:00Z", Generation: 1}
-			if _, err := s.Store.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(store.BanKey("n1"), store.MustEncode(ban))}}); err != nil {
+			ban := record.Ban{Banned: true, By: "ann", At: "2026-03-01T12:00:00Z", Generation: 1}
+			if _, err := s.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.BanKey("n1"), record.MustEncode(ban))}}); err != nil {
 				t.Error(err)
 			}
 		}

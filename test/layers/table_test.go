@@ -26,6 +26,7 @@ var table = map[string]row{
 	"resource/bitset":     {layer: vocabulary},
 	"numa":                {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"devices":             {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
+	"grant":               {layer: vocabulary, neighbours: []string{"devices", "numa", "resource", "resource/bitset"}},
 	"api":                 {layer: vocabulary, neighbours: []string{"resource", "api/internal/strict"}},
 	"api/internal/strict": {layer: vocabulary},
 

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -63,7 +64,7 @@ func (t *term) hasRoomSoon(u *unit) bool {
 	return ok
 }
 
-func (t *term) preempt(u *unit, plan []place.Member, victims []*attempt) {
+func (t *term) preempt(u *unit, plan []place.Choice, victims []*attempt) {
 	t.sim.stats["preemptions begun"]++
 	t.start(u, plan, victims)
 	a := u.attempt
@@ -149,10 +150,10 @@ func (t *term) contested(u *unit) bool {
 	return false
 }
 
-func shareGPU(a, b []txn.Member) bool {
-	return slices.ContainsFunc(a, func(x txn.Member) bool {
+func shareGPU(a, b []grant.Member) bool {
+	return slices.ContainsFunc(a, func(x grant.Member) bool {
 		return slices.ContainsFunc(x.Assignment.GPUs, func(g resource.GPUGrant) bool {
-			return slices.ContainsFunc(b, func(y txn.Member) bool {
+			return slices.ContainsFunc(b, func(y grant.Member) bool {
 				return slices.ContainsFunc(y.Assignment.GPUs, func(o resource.GPUGrant) bool { return o.UUID == g.UUID })
 			})
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -182,7 +183,7 @@ func (s *Sim) proceedTerm() bool {
 func (s *Sim) checkI13() {
 	want := map[string]bool{}
 	s.eachLive(func(tx resource.TxID, r record.Tx) {
-		if r.State != record.Committed {
+		if r.State != grant.RecordCommitted {
 			s.fail("I13", "%s is still %s", short(tx), r.State)
 		}
 		for _, m := range r.Members {
@@ -215,14 +216,14 @@ func (s *Sim) checkI13() {
 				s.fail("I13", "%s is still an orphan on %s", g.Tx, h.node)
 			case !h.agent.l.Quarantine().IsZero():
 				s.fail("I13", "%s is still in quarantine", h.node)
-			case g.State == ledger.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
+			case g.State == grant.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
 				s.stats["revived grants at the end"]++ // an operator releases it
-			case g.State == ledger.Held && !want[at]:
+			case g.State == grant.Held && !want[at]:
 				s.fail("I13", "%s holds %s, which is %q", h.node, short(g.Tx), s.decided[g.Tx])
-			case g.State != ledger.Held && g.State != ledger.Tombstone:
+			case g.State != grant.Held && g.State != grant.Tombstone:
 				s.fail("I13", "%s has %s in %s", h.node, short(g.Tx), g.State)
 			}
-			if g.State == ledger.Held {
+			if g.State == grant.Held {
 				delete(want, at)
 			}
 		}

@@ -3,13 +3,13 @@ package sim
 import (
 	"time"
 
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -107,7 +107,7 @@ type attempt struct {
 	machine  *txn.Machine
 	unit     *unit
 	charges  []record.Charge
-	requests map[resource.NodeID][]ledger.MemberRequest
+	requests map[resource.NodeID][]grant.MemberRequest
 	budget   bool // the time for votes, or for the victims to leave, runs
 
 	// victims end for this one; prey is the attempt that has chosen this one.
