@@ -123,6 +123,7 @@ func (l *leader) apply(now time.Time, in input, out []effect) []effect {
 func (l *leader) handle(now time.Time, out []effect, f func()) []effect {
 	l.now, l.out.effects = now, out
 	f()
+	l.goOnReconciling()
 	l.lookAgain()
 	out, l.out.effects = l.out.effects, nil
 	return out

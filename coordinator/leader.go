@@ -56,9 +56,10 @@ type leader struct {
 	// alarm wakes everything that waits; nil where nothing waits for a time.
 	alarm *alarm
 
-	reconciling bool // a node is
-	restored    bool // it is in the account that the store was
-	looking     bool // whether this term is still of use to an agent that refused it
+	reconciling    bool            // a node is
+	reconciliation *reconciliation // of that node; nil: none is
+	restored       bool            // it is in the account that the store was
+	looking        bool            // whether this term is still of use to an agent that refused it
 
 	requestLease record.LeaseID
 	compactedAt  time.Time
@@ -145,6 +146,9 @@ func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in
 // notify tells whoever watches a unit, or its job, that it has changed.
 func (l *leader) notify(u *unit) {
 	l.out.changed(u.path)
+	if r := l.reconciliation; r != nil { // it may wait for the unit
+		r.news = true
+	}
 	if len(l.waiters[u]) > 0 {
 		l.changed = append(l.changed, u)
 	}

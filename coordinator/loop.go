@@ -22,10 +22,6 @@ func (t *term) post(f func()) {
 // has ended.
 func (t *term) tell(in input) { t.post(func() { t.apply(in) }) }
 
-// do runs f in the loop as an input of its own, and waits for it.
-func (t *term) do(ctx context.Context, f func()) error {
-	return t.visit(ctx, func() { t.turn(f) })
-}
 
 // visit runs f in the loop, between two inputs, and waits for it.
 func (t *term) visit(ctx context.Context, f func()) error {

@@ -1,8 +1,9 @@
 package coordinator
 
 import (
-	"context"
+	"slices"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -36,33 +37,11 @@ func (l *leader) learnGrants(n *node, o grant.Occupancy) {
 	l.newsOf(n)
 }
 
-// newsOf tells whoever watches a node that something of it was heard.
-func (l *leader) newsOf(n *node) { l.out.changed(n.key()) }
-
-// key names the node among what has changed.
-func (n *node) key() string { return "node/" + string(n.view.ID) }
-
-// awaitNode waits until a node is as wished; cond runs in the loop.
-func (l *term) awaitNode(ctx context.Context, n *node, cond func() bool) error {
-	for {
-		var news <-chan struct{}
-		if err := l.do(ctx, func() {
-			if news = nil; !cond() {
-				news = l.changes(n.key())
-			}
-		}); err != nil {
-			return err
-		}
-		if news == nil {
-			return nil
-		}
-		select {
-		case <-news:
-		case <-l.ended:
-			return errDeposed
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// newsOf notes that something of a node was heard, for the reconciliation that
+// may wait for it.
+func (l *leader) newsOf(n *node) {
+	if r := l.reconciliation; r != nil && slices.Contains(r.concerned, n.view.ID) {
+		r.news = true
 	}
 }
 
@@ -82,23 +61,23 @@ type registration struct {
 	incarnation resource.Incarnation
 }
 
-// readRegistration reads a node's; the zero value where there is none.
-func (l *term) readRegistration(ctx context.Context, id resource.NodeID) (registration, error) {
-	var r registration
-	spec, _, _, err := l.store.Get(ctx, record.NodeSpecKey(id))
-	if err != nil {
-		return r, err
-	}
-	key := record.NodeIdentityKey(id)
-	kv, found, _, err := l.store.Get(ctx, key)
-	if err != nil || !found {
-		return r, err
-	}
-	identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
-	if err != nil {
-		return r, err
-	}
-	return registration{identity: kv.ModRev, spec: spec.ModRev, incarnation: identity.Incarnation}, nil
+// readRegistration reads a node's specification, then its identity. A node that
+// has never registered keeps the zero value.
+func (r *reconciliation) readRegistration(id resource.NodeID) {
+	r.read(record.NodeSpecKey(id), func(spec record.KV, _ bool, _ resource.Revision) {
+		key := record.NodeIdentityKey(id)
+		r.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+			if !found {
+				return
+			}
+			identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
+			if err != nil {
+				r.refusal = api.Errorf(500, "node %s: %v", id, err)
+				return
+			}
+			r.registrations[id] = registration{identity: kv.ModRev, spec: spec.ModRev, incarnation: identity.Incarnation}
+		})
+	})
 }
 
 // compares make a Txn fail once the agent has registered again: it may have

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -16,20 +17,56 @@ const (
 	occupancyPatience = 10 * time.Second
 )
 
-// reconciliation ends a node's quarantine. Its run is in a goroutine of its own
-// and goes on when its client has left; cut off by the end of the term, it is
-// asked for again: what is done already is found in the store.
+// reconciliationStage is a step of a reconciliation. The stages have the order of
+// ADR 10; most of them go through a list, one entry after the other.
+type reconciliationStage uint8
+
+const (
+	readingRegistrations reconciliationStage = iota + 1 // of the nodes concerned: the specification, then the identity
+	resyncing                                           // has the agent of each node concerned tell everything it holds
+	readingRecords                                      // of the grants that the node's agent has told
+	endingReturned                                      // ends each record that came back, and waits until RELEASING is durable
+	deciding                                            // adopts or disowns each grant without a record
+	telling                                             // reads the node's identity, then tells the agent
+	registering                                         // waits until the agent has registered
+)
+
+// reconciliation ends a node's quarantine. The leader has at most one. It goes
+// from stage to stage at the end of the inputs that it waits for, and leaves
+// effects. It goes on when its client has left; cut off by the end of the term,
+// it is asked for again: what is done already is found in the store.
+//
+// From one input to the next it keeps names, and never a node or a unit: either
+// may be gone by then.
 type reconciliation struct {
-	l       *term
+	l       *leader
 	id      resource.NodeID
 	options api.ReconcileOptions
 	grace   time.Duration
+	answer  func(*api.Reconciliation, *api.Status)
+
+	stage reconciliationStage
+	next  int  // the stage's place in its list
+	begun bool // the stage has asked for what the entry at next needs
+	// unanswered: the store has a question to answer before the stage goes on.
+	// refusal is what came of that, if it ends the reconciliation.
+	unanswered bool
+	refusal    *api.Status
+	// news: something has happened that the stage may wait for.
+	news     bool
+	patience *alarm
+	late     bool // the patience with an agent is over
 
 	why           string
+	concerned     []resource.NodeID // the node, first, and those that hold members of its units
 	registrations map[resource.NodeID]registration
-	grants        []*lost // of the node, by transaction
-	ended         []resource.TxID
-	back          []*attempt // records that name the node and are not held there
+	toldBefore    uint64     // how often the agent that is asked to resync had told what it holds
+	grants        []*lost    // of the node, by transaction
+	back          []returned // records that name the node and are not held there
+	report        *api.Reconciliation
+	revision      resource.Revision // of the store, that the agent is told
+
+	ended, adopted, released []resource.TxID
 }
 
 // lost is one grant of the node's agent beside what the store has of it.
@@ -43,104 +80,152 @@ type lost struct {
 	partial bool
 }
 
+// reconcileNode is the request for a reconciliation. Without a mode it changes
+// nothing.
+type reconcileNode struct {
+	node    resource.NodeID
+	options api.ReconcileOptions
+}
+
+// serve begins the reconciliation. A refusal is final: it may come after waits,
+// and after commands to agents, that are not to be repeated.
+func (r reconcileNode) serve(l *leader, c *call) {
+	c.begun = true
+	l.reconcile(r.node, r.options, func(got *api.Reconciliation, status *api.Status) { c.answer(got, status) })
+}
+
 // ReconcileNode implements rest.Nodes.
 func (c *Coordinator) ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	r := &reconciliation{l: l, id: resource.NodeID(name), options: o, grace: defaultGrace * time.Second, registrations: map[resource.NodeID]registration{}}
-	if o.GracePeriodSeconds != nil {
-		r.grace = time.Duration(*o.GracePeriodSeconds) * time.Second
-	}
-	type answer struct {
-		got *api.Reconciliation
-		err error
-	}
-	answers := make(chan answer, 1) // run never waits for the client
-	go func() {
-		got, err := r.run(l.ctx)
-		answers <- answer{got, err}
-	}()
-	select {
-	case a := <-answers:
-		if l.ctx.Err() != nil && a.err != nil {
-			return nil, failure(errDeposed)
+	return ask[*api.Reconciliation](ctx, c, reconcileNode{resource.NodeID(name), o})
+}
+
+// reconcile begins a reconciliation, if the node is in quarantine and no other
+// one is under way. answer runs once, in the loop.
+func (l *leader) reconcile(id resource.NodeID, o api.ReconcileOptions, answer func(*api.Reconciliation, *api.Status)) {
+	switch n := l.nodes[id]; {
+	case n == nil || n.specRev == 0 && n.quarantine == "":
+		answer(nil, api.Errorf(404, "node %s not found", id))
+	case !n.connected:
+		answer(nil, api.Errorf(409, "node %s is not connected: what its agent holds is not known. Start the agent, or fence the node", id))
+	case n.quarantine == "":
+		answer(nil, api.Errorf(409, "node %s is not in quarantine: there is nothing to reconcile", id))
+	case l.reconciling:
+		answer(nil, api.Errorf(409, "another node is being reconciled; ask again"))
+	default:
+		r := &reconciliation{
+			l: l, id: id, options: o, grace: defaultGrace * time.Second, answer: answer,
+			stage: readingRegistrations, news: true, why: n.quarantine, concerned: l.concerned(id), registrations: map[resource.NodeID]registration{},
 		}
-		return a.got, failure(a.err)
-	case <-ctx.Done():
-		return nil, failure(ctx.Err())
+		if o.GracePeriodSeconds != nil {
+			r.grace = time.Duration(*o.GracePeriodSeconds) * time.Second
+		}
+		l.reconciling, l.reconciliation = true, r
 	}
 }
 
-// run looks, and does what is asked, in the order of ADR 10.
-func (r *reconciliation) run(ctx context.Context) (*api.Reconciliation, error) {
-	if err := r.begin(ctx); err != nil {
-		return nil, err
+// goOnReconciling takes the reconciliation as far as it gets without another
+// input. It is called at the end of an input, never in the middle of another
+// operation.
+func (l *leader) goOnReconciling() {
+	r := l.reconciliation
+	if r == nil || !r.news {
+		return
 	}
-	defer r.end()
-	if err := r.look(ctx); err != nil {
-		return nil, err
+	r.news = false
+	for r.advance() {
 	}
-	report := r.report()
-	if r.options.Mode == "" {
-		return report, nil
-	}
-	if err := r.mayBegin(); err != nil {
-		return nil, err
-	}
-	if err := r.endWhatCameBack(ctx); err != nil { // model: mutant RETURNED_STAYS
-		return nil, err
-	}
-	var adopted, released []resource.TxID
-	for _, g := range r.grants {
-		switch {
-		case !g.held() || g.record.Charged():
-		case r.options.Mode == api.ReconcileAdopt && g.adoptable():
-			if err := r.await(ctx, func(done func(error)) { r.adopt(g, done) }); err != nil {
-				return nil, err
-			}
-			adopted = append(adopted, g.Tx)
-		default:
-			if err := r.await(ctx, func(done func(error)) { r.disown(g, done) }); err != nil {
-				return nil, err
-			}
-			released = append(released, g.Tx)
-		}
-	}
-	return report, r.finish(ctx, adopted, released)
 }
 
-// begin takes the one place for a reconciliation, if the node is in quarantine.
-func (r *reconciliation) begin(ctx context.Context) error {
-	var status *api.Status
-	err := r.l.do(ctx, func() {
-		n := r.l.nodes[r.id]
-		switch {
-		case n == nil || n.specRev == 0 && n.quarantine == "":
-			status = api.Errorf(404, "node %s not found", r.id)
-		case !n.connected:
-			status = api.Errorf(409, "node %s is not connected: what its agent holds is not known. Start the agent, or fence the node", r.id)
-		case n.quarantine == "":
-			status = api.Errorf(409, "node %s is not in quarantine: there is nothing to reconcile", r.id)
-		case r.l.reconciling:
-			status = api.Errorf(409, "another node is being reconciled; ask again")
-		default:
-			r.l.reconciling = true
-			r.why = n.quarantine
-		}
+// advance does the next thing of the stage. It reports false if the stage waits
+// for an input, or if the reconciliation has ended.
+func (r *reconciliation) advance() bool {
+	switch {
+	case r.unanswered:
+		return false
+	case r.refusal != nil:
+		return r.refuse(r.refusal)
+	case r.l.nodes[r.id] == nil:
+		return r.refuse(api.Errorf(404, "node %s not found", r.id))
+	}
+	switch r.stage {
+	case readingRegistrations:
+		return r.readRegistrations()
+	case resyncing:
+		return r.resync()
+	case readingRecords:
+		return r.readRecords()
+	case endingReturned:
+		return r.endReturned() // model: mutant RETURNED_STAYS
+	case deciding:
+		return r.decide()
+	case telling:
+		return r.tell()
+	case registering:
+		return r.awaitRegistration()
+	}
+	panic("coordinator: a reconciliation without a stage")
+}
+
+// enter begins a stage.
+func (r *reconciliation) enter(s reconciliationStage) bool {
+	r.stage, r.next, r.begun = s, 0, false
+	return true
+}
+
+// end answers the client and makes room for the next reconciliation.
+func (r *reconciliation) end(report *api.Reconciliation, status *api.Status) bool {
+	r.l.cancel(r.patience)
+	r.l.reconciling, r.l.reconciliation = false, nil
+	r.answer(report, status)
+	return false
+}
+
+func (r *reconciliation) refuse(status *api.Status) bool { return r.end(nil, status) }
+
+// read has the stage wait until the store has answered.
+func (r *reconciliation) read(key string, answer func(kv record.KV, found bool, revision resource.Revision)) {
+	r.unanswered = true
+	r.l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
+		r.unanswered, r.news = false, true
+		answer(kv, found, revision)
 	})
-	if err == nil && status != nil {
-		return status
-	}
-	return err
 }
 
-func (r *reconciliation) end() { r.l.post(func() { r.l.reconciling = false }) }
+// await has the stage wait until something is done, which ends the
+// reconciliation if it comes to nothing.
+func (r *reconciliation) await(f func(done func(*api.Status))) {
+	r.unanswered = true
+	f(func(status *api.Status) { r.unanswered, r.news, r.refusal = false, true, status })
+}
+
+// bePatient begins a wait for agents: late is set when it has taken too long. The
+// wait before has been cancelled.
+func (r *reconciliation) bePatient() {
+	r.patience = r.l.after(occupancyPatience, func() { r.late, r.news = true, true })
+}
+
+// decide adopts or disowns the next grant.
+func (r *reconciliation) decide() bool {
+	if r.next == len(r.grants) {
+		return r.enter(telling)
+	}
+	g := r.grants[r.next]
+	r.next++
+	switch {
+	case !g.held() || g.record.Charged():
+	case r.options.Mode == api.ReconcileAdopt && g.adoptable():
+		r.adopted = append(r.adopted, g.Tx)
+		r.await(func(done func(*api.Status)) { r.adopt(g, done) })
+	default:
+		r.released = append(r.released, g.Tx)
+		r.await(func(done func(*api.Status)) { r.disown(g, done) })
+	}
+	return true
+}
 
 // mayBegin refuses to adopt while something could be adopted that is not known
 // yet: nothing is changed then.
-func (r *reconciliation) mayBegin() error {
+func (r *reconciliation) mayBegin() *api.Status {
 	if r.options.Mode != api.ReconcileAdopt {
 		return nil
 	}
@@ -150,20 +235,4 @@ func (r *reconciliation) mayBegin() error {
 		}
 	}
 	return nil
-}
-
-// await has something done in the loop and waits for its answer.
-func (r *reconciliation) await(ctx context.Context, f func(done func(error))) error {
-	answers := make(chan error, 1)
-	if err := r.l.do(ctx, func() { f(func(err error) { answers <- err }) }); err != nil {
-		return err
-	}
-	select {
-	case err := <-answers:
-		return err
-	case <-r.l.ended:
-		return errDeposed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -26,7 +27,7 @@ type adoptee struct {
 // adopt makes record, unit and index of a lost grant again, as one Txn: if this
 // epoch leads, nobody has decided the transaction, the name is free or the unit
 // what it was, and no agent of a member has registered since it was read.
-func (r *reconciliation) adopt(g *lost, done func(error)) {
+func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	l := r.l
 	who, status := l.adoptee(g)
 	if status != nil {
@@ -66,6 +67,10 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		d.ops = append(d.ops, record.Put(job, record.MustEncode(who.job.record)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if l.units[u.path] != u { // nobody forgets a unit while it is written: the next term loads what is true
+			l.out.end(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
+			return
+		}
 		u.writing = false
 		if o != txn.Landed {
 			l.notAdopted(who, a)
@@ -121,7 +126,9 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
 	for id, held := range g.holders {
-		l.nodes[id].confirm(g.Tx, held.Members, false, &l.out)
+		if n := l.nodes[id]; n != nil {
+			n.confirm(g.Tx, held.Members, false, &l.out)
+		}
 	}
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)

@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,60 +12,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// look reads who is registered, then has the agents tell what they hold, then
-// reads what the store says of that. In this order: an agent that registers
-// after the first step fails what is compared with it.
-func (r *reconciliation) look(ctx context.Context) error {
-	var ids []resource.NodeID
-	if err := r.l.do(ctx, func() { ids = r.concerned() }); err != nil {
-		return err
-	}
-	for _, id := range ids {
-		var err error
-		if r.registrations[id], err = r.l.readRegistration(ctx, id); err != nil {
-			return err
-		}
-	}
-	if err := r.resync(ctx, ids); err != nil {
-		return err
-	}
-	var unknown resource.NodeID
-	if err := r.l.do(ctx, func() {
-		if unknown = r.unknown(ids); unknown == "" {
-			r.collect()
-		}
-	}); err != nil {
-		return err
-	}
-	if unknown != "" {
-		return api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown)
-	}
-	for _, g := range r.grants {
-		key := record.TxKey(g.Tx)
-		kv, found, _, err := r.l.store.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		if found {
-			rec, err := record.Decode[record.Tx](key, kv.Value)
-			if err != nil {
-				return err
-			}
-			g.record = rec.State
-		}
-	}
-	return r.l.do(ctx, r.judge)
-}
-
-// concerned lists the node, first, and those that hold members of its units.
-func (r *reconciliation) concerned() []resource.NodeID {
-	ids := []resource.NodeID{r.id}
-	for _, at := range r.l.order {
-		n := r.l.nodes[at.ID]
-		if at.ID == r.id || !n.connected {
+// concerned lists a node, first, and those that hold members of its units.
+func (l *leader) concerned(id resource.NodeID) []resource.NodeID {
+	ids := []resource.NodeID{id}
+	for _, at := range l.order {
+		n := l.nodes[at.ID]
+		if at.ID == id || !n.connected {
 			continue
 		}
-		for tx := range r.l.nodes[r.id].grants {
+		for tx := range l.nodes[id].grants {
 			if _, shared := n.grants[tx]; shared {
 				ids = append(ids, at.ID)
 				break
@@ -77,36 +30,92 @@ func (r *reconciliation) concerned() []resource.NodeID {
 	return ids
 }
 
-// resync has agents tell everything they hold.
-func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) error {
-	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
-	defer cancel()
-	for _, id := range ids {
-		var n *node
-		var before uint64
-		if err := r.l.do(ctx, func() {
-			n = r.l.nodes[id]
-			before = n.told
-			r.l.out.command(id, grant.Resync{})
-		}); err != nil {
-			return err
-		}
-		err := r.l.awaitNode(ctx, n, func() bool { return n.told > before })
-		if errors.Is(err, context.DeadlineExceeded) {
-			return api.Errorf(409, "the agent of node %s does not say what it holds: ask again when it is connected", id)
-		}
-		if err != nil {
-			return err
-		}
+// readRegistrations reads who is registered, before the agents tell what they
+// hold: an agent that registers after this fails what is compared with it.
+func (r *reconciliation) readRegistrations() bool {
+	if r.next == len(r.concerned) {
+		r.bePatient()
+		return r.enter(resyncing)
 	}
-	return nil
+	r.readRegistration(r.concerned[r.next])
+	r.next++
+	return true
+}
+
+// resync has the next agent tell everything it holds, once the one before has.
+func (r *reconciliation) resync() bool {
+	if r.next == len(r.concerned) {
+		r.l.cancel(r.patience)
+		return r.lookAtGrants()
+	}
+	id := r.concerned[r.next]
+	n := r.l.nodes[id]
+	switch {
+	case n != nil && !r.begun:
+		r.begun, r.toldBefore = true, n.told
+		r.l.out.command(id, grant.Resync{})
+		return true
+	case n != nil && n.told > r.toldBefore:
+		r.begun = false
+		r.next++
+		return true
+	case n == nil || r.late:
+		return r.refuse(api.Errorf(409, "the agent of node %s does not say what it holds: ask again when it is connected", id))
+	}
+	return false
+}
+
+// lookAtGrants takes over what the agents have told, if that is all.
+func (r *reconciliation) lookAtGrants() bool {
+	if unknown := r.unknown(); unknown != "" {
+		return r.refuse(api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown))
+	}
+	r.collect()
+	return r.enter(readingRecords)
+}
+
+// readRecords reads what the store has of the next grant, after the agents have
+// told what they hold.
+func (r *reconciliation) readRecords() bool {
+	if r.next == len(r.grants) {
+		return r.lookAtRecords()
+	}
+	g := r.grants[r.next]
+	r.next++
+	key := record.TxKey(g.Tx)
+	r.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+		if !found {
+			return
+		}
+		rec, err := record.Decode[record.Tx](key, kv.Value)
+		if err != nil {
+			r.refusal = api.Errorf(500, "node %s: %v", r.id, err)
+			return
+		}
+		g.record = rec.State
+	})
+	return true
+}
+
+// lookAtRecords judges both sides. Without a mode the report is all that was
+// asked for.
+func (r *reconciliation) lookAtRecords() bool {
+	r.judge()
+	r.report = r.makeReport()
+	if r.options.Mode == "" {
+		return r.end(r.report, nil)
+	}
+	if status := r.mayBegin(); status != nil {
+		return r.refuse(status)
+	}
+	return r.enter(endingReturned)
 }
 
 // unknown is the first node of which it is not known what it holds, "" if there
 // is none: what it does not tell of would count as gone.
-func (r *reconciliation) unknown(ids []resource.NodeID) resource.NodeID {
-	for _, id := range ids {
-		if !r.l.nodes[id].known {
+func (r *reconciliation) unknown() resource.NodeID {
+	for _, id := range r.concerned {
+		if n := r.l.nodes[id]; n == nil || !n.known {
 			return id
 		}
 	}
@@ -122,7 +131,7 @@ func (r *reconciliation) collect() {
 		if g.State == grant.Tombstone {
 			continue
 		}
-		for id := range r.registrations {
+		for _, id := range r.concerned {
 			other, found := r.l.nodes[id].grants[tx]
 			if found && (other.State == grant.Held || other.State == grant.Evicting) {
 				g.holders[id] = other
@@ -138,7 +147,7 @@ func (r *reconciliation) judge() {
 	for _, tx := range r.l.attemptsOn(r.id) {
 		a, g := r.l.attempts[tx], n.grants[tx]
 		if !a.machine.Undecided() && endsHere(g.State) {
-			r.back = append(r.back, a)
+			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State()})
 		}
 	}
 	for _, g := range r.grants {
@@ -169,7 +178,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	seen := map[int]bool{}
 	most := -1
 	for id, held := range g.holders {
-		if n := r.l.nodes[id]; r.registrations[id].incarnation != n.incarnation {
+		if n := r.l.nodes[id]; n == nil || r.registrations[id].incarnation != n.incarnation {
 			return fmt.Sprintf("the agent of node %s is not registered as what it is", id), false
 		}
 		for _, m := range held.Members {

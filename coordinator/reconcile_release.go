@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -14,59 +12,62 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// endWhatCameBack releases the units that the agent does not hold: they had
-// ended after the backup was made. It returns once that is durable, so that the
-// agent's next registration finds it.
-func (r *reconciliation) endWhatCameBack(ctx context.Context) error {
-	asked := txn.ReleaseAsked{GraceSeconds: int64(r.grace / time.Second), Reason: storeRestored}
-	for _, a := range r.back {
-		u := a.unit
-		err := r.await(ctx, func(done func(error)) {
-			if u.job == nil {
-				r.l.end(u, asked)
-				done(nil)
-				return
-			}
-			r.l.cancelJob(u.job, asked, false, func(status *api.Status) {
-				if status != nil {
-					done(status)
-					return
-				}
-				done(nil)
-			})
-		})
-		if err != nil {
-			return err
-		}
-		if err := r.awaitReleasing(ctx, a); err != nil {
-			return err
-		}
-		r.ended = append(r.ended, a.machine.ID())
-	}
-	return nil
+// returned is a record that came back: its unit had ended after the backup was
+// made.
+type returned struct {
+	tx    resource.TxID
+	path  string // of the unit
+	unit  resource.UnitUID
+	state txn.State // when it was judged
 }
 
-func (r *reconciliation) awaitReleasing(ctx context.Context, a *attempt) error {
-	for {
-		var changed <-chan struct{}
-		durable := false
-		if err := r.l.do(ctx, func() { changed, durable = r.l.changes(a.unit.path), a.machine.State() >= txn.Releasing }); err != nil || durable {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-r.l.ended:
-			return errDeposed
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// endReturned releases the next unit that the agent does not hold, and waits
+// until that is durable, so that the agent's next registration finds it.
+func (r *reconciliation) endReturned() bool {
+	if r.next == len(r.back) {
+		return r.enter(deciding)
 	}
+	b := r.back[r.next]
+	switch {
+	case !r.begun:
+		r.begun = true
+		r.askToEnd(b)
+		return true
+	case r.l.isReleasing(b.tx):
+		r.ended = append(r.ended, b.tx)
+		r.begun = false
+		r.next++
+		return true
+	}
+	return false
+}
+
+// askToEnd asks for the end of a unit whose record came back, unless the unit is
+// gone by itself.
+func (r *reconciliation) askToEnd(b returned) {
+	u := r.l.units[b.path]
+	if u == nil || u.record.UID != b.unit {
+		return
+	}
+	asked := txn.ReleaseAsked{GraceSeconds: int64(r.grace / time.Second), Reason: storeRestored}
+	if u.job == nil {
+		r.l.end(u, asked)
+		return
+	}
+	r.await(func(done func(*api.Status)) { r.l.cancelJob(u.job, asked, false, done) })
+}
+
+// isReleasing reports whether the release of a transaction that was committed is
+// durable.
+func (l *leader) isReleasing(tx resource.TxID) bool {
+	a := l.attempts[tx]
+	return a == nil || a.machine.State() >= txn.Releasing
 }
 
 // disown decides that a grant without a record never gets one, on no node.
 // Those that hold members beside this one find it when they are reconciled; what
 // is not in quarantine is told at once.
-func (r *reconciliation) disown(g *lost, done func(error)) {
+func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 	holders := slices.Sorted(maps.Keys(g.holders))
 	tell := func() {
 		for _, id := range holders {
@@ -101,31 +102,32 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 	})
 }
 
-// finish tells the agent, and waits until it has registered.
-func (r *reconciliation) finish(ctx context.Context, adopted, released []resource.TxID) error {
-	_, _, revision, err := r.l.store.Get(ctx, record.NodeIdentityKey(r.id))
-	if err != nil {
-		return err
+// tell reads which revision the store has now, then tells the agent.
+func (r *reconciliation) tell() bool {
+	if !r.begun {
+		r.begun = true
+		r.read(record.NodeIdentityKey(r.id), func(_ record.KV, _ bool, revision resource.Revision) { r.revision = revision })
+		return true
 	}
-	var n *node
-	sent := false
-	if err := r.l.do(ctx, func() {
-		n = r.l.nodes[r.id]
-		if sent = n.quarantine == "" || n.connected; n.quarantine != "" && sent {
-			r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: revision, Adopted: adopted, Released: released, Grace: r.grace})
+	n := r.l.nodes[r.id]
+	if n.quarantine != "" {
+		if !n.connected {
+			return r.refuse(api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id))
 		}
-	}); err != nil {
-		return err
+		r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: r.revision, Adopted: r.adopted, Released: r.released, Grace: r.grace})
 	}
-	if !sent {
-		return api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id)
+	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", r.adopted, "released", r.released, "ended", r.ended)
+	r.bePatient()
+	return r.enter(registering)
+}
+
+// awaitRegistration waits until the agent has registered.
+func (r *reconciliation) awaitRegistration() bool {
+	switch n := r.l.nodes[r.id]; {
+	case n.quarantine == "" && n.revision != 0:
+		return r.end(r.report, nil)
+	case r.late:
+		return r.refuse(api.Errorf(409, "the agent of node %s has not registered since it was told, if it was; ask again: what was adopted is not adopted twice", r.id))
 	}
-	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", adopted, "released", released, "ended", r.ended)
-	ctx, cancel := context.WithTimeout(ctx, occupancyPatience)
-	defer cancel()
-	err = r.l.awaitNode(ctx, n, func() bool { return n.quarantine == "" && n.revision != 0 })
-	if errors.Is(err, context.DeadlineExceeded) {
-		return api.Errorf(409, "the agent of node %s has not registered since it was told, if it was; ask again: what was adopted is not adopted twice", r.id)
-	}
-	return err
+	return false
 }

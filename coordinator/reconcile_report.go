@@ -8,8 +8,8 @@ import (
 	"github.com/musterd/muster/grant"
 )
 
-// report shows both sides.
-func (r *reconciliation) report() *api.Reconciliation {
+// makeReport shows both sides.
+func (r *reconciliation) makeReport() *api.Reconciliation {
 	report := &api.Reconciliation{
 		Kind: "Reconciliation", Node: string(r.id), Mode: r.options.Mode, Quarantine: r.why, Grants: []api.ReconciledGrant{}, Records: []api.ReconciledRecord{},
 	}
@@ -29,9 +29,9 @@ func (r *reconciliation) report() *api.Reconciliation {
 		shown.Adopt, shown.Release = g.outcomes()
 		report.Grants = append(report.Grants, shown)
 	}
-	for _, a := range r.back {
+	for _, b := range r.back {
 		report.Records = append(report.Records, api.ReconciledRecord{
-			Transaction: string(a.machine.ID()), Unit: a.unit.path, Record: stateOfRecord(a.machine.State()).String(), Outcome: "ended: " + storeRestored,
+			Transaction: string(b.tx), Unit: b.path, Record: stateOfRecord(b.state).String(), Outcome: "ended: " + storeRestored,
 		})
 	}
 	return report
