@@ -47,7 +47,7 @@ func (l *leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 	for _, d := range l.adoptions {
 		slices.SortFunc(d.victims, func(a, b *attempt) int { return cmp.Compare(a.machine.ID(), b.machine.ID()) })
 		if d.unit != nil {
-			d.unit.adopting = d
+			d.unit.beginAdoption(d)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (l *leader) adopt(d *adoption) {
 	for _, m := range d.found {
 		members += len(m)
 	}
-	if u == nil || members < u.record.Members || u.ending != nil || u.writing {
+	if u == nil || members < u.record.Members || u.ending != nil || u.isBeingWritten() {
 		return
 	}
 	if id, err := l.placesOf(d); err != nil {
@@ -157,7 +157,6 @@ func (l *leader) adopt(d *adoption) {
 	}
 	l.cancel(d.timer)
 	delete(l.adoptions, d.tx)
-	u.adopting = nil
 	l.accountFor(a, d.tx, nil, true)
 	l.queue.Remove(u.key)
 	var effects []txn.Effect
@@ -165,7 +164,7 @@ func (l *leader) adopt(d *adoption) {
 	for _, v := range a.victims {
 		v.prey = a
 	}
-	u.attempt = a
+	u.takeOver(a)
 	l.attempts[d.tx] = a
 	l.quotas.limits.Charge(d.tx, u.charge)
 	l.setBudget(a, l.config.EvictionGrace+victimPatience)
@@ -235,7 +234,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 	}
 	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
 	if u := d.unit; u != nil {
-		u.adopting = nil
+		u.dropAdoption()
 		if u.ending != nil {
 			l.endQueued(u)
 			return

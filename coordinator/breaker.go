@@ -222,10 +222,7 @@ func (l *leader) judgeNodes(a *attempt) {
 			n.setTripped(now)
 			continue
 		}
-		if a.unit.avoid == nil {
-			a.unit.avoid = map[resource.NodeID]int{}
-		}
-		a.unit.avoid[id]++
+		a.unit.avoidNode(id)
 		l.out.count(metricFaults, string(f))
 		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
 			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)

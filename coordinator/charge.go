@@ -42,7 +42,7 @@ func (l *leader) bind(u *unit) {
 	if u.bound == l.quotas.generation {
 		return
 	}
-	groups := l.groupsOf(u.record.Namespace, u.wish)
+	groups := l.groupsOf(u.record.Namespace, u.groups)
 	charges := make([]record.Charge, 1, 1+len(groups))
 	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
 	for tree, group := range groups {
@@ -51,12 +51,12 @@ func (l *leader) bind(u *unit) {
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
 	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
 		l.withdraw(u)
-		u.charges = charges
+		u.setCharges(charges)
 		if len(charges) > 1 {
 			l.enroll(u, u.consumer(charges))
 		}
 	}
-	u.bound = l.quotas.generation
+	u.setBound(l.quotas.generation)
 }
 
 // consumer describes a unit to the trees that its charges name.
@@ -66,7 +66,7 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 		if charge.Tree != quota.Tree {
 			c.Demands = append(c.Demands, quota.Demand{
 				Tree: charge.Tree, Group: charge.Group, Request: charge.Request,
-				Priority: int(u.record.Priority), Type: u.wish.Type, Unpreemptable: u.wish.Unpreemptable,
+				Priority: int(u.record.Priority), Type: u.groups.Type, Unpreemptable: u.groups.Unpreemptable,
 			})
 		}
 	}
@@ -75,14 +75,14 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 
 func (l *leader) enroll(u *unit, c quota.ConsumerSpec) {
 	must(l.quotas.trees.AddConsumer(c))
-	u.enrolled = true
+	u.setEnrolled()
 }
 
 // withdraw lets the trees forget a unit that is not charged.
 func (l *leader) withdraw(u *unit) {
 	if u.enrolled {
 		must(l.quotas.trees.RemoveConsumer(u.path))
-		u.enrolled, u.charges, u.bound = false, nil, 0
+		u.clearCharges()
 	}
 }
 
@@ -209,7 +209,8 @@ func (l *leader) seat(a *attempt) {
 			d.Group = t.shape.Root
 		}
 	}
-	u.charges, u.bound = a.charges, 0
+	u.setCharges(a.charges)
+	u.setBound(0)
 	l.enroll(u, c)
 	if !a.adrift && l.arrives(u) {
 		return

@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
@@ -52,22 +51,22 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 		rec.Queue = DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
-	u := &unit{record: rec, path: rec.Path().String()}
-	u.demand = place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
-	u.shape = shapeOf(u.demand)
-	u.charge = quota.Charge{
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	charge := quota.Charge{
 		Group: rec.Namespace, Request: request.Vector().Scaled(int64(rec.Members)), Members: int64(rec.Members),
 		Class: spec.PriorityClass, Terminating: spec.TTL != "",
 	}
 	if job != nil {
-		u.charge.Class = job.Spec.PriorityClass
-		u.charge.Terminating = u.charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
+		charge.Class = job.Spec.PriorityClass
+		charge.Terminating = charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
 	}
-	u.policy = spec.PreemptionPolicy
+	var groups api.QuotaDemand
 	if spec.Quota != nil {
-		u.wish = *spec.Quota
+		groups = *spec.Quota
 	}
-	return u, nil
+	return &unit{
+		record: rec, path: rec.Path().String(), demand: demand, shape: shapeOf(demand), charge: charge, groups: groups, policy: spec.PreemptionPolicy,
+	}, nil
 }
 
 func hashOf(document []byte) string {
@@ -87,7 +86,7 @@ func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation, now ti
 	if err != nil {
 		return nil, err
 	}
-	u.allocation = a
+	u.setAllocation(a)
 	return &submission{create: c, hash: hashOf(c.Document), units: []*unit{u}}, nil
 }
 
@@ -120,7 +119,7 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 		if err != nil {
 			return nil, err
 		}
-		u.job = j
+		u.setJob(j)
 		member += members
 		s.units = append(s.units, u)
 		j.record.Units = append(j.record.Units, rec.Path())
@@ -216,10 +215,9 @@ func (l *leader) number(s *submission) *api.Status {
 	}
 	for _, u := range s.units {
 		l.counter++
-		u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
-		u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
+		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	}
-	first.create = create
+	first.setCreation(create)
 	if len(s.units) == 1 {
 		l.add(first)
 		return nil
@@ -233,7 +231,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 	d := decision{compares: create.compares, ops: create.ops}
 	for _, u := range s.units {
 		l.add(u)
-		u.writing = true
+		u.beginWrite(writeCreation)
 		key := u.record.Path().Key()
 		d.compares = append(d.compares, record.Absent(key))
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),

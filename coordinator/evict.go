@@ -62,7 +62,7 @@ func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 		a.by = by
 	}
 	a.noticed = l.now
-	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
+	u.receiveNotice(e.Reason, e.Revision)
 	l.out.count(metricEvictions, "")
 	l.writeWish(u)
 	l.notify(u)
@@ -128,11 +128,9 @@ func (l *leader) leave(a *attempt) {
 	if e == nil { // another has written it
 		e = l.endOfUnit(a)
 	}
-	u.attempt = nil
-	u.record, u.stored = e.record, a.machine.Revision()
+	u.leave(e, a.machine.Revision())
 	switch {
 	case e.requeued:
-		u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
 		l.out.info("unit_requeued", "unit", u.path)
 		if u.ending != nil { // asked for in the meantime
 			l.endQueued(u)

@@ -136,7 +136,7 @@ func (s *shown) remakeUnit(path string, kvs map[string]record.KV) error {
 		return err
 	}
 	if _, queued := kvs[u.record.Order().Key()]; queued {
-		u.queued, u.failed = true, 1
+		u.restoreOrder()
 		s.queue.Push(u.key)
 	}
 	key := record.TxKey(u.record.TxID)

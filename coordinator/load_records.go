@@ -72,15 +72,15 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	case rec.State == record.Releasing && rec.Evicted:
 		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
 	case rec.State == record.Releasing:
-		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, true
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	}
 	var effects []txn.Effect
 	a.machine, effects = txn.Recover(id, found, votes)
 	if e := u.record.Ending; e != nil && rec.State == record.Evicting {
-		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, true
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}
-	u.attempt = a
+	u.restoreAttempt(a)
 	v.attempts[id] = a
 	return recovered{a, effects}
 }

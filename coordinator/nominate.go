@@ -67,7 +67,7 @@ func (l *leader) claims(u *unit) bool {
 
 // stay notes why nobody gives way for a unit at this generation.
 func (l *leader) stay(u *unit, why string) bool {
-	u.stuck, u.helpless = why, l.generation
+	u.setStuck(why, l.generation)
 	return false
 }
 
@@ -96,7 +96,7 @@ func (l *leader) nominate(u *unit, given []*unit) bool {
 	if ops := l.opsOfPreemption(u, victims); ops > l.maxOps {
 		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
 	}
-	u.stuck = ""
+	u.clearStuck()
 	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
 	return true
 }
@@ -112,7 +112,7 @@ func (l *leader) holders(u *unit, given []*unit) []preempt.Holder {
 		return all
 	}
 	for _, v := range l.units {
-		if v.record.Priority < u.record.Priority && v.evictable() && !v.wish.Unpreemptable && !slices.Contains(given, v) && !l.contested(v) {
+		if v.record.Priority < u.record.Priority && v.evictable() && !v.groups.Unpreemptable && !slices.Contains(given, v) && !l.contested(v) {
 			all = append(all, v.holder(v.record.Priority))
 		}
 	}

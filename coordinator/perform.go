@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -89,13 +88,10 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	l.praise(a)
 	l.displaced(a, revision)
 	a.committed = revision
-	u.record.Phase, u.record.TxID = string(api.Running), a.machine.ID()
-	if u.record.Started == "" {
-		u.record.Started = l.stamp()
-	}
-	u.stored, u.queued, u.refusals, u.avoid = revision, false, 0, nil
-	if u.create != nil {
-		l.out.measure(metricLatency, l.now.Sub(u.create.started).Seconds())
+	create := u.create
+	u.commit(a.machine.ID(), revision, l.stamp())
+	if create != nil {
+		l.out.measure(metricLatency, l.now.Sub(create.started).Seconds())
 		l.created(u, revision)
 	}
 	l.out.count(metricCommits, "")
@@ -148,7 +144,7 @@ func (l *leader) aborted(a *attempt) {
 	} else {
 		l.doubtful[tx] = true
 	}
-	u.attempt = nil
+	u.dropAttempt()
 	for _, v := range a.victims {
 		v.prey = nil
 		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
@@ -166,14 +162,7 @@ func (l *leader) aborted(a *attempt) {
 // releasing makes a unit Terminating: the release is durable.
 func (l *leader) releasing(a *attempt, e txn.AckReleasing) {
 	u := a.unit
-	u.record.Phase, u.stored = string(api.Terminating), e.Revision
-	if !e.Evicted {
-		if u.ending == nil { // another has asked
-			u.ending = &txn.ReleaseAsked{}
-		}
-		u.endStored = true
-		u.record.Reason = u.ending.Reason
-	}
+	u.release(e.Evicted, e.Revision)
 	l.notify(u)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -66,13 +65,13 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		d.ops = append(d.ops, record.Put(job, record.MustEncode(who.job.record)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		u.writing = false
+		u.finishWrite(writeAdoption)
 		if o != txn.Landed {
 			l.notAdopted(who, a)
 			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
 			return
 		}
-		u.record, u.stored, u.queued = written, rev, false
+		u.readopt(a, written, rev)
 		if who.job != nil {
 			who.job.stored = rev
 		}
@@ -119,7 +118,7 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	u := a.unit
 	var effects []txn.Effect
 	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
-	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
+	a.committed, l.attempts[g.Tx] = rev, a
 	for id, held := range g.holders {
 		l.nodes[id].confirm(g.Tx, held.Members, false, &l.out)
 	}
@@ -152,14 +151,13 @@ func (l *leader) notAdopted(who adoptee, a *attempt) {
 // reserveName keeps the unit's name, and keeps it from being placed.
 func (l *leader) reserveName(who adoptee) {
 	u := who.unit
-	u.writing = true
+	u.beginWrite(writeAdoption)
 	if who.waited {
 		l.queue.Remove(u.key)
 		return
 	}
 	l.counter++
-	u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
-	u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
+	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	if who.job != nil {
 		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
 	}
@@ -246,7 +244,7 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if err != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
 	}
-	u.allocation = doc
+	u.setAllocation(doc)
 	return adoptee{unit: u}, nil
 }
 
@@ -280,8 +278,9 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 	for _, m := range members {
 		total.Add(m.Assignment.Vector())
 	}
-	u.charge.Request = total
-	u.job, j.units = j, []*unit{u}
+	u.setRequest(total)
+	u.setJob(j)
+	j.units = []*unit{u}
 	return adoptee{unit: u, job: j}, nil
 }
 

@@ -119,7 +119,7 @@ func (l *term) awaitEnding(ctx context.Context, u *unit) error {
 		var settled bool
 		var changed <-chan struct{}
 		err := l.do(ctx, func() {
-			settled, changed = u.gone || u.endStored || u.ending == nil, l.changes(u.path)
+			settled, changed = u.gone || u.wish != endAsked, l.changes(u.path)
 		})
 		if err != nil || settled {
 			return err
