@@ -140,16 +140,6 @@ func (n *node) setTripped(now time.Time) {
 	n.view.Tripped = n.breaker.trippedAt(now) || now.Before(n.loud)
 }
 
-// fail notes that a node has failed an attempt; the first fault counts.
-func (a *attempt) fail(id resource.NodeID, f fault) {
-	if a.failed == nil {
-		a.failed = map[resource.NodeID]fault{}
-	}
-	if a.failed[id] == "" {
-		a.failed[id] = f
-	}
-}
-
 // tried tells the breakers of an attempt's nodes that it begins.
 func (l *leader) tried(a *attempt) {
 	now := l.now
