@@ -131,24 +131,24 @@ func (l *leader) adopt(d *adoption) {
 		l.abandon(d)
 		return
 	}
-	a := &attempt{unit: u, begun: l.now, noticed: l.now, victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]agents.MemberRequest{}}
+	claims := false
 	switch short := l.admit(u); {
 	case short == nil:
 	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
 		l.abandon(d)
 		return
 	default:
-		a.claims = true
+		claims = true
 		l.hold(u)
 	}
 	// Nobody else takes the place of its equals.
-	a.claims = a.claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a.charges = u.charges
+	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: l.now, victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
 	var nodes []resource.NodeID
 	for node, found := range d.found {
 		nodes = append(nodes, node)
 		for _, m := range found {
-			a.requests[node] = append(a.requests[node], agents.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+			a.addRequest(node, agents.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
 		}
 	}
 	victims := make([]resource.TxID, len(a.victims))
@@ -159,10 +159,10 @@ func (l *leader) adopt(d *adoption) {
 	delete(l.adoptions, d.tx)
 	l.accountFor(a, d.tx, nil, true)
 	l.queue.Remove(u.key)
-	var effects []txn.Effect
-	a.machine, effects = txn.Adopt(d.tx, nodes, victims...)
+	machine, effects := txn.Adopt(d.tx, nodes, victims...)
+	a.setMachine(machine)
 	for _, v := range a.victims {
-		v.prey = a
+		v.setPreemptor(a)
 	}
 	u.takeOver(a)
 	l.attempts[d.tx] = a

@@ -159,10 +159,7 @@ func (l *leader) watchVotes(a *attempt) {
 		now := l.now
 		for _, id := range a.machine.Nodes() {
 			if _, answered := a.machine.Answer(id); !answered {
-				if a.late == nil {
-					a.late = map[resource.NodeID]bool{}
-				}
-				a.late[id] = true
+				a.addLate(id)
 				n := l.nodes[id]
 				n.breaker.slow(now, a.machine.ID())
 				n.setTripped(now)

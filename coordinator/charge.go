@@ -146,7 +146,7 @@ func (l *leader) discharge(a *attempt) {
 	if a.unit.enrolled {
 		l.quotas.trees.DeallocateForest(everyTree, a.unit.path)
 	}
-	if a.adrift { // what the trees know of it is not what it asks for
+	if a.mischarged { // what the trees know of it is not what it asks for
 		l.withdraw(a.unit)
 	}
 }
@@ -192,12 +192,12 @@ func (l *leader) seat(a *attempt) {
 	if len(c.Demands) == 0 {
 		return
 	}
-	a.adrift = false
+	a.clearMischarged()
 	for i := range c.Demands {
 		d := &c.Demands[i]
 		t := l.quotas.planted[d.Tree]
 		if t == nil {
-			a.adrift = true
+			a.setMischarged()
 			continue
 		}
 		leaf, known := t.nodes[d.Group]
@@ -205,14 +205,14 @@ func (l *leader) seat(a *attempt) {
 			t.detached[u.path] = true
 		}
 		if !known {
-			a.adrift = true
+			a.setMischarged()
 			d.Group = t.shape.Root
 		}
 	}
 	u.setCharges(a.charges)
 	u.setBound(0)
 	l.enroll(u, c)
-	if !a.adrift && l.arrives(u) {
+	if !a.mischarged && l.arrives(u) {
 		return
 	}
 	for _, d := range c.Demands {
@@ -225,7 +225,8 @@ func (l *leader) seat(a *attempt) {
 		must(err)
 		switch {
 		case !r.OK:
-			a.adrift, t.detached[u.path] = true, true
+			a.setMischarged()
+			t.detached[u.path] = true
 			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
 			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
@@ -249,7 +250,7 @@ func (l *leader) arrives(u *unit) bool {
 func (l *leader) seatAgain(tree string, paths []string) {
 	for _, path := range paths {
 		u := l.units[path]
-		if u == nil || u.attempt == nil || !u.attempt.adrift && l.quotas.trees.IsAllocated(tree, path) {
+		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.trees.IsAllocated(tree, path) {
 			continue
 		}
 		l.quotas.trees.DeallocateForest(everyTree, path)

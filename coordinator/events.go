@@ -174,7 +174,7 @@ func (l *leader) occupy(n *node, o agents.Occupancy) {
 // as Freed where that is waited for, and is forgotten where nothing is.
 func (l *leader) tombstone(n *node, tx resource.TxID) {
 	if a := l.attempts[tx]; a != nil {
-		delete(a.presumed, n.view.ID)
+		a.clearAssumedFreed(n.view.ID)
 		l.step(a, txn.Freed{Node: n.view.ID})
 		return
 	}
@@ -267,7 +267,7 @@ func (l *leader) replied(e agents.Replied) {
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
 	case agents.StateFreed:
-		delete(a.presumed, e.Node)
+		a.clearAssumedFreed(e.Node)
 		l.step(a, txn.Freed{Node: e.Node})
 	case agents.StateNone, agents.StateEvicting, agents.StateStopping:
 	}

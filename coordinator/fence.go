@@ -202,7 +202,7 @@ func (l *leader) unfence(n *node) {
 // recheck reads whether the nodes that an attempt presumes dead still are, then
 // goes on: one that has registered may be heard of only later.
 func (l *leader) recheck(a *attempt, then func()) {
-	ids := slices.Sorted(maps.Keys(a.presumed))
+	ids := slices.Sorted(maps.Keys(a.assumedFreed))
 	if len(ids) == 0 {
 		then()
 		return

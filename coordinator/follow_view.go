@@ -149,8 +149,8 @@ func (s *shown) remakeUnit(path string, kvs map[string]record.KV) error {
 		return err
 	}
 	a := s.restoreAttempt(u.record.TxID, u, rec, held.ModRev).attempt
-	a.held = nil // the agents tell the leader alone
-	a.committed = held.CreateRev
+	a.forgetHeld() // the agents tell the leader alone
+	a.setCommitted(held.CreateRev)
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
 			s.quotas.limits.Charge(u.record.TxID, quota.Charge{

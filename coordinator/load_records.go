@@ -39,7 +39,7 @@ func (l *leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
 		}
 		r := l.restoreAttempt(id, u, rec, kv.ModRev)
-		r.attempt.committed = kv.CreateRev // a record's first state is COMMITTED
+		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
 		live = append(live, r)
 	}
 	l.adoptFrom(live, decided)
@@ -68,14 +68,14 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	switch {
 	case rec.State == record.Evicting:
 		found.By = rec.By // until it is known what became of that
-		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	case rec.State == record.Releasing && rec.Evicted:
-		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	case rec.State == record.Releasing:
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	}
-	var effects []txn.Effect
-	a.machine, effects = txn.Recover(id, found, votes)
+	machine, effects := txn.Recover(id, found, votes)
+	a.setMachine(machine)
 	if e := u.record.Ending; e != nil && rec.State == record.Evicting {
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 		effects = append(effects, a.machine.Step(*u.ending)...)

@@ -52,7 +52,7 @@ func (l *leader) claims(u *unit) bool {
 		switch {
 		case v.evictable():
 			victims = append(victims, v)
-		case v.leavesSoon(), v.attempt.prey != nil:
+		case v.leavesSoon(), v.attempt.preemptor != nil:
 			return l.stay(u, path+" is leaving already")
 		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0:
 			l.step(v.attempt, txn.BudgetSpent{}) // u comes first
@@ -165,7 +165,7 @@ func (l *leader) leaving() []preempt.Holder {
 	var all []preempt.Holder
 	for _, a := range l.attempts {
 		reached := func(id resource.NodeID) bool { return l.nodes[id].view.Ready }
-		if a.unit.leavesSoon() && a.prey == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
+		if a.unit.leavesSoon() && a.preemptor == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
 			all = append(all, a.unit.holder(0))
 		}
 	}
@@ -190,8 +190,7 @@ func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
 func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, claims bool) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
-		a.victims = append(a.victims, v.attempt)
-		v.attempt.prey = a
+		a.addVictim(v.attempt)
 	}
 	slices.SortFunc(a.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
 	if claims {

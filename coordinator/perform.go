@@ -34,7 +34,7 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 			l.writeEvictions(a)
 		case txn.WriteCommit:
 			l.cancel(a.budget)
-			a.voted = l.now
+			a.setVoted(l.now)
 			l.writeCommit(a)
 		case txn.WriteAborted:
 			l.cancel(a.budget)
@@ -87,7 +87,7 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	l.account.Committed(a.machine.ID(), revision)
 	l.praise(a)
 	l.displaced(a, revision)
-	a.committed = revision
+	a.setCommitted(revision)
 	create := u.create
 	u.commit(a.machine.ID(), revision, l.stamp())
 	if create != nil {
@@ -121,7 +121,7 @@ func (l *leader) ready(a *attempt, node resource.NodeID) {
 	if a.held[node] {
 		return
 	}
-	a.held[node] = true
+	a.addHeld(node)
 	if len(a.held) == len(a.machine.Nodes()) {
 		l.notify(a.unit)
 	}
@@ -146,7 +146,7 @@ func (l *leader) aborted(a *attempt) {
 	}
 	u.dropAttempt()
 	for _, v := range a.victims {
-		v.prey = nil
+		v.setPreemptor(nil)
 		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
 	}
 	l.out.count(metricAborts, "")

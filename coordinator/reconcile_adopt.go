@@ -109,16 +109,18 @@ func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.seat(a)
-	a.machine, _ = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted}, nil) // until it is
+	machine, _ := txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted}, nil) // until it is
+	a.setMachine(machine)
 	return a
 }
 
 // adopted goes on with a record as if it had been found at the election.
 func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
 	u := a.unit
-	var effects []txn.Effect
-	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
-	a.committed, l.attempts[g.Tx] = rev, a
+	machine, effects := txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
+	a.setMachine(machine)
+	a.setCommitted(rev)
+	l.attempts[g.Tx] = a
 	for id, held := range g.holders {
 		l.nodes[id].confirm(g.Tx, held.Members, false, &l.out)
 	}

@@ -151,7 +151,7 @@ func (u *unit) placements() []placement {
 		}
 	}
 	if !a.machine.Undecided() {
-		a.places = places
+		a.keepPlaces(places)
 	}
 	return places
 }

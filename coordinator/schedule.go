@@ -126,7 +126,6 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 	tx := l.nextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
 	l.queue.Remove(u.key)
-	a.requests, a.asked = map[resource.NodeID][]agents.MemberRequest{}, map[resource.NodeID]uint64{}
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
@@ -136,14 +135,14 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 			h = &hold{}
 			n.held[tx] = h
 			nodes = append(nodes, id)
-			a.asked[id] = n.stream
+			a.setAsked(id, n.stream)
 		}
 		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
 		request := agents.MemberRequest{Index: m.Index, Request: u.demand.Request}
 		if len(a.victims) > 0 {
 			request.PinnedGPUs = devicesOf(m.Assignment)
 		}
-		a.requests[id] = append(a.requests[id], request)
+		a.addRequest(id, request)
 	}
 	for _, id := range nodes {
 		take(l.nodes[id], l.nodes[id].held[tx])
@@ -152,8 +151,8 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 	for i, v := range a.victims {
 		victims[i] = v.machine.ID()
 	}
-	var effects []txn.Effect
-	a.machine, effects = txn.New(tx, nodes, victims...)
+	machine, effects := txn.New(tx, nodes, victims...)
+	a.setMachine(machine)
 	u.launch(a)
 	l.attempts[tx] = a
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED

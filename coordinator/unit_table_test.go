@@ -250,6 +250,9 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 			"let time pass": func(t *rapid.T) { x.pause(t, time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms"))*time.Millisecond) },
 		})
 	})
+	if testing.Short() {
+		return // too few inputs
+	}
 	for p := range unitPhases {
 		if p != phaseAdopting && seen[p] == 0 { // needs another leader
 			t.Errorf("no unit was ever %s", p)
