@@ -135,11 +135,6 @@ func (n *node) showBreaker(s *api.NodeStatus) {
 	}
 }
 
-// setTripped takes over for placement whether the node is the last choice.
-func (n *node) setTripped(now time.Time) {
-	n.view.Tripped = n.breaker.trippedAt(now) || now.Before(n.loud)
-}
-
 // tried tells the breakers of an attempt's nodes that it begins.
 func (l *leader) tried(a *attempt) {
 	now := l.now

@@ -81,14 +81,14 @@ func (c *Coordinator) changeNode(ctx context.Context, name string, of change) (*
 			answer(nil, api.Errorf(404, "node %s not found", name))
 			return
 		}
-		n.changes = append(n.changes, func() {
+		n.addChange(func() {
 			l.change(n, of, changeAttempts, func(status *api.Status) {
 				if status != nil {
 					answer(nil, status)
 				} else {
 					answer(l.nodeObject(n), nil)
 				}
-				if n.changes = n.changes[1:]; len(n.changes) > 0 {
+				if n.finishChange(); len(n.changes) > 0 {
 					n.changes[0]()
 				}
 			})

@@ -95,12 +95,11 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 	if status != nil {
 		return nil, status
 	}
-	j := &job{doc: doc, record: record.Job{
+	first, growth, gang := api.JobUnits(doc)
+	j := &job{doc: doc, gang: gang, record: record.Job{
 		UID: newUID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Created: stamp(now),
 	}}
-	first, growth, gang := api.JobUnits(doc)
-	j.gang = gang
 	s := &submission{create: c, hash: hashOf(c.Document), job: j}
 	member := 0
 	for n := range 1 + growth {
@@ -122,9 +121,8 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 		u.setJob(j)
 		member += members
 		s.units = append(s.units, u)
-		j.record.Units = append(j.record.Units, rec.Path())
+		j.addUnit(u)
 	}
-	j.units = s.units
 	return s, nil
 }
 

@@ -40,7 +40,7 @@ func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
 	if err != nil {
 		return err
 	}
-	v.node(id).fence = fenceOf(identity, kv.ModRev)
+	v.node(id).setFence(fenceOf(identity, kv.ModRev))
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (l *leader) fenced(n *node, f *fence) {
 	if n.fence != nil && n.fence.revision >= f.revision || n.revision > f.revision {
 		return
 	}
-	n.fence = f
+	n.setFence(f)
 	l.unpresume(n)
 	n.setReady()
 	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
@@ -195,7 +195,7 @@ func (l *leader) returned(n *node) {
 }
 
 func (l *leader) unfence(n *node) {
-	n.fence = nil
+	n.setFence(nil)
 	l.unpresume(n)
 }
 
@@ -226,7 +226,7 @@ func (l *leader) learn(n *node, kv record.KV) {
 	}
 	if n.fence == nil {
 		if n.revision < kv.ModRev { // its agent tells of it on the next stream
-			n.revision = 0
+			n.clearRegistration()
 		}
 		n.setReady()
 	}

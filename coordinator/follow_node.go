@@ -28,9 +28,8 @@ func (s *shown) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	}
 	n := s.node(id)
 	stored := &storedNode{}
-	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, record.NodeSpec{}, 0, 0, resource.Incarnation{}
 	_, heard := kvs[record.NodeLeaseKey(id)]
-	n.fence, n.unheard, n.ban = nil, !heard, banOf(kvs[record.BanKey(id)])
+	n.resetStored(stored, !heard, banOf(kvs[record.BanKey(id)]))
 	if kv, found := kvs[record.NodeSpecKey(id)]; found {
 		if err := s.loadNodes([]record.KV{kv}); err != nil {
 			return err
@@ -44,8 +43,8 @@ func (s *shown) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		if err != nil {
 			return err
 		}
-		n.incarnation, n.fence = identity.Incarnation, fenceOf(identity, kv.ModRev)
-		n.revision = kv.ModRev
+		n.setRegistration(identity.Incarnation, kv.ModRev)
+		n.setFence(fenceOf(identity, kv.ModRev))
 	}
 	if kv, found := kvs[record.NodeStatusKey(id)]; found {
 		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)

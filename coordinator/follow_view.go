@@ -171,7 +171,7 @@ func (s *shown) dropUnit(u *unit) {
 		}
 	}
 	if j := u.job; j != nil {
-		j.units = slices.DeleteFunc(j.units, func(other *unit) bool { return other == u })
+		j.removeUnit(u)
 	}
 	if a := u.attempt; a != nil {
 		tx := a.machine.ID()
@@ -179,7 +179,7 @@ func (s *shown) dropUnit(u *unit) {
 		s.quotas.limits.Discharge(tx)
 		for _, id := range a.machine.Nodes() {
 			if n := s.nodes[id]; n != nil { // else it was deleted since
-				delete(n.held, tx)
+				n.removeHold(tx)
 			}
 		}
 	}

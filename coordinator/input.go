@@ -160,17 +160,17 @@ func (l *leader) react(in input) {
 		l.takeSpec(l.node(in.node), in.spec, in.revision)
 	case measured:
 		if n := l.nodes[in.node]; n != nil {
-			n.usage = in.usage
+			n.setUsage(in.usage)
 		}
 	case suspected:
 		if n := l.nodes[in.node]; n != nil {
-			n.view.Suspect = in.suspected
+			n.setSuspect(in.suspected)
 		}
 	case followed:
 		l.follow(in)
 	case flooded:
 		if n := l.nodes[in.node]; n != nil {
-			n.loud = in.until
+			n.setLoud(in.until)
 			n.setTripped(l.now)
 		}
 	}

@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -23,3 +26,45 @@ type job struct {
 
 // key names the job among what has changed.
 func (j *job) key() string { return "job/" + j.record.Namespace + "/" + j.record.Name }
+
+// addUnit adds a unit, with its path in the record. The units ascend by N.
+func (j *job) addUnit(u *unit) {
+	j.units = append(j.units, u)
+	j.record.Units = append(j.record.Units, u.record.Path())
+}
+
+// restoreUnit adds a unit that the record names.
+func (j *job) restoreUnit(u *unit) {
+	at, _ := slices.BinarySearchFunc(j.units, u.record.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
+	j.units = slices.Insert(j.units, at, u)
+}
+
+// removeUnit takes a unit out that is made anew.
+func (j *job) removeUnit(u *unit) {
+	j.units = slices.DeleteFunc(j.units, func(other *unit) bool { return other == u })
+}
+
+// beginWrite notes that a Txn about the job's own key is under way.
+func (j *job) beginWrite() { j.writing = true }
+
+// finishWrite notes that the Txn has its answer.
+func (j *job) finishWrite() { j.writing = false }
+
+// setStored notes the revision at which the job was stored.
+func (j *job) setStored(rev resource.Revision) { j.stored = rev }
+
+// keep takes over the job as it was written at rev.
+func (j *job) keep(written record.Job, rev resource.Revision) { j.record, j.stored = written, rev }
+
+// remove notes that the object is gone.
+func (j *job) remove() { j.gone = true }
+
+// addThen has f run after the next change.
+func (j *job) addThen(f func()) { j.then = append(j.then, f) }
+
+// takeThen returns what is to run now that the job has changed.
+func (j *job) takeThen() []func() {
+	then := j.then
+	j.then = nil
+	return then
+}

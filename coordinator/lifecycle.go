@@ -71,7 +71,7 @@ func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 // created acknowledges a unit that the store now holds.
 func (l *leader) created(u *unit, rev resource.Revision) {
 	if u.job != nil && u.job.stored == 0 {
-		u.job.stored = rev
+		u.job.setStored(rev)
 	}
 }
 
@@ -212,7 +212,7 @@ func (l *leader) finishJob(j *job) {
 	if !remove && api.Phase(j.record.Phase).Ended() {
 		return
 	}
-	j.writing = true
+	j.beginWrite()
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
 	rec.Phase, rec.Ended = string(api.Cancelled), l.stamp()
@@ -226,7 +226,7 @@ func (l *leader) finishJob(j *job) {
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		j.writing = false
+		j.finishWrite()
 		if o != txn.Landed {
 			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
 			l.notifyJob(j)
@@ -236,7 +236,7 @@ func (l *leader) finishJob(j *job) {
 			l.forgetJob(j)
 			return
 		}
-		j.record, j.stored = rec, rev
+		j.keep(rec, rev)
 		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
 	}
@@ -250,7 +250,7 @@ func (l *leader) forgetJob(j *job) {
 	if j.gone {
 		return
 	}
-	j.gone = true
+	j.remove()
 	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
 	for _, u := range j.units {
 		l.forget(u)

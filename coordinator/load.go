@@ -1,11 +1,9 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -109,8 +107,7 @@ func (v *view) loadNodes(kvs []record.KV) error {
 			return err
 		}
 		n := v.node(key.ID)
-		n.spec, n.specRev = spec, kv.ModRev
-		n.admit()
+		n.restoreSpec(spec, kv.ModRev)
 	}
 	return nil
 }
@@ -174,8 +171,7 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 			return nil, err
 		}
 		u.setJob(j)
-		at, _ := slices.BinarySearchFunc(j.units, rec.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
-		j.units = slices.Insert(j.units, at, u)
+		j.restoreUnit(u)
 		return u, nil
 	}
 	doc, status := api.StoredAllocation(rec.Document)

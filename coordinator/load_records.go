@@ -54,12 +54,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		vote.Members = append(vote.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
 		votes[m.Node] = vote
 		n := v.node(m.Node)
-		h := n.held[id]
-		if h == nil {
-			h = &hold{}
-			n.held[id] = h
-		}
-		h.members = append(h.members, agents.Member{Index: m.Member, Assignment: m.Assignment})
+		n.hold(id).addMember(agents.Member{Index: m.Member, Assignment: m.Assignment})
 	}
 	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{

@@ -198,9 +198,7 @@ func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, 
 	}
 	l.out.info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
 	l.launch(a, plan, func(n *node, h *hold) {
-		h.waiting = true
-		h.taken = n.takePresent(h.members)
-		n.view.Refresh()
+		n.takeWaiting(h)
 	})
 }
 

@@ -73,7 +73,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		}
 		u.readopt(a, written, rev)
 		if who.job != nil {
-			who.job.stored = rev
+			who.job.setStored(rev)
 		}
 		l.adopted(a, g, r.votes(g), rev)
 		done(nil)
@@ -282,7 +282,7 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 	}
 	u.setRequest(total)
 	u.setJob(j)
-	j.units = []*unit{u}
+	j.restoreUnit(u)
 	return adoptee{unit: u, job: j}, nil
 }
 

@@ -111,11 +111,7 @@ func (l *leader) tooWide(plan []place.Member) string {
 // on its charge counts and its devices are taken in the view.
 func (l *leader) begin(u *unit, plan []place.Member) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
-	l.launch(a, plan, func(_ *node, h *hold) {
-		for _, m := range h.members {
-			h.taken = append(h.taken, m.Assignment)
-		}
-	})
+	l.launch(a, plan, func(_ *node, h *hold) { h.setPlacedTaken() })
 }
 
 // launch sends an attempt's members to the nodes of its plan. take is called
@@ -130,14 +126,11 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 	for _, m := range plan {
 		id := m.Node.ID
 		n := l.nodes[id]
-		h := n.held[tx]
-		if h == nil {
-			h = &hold{}
-			n.held[tx] = h
+		if n.held[tx] == nil {
 			nodes = append(nodes, id)
 			a.setAsked(id, n.stream)
 		}
-		h.members = append(h.members, agents.Member{Index: m.Index, Assignment: m.Assignment})
+		n.hold(tx).addMember(agents.Member{Index: m.Index, Assignment: m.Assignment})
 		request := agents.MemberRequest{Index: m.Index, Request: u.demand.Request}
 		if len(a.victims) > 0 {
 			request.PinnedGPUs = devicesOf(m.Assignment)
