@@ -165,10 +165,19 @@ func (u *unit) check() error {
 }
 
 // check verifies what holds of the leader's units between two inputs.
+//
+// Invariant: the queue has what waits and has no attempt, until its end is asked
+// for; what reconciliation makes again it does not have. Each attempt is its
+// unit's, and has not ended.
 func (l *leader) check() error {
 	var errs []error
 	for _, u := range l.units {
 		errs = append(errs, u.check())
+		placeable := u.waiting() && u.attempt == nil
+		in := l.queue.Position(u.key) > 0
+		if in && !placeable || !in && placeable && u.wish == noWish && u.writing != writeAdoption {
+			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.lifecycle, in))
+		}
 	}
 	for tx, a := range l.attempts {
 		if a.machine.ID() != tx || a.unit.attempt != a || a.machine.State() >= txn.Released {
