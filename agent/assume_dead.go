@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/grant"
 )
 
 // This file is the agent's half of the assume-dead policy (PROTOCOL.md section
@@ -90,7 +91,7 @@ func (o *owner) resume(c ledger.Registered) {
 		return
 	}
 	for _, r := range c.Records {
-		if r.State == ledger.RecordCommitted {
+		if r.State == grant.RecordCommitted {
 			o.scribe.confirm(r.Tx)
 		}
 	}

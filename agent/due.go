@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -117,12 +118,12 @@ func (o *owner) resolve(tx resource.TxID) {
 // aborted where its promise is only a promise.
 func (o *owner) question(tx resource.TxID) question {
 	g, _ := o.ledger.Lookup(tx)
-	return question{fence: g.State == ledger.Waiting || g.State == ledger.Reserved, asked: g.State}
+	return question{fence: g.State == grant.Waiting || g.State == grant.Reserved, asked: g.State}
 }
 
 // handOver wishes for the files of a grant that may run.
 func (o *owner) handOver(tx resource.TxID) {
-	if g, ok := o.ledger.Lookup(tx); ok && len(g.Members) > 0 && g.State.Holds() && g.State != ledger.Reserved {
+	if g, ok := o.ledger.Lookup(tx); ok && len(g.Members) > 0 && g.State.Holds() && g.State != grant.Reserved {
 		o.scribe.put(o.grantFiles(g))
 	}
 }
@@ -130,7 +131,7 @@ func (o *owner) handOver(tx resource.TxID) {
 func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 	f := handoff.Grant{Tx: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: o.agent.config.Node}
 	for _, m := range g.Members {
-		f.Members = append(f.Members, handoff.Member{Index: m.Index, Assignment: m.Assignment})
+		f.Members = append(f.Members, m.AsMember())
 	}
 	return f
 }
@@ -139,7 +140,7 @@ func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 func (o *owner) runnable() []ledger.Grant {
 	var live []ledger.Grant
 	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State.Holds() && g.State != ledger.Reserved && g.Origin != ledger.OriginOrphan && !o.over(&g) {
+		if g.State.Holds() && g.State != grant.Reserved && g.Origin != ledger.OriginOrphan && !o.over(&g) {
 			live = append(live, g)
 		}
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
-	"github.com/musterd/muster/wire"
+	"github.com/musterd/muster/grant"
 )
 
 // hardware is what a host has at one time. It is immutable.
 type hardware struct {
 	host *fit.Host
-	wire wire.Host // the same as coordinators are told
+	wire grant.Host // the same as coordinators are told
 }
 
 func (a *Agent) hardwareOf(host *fit.Host) *hardware {
-	return &hardware{host: host, wire: wire.Host{
+	return &hardware{host: host, wire: grant.Host{
 		Hostname: a.deps.Discovered.Host.Hostname, Topology: host.Topology(), Inventory: host.Inventory(),
 		ReservedCPUs: a.config.ReservedCPUs, ReservedMemory: a.config.ReservedMemory, Labels: a.config.Labels,
 	}}

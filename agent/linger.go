@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,7 +27,7 @@ func (o *owner) end(due []resource.TxID) []ledger.Reply {
 	busy := o.agent.seen().observed().Busy
 	for _, tx := range slices.Compact(due) {
 		reply, _ := o.apply(ledger.Stopped{Tx: tx, Busy: busy})
-		if reply.State == ledger.Evicting || reply.State == ledger.Stopping {
+		if reply.State == grant.Evicting || reply.State == grant.Stopping {
 			o.linger(tx)
 			continue
 		}
@@ -59,7 +60,7 @@ func (o *owner) linger(tx resource.TxID) {
 
 // over reports whether a grant's files are to go although it holds its devices.
 func (o *owner) over(g *ledger.Grant) bool {
-	return o.ends() && (g.State == ledger.Stopping || g.State == ledger.Evicting && !o.agent.deps.Now().Before(g.Deadline))
+	return o.ends() && (g.State == grant.Stopping || g.State == grant.Evicting && !o.agent.deps.Now().Before(g.Deadline))
 }
 
 // runningOn lists the devices of a grant that something was last seen to run on.

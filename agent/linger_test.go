@@ -187,3 +187,42 @@ func TestALookIsAskedForWhileAVictimLingers(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesStayDuringAGrace: the grace is promised to what runs, whose
+// launchers read the files, whatever else the agent does meanwhile.
+func TestFilesStayDuringAGrace(t *testing.T) {
+	for name, between := range map[string]func(t *testing.T, r *rig){
+		"over a registration": func(t *testing.T, r *rig) {
+			registered := func() (n int) { r.store.set(func(s *store) { n = s.registered }); return n }
+			for range 2 { // a registration is taken in before the next one begins
+				before := registered()
+				r.askToRegister()
+				eventually(t, "it registers again", func() bool { return registered() > before })
+			}
+		},
+		"over a start": func(t *testing.T, r *rig) {
+			if err := r.end(); err != nil {
+				t.Fatal(err)
+			}
+			r.start()
+			r.lead(2)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.tune = func(c *agent.Config, _ *agent.Deps) { c.Heartbeat = 5 * time.Millisecond }
+			r.start()
+			l := r.lead(1)
+			held := r.grant(l, "v", 1)
+			r.awaitFiles(".json", "v.json")
+			r.store.put("v", musterv1.Record_EVICTING, held.GetMembers())
+			l.send(&musterv1.Evict{Tx: "v", Epoch: 1, GraceMillis: time.Hour.Milliseconds(), By: "p"})
+			mustBe(t, l.reply("v"), musterv1.Reply_EVICTING)
+			between(t, r)
+			// A file handed over later shows that the wishes of before are carried out.
+			l = r.lead(3)
+			r.grant(l, "w", 1)
+			r.awaitFiles(".json", "v.json", "w.json")
+		})
+	}
+}

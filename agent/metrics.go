@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/grant"
 )
 
 // scrapeTimeout bounds how long a scrape waits for the owner.
@@ -106,23 +107,23 @@ func (m *metrics) decided(c ledger.Command, r ledger.Reply, took time.Duration) 
 // kindOf names a command without allocating.
 func kindOf(c ledger.Command) string {
 	switch c.(type) {
-	case ledger.Reserve:
+	case grant.Reserve:
 		return "reserve"
-	case ledger.Commit:
+	case grant.Commit:
 		return "commit"
-	case ledger.Abort:
+	case grant.Abort:
 		return "abort"
-	case ledger.Release:
+	case grant.Release:
 		return "release"
-	case ledger.Evict:
+	case grant.Evict:
 		return "evict"
-	case ledger.Forget:
+	case grant.Forget:
 		return "forget"
 	case ledger.Resolved:
 		return "resolved"
 	case ledger.Registered:
 		return "registered"
-	case ledger.Cordon:
+	case grant.Cordon:
 		return "cordon"
 	case ledger.SetHealth:
 		return "set_health"
@@ -130,7 +131,7 @@ func kindOf(c ledger.Command) string {
 		return "start"
 	case ledger.Tick:
 		return "tick"
-	case ledger.Reconcile:
+	case grant.Reconcile:
 		return "reconcile"
 	}
 	return "other"
@@ -190,11 +191,11 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		gauge(g.total, float64(total[name]), string(name))
 		gauge(g.free, float64(free[name]), string(name))
 	}
-	states := map[ledger.State]int{}
-	for _, grant := range view.Grants {
-		states[grant.State]++
+	states := map[grant.State]int{}
+	for _, granted := range view.Grants {
+		states[granted.State]++
 	}
-	for s := ledger.Waiting; s <= ledger.Tombstone; s++ {
+	for s := grant.Waiting; s <= grant.Tombstone; s++ {
 		gauge(g.grants, float64(states[s]), s.String())
 	}
 	bad, registered, quarantined, full := 0, 0.0, 0.0, 0.0

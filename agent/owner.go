@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -117,7 +118,7 @@ func (o *owner) start(i resource.Incarnation) error {
 	}
 	o.incarnation = i
 	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State == ledger.Stopping {
+		if g.State == grant.Stopping {
 			o.lingering[g.Tx] = true // it was cut off between its stop and its end
 		}
 	}
@@ -231,7 +232,7 @@ func (o *owner) handle(it *item) {
 	case it.open != nil:
 		o.admit(it.open)
 	case it.arrived != "":
-		if g, ok := o.ledger.Lookup(it.arrived); ok && g.State == ledger.Held {
+		if g, ok := o.ledger.Lookup(it.arrived); ok && g.State == grant.Held {
 			o.tell(o.replyOn(g))
 		}
 	case it.observe:
@@ -254,13 +255,13 @@ func (o *owner) command(it *item) {
 	o.agent.metrics.decided(it.command, reply, time.Since(began))
 	out, body := it.out, rpc.Body(rpc.Reply(reply))
 	switch c := it.command.(type) {
-	case ledger.Cordon, ledger.Reconcile:
+	case grant.Cordon, grant.Reconcile:
 		body = o.health()
 	case ledger.SetHealth:
 		o.tell(o.health())
 	case ledger.Resolved:
 		delete(o.unresolved, c.Tx)
-		if c.State == ledger.RecordCommitted && reply.State == ledger.Held {
+		if c.State == grant.RecordCommitted && reply.State == grant.Held {
 			o.scribe.confirm(c.Tx)
 		}
 		out = o.listener() // the leader learns of it without having asked
@@ -269,7 +270,7 @@ func (o *owner) command(it *item) {
 		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
 		o.resume(c)
 	}
-	if reply.State == ledger.Held && !reply.Refused() && !o.scribe.ready(reply.Tx) {
+	if reply.State == grant.Held && !reply.Refused() && !o.scribe.ready(reply.Tx) {
 		out = nil // HELD means that its launcher can start it
 	}
 	if out == nil {
@@ -320,7 +321,7 @@ func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource
 	for _, tx := range reply.Resolve {
 		// A second registration of one incarnation has lost nothing: promises
 		// that are under way keep their time.
-		if g, ok := o.ledger.Lookup(tx); again && ok && g.State == ledger.Reserved {
+		if g, ok := o.ledger.Lookup(tx); again && ok && g.State == grant.Reserved {
 			continue
 		}
 		o.resolve(tx)
@@ -349,14 +350,11 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		if e.Grant.Origin == ledger.OriginOrphan {
 			return "", false // nobody is to start anything
 		}
-		switch e.Grant.State {
-		case ledger.Tombstone:
-			o.urgent = true
-		case ledger.Held, ledger.Evicting:
+		if e.Grant.State == grant.Held || e.Grant.State == grant.Evicting {
 			o.held = true
 			o.handOver(e.Grant.Tx)
 		}
-		return e.Grant.Tx, e.Grant.State == ledger.Stopping
+		return e.Grant.Tx, e.Grant.State == grant.Stopping
 	case ledger.Committed: // model: mutant START_BEFORE_COMMITTED
 		o.held = true
 		o.handOver(e.Tx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 )
 
 // checkRoom makes sure, before a promise, that the journal can hold it and that
@@ -15,7 +16,7 @@ import (
 func (o *owner) checkRoom(group []item) error {
 	promises := o.full != ""
 	for i := range group {
-		if _, ok := group[i].command.(ledger.Reserve); ok || group[i].room {
+		if _, ok := group[i].command.(grant.Reserve); ok || group[i].room {
 			promises = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -56,7 +57,7 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 	}
 	committed := map[resource.TxID]bool{}
 	for _, r := range c.Records {
-		committed[r.Tx] = r.State == ledger.RecordCommitted
+		committed[r.Tx] = r.State == grant.RecordCommitted
 	}
 	for _, g := range o.runnable() {
 		if committed[g.Tx] || g.Origin != ledger.OriginTxn {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -25,7 +26,7 @@ type resolver struct {
 // question is what is to be asked of a record, and what the grant was then.
 type question struct {
 	fence bool
-	asked ledger.State
+	asked grant.State
 }
 
 func newResolver(a *Agent) *resolver {

@@ -388,21 +388,6 @@ func (l *leader) reply(tx string) *musterv1.Reply {
 	return l.until("a reply about "+tx, func(m *musterv1.AgentMessage) bool { return m.GetReply() != nil && m.GetReply().GetTx() == tx }).GetReply()
 }
 
-// replies returns the next reply about each transaction, in whatever order they
-// come.
-func (l *leader) replies(txs ...string) map[string]*musterv1.Reply {
-	l.t.Helper()
-	got := map[string]*musterv1.Reply{}
-	for len(got) < len(txs) {
-		r := l.until(fmt.Sprint("replies about ", txs), func(m *musterv1.AgentMessage) bool {
-			tx := m.GetReply().GetTx()
-			return slices.Contains(txs, tx) && got[tx] == nil
-		}).GetReply()
-		got[r.GetTx()] = r
-	}
-	return got
-}
-
 // outcome returns the next reply about a transaction that says more than that it
 // is under notice, which may be told again.
 func (l *leader) outcome(tx string) *musterv1.Reply {

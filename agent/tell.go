@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -57,7 +58,9 @@ func (a *Agent) heartbeats(ctx context.Context) {
 	}
 }
 
-func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
+// heartbeat tells usage, conditions and grants. It fails where the owner cannot
+// be asked: a heartbeat without conditions would take back those of before.
+func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 	h := rpc.Heartbeat{Time: time.Now(), Began: a.deps.Now()}
 	u, err := a.usage(ctx)
 	if err != nil {
@@ -66,7 +69,7 @@ func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
 	h.Usage = u
 	v, err := a.view(ctx, nil)
 	if err != nil {
-		return h
+		return h, err
 	}
 	h.Conditions = a.conditions(v)
 	for _, g := range v.Grants {
@@ -74,17 +77,17 @@ func (a *Agent) heartbeat(ctx context.Context) rpc.Heartbeat {
 			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
 		}
 	}
-	return h
+	return h, nil
 }
 
 // phaseOf is a grant's state in the API's words, "" where it has ended.
-func phaseOf(s ledger.State) string {
+func phaseOf(s grant.State) string {
 	switch s {
-	case ledger.Waiting, ledger.Reserved:
+	case grant.Waiting, grant.Reserved:
 		return "Pending"
-	case ledger.Held:
+	case grant.Held:
 		return "Running"
-	case ledger.Evicting, ledger.Stopping:
+	case grant.Evicting, grant.Stopping:
 		return "Terminating"
 	}
 	return ""
@@ -236,7 +239,7 @@ func (a *Agent) healthAnswer(v *ledger.View) []byte {
 func (a *Agent) countsAnswer(v *ledger.View) []byte {
 	counts := map[string]int{}
 	for _, g := range v.Grants {
-		if g.State != ledger.Tombstone {
+		if g.State != grant.Tombstone {
 			counts[shown(g)]++
 		}
 	}
@@ -250,7 +253,7 @@ func (a *Agent) countsAnswer(v *ledger.View) []byte {
 func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
 	var rows []any
 	for _, g := range v.Grants {
-		if g.State == ledger.Tombstone {
+		if g.State == grant.Tombstone {
 			continue
 		}
 		gpus := []int{}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip/digest"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -46,7 +47,7 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 	for _, g := range v.Grants {
 		for _, m := range g.Members {
 			s.Grants = append(s.Grants, rpc.GrantMember{
-				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: shown(g), Held: g.State == ledger.Held && g.Origin != ledger.OriginOrphan, Assignment: m.Assignment,
+				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: shown(g), Held: g.State == grant.Held && g.Origin != ledger.OriginOrphan, Assignment: m.Assignment,
 			})
 		}
 	}

@@ -121,7 +121,7 @@ func (l *leader) accountFor(a *attempt, tx resource.TxID, devices []decisions.De
 }
 
 // plannedDevices are the whole GPUs of a plan, by node.
-func (l *leader) plannedDevices(plan []place.Member) []decisions.Devices {
+func (l *leader) plannedDevices(plan []place.Choice) []decisions.Devices {
 	if l.account == nil {
 		return nil
 	}

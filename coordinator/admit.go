@@ -3,11 +3,10 @@ package coordinator
 import (
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,57 +25,16 @@ type admitted struct {
 // registration, which wrote it.
 func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revision }
 
-// hostDiffers is the reason of a node whose stream offers more than is
-// registered, unread the message while the leader has yet to read a registration.
-const (
-	hostDiffers = "HostDiffers"
-	unread      = "the leader has not read the agent's registration yet"
-)
-
-func (n *node) beyond() string {
-	return "the agent's stream offers more than the agent has registered: " + n.unregistered.Message + "; the node takes no new work until the agent registers that"
-}
-
-// awaitedApproval says why a node waits for an operator.
-func (n *node) awaitedApproval() string {
-	return n.unapproved.Message + "; the node takes no new work until an operator approves it: muster node approve " + string(n.view.ID)
-}
-
 // closed says in words why the node takes no new work, where the specification
 // is the reason.
 func (n *node) closed() string {
 	switch {
 	case n.view.Ready && !n.unapproved.IsZero():
-		return n.awaitedApproval()
+		return shown.AwaitsApproval(n.view.ID, n.unapproved)
 	case n.connected && n.registered() && !n.unregistered.IsZero():
-		return n.beyond()
+		return shown.Beyond(n.unregistered)
 	}
 	return ""
-}
-
-// The conditions that follow from a specification.
-const (
-	awaitingApproval = "AwaitingApproval"
-	labelsIgnored    = "LabelsIgnored"
-)
-
-// showAdmission adds the conditions about capacity that waits and labels that are
-// ignored. Invariant: the condition Ready is the first one.
-func (n *node) showAdmission(s *api.NodeStatus) {
-	s.OperatorLabels = maps.Clone(n.spec.OperatorLabels)
-	if g := n.unapproved; !g.IsZero() {
-		if s.Phase == "Ready" {
-			ready := &s.Conditions[0]
-			s.Phase, ready.Status, ready.Reason, ready.Message = awaitingApproval, "False", awaitingApproval, n.awaitedApproval()
-		}
-		s.Conditions = append(s.Conditions, api.Condition{Type: awaitingApproval, Status: "True", Reason: g.Reason, Message: g.Message})
-	}
-	if keys := n.spec.IgnoredLabels; len(keys) > 0 {
-		s.Conditions = append(s.Conditions, api.Condition{
-			Type: labelsIgnored, Status: "True", Reason: "Reserved",
-			Message: "the agent registered labels that are reserved, or are none, and that count for nothing: " + strings.Join(keys, ", "),
-		})
-	}
 }
 
 // takeSpec takes over a specification, unless a newer one is known, and tries

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,13 +13,14 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 	"github.com/musterd/muster/wire"
 )
 
 // claims makes what an agent's streams tell of its host.
-func claims(c *rig.Cluster, node resource.NodeID, change func(*wire.Host)) {
+func claims(c *rig.Cluster, node resource.NodeID, change func(*grant.Host)) {
 	c.Tap(func(m rig.Message) bool {
 		if hello := m.FromAgent.GetHello(); hello != nil && m.Node == node {
 			h, err := wire.FromHost(hello.GetHost())
@@ -54,7 +56,7 @@ func TestAHostThatTakesAnothersNameGetsNoWorkPinnedThere(t *testing.T) {
 		}
 	}}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
-		claims(c, "n3", func(h *wire.Host) { h.Hostname, h.Labels = "n1", name })
+		claims(c, "n3", func(h *grant.Host) { h.Hostname, h.Labels = "n1", name })
 		k := c.Bring(3)
 		if _, err := k.SetUnschedulable(t.Context(), "n1", true); err != nil {
 			t.Fatal(err)
@@ -106,7 +108,7 @@ func containsAll(text string, parts ...string) bool {
 // hide what the store has.
 func TestLabelsOfAStreamSelectNothing(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
-		claims(c, "n1", func(h *wire.Host) { h.Labels = map[string]string{"zone": "secret"} })
+		claims(c, "n1", func(h *grant.Host) { h.Labels = map[string]string{"zone": "secret"} })
 		k := c.Bring(1)
 		a := allocate(t, k, rig.Submission{Name: "a", GPUs: 1, NodeSelector: map[string]string{"zone": "secret"}, Wait: time.Minute})
 		if _, has := nodeOf(t, k, "n1").Metadata.Labels["zone"]; has || a.Status.Phase != api.Pending {
@@ -125,14 +127,14 @@ func TestAStreamThatTellsOfMoreThanIsRegisteredGetsNoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		claim func(*wire.Host)
+		claim func(*grant.Host)
 		want  string // in the condition's message
 	}{
-		"more devices and CPUs":      {func(h *wire.Host) { h.Topology, h.Inventory = large.Topology(), large.Inventory("n1") }, "nvidia.com/gpu 2 → 8"},
-		"other devices":              {func(h *wire.Host) { h.Inventory.Devices[1].Model = "NVIDIA H100" }, `model "NVIDIA H100" 0 → 1`},
-		"less kept for the system":   {func(h *wire.Host) { h.ReservedMemory = 0 }, "memory "},
-		"less than is registered":    {func(h *wire.Host) { h.ReservedMemory = 2 << 30 }, ""},
-		"exactly what is registered": {func(*wire.Host) {}, ""},
+		"more devices and CPUs":      {func(h *grant.Host) { h.Topology, h.Inventory = large.Topology(), large.Inventory("n1") }, "nvidia.com/gpu 2 → 8"},
+		"other devices":              {func(h *grant.Host) { h.Inventory.Devices[1].Model = "NVIDIA H100" }, `model "NVIDIA H100" 0 → 1`},
+		"less kept for the system":   {func(h *grant.Host) { h.ReservedMemory = 0 }, "memory "},
+		"less than is registered":    {func(h *grant.Host) { h.ReservedMemory = 2 << 30 }, ""},
+		"exactly what is registered": {func(*grant.Host) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, o, func(t *testing.T, cluster *rig.Cluster) {
@@ -437,5 +439,39 @@ func TestADeletedNodeForgetsWhatOperatorsSet(t *testing.T) {
 		if n := nodeOf(t, k, "n2"); n.Metadata.Labels["zone"] != "" || len(n.Metadata.Annotations) != 0 || len(n.Status.OperatorLabels) != 0 {
 			t.Errorf("%+v", n.Metadata)
 		}
+	})
+}
+
+// An operator's change that meets a newer specification reads it, and what the
+// newer one opens is used at once, however late the watch is.
+func TestASpecificationThatAChangeHasReadWakesWhatWaits(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		allocate(t, k, rig.Submission{Name: "a", GPUs: 1, NodeSelector: map[string]string{"zone": "b"}})
+		phase(t, c, "a", api.Pending)
+		c.OnStep(func(s rig.Step) error {
+			if strings.HasPrefix(s.Name, "watch ") && !s.After {
+				pass(time.Hour)
+			}
+			return nil
+		})
+		key := record.NodeSpecKey("n1")
+		kv, _, _, err := c.Store.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := record.Decode[record.NodeSpec](key, kv.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Labels = map[string]string{"zone": "b"}
+		if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, record.MustEncode(spec))}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.PatchNode(t.Context(), "n1", api.NodePatch{Annotations: set("owner", "ml")}); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "a", api.Running)
+		c.OnStep(nil)
 	})
 }

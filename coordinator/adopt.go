@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,7 +20,7 @@ type adoption struct {
 	tx      resource.TxID
 	unit    *unit // nil: it does not wait any more
 	victims []*attempt
-	found   map[resource.NodeID][]agents.Member
+	found   map[resource.NodeID][]grant.Member
 	timer   *alarm
 	// over: it is being fenced.
 	over bool
@@ -38,7 +38,7 @@ func (l *leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 		case decided[by]:
 			live[i].effects = append(live[i].effects, a.machine.Step(txn.PreemptorAborted{By: by})...)
 		case l.adoptions[by] == nil:
-			l.adoptions[by] = &adoption{tx: by, unit: l.waiterOf(by), found: map[resource.NodeID][]agents.Member{}}
+			l.adoptions[by] = &adoption{tx: by, unit: l.waiterOf(by), found: map[resource.NodeID][]grant.Member{}}
 			fallthrough
 		default:
 			l.adoptions[by].victims = append(l.adoptions[by].victims, a)
@@ -81,8 +81,8 @@ func (l *leader) awaitAdoptions() {
 // driven here: it is part of an adoption, or of an attempt that nobody drives.
 // The latter is fenced. (Agents resolve by themselves what was RESERVED at once;
 // of what waited they leave it to the new leader.) One of this epoch has ended.
-func (l *leader) promised(n *node, g agents.Grant) {
-	if g.State != agents.StateWaiting && g.State != agents.StateReserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
+func (l *leader) promised(n *node, g grant.Grant) {
+	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
 		return
 	}
 	if g.Epoch == l.epoch {
@@ -113,7 +113,7 @@ func (l *leader) promised(n *node, g agents.Grant) {
 // ended it would refuse others what it keeps. What it keeps is free once its
 // agent says so.
 func (l *leader) outlived(n *node, tx resource.TxID) {
-	l.reply(n, agents.Abort(tx, l.epoch))
+	l.reply(n, grant.Abort{Tx: tx, Epoch: l.epoch})
 }
 
 // adopt goes on with a preemption whose members are all found.
@@ -148,7 +148,7 @@ func (l *leader) adopt(d *adoption) {
 	for node, found := range d.found {
 		nodes = append(nodes, node)
 		for _, m := range found {
-			a.addRequest(node, agents.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
 		}
 	}
 	victims := make([]resource.TxID, len(a.victims))
@@ -211,7 +211,7 @@ func (l *leader) abandon(d *adoption) {
 	d.over = true
 	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
 	key := record.TxKey(d.tx)
-	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
 	l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
@@ -225,7 +225,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 	}
 	for _, v := range l.order {
 		if n := l.nodes[v.ID]; n.held[d.tx] != nil {
-			l.send(v.ID, agents.Abort(d.tx, l.epoch))
+			l.send(v.ID, grant.Abort{Tx: d.tx, Epoch: l.epoch})
 			n.drop(d.tx)
 		}
 	}
@@ -233,6 +233,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
 	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.wake()
 	if u := d.unit; u != nil {
 		u.dropAdoption()
 		if u.ending != nil {
@@ -241,5 +242,4 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 		}
 		l.queue.Push(u.key)
 	}
-	l.wake()
 }

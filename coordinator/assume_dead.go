@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -33,7 +33,7 @@ type assumption struct {
 // assumedDeadAfter is the time from a fence to the death of its node: the agent
 // has stopped all after 1.5 times its limit, counted from before the fence, and
 // the rest is for two clocks that run apart (docs/adr/0012-assume-dead.md).
-func assumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + rpc.NodeLeaseTTL }
+func assumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }
 
 // dead reports whether a fence has stood for so long that its node counts as
 // dead. Each leader counts anew, as it knows nothing of the time before. Its
@@ -85,17 +85,4 @@ func assumedFor(i record.NodeIdentity, dead bool) string {
 		return fmt.Sprintf("assume-dead policy: fenced at %s and not heard for %s since", i.FencedAt, assumedDeadAfter(limit))
 	}
 	return fmt.Sprintf("assume-dead policy: not heard, its lease is over; its agent stops what runs there after %s without contact", limit)
-}
-
-// outlook says when a fenced node counts as dead, "" if never by itself. A new
-// leader counts anew, so it may be later.
-func (f *fence) outlook() string {
-	if f.assume == 0 {
-		return ""
-	}
-	when := fmt.Sprintf("%s after the leader has known of it", assumedDeadAfter(f.assume))
-	if at, err := time.Parse(time.RFC3339, f.at); err == nil {
-		when = "not before " + at.Add(assumedDeadAfter(f.assume)).Format(time.RFC3339)
-	}
-	return fmt.Sprintf("; by its assume-dead policy (%s) it counts as dead %s", f.assume, when)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -35,7 +35,7 @@ func optedIn(limit time.Duration, rate float64) rig.Options {
 
 // assumedDead is when a node counts as dead after its fence (PROTOCOL.md section
 // 5).
-func assumedDead(limit time.Duration) time.Duration { return 2*limit + rpc.NodeLeaseTTL }
+func assumedDead(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }
 
 // cutOff keeps an agent and coordinators from each other.
 func cutOff(c *rig.Cluster, node string, coordinators ...string) {

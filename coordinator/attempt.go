@@ -3,9 +3,10 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,7 +20,7 @@ type attempt struct {
 	// not have the group, or nothing at all.
 	mischarged bool
 	// requests per node, for Reserve and its repetition.
-	requests map[resource.NodeID][]agents.MemberRequest
+	requests map[resource.NodeID][]grant.MemberRequest
 	// asked is, by node, the stream on which Reserve was first sent; 0 where it
 	// was another leader's.
 	asked  map[resource.NodeID]uint64
@@ -48,7 +49,7 @@ type attempt struct {
 	committed resource.Revision // of the commit
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
-	places       []placement // of the members, once they have been shown
+	places       []shown.Place // of the members, once they have been shown
 	// held are the nodes whose agents hold their members.
 	held map[resource.NodeID]bool
 }
@@ -68,9 +69,9 @@ func (a *attempt) fail(id resource.NodeID, f fault) {
 func (a *attempt) setMachine(m *txn.Machine) { a.machine = m }
 
 // addRequest adds a member that a node is asked for.
-func (a *attempt) addRequest(node resource.NodeID, r agents.MemberRequest) {
+func (a *attempt) addRequest(node resource.NodeID, r grant.MemberRequest) {
 	if a.requests == nil {
-		a.requests = map[resource.NodeID][]agents.MemberRequest{}
+		a.requests = map[resource.NodeID][]grant.MemberRequest{}
 	}
 	a.requests[node] = append(a.requests[node], r)
 }
@@ -154,8 +155,5 @@ func (a *attempt) setCommitted(rev resource.Revision) { a.committed = rev }
 // addHeld notes that a node's agent holds its members.
 func (a *attempt) addHeld(node resource.NodeID) { a.held[node] = true }
 
-// forgetHeld says that nobody tells here what agents hold.
-func (a *attempt) forgetHeld() { a.held = nil }
-
 // keepPlaces keeps where the members are, once that is decided.
-func (a *attempt) keepPlaces(p []placement) { a.places = p }
+func (a *attempt) keepPlaces(p []shown.Place) { a.places = p }

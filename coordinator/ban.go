@@ -3,7 +3,6 @@ package coordinator
 import (
 	"strings"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -68,24 +67,6 @@ func (l *leader) follow(in followed) {
 	}
 	n.setReady()
 	l.wake()
-}
-
-// bannedCondition is the type of the condition.
-const bannedCondition = "Banned"
-
-// showBan adds a ban that stands, and reports whether one does.
-func (n *node) showBan(s *api.NodeStatus, ready *api.Condition) bool {
-	if n.ban == nil {
-		return false
-	}
-	text := "an administrator (" + n.ban.By + ") banned it"
-	if n.ban.Reason != "" {
-		text += ": " + n.ban.Reason
-	}
-	s.Phase, ready.Status, ready.Reason = "Banned", "False", bannedCondition
-	ready.Message = text + "; what runs there counts as running until `muster fence " + string(n.view.ID) + " --confirm-dead`"
-	s.Conditions = append(s.Conditions, api.Condition{Type: bannedCondition, Status: "True", Reason: "ByAdministrator", Message: text, LastTransitionTime: n.ban.At})
-	return true
 }
 
 // loadBans takes over the bans of nodes that have registered. The others' are

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 )
 
@@ -123,16 +122,6 @@ func (b *breaker) String() string {
 		}
 	}
 	return fmt.Sprintf("%d reserves in a row failed (%s); the node is the last choice until it answers one", b.failures, strings.Join(parts, ", "))
-}
-
-// suspectCondition is the type of the condition of a node whose breaker is open.
-const suspectCondition = "Suspect"
-
-// showBreaker adds a breaker that failures have opened.
-func (n *node) showBreaker(s *api.NodeStatus) {
-	if n.breaker.trips > 0 {
-		s.Conditions = append(s.Conditions, api.Condition{Type: suspectCondition, Status: "True", Reason: "NotAnsweringReserves", Message: n.breaker.String()})
-	}
 }
 
 // tried tells the breakers of an attempt's nodes that it begins.

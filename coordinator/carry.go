@@ -64,8 +64,24 @@ func (t *term) carry(e *effect) {
 			in := mayGo{e.node, e.epoch, e.revision}
 			go t.tell(in)
 		}
+	case answerClient:
+		t.answer(e)
+	case askSettled:
+		k := e.token
+		go func() {
+			t.settled(t.ctx)
+			t.tell(hasSettled{k})
+		}()
 	case endTerm:
 		t.commit.deposed(e.err)
+	}
+}
+
+// answer hands a client its answer, if it still waits.
+func (t *term) answer(e *effect) {
+	if client := t.clients[e.token]; client != nil {
+		delete(t.clients, e.token)
+		client <- reply{e.result, e.status, e.final}
 	}
 }
 

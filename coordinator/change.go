@@ -7,10 +7,9 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -27,29 +26,7 @@ type change struct {
 
 // PatchNode implements rest.Nodes.
 func (c *Coordinator) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
-	return c.changeNode(ctx, name, change{version: p.ResourceVersion, cordons: p.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
-		if p.Unschedulable != nil {
-			if spec.Unschedulable = *p.Unschedulable; !spec.Unschedulable {
-				spec.Violation = nil
-			}
-		}
-		if !p.Labels.IsZero() {
-			spec.OperatorLabels = p.Labels.Apply(spec.OperatorLabels)
-		}
-		if !p.Annotations.IsZero() {
-			spec.Annotations = p.Annotations.Apply(spec.Annotations)
-		}
-		if p.Taints != nil {
-			spec.Taints = nil
-			for _, t := range *p.Taints {
-				spec.Taints = append(spec.Taints, record.Taint(t))
-			}
-		}
-		if status := api.CheckNodeLabels("metadata.labels", spec.OperatorLabels); status != nil {
-			return spec, status
-		}
-		return spec, api.CheckAnnotations("metadata.annotations", spec.Annotations)
-	}})
+	return ask[*api.Node](ctx, c, patchNode{resource.NodeID(name), p})
 }
 
 // SetUnschedulable cordons a node, or ends that.
@@ -59,45 +36,12 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 
 // ApproveNode implements rest.Nodes: the registered capacity is approved.
 func (c *Coordinator) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
-	return c.changeNode(ctx, name, change{version: o.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
-		if !rpc.Unapproved(spec).IsZero() {
-			approved := record.Capacity(rpc.RegisteredCapacity(spec))
-			spec.Approved = &approved
-		}
-		return spec, nil
-	}})
+	return ask[*api.Node](ctx, c, approveNode{resource.NodeID(name), o})
 }
 
 // changeAttempts bounds how often a change is tried anew because the node's
 // agent registered at the same time, perhaps with another coordinator.
 const changeAttempts = 8
-
-// changeNode makes a change and returns the node with it. Changes of one node
-// are made one after the other.
-func (c *Coordinator) changeNode(ctx context.Context, name string, of change) (*api.Node, error) {
-	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
-		n := l.nodes[resource.NodeID(name)]
-		if n == nil || n.specRev == 0 {
-			answer(nil, api.Errorf(404, "node %s not found", name))
-			return
-		}
-		n.addChange(func() {
-			l.change(n, of, changeAttempts, func(status *api.Status) {
-				if status != nil {
-					answer(nil, status)
-				} else {
-					answer(l.nodeObject(n), nil)
-				}
-				if n.finishChange(); len(n.changes) > 0 {
-					n.changes[0]()
-				}
-			})
-		})
-		if len(n.changes) == 1 {
-			n.changes[0]()
-		}
-	})
-}
 
 // change writes a change on top of the stored specification; done runs in the
 // loop.
@@ -127,7 +71,7 @@ func (l *leader) change(n *node, c change, attempts int, done func(*api.Status))
 			if !n.spec.Unschedulable {
 				l.pardon(n)
 			}
-			l.out.command(id, agents.Cordon(n.cordoned())) // another may have overtaken this one
+			l.out.command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
 		}
 		done(nil)
 	}

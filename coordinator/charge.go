@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // groupsOf says to which group of which tree a unit asks to be charged: by its
@@ -107,6 +107,7 @@ func (l *leader) admit(u *unit) *shortage {
 	must(err)
 	switch {
 	case !r.OK:
+		l.wakeAt(l.quotas.trees.ProtectedUntil())
 		return &shortage{refusal: r.Refusal}
 	case len(r.Preempted) > 0:
 		short := &shortage{victims: slices.Clone(r.Preempted)}
@@ -264,7 +265,7 @@ func (l *leader) seatAgain(tree string, paths []string) {
 func (l *leader) reportOverQuota() {
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
 		r := l.quotas.resources[key]
-		if over := exceeded(l.quotas.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard); len(over) > 0 {
+		if over := shown.Exceeded(l.quotas.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard); len(over) > 0 {
 			l.out.warn("over_quota", "resource_quota", key, "resources", over)
 		}
 	}
@@ -272,22 +273,11 @@ func (l *leader) reportOverQuota() {
 		nodes, err := l.quotas.trees.Nodes(name)
 		must(err)
 		for _, n := range nodes {
-			if over := exceeded(n.Allocated, n.Quota); len(over) > 0 {
+			if over := shown.Exceeded(n.Allocated, n.Quota); len(over) > 0 {
 				l.out.warn("over_quota", "tree", name, "node", n.Name, "resources", over)
 			}
 		}
 	}
-}
-
-// exceeded names the resources of which more is used than the limit.
-func exceeded(used, limit resource.Vector) []resource.Name {
-	var over []resource.Name
-	for _, name := range limit.Names() {
-		if used[name] > limit[name] {
-			over = append(over, name)
-		}
-	}
-	return over
 }
 
 // tellTime lets the trees know how long their consumers have run.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/musterd/muster/coordinator/lead/batch"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -13,7 +14,7 @@ import (
 )
 
 // decision is a set of writes that must land together. done is called once,
-// from the committer's goroutines, with a definite answer or Unknown.
+// from the committer's goroutine, with a definite answer or Unknown.
 //
 // Invariant: decisions that are under way at one time write disjoint keys.
 type decision struct {
@@ -22,12 +23,13 @@ type decision struct {
 	// anyEpoch leaves out the compare of the leader's key: only a fence may.
 	anyEpoch bool
 	done     func(txn.Outcome, resource.Revision, error)
+	// token is submit's: the decision's number at the barrier, which names it at
+	// the batcher.
+	token uint64
 }
 
-// committer sends decisions to the store. Those that wait while a Txn is under
-// way share the next one: one round trip and one fsync serve them all
-// (PROTOCOL.md section 4). A shared Txn whose compares fail is taken apart and
-// sent one by one, so that each gets its own answer.
+// committer carries out what a batch.Batcher decides: it sends decisions to the
+// store, reads the leader's key, keeps time, and answers.
 type committer struct {
 	store  store.KVStore
 	held   record.Compare // of the leader's key
@@ -39,83 +41,45 @@ type committer struct {
 	// barrier has every decision from submit until post has run after its done.
 	barrier barrier
 	post    func(func())
-
-	mu      sync.Mutex
-	waiting []decision
-	wake    chan struct{} // capacity 1: something waits
 	wg      sync.WaitGroup
+	wake    chan struct{}   // capacity 1: something was submitted
+	inputs  chan batchInput // from the goroutines that begin started
+
+	// Of run's goroutine alone.
+	batcher *batch.Batcher
+	dones   map[uint64]func(txn.Outcome, resource.Revision, error) // by token
+	begun   int                                                    // goroutines that have an input to hand in
+	effects []batch.Effect                                         // scratch
+
+	mu        sync.Mutex
+	submitted []decision
 }
+
+// batchInput hands to the batcher something that happened, and returns its effects.
+type batchInput func(out []batch.Effect) []batch.Effect
 
 // newCommitter returns a committer for the term whose leader's key held
 // compares. post runs a function after those that decisions' done have posted.
 func newCommitter(s store.Store, held record.Compare, deposed func(error), post func(func())) *committer {
-	return &committer{store: s, held: held, maxOps: s.MaxTxnOps(), deposed: deposed, post: post, wake: make(chan struct{}, 1)}
+	maxOps := s.MaxTxnOps()
+	return &committer{
+		store: s, held: held, maxOps: maxOps, deposed: deposed, post: post, wake: make(chan struct{}, 1), inputs: make(chan batchInput),
+		batcher: batch.New(batch.Config{Held: held, MaxOps: maxOps, FirstReread: firstReread, LastReread: lastReread}),
+		dones:   map[uint64]func(txn.Outcome, resource.Revision, error){},
+	}
 }
-
-// inFlight is how many Txns are under way at once: while one is being synced,
-// the next already travels. More would share less.
-const inFlight = 2
 
 // start runs the committer until ctx ends; decisions that wait then are
 // answered Unknown. wait returns when it has ended.
-func (c *committer) start(ctx context.Context) { c.wg.Go(func() { c.dispatch(ctx) }) }
-
-func (c *committer) dispatch(ctx context.Context) {
-	slots := make(chan struct{}, inFlight)
-	for {
-		select {
-		case <-c.wake:
-		case <-ctx.Done():
-			c.giveUp(ctx.Err())
-			return
-		}
-		for c.pending() {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				c.giveUp(ctx.Err())
-				return
-			}
-			batch := c.next()
-			c.wg.Go(func() {
-				c.commit(ctx, batch)
-				<-slots
-			})
-		}
-	}
-}
-
-func (c *committer) pending() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting) > 0
-}
-
-// giveUp answers what waits; it was never sent, but a later term may find out.
-func (c *committer) giveUp(err error) {
-	c.mu.Lock()
-	rest := c.waiting
-	c.waiting = nil
-	c.mu.Unlock()
-	for _, d := range rest {
-		d.done(txn.Unknown, 0, err)
-	}
-}
+func (c *committer) start(ctx context.Context) { c.wg.Go(func() { c.run(ctx) }) }
 
 func (c *committer) wait() { c.wg.Wait() }
 
 // submit queues a decision; it does not block.
 func (c *committer) submit(d decision) {
-	id, done := c.barrier.begin(), d.done
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		if o == txn.Unknown {
-			c.barrier.doubted()
-		}
-		done(o, rev, err)
-		c.post(func() { c.barrier.end(id) })
-	}
+	d.token = c.barrier.begin()
 	c.mu.Lock()
-	c.waiting = append(c.waiting, d)
+	c.submitted = append(c.submitted, d)
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
@@ -123,63 +87,115 @@ func (c *committer) submit(d decision) {
 	}
 }
 
-// next takes the longest prefix of the waiting decisions that one Txn holds.
-func (c *committer) next() []decision {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	compares, ops := 1, 0
-	for i, d := range c.waiting {
-		compares += len(d.compares)
-		ops += len(d.ops)
-		if i > 0 && (max(compares, ops) > c.maxOps || d.anyEpoch || c.waiting[0].anyEpoch) {
-			batch := c.waiting[:i:i]
-			c.waiting = c.waiting[i:]
-			return batch
+// run owns the batcher. It ends after ctx, when all that was begun is over.
+func (c *committer) run(ctx context.Context) {
+	over := ctx.Done()
+	for over != nil || c.begun > 0 {
+		var answer batchInput
+		select {
+		case <-c.wake:
+		case answer = <-c.inputs:
+		case <-over:
 		}
+		c.take(ctx)
+		if over != nil && ctx.Err() != nil { // before the answer, which may be an error because of it
+			over = nil
+			c.carry(ctx, func(out []batch.Effect) []batch.Effect { return c.batcher.GiveUp(ctx.Err(), out) })
+		}
+		if answer != nil {
+			c.begun--
+			c.carry(ctx, answer)
+		}
+		c.carry(ctx, c.batcher.Next)
 	}
-	batch := c.waiting
-	c.waiting = nil
-	return batch
 }
 
-// commit sends a batch and answers each of its decisions.
-func (c *committer) commit(ctx context.Context, batch []decision) {
-	result, err := c.store.Txn(ctx, c.build(batch))
-	switch {
-	case err != nil:
-		outcome := txn.Conflict // definite: nothing was and will be written
-		if errors.Is(err, record.ErrUnknownOutcome) || ctx.Err() != nil {
-			outcome = txn.Unknown
-		} else if len(batch) > 1 {
-			c.commitEach(ctx, batch)
-			return
-		}
-		answer := func() {
-			for _, d := range batch {
-				d.done(outcome, 0, err)
-			}
-		}
-		if errors.Is(err, record.ErrNoSpace) {
-			// What is done about it is another Txn, which meets the same.
-			c.wg.Go(func() { pause(ctx, lastReread); answer() })
-			return
-		}
-		answer()
-	case result.Succeeded:
-		c.landed(result.Revision)
-		for _, d := range batch {
-			d.done(txn.Landed, result.Revision, nil)
-		}
-	case len(batch) > 1:
-		c.commitEach(ctx, batch)
-	default:
-		outcome := txn.Conflict
-		err := c.stillHeld(ctx, batch[0])
-		if err != nil { // model: mutant DEPOSED_REFUSES
-			outcome = txn.Unknown
-		}
-		batch[0].done(outcome, result.Revision, err)
+// take hands to the batcher what was submitted.
+func (c *committer) take(ctx context.Context) {
+	c.mu.Lock()
+	submitted := c.submitted
+	c.submitted = nil
+	c.mu.Unlock()
+	for _, d := range submitted {
+		c.dones[d.token] = d.done
+		w := batch.Write{Token: d.token, Compares: d.compares, Ops: d.ops, AnyEpoch: d.anyEpoch}
+		c.carry(ctx, func(out []batch.Effect) []batch.Effect { return c.batcher.Submit(w, out) })
 	}
+}
+
+// carry carries out what the batcher asks for after an input.
+func (c *committer) carry(ctx context.Context, in batchInput) {
+	c.effects = in(c.effects[:0])
+	for _, e := range c.effects {
+		switch e.Kind {
+		case batch.Send:
+			c.begin(func() batchInput { return c.send(ctx, e) })
+		case batch.ReadKey:
+			c.begin(func() batchInput { return c.readKey(ctx, e) })
+		case batch.Pause:
+			c.begin(func() batchInput {
+				pause(ctx, e.After)
+				return func(out []batch.Effect) []batch.Effect { return c.batcher.PauseOver(e.ID, out) }
+			})
+		case batch.Answer:
+			c.answer(e)
+		case batch.Depose:
+			c.deposed(e.Err)
+		}
+	}
+	clear(c.effects)
+}
+
+// begin runs f in a goroutine, and hands to run what came of it.
+func (c *committer) begin(f func() batchInput) {
+	c.begun++
+	c.wg.Go(func() { c.inputs <- f() })
+}
+
+// send sends a Txn.
+func (c *committer) send(ctx context.Context, e batch.Effect) batchInput {
+	result, err := c.store.Txn(ctx, e.Txn)
+	a := batch.StoreAnswer{Revision: result.Revision, Err: err}
+	switch {
+	case errors.Is(err, record.ErrUnknownOutcome):
+		a.Result = batch.Lost
+	case errors.Is(err, record.ErrNoSpace):
+		a.Result = batch.Full
+	case err != nil:
+		a.Result = batch.Refused
+	case !result.Succeeded:
+		a.Result = batch.CompareFailed
+	}
+	return func(out []batch.Effect) []batch.Effect { return c.batcher.Answered(e.ID, a, out) }
+}
+
+// readKey looks whether the leader's key is still held.
+func (c *committer) readKey(ctx context.Context, e batch.Effect) batchInput {
+	key, why := batch.Unread, error(nil)
+	if e.After == 0 || pause(ctx, e.After) {
+		kv, _, _, err := c.store.Get(ctx, c.held.Key)
+		switch {
+		case err == nil && kv.CreateRev == c.held.Rev:
+			key = batch.Held
+		case err == nil:
+			key, why = batch.Changed, errDeposed
+		}
+	}
+	return func(out []batch.Effect) []batch.Effect { return c.batcher.KeyRead(e.ID, key, why, out) }
+}
+
+// answer answers a decision.
+func (c *committer) answer(e batch.Effect) {
+	done := c.dones[e.Token]
+	delete(c.dones, e.Token)
+	switch e.Outcome {
+	case txn.Landed:
+		c.landed(e.Revision)
+	case txn.Unknown:
+		c.barrier.doubted()
+	}
+	done(e.Outcome, e.Revision, e.Err)
+	c.post(func() { c.barrier.end(e.Token) })
 }
 
 // landed raises newest.
@@ -190,56 +206,4 @@ func (c *committer) landed(rev resource.Revision) {
 			return
 		}
 	}
-}
-
-// stillHeld looks after a compare that failed whether it was the leader's key
-// that has changed. If so the term is over: what would be read and tried again
-// is the next leader's to decide, and a client that was refused may have asked
-// that one already.
-func (c *committer) stillHeld(ctx context.Context, d decision) error {
-	if d.anyEpoch {
-		return nil
-	}
-	for wait := firstReread; ; wait = min(2*wait, lastReread) {
-		kv, _, _, err := c.store.Get(ctx, c.held.Key)
-		switch {
-		case err == nil && kv.CreateRev == c.held.Rev:
-			return nil
-		case err == nil:
-			c.deposed(errDeposed)
-			return errDeposed
-		case !pause(ctx, wait):
-			return ctx.Err()
-		}
-	}
-}
-
-func (c *committer) commitEach(ctx context.Context, batch []decision) {
-	for i := range batch {
-		c.commit(ctx, batch[i:i+1])
-	}
-}
-
-// build joins a batch; equal compares are sent once.
-func (c *committer) build(batch []decision) record.Txn {
-	var t record.Txn
-	if !batch[0].anyEpoch { // model: mutants NO_EPOCH_COMPARE, SWAP_WITHOUT_EPOCH, CREATE_WITHOUT_EPOCH, COLLECT_WITHOUT_EPOCH, LIMIT_WITHOUT_EPOCH
-		t.If = append(t.If, c.held)
-	}
-	if len(batch) == 1 {
-		t.If = append(t.If, batch[0].compares...)
-		t.Then = batch[0].ops
-		return t
-	}
-	seen := make(map[record.Compare]bool, 2*len(batch))
-	for _, d := range batch {
-		for _, compare := range d.compares {
-			if !seen[compare] {
-				seen[compare] = true
-				t.If = append(t.If, compare)
-			}
-		}
-		t.Then = append(t.Then, d.ops...)
-	}
-	return t
 }

@@ -9,10 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/lead/batch"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
@@ -114,7 +116,7 @@ func (b *committerBench) decide(d decision, keys ...string) <-chan answered {
 func (b *committerBench) crowd(t *testing.T, others func()) []<-chan answered {
 	t.Helper()
 	var held []<-chan answered
-	for i := range inFlight {
+	for i := range batch.InFlight {
 		held = append(held, b.decide(decision{}, fmt.Sprint("/held/", i)))
 		select {
 		case <-b.arrived:
@@ -143,7 +145,7 @@ func (b *committerBench) sent() []int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n []int
-	for _, x := range b.txns[inFlight:] {
+	for _, x := range b.txns[batch.InFlight:] {
 		n = append(n, len(x.Then))
 	}
 	slices.Sort(n)
@@ -169,7 +171,7 @@ func TestDecisionsThatWaitShareATxn(t *testing.T) {
 	if diff := cmp.Diff([]int{5}, b.sent()); diff != "" {
 		t.Errorf("writes per Txn (-want +got):\n%s", diff)
 	}
-	if shared := b.txns[inFlight]; len(shared.If) != 1+1+5 || shared.If[0].Key != testLeaderKey {
+	if shared := b.txns[batch.InFlight]; len(shared.If) != 1+1+5 || shared.If[0].Key != testLeaderKey {
 		t.Errorf("the shared Txn compares %v: want the leader's key, and the equal compare once", shared.If)
 	}
 }
@@ -337,4 +339,69 @@ func TestWhatWaitsWhenTheTermEndsIsUnknown(t *testing.T) {
 			t.Errorf("decision %d was answered twice: %+v", i, <-c)
 		}
 	}
+}
+
+func TestReadersWaitUntilTheLeaderHasTheAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails  error
+		passes bool // a reader that came before the leader had the answer
+		want   txn.Outcome
+	}{
+		"it has landed":      {nil, true, txn.Landed},
+		"its answer is lost": {record.ErrUnknownOutcome, false, txn.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mem.Open(mem.Options{BeforeCommit: func(record.Txn) error { return c.fails }})
+				defer s.Close()
+				var posted []func()
+				committer := newCommitter(s, record.Absent(testLeaderKey), nil, func(f func()) { posted = append(posted, f) })
+				ctx, cancel := context.WithCancel(t.Context())
+				committer.start(ctx)
+				var outcome txn.Outcome
+				committer.submit(decision{ops: []record.Op{record.Put("/a", nil)}, done: func(o txn.Outcome, _ resource.Revision, _ error) { outcome = o }})
+				passed := make(chan bool, 1)
+				go func() { passed <- committer.barrier.pass(ctx, nil) }()
+				synctest.Wait()
+				if refused := len(passed) == 1 && !<-passed; refused == c.passes || len(posted) != 1 || outcome != c.want {
+					t.Fatalf("outcome %d, %d functions posted, the reader is refused: %t", outcome, len(posted), refused)
+				}
+				posted[0]()
+				if !c.passes {
+					go func() { passed <- committer.barrier.pass(ctx, nil) }()
+				}
+				if !<-passed {
+					t.Error("the reader is refused once the leader has the answer")
+				}
+				cancel()
+				committer.wait()
+			})
+		})
+	}
+}
+
+func TestAFullStoresRefusalIsHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{BeforeCommit: func(record.Txn) error { return record.ErrNoSpace }})
+		defer s.Close()
+		committer := newCommitter(s, record.Absent(testLeaderKey), nil, func(f func()) { f() })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		committer.start(ctx)
+		for _, term := range []struct {
+			end  bool
+			want time.Duration
+		}{{false, lastReread}, {true, 0}} {
+			began, done := time.Now(), make(chan answered, 1)
+			committer.submit(decision{ops: []record.Op{record.Put("/a", nil)}, done: func(o txn.Outcome, rev resource.Revision, err error) { done <- answered{o, rev, err} }})
+			synctest.Wait()
+			if term.end {
+				cancel()
+			}
+			if a := <-done; a.Outcome != txn.Conflict || !errors.Is(a.Err, record.ErrNoSpace) || time.Since(began) != term.want {
+				t.Errorf("answer %+v after %v, want Conflict after %v", a, time.Since(began), term.want)
+			}
+		}
+		committer.wait()
+	})
 }

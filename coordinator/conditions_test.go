@@ -27,7 +27,7 @@ func told(t *testing.T, k *rig.Coordinator) []api.Condition {
 func TestEveryCoordinatorShowsWhatAnAgentSaysOfItself(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		all := []*rig.Coordinator{c.StartCoordinator("c1"), c.StartCoordinator("c2")}
-		began := time.Now().UTC()
+		began := time.Now().UTC().Truncate(time.Second) // times are told in whole seconds
 		c.StartAgent("n1")
 		c.AwaitReady(1)
 		time.Sleep(20 * time.Second) // a heartbeat

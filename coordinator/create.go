@@ -1,12 +1,9 @@
 package coordinator
 
 import (
-	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
@@ -20,19 +17,23 @@ import (
 // DefaultQueue is where units wait that name no queue.
 const DefaultQueue = "default"
 
-// submission is a validated document, turned into units outside the loop.
-type submission struct {
-	create rest.Create
-	hash   string
-	job    *job
-	units  []*unit
+// submitted is a validated document, and what its client says of it.
+type submitted struct {
+	namespace string
+	document  []byte // exactly as it was submitted
+	hash      string // of document
+	requestID string // "" = none
 }
 
-// newUID draws the identity of an object from the system's random numbers.
-func newUID(prefix string) string {
-	var b [16]byte
-	rand.Read(b[:])
-	return formatUID(prefix, b)
+func submittedAs(c rest.Create) submitted {
+	return submitted{c.Namespace, c.Document, hashOf(c.Document), c.RequestID}
+}
+
+// submission is a validated document, turned into units.
+type submission struct {
+	submitted
+	job   *job
+	units []*unit
 }
 
 func formatUID(prefix string, b [16]byte) string {
@@ -42,7 +43,7 @@ func formatUID(prefix string, b [16]byte) string {
 
 // newUnit builds a unit from a member's specification; job is the document
 // that the specification is the template of, nil for an allocation.
-func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job) (*unit, error) {
+func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job) (*unit, *api.Status) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
 		return nil, status
@@ -52,14 +53,8 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}
 	rec.Tenant = ns.Tenant
 	demand := place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
-	charge := quota.Charge{
-		Group: rec.Namespace, Request: request.Vector().Scaled(int64(rec.Members)), Members: int64(rec.Members),
-		Class: spec.PriorityClass, Terminating: spec.TTL != "",
-	}
-	if job != nil {
-		charge.Class = job.Spec.PriorityClass
-		charge.Terminating = charge.Terminating || job.Spec.ActiveDeadlineSeconds != nil
-	}
+	charge := scopeOf(rec, spec, job)
+	charge.Group, charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
 	var groups api.QuotaDemand
 	if spec.Quota != nil {
 		groups = *spec.Quota
@@ -69,38 +64,48 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}, nil
 }
 
+// scopeOf is what of a unit's charge limits look at besides its amount.
+func scopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
+	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
+	if job != nil {
+		c.Class = job.Spec.PriorityClass
+		c.Terminating = c.Terminating || job.Spec.ActiveDeadlineSeconds != nil
+	}
+	return c
+}
+
 func hashOf(document []byte) string {
 	sum := sha256.Sum256(document)
 	return hex.EncodeToString(sum[:16])
 }
 
-func (l *leader) submissionOfAllocation(c rest.Create, a *api.Allocation, now time.Time) (*submission, error) {
+func (l *leader) submissionOfAllocation(c submitted, a *api.Allocation) (*submission, *api.Status) {
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
-	u, err := newUnit(l.config.namespace(c.Namespace), record.Unit{
-		UID: resource.UnitUID(newUID("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: stamp(now),
+	u, status := newUnit(l.config.namespace(c.namespace), record.Unit{
+		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.namespace, Name: a.Metadata.Name,
+		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.document, Created: l.stamp(),
 	}, a.Spec, nil)
-	if err != nil {
-		return nil, err
+	if status != nil {
+		return nil, status
 	}
 	u.setAllocation(a)
-	return &submission{create: c, hash: hashOf(c.Document), units: []*unit{u}}, nil
+	return &submission{submitted: c, units: []*unit{u}}, nil
 }
 
-func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*submission, error) {
+func (l *leader) submissionOfJob(c submitted, doc *api.Job) (*submission, *api.Status) {
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
 	}
 	first, growth, gang := api.JobUnits(doc)
 	j := &job{doc: doc, gang: gang, record: record.Job{
-		UID: newUID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Created: stamp(now),
+		UID: l.uid("job"), Namespace: c.namespace, Name: doc.Metadata.Name, Tenant: l.config.namespace(c.namespace).Tenant,
+		Phase: string(api.Queued), Document: c.document, Created: l.stamp(),
 	}}
-	s := &submission{create: c, hash: hashOf(c.Document), job: j}
+	s := &submission{submitted: c, job: j}
 	member := 0
 	for n := range 1 + growth {
 		members := 1
@@ -108,15 +113,15 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 			members = first
 		}
 		rec := record.Unit{
-			UID: resource.UnitUID(newUID("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.namespace, Name: doc.Metadata.Name, N: n,
 			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
 		}
-		u, err := newUnit(l.config.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
-		if err != nil {
-			return nil, err
+		u, status := newUnit(l.config.namespace(c.namespace), rec, doc.Spec.Template.Spec, doc)
+		if status != nil {
+			return nil, status
 		}
 		u.setJob(j)
 		member += members
@@ -126,59 +131,56 @@ func (l *leader) submissionOfJob(c rest.Create, doc *api.Job, now time.Time) (*s
 	return s, nil
 }
 
-// undecided is what to watch before a submission is looked at again whose name
+// undecided is a unit to wait for before a submission is looked at whose name
 // another request is just creating: a refusal would tell of an object that may
-// come to nothing, and that reads do not show. "" where there is no such name.
-func (l *leader) undecided(s *submission) string {
+// come to nothing, and that reads do not show. nil where there is none.
+func (l *leader) undecided(s *submission) *unit {
 	first := s.units[0].record
 	if key, _, ok := s.requested(); ok {
 		if _, repeated := l.requests.get(key); repeated {
-			return ""
+			return nil
 		}
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
-				return m.unit.path
+				return m.unit
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // accept takes a submission into the loop's state, or refuses it. It returns
 // the unit to watch: an earlier one where the request id is known.
-func (l *leader) accept(s *submission) (*unit, *api.Status) {
+func (l *leader) accept(s *submission) (u *unit, repeated bool, status *api.Status) {
 	first := s.units[0]
 	ns := first.record.Namespace
 	if made, known, status := l.repetition(s); known {
-		if status == nil && s.create.Repeated != nil {
-			*s.create.Repeated = true
-		}
-		return made, status
+		return made, status == nil, status
 	}
 	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
-		return nil, api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
+		return nil, false, api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			name := u.memberName(i)
 			if m := l.members[ns+"/"+name]; m != nil {
 				if s.job == nil && m.unit.job == nil {
-					return nil, api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
+					return nil, false, api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
 				}
-				return nil, api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
+				return nil, false, api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
 			}
 		}
 	}
 	if ops := l.opsOf(s); ops > l.maxOps {
-		return nil, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
+		return nil, false, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
 			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
 	}
 	if status := l.hasRoom(s); status != nil {
-		return nil, status
+		return nil, false, status
 	}
-	return first, l.number(s)
+	return first, false, l.number(s)
 }
 
 // overQuota refuses an allocation that may not wait.
@@ -207,7 +209,7 @@ func (l *leader) number(s *submission) *api.Status {
 		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
 	}
 	if key, rec, ok := s.requested(); ok {
-		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.create.RequestID), record.MustEncode(rec), l.requestLease))
+		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.requestID), record.MustEncode(rec), l.requestLease))
 		create.request = key
 		l.requests.remember(key, newRequest(rec), l.now)
 	}
@@ -241,45 +243,6 @@ func (l *leader) addTogether(s *submission, create *creation) {
 		}
 	}
 	l.settleCreation(s.units[0].creating(), d)
-}
-
-// await follows a unit until the store holds it and, for at most wait, until it
-// runs or has ended.
-func (l *term) await(ctx context.Context, u *unit, wait time.Duration) error {
-	var timeout <-chan time.Time
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	expired := wait <= 0
-	for {
-		var changed <-chan struct{}
-		var status *api.Status
-		settled := false
-		if err := l.do(ctx, func() {
-			changed, status = l.changes(u.path), u.err
-			stored := u.create == nil
-			settled = stored && (expired || u.gone || !unitWaiting(u))
-		}); err != nil {
-			return err
-		}
-		if status != nil {
-			return status
-		}
-		if settled {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			expired, timeout = true, nil
-		case <-l.ended:
-			return errDeposed
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // unitWaiting reports whether a unit, or any unit of its job's first gang, is

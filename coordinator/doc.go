@@ -19,11 +19,12 @@
 //     outcome (answers that were lost), housekeeping (records that are done);
 //   - preemption: nominate, evict, displace, adopt, drain;
 //   - nodes: node, node_facts, hold, events (what agents say), mirror, news,
-//     targets (whom to dial), conditions, ban, fence, assume_dead, quarantine, reconcile, node_delete;
+//     targets (whom to dial), ban, fence, assume_dead, quarantine, reconcile, node_delete;
 //   - labels, taints, approval of growth: admit, change;
 //   - agents that lie, hang or flood (ADR 13): judge, violation, hear, breaker,
 //     bucket;
-//   - followers, and reads from any coordinator: follow, barrier, view, where;
-//   - what people ask and see: service, create, render, explain, present,
-//     queries, account (the decision log).
+//   - followers, and reads from any coordinator: follow, barrier, where;
+//   - what people ask and see: service, create, show (what the leader gives to
+//     package shown, which renders it), explain, present, queries, account (the
+//     decision log).
 package coordinator

@@ -26,13 +26,6 @@ func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p
 	}, nil
 }
 
-// occupant is a unit with members on a node that is drained.
-type occupant struct {
-	unit    *unit
-	attempt *attempt
-	members int
-}
-
 // DrainNode implements rest.Evictions: it cordons the node, gives notice to
 // every unit with a member there, and answers once all that is durable. A
 // gang's members on other nodes leave with it.
@@ -44,48 +37,17 @@ func (c *Coordinator) DrainNode(ctx context.Context, name string, o api.DrainOpt
 	if o.GracePeriodSeconds != nil {
 		notice.GraceSeconds = *o.GracePeriodSeconds
 	}
-	l, err := c.leading()
+	got, err := ask[drained](ctx, c, drainNode{resource.NodeID(name), notice})
 	if err != nil {
 		return nil, err
 	}
-	var left []occupant
-	coming := 0 // members that were promised before the agent knew of the cordon
-	if err := l.do(ctx, func() {
-		for _, tx := range l.attemptsOn(resource.NodeID(name)) {
-			a := l.attempts[tx]
-			if a.machine.Undecided() { // its commit may be on its way
-				coming += len(a.requests[resource.NodeID(name)])
-				continue
-			}
-			vote, _ := a.machine.Vote(resource.NodeID(name))
-			left = append(left, occupant{a.unit, a, len(vote.Members)})
-			l.evict(a.unit, notice)
-		}
-	}); err != nil {
-		return nil, failure(err)
-	}
 	d := &api.Drain{Status: "Drained"}
-	if coming > 0 {
-		d.Status, d.AllocationsToEvict, d.Progress.Pending = "Draining", coming, coming
+	if got.coming+got.evicted > 0 {
+		d.Status, d.AllocationsToEvict = "Draining", got.coming+got.evicted
+		d.Progress.Pending, d.Progress.Evicted = got.coming, got.evicted
 	}
-	var last time.Time
-	for _, at := range left {
-		e, err := l.awaitNotice(ctx, at.unit, at.attempt)
-		if err != nil {
-			return nil, err
-		}
-		if e.ended {
-			continue
-		}
-		d.Status = "Draining"
-		d.AllocationsToEvict += at.members
-		d.Progress.Evicted += at.members
-		if e.until.After(last) {
-			last = e.until
-		}
-	}
-	if !last.IsZero() {
-		d.EstimatedCompletionTime = last.UTC().Format(time.RFC3339)
+	if !got.until.IsZero() {
+		d.EstimatedCompletionTime = got.until.UTC().Format(time.RFC3339)
 	}
 	return d, nil
 }

@@ -3,8 +3,9 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -37,6 +38,8 @@ const (
 	measureValue                        // metric and value
 	askToResign                         // the term may be of no use to the agent of node: refusedBy or nothing
 	endTerm                             // with err
+	answerClient                        // token: result or status
+	askSettled                          // answered by hasSettled with token
 )
 
 // effect is one thing that the leader wants done. Fields that the kind does not
@@ -45,7 +48,7 @@ type effect struct {
 	kind     effectKind
 	token    token
 	node     resource.NodeID
-	command  agents.Command
+	command  grant.Command
 	write    decision // without done
 	key      string
 	lease    record.LeaseID
@@ -56,6 +59,9 @@ type effect struct {
 	metric   metric
 	value    float64
 	err      error
+	result   any
+	status   *api.Status
+	final    bool // of status: the request is not to be served again
 }
 
 // severity of an event.
@@ -128,7 +134,7 @@ func (o *outbox) measure(m metric, value float64) {
 func (o *outbox) changed(key string) { o.add(effect{kind: showChange, key: key}) }
 
 // command hands the agent of a node a command.
-func (o *outbox) command(node resource.NodeID, c agents.Command) {
+func (o *outbox) command(node resource.NodeID, c grant.Command) {
 	o.add(effect{kind: sendCommand, node: node, command: c})
 }
 

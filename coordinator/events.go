@@ -3,26 +3,28 @@ package coordinator
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // agentEvent takes what an agent said. What says nothing new counts as idle.
-func (l *leader) agentEvent(e agents.Event) {
-	n := l.node(agents.NodeOf(e))
-	if _, over := e.(agents.Disconnected); n.severed() && !over {
+func (l *leader) agentEvent(e grant.Event) {
+	n := l.node(e.NodeID())
+	if _, over := e.(grant.Disconnected); n.severed() && !over {
 		return
 	}
 	switch e := e.(type) {
 	case agents.Connected:
 		l.connected(e)
-	case agents.Disconnected:
+	case grant.Disconnected:
 		l.disconnected(e)
-	case agents.Refused:
+	case grant.Refused:
 		l.refused(e)
-	case agents.Registered:
+	case grant.Registered:
 		if n.incarnation == e.Incarnation && n.revision == e.Revision {
 			l.idle++
 			return
@@ -40,11 +42,11 @@ func (l *leader) agentEvent(e agents.Event) {
 			l.out.info("node_registered", "node", e.Node, "incarnation", clip(e.Incarnation.String()), "revision", int64(e.Revision))
 		}
 		l.wakeFor(n)
-	case agents.Replied:
+	case grant.Replied:
 		l.replied(e)
-	case agents.Occupied:
+	case grant.Occupied:
 		l.occupied(n, e)
-	case agents.HealthChanged:
+	case grant.HealthChanged:
 		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.quarantine == clip(e.Quarantine) {
 			l.idle++
 			return
@@ -60,18 +62,18 @@ func (l *leader) agentEvent(e agents.Event) {
 }
 
 // occupied takes everything that an agent holds.
-func (l *leader) occupied(n *node, e agents.Occupied) {
+func (l *leader) occupied(n *node, e grant.Occupied) {
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
 		l.caught(n, bad)
 		return
 	}
-	before, could, sick := n.view.Free, n.offers(), n.health
+	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	generation := l.generation
 	l.occupy(n, e.Occupancy)
 	switch {
 	case l.generation != generation: // something has ended, and woke all
-	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free):
+	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
 		l.wakeFor(n)
 	default:
 		l.idle++
@@ -101,7 +103,7 @@ func (l *leader) connected(e agents.Connected) {
 	}
 	l.learnSpec(n)
 	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
-		l.out.command(e.Node, agents.Cordon(n.cordoned()))
+		l.out.command(e.Node, grant.Cordon{Cordoned: n.cordoned()})
 	}
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
@@ -127,11 +129,11 @@ func (l *leader) learnSpec(n *node) {
 
 // occupy replaces what the view believes of a node by the agent's own word.
 // What this leader has planned there and the agent has not seen yet stays.
-func (l *leader) occupy(n *node, o agents.Occupancy) {
+func (l *leader) occupy(n *node, o grant.Occupancy) {
 	n.setHealth(o.Health, o.DiskFull)
 	present := map[resource.TxID]bool{}
 	for _, g := range o.Grants {
-		if g.State == agents.StateFreed {
+		if g.State == grant.Tombstone {
 			if n.quarantine == "" { // its record may be of before that
 				l.tombstone(n, g.Tx)
 			}
@@ -171,12 +173,12 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 		return
 	}
 	l.heardOf(tx, n.view.ID)
-	l.reply(n, agents.Forget(tx))
+	l.reply(n, grant.Forget{Tx: tx})
 }
 
 // reply answers what a node said of a transaction that is not driven here. What
 // is too much has no answer now: the node is asked for everything later.
-func (l *leader) reply(n *node, c agents.Command) {
+func (l *leader) reply(n *node, c grant.Command) {
 	if !n.answered.take(l.now, answerRate) {
 		n.setUnanswered()
 		return
@@ -184,11 +186,14 @@ func (l *leader) reply(n *node, c agents.Command) {
 	l.send(n.view.ID, c)
 }
 
-func (l *leader) disconnected(e agents.Disconnected) {
+func (l *leader) disconnected(e grant.Disconnected) {
 	n := l.node(e.Node)
 	n.disconnect()
 	n.setReady()
 	l.newsOf(n)
+	if l.leavesFrom(n) {
+		l.wakeFor(n) // the agent decides how often
+	}
 	if l.mayLog(n) {
 		l.out.warn("node_disconnected", "node", e.Node, "error", clip(fmt.Sprint(e.Err)))
 	}
@@ -198,7 +203,7 @@ func (l *leader) disconnected(e agents.Disconnected) {
 }
 
 // replied is an agent's answer on one transaction.
-func (l *leader) replied(e agents.Replied) {
+func (l *leader) replied(e grant.Replied) {
 	n := l.node(e.Node)
 	a := l.attempts[e.Tx]
 	e.Reasons = clipReasons(e.Reasons)
@@ -211,16 +216,18 @@ func (l *leader) replied(e agents.Replied) {
 		return
 	}
 	switch e.State {
-	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
-		n.confirm(e.Tx, e.Members, e.State == agents.StateWaiting, &l.out)
-	case agents.StateNo, agents.StateNone:
+	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
+		if n.confirm(e.Tx, e.Members, e.State == grant.Waiting, &l.out) {
+			l.wakeFor(n)
+		}
+	case grant.No, grant.None:
 		// An agent that has not registered refuses even what is committed to it.
 		// What a preemption is nominated to stays so until it is given up.
 		if n.held[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
 			n.drop(e.Tx)
 			l.wakeFor(n)
 		}
-	case agents.StateFreed:
+	case grant.Tombstone:
 		if n.held[e.Tx] == nil {
 			break
 		}
@@ -232,36 +239,36 @@ func (l *leader) replied(e agents.Replied) {
 	}
 	if a == nil {
 		switch e.State {
-		case agents.StateFreed:
+		case grant.Tombstone:
 			l.heardOf(e.Tx, e.Node)
-			l.reply(n, agents.Forget(e.Tx))
-		case agents.StateReserved, agents.StateWaiting:
+			l.reply(n, grant.Forget{Tx: e.Tx})
+		case grant.Reserved, grant.Waiting:
 			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {
 				l.outlived(n, e.Tx)
 			}
-		case agents.StateNone, agents.StateNo, agents.StateHeld, agents.StateEvicting, agents.StateStopping:
+		case grant.None, grant.No, grant.Held, grant.Evicting, grant.Stopping:
 		}
 		return
 	}
 	switch e.State {
-	case agents.StateReserved: // alone. model: mutant YES_FOR_WAITING
+	case grant.Reserved: // alone. model: mutant YES_FOR_WAITING
 		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
-	case agents.StateWaiting:
+	case grant.Waiting:
 		l.step(a, txn.Waited{Node: e.Node, Vote: vote(e)})
-	case agents.StateHeld:
+	case grant.Held:
 		if l.attempts[e.Tx] != nil {
 			l.ready(a, e.Node)
 		}
-	case agents.StateNo:
+	case grant.No:
 		if a.machine.Undecided() {
 			a.fail(e.Node, faultRefused)
-			l.reply(n, agents.Resync()) // its ledger is not what the view says
+			l.reply(n, grant.Resync{}) // its ledger is not what the view says
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
-	case agents.StateFreed:
+	case grant.Tombstone:
 		a.clearAssumedFreed(e.Node)
 		l.step(a, txn.Freed{Node: e.Node})
-	case agents.StateNone, agents.StateEvicting, agents.StateStopping:
+	case grant.None, grant.Evicting, grant.Stopping:
 	}
 }
 
@@ -279,10 +286,10 @@ func (l *leader) notCounted(n *node, a *attempt, bad *lie) {
 	l.step(a, txn.Refused{Node: id, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: clip(bad.detail)}}})
 }
 
-func vote(e agents.Replied) txn.Vote {
-	v := txn.Vote{Incarnation: e.Incarnation, Revision: e.Revision, Members: make([]txn.Member, len(e.Members))}
+func vote(e grant.Replied) txn.Vote {
+	v := txn.Vote{Incarnation: e.Incarnation, Revision: e.Revision, Members: make([]grant.Member, len(e.Members))}
 	for i, m := range e.Members {
-		v.Members[i] = txn.Member{Index: m.Index, Assignment: m.Assignment}
+		v.Members[i] = grant.Member{Index: m.Index, Assignment: m.Assignment}
 	}
 	return v
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,7 +44,7 @@ func (l *leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 
 // evictingOps are the writes of EVICTING.
 func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []record.Op {
-	rec := l.recordOf(a, record.Evicting)
+	rec := l.recordOf(a, grant.RecordEvicting)
 	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
 	unit := a.unit.record
 	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason

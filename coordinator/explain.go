@@ -13,37 +13,13 @@ import (
 
 // ExplainAllocation implements rest.Allocations.
 func (c *Coordinator) ExplainAllocation(ctx context.Context, namespace, name string) (*api.Explanation, error) {
-	return c.explain(ctx, func(l *leader) (*unit, *api.Status) {
-		u, _, status := l.member(namespace, name)
-		return u, status
-	})
+	return ask[*api.Explanation](ctx, c, explainAllocation{namespace, name})
 }
 
 // ExplainJob implements rest.Jobs. The job's first unit that waits is
 // explained.
 func (c *Coordinator) ExplainJob(ctx context.Context, namespace, name string) (*api.Explanation, error) {
-	return c.explain(ctx, func(l *leader) (*unit, *api.Status) {
-		j, status := l.findJob(namespace, name)
-		if status != nil {
-			return nil, status
-		}
-		for _, u := range j.units {
-			if u.waiting() {
-				return u, nil
-			}
-		}
-		return j.units[0], nil
-	})
-}
-
-func (c *Coordinator) explain(ctx context.Context, find func(*leader) (*unit, *api.Status)) (*api.Explanation, error) {
-	return look(ctx, c, func(l *leader) (*api.Explanation, *api.Status) {
-		u, status := find(l)
-		if status != nil {
-			return nil, status
-		}
-		return l.explainUnit(u), nil
-	})
+	return ask[*api.Explanation](ctx, c, explainJob{namespace, name})
 }
 
 // explainUnit evaluates every level anew, on the view as it is now.
@@ -67,7 +43,7 @@ func (l *leader) explainUnit(u *unit) *api.Explanation {
 		e.Quota = l.reasons(l.judge(u))
 	}
 	if u.preempting() {
-		e.Nomination, e.Quota = u.attempt.nomination(), nil
+		e.Nomination, e.Quota = u.attempt.nomination().Show(), nil
 	} else {
 		e.PreemptionBlockedBy = u.stuck
 	}

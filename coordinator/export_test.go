@@ -3,7 +3,7 @@ package coordinator
 import (
 	"context"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,11 +13,11 @@ func (c *Coordinator) Trip(id resource.NodeID) {
 	const tx = "u.1.1.00000000000000000000000000000000"
 	l := c.term.Load()
 	l.post(func() { l.attempts[tx] = &attempt{unit: &unit{}} }) // no attempt is without its machine
-	l.mail.Put(agents.Replied{Node: id, Tx: tx, State: agents.StateReserved})
+	l.mail.Put(grant.Replied{Node: id, Tx: tx, State: grant.Reserved})
 }
 
 // Tell hands a message of a node to the leader's mailbox.
-func (c *Coordinator) Tell(e agents.Event) {
+func (c *Coordinator) Tell(e grant.Event) {
 	if l := c.term.Load(); l != nil {
 		l.mail.Put(e)
 	}

@@ -56,15 +56,7 @@ const fenceAttempts = 8
 // FenceNode implements rest.Nodes. It returns once the fence is durable; what
 // follows from a confirmed death goes on by itself, from one leader to the next.
 func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
-	var first resource.Incarnation // also when it is asked again
-	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
-		n := l.nodes[resource.NodeID(name)]
-		if n == nil || n.specRev == 0 {
-			answer(nil, api.Errorf(404, "node %s not found", name))
-			return
-		}
-		l.fenceNode(n, &first, o, fenceAttempts, func(status *api.Status) { answer(l.nodeObject(n), status) })
-	})
+	return ask[*api.Node](ctx, c, fenceNode{resource.NodeID(name), o})
 }
 
 // fenceNode reads who is registered and heard, then fences that; done runs in

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -202,7 +203,7 @@ func (r *reserves) none(t *testing.T) {
 }
 
 func TestAConfirmedDeathSurvivesTheLeader(t *testing.T) {
-	is := func(state record.State) func(record.Txn) bool {
+	is := func(state grant.RecordState) func(record.Txn) bool {
 		return func(x record.Txn) bool {
 			for _, op := range x.Then {
 				if r, err := record.Decode[record.Tx](op.Key, op.Value); strings.HasPrefix(op.Key, record.TxPrefix) && !op.Delete && err == nil && r.State == state {
@@ -221,7 +222,7 @@ func TestAConfirmedDeathSurvivesTheLeader(t *testing.T) {
 			}
 			return false
 		},
-		"EVICTING": is(record.Evicting), "RELEASING": is(record.Releasing), "RELEASED": is(record.Released),
+		"EVICTING": is(grant.RecordEvicting), "RELEASING": is(grant.RecordReleasing), "RELEASED": is(grant.RecordReleased),
 	}
 	for name, fits := range writes {
 		for fault, when := range map[rig.Fault]string{rig.CrashBefore: "before", rig.CrashAfter: "after", rig.Lost: "no answer to"} {
@@ -280,7 +281,7 @@ func TestADeadNodeThatComesBackIsAsked(t *testing.T) {
 			return err == nil && n.Status.Phase == "Ready"
 		})
 		for tx, r := range c.Records() {
-			if r.State == record.Released {
+			if r.State == grant.RecordReleased {
 				t.Errorf("%s is RELEASED and n2 has not freed it", tx)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,7 +51,7 @@ func readFences(ctx context.Context, s store.KVStore) (found []fenced, err error
 			if err != nil {
 				return nil, err
 			}
-			if rec.State == record.Aborted && strings.HasPrefix(rec.Reason, rpc.FencedFor) && len(rec.Unheard) == 0 {
+			if rec.State == grant.RecordAborted && strings.HasPrefix(rec.Reason, rpc.FencedFor) && len(rec.Unheard) == 0 {
 				found = append(found, fenced{tx, rec.UnitUID})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -26,7 +27,7 @@ func TestFencesOfInventedTransactionsAreSwept(t *testing.T) {
 		}
 		fence := func(unit resource.UnitUID, counter uint64, reason string) resource.TxID {
 			tx := resource.NewTxID(unit, 1, counter, resource.Nonce{9})
-			value, err := record.Encode(record.Tx{State: record.Aborted, Epoch: 1, UnitUID: unit, Reason: reason})
+			value, err := record.Encode(record.Tx{State: grant.RecordAborted, Epoch: 1, UnitUID: unit, Reason: reason})
 			if err != nil {
 				t.Fatal(err)
 			}

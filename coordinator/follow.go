@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -21,7 +20,6 @@ import (
 // goroutine (run) writes it; anyone may read it.
 type follower struct {
 	store   store.Store
-	quota   quota.Options
 	log     *slog.Logger
 	metrics *metrics
 	check   time.Duration // how often the store is asked how far it is
@@ -42,10 +40,10 @@ type follower struct {
 	leaders  map[string]record.KV // those of kvs below record.LeaderPrefix
 	// requests are what kvs would have below record.RequestsPrefix: there are very
 	// many, and nothing else is asked of them.
-	requests map[requestKey]request
-	// shown is of the same revision, unless unseen: then keys have changed
+	requests map[requestKey]remembered
+	// cache is of the same revision, unless unseen: then keys have changed
 	// while nobody looked.
-	shown   shown
+	cache   cache
 	unseen  bool
 	broken  error         // why what is loaded cannot be shown
 	changed chan struct{} // closed and replaced whenever revision changes
@@ -54,7 +52,7 @@ type follower struct {
 
 func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads func() bool) *follower {
 	return &follower{
-		store: s, quota: c.Quota, log: log, metrics: m, check: c.LeaseTTL / 2, index: readIndex{store: s}, leads: leads,
+		store: s, log: log, metrics: m, check: c.LeaseTTL / 2, index: readIndex{store: s}, leads: leads,
 		changed: make(chan struct{}), restart: func() {},
 		forget: func(_ context.Context, back *record.WentBackError) { s.Acknowledge(back) }, registered: func(news) {},
 	}
@@ -117,7 +115,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 	if rev < f.revision {
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 	}
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]request{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]remembered{}
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -168,15 +166,15 @@ func (f *follower) move(rev resource.Revision) {
 // refresh brings what is shown up to the revision. f.mu is held.
 func (f *follower) refresh() {
 	if f.unseen {
-		f.unseen, f.broken, f.shown = false, nil, newShown(f.quota, f.revision)
+		f.unseen, f.broken, f.cache = false, nil, newCache(f.revision)
 		for key := range f.kvs {
-			f.shown.touch(key)
+			f.cache.touch(key)
 		}
 	}
 	if f.broken != nil {
 		return
 	}
-	if err := f.shown.refresh(f.kvs); err != nil {
+	if err := f.cache.refresh(f.kvs, time.Now()); err != nil {
 		f.broken = fmt.Errorf("the store's state at revision %d cannot be shown: %w", f.revision, err)
 		f.log.Error("cache_unreadable", "error", f.broken)
 	}
@@ -230,7 +228,7 @@ func (f *follower) take(b record.Batch) (told []news) {
 			f.put(e.KV)
 		}
 		if !f.unseen {
-			f.shown.touch(e.KV.Key)
+			f.cache.touch(e.KV.Key)
 		}
 	}
 	f.unseen = f.unseen || f.leads()

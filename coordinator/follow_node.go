@@ -1,40 +1,74 @@
 package coordinator
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
+	"slices"
+	"time"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/resource/bitset"
 )
 
-// storedNode is what a follower knows of a node beyond its specification.
-type storedNode struct {
-	conditions []record.Condition
-	numa       map[int]bitset.Set // the CPUs of each NUMA node, by its id
+// cachedNode is a node as its keys have it, and what is held there.
+type cachedNode struct {
+	shown.Node // Spec points into this
+	spec       record.NodeSpec
+	held       map[resource.TxID]*share
+}
+
+// share is what a transaction has on one node.
+type share struct {
+	of      *cachedTx
+	members []record.Placement
+}
+
+// node returns a node, made on first sight.
+func (c *cache) node(id resource.NodeID) *cachedNode {
+	n := c.nodes[id]
+	if n == nil {
+		n = &cachedNode{held: map[resource.TxID]*share{}}
+		n.reset(id)
+		c.nodes[id] = n
+		at, _ := slices.BinarySearch(c.order, id)
+		c.order = slices.Insert(c.order, at, id)
+	}
+	return n
+}
+
+// reset makes a node one of which no key says anything. What it holds stays.
+func (n *cachedNode) reset(id resource.NodeID) {
+	n.spec = record.NodeSpec{}
+	n.Node = shown.Node{ID: id, Spec: &n.spec}
+	n.specify()
+}
+
+// specify derives what follows from the specification.
+func (n *cachedNode) specify() {
+	n.Labels = admission.Labels(rpc.RegisteredAs(n.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
+	n.Unapproved, n.Violation = rpc.Unapproved(n.spec), n.spec.Violation
+	n.Summary = &n.spec.Topology
 }
 
 // remakeNode makes a node from its keys. What it holds stays: that is its
 // units'.
-func (s *shown) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
+func (c *cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	_, registered := kvs[record.NodeIdentityKey(id)]
 	_, specified := kvs[record.NodeSpecKey(id)]
 	if !registered && !specified { // it was deleted
-		s.removeNode(id)
+		delete(c.nodes, id)
+		c.order = slices.DeleteFunc(c.order, func(other resource.NodeID) bool { return other == id })
 		return nil
 	}
-	n := s.node(id)
-	stored := &storedNode{}
+	n := c.node(id)
+	n.reset(id)
 	_, heard := kvs[record.NodeLeaseKey(id)]
-	n.resetStored(stored, !heard, banOf(kvs[record.BanKey(id)]))
+	n.Unheard, n.Ban = !heard, banOf(kvs[record.BanKey(id)])
 	if kv, found := kvs[record.NodeSpecKey(id)]; found {
-		if err := s.loadNodes([]record.KV{kv}); err != nil {
-			return err
-		}
-		if err := stored.layOut(kv.Key, n.spec.Topology); err != nil {
+		if err := n.readSpec(kv); err != nil {
 			return err
 		}
 	}
@@ -43,62 +77,67 @@ func (s *shown) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		if err != nil {
 			return err
 		}
-		n.setRegistration(identity.Incarnation, kv.ModRev)
-		n.setFence(fenceOf(identity, kv.ModRev))
+		n.Incarnation, n.Registered, n.Fence = identity.Incarnation, true, shownFence(identity)
 	}
 	if kv, found := kvs[record.NodeStatusKey(id)]; found {
 		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
-		stored.conditions = status.Conditions
+		n.Told = status.Conditions
 	}
 	return nil
 }
 
-// layOut takes the host's shape over.
-func (n *storedNode) layOut(key string, t record.TopologySummary) error {
-	n.numa = map[int]bitset.Set{}
-	for id, list := range t.NUMACPUs {
-		cpus, err := bitset.Parse(list)
-		if err != nil {
-			return fmt.Errorf("%s: numaCPUs of node %d: %w", key, id, err)
-		}
-		n.numa[id] = cpus
+// readSpec takes a specification over, with the host's shape in it.
+func (n *cachedNode) readSpec(kv record.KV) error {
+	spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value)
+	if err != nil {
+		return err
+	}
+	n.spec, n.Revision = spec, kv.ModRev
+	n.specify()
+	n.NUMA, err = shown.NUMACPUs(&n.spec.Topology)
+	if err != nil {
+		return fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	return nil
 }
 
-// show adds what the store tells of a node: whether it is heard, and what is
-// not granted of it.
-func (n *storedNode) show(of *node, s *api.NodeStatus) {
-	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentHeard", Message: "its agent is heard; its devices and its usage are the leader's to show"}
-	s.Phase = "Ready"
-	switch {
-	case of.showBan(s, &ready):
-	case of.showFence(s, &ready):
-	case of.showViolation(s, &ready):
-	case showQuarantine(n.quarantine(), s, &ready):
-	case of.revision == 0:
-		s.Phase, ready.Status, ready.Reason, ready.Message = "Unregistered", "False", "Unregistered", "the agent has not registered yet"
-	case of.unheard:
-		of.leaseExpired(s, &ready)
+// shownFence is the fence in a node's identity, nil for none.
+func shownFence(i record.NodeIdentity) *shown.Fence {
+	if !i.Fenced {
+		return nil
 	}
-	for _, c := range n.conditions {
-		if c.Type == "Ready" && c.Status == "False" && s.Phase == "Ready" {
-			s.Phase, ready.Status, ready.Reason, ready.Message = "NotReady", "False", cmp.Or(c.Reason, "AgentNotReady"), c.Message
+	limit := time.Duration(i.AssumeDeadMillis) * time.Millisecond
+	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: assumedDeadAfter(limit)}
+}
+
+// freed reports whether an assignment of a transaction that is ending is held no
+// more: what was committed later has some of it.
+func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
+	for _, other := range n.held {
+		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m record.Placement) bool { return shown.Excludes(a, m.Assignment) }) {
+			return true
 		}
 	}
-	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
-	free := maps.Clone(of.spec.Allocatable)
-	for _, h := range of.held {
+	return false
+}
+
+// show makes the shown value of a node, with who holds something there and what
+// is not granted of it.
+func (n *cachedNode) show() shown.Node {
+	s := n.Node
+	s.Available = maps.Clone(n.spec.Allocatable)
+	for _, h := range n.held {
 		for _, m := range h.members {
+			s.Allocations = append(s.Allocations, h.of.unit.record.Namespace+"/"+h.of.unit.MemberName(m.Member))
 			for name, amount := range m.Assignment.Vector() {
-				if left, known := free[name]; known {
-					free[name] = max(0, left-amount)
+				if left, known := s.Available[name]; known {
+					s.Available[name] = max(0, left-amount)
 				}
 			}
 		}
 	}
-	s.Available = api.Amounts(free)
+	return s
 }

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -65,7 +67,7 @@ func (f *follower) fresh(ctx context.Context) error {
 
 // read shows something that is not older than the call. show runs under the
 // cache's lock and returns copies.
-func read[T any](ctx context.Context, f *follower, show func(v *view) (T, *api.Status)) (T, error) {
+func read[T any](ctx context.Context, f *follower, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	var none T
 	if err := f.fresh(ctx); err != nil {
 		return none, err
@@ -76,7 +78,7 @@ func read[T any](ctx context.Context, f *follower, show func(v *view) (T, *api.S
 	if f.broken != nil {
 		return none, f.broken
 	}
-	got, status := show(&f.shown.view)
+	got, status := show(cached{&f.cache, time.Now()})
 	if status != nil {
 		return none, status
 	}
@@ -118,8 +120,8 @@ func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapsho
 
 // snapshot is the store's content at a revision, read before.
 type snapshot struct {
-	kvs      []record.KV            // ascending by key
-	requests map[requestKey]request // not among kvs
+	kvs      []record.KV               // ascending by key
+	requests map[requestKey]remembered // not among kvs
 	revision resource.Revision
 }
 
@@ -131,4 +133,14 @@ func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) 
 		to++
 	}
 	return s.kvs[from:to:to], s.revision, nil
+}
+
+// follows is what the cache has of a node: its lease lives where nothing is known.
+func (f *follower) follows(id resource.NodeID) followed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, leased := f.kvs[record.NodeLeaseKey(id)]
+	return followed{
+		node: id, leased: leased || f.revision == 0, ban: banOf(f.kvs[record.BanKey(id)]), identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
+	}
 }

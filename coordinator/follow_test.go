@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -136,10 +137,10 @@ func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
 
 // names are the allocations that a fresh read shows.
 func (f *following) names(ctx context.Context) (string, error) {
-	return read(ctx, f.follower, func(v *view) (string, *api.Status) {
+	return read(ctx, f.follower, func(i shown.Index) (string, *api.Status) {
 		names := ""
 		for _, name := range []string{"a", "b", "c"} {
-			if _, _, status := v.member("default", name); status == nil {
+			if _, found := i.Member("default/" + name); found {
 				names += name
 			}
 		}

@@ -22,12 +22,15 @@ func TestAFullStore(t *testing.T) {
 		k.Gate.OnTxn(func(record.Txn) rig.Fault { sent.Add(1); return rig.None })
 		c.Store.SetFull(true)
 		for range 10 {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // as a client would
-			defer cancel()
-			if a, _, err := c.Leader().Allocate(ctx, rig.Submission{Name: "new", GPUs: 1, RequestID: "new"}); err == nil {
+			// Each gives up after a while, as a client would.
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			a, _, err := c.Leader().Allocate(ctx, rig.Submission{Name: "new", GPUs: 1, RequestID: "new"})
+			if cancel(); err == nil {
 				t.Fatalf("acknowledged by a store that takes nothing: %+v", a.Status)
 			}
-			if _, err := c.Leader().DeleteAllocation(ctx, rig.Namespace, "ends", api.DeleteOptions{}); err == nil {
+			ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+			_, err = c.Leader().DeleteAllocation(ctx, rig.Namespace, "ends", api.DeleteOptions{})
+			if cancel(); err == nil {
 				t.Fatal("a release was acknowledged by a store that takes nothing")
 			}
 			pass(30 * time.Second)

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,21 +24,21 @@ const (
 	idleRest = 10 * time.Millisecond
 )
 
-// share is what a node may take of the loop's time.
-type share struct {
+// turnShare is what a node may take of the loop's time.
+type turnShare struct {
 	idle bucket // messages that changed nothing
 	loop bucket // time
 }
 
 // share returns a node's, made on first sight; nil where the leader does not know
 // the node.
-func (t *term) share(id resource.NodeID) *share {
+func (t *term) share(id resource.NodeID) *turnShare {
 	if t.nodes[id] == nil {
 		return nil
 	}
 	s := t.shares[id]
 	if s == nil {
-		s = &share{}
+		s = &turnShare{}
 		t.shares[id] = s
 	}
 	return s
@@ -50,7 +50,7 @@ func (t *term) hear() (news, goesOn bool) {
 	began := time.Now()
 	events := t.mail.Take(began, mostHeard)
 	for i, e := range events {
-		id, idle := agents.NodeOf(e), t.idle
+		id, idle := e.NodeID(), t.idle
 		if !t.receive(e) {
 			return news, false
 		}
@@ -62,7 +62,7 @@ func (t *term) hear() (news, goesOn bool) {
 			t.mail.Rest(id, at, idleRest)
 			t.apply(flooded{id, at.Add(loudBreak)})
 		}
-		if last := i+1 == len(events) || agents.NodeOf(events[i+1]) != id; last {
+		if last := i+1 == len(events) || events[i+1].NodeID() != id; last {
 			if s != nil {
 				if owed := s.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
 					t.mail.Rest(id, at, min(owed, longestRest))
@@ -77,10 +77,10 @@ func (t *term) hear() (news, goesOn bool) {
 // receive handles one message. A panic isolates the message's node and ends the
 // term, because the leader's state may be half changed; the next term loads the
 // store.
-func (t *term) receive(e agents.Event) (ok bool) {
+func (t *term) receive(e grant.Event) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.fell(agents.NodeOf(e), r, debug.Stack())
+			t.fell(e.NodeID(), r, debug.Stack())
 			ok = false
 		}
 	}()

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,7 +24,7 @@ func TestAClientWaitsForOneShareOfANode(t *testing.T) {
 		l := loop()
 		for i := range 250 {
 			tx := resource.NewTxID("u", 2, uint64(i), resource.Nonce{})
-			l.mail.Put(agents.Replied{Node: "loud", Tx: tx, State: agents.StateHeld, Members: []agents.Member{{Index: 0}}})
+			l.mail.Put(grant.Replied{Node: "loud", Tx: tx, State: grant.Held, Members: []grant.Member{{Index: 0}}})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		heard := make(chan int, 1)
@@ -57,7 +57,7 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := loop()
 				for range c.messages {
-					l.mail.Put(agents.Registered{Node: "loud"})
+					l.mail.Put(grant.Registered{Node: "loud"})
 				}
 				for range c.messages/32 + 1 {
 					l.hear()
@@ -83,8 +83,8 @@ func TestAPanicStopsTheLoopAndNamesItsNode(t *testing.T) {
 	l.attempts[tx] = &attempt{} // no attempt is without its machine
 	var severed []resource.NodeID
 	l.sever = func(id resource.NodeID, _ string) { severed = append(severed, id) }
-	l.mail.Put(agents.Replied{Node: "bad", Tx: tx, State: agents.StateReserved})
-	l.mail.Put(agents.Replied{Node: "good", Tx: resource.NewTxID("u", 2, 2, resource.Nonce{}), State: agents.StateHeld})
+	l.mail.Put(grant.Replied{Node: "bad", Tx: tx, State: grant.Reserved})
+	l.mail.Put(grant.Replied{Node: "good", Tx: resource.NewTxID("u", 2, 2, resource.Nonce{}), State: grant.Held})
 	l.run(t.Context())
 	if len(severed) != 1 || severed[0] != "bad" || l.nodes["good"] != nil {
 		t.Errorf("severed %v; the loop went on: %t", severed, l.nodes["good"] != nil)

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,7 +13,7 @@ import (
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
 type hold struct {
-	members   []agents.Member
+	members   []grant.Member
 	confirmed bool
 	// waiting: others hold some of it still. What is free of it is taken, and
 	// the rest as soon as it is.
@@ -37,11 +37,11 @@ func (n *node) hold(tx resource.TxID) *hold {
 func (n *node) removeHold(tx resource.TxID) { delete(n.held, tx) }
 
 // addMember adds a planned member, or one of a record.
-func (h *hold) addMember(m agents.Member) { h.members = append(h.members, m) }
+func (h *hold) addMember(m grant.Member) { h.members = append(h.members, m) }
 
 // takeOver takes over what an agent says that it holds; rebuild takes that.
-func (h *hold) takeOver(g agents.Grant) {
-	h.members, h.confirmed, h.waiting = g.Members, true, g.State == agents.StateWaiting
+func (h *hold) takeOver(g grant.Grant) {
+	h.members, h.confirmed, h.waiting = g.Members, true, g.State == grant.Waiting
 }
 
 // setPlanned says that the agent has not heard of the hold, or not any more.
@@ -111,7 +111,7 @@ func (h *hold) rank() int {
 
 // take subtracts all members and returns what they hold, or nil and subtracts
 // nothing.
-func (n *node) take(members []agents.Member) []resource.Assignment {
+func (n *node) take(members []grant.Member) []resource.Assignment {
 	taken := make([]resource.Assignment, 0, len(members))
 	for _, m := range members {
 		if err := n.view.Host.Take(n.view.Free, m.Assignment); err != nil {
@@ -146,9 +146,9 @@ func (n *node) drop(tx resource.TxID) {
 	n.view.Refresh()
 }
 
-// handOn lets the holds that wait take what has become free, before anybody
-// else can.
-func (n *node) handOn() {
+// nominated lists the transactions that wait for others to leave: nobody else is
+// to plan with what they wait for.
+func (n *node) nominated() []resource.TxID {
 	var waiting []resource.TxID
 	for tx, h := range n.held {
 		if h.waiting {
@@ -156,33 +156,39 @@ func (n *node) handOn() {
 		}
 	}
 	slices.Sort(waiting)
-	for _, tx := range waiting {
+	return waiting
+}
+
+// handOn lets the holds that wait take what has become free, before anybody
+// else can.
+func (n *node) handOn() {
+	for _, tx := range n.nominated() {
 		h := n.held[tx]
 		n.give(h.taken)
 		h.taken = n.takePresent(h.members)
 	}
 }
 
-// confirm replaces what was planned for a transaction by what the agent says.
-func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, out *outbox) {
-	h := n.held[tx]
-	if h == nil {
-		h = &hold{}
-		n.held[tx] = h
-	}
+// confirm replaces what was planned for a transaction by what the agent says. It
+// reports whether something may be free now that was not, or may become so by an
+// eviction: the agent has chosen other devices, the plan was not taken, or what
+// others had planned does not fit any more.
+func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) (freed bool) {
+	h := n.hold(tx)
 	same := h.taken != nil && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
 	waited := h.waiting
 	h.confirmed, h.waiting = true, waiting
 	if same {
-		return
+		return false
 	}
+	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember))
 	if h.taken != nil && n.view.Free != nil {
 		n.give(h.taken)
 		h.taken = nil
 	}
 	h.members = members
 	if n.view.Free == nil {
-		return
+		return freed
 	}
 	if !waiting {
 		h.taken = n.take(members)
@@ -194,11 +200,12 @@ func (n *node) confirm(tx resource.TxID, members []agents.Member, waiting bool, 
 		h.taken = n.takePresent(members)
 	default:
 		n.rebuild(out)
-		return
+		return true
 	}
 	n.view.Refresh()
+	return freed
 }
 
-func equalMember(a, b agents.Member) bool {
+func equalMember(a, b grant.Member) bool {
 	return a.Index == b.Index && a.Assignment.Equal(b.Assignment)
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	health "github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -352,7 +352,7 @@ func TestAFloodStarvesNoClient(t *testing.T) {
 		c.Converge()
 		generation := k.Generation()
 		for range 100 {
-			k.Tell(agents.HealthChanged{Node: "n1"})
+			k.Tell(grant.HealthChanged{Node: "n1"})
 		}
 		synctest.Wait()
 		if woken := k.Generation() - generation; woken != 0 {
@@ -363,9 +363,9 @@ func TestAFloodStarvesNoClient(t *testing.T) {
 		var flood sync.WaitGroup
 		flood.Go(func() {
 			for i := 0; !over.Load(); i++ {
-				sick := map[int]agents.DeviceHealth{0: {Health: health.Tainted, Reason: fmt.Sprint(i)}}
-				k.Tell(agents.HealthChanged{Node: "n1", Health: sick})
-				k.Tell(agents.Replied{Node: "n1", Tx: "u.1.1.00000000000000000000000000000001", State: agents.StateFreed})
+				sick := map[int]grant.DeviceHealth{0: {Health: health.Tainted, Reason: fmt.Sprint(i)}}
+				k.Tell(grant.HealthChanged{Node: "n1", Health: sick})
+				k.Tell(grant.Replied{Node: "n1", Tx: "u.1.1.00000000000000000000000000000001", State: grant.Tombstone})
 				if told.Add(2)%64 == 0 {
 					time.Sleep(time.Microsecond) // the bubble's clock has to go on
 				}
@@ -380,7 +380,7 @@ func TestAFloodStarvesNoClient(t *testing.T) {
 		}
 		over.Store(true)
 		flood.Wait()
-		k.Tell(agents.HealthChanged{Node: "n1"})
+		k.Tell(grant.HealthChanged{Node: "n1"})
 	})
 }
 

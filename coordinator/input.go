@@ -3,9 +3,9 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,7 +16,7 @@ type input interface{ input() }
 
 type (
 	// heard is a message of an agent, or of its stream.
-	heard struct{ event agents.Event }
+	heard struct{ event grant.Event }
 	// wrote answers writeKeys: at revision if it landed. err says more of
 	// another outcome.
 	wrote struct {
@@ -113,6 +113,7 @@ func (l *leader) apply(now time.Time, in input, out []effect) []effect {
 func (l *leader) handle(now time.Time, out []effect, f func()) []effect {
 	l.now, l.out.effects = now, out
 	f()
+	l.lookAgain()
 	out, l.out.effects = l.out.effects, nil
 	return out
 }
@@ -168,6 +169,17 @@ func (l *leader) react(in input) {
 		}
 	case followed:
 		l.follow(in)
+	case asked:
+		l.serve(in)
+	case gaveUp:
+		if c := l.calls[in.token]; c != nil {
+			l.leaveCall(c)
+		}
+	case hasSettled:
+		if then := l.settling[in.token]; then != nil {
+			delete(l.settling, in.token)
+			then()
+		}
 	case flooded:
 		if n := l.nodes[in.node]; n != nil {
 			n.setLoud(in.until)

@@ -39,11 +39,6 @@ func (j *job) restoreUnit(u *unit) {
 	j.units = slices.Insert(j.units, at, u)
 }
 
-// removeUnit takes a unit out that is made anew.
-func (j *job) removeUnit(u *unit) {
-	j.units = slices.DeleteFunc(j.units, func(other *unit) bool { return other == u })
-}
-
 // beginWrite notes that a Txn about the job's own key is under way.
 func (j *job) beginWrite() { j.writing = true }
 

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,18 +35,18 @@ const (
 const maxHolds = 1 << 14
 
 // holds reports whether an agent in this state has something for a transaction.
-func holds(s agents.State) bool {
+func holds(s grant.State) bool {
 	switch s {
-	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
+	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
 		return true
-	case agents.StateNone, agents.StateNo, agents.StateFreed:
+	case grant.None, grant.No, grant.Tombstone:
 	}
 	return false
 }
 
 // judgeReply compares an answer with the request to its node; nil: the answer
 // counts.
-func (l *leader) judgeReply(n *node, a *attempt, e *agents.Replied) *lie {
+func (l *leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
 	if !holds(e.State) {
 		return nil
 	}
@@ -64,7 +63,7 @@ func (l *leader) judgeReply(n *node, a *attempt, e *agents.Replied) *lie {
 		}
 		return nil
 	}
-	votes := e.State == agents.StateReserved || e.State == agents.StateWaiting
+	votes := e.State == grant.Reserved || e.State == grant.Waiting
 	if !slices.Contains(a.machine.Nodes(), id) {
 		if votes {
 			return &lie{reason: violationVote, detail: fmt.Sprintf("it answers %s for transaction %s, of which nothing was asked of it", e.State, e.Tx)}
@@ -82,7 +81,7 @@ func (l *leader) judgeReply(n *node, a *attempt, e *agents.Replied) *lie {
 }
 
 // judgeVote compares the members of a promise with the requests.
-func (a *attempt) judgeVote(n *node, e *agents.Replied) *lie {
+func (a *attempt) judgeVote(n *node, e *grant.Replied) *lie {
 	asked := a.requests[n.view.ID]
 	wrong := func(format string, args ...any) *lie {
 		return &lie{reason: violationVote, detail: fmt.Sprintf("%s for transaction %s: ", e.State, e.Tx) + fmt.Sprintf(format, args...)}
@@ -92,7 +91,7 @@ func (a *attempt) judgeVote(n *node, e *agents.Replied) *lie {
 		l.doubt = !e.Incarnation.IsZero()
 		return l
 	}
-	if e.State == agents.StateWaiting && len(a.victims) == 0 {
+	if e.State == grant.Waiting && len(a.victims) == 0 {
 		return wrong("nothing was named that it could wait for")
 	}
 	if len(e.Members) != len(asked) {
@@ -131,7 +130,7 @@ func (a *attempt) mismatch(n *node, l *lie, err error) *lie {
 }
 
 // judgeOccupancy looks for grants that no ledger can hold.
-func judgeOccupancy(o *agents.Occupancy) *lie {
+func judgeOccupancy(o *grant.Occupancy) *lie {
 	if len(o.Grants) > maxHolds {
 		return &lie{reason: violationTooMany, detail: fmt.Sprintf("it lists %d grants, at most %d are taken", len(o.Grants), maxHolds)}
 	}
@@ -166,12 +165,12 @@ func judgeTx(tx resource.TxID, origin string) *lie {
 	return nil
 }
 
-func sameMembers(a []agents.Member, b []txn.Member) bool {
-	return slices.EqualFunc(a, b, func(a agents.Member, b txn.Member) bool { return a.Index == b.Index })
+func sameMembers(a, b []grant.Member) bool {
+	return slices.EqualFunc(a, b, func(a, b grant.Member) bool { return a.Index == b.Index })
 }
 
 // indices are those of members, a few of them.
-func indices(members []agents.Member) []int {
+func indices(members []grant.Member) []int {
 	list := make([]int, 0, 8)
 	for _, m := range members[:min(len(members), 8)] {
 		list = append(list, m.Index)

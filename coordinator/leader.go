@@ -33,6 +33,13 @@ type leader struct {
 	reads     map[token]func(kv record.KV, found bool, revision resource.Revision)
 	nodeReads map[token]func(hasReadNode)
 
+	// calls are requests without an answer, by the clients' tokens; waiters those of
+	// them that wait for a unit; changed the units that have changed in this input.
+	calls    map[token]*call
+	waiters  map[*unit][]*waiter
+	changed  []*unit
+	settling map[token]func()
+
 	idle    uint64 // messages that said nothing new
 	counter uint64 // of attempts and arrivals in this epoch
 
@@ -43,9 +50,11 @@ type leader struct {
 	// before may fit now. hopeless holds demands that failed at it.
 	generation uint64
 	hopeless   map[string]uint64
-	// expectant: a unit waits for another to be committed, to have it evicted.
+	// expectant: a unit waits for another to become evictable.
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
+	// alarm wakes everything that waits; nil where nothing waits for a time.
+	alarm *alarm
 
 	reconciling bool // a node is
 	restored    bool // it is in the account that the store was
@@ -84,6 +93,7 @@ func newLeader(b beginning) *leader {
 		writes:    map[token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[token]func(hasReadNode){},
+		calls:     map[token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[token]func(){},
 	}
 }
 
@@ -99,6 +109,19 @@ func (l *leader) wake() {
 	clear(l.hopeless)
 	l.queue.Wake()
 	l.account.Freed(l.generation)
+}
+
+// wakeAt lets everything that waits be tried again at a time, unless that
+// happens earlier; a zero time is never.
+func (l *leader) wakeAt(at time.Time) {
+	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.at) {
+		return
+	}
+	l.cancel(l.alarm)
+	l.alarm = l.after(at.Sub(l.now), func() {
+		l.alarm = nil
+		l.wake()
+	})
 }
 
 // nextTx draws an attempt's identifier.
@@ -122,6 +145,9 @@ func (l *leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in
 // notify tells whoever watches a unit, or its job, that it has changed.
 func (l *leader) notify(u *unit) {
 	l.out.changed(u.path)
+	if len(l.waiters[u]) > 0 {
+		l.changed = append(l.changed, u)
+	}
 	if u.job != nil {
 		l.notifyJob(u.job)
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -27,7 +27,7 @@ const resignEvery = 10 * time.Second
 // and ends a term of this coordinator at most once per agent until a
 // restoration is noticed, or the process starts again. So an agent that lies, or
 // has lost its mind, costs each coordinator one election.
-func (l *leader) refused(e agents.Refused) {
+func (l *leader) refused(e grant.Refused) {
 	if l.looking {
 		return
 	}

@@ -17,7 +17,7 @@ var errStoreAway = errors.New("the store does not answer, or has another leader"
 // loaded is what the store has, all of one revision.
 type loaded struct {
 	nodes, bans, quotas, jobs, units, orders, txs, requests []record.KV
-	cached                                                  map[requestKey]request // beside requests
+	cached                                                  map[requestKey]remembered // beside requests
 }
 
 // load has the leader rebuild its view from what is read at one revision that is
@@ -166,9 +166,9 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
-		u, err := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc)
-		if err != nil {
-			return nil, err
+		u, status := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc)
+		if status != nil {
+			return nil, status
 		}
 		u.setJob(j)
 		j.restoreUnit(u)
@@ -178,9 +178,9 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 	if status != nil {
 		return nil, fmt.Errorf("document: %w", status)
 	}
-	u, err := newUnit(ns, rec, doc.Spec, nil)
-	if err != nil {
-		return nil, err
+	u, status := newUnit(ns, rec, doc.Spec, nil)
+	if status != nil {
+		return nil, status
 	}
 	u.setAllocation(doc)
 	return u, nil
@@ -204,7 +204,7 @@ func (v *view) loadOrder(kvs []record.KV) error {
 
 // loadRequests takes over the request ids: those that the cache has read, and
 // kvs.
-func (l *leader) loadRequests(cached map[requestKey]request, kvs []record.KV) error {
+func (l *leader) loadRequests(cached map[requestKey]remembered, kvs []record.KV) error {
 	for key, r := range cached {
 		l.requests.remember(key, r, l.now)
 	}
@@ -219,10 +219,10 @@ func (l *leader) loadRequests(cached map[requestKey]request, kvs []record.KV) er
 }
 
 // readRequest reads a key below record.RequestsPrefix.
-func readRequest(kv record.KV) (requestKey, request, error) {
+func readRequest(kv record.KV) (requestKey, remembered, error) {
 	tenant, id, err := record.ParseRequestKey(kv.Key)
 	if err != nil {
-		return requestKey{}, request{}, err
+		return requestKey{}, remembered{}, err
 	}
 	rec, err := record.Decode[record.Request](kv.Key, kv.Value)
 	return requestKeyOf(tenant, id), newRequest(rec), err

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -51,27 +51,27 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	for _, m := range rec.Members {
 		vote := votes[m.Node]
 		vote.Incarnation = m.Incarnation
-		vote.Members = append(vote.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
+		vote.Members = append(vote.Members, m.AsMember())
 		votes[m.Node] = vote
 		n := v.node(m.Node)
-		n.hold(id).addMember(agents.Member{Index: m.Member, Assignment: m.Assignment})
+		n.hold(id).addMember(m.AsMember())
 	}
 	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{
-		State: recordState(rec.State), Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
+		State: rec.State, Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
 	}
 	switch {
-	case rec.State == record.Evicting:
+	case rec.State == grant.RecordEvicting:
 		found.By = rec.By // until it is known what became of that
 		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
-	case rec.State == record.Releasing && rec.Evicted:
+	case rec.State == grant.RecordReleasing && rec.Evicted:
 		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
-	case rec.State == record.Releasing:
+	case rec.State == grant.RecordReleasing:
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	}
 	machine, effects := txn.Recover(id, found, votes)
 	a.setMachine(machine)
-	if e := u.record.Ending; e != nil && rec.State == record.Evicting {
+	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}

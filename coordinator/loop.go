@@ -22,11 +22,16 @@ func (t *term) post(f func()) {
 // has ended.
 func (t *term) tell(in input) { t.post(func() { t.apply(in) }) }
 
-// do runs f in the loop and waits for it.
+// do runs f in the loop as an input of its own, and waits for it.
 func (t *term) do(ctx context.Context, f func()) error {
+	return t.visit(ctx, func() { t.turn(f) })
+}
+
+// visit runs f in the loop, between two inputs, and waits for it.
+func (t *term) visit(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
-	case t.inbox <- func() { t.turn(f); close(done) }:
+	case t.inbox <- func() { f(); close(done) }:
 	case <-t.ended:
 		return errDeposed
 	case <-ctx.Done():

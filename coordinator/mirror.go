@@ -1,7 +1,7 @@
 package coordinator
 
 import (
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,28 +20,28 @@ type mirror struct {
 }
 
 // reset takes the agent's word for everything it holds.
-func (m *mirror) reset(grants []agents.Grant, hash uint64) {
+func (m *mirror) reset(grants []grant.Grant, hash uint64) {
 	*m = mirror{prints: make(map[resource.TxID]uint64, len(grants)), told: hash}
 	for _, g := range grants {
-		if g.State != agents.StateFreed {
+		if g.State != grant.Tombstone {
 			m.put(g.Tx, g.Members)
 		}
 	}
 }
 
 // heard takes the agent's word for one transaction.
-func (m *mirror) heard(e agents.Replied) {
+func (m *mirror) heard(e grant.Replied) {
 	m.told = e.LedgerHash
 	switch e.State {
-	case agents.StateReserved, agents.StateHeld, agents.StateEvicting, agents.StateStopping, agents.StateWaiting:
+	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
 		m.put(e.Tx, e.Members)
-	case agents.StateNone, agents.StateFreed:
+	case grant.None, grant.Tombstone:
 		m.drop(e.Tx)
-	case agents.StateNo: // says nothing of what the transaction has
+	case grant.No: // says nothing of what the transaction has
 	}
 }
 
-func (m *mirror) put(tx resource.TxID, members []agents.Member) {
+func (m *mirror) put(tx resource.TxID, members []grant.Member) {
 	m.drop(tx)
 	f := resource.NewFingerprint(tx)
 	for i := range members {
@@ -80,7 +80,7 @@ func (l *leader) audit() {
 			continue // it has counted wrongly before
 		}
 		l.out.error("view_astray", "node", n.view.ID, "heard", n.mirror.sum, "ledger", n.mirror.told)
-		l.out.command(n.view.ID, agents.Resync())
+		l.out.command(n.view.ID, grant.Resync{})
 	}
 }
 

@@ -3,12 +3,11 @@ package coordinator
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/wire"
 )
 
 // node is the leader's view of one host.
@@ -23,10 +22,10 @@ type node struct {
 	connected   bool
 	incarnation resource.Incarnation
 	revision    resource.Revision // of the registration; 0 = not registered
-	host        wire.Host
+	host        grant.Host
 	held        map[resource.TxID]*hold
 	mirror      mirror
-	health      map[int]agents.DeviceHealth // by index; devices that are ok are left out
+	health      map[int]grant.DeviceHealth // by index; devices that are ok are left out
 	diskFull    bool
 	usage       resource.Vector // measured on the host; nil = not heard yet
 	fence       *fence          // nil: its incarnation may be counted on
@@ -37,7 +36,7 @@ type node struct {
 	// it does; grants are all that it told last, told counts how often it did, and
 	// known: that was all it holds.
 	quarantine string
-	grants     map[resource.TxID]agents.Grant
+	grants     map[resource.TxID]grant.Grant
 	told       uint64
 	known      bool
 	// accused is why the node is isolated, as long as that is not in the store.
@@ -58,9 +57,7 @@ type node struct {
 	// wakes: something that it said would have woken what waits, and it has said
 	// too much. That is made good later.
 	wakes bool
-	// stored is set by a follower: what it shows beside the specification.
-	stored *storedNode
-	said   said
+	said  said
 	// changes are operators' changes that wait for the first of them, which is
 	// under way: each compares what the one before has written.
 	changes []func()
@@ -75,7 +72,7 @@ func newNode(id resource.NodeID) *node {
 
 // setHost takes over the host's hardware and rebuilds what is free: amounts of
 // the hardware before mean nothing on it.
-func (n *node) setHost(h wire.Host, host *fit.Host, out *outbox) {
+func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
 	n.host, n.view.Host = h, host
 	n.rebuild(out)
 	n.compareOffer()

@@ -23,9 +23,7 @@ const deleteAttempts = 8
 // while an ended transaction may still run there for all that is known, and while
 // a quarantine is being ended.
 func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
-	return ask(ctx, c, func(l *leader, answer func(*api.Node, *api.Status)) {
-		l.deleteNode(resource.NodeID(name), deleteAttempts, answer)
-	})
+	return ask[*api.Node](ctx, c, deleteNode{resource.NodeID(name)})
 }
 
 // deleteNode reads what the store has of a node, judges that, and deletes it.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -31,7 +31,7 @@ func (n *node) setRegistration(i resource.Incarnation, rev resource.Revision) {
 func (n *node) clearRegistration() { n.revision = 0 }
 
 // setHealth takes over the health of the devices and of the disk.
-func (n *node) setHealth(devices map[int]agents.DeviceHealth, diskFull bool) {
+func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull bool) {
 	n.health, n.diskFull = devices, diskFull
 }
 
@@ -49,13 +49,6 @@ func (n *node) setFollowed(f followed) { n.leased, n.identity, n.ban = f.leased,
 
 // setUnheard notes whether nobody hears the agent.
 func (n *node) setUnheard() { n.unheard = !n.connected && !n.leased }
-
-// resetStored forgets what the store had of the node before its keys are read
-// anew.
-func (n *node) resetStored(stored *storedNode, unheard bool, ban *record.Ban) {
-	n.stored, n.spec, n.specRev, n.revision, n.incarnation = stored, record.NodeSpec{}, 0, 0, resource.Incarnation{}
-	n.fence, n.unheard, n.ban = nil, unheard, ban
-}
 
 // restoreSpec takes over the specification that the store has.
 func (n *node) restoreSpec(spec record.NodeSpec, rev resource.Revision) {
@@ -85,8 +78,8 @@ func (n *node) finishLearning() (again bool) {
 func (n *node) setQuarantine(why string) { n.quarantine = why }
 
 // setGrants keeps everything that an agent holds for leaders.
-func (n *node) setGrants(o agents.Occupancy) {
-	n.grants = make(map[resource.TxID]agents.Grant, len(o.Grants))
+func (n *node) setGrants(o grant.Occupancy) {
+	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
 	for _, g := range o.Grants {
 		if g.Origin == "" {
 			n.grants[g.Tx] = g

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
-	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -82,6 +80,7 @@ func (l *leader) nominate(u *unit, given []*unit) bool {
 	}
 	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, given))
 	if !ok {
+		l.expectant = l.expectant || l.expects(u, given)
 		return l.stay(u, "no set of units that may give way would make room")
 	}
 	victims := slices.Clone(given)
@@ -119,6 +118,47 @@ func (l *leader) holders(u *unit, given []*unit) []preempt.Holder {
 	return all
 }
 
+// expects reports whether a unit that found no victims would find them once the
+// units of lower priority can give way that cannot yet: a commit or a record's
+// read is under way, or the unit is contested.
+func (l *leader) expects(u *unit, given []*unit) bool {
+	if u.policy != preemptLower {
+		return false
+	}
+	holders := l.holders(u, given)
+	known := len(holders)
+	for tx, a := range l.attempts {
+		v := a.unit
+		if v.record.Priority >= u.record.Priority || v.groups.Unpreemptable || v.ending != nil || v.leavesSoon() ||
+			v.evictable() && !l.contested(v) || slices.Contains(given, v) {
+			continue
+		}
+		h := preempt.Holder{Unit: v.path, Priority: v.record.Priority}
+		for _, node := range a.machine.Nodes() {
+			if held := l.nodes[node].held[tx]; held != nil {
+				for _, m := range held.members {
+					h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
+				}
+			}
+		}
+		holders = append(holders, h)
+	}
+	if len(holders) == known {
+		return false
+	}
+	_, ok := preempt.Find(l.order, u.demand, u.record.Priority, holders)
+	return ok
+}
+
+// wakeExpectant runs when a unit has become evictable: a unit that was tried
+// before may find its victims now.
+func (l *leader) wakeExpectant() {
+	if l.expectant {
+		l.expectant = false
+		l.wake()
+	}
+}
+
 // contested reports whether a unit has something that is nominated to another,
 // whose plan did not know that: its agent has refused it, or will. Until that is
 // given up nobody else is to plan with it (I7).
@@ -127,8 +167,8 @@ func (l *leader) contested(u *unit) bool {
 	for _, node := range u.attempt.machine.Nodes() {
 		vote, _ := u.attempt.machine.Vote(node)
 		for tx, h := range l.nodes[node].held {
-			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m agents.Member) bool {
-				return slices.ContainsFunc(vote.Members, func(n txn.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
+			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m grant.Member) bool {
+				return slices.ContainsFunc(vote.Members, func(n grant.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
 			}) {
 				return true
 			}
@@ -173,6 +213,15 @@ func (l *leader) leaving() []preempt.Holder {
 	return all
 }
 
+// leavesFrom reports whether a unit with members on a node is leaving: others
+// may have counted on its room.
+func (l *leader) leavesFrom(n *node) bool {
+	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool {
+		a := l.attempts[tx]
+		return a.unit.leavesSoon() || a.machine.State() == txn.Reading // the write of its end may be in doubt
+	})
+}
+
 // opsOfPreemption is the size of the Txn that commits a preemptor and releases
 // its victims, in compares or operations.
 func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
@@ -187,7 +236,7 @@ func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
 // beginPreemption starts the transaction of a unit whose place others have to
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
-func (l *leader) beginPreemption(u *unit, plan []place.Member, victims []*unit, claims bool) {
+func (l *leader) beginPreemption(u *unit, plan []place.Choice, victims []*unit, claims bool) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
 		a.addVictim(v.attempt)
@@ -227,37 +276,4 @@ func (l *leader) hold(u *unit) {
 // preempting reports whether others are making room for a unit.
 func (u *unit) preempting() bool {
 	return u.attempt != nil && len(u.attempt.victims) > 0 && u.waiting()
-}
-
-// nomination shows who makes room for an attempt.
-func (a *attempt) nomination() *api.Nomination {
-	n := &api.Nomination{WaitingFor: a.awaits(), Victims: make([]api.Victim, 0, len(a.victims))}
-	for _, v := range a.victims {
-		u := v.unit
-		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})
-	}
-	slices.SortFunc(n.Victims, func(a, b api.Victim) int { return cmp.Compare(a.Unit, b.Unit) })
-	if !a.noticed.IsZero() {
-		n.Since = a.noticed.UTC().Format(time.RFC3339)
-	}
-	return n
-}
-
-// awaits says in one sentence what a preemption waits for.
-func (a *attempt) awaits() string {
-	leaving := 0
-	for _, v := range a.victims {
-		if !v.machine.Freed() {
-			leaving++
-		}
-	}
-	named, more := firstOf(a.victimPaths())
-	who := named + more
-	switch {
-	case a.noticed.IsZero():
-		return "it is about to take the place of " + who
-	case leaving > 0:
-		return fmt.Sprintf("it takes the place of %s, told to leave at %s; %d still hold something", who, a.noticed.UTC().Format(time.TimeOnly), leaving)
-	}
-	return "it takes the place of " + who + ", which is free now"
 }

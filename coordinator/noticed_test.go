@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -117,7 +118,7 @@ func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 		c.AwaitReady(1)
 		goBack(t, c, backup)
 		c.Leader().Gate.OnTxn(func(x record.Txn) rig.Fault {
-			if rig.Writes(x, record.Releasing) {
+			if rig.Writes(x, grant.RecordReleasing) {
 				pass(5 * time.Second)
 			}
 			return rig.None
@@ -126,7 +127,7 @@ func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 		c.Tap(func(m rig.Message) bool {
 			if m.ToAgent.GetReconcile() != nil {
 				told++
-				if r := c.Records()[tx]; r.State != record.Releasing {
+				if r := c.Records()[tx]; r.State != grant.RecordReleasing {
 					t.Errorf("the agent is told while the record is %s", r.State)
 				}
 			}
@@ -152,7 +153,7 @@ func TestATombstoneInQuarantineEndsNothing(t *testing.T) {
 		var once sync.Once
 		var backup mem.Backup
 		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
-			if rig.Writes(x, record.Released) {
+			if rig.Writes(x, grant.RecordReleased) {
 				once.Do(func() { backup = c.Store.Backup() })
 			}
 			return rig.None
@@ -182,7 +183,7 @@ func TestATombstoneInQuarantineEndsNothing(t *testing.T) {
 			return err == nil && n.Status.Phase == "Quarantined"
 		})
 		pass(time.Minute)
-		if r := c.Records()[tx]; r.State != record.Releasing {
+		if r := c.Records()[tx]; r.State != grant.RecordReleasing {
 			t.Errorf("the record is %s because of what an agent in quarantine says, want RELEASING", r.State)
 		}
 		c.Tap(nil)

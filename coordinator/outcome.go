@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -99,7 +100,7 @@ func (l *leader) settleCreation(c creating, d decision) {
 // any more. Its record stays for the rest of the epoch.
 func (l *leader) fence(guard resource.TxID, c creating, then func()) {
 	key := record.TxKey(guard)
-	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: l.stamp()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: l.stamp()}
 	l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(txn.Outcome, resource.Revision, error) { then() },

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,16 +18,16 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 		case txn.SendReserve:
 			l.send(e.Node, l.reservation(a, e.Node))
 		case txn.SendCommit:
-			l.send(e.Node, agents.Commit(tx, l.epoch, e.Revision))
+			l.send(e.Node, grant.Commit{Tx: tx, Epoch: l.epoch, Revision: e.Revision})
 		case txn.SendAbort:
-			l.send(e.Node, agents.Abort(tx, l.epoch))
+			l.send(e.Node, grant.Abort{Tx: tx, Epoch: l.epoch})
 			l.nodes[e.Node].drop(tx)
 		case txn.SendEvict:
-			l.send(e.Node, agents.Evict(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, a.by))
+			l.send(e.Node, grant.Evict{Tx: tx, Epoch: l.epoch, Grace: time.Duration(e.GraceSeconds) * time.Second, By: a.by})
 		case txn.SendRelease:
-			l.send(e.Node, agents.Release(tx, l.epoch, time.Duration(e.GraceSeconds)*time.Second, e.Reason))
+			l.send(e.Node, grant.Release{Tx: tx, Epoch: l.epoch, Grace: time.Duration(e.GraceSeconds) * time.Second, Reason: e.Reason})
 		case txn.SendForget:
-			l.send(e.Node, agents.Forget(tx))
+			l.send(e.Node, grant.Forget{Tx: tx})
 			l.nodes[e.Node].drop(tx)
 		case txn.WriteEvictions:
 			l.cancel(a.budget)
@@ -69,16 +69,16 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 }
 
 // reservation asks a node for an attempt's members there.
-func (l *leader) reservation(a *attempt, node resource.NodeID) agents.Command {
+func (l *leader) reservation(a *attempt, node resource.NodeID) grant.Command {
 	u := a.unit
 	ttl := l.config.ReservationTTL
 	if len(a.victims) > 0 {
 		ttl = l.config.EvictionGrace + waitingTTL
 	}
-	return agents.Reserve(agents.Reservation{
+	return grant.Reserve{
 		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.epoch, Members: a.requests[node], TTL: ttl,
 		After: a.machine.Victims(),
-	})
+	}
 }
 
 // committed makes a unit Running.
@@ -100,10 +100,7 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
-	if l.expectant { // somebody waits to have it evicted
-		l.expectant = false
-		l.wake()
-	}
+	l.wakeExpectant()
 	l.notify(u)
 }
 
@@ -185,7 +182,7 @@ func (l *leader) released(a *attempt) {
 func (l *leader) readRecord(a *attempt) {
 	key := record.TxKey(a.machine.ID())
 	l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
-		in := txn.RecordRead{State: txn.RecordAbsent, Revision: revision}
+		in := txn.RecordRead{State: grant.RecordAbsent, Revision: revision}
 		if found {
 			in.Revision = kv.ModRev
 			rec, err := record.Decode[record.Tx](key, kv.Value)
@@ -193,29 +190,16 @@ func (l *leader) readRecord(a *attempt) {
 				l.out.error("record_unreadable", "key", key, "error", err)
 				return
 			}
-			in.State = recordState(rec.State)
+			in.State = rec.State
 			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
 			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
 				in.By = rec.By
 			}
 		}
-		l.step(a, in)
+		if l.step(a, in); a.unit.evictable() { // its preemptor's eviction was in doubt, and has not landed
+			l.wakeExpectant()
+		}
 	})
-}
-
-func recordState(s record.State) txn.RecordState {
-	switch s {
-	case record.Committed:
-		return txn.RecordCommitted
-	case record.Evicting:
-		return txn.RecordEvicting
-	case record.Releasing:
-		return txn.RecordReleasing
-	case record.Released:
-		return txn.RecordReleased
-	default:
-		return txn.RecordAborted
-	}
 }
 
 // stamp is a time as records carry it: for people, never compared.

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/rig"
 )
@@ -60,7 +61,7 @@ func TestAUnitTakesThePlaceOfLowerPriority(t *testing.T) {
 		phase(t, c, "old", api.Running)
 		records := c.Records()
 		for tx, r := range records {
-			if r.Unit.Name == "new" && (r.State != record.Released || r.By != ran.Status.Transaction) {
+			if r.Unit.Name == "new" && (r.State != grant.RecordReleased || r.By != ran.Status.Transaction) {
 				t.Errorf("%s is %+v, want RELEASED by %s", tx, r, ran.Status.Transaction)
 			}
 		}
@@ -161,8 +162,10 @@ func turn(t *testing.T, c *rig.Cluster) {
 
 // steps are the writes of a preemption.
 var steps = map[string]func(record.Txn) bool{
-	"eviction": func(x record.Txn) bool { return rig.Writes(x, record.Evicting) },
-	"swap":     func(x record.Txn) bool { return rig.Writes(x, record.Committed) && rig.Writes(x, record.Released) },
+	"eviction": func(x record.Txn) bool { return rig.Writes(x, grant.RecordEvicting) },
+	"swap": func(x record.Txn) bool {
+		return rig.Writes(x, grant.RecordCommitted) && rig.Writes(x, grant.RecordReleased)
+	},
 }
 
 func TestAPreemptionEndsWhateverBecomesOfItsWrites(t *testing.T) {
@@ -278,7 +281,7 @@ func TestTheNextLeaderAdoptsWhatWaits(t *testing.T) {
 			t.Errorf("%d attempts were given up", c.Aborted())
 		}
 		for tx, r := range c.Records() {
-			if r.Unit.Name == "j" && (r.By != p.Status.Transaction || r.State != record.Released) {
+			if r.Unit.Name == "j" && (r.By != p.Status.Transaction || r.State != grant.RecordReleased) {
 				t.Errorf("%s is %+v", tx, r)
 			}
 		}
@@ -366,7 +369,7 @@ func TestAnOperatorEvicts(t *testing.T) {
 		if err != nil || revision == 0 {
 			t.Fatalf("evict a: %v", err)
 		}
-		if r := c.Records()[tx]; r.State != record.Evicting || r.GraceSeconds != 7 || r.Reason != "an incident" || !r.Evicted {
+		if r := c.Records()[tx]; r.State != grant.RecordEvicting || r.GraceSeconds != 7 || r.Reason != "an incident" || !r.Evicted {
 			t.Errorf("%+v", r)
 		}
 		again, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a"})

@@ -1,14 +1,14 @@
 package coordinator
 
 import (
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // takePresent subtracts what the host has of what the members hold, and
 // returns that. What the host has not (a card that was lost, an instance that
 // was destroyed, pages that were given back) is nobody's to hand out.
-func (n *node) takePresent(members []agents.Member) []resource.Assignment {
+func (n *node) takePresent(members []grant.Member) []resource.Assignment {
 	taken := make([]resource.Assignment, 0, len(members))
 	for _, m := range members {
 		taken = append(taken, n.presentOf(m.Assignment))

@@ -3,9 +3,8 @@ package coordinator
 import (
 	"context"
 
-	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -25,7 +24,7 @@ func (n *node) isolate(why string) {
 
 // learnGrants keeps everything that an agent says it holds for leaders, and wakes who
 // waits for it. Of grants with another origin there is nothing to reconcile.
-func (l *leader) learnGrants(n *node, o agents.Occupancy) {
+func (l *leader) learnGrants(n *node, o grant.Occupancy) {
 	n.setGrants(o)
 	l.newsOf(n)
 }
@@ -62,35 +61,11 @@ func (l *term) awaitNode(ctx context.Context, n *node, cond func() bool) error {
 
 // send gives an agent a command that follows from a record. One in quarantine
 // would refuse it: it is repeated when the agent has registered.
-func (l *leader) send(id resource.NodeID, c agents.Command) {
+func (l *leader) send(id resource.NodeID, c grant.Command) {
 	if n := l.nodes[id]; n != nil && n.quarantine != "" {
 		return
 	}
 	l.out.command(id, c)
-}
-
-// quarantinedCondition is the type of the condition, as agents tell it too.
-const quarantinedCondition = "Quarantined"
-
-// showQuarantine adds a quarantine, and reports whether there is one.
-func showQuarantine(why string, s *api.NodeStatus, ready *api.Condition) bool {
-	if why == "" {
-		return false
-	}
-	s.Phase, ready.Status, ready.Reason, ready.Message = "Quarantined", "False", quarantinedCondition, why
-	s.Conditions = append(s.Conditions, api.Condition{Type: quarantinedCondition, Status: "True", Reason: "StoreWentBack", Message: why})
-	return true
-}
-
-// quarantine is why a node is in quarantine as its agent has told the store, ""
-// where it is not.
-func (n *storedNode) quarantine() string {
-	for _, c := range n.conditions {
-		if c.Type == quarantinedCondition && c.Status == "True" {
-			return c.Message
-		}
-	}
-	return ""
 }
 
 // registration is who may promise on a node, as the store has it.

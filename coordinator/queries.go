@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/gossip"
 )
 
@@ -58,11 +59,11 @@ type queueAnswer struct {
 func (c *Coordinator) answerQueue(head int) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
-	answer, err := see(ctx, c, func(v *view) (queueAnswer, *api.Status) {
-		answer := queueAnswer{Waiting: v.queue.Len()}
-		for i, key := range v.queue.Head(head) {
-			u := v.units[key.Path]
-			answer.Head = append(answer.Head, queueLine{i + 1, u.record.Namespace + "/" + u.record.Name, key.Priority, u.record.Members})
+	answer, err := see(ctx, c, func(i shown.Index) (queueAnswer, *api.Status) {
+		waiting, first := i.Queue(head)
+		answer := queueAnswer{Waiting: waiting}
+		for at, u := range first {
+			answer.Head = append(answer.Head, queueLine{at + 1, u.Name, u.Priority, u.Members})
 		}
 		return answer, nil
 	})

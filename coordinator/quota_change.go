@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -20,33 +19,10 @@ type quotaWrite struct {
 	uid string            // of the object
 	// landed takes the change over, once it is durable.
 	landed func(rev resource.Revision)
+	// result is the answer to the client, once it is.
+	result func() any
 	// failed, where not nil, undoes what was done before it was sent.
 	failed func()
-}
-
-// changeQuotas makes one change, when those before it are done: judge says what
-// to write, or refuses; show is called with the change made. It is by this
-// order that a change is judged by the objects that it will meet.
-func changeQuotas[T any](ctx context.Context, c *Coordinator, judge func(l *leader) (quotaWrite, *api.Status), show func(l *leader) T) (T, error) {
-	return ask(ctx, c, func(l *leader, answer func(T, *api.Status)) {
-		l.inTurn(func(done func()) {
-			var none T
-			w, status := judge(l)
-			if status != nil {
-				answer(none, status)
-				done()
-				return
-			}
-			l.writeQuota(w, func(status *api.Status) {
-				if status != nil {
-					answer(none, status)
-				} else {
-					answer(show(l), nil)
-				}
-				done()
-			})
-		})
-	})
 }
 
 // inTurn runs a change that calls done, now or when those before it are done.

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -98,7 +99,7 @@ func TestALoweredLimitIsReclaimedWhenAnOperatorAsks(t *testing.T) {
 		c.Eventually("the units are RELEASING", func() bool { return releasing(c) == 3 })
 		for _, r := range c.Records() {
 			node := map[string]string{"a": "all", "b": "b"}[r.Unit.Namespace]
-			if r.State == record.Releasing && (r.Reason != "reclaimed: node "+node+" of quota tree Lab is over its quota" || r.GraceSeconds != 30) {
+			if r.State == grant.RecordReleasing && (r.Reason != "reclaimed: node "+node+" of quota tree Lab is over its quota" || r.GraceSeconds != 30) {
 				t.Errorf("record %+v", r)
 			}
 		}
@@ -133,7 +134,7 @@ func TestALoweredLimitIsReclaimedWhenAnOperatorAsks(t *testing.T) {
 // releasing counts the records that are.
 func releasing(c *rig.Cluster) (n int) {
 	for _, r := range c.Records() {
-		if r.State == record.Releasing {
+		if r.State == grant.RecordReleasing {
 			n++
 		}
 	}

@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -35,9 +34,9 @@ type reconciliation struct {
 
 // lost is one grant of the node's agent beside what the store has of it.
 type lost struct {
-	agents.Grant
-	record  record.State                     // "" is absent
-	holders map[resource.NodeID]agents.Grant // every node that holds members, this one included
+	grant.Grant
+	record  grant.RecordState
+	holders map[resource.NodeID]grant.Grant // every node that holds members, this one included
 	// problem says why no record can be made of it, "" where one can.
 	problem string
 	// partial: it can never be whole again.
@@ -146,7 +145,7 @@ func (r *reconciliation) mayBegin() error {
 		return nil
 	}
 	for _, g := range r.grants {
-		if g.held() && g.record == "" && g.problem != "" && !g.partial {
+		if g.held() && g.record == grant.RecordAbsent && g.problem != "" && !g.partial {
 			return api.Errorf(409, "%s of node %s cannot be adopted now: %s. Nothing was changed; mend that and ask again, or release", g.Tx, r.id, g.problem)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -37,7 +37,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 	a := l.chargeAdopted(u, g)
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: record.Committed, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
@@ -46,7 +46,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 		d.compares = append(d.compares, r.registrations[id].compares(id)...)
 		index := record.NodeTx{}
 		for _, m := range g.holders[id].Members {
-			rec.Members = append(rec.Members, record.Member{
+			rec.Members = append(rec.Members, record.Placement{
 				Member: m.Index, Node: id, Incarnation: r.registrations[id].incarnation, Assignment: m.Assignment,
 			})
 			index.Members = append(index.Members, m.Index)
@@ -80,7 +80,7 @@ func (r *reconciliation) adopt(g *lost, done func(error)) {
 	}
 	l.settleCreation(creating{u.path, u.record.UID, key, func(value []byte) bool {
 		rec, err := record.Decode[record.Tx](key, value)
-		return err == nil && rec.State == record.Committed
+		return err == nil && rec.State == grant.RecordCommitted
 	}}, d)
 }
 
@@ -90,7 +90,7 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 	for id, held := range g.holders {
 		v := txn.Vote{Incarnation: r.registrations[id].incarnation, Revision: r.registrations[id].identity}
 		for _, m := range held.Members {
-			v.Members = append(v.Members, txn.Member{Index: m.Index, Assignment: m.Assignment})
+			v.Members = append(v.Members, grant.Member{Index: m.Index, Assignment: m.Assignment})
 		}
 		votes[id] = v
 	}
@@ -109,7 +109,7 @@ func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.seat(a)
-	machine, _ := txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted}, nil) // until it is
+	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
 	a.setMachine(machine)
 	return a
 }
@@ -117,7 +117,7 @@ func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 // adopted goes on with a record as if it had been found at the election.
 func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
 	u := a.unit
-	machine, effects := txn.Recover(g.Tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
+	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.setMachine(machine)
 	a.setCommitted(rev)
 	l.attempts[g.Tx] = a
@@ -126,6 +126,8 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	}
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
+	// Others may have it evicted now.
+	l.wake()
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
@@ -135,6 +137,7 @@ func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 // notAdopted undoes what was prepared.
 func (l *leader) notAdopted(who adoptee, a *attempt) {
 	l.discharge(a)
+	l.wake()
 	switch u := who.unit; {
 	case who.waited:
 		if u.ending != nil {
@@ -180,11 +183,11 @@ func (l *leader) adoptee(g *lost) (adoptee, *api.Status) {
 	if err != nil {
 		path = record.UnitPath{Namespace: "default", Kind: record.AllocUnit}
 	}
-	var members []agents.Member
+	var members []grant.Member
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		members = append(members, g.holders[id].Members...)
 	}
-	slices.SortFunc(members, func(a, b agents.Member) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(members, func(a, b grant.Member) int { return cmp.Compare(a.Index, b.Index) })
 	gang := len(members) > 1 || path.Kind == record.JobUnit && path.N == 0
 	for _, name := range []string{path.Name, "adopted-" + shortTx(g.Tx)} {
 		if name == "" || path.N > 0 && name == path.Name || !l.free(path.Namespace, name, len(members), gang) {
@@ -240,17 +243,17 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, status
 	}
-	u, err := newUnit(l.namespaceOf(namespace, g), record.Unit{
+	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
 	}, doc.Spec, nil)
-	if err != nil {
-		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
 	u.setAllocation(doc)
 	return adoptee{unit: u}, nil
 }
 
-func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Member) (adoptee, *api.Status) {
+func (l *leader) adoptedJob(namespace, name string, g *lost, members []grant.Member) (adoptee, *api.Status) {
 	size := int32(len(members))
 	spec := specFor(members[0].Assignment)
 	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &size}
@@ -272,9 +275,9 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []agents.Me
 		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
-	u, err := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
-	if err != nil {
-		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, err)
+	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
 	total := resource.Vector{}
 	for _, m := range members {

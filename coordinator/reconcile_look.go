@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -87,7 +87,7 @@ func (r *reconciliation) resync(ctx context.Context, ids []resource.NodeID) erro
 		if err := r.l.do(ctx, func() {
 			n = r.l.nodes[id]
 			before = n.told
-			r.l.out.command(id, agents.Resync())
+			r.l.out.command(id, grant.Resync{})
 		}); err != nil {
 			return err
 		}
@@ -118,13 +118,13 @@ func (r *reconciliation) collect() {
 	n := r.l.nodes[r.id]
 	r.why = cmp.Or(n.quarantine, r.why)
 	for _, tx := range slices.Sorted(maps.Keys(n.grants)) {
-		g := &lost{Grant: n.grants[tx], holders: map[resource.NodeID]agents.Grant{}}
-		if g.State == agents.StateFreed {
+		g := &lost{Grant: n.grants[tx], holders: map[resource.NodeID]grant.Grant{}}
+		if g.State == grant.Tombstone {
 			continue
 		}
 		for id := range r.registrations {
 			other, found := r.l.nodes[id].grants[tx]
-			if found && (other.State == agents.StateHeld || other.State == agents.StateEvicting) {
+			if found && (other.State == grant.Held || other.State == grant.Evicting) {
 				g.holders[id] = other
 			}
 		}
@@ -142,7 +142,7 @@ func (r *reconciliation) judge() {
 		}
 	}
 	for _, g := range r.grants {
-		if g.held() && g.record == "" {
+		if g.held() && g.record == grant.RecordAbsent {
 			g.problem, g.partial = r.problem(g)
 		}
 	}
@@ -150,15 +150,15 @@ func (r *reconciliation) judge() {
 
 // endsHere reports whether an agent in this state holds nothing of a
 // transaction, or has been told to stop it.
-func endsHere(s agents.State) bool {
-	return s != agents.StateHeld && s != agents.StateEvicting && s != agents.StateReserved
+func endsHere(s grant.State) bool {
+	return s != grant.Held && s != grant.Evicting && s != grant.Reserved
 }
 
 // held reports whether the agent keeps it until somebody decides.
-func (g *lost) held() bool { return g.State == agents.StateHeld || g.State == agents.StateEvicting }
+func (g *lost) held() bool { return g.State == grant.Held || g.State == grant.Evicting }
 
 // adoptable reports whether a record is to be made again.
-func (g *lost) adoptable() bool { return g.record == "" && g.problem == "" }
+func (g *lost) adoptable() bool { return g.record == grant.RecordAbsent && g.problem == "" }
 
 // problem says what keeps a grant from having a record again, and whether that
 // is for good: a member that no agent holds is never back.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -71,19 +71,19 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 	tell := func() {
 		for _, id := range holders {
 			if id != r.id {
-				r.l.send(id, agents.Release(g.Tx, r.l.epoch, r.grace, storeRestored))
+				r.l.send(id, grant.Release{Tx: g.Tx, Epoch: r.l.epoch, Grace: r.grace, Reason: storeRestored})
 			}
 		}
 		done(nil)
 	}
-	if g.record != "" {
+	if g.record != grant.RecordAbsent {
 		tell()
 		return
 	}
 	// model: mutant DISOWN_WITHOUT_RECORD
 	key := record.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	rec := record.Tx{State: record.Aborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
 	r.l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, err error) {
@@ -97,7 +97,7 @@ func (r *reconciliation) disown(g *lost, done func(error)) {
 		},
 	}, key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.Tx](key, value)
-		return found && err == nil && written.State == record.Aborted && written.Reason == storeRestored
+		return found && err == nil && written.State == grant.RecordAborted && written.Reason == storeRestored
 	})
 }
 
@@ -112,7 +112,7 @@ func (r *reconciliation) finish(ctx context.Context, adopted, released []resourc
 	if err := r.l.do(ctx, func() {
 		n = r.l.nodes[r.id]
 		if sent = n.quarantine == "" || n.connected; n.quarantine != "" && sent {
-			r.l.out.command(r.id, agents.Reconcile(r.l.epoch, revision, adopted, released, r.grace))
+			r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: revision, Adopted: adopted, Released: released, Grace: r.grace})
 		}
 	}); err != nil {
 		return err

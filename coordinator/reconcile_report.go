@@ -1,12 +1,11 @@
 package coordinator
 
 import (
-	"cmp"
+	"strings"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 )
 
 // report shows both sides.
@@ -16,7 +15,7 @@ func (r *reconciliation) report() *api.Reconciliation {
 	}
 	for _, g := range r.grants {
 		shown := api.ReconciledGrant{
-			Transaction: string(g.Tx), Unit: g.Name, Tenant: string(g.Tenant), State: g.State.String(), Record: cmp.Or(string(g.record), "absent"),
+			Transaction: string(g.Tx), Unit: g.Name, Tenant: string(g.Tenant), State: shownState(g.State), Record: g.record.String(),
 		}
 		for _, m := range g.Members {
 			shown.Members = append(shown.Members, m.Index)
@@ -32,7 +31,7 @@ func (r *reconciliation) report() *api.Reconciliation {
 	}
 	for _, a := range r.back {
 		report.Records = append(report.Records, api.ReconciledRecord{
-			Transaction: string(a.machine.ID()), Unit: a.unit.path, Record: string(stateOfRecord(a.machine.State())), Outcome: "ended: " + storeRestored,
+			Transaction: string(a.machine.ID()), Unit: a.unit.path, Record: stateOfRecord(a.machine.State()).String(), Outcome: "ended: " + storeRestored,
 		})
 	}
 	return report
@@ -41,13 +40,13 @@ func (r *reconciliation) report() *api.Reconciliation {
 // outcomes say what becomes of a grant in either mode.
 func (g *lost) outcomes() (adopt, release string) {
 	switch {
-	case g.State == agents.StateReserved, g.State == agents.StateWaiting:
+	case g.State == grant.Reserved, g.State == grant.Waiting:
 		return "undecided: its agent asks", "undecided: its agent asks"
-	case g.State == agents.StateStopping:
+	case g.State == grant.Stopping:
 		return "stops", "stops"
 	case g.record.Charged():
 		return "kept", "kept"
-	case g.record != "":
+	case g.record != grant.RecordAbsent:
 		return "stopped", "stopped"
 	case g.partial:
 		return "stopped: " + g.problem, "stopped"
@@ -58,12 +57,20 @@ func (g *lost) outcomes() (adopt, release string) {
 }
 
 // stateOfRecord is that of a machine which is decided and has not ended.
-func stateOfRecord(s txn.State) record.State {
+func stateOfRecord(s txn.State) grant.RecordState {
 	switch {
 	case s <= txn.Noticing:
-		return record.Committed
+		return grant.RecordCommitted
 	case s <= txn.Ending:
-		return record.Evicting
+		return grant.RecordEvicting
 	}
-	return record.Releasing
+	return grant.RecordReleasing
+}
+
+// shownState is the API's word for a grant's state.
+func shownState(s grant.State) string {
+	if s == grant.Tombstone {
+		return "freed"
+	}
+	return strings.ToLower(s.String())
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -71,7 +71,7 @@ func (r *refusals) elect(t *testing.T) {
 // whether the term ends for that.
 func (r *refusals) say(node resource.NodeID, higher resource.Epoch) bool {
 	before := r.terms
-	r.post(func() { r.apply(heard{agents.Refused{Node: node, Highest: r.epoch + higher}}) })
+	r.post(func() { r.apply(heard{grant.Refused{Node: node, Highest: r.epoch + higher}}) })
 	synctest.Wait()
 	return r.terms > before
 }

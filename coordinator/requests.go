@@ -26,14 +26,14 @@ func digest(s string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// request is what a request id made.
-type request struct {
+// remembered is what a request id made.
+type remembered struct {
 	hash   [16]byte // digest of the document's hash
 	object [16]byte // digest of the object's UID
 }
 
-func newRequest(r record.Request) request {
-	return request{hash: digest(r.DocumentHash), object: digest(r.UID)}
+func newRequest(r record.Request) remembered {
+	return remembered{hash: digest(r.DocumentHash), object: digest(r.UID)}
 }
 
 // requests are the request ids of a day. The zero value is empty.
@@ -46,7 +46,7 @@ type requests struct {
 }
 
 type aged struct {
-	request
+	remembered
 	at int64 // seconds of Unix time
 }
 
@@ -55,12 +55,12 @@ type expiry struct {
 	at  int64
 }
 
-func (r *requests) get(k requestKey) (request, bool) {
+func (r *requests) get(k requestKey) (remembered, bool) {
 	a, ok := r.byKey[k]
-	return a.request, ok
+	return a.remembered, ok
 }
 
-func (r *requests) remember(k requestKey, made request, now time.Time) {
+func (r *requests) remember(k requestKey, made remembered, now time.Time) {
 	if r.byKey == nil {
 		r.byKey = map[requestKey]aged{}
 	}
@@ -88,7 +88,7 @@ func (r *requests) expire(before time.Time) {
 
 // requested names what a submission's request id is to make; false without one.
 func (s *submission) requested() (requestKey, record.Request, bool) {
-	first, id := s.units[0].record, s.create.RequestID
+	first, id := s.units[0].record, s.requestID
 	r := record.Request{Object: first.Path().Key(), UID: string(first.UID), DocumentHash: s.hash}
 	if s.job != nil {
 		r.Object, r.UID = record.JobKey(s.job.record.Namespace, s.job.record.Name), s.job.record.UID
@@ -108,7 +108,7 @@ func (l *leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 		return nil, false, nil
 	}
 	if earlier.hash != digest(rec.DocumentHash) {
-		return nil, true, api.Errorf(409, "Idempotency-Key %q was used for another document", s.create.RequestID)
+		return nil, true, api.Errorf(409, "Idempotency-Key %q was used for another document", s.requestID)
 	}
 	first := s.units[0]
 	if s.job != nil {
@@ -118,5 +118,5 @@ func (l *leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 	} else if u := l.units[first.path]; u != nil && digest(string(u.record.UID)) == earlier.object && !u.gone {
 		return u, true, nil
 	}
-	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.create.RequestID)
+	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.requestID)
 }

@@ -36,9 +36,9 @@ func aRequest(t testing.TB, l *leader, i int) *submission {
 	if status != nil {
 		t.Fatal(status)
 	}
-	s, err := l.submissionOfAllocation(rest.Create{Namespace: "default", Document: document, RequestID: fmt.Sprintf("6f1c2a34-0000-4000-8000-%012d", i)}, a, time.Now())
-	if err != nil {
-		t.Fatal(err)
+	s, status := l.submissionOfAllocation(submittedAs(rest.Create{Namespace: "default", Document: document, RequestID: fmt.Sprintf("6f1c2a34-0000-4000-8000-%012d", i)}), a)
+	if status != nil {
+		t.Fatal(status)
 	}
 	return s
 }
@@ -50,17 +50,17 @@ func TestARequestIDTakesLittleMemory(t *testing.T) {
 	if testing.Short() {
 		n = 2_000
 	}
-	l := &leader{}
+	l := newLeader(beginning{now: time.Now()})
 	leads := heapOf(n, func(i int) {
 		key, rec, _ := aRequest(t, l, i).requested()
 		l.requests.remember(key, newRequest(rec), time.Now())
 	})
 	f := newFollower(Config{LeaseTTL: time.Second}, nil, slog.New(slog.DiscardHandler), nil, nil)
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]request{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]remembered{}
 	follows := heapOf(n, func(i int) {
 		s := aRequest(t, l, i)
 		_, rec, _ := s.requested()
-		f.put(record.KV{Key: record.RequestKey("default", s.create.RequestID), Value: record.MustEncode(rec), ModRev: 1})
+		f.put(record.KV{Key: record.RequestKey("default", s.requestID), Value: record.MustEncode(rec), ModRev: 1})
 	})
 	t.Logf("a request id takes %d bytes of a leader, %d of a follower", leads, follows)
 	if leads > mostRequestBytes || follows > mostRequestBytes || leads == 0 || follows == 0 {
@@ -75,10 +75,10 @@ func TestRequestIDsExpireInTheOrderTheyCame(t *testing.T) {
 	start := time.Now()
 	key := func(i int) requestKey { return requestKeyOf("t", fmt.Sprint(i)) }
 	for i := range 100 {
-		r.remember(key(i), request{}, start.Add(time.Duration(i)*time.Second))
+		r.remember(key(i), remembered{}, start.Add(time.Duration(i)*time.Second))
 	}
 	r.forget(key(10))
-	r.remember(key(20), request{}, start.Add(100*time.Second)) // used again: its time begins anew
+	r.remember(key(20), remembered{}, start.Add(100*time.Second)) // used again: its time begins anew
 	r.expire(start.Add(50 * time.Second))
 	for i := range 100 {
 		if _, known := r.get(key(i)); known != (i >= 50 || i == 20) {
@@ -92,7 +92,7 @@ func TestRequestIDsExpireInTheOrderTheyCame(t *testing.T) {
 }
 
 func BenchmarkRememberedRequests(b *testing.B) {
-	l := &leader{}
+	l := newLeader(beginning{now: time.Now()})
 	s := aRequest(b, l, 1)
 	key, rec, _ := s.requested()
 	b.ReportAllocs()

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/rig"
 )
@@ -128,7 +129,7 @@ func TestARecordKeepsTheEpochOfItsCommit(t *testing.T) {
 		remove(t, k, "a")
 		phase(t, c, "a", "")
 		released := c.Records()[tx]
-		if released.State != record.Released || released.Epoch != committed.Epoch {
+		if released.State != grant.RecordReleased || released.Epoch != committed.Epoch {
 			t.Errorf("%s of epoch %d, committed in %d", released.State, released.Epoch, committed.Epoch)
 		}
 		if diff := cmp.Diff(committed.Members, released.Members); diff != "" {
@@ -200,7 +201,7 @@ func TestAWriteOfADeposedLeaderDoesNotLand(t *testing.T) {
 		refused(t, <-answered, 503, "ask again")
 		c.Converge()
 		for tx, r := range c.Records() {
-			if r.State != record.Aborted {
+			if r.State != grant.RecordAborted {
 				t.Errorf("%s is %s", tx, r.State)
 			}
 		}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -94,7 +94,7 @@ const commitOps = 6
 
 // tooWide says why no Txn can commit a plan, "" where one can. A unit may have
 // come when there were fewer nodes.
-func (l *leader) tooWide(plan []place.Member) string {
+func (l *leader) tooWide(plan []place.Choice) string {
 	nodes := map[resource.NodeID]bool{}
 	for _, m := range plan {
 		nodes[m.Node.ID] = true
@@ -109,7 +109,7 @@ func (l *leader) tooWide(plan []place.Member) string {
 
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
-func (l *leader) begin(u *unit, plan []place.Member) {
+func (l *leader) begin(u *unit, plan []place.Choice) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
 	l.launch(a, plan, func(_ *node, h *hold) { h.setPlacedTaken() })
 }
@@ -117,7 +117,7 @@ func (l *leader) begin(u *unit, plan []place.Member) {
 // launch sends an attempt's members to the nodes of its plan. take is called
 // once per node, to take what they are to have there. A preemption asks for the
 // very devices that the plan names.
-func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)) {
+func (l *leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)) {
 	u := a.unit
 	tx := l.nextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
@@ -130,8 +130,8 @@ func (l *leader) launch(a *attempt, plan []place.Member, take func(*node, *hold)
 			nodes = append(nodes, id)
 			a.setAsked(id, n.stream)
 		}
-		n.hold(tx).addMember(agents.Member{Index: m.Index, Assignment: m.Assignment})
-		request := agents.MemberRequest{Index: m.Index, Request: u.demand.Request}
+		n.hold(tx).addMember(m.AsMember())
+		request := grant.MemberRequest{Index: m.Index, Request: u.demand.Request}
 		if len(a.victims) > 0 {
 			request.PinnedGPUs = devicesOf(m.Assignment)
 		}

@@ -1,15 +1,14 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -48,25 +47,20 @@ func failure(err error) error {
 	return err
 }
 
-// ask runs f in the loop of the present leader and waits until it answers: at
-// once or later, once, in the loop. Whatever goes wrong comes back as a
-// Status.
-func ask[T any](ctx context.Context, c *Coordinator, f func(l *leader, answer func(T, *api.Status))) (T, error) {
+// ask hands the present leader a request and waits for the answer. Whatever goes
+// wrong comes back as a Status.
+func ask[T any](ctx context.Context, c *Coordinator, r request) (T, error) {
 	l, err := c.leading()
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return askIn(ctx, l, f)
-}
-
-// askIn is ask in a term.
-func askIn[T any](ctx context.Context, l *term, f func(l *leader, answer func(T, *api.Status))) (T, error) {
-	got, err := askOnce(ctx, l, f)
-	if hasty(err) && l.settled(ctx) {
-		return askOnce(ctx, l, f)
+	got, final, err := l.ask(ctx, r)
+	if hasty(err) && !final && l.settled(ctx) {
+		got, _, err = l.ask(ctx, r)
 	}
-	return got, err
+	result, _ := got.(T)
+	return result, err
 }
 
 // hasty reports whether a refusal may rest on what a write that has landed is
@@ -77,27 +71,43 @@ func hasty(err error) bool {
 	return errors.As(err, &status) && (status.Code == 404 || status.Code == 409)
 }
 
-func askOnce[T any](ctx context.Context, t *term, f func(l *leader, answer func(T, *api.Status))) (T, error) {
-	type answer struct {
-		result T
-		status *api.Status
-	}
-	var none T
-	answers := make(chan answer, 1) // the loop never waits for the asker
-	err := t.do(ctx, func() { f(t.leader, func(result T, status *api.Status) { answers <- answer{result, status} }) })
+// reply is the answer to a request; final: it would be the same again.
+type reply struct {
+	result any
+	status *api.Status
+	final  bool
+}
+
+// ask hands the leader a request and waits for the answer.
+func (t *term) ask(ctx context.Context, r request) (result any, final bool, err error) {
+	replies := make(chan reply, 1) // the loop never waits for the client
+	var mine token
+	err = t.visit(ctx, func() {
+		if ctx.Err() != nil {
+			return
+		}
+		t.asked++
+		mine = t.asked
+		t.clients[mine] = replies
+		t.apply(asked{mine, r})
+	})
 	if err != nil {
-		return none, failure(err)
+		return nil, false, failure(err)
 	}
 	select {
-	case a := <-answers:
+	case a := <-replies:
 		if a.status != nil {
-			return none, a.status
+			return nil, a.final, a.status
 		}
-		return a.result, nil
+		return a.result, a.final, nil
 	case <-t.ended:
-		return none, failure(errDeposed)
+		return nil, false, failure(errDeposed)
 	case <-ctx.Done():
-		return none, failure(ctx.Err())
+		go t.post(func() {
+			delete(t.clients, mine)
+			t.apply(gaveUp{mine})
+		})
+		return nil, false, failure(ctx.Err())
 	}
 }
 
@@ -111,9 +121,9 @@ func isElsewhere(err error) bool {
 // see shows what every coordinator can: the leader from what it decides by, the
 // others from their cache. Either way it shows what was acknowledged to anybody
 // before the call.
-func see[T any](ctx context.Context, c *Coordinator, show func(v *view) (T, *api.Status)) (T, error) {
+func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	if l := c.serving(); l != nil && l.settled(ctx) {
-		got, err := look(ctx, c, func(l *leader) (T, *api.Status) { return show(&l.view) })
+		got, err := look(ctx, l, show)
 		if !isElsewhere(err) && (err != nil || c.serving() == l) { // still: a term that has ended may be behind the next
 			return got, err
 		}
@@ -143,7 +153,7 @@ type watched[T any] struct {
 
 // seeSettled is see that waits until what is shown has settled, for at most
 // wait; from one leader to the next, if need be.
-func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(v *view) (watched[T], *api.Status)) (T, error) {
+func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(i shown.Index) (watched[T], *api.Status)) (T, error) {
 	expires := time.NewTimer(max(wait, 0))
 	defer expires.Stop()
 	expired := wait <= 0
@@ -169,69 +179,33 @@ func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, 
 	}
 }
 
-// look is ask for what is known at once.
-func look[T any](ctx context.Context, c *Coordinator, f func(l *leader) (T, *api.Status)) (T, error) {
-	return ask(ctx, c, func(l *leader, answer func(T, *api.Status)) { answer(f(l)) })
-}
-
-// lookIn is look in a term.
-func lookIn[T any](ctx context.Context, l *term, f func(l *leader) (T, *api.Status)) (T, error) {
-	return askIn(ctx, l, func(l *leader, answer func(T, *api.Status)) { answer(f(l)) })
-}
-
-// submitAndWait takes a submission in and waits as its client asked.
-func (l *term) submitAndWait(ctx context.Context, s *submission, wait time.Duration) (*unit, error) {
-	u, status, err := l.take(ctx, s)
-	if err == nil && status != nil && hasty(status) && l.settled(ctx) {
-		u, status, err = l.take(ctx, s)
+// look shows what the leader has; again when all that had landed is taken in,
+// where it does not find something.
+func look[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
+	got, err := lookOnce(ctx, l, show)
+	if hasty(err) && l.settled(ctx) {
+		got, err = lookOnce(ctx, l, show)
 	}
-	if err != nil {
-		return nil, failure(err)
+	return got, err
+}
+
+func lookOnce[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
+	var got, none T
+	var status *api.Status
+	if err := l.visit(ctx, func() { got, status = show(led{l.leader, time.Now(), l.changes}) }); err != nil {
+		return none, failure(err)
 	}
 	if status != nil {
-		return nil, status
+		return none, status
 	}
-	return u, failure(l.await(ctx, u, wait))
-}
-
-// take is accept, once no other request is creating what has its name.
-func (l *term) take(ctx context.Context, s *submission) (u *unit, status *api.Status, err error) {
-	for {
-		var undecided <-chan struct{}
-		if err := l.do(ctx, func() {
-			undecided = nil
-			if key := l.undecided(s); key != "" {
-				undecided = l.changes(key)
-				return
-			}
-			u, status = l.accept(s)
-		}); err != nil || undecided == nil {
-			return u, status, err
-		}
-		select {
-		case <-undecided:
-		case <-l.ended:
-			return nil, nil, errDeposed
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
-	}
-}
-
-// newest is the greatest revision that the leader knows of an object.
-func (v *view) newest() string {
-	newest := v.floor
-	for _, u := range v.units {
-		newest = max(newest, u.stored)
-	}
-	return strconv.FormatInt(int64(newest), 10)
+	return got, nil
 }
 
 // defaultGrace is the documented grace of a deletion, in seconds.
 const defaultGrace = 30
 
-// asked turns delete options into a release.
-func asked(o api.DeleteOptions) txn.ReleaseAsked {
+// releaseFor turns delete options into a release.
+func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
 	r := txn.ReleaseAsked{GraceSeconds: defaultGrace, Reason: "UserRequested"}
 	if o.GracePeriodSeconds != nil {
 		r.GraceSeconds = *o.GracePeriodSeconds
@@ -240,9 +214,4 @@ func asked(o api.DeleteOptions) txn.ReleaseAsked {
 		r.Reason = o.Reason
 	}
 	return r
-}
-
-// byName orders objects of all namespaces.
-func byName(a, b api.ObjectMeta) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

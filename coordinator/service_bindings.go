@@ -6,8 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaBinding implements rest.Quotas. Units that run stay charged as they
@@ -16,25 +15,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	if status := b.Validate(); status != nil {
 		return nil, status
 	}
-	namespace := b.Metadata.Name
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		object := api.QuotaBinding{APIVersion: api.APIVersion, Kind: api.KindQuotaBinding, Spec: b.Spec}
-		w, status := put(l, l.quotas.bindings[namespace], "quota binding "+namespace, b.Metadata, create, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, &object)
-		if status == nil {
-			status = l.judgeBinding(&object)
-		}
-		if status != nil {
-			return w, status
-		}
-		w.op = record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object, rev}
-			l.quotas.generation++
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaBinding { return l.quotas.bindings[namespace].copy() })
+	return ask[*api.QuotaBinding](ctx, c, putQuotaBinding{b, create})
 }
 
 // judgeBinding refuses a binding to what does not exist, or to a part of a
@@ -71,46 +52,35 @@ func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 
 // GetQuotaBinding implements rest.Quotas.
 func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaBinding, *api.Status) {
-		b, status := v.quotaBinding(namespace)
-		if status != nil {
-			return nil, status
+	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
+		s, found := i.Binding(namespace)
+		if !found {
+			return nil, noQuotaBinding(namespace)
 		}
-		return b.copy(), nil
+		return s.Copy(), nil
 	})
 }
 
 // ListQuotaBindings implements rest.Quotas.
 func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaBindingList, *api.Status) {
-		items, version := listed(v, v.quotas.bindings)
+	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Bindings())
 		return &api.QuotaBindingList{Kind: "QuotaBindingList", Metadata: version, Items: items}, nil
 	})
 }
 
 // DeleteQuotaBinding implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	var was *api.QuotaBinding
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		b, status := l.quotaBinding(namespace)
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		was = b.copy()
-		return quotaWrite{
-			op: record.Delete(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key()), rev: b.rev,
-			landed: func(resource.Revision) {
-				delete(l.quotas.bindings, namespace)
-				l.quotas.generation++
-			},
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaBinding { return was })
+	return ask[*api.QuotaBinding](ctx, c, deleteQuotaBinding{namespace})
 }
 
-func (v *view) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
-	if b := v.quotas.bindings[namespace]; b != nil {
-		return b, nil
+func (l *leader) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
+	if k := l.quotas.bindings[namespace]; k != nil {
+		return k, nil
 	}
-	return nil, api.Errorf(404, "quota binding of namespace %s not found", namespace)
+	return nil, noQuotaBinding(namespace)
+}
+
+func noQuotaBinding(namespace string) *api.Status {
+	return api.Errorf(404, "quota binding of namespace %s not found", namespace)
 }

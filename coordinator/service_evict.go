@@ -57,43 +57,7 @@ func (c *Coordinator) evict(ctx context.Context, o EvictOptions) (eviction, erro
 	if o.Reason != "" {
 		notice.Reason = o.Reason
 	}
-	var a *attempt
-	leaving := false
-	l, err := c.leading()
-	if err != nil {
-		return eviction{}, err
-	}
-	u, err := lookIn(ctx, l, func(l *leader) (*unit, *api.Status) {
-		u, status := l.evictee(o)
-		if status == nil {
-			a, leaving = u.attempt, u.phase() == api.Terminating
-			l.evict(u, notice)
-		}
-		return u, status
-	})
-	if err != nil {
-		return eviction{}, err
-	}
-	if leaving {
-		if err := l.stillThere(ctx, u); err != nil {
-			return eviction{}, err
-		}
-	}
-	return l.awaitNotice(ctx, u, a)
-}
-
-// stillThere is 404 for what was found on its way out and has ended: that may
-// have landed, and been shown by others, before this leader has heard of it.
-func (l *term) stillThere(ctx context.Context, u *unit) error {
-	l.settled(ctx)
-	gone := false
-	if err := l.do(ctx, func() { gone = u.gone }); err != nil {
-		return failure(err)
-	}
-	if gone {
-		return notFound("allocation", u.record.Namespace, u.record.Name)
-	}
-	return nil
+	return ask[eviction](ctx, c, evictUnit{o, notice})
 }
 
 // EvictFor serves muster.v1.Coordinator/Evict.
@@ -132,38 +96,22 @@ func (l *leader) evictee(o EvictOptions) (*unit, *api.Status) {
 	return u, nil
 }
 
-// awaitNotice waits until an attempt's eviction, or its end, is durable.
-func (l *term) awaitNotice(ctx context.Context, u *unit, a *attempt) (eviction, error) {
-	for {
-		var e eviction
-		var changed <-chan struct{}
-		settled := false
-		if err := l.do(ctx, func() {
-			changed = l.changes(u.path)
-			settled = u.gone || u.attempt != a || u.phase() == api.Terminating
-			e = eviction{
-				tx: a.machine.ID(), revision: a.machine.Revision(), unit: u.path, freed: u.charge.Request.Clone(), ended: u.attempt != a, until: l.now,
-			}
-			switch { // a new leader does not know when notice was given
-			case a.notice != nil && !a.noticed.IsZero():
-				e.until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
-			case a.notice != nil:
-				e.until = e.until.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
-			case u.ending != nil:
-				e.until = e.until.Add(time.Duration(u.ending.GraceSeconds) * time.Second)
-			}
-		}); err != nil {
-			return eviction{}, failure(err)
-		}
-		if settled {
-			return e, nil
-		}
-		select {
-		case <-changed:
-		case <-l.ended:
-			return eviction{}, failure(errDeposed)
-		case <-ctx.Done():
-			return eviction{}, failure(ctx.Err())
-		}
+// evictionOf is the eviction, or the end, of an attempt; false while neither is
+// durable.
+func (l *leader) evictionOf(u *unit, a *attempt) (e eviction, durable bool) {
+	if !u.gone && u.attempt == a && u.phase() != api.Terminating {
+		return e, false
 	}
+	e = eviction{
+		tx: a.machine.ID(), revision: a.machine.Revision(), unit: u.path, freed: u.charge.Request.Clone(), ended: u.attempt != a, until: l.now,
+	}
+	switch { // a new leader does not know when notice was given
+	case a.notice != nil && !a.noticed.IsZero():
+		e.until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+	case a.notice != nil:
+		e.until = e.until.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+	case u.ending != nil:
+		e.until = e.until.Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+	}
+	return e, true
 }

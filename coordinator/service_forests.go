@@ -6,8 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaForest implements rest.Quotas.
@@ -15,24 +14,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 	if status := f.Validate(); status != nil {
 		return nil, status
 	}
-	name := f.Metadata.Name
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		object := api.QuotaForest{APIVersion: api.APIVersion, Kind: api.KindQuotaForest, Spec: f.Spec}
-		w, status := put(l, l.quotas.forests[name], "quota forest "+name, f.Metadata, create, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, &object)
-		if status == nil {
-			status = l.judgeForest(&object)
-		}
-		if status != nil {
-			return w, status
-		}
-		w.op = record.Put(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			l.quotas.forests[name] = &kept[api.QuotaForest]{object, rev}
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaForest { return l.quotas.forests[name].copy() })
+	return ask[*api.QuotaForest](ctx, c, putQuotaForest{f, create})
 }
 
 // judgeForest refuses a forest of trees that do not exist or are in another
@@ -64,65 +46,35 @@ func (l *leader) judgeForest(f *api.QuotaForest) *api.Status {
 
 // GetQuotaForest implements rest.Quotas.
 func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaForest, *api.Status) {
-		f, status := v.quotaForest(name)
-		if status != nil {
-			return nil, status
+	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
+		s, found := i.Forest(name)
+		if !found {
+			return nil, noQuotaForest(name)
 		}
-		return f.copy(), nil
+		return s.Copy(), nil
 	})
 }
 
 // ListQuotaForests implements rest.Quotas.
 func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
-	return see(ctx, c, func(v *view) (*api.QuotaForestList, *api.Status) {
-		items, version := listed(v, v.quotas.forests)
+	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Forests())
 		return &api.QuotaForestList{Kind: "QuotaForestList", Metadata: version, Items: items}, nil
 	})
 }
 
 // DeleteQuotaForest implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	var was *api.QuotaForest
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		f, status := l.quotaForest(name)
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
-			if l.quotas.bindings[namespace].object.Spec.Forest == name {
-				return quotaWrite{}, api.Errorf(409, "quota forest %s is in use: namespace %s is bound to it", name, namespace)
-			}
-		}
-		was = f.copy()
-		return quotaWrite{
-			op: record.Delete(record.QuotaKey{Kind: record.QuotaForests, Name: name}.Key()), rev: f.rev,
-			landed: func(resource.Revision) { delete(l.quotas.forests, name) },
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaForest { return was })
+	return ask[*api.QuotaForest](ctx, c, deleteQuotaForest{name})
 }
 
-func (v *view) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {
-	if f := v.quotas.forests[name]; f != nil {
-		return f, nil
+func (l *leader) quotaForest(name string) (*kept[api.QuotaForest], *api.Status) {
+	if k := l.quotas.forests[name]; k != nil {
+		return k, nil
 	}
-	return nil, api.Errorf(404, "quota forest %s not found", name)
+	return nil, noQuotaForest(name)
 }
 
-// copy is the object for a caller. What it points to is never changed.
-func (k *kept[T]) copy() *T {
-	object := k.object
-	return &object
-}
-
-// listed is the list of all objects of a kind, by name.
-func listed[T any](v *view, objects map[string]*kept[T]) ([]T, api.ListMeta) {
-	newest := v.floor
-	items := make([]T, 0, len(objects))
-	for _, name := range slices.Sorted(maps.Keys(objects)) {
-		items = append(items, *objects[name].copy())
-		newest = max(newest, objects[name].rev)
-	}
-	return items, api.ListMeta{ResourceVersion: at(api.ObjectMeta{}, newest).ResourceVersion}
+func noQuotaForest(name string) *api.Status {
+	return api.Errorf(404, "quota forest %s not found", name)
 }

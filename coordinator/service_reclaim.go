@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -25,33 +26,39 @@ func (c *Coordinator) ReclaimQuota(ctx context.Context, tree string, dryRun bool
 	if status := options.Validate(); status != nil {
 		return nil, status
 	}
-	l, err := c.leading()
-	if err != nil {
-		return nil, err
-	}
-	r, err := askIn(ctx, l, func(l *leader, answer func(*reclaim, *api.Status)) {
-		l.inTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
-			defer done()
-			r, status := l.overdrawn(tree)
-			if status != nil || dryRun {
-				if r != nil {
-					r.object.DryRun, r.chosen = true, nil
+	return ask[*api.QuotaReclaim](ctx, c, reclaimQuota{tree, dryRun, grace})
+}
+
+// reclaimQuota ends what a tree has too much of. Its result is an
+// api.QuotaReclaim, once that is durable.
+type reclaimQuota struct {
+	tree   string
+	dryRun bool
+	grace  *int64
+}
+
+func (r reclaimQuota) serve(l *leader, c *call) {
+	l.inTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
+		defer done()
+		found, status := l.overdrawn(r.tree)
+		switch {
+		case status != nil:
+			c.answer(nil, status)
+		case r.dryRun:
+			found.object.DryRun = true
+			found.object.Summary = found.object.Summarize()
+			c.answer(found.object, nil)
+		default:
+			l.endReclaimed(found, r.grace, func(status *api.Status) {
+				if status != nil {
+					c.answer(nil, status)
+					return
 				}
-				answer(r, status)
-				return
-			}
-			l.endReclaimed(r, grace, func(status *api.Status) { answer(r, status) })
-		})
+				c.begun = true
+				l.awaitReclaimed(c, found, found.chosen)
+			})
+		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	r.term = l
-	if err := r.await(ctx); err != nil {
-		return nil, err
-	}
-	r.object.Summary = r.object.Summarize()
-	return r.object, nil
 }
 
 // overdrawn chooses who has to end for a tree's sake. Jobs are chosen whole,
@@ -108,7 +115,7 @@ func (u *unit) leaving() bool {
 func overdrafts(found []quota.Overdraft) []api.QuotaOverdraft {
 	all := make([]api.QuotaOverdraft, 0, len(found))
 	for _, o := range found {
-		all = append(all, api.QuotaOverdraft{Node: o.Node, Over: quantities(o.Over)})
+		all = append(all, api.QuotaOverdraft{Node: o.Node, Over: shown.Quantities(o.Over)})
 	}
 	return all
 }
@@ -128,7 +135,7 @@ func (l *leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 		}
 	}
 	for i, u := range r.chosen {
-		asked := asked(api.DeleteOptions{
+		asked := releaseFor(api.DeleteOptions{
 			GracePeriodSeconds: grace,
 			Reason:             fmt.Sprintf("reclaimed: node %s of quota tree %s is over its quota", r.object.Units[i].Node, r.object.Tree),
 		})
@@ -143,22 +150,28 @@ func (l *leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 	settled(nil)
 }
 
-// await waits until every allocation's release is durable.
-func (r *reclaim) await(ctx context.Context) error {
-	for _, u := range r.chosen {
-		if u.job != nil {
-			continue // that its cancellation is durable was waited for
-		}
-		if err := r.term.awaitEnding(ctx, u); err != nil {
-			return failure(err)
-		}
-		var ends bool
-		if err := r.term.do(ctx, func() { ends = u.gone || u.ending != nil }); err != nil {
-			return failure(err)
-		}
-		if !ends {
-			return api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path)
-		}
+// awaitReclaimed waits for the units that are left, until every allocation's
+// release is durable.
+func (l *leader) awaitReclaimed(c *call, r *reclaim, left []*unit) {
+	if len(left) == 0 {
+		r.object.Summary = r.object.Summarize()
+		c.answer(r.object, nil)
+		return
 	}
-	return nil
+	u := left[0]
+	if u.job != nil { // that its cancellation is durable was waited for
+		l.awaitReclaimed(c, r, left[1:])
+		return
+	}
+	l.wait(c, u, func() bool {
+		switch {
+		case !u.gone && u.ending == nil:
+			c.answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
+		case !u.gone && u.wish != endDurable:
+			return false
+		default:
+			l.awaitReclaimed(c, r, left[1:])
+		}
+		return true
+	})
 }

@@ -15,17 +15,7 @@ import (
 // ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
 // explained, else the first.
 func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaExplanation, *api.Status) {
-		if j := l.jobs[namespace+"/"+name]; j != nil {
-			at := max(0, slices.IndexFunc(j.units, (*unit).waiting))
-			return l.standing(j.units[at]), nil
-		}
-		u, _, status := l.member(namespace, name)
-		if status != nil {
-			return nil, api.Errorf(404, "no allocation and no job %s found in namespace %s", name, namespace)
-		}
-		return l.standing(u), nil
-	})
+	return ask[*api.QuotaExplanation](ctx, c, explainQuota{namespace, name})
 }
 
 // standing tells where a unit stands on its trees.
@@ -105,7 +95,7 @@ func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.Quota
 	if err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	return look(ctx, c, func(l *leader) (*api.QuotaDryRun, *api.Status) { return l.tryQuota(spec) })
+	return ask[*api.QuotaDryRun](ctx, c, tryQuota{spec})
 }
 
 // tryQuota charges a consumer to its trees and takes that back.

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaTree implements rest.Quotas. An update that leaves a node with less
@@ -29,27 +29,7 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 	if status != nil {
 		return nil, status
 	}
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Spec: t.Spec}
-		var before *kept[api.QuotaTree]
-		if planted := l.quotas.planted[name]; planted != nil {
-			before = &planted.kept
-		}
-		w, status := put(l, before, "quota tree "+name, t.Metadata, create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
-		if status != nil {
-			return w, status
-		}
-		w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
-		w.landed = func(rev resource.Revision) {
-			object.Metadata = at(object.Metadata, rev)
-			again, err := l.quotas.plant(object, rev, spec)
-			must(err) // it was judged
-			l.seatAgain(name, again)
-			l.reportShape(name)
-		}
-		return w, nil
-	}
-	return changeQuotas(ctx, c, judge, func(l *leader) *api.QuotaTree { return l.quotaTreeObject(l.quotas.planted[name]) })
+	return ask[*api.QuotaTree](ctx, c, putQuotaTree{t, create, spec})
 }
 
 // reportShape logs what of a tree is not as it was meant.
@@ -65,49 +45,17 @@ func (l *leader) reportShape(name string) {
 
 // GetQuotaTree implements rest.Quotas.
 func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaTree, *api.Status) {
-		t, status := l.quotaTree(name)
-		if status != nil {
-			return nil, status
-		}
-		return l.quotaTreeObject(t), nil
-	})
+	return ask[*api.QuotaTree](ctx, c, getQuotaTree{name})
 }
 
 // ListQuotaTrees implements rest.Quotas.
 func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
-	return look(ctx, c, func(l *leader) (*api.QuotaTreeList, *api.Status) {
-		list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
-		newest := l.floor
-		for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
-			list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.planted[name]))
-			newest = max(newest, l.quotas.planted[name].rev)
-		}
-		list.Metadata.ResourceVersion = at(api.ObjectMeta{}, newest).ResourceVersion
-		return list, nil
-	})
+	return ask[*api.QuotaTreeList](ctx, c, listQuotaTrees{})
 }
 
 // DeleteQuotaTree implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	var was *api.QuotaTree
-	judge := func(l *leader) (quotaWrite, *api.Status) {
-		t, status := l.quotaTree(name)
-		if status == nil {
-			status = l.unused(name)
-		}
-		if status != nil {
-			return quotaWrite{}, status
-		}
-		was = l.quotaTreeObject(t)
-		t.closed = true
-		return quotaWrite{
-			op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key()), rev: t.rev,
-			landed: func(resource.Revision) { l.quotas.fell(name) },
-			failed: func() { t.closed = false },
-		}, nil
-	}
-	return changeQuotas(ctx, c, judge, func(*leader) *api.QuotaTree { return was })
+	return ask[*api.QuotaTree](ctx, c, deleteQuotaTree{name})
 }
 
 // unused refuses to delete a tree that something names.
@@ -142,27 +90,27 @@ func (l *leader) unused(tree string) *api.Status {
 	return nil
 }
 
-func (v *view) quotaTree(name string) (*quotaTree, *api.Status) {
-	if t := v.quotas.planted[name]; t != nil {
+func (l *leader) quotaTree(name string) (*quotaTree, *api.Status) {
+	if t := l.quotas.planted[name]; t != nil {
 		return t, nil
 	}
 	return nil, api.Errorf(404, "quota tree %s not found", name)
 }
 
 // quotaTreeObject shows a tree as it is in force.
-func (v *view) quotaTreeObject(t *quotaTree) *api.QuotaTree {
+func (l *leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
 	o := t.object
 	o.Status = api.QuotaTreeStatus{
 		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
 		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
 	}
-	nodes, err := v.quotas.trees.Nodes(o.Metadata.Name)
+	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
 	must(err)
 	for _, n := range nodes {
 		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{
 			Name: n.Name, Parent: n.Parent, Depth: n.Depth, Hard: n.Hard, Leaf: n.Leaf,
-			Quota: quantities(n.Quota), Allocated: quantities(n.Allocated), Own: api.Amounts(n.Own),
-			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
+			Quota: shown.Quantities(n.Quota), Allocated: shown.Quantities(n.Allocated), Own: api.Amounts(n.Own),
+			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: shown.Exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
 		})
 	}
 	return &o

@@ -2,10 +2,10 @@ package coordinator
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,12 +20,9 @@ type shortage struct {
 	victims []string
 }
 
-// victimsNamed bounds how many are named in one sentence.
-const victimsNamed = 5
-
 // reasons are the constraints behind a shortage, the one to show first; none
 // for nil.
-func (v *view) reasons(s *shortage) []resource.Reason {
+func (l *leader) reasons(s *shortage) []resource.Reason {
 	switch {
 	case s == nil:
 		return nil
@@ -42,35 +39,26 @@ func (v *view) reasons(s *shortage) []resource.Reason {
 	case s.victims != nil:
 		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.victims)}}
 	}
-	return []resource.Reason{v.refusalReason(s.refusal)}
+	return []resource.Reason{l.refusalReason(s.refusal)}
 }
 
 // needsVictims says who would have to give way.
 func needsVictims(victims []string) string {
-	named, more := firstOf(victims)
 	units := "units"
 	if len(victims) == 1 {
 		units = "unit"
 	}
-	return fmt.Sprintf("its quota is in use by others: %d %s must give way first: %s%s", len(victims), units, named, more)
-}
-
-// firstOf names the first of many, and says how many more there are.
-func firstOf(names []string) (named, more string) {
-	if len(names) > victimsNamed {
-		return strings.Join(names[:victimsNamed], ", "), fmt.Sprintf(" and %d more", len(names)-victimsNamed)
-	}
-	return strings.Join(names, ", "), ""
+	return fmt.Sprintf("its quota is in use by others: %d %s must give way first: %s", len(victims), units, shown.Names(victims))
 }
 
 // refusalReason words a tree's refusal with the numbers of the node: Want is
 // the request, Have what the node has left.
-func (v *view) refusalReason(r quota.Refusal) resource.Reason {
+func (l *leader) refusalReason(r quota.Refusal) resource.Reason {
 	reason := r.Reason()
 	of := fmt.Sprintf("node %s of quota tree %s", r.Node, r.Tree)
 	var limit int64
 	var node quota.NodeSpec
-	if t := v.quotas.planted[r.Tree]; t != nil {
+	if t := l.quotas.planted[r.Tree]; t != nil {
 		node = t.spec.Nodes[r.Node]
 	}
 	switch r.Code {

@@ -7,12 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/wire"
 )
 
 // hardware has huge pages and two GPUs, of which the first is divided.
@@ -29,7 +28,7 @@ const hardware = `{
 }`
 
 // equip gives a node its hardware.
-func equip(t *testing.T, n *node, h wire.Host) {
+func equip(t *testing.T, n *node, h grant.Host) {
 	t.Helper()
 	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{})
 	if err != nil {
@@ -46,8 +45,8 @@ func partitioned(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n := newNode("n1")
-	equip(t, n, wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
-	n.health = map[int]agents.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
+	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
+	n.health = map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
 	n.rebuild(&outbox{})
 	return n
 }
@@ -66,9 +65,10 @@ func TestANodeShowsHugePagesInstancesAndWhyADeviceIsSick(t *testing.T) {
 	n := partitioned(t)
 	inv := n.host.Inventory
 	held := fitted(t, n, resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "3g.40gb"})
-	n.confirm("tx", []agents.Member{{Assignment: held}}, false, nil)
+	n.confirm("tx", []grant.Member{{Assignment: held}}, false, nil)
 	var got api.NodeStatus
-	(&leader{}).showHost(n, &got)
+	shows := n.show()
+	shows.ShowHost(&got)
 
 	want := api.NodeStatus{
 		Available: map[resource.Name]string{
@@ -101,8 +101,10 @@ func TestADeviceThatIsNotToldSickIsWell(t *testing.T) {
 	n.host.Inventory.Devices[1].Health = devices.Tainted // as it was when the stream opened
 	n.health = nil
 	n.applyHealth()
-	if n.view.Free.Unhealthy != 0 || n.deviceStatus(1).Health != "ok" {
-		t.Errorf("unhealthy %b, GPU 1 is %+v", n.view.Free.Unhealthy, n.deviceStatus(1))
+	var got api.NodeStatus
+	shows := n.show()
+	if shows.ShowHost(&got); n.view.Free.Unhealthy != 0 || got.Devices[1].Health != "ok" {
+		t.Errorf("unhealthy %b, GPU 1 is %+v", n.view.Free.Unhealthy, got.Devices[1])
 	}
 }
 
@@ -120,7 +122,8 @@ func TestAnAssignmentShowsEverythingGranted(t *testing.T) {
 			GPU: 0, Instance: k, UUID: inv.Devices[0].MIG.Instances[k].UUID, Profile: "1g.10gb", Model: "NVIDIA A100 80GB PCIe",
 		})
 	}
-	got := n.assignmentStatus(a)
+	shows := n.show()
+	got := shows.Assignment(a)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assignment (-want +got):\n%s", diff)
 	}
@@ -139,9 +142,9 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 	planned := fitted(t, n, resource.Request{Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb"})
 	confirmed := planned.Clone()
 	confirmed.MIG[0].Instance, confirmed.MIG[0].UUID = 3, n.host.Inventory.Devices[0].MIG.Instances[3].UUID
-	plan := []agents.Member{{Assignment: planned}}
+	plan := []grant.Member{{Assignment: planned}}
 	n.held["tx"] = &hold{members: plan, taken: n.take(plan)}
-	n.confirm("tx", []agents.Member{{Assignment: confirmed}}, false, nil)
+	n.confirm("tx", []grant.Member{{Assignment: confirmed}}, false, nil)
 	if n.view.Free.MIG[0] != 0b0111 {
 		t.Errorf("instances %04b are free, want 0111", n.view.Free.MIG[0])
 	}
@@ -162,7 +165,7 @@ func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 	lost.GPUs = []resource.GPUGrant{{Index: 2, UUID: "GPU-gone", Milli: 1000}} // numbered behind those that are there
 	lost.MIG = append(lost.MIG, resource.MIGGrant{GPU: 2, Instance: 0, UUID: "MIG-gone", Profile: "1g.10gb"})
 	lost.Memory[0].Bytes = 300 << 30 // more than the node has now
-	members := []agents.Member{{Assignment: lost}}
+	members := []grant.Member{{Assignment: lost}}
 	n.confirm("tx", members, false, log)
 	n.confirm("tx", members, false, log) // the same again changes nothing
 	want := resource.Vector{

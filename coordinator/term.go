@@ -43,11 +43,13 @@ type term struct {
 	pool   *agents.Pool
 
 	// The loop alone has what follows.
-	effects  []effect // reused
+	effects  []effect               // reused
+	clients  map[token]chan<- reply // each takes one reply without a wait
+	asked    token                  // the last client's
 	alarm    *time.Timer
 	watchers map[string]chan struct{} // by key, of changes that somebody waits for
 	told     map[resource.NodeID]followed
-	shares   map[resource.NodeID]*share
+	shares   map[resource.NodeID]*turnShare
 }
 
 // inboxSize lets clients, timers and the store's answers run ahead of the loop a
@@ -61,10 +63,9 @@ func newTerm(l *leader, s store.Store, log *slog.Logger, m *metrics) *term {
 	t := &term{
 		leader: l, store: s, log: log, metrics: m,
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
-		alarm: time.NewTimer(time.Hour), watchers: map[string]chan struct{}{}, told: map[resource.NodeID]followed{}, shares: map[resource.NodeID]*share{},
+		alarm: time.NewTimer(time.Hour), clients: map[token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]followed{}, shares: map[resource.NodeID]*turnShare{},
 	}
 	t.alarm.Stop()
-	l.watch = t.changes
 	return t
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -44,25 +45,9 @@ func (t *trend) since(now time.Time, percent map[resource.Name]int64) map[resour
 	return words
 }
 
-// utilization is what is used of a quota's hard limits, in whole percent; a
-// limit of zero has none.
+// utilization is what is used of a quota's hard limits, in whole percent.
 func (q *quotas) utilization(r *resourceQuota) map[resource.Name]int64 {
-	used := q.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name)
-	percent := map[resource.Name]int64{}
-	for name, hard := range r.hard {
-		if hard > 0 {
-			percent[name] = percentOf(used[name], hard)
-		}
-	}
-	return percent
-}
-
-// percentOf is 100·used/hard, rounded down, for any amounts; hard > 0.
-func percentOf(used, hard int64) int64 {
-	if used > (1<<63-1)/100 {
-		return used / max(1, hard/100)
-	}
-	return 100 * used / hard
+	return shown.Utilization(q.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard)
 }
 
 // sampleQuotas notes every hour how far the resource quotas are used.

@@ -14,14 +14,13 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/wire"
 )
 
 // inputs is a leader as a value with all that answers it: a store in memory, and
@@ -48,7 +47,7 @@ func newInputs(t *rapid.T, seen map[unitPhase]int) *inputs {
 		t.Fatal(err)
 	}
 	for _, id := range []resource.NodeID{"n1", "n2"} {
-		host := wire.Host{Hostname: string(id), Topology: profile.Topology(), Inventory: profile.Inventory(string(id))}
+		host := grant.Host{Hostname: string(id), Topology: profile.Topology(), Inventory: profile.Inventory(string(id))}
 		fits, err := fit.NewHost(host.Topology, host.Inventory, fit.Reserved{})
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +57,7 @@ func newInputs(t *rapid.T, seen map[unitPhase]int) *inputs {
 		spec := record.NodeSpec{Capacity: rpc.CapacityOf(host, fits.Allocatable()), Allocatable: fits.Allocatable()}
 		spec.Topology.GPUModels, spec.Topology.GPUModel = []string{host.Inventory.Devices[0].Model}, make([]int, len(host.Inventory.Devices))
 		specRev := x.put(t, record.NodeSpecKey(id), record.MustEncode(spec))
-		x.give(t, heard{agents.Connected{Node: id, Incarnation: incarnation, Revision: rev, Host: host, Fit: fits}})
+		x.give(t, heard{agents.Connected{Hello: grant.Hello{Node: id, Incarnation: incarnation, Revision: rev, Host: host}, Fit: fits}})
 		x.give(t, registered{node: id, spec: spec, revision: specRev})
 	}
 	return x
@@ -104,27 +103,27 @@ func (x *inputs) create(t *rapid.T) {
 	priority := rapid.IntRange(0, 2).Draw(t, "priority")
 	spec := fmt.Sprintf(`"preemptionPolicy":%q,"resources":{"requests":{"nvidia.com/gpu":"%d"}}`, rapid.SampledFrom([]string{preemptLower, preemptNever}).Draw(t, "policy"), rapid.IntRange(3, 8).Draw(t, "gpus"))
 	var s *submission
-	var err error
+	var bad *api.Status
 	if rapid.Bool().Draw(t, "a job") {
 		document := fmt.Appendf(nil, `{"metadata":{"name":"j%d"},"spec":{"priority":%d,"parallelism":3,"template":{"spec":{%s,"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, x.made, priority, spec)
 		doc, status := api.DecodeJob(document)
 		if status != nil {
 			t.Fatal(status)
 		}
-		s, err = x.submissionOfJob(rest.Create{Namespace: "default", Document: document}, doc, x.clock)
+		s, bad = x.submissionOfJob(submitted{namespace: "default", document: document}, doc)
 	} else {
 		document := fmt.Appendf(nil, `{"metadata":{"name":"a%d"},"spec":{"priority":%d,%s}}`, x.made, priority, spec)
 		doc, status := api.DecodeAllocation(document)
 		if status != nil {
 			t.Fatal(status)
 		}
-		s, err = x.submissionOfAllocation(rest.Create{Namespace: "default", Document: document}, doc, x.clock)
+		s, bad = x.submissionOfAllocation(submitted{namespace: "default", document: document}, doc)
 	}
-	if err != nil {
-		t.Fatal(err)
+	if bad != nil {
+		t.Fatal(bad)
 	}
 	x.do(t, func() {
-		if _, status := x.accept(s); status != nil {
+		if _, _, status := x.accept(s); status != nil {
 			t.Fatal(status)
 		}
 	})
@@ -195,23 +194,23 @@ func (x *inputs) speak(t *rapid.T) {
 	}
 	id := rapid.SampledFrom(a.machine.Nodes()).Draw(t, "node")
 	n := x.nodes[id]
-	e := agents.Replied{Node: id, Tx: a.machine.ID(), Incarnation: n.incarnation, Revision: n.revision}
+	e := grant.Replied{Node: id, Tx: a.machine.ID(), Incarnation: n.incarnation, Revision: n.revision}
 	if h := n.held[e.Tx]; h != nil {
 		e.Members = h.members
 	}
 	switch s := a.machine.State(); {
 	case a.machine.Undecided():
-		e.State = agents.StateReserved
+		e.State = grant.Reserved
 		if len(a.victims) > 0 && s == txn.Reserving {
-			e.State = agents.StateWaiting
+			e.State = grant.Waiting
 		}
 		if rapid.IntRange(0, 5).Draw(t, "refuse") == 0 {
-			e.State, e.Members = agents.StateNo, nil
+			e.State, e.Members = grant.No, nil
 		}
 	case s >= txn.Evicting:
-		e.State, e.Members = agents.StateFreed, nil
+		e.State, e.Members = grant.Tombstone, nil
 	default:
-		e.State = agents.StateHeld
+		e.State = grant.Held
 	}
 	x.give(t, heard{e})
 }
@@ -264,20 +263,20 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 func (x *inputs) reconnect(t *rapid.T) {
 	id := rapid.SampledFrom([]resource.NodeID{"n1", "n2"}).Draw(t, "node")
 	n := x.nodes[id]
-	x.give(t, heard{agents.Disconnected{Node: id}})
-	var o agents.Occupancy
+	x.give(t, heard{grant.Disconnected{Node: id}})
+	var o grant.Occupancy
 	for tx, h := range n.held {
 		if h.confirmed {
-			s := agents.StateReserved
+			s := grant.Reserved
 			if a := x.attempts[tx]; a != nil && !a.machine.Undecided() {
-				s = agents.StateHeld
+				s = grant.Held
 			} else if h.waiting {
-				s = agents.StateWaiting
+				s = grant.Waiting
 			}
-			o.Grants = append(o.Grants, agents.Grant{Tx: tx, Epoch: x.epoch, State: s, Members: h.members})
+			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.epoch, State: s, Members: h.members})
 		}
 	}
-	x.give(t, heard{agents.Connected{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Fit: n.view.Host, Occupancy: o}})
+	x.give(t, heard{agents.Connected{Hello: grant.Hello{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Occupancy: o}, Fit: n.view.Host}})
 }
 
 // pause lets time pass, and alarms ring.

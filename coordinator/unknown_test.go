@@ -10,15 +10,16 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/test/rig"
 )
 
 // kinds are the coordinator's writes, by what is in their Txn.
 var kinds = map[string]func(record.Txn) bool{
-	"commit":    func(t record.Txn) bool { return rig.Writes(t, record.Committed) },
-	"fence":     func(t record.Txn) bool { return rig.Writes(t, record.Aborted) },
-	"releasing": func(t record.Txn) bool { return rig.Writes(t, record.Releasing) },
-	"released":  func(t record.Txn) bool { return rig.Writes(t, record.Released) },
+	"commit":    func(t record.Txn) bool { return rig.Writes(t, grant.RecordCommitted) },
+	"fence":     func(t record.Txn) bool { return rig.Writes(t, grant.RecordAborted) },
+	"releasing": func(t record.Txn) bool { return rig.Writes(t, grant.RecordReleasing) },
+	"released":  func(t record.Txn) bool { return rig.Writes(t, grant.RecordReleased) },
 	"enqueue":   func(t record.Txn) bool { return order(t, false) },
 	"dequeue":   func(t record.Txn) bool { return order(t, true) && !rig.Touches(t, record.TxPrefix) },
 	"job": func(t record.Txn) bool {

@@ -13,9 +13,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// view is the cluster as clients are shown it. The leader has one and decides
-// by it; a follower has one that is rebuilt from the store's keys. What shows
-// objects reads nothing else, so that both answer alike.
+// view is the cluster as the leader knows it and decides by it: loaded from the
+// store's keys, and kept up to date by what it does and hears. Nobody else has
+// one.
 //
 // Invariant: nodes and order agree: order ascends by ID over all of nodes.
 type view struct {
@@ -32,10 +32,8 @@ type view struct {
 	attempts map[resource.TxID]*attempt
 	queue    queue.Queue
 	quotas   *quotas
-	// watch is a channel that closes when an object changes; nil: nobody can wait.
-	watch func(key string) <-chan struct{}
-	// status is the key with what a node's agent said of itself; nil: a
-	// follower's nodes have it.
+	// status is the key with what a node's agent said of itself; nil: it said
+	// nothing.
 	status func(resource.NodeID) record.KV
 }
 
@@ -75,13 +73,4 @@ func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
 
 func notFound(kind, namespace, name string) *api.Status {
 	return api.Errorf(404, "%s %s not found in namespace %s", kind, name, namespace)
-}
-
-// changes is a channel that closes when an object changes; nil where nobody can
-// wait for that here.
-func (v *view) changes(key string) <-chan struct{} {
-	if v.watch == nil {
-		return nil
-	}
-	return v.watch(key)
 }

@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // This file isolates nodes whose agents break the protocol (ADR 13): they take
 // no new work, durably, until an operator uncordons them.
-
-// violationCondition is the type of the condition, and the phase, of a node that
-// is isolated.
-const violationCondition = "ProtocolViolation"
 
 // violation is why a node is isolated, nil if it is not. It may not be durable
 // yet.
@@ -30,18 +25,6 @@ func (n *node) violation() *record.Violation {
 
 // severed reports whether no stream to the node may be open.
 func (n *node) severed() bool { v := n.violation(); return v != nil && v.Severed }
-
-// showViolation adds an isolation, and reports whether there is one.
-func (n *node) showViolation(s *api.NodeStatus, ready *api.Condition) bool {
-	v := n.violation()
-	if v == nil {
-		return false
-	}
-	s.Phase, ready.Status, ready.Reason = violationCondition, "False", violationCondition
-	ready.Message = fmt.Sprintf("its agent broke the protocol (%s); `muster uncordon %s` lets it back", v.Reason, n.view.ID)
-	s.Conditions = append(s.Conditions, api.Condition{Type: violationCondition, Status: "True", Reason: v.Reason, Message: v.Detail, LastTransitionTime: v.At})
-	return true
-}
 
 // mayLog reports whether one more line about a node may be written now.
 func (l *leader) mayLog(n *node) bool { return n.logs.take(l.now, logRate) }
@@ -154,7 +137,7 @@ func (l *leader) mend(n *node) {
 	}
 	if n.unanswered && n.connected {
 		n.clearUnanswered()
-		l.out.command(n.view.ID, agents.Resync())
+		l.out.command(n.view.ID, grant.Resync{})
 	}
 }
 

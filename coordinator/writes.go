@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -34,7 +35,7 @@ func (l *leader) writeCommit(a *attempt) {
 func (l *leader) commitOf(a *attempt) (decision, error) {
 	u, tx := a.unit, a.machine.ID()
 	rec := record.Tx{
-		State: record.Committed, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
+		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Committed: l.stamp(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
@@ -45,7 +46,7 @@ func (l *leader) commitOf(a *attempt) (decision, error) {
 		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 		index := record.NodeTx{}
 		for _, m := range v.Members {
-			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 			index.Members = append(index.Members, m.Index)
 		}
 		value, err := record.Encode(index)
@@ -105,7 +106,7 @@ func (l *leader) blame(a *attempt) {
 // writeAborted fences: whichever Txn creates the record first decides.
 func (l *leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
-	rec := record.Tx{State: record.Aborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
 	l.submit(decision{
 		anyEpoch: true,
 		compares: []record.Compare{record.Absent(record.TxKey(tx))},
@@ -117,7 +118,7 @@ func (l *leader) writeAborted(a *attempt) {
 }
 
 // recordOf rebuilds the record of a committed transaction from its votes.
-func (l *leader) recordOf(a *attempt, state record.State) record.Tx {
+func (l *leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	u := a.unit
 	_, epoch, _, err := a.machine.ID().Attempt() // of the leader that committed
 	if err != nil {
@@ -130,7 +131,7 @@ func (l *leader) recordOf(a *attempt, state record.State) record.Tx {
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		for _, m := range v.Members {
-			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
 	rec.By, rec.Lost = a.by, a.lost
@@ -146,7 +147,7 @@ func (l *leader) recordOf(a *attempt, state record.State) record.Tx {
 // writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (l *leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	rec := l.recordOf(a, record.Releasing)
+	rec := l.recordOf(a, grant.RecordReleasing)
 	rec.Evicted = e.Evicted
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
@@ -185,7 +186,7 @@ func (l *leader) releasedOps(a *attempt) []record.Op {
 	if a.closing == nil {
 		a.setClosing(l.endOfUnit(a))
 	}
-	rec := l.recordOf(a, record.Released)
+	rec := l.recordOf(a, grant.RecordReleased)
 	a.setUnheard(slices.Sorted(maps.Keys(a.assumedFreed)))
 	rec.Ended, rec.Unheard = l.stamp(), a.unheard
 	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}

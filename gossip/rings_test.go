@@ -84,6 +84,11 @@ func TestDigestsReachAllAndTheNewestWins(t *testing.T) {
 	if err := all[0].Capacity.Publish(free("node-3", 1, 1, 0)); err == nil {
 		t.Fatal("a member may publish for another one")
 	}
+	elsewhere := free("node-1", 1, 1, 0)
+	elsewhere.Cell = "another"
+	if err := all[0].Capacity.Publish(elsewhere); err == nil {
+		t.Fatal("a member may publish for another cell")
+	}
 	publish := func(revision resource.Revision, sequence, mask uint64) {
 		t.Helper()
 		if err := all[2].Capacity.Publish(free("node-3", revision, sequence, mask)); err != nil {

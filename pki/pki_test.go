@@ -66,6 +66,22 @@ func bundle(list ...*pki.Authority) pki.Bundle {
 	return b
 }
 
+// TestACrossCertificateEndsWithItsIssuer: nothing that an authority has signed
+// outlives it.
+func TestACrossCertificateEndsWithItsIssuer(t *testing.T) {
+	mine := authority(t)
+	next, err := mine.Succeed("c", now.Add(365*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := next.Cross[0].NotAfter, mine.Certificate.NotAfter; !got.Equal(want) {
+		t.Errorf("the cross certificate ends at %s, its issuer at %s", got, want)
+	}
+	if !next.Certificate.NotAfter.After(mine.Certificate.NotAfter) {
+		t.Error("the next authority does not outlive the one before: the test says nothing")
+	}
+}
+
 func TestWhoIsBelieved(t *testing.T) {
 	mine, theirs := authority(t), authority(t)
 	next := succeed(t, mine)

@@ -70,6 +70,46 @@ func TestSeveralServersAreAskedInTurn(t *testing.T) {
 	}
 }
 
+// TestWhoAnsweredLastIsAskedFirst: a server that is away costs one attempt, not
+// one for each call.
+func TestWhoAnsweredLastIsAskedFirst(t *testing.T) {
+	var asked []string
+	serve := func(name string, code *int) string {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked = append(asked, name)
+			w.WriteHeader(*code)
+			_, _ = w.Write([]byte("{}"))
+		}))
+		t.Cleanup(h.Close)
+		return h.URL
+	}
+	one, two := 503, 200
+	endpoints := []string{serve("one", &one), serve("two", &two)}
+	client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints, ","), Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		one, two int
+		asked    string
+		endpoint string
+	}{
+		{503, 200, "one two", endpoints[1]},
+		{503, 200, "two", endpoints[1]},
+		{200, 200, "two", endpoints[1]}, // no reason to leave it
+		{200, 503, "two one", endpoints[0]},
+		{200, 200, "one", endpoints[0]},
+	} {
+		asked, one, two = nil, want.one, want.two
+		if err := get(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(asked, " "); got != want.asked || client.Endpoint() != want.endpoint {
+			t.Errorf("call %d asks %s, then %s is first; want %s and %s", i+1, got, client.Endpoint(), want.asked, want.endpoint)
+		}
+	}
+}
+
 func get(ctx context.Context, c *sdk.Client) error {
 	_, err := c.Allocations("default").Get(ctx, "a", sdk.GetOptions{})
 	return err

@@ -6,25 +6,15 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Host is the whole truth about a host's hardware, as an agent tells it.
-type Host struct {
-	Hostname  string
-	Topology  *numa.Topology     // never nil after FromHost
-	Inventory *devices.Inventory // never nil after FromHost
-	// ReservedCPUs and ReservedMemory are what the system keeps for itself.
-	ReservedCPUs   bitset.Set
-	ReservedMemory resource.Bytes
-	Labels         map[string]string
-}
-
 // ToHost builds the message.
-func ToHost(h Host) *musterv1.Host {
+func ToHost(h grant.Host) *musterv1.Host {
 	return &musterv1.Host{
 		Hostname: h.Hostname, Topology: ToTopology(h.Topology), Inventory: ToInventory(h.Inventory),
 		ReservedCpus: h.ReservedCPUs.String(), ReservedMemory: int64(h.ReservedMemory), Labels: maps.Clone(h.Labels),
@@ -32,26 +22,26 @@ func ToHost(h Host) *musterv1.Host {
 }
 
 // FromHost reads the message and validates its topology and inventory.
-func FromHost(m *musterv1.Host) (Host, error) {
+func FromHost(m *musterv1.Host) (grant.Host, error) {
 	if m == nil {
-		return Host{}, fmt.Errorf("host: missing")
+		return grant.Host{}, fmt.Errorf("host: missing")
 	}
 	topology, err := FromTopology(m.GetTopology())
 	if err != nil {
-		return Host{}, fmt.Errorf("host.%w", err)
+		return grant.Host{}, fmt.Errorf("host.%w", err)
 	}
 	inventory, err := FromInventory(m.GetInventory())
 	if err != nil {
-		return Host{}, fmt.Errorf("host.%w", err)
+		return grant.Host{}, fmt.Errorf("host.%w", err)
 	}
 	reserved, err := bitset.Parse(m.GetReservedCpus())
 	if err != nil {
-		return Host{}, fmt.Errorf("host.reserved_cpus: %w", err)
+		return grant.Host{}, fmt.Errorf("host.reserved_cpus: %w", err)
 	}
 	if m.GetReservedMemory() < 0 || m.GetReservedMemory() > int64(resource.MaxMemory) {
-		return Host{}, fmt.Errorf("host.reserved_memory: %d bytes is outside 0..%d", m.GetReservedMemory(), resource.MaxMemory)
+		return grant.Host{}, fmt.Errorf("host.reserved_memory: %d bytes is outside 0..%d", m.GetReservedMemory(), resource.MaxMemory)
 	}
-	h := Host{
+	h := grant.Host{
 		Hostname: m.GetHostname(), Topology: topology, Inventory: inventory,
 		ReservedCPUs: reserved, ReservedMemory: resource.Bytes(m.GetReservedMemory()),
 	}

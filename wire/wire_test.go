@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
@@ -85,8 +86,8 @@ func drawAssignment(t *rapid.T) resource.Assignment {
 	return a
 }
 
-func drawHost(t *rapid.T) wire.Host {
-	h := wire.Host{
+func drawHost(t *rapid.T) grant.Host {
+	h := grant.Host{
 		Hostname: rapid.StringMatching(`[a-z0-9-]{1,20}`).Draw(t, "hostname"), Topology: &numa.Topology{}, Inventory: &devices.Inventory{},
 		ReservedCPUs:   bitset.Of(drawAscending(t, "reserved", 4)...),
 		ReservedMemory: resource.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "reserved memory")),
@@ -244,6 +245,7 @@ func TestBadMessagesAreRefusedByField(t *testing.T) {
 		"none of a GPU":               {assignment(&musterv1.Assignment{Gpus: []*musterv1.GPUGrant{{Uuid: "GPU-1"}}}), "assignment.gpus[0].milli: 0"},
 		"a reason without code":       {func() error { _, err := wire.FromReasons([]*musterv1.Reason{{}}); return err }, "reasons[0].code"},
 		"half an incarnation":         {func() error { _, err := wire.FromIncarnation(&musterv1.Incarnation{BootId: "b"}); return err }, `journal_id ""`},
+		"the other half of one":       {func() error { _, err := wire.FromIncarnation(&musterv1.Incarnation{JournalId: "j"}); return err }, `boot_id ""`},
 		"no host":                     {func() error { _, err := wire.FromHost(nil); return err }, "host: missing"},
 		"a bad CPU list":              {host(func(m *musterv1.Host) { m.Topology.Nodes[0].Cpus = "0-x" }), "host.topology.nodes[0].cpus"},
 		"a negative CPU":              {host(func(m *musterv1.Host) { m.Topology.Cpus[1].Id = -4 }), "host.topology.cpus[1].id: -4"},

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
@@ -34,13 +35,7 @@ type Grant struct {
 	Name    string            // of the unit, "" where it is not known
 	Tenant  resource.TenantID // "" where it is not known
 	Node    resource.NodeID
-	Members []Member // ascending by Index
-}
-
-// Member is one member's part.
-type Member struct {
-	Index      int
-	Assignment resource.Assignment
+	Members []grant.Member // ascending by Index
 }
 
 // document is the JSON form of a Grant.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterd/muster/agent/handoff"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -78,7 +79,7 @@ func TestTheDocumentedExampleIsWhatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := handoff.Grant{Tx: "u-3.7.1.00000000000000000000000000000000", Unit: "u-3", Name: "default/alloc/notebook/1", Tenant: "team-a", Node: "gpu-01", Members: []handoff.Member{{Assignment: resource.Assignment{
+	g := handoff.Grant{Tx: "u-3.7.1.00000000000000000000000000000000", Unit: "u-3", Name: "default/alloc/notebook/1", Tenant: "team-a", Node: "gpu-01", Members: []grant.Member{{Assignment: resource.Assignment{
 		CPUs:      []resource.CPUGrant{{ID: 4, Milli: 1000}, {ID: 36, Milli: 1000}},
 		Memory:    []resource.MemoryGrant{{Node: 0, Bytes: 4 << 30}},
 		Hugepages: []resource.HugepageGrant{{Node: 0, Size: 2 << 20, Bytes: 1 << 30}},
@@ -134,8 +135,8 @@ func TestFilesFollowTheGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := handoff.Grant{Tx: "u.1.0.ab", Unit: "u", Node: "n", Members: []handoff.Member{{Index: 0, Assignment: twoGPUs()}}}
-	two := handoff.Grant{Tx: "../v/2", Unit: "v", Node: "n", Members: []handoff.Member{{Index: 0, Assignment: twoGPUs()}, {Index: 3, Assignment: twoGPUs()}}}
+	one := handoff.Grant{Tx: "u.1.0.ab", Unit: "u", Node: "n", Members: []grant.Member{{Index: 0, Assignment: twoGPUs()}}}
+	two := handoff.Grant{Tx: "../v/2", Unit: "v", Node: "n", Members: []grant.Member{{Index: 0, Assignment: twoGPUs()}, {Index: 3, Assignment: twoGPUs()}}}
 	for _, g := range []handoff.Grant{one, two, one} {
 		if err := d.Write(g); err != nil {
 			t.Fatal(err)
@@ -165,8 +166,8 @@ func TestSyncLeavesOnlyTheFilesOfLiveGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := handoff.Grant{Tx: "old", Members: []handoff.Member{{Assignment: twoGPUs()}}}
-	live := handoff.Grant{Tx: "live", Members: []handoff.Member{{Assignment: twoGPUs()}}}
+	old := handoff.Grant{Tx: "old", Members: []grant.Member{{Assignment: twoGPUs()}}}
+	live := handoff.Grant{Tx: "live", Members: []grant.Member{{Assignment: twoGPUs()}}}
 	if err := d.Write(old); err != nil {
 		t.Fatal(err)
 	}
@@ -234,8 +235,8 @@ func (f *failing) Remove(path string) error {
 // TestAFailureAtEveryChangeIsToldAndCanBeRepeated: and no file is ever there in
 // part.
 func TestAFailureAtEveryChangeIsToldAndCanBeRepeated(t *testing.T) {
-	old := handoff.Grant{Tx: "old", Members: []handoff.Member{{Assignment: twoGPUs()}}}
-	live := handoff.Grant{Tx: "live", Members: []handoff.Member{{Index: 0, Assignment: twoGPUs()}, {Index: 1, Assignment: twoGPUs()}}}
+	old := handoff.Grant{Tx: "old", Members: []grant.Member{{Assignment: twoGPUs()}}}
+	live := handoff.Grant{Tx: "live", Members: []grant.Member{{Index: 0, Assignment: twoGPUs()}, {Index: 1, Assignment: twoGPUs()}}}
 	act := func(d *handoff.Dir) error {
 		return errors.Join(d.Write(old), d.Write(live), d.Remove(old), d.Prune([]handoff.Grant{live}))
 	}
@@ -269,7 +270,7 @@ func TestAFailureAtEveryChangeIsToldAndCanBeRepeated(t *testing.T) {
 // TestNobodyElseReadsAnAssignment: the files of before are made private as well,
 // and a folder that gives its files a group goes on to do so.
 func TestNobodyElseReadsAnAssignment(t *testing.T) {
-	g := handoff.Grant{Tx: "a", Members: []handoff.Member{{Assignment: twoGPUs()}}}
+	g := handoff.Grant{Tx: "a", Members: []grant.Member{{Assignment: twoGPUs()}}}
 	for name, c := range map[string]struct {
 		options              handoff.Options
 		before               fs.FileMode // of a folder that is there; 0: none is

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,11 +37,11 @@ func BenchmarkGroupCommit(b *testing.B) {
 			for n := w; n < b.N; {
 				tx := resource.TxID(fmt.Sprintf("6f1d0e9a-3b5c-%d-%d", w, n))
 				for _, c := range []ledger.Command{
-					ledger.Reserve{Tx: tx, Unit: "unit", Epoch: 1, TTL: time.Minute, Members: []ledger.MemberRequest{{Request: resource.Request{CPU: 10, Memory: 1 << 20}}}},
-					ledger.Commit{Tx: tx, Epoch: 1, Revision: 2},
-					ledger.Release{Tx: tx, Epoch: 1},
+					grant.Reserve{Tx: tx, Unit: "unit", Epoch: 1, TTL: time.Minute, Members: []grant.MemberRequest{{Request: resource.Request{CPU: 10, Memory: 1 << 20}}}},
+					grant.Commit{Tx: tx, Epoch: 1, Revision: 2},
+					grant.Release{Tx: tx, Epoch: 1},
 					ledger.Stopped{Tx: tx},
-					ledger.Forget{Tx: tx},
+					grant.Forget{Tx: tx},
 				} {
 					owner.inbox <- wish{c, answer}
 					if reply := <-answer; reply.Refused() {
@@ -146,8 +147,8 @@ func BenchmarkRestart(b *testing.B) {
 			h.group([]ledger.Command{ledger.Start{Incarnation: incarnation}, ledger.Registered{Revision: 1}})
 			for i := range 1000 {
 				tx := resource.TxID(fmt.Sprintf("6f1d0e9a-3b5c-4d7e-8f90-%012d", i))
-				c := ledger.Reserve{Tx: tx, Unit: "unit", Epoch: 1, TTL: time.Minute, Members: []ledger.MemberRequest{{Request: resource.Request{CPU: 10, Memory: 64 << 20}}}}
-				h.group([]ledger.Command{c, ledger.Commit{Tx: tx, Epoch: 1, Revision: 2}})
+				c := grant.Reserve{Tx: tx, Unit: "unit", Epoch: 1, TTL: time.Minute, Members: []grant.MemberRequest{{Request: resource.Request{CPU: 10, Memory: 64 << 20}}}}
+				h.group([]ledger.Command{c, grant.Commit{Tx: tx, Epoch: 1, Revision: 2}})
 			}
 			if compacted {
 				must(b, j.Rewrite([][]byte{ledger.AppendEvents(nil, h.ledger.SnapshotEvents())}))

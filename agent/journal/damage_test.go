@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -165,8 +166,8 @@ func (h *history) goOn(what string, r *Recovery, boot string) {
 	if !whole {
 		var listed []ledger.Record
 		for _, g := range h.ledger.Snapshot().Grants {
-			if g.State == ledger.Held {
-				listed = append(listed, ledger.Record{Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: ledger.RecordCommitted, Members: g.Members, Revision: 9})
+			if g.State == grant.Held {
+				listed = append(listed, ledger.Record{Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: grant.RecordCommitted, Members: g.Members, Revision: 9})
 			}
 		}
 		for _, alarm := range run(ledger.Registered{Revision: 10, Records: listed}).Alarms {
@@ -180,10 +181,10 @@ func (h *history) goOn(what string, r *Recovery, boot string) {
 	}
 	owner := map[string]resource.TxID{}
 	for _, g := range h.ledger.Snapshot().Grants {
-		if g.State != ledger.Held {
+		if g.State != grant.Held {
 			continue
 		}
-		if kept, _ := l.Lookup(g.Tx); kept.State != ledger.Held {
+		if kept, _ := l.Lookup(g.Tx); kept.State != grant.Held {
 			h.t.Fatalf("%s: %s was HELD and is %s", what, g.Tx, kept.State)
 		}
 		for _, x := range exclusive(g) {

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -91,17 +92,17 @@ func (h *history) command() ledger.Command {
 		h.drawn++
 		return h.reserve(resource.TxID(fmt.Sprint("tx-", h.drawn)))
 	case 2:
-		return ledger.Commit{Tx: tx, Epoch: 1, Revision: 7}
+		return grant.Commit{Tx: tx, Epoch: 1, Revision: 7}
 	case 3:
-		return ledger.Abort{Tx: tx, Epoch: 1}
+		return grant.Abort{Tx: tx, Epoch: 1}
 	case 4:
-		return ledger.Release{Tx: tx, Epoch: 1}
+		return grant.Release{Tx: tx, Epoch: 1}
 	default:
 		return ledger.Stopped{Tx: tx}
 	}
 }
 
-func (h *history) reserve(tx resource.TxID) ledger.Reserve {
+func (h *history) reserve(tx resource.TxID) grant.Reserve {
 	q := resource.Request{Cores: h.r.IntN(3), Memory: 1 << 30}
 	switch h.r.IntN(3) {
 	case 0:
@@ -111,7 +112,7 @@ func (h *history) reserve(tx resource.TxID) ledger.Reserve {
 	default:
 		q.MIG, q.MIGProfile = 1+h.r.IntN(2), "1g.10gb"
 	}
-	return ledger.Reserve{Tx: tx, Unit: "u", Epoch: 1, TTL: time.Minute, Members: []ledger.MemberRequest{{Request: q}}}
+	return grant.Reserve{Tx: tx, Unit: "u", Epoch: 1, TTL: time.Minute, Members: []grant.MemberRequest{{Request: q}}}
 }
 
 // group decides commands and journals them as one write, each decision as a
@@ -145,8 +146,8 @@ func TestFullDiskRefusesReservationsBeforeTheWriteAndReleasesAllThatIsHeld(t *te
 	var held []resource.TxID
 	for i := range 5 {
 		tx := resource.TxID(fmt.Sprint("tx-", i))
-		c := ledger.Reserve{Tx: tx, Epoch: 1, TTL: time.Minute, Members: []ledger.MemberRequest{{Request: resource.Request{GPUs: 1}}}}
-		h.group([]ledger.Command{c, ledger.Commit{Tx: tx, Epoch: 1, Revision: 2}})
+		c := grant.Reserve{Tx: tx, Epoch: 1, TTL: time.Minute, Members: []grant.MemberRequest{{Request: resource.Request{GPUs: 1}}}}
+		h.group([]ledger.Command{c, grant.Commit{Tx: tx, Epoch: 1, Revision: 2}})
 		held = append(held, tx)
 	}
 
@@ -164,7 +165,7 @@ func TestFullDiskRefusesReservationsBeforeTheWriteAndReleasesAllThatIsHeld(t *te
 		t.Fatalf("%+v with %d events, %d bytes after %d", reply, len(events), h.journal.Size(), before)
 	}
 	for _, tx := range held {
-		for _, c := range []ledger.Command{ledger.Release{Tx: tx, Epoch: 1}, ledger.Stopped{Tx: tx}} {
+		for _, c := range []ledger.Command{grant.Release{Tx: tx, Epoch: 1}, ledger.Stopped{Tx: tx}} {
 			_, events := h.ledger.Decide(h.now, c)
 			for _, e := range events {
 				must(t, h.ledger.Apply(e))

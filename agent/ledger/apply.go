@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -66,9 +67,9 @@ func (l *Ledger) applyStarted(e Started) {
 		for _, g := range l.grants {
 			g.Since = e.At
 			switch g.State {
-			case Waiting, Reserved:
+			case grant.Waiting, grant.Reserved:
 				g.Deadline = e.At.Add(g.TTL)
-			case Evicting, Stopping:
+			case grant.Evicting, grant.Stopping:
 				g.Deadline = e.At.Add(g.Grace)
 			}
 		}
@@ -102,7 +103,7 @@ func (l *Ledger) applyGranted(add *Grant) error {
 				return fmt.Errorf("grant %s as %s, member %d: %w", add.Tx, add.State, g.Members[i].Index, err)
 			}
 		}
-	case add.State == Waiting:
+	case add.State == grant.Waiting:
 		for _, v := range add.Victims {
 			victim := l.grants[v]
 			if victim == nil || !victim.State.Holds() || victim.claimed != "" {
@@ -114,7 +115,7 @@ func (l *Ledger) applyGranted(add *Grant) error {
 			return fmt.Errorf("grant %s as WAITING: %w", add.Tx, err)
 		}
 	}
-	if add.State != Tombstone {
+	if add.State != grant.Tombstone {
 		g.hash = GrantHash(g.Tx, g.Members)
 		l.hash += g.hash
 	}
@@ -126,19 +127,19 @@ func (l *Ledger) applyGranted(add *Grant) error {
 const maxSpare = 256
 
 // newGrant returns a zero grant, if possible one that recycle took.
-func (l *Ledger) newGrant() *grant {
+func (l *Ledger) newGrant() *entry {
 	if n := len(l.spare); n > 0 {
 		g := l.spare[n-1]
 		l.spare = l.spare[:n-1]
 		return g
 	}
-	return &grant{}
+	return &entry{}
 }
 
 // recycle takes a grant that nothing refers to any more.
-func (l *Ledger) recycle(g *grant) {
+func (l *Ledger) recycle(g *entry) {
 	if len(l.spare) < maxSpare {
-		*g = grant{}
+		*g = entry{}
 		l.spare = append(l.spare, g)
 	}
 }
@@ -149,20 +150,20 @@ func (l *Ledger) applyBuried(e Buried) error {
 	l.hear(e.Revision)
 	g := l.grants[e.Tx]
 	if g == nil {
-		l.grants[e.Tx] = &grant{Grant: Grant{Tx: e.Tx, State: Tombstone, Incarnation: l.incarnation}}
+		l.grants[e.Tx] = &entry{Grant: Grant{Tx: e.Tx, State: grant.Tombstone, Incarnation: l.incarnation}}
 		return nil
 	}
-	if g.State == Tombstone {
+	if !g.State.MayBecome(grant.Tombstone) {
 		return fmt.Errorf("bury %s: it is a tombstone already", e.Tx)
 	}
 	err := l.leave(g)
-	g.State, g.Members, g.WasWaiting = Tombstone, nil, false
+	g.State, g.Members, g.WasWaiting = grant.Tombstone, nil, false
 	return err
 }
 
 // leave ends a grant's hold; what a Waiting grant awaits of it is blocked for
 // that one in the same step.
-func (l *Ledger) leave(g *grant) error {
+func (l *Ledger) leave(g *entry) error {
 	waiting := l.grants[g.claimed]
 	g.claimed = ""
 	if waiting != nil {
@@ -182,13 +183,13 @@ func (l *Ledger) leave(g *grant) error {
 
 // vacate gives back what a grant holds or blocks, and takes it out of the
 // hash.
-func (l *Ledger) vacate(g *grant) {
+func (l *Ledger) vacate(g *entry) {
 	if g.State.Holds() {
 		for i := range g.Members {
 			l.own.give(&g.Members[i].Assignment)
 		}
 	}
-	if g.State == Waiting {
+	if g.State == grant.Waiting {
 		l.own.give(&g.blocked)
 		g.blocked = resource.Assignment{}
 		for _, v := range g.Victims {
@@ -204,20 +205,20 @@ func (l *Ledger) vacate(g *grant) {
 func (l *Ledger) applyChange(event Event) error {
 	switch e := event.(type) {
 	case Committed:
-		g, err := l.expect("commit", e.Tx, Reserved, Held, Evicting, Stopping)
+		g, err := l.mayBecome(grant.Held, "commit", e.Tx)
 		if err != nil {
 			return err
 		}
-		g.State, g.Revision, g.WasWaiting = Held, e.Revision, false
+		g.State, g.Revision, g.WasWaiting = grant.Held, e.Revision, false
 		l.hear(e.Revision)
 	case Renewed:
-		g, err := l.expect("renew", e.Tx, Waiting, Reserved)
+		g, err := l.expect("renew", e.Tx, grant.Waiting, grant.Reserved)
 		if err != nil {
 			return err
 		}
 		g.Epoch, g.Deadline = e.Epoch, e.Deadline
 	case Promoted:
-		g, err := l.expect("promote", e.Tx, Waiting)
+		g, err := l.mayBecome(grant.Reserved, "promote", e.Tx)
 		if err != nil {
 			return err
 		}
@@ -227,28 +228,28 @@ func (l *Ledger) applyChange(event Event) error {
 		l.promote(g)
 		g.Deadline = e.Deadline
 	case Noticed:
-		g, err := l.expect("evict", e.Tx, Reserved, Held, Evicting)
+		g, err := l.mayBecome(grant.Evicting, "evict", e.Tx)
 		if err != nil {
 			return err
 		}
-		g.State, g.By, g.Since, g.Deadline, g.Grace, g.WasWaiting = Evicting, e.By, e.Since, e.Deadline, e.Grace, false
+		g.State, g.By, g.Since, g.Deadline, g.Grace, g.WasWaiting = grant.Evicting, e.By, e.Since, e.Deadline, e.Grace, false
 		l.hear(e.Revision)
 	case StopBegun:
-		g, err := l.expect("stop", e.Tx, Reserved, Held, Evicting)
+		g, err := l.mayBecome(grant.Stopping, "stop", e.Tx)
 		if err != nil {
 			return err
 		}
-		g.State, g.Since, g.Deadline, g.Grace, g.Reason, g.WasWaiting = Stopping, e.Since, e.Deadline, e.Grace, e.Reason, false
+		g.State, g.Since, g.Deadline, g.Grace, g.Reason, g.WasWaiting = grant.Stopping, e.Since, e.Deadline, e.Grace, e.Reason, false
 		l.hear(e.Revision)
 	case Dropped:
-		g, err := l.expect("drop", e.Tx, Waiting, Reserved, Tombstone, Held)
+		g, err := l.mayBecome(grant.None, "drop", e.Tx)
 		if err != nil {
 			return err
 		}
-		if g.State == Held && g.Origin != OriginOrphan {
+		if g.State == grant.Held && g.Origin != OriginOrphan {
 			return fmt.Errorf("drop %s: it is HELD, which an orphan alone is dropped from", e.Tx)
 		}
-		if g.State == Tombstone {
+		if g.State == grant.Tombstone {
 			l.forget(g.Tx)
 		}
 		l.hear(e.Revision)
@@ -262,8 +263,21 @@ func (l *Ledger) applyChange(event Event) error {
 	return nil
 }
 
+// mayBecome returns the grant if the table of package grant has a step from its
+// state to another.
+func (l *Ledger) mayBecome(to grant.State, what string, tx resource.TxID) (*entry, error) {
+	g := l.grants[tx]
+	if g == nil {
+		return nil, fmt.Errorf("%s %s: there is no such grant", what, tx)
+	}
+	if !g.State.MayBecome(to) {
+		return nil, fmt.Errorf("%s %s: it is %s, from which no step leads to %s", what, tx, g.State, to)
+	}
+	return g, nil
+}
+
 // expect returns the grant if it is in one of the states.
-func (l *Ledger) expect(what string, tx resource.TxID, states ...State) (*grant, error) {
+func (l *Ledger) expect(what string, tx resource.TxID, states ...grant.State) (*entry, error) {
 	g := l.grants[tx]
 	if g == nil {
 		return nil, fmt.Errorf("%s %s: there is no such grant", what, tx)

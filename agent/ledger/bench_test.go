@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -35,7 +36,7 @@ func BenchmarkReserveOneGPU(b *testing.B) {
 			for i := range 8 {
 				c := gpus(resource.TxID(fmt.Sprint("6f1d0e9a-3b5c-", i)), 1, 1)
 				c.Members[0].Request = request
-				reserves, aborts = append(reserves, c), append(aborts, ledger.Abort{Tx: c.Tx, Epoch: 1})
+				reserves, aborts = append(reserves, c), append(aborts, grant.Abort{Tx: c.Tx, Epoch: 1})
 			}
 			b.ReportAllocs()
 			var timed time.Duration
@@ -58,7 +59,7 @@ func BenchmarkReserveOneGPU(b *testing.B) {
 func crowded(b *testing.B) *ledger.Ledger {
 	l := ready(b, machine(b, 128, 8))
 	for i := range 1000 {
-		apply(b, l, ledger.Release{Tx: resource.TxID(fmt.Sprint("old-", i)), Epoch: 1})
+		apply(b, l, grant.Release{Tx: resource.TxID(fmt.Sprint("old-", i)), Epoch: 1})
 	}
 	return l
 }
@@ -75,7 +76,7 @@ func BenchmarkReserveAbort(b *testing.B) {
 			l := crowded(b)
 			c := gpus("tx", 1, 1)
 			c.Members[0].Request = request
-			var reserve, abort ledger.Command = c, ledger.Abort{Tx: "tx", Epoch: 1}
+			var reserve, abort ledger.Command = c, grant.Abort{Tx: "tx", Epoch: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				apply(b, l, reserve)
@@ -89,8 +90,8 @@ func BenchmarkReserveAbort(b *testing.B) {
 func BenchmarkCommitAgain(b *testing.B) {
 	l := ready(b, machine(b, 128, 8))
 	apply(b, l, gpus("tx", 1, 1))
-	apply(b, l, ledger.Commit{Tx: "tx", Epoch: 1, Revision: 6})
-	var commit ledger.Command = ledger.Commit{Tx: "tx", Epoch: 1, Revision: 6}
+	apply(b, l, grant.Commit{Tx: "tx", Epoch: 1, Revision: 6})
+	var commit ledger.Command = grant.Commit{Tx: "tx", Epoch: 1, Revision: 6}
 	b.ReportAllocs()
 	for b.Loop() {
 		apply(b, l, commit)
@@ -122,7 +123,7 @@ func BenchmarkReplay(b *testing.B) {
 		journal = append(journal, ledger.AppendEvents(nil, events))
 		apply(b, l, c)
 		journal = append(journal, ledger.AppendEvents(nil, []ledger.Event{ledger.Committed{Tx: c.Tx, Revision: 7}}))
-		apply(b, l, ledger.Commit{Tx: c.Tx, Epoch: 1, Revision: 7})
+		apply(b, l, grant.Commit{Tx: c.Tx, Epoch: 1, Revision: 7})
 	}
 	for b.Loop() {
 		if err := ledger.New(host).Replay(journal); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
@@ -49,7 +50,7 @@ func appendGrant(dst []byte, g *Grant) []byte {
 	return appendText(appendText(dst, g.Name), string(g.Tenant))
 }
 
-func appendMember(dst []byte, m *Member) []byte {
+func appendMember(dst []byte, m *Holding) []byte {
 	dst = binary.AppendUvarint(dst, uint64(m.Index))
 	if m.Request == (resource.Request{}) {
 		dst = append(dst, 0)
@@ -108,8 +109,8 @@ func (r *reader) grant() Grant {
 	if flags >= flagDisowned<<1 || r.version < 3 && flags&flagDisowned != 0 {
 		r.fail("grant flags %#x are unknown", flags)
 	}
-	g := Grant{Origin: Origin(r.byte()), State: State(r.byte()), WasWaiting: flags&flagWasWaiting != 0, Disowned: flags&flagDisowned != 0}
-	if g.Origin > OriginOrphan || g.State == None || g.State > Tombstone {
+	g := Grant{Origin: Origin(r.byte()), State: grant.State(r.byte()), WasWaiting: flags&flagWasWaiting != 0, Disowned: flags&flagDisowned != 0}
+	if g.Origin > OriginOrphan || g.State == grant.None || g.State > grant.Tombstone {
 		r.fail("origin %d or state %d is unknown", g.Origin, g.State)
 	}
 	g.Tx, g.Unit = resource.TxID(r.text()), resource.UnitUID(r.text())
@@ -137,14 +138,14 @@ func (r *reader) grant() Grant {
 	if r.version > 2 {
 		g.Name, g.Tenant = r.text(), resource.TenantID(r.text())
 	}
-	if (len(g.Members) == 0) != (g.State == Tombstone) || len(g.Victims) > 0 && g.State != Waiting {
+	if (len(g.Members) == 0) != (g.State == grant.Tombstone) || len(g.Victims) > 0 && g.State != grant.Waiting {
 		r.fail("a grant %s has %d members and %d victims", g.State, len(g.Members), len(g.Victims))
 	}
 	return g
 }
 
-func (r *reader) member() Member {
-	m := Member{Index: r.upTo("member", 1<<31)}
+func (r *reader) member() Holding {
+	m := Holding{Index: r.upTo("member", 1<<31)}
 	if r.bool() {
 		m.Request = r.request()
 		if err := m.Request.Validate(); err != nil && r.err == nil {

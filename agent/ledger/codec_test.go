@@ -13,13 +13,14 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // samples has every kind of event once, and grants of every shape.
 func samples() []ledger.Event {
 	named := ledger.Grant{
-		Tx: "t", State: ledger.Held, Members: []ledger.Member{{}}, Name: "default/job/train/1", Tenant: "team-a", Disowned: true,
+		Tx: "t", State: grant.Held, Members: []ledger.Holding{{}}, Name: "default/job/train/1", Tenant: "team-a", Disowned: true,
 	}
 	return append(version2Samples(),
 		ledger.Started{Incarnation: incarnation("j", "b"), At: boot(1), Heard: 1 << 40, Forgotten: ledger.Attempt{Epoch: 7, Counter: 1 << 63}},
@@ -37,7 +38,7 @@ func samples() []ledger.Event {
 
 // version2Samples has what version 2 could say beyond version 1.
 func version2Samples() []ledger.Event {
-	exclusive := ledger.Member{
+	exclusive := ledger.Holding{
 		Index:   1,
 		Request: resource.Request{Cores: 2, Hugepages: 6 << 20, HugepageSize: 2 << 20, MIG: 2, MIGProfile: "1g.10gb+me"},
 		Assignment: resource.Assignment{
@@ -49,7 +50,7 @@ func version2Samples() []ledger.Event {
 		},
 	}
 	return append(version1Samples(),
-		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Held, Members: []ledger.Member{exclusive}}},
+		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{exclusive}}},
 		ledger.HealthChanged{UUID: "GPU-a", Health: devices.Tainted, Reason: "xid 79: GPU has fallen off the bus"},
 	)
 }
@@ -135,7 +136,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 // assignment: the counts and entries of CPUs, memory, GPUs, huge pages and MIG
 // instances.
 func member(assignment ...byte) []byte {
-	head := ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Held, Members: []ledger.Member{{}}}})
+	head := ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{{}}}})
 	return append(append(head[:len(head)-7], assignment...), 0, 0) // it ends with no name and no tenant
 }
 
@@ -150,8 +151,8 @@ func TestAppendAllocatesNothingWhereThereIsRoom(t *testing.T) {
 
 func TestGrantHashTellsAssignmentsApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		draw := func(name string) (resource.TxID, []ledger.Member) {
-			var members []ledger.Member
+		draw := func(name string) (resource.TxID, []ledger.Holding) {
+			var members []ledger.Holding
 			for i := range rapid.IntRange(1, 2).Draw(t, name+" members") {
 				a := resource.Assignment{}
 				for id := range rapid.IntRange(0, 2).Draw(t, "cpus") {
@@ -167,7 +168,7 @@ func TestGrantHashTellsAssignmentsApart(t *testing.T) {
 					size := resource.Bytes(2<<20) << (9 * rapid.IntRange(0, 1).Draw(t, "size"))
 					a.Hugepages = append(a.Hugepages, resource.HugepageGrant{Node: node, Size: size, Bytes: size})
 				}
-				members = append(members, ledger.Member{Index: i, Assignment: a})
+				members = append(members, ledger.Holding{Index: i, Assignment: a})
 			}
 			return resource.TxID(rapid.SampledFrom([]string{"a", "b", "ab", "longer-than-eight"}).Draw(t, name)), members
 		}
@@ -226,7 +227,7 @@ func FuzzReplay(f *testing.F) {
 	for i := range 2 {
 		do(f, l, boot(1), gpus(resource.TxID(fmt.Sprint(i)), 1, 1))
 	}
-	do(f, l, boot(2), ledger.Commit{Tx: "0", Epoch: 1, Revision: 6})
+	do(f, l, boot(2), grant.Commit{Tx: "0", Epoch: 1, Revision: 6})
 	waiting := gpus("w", 1, 2)
 	waiting.After = []resource.TxID{"0"}
 	do(f, l, boot(2), waiting)
@@ -256,6 +257,6 @@ func FuzzReplay(f *testing.F) {
 		}
 		do(t, l, boot(9), ledger.Start{Incarnation: incarnation("fuzz", "fuzz")})
 		do(t, l, boot(9), ledger.Registered{Revision: 1, Store: 5, Heard: l.Heard()})
-		do(t, l, boot(9), ledger.Reconcile{Epoch: 1, Revision: 5})
+		do(t, l, boot(9), grant.Reconcile{Epoch: 1, Revision: 5})
 	})
 }

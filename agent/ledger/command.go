@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,57 +20,13 @@ const (
 	MaxGrants = 2048
 )
 
-// Command is what the ledger decides. All commands may be repeated any number
-// of times; the answer for a known transaction is its present state.
-type Command interface{ command() }
-
-// Commands of the leader. They are refused until this incarnation has
-// registered and while the agent is in quarantine, and those with an Epoch also
-// when it is older than the highest one seen.
-type (
-	// Reserve asks for all members of a transaction that go to this host, all
-	// or nothing.
-	Reserve struct {
-		Tx      resource.TxID
-		Unit    resource.UnitUID
-		Epoch   resource.Epoch
-		Members []MemberRequest // ascending by Index
-		TTL     time.Duration   // > 0
-		// After names grants to wait for; those not known here have ended.
-		After []resource.TxID
-		// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it
-		// is. They are kept for people, and for a store that has lost the record.
-		Name   string
-		Tenant resource.TenantID
-	}
-	// Commit says that the record is COMMITTED at Revision.
-	Commit struct {
-		Tx       resource.TxID
-		Epoch    resource.Epoch
-		Revision resource.Revision
-	}
-	// Abort says that the record is ABORTED.
-	Abort struct {
-		Tx    resource.TxID
-		Epoch resource.Epoch
-	}
-	// Release says that the record is RELEASING.
-	Release struct {
-		Tx     resource.TxID
-		Epoch  resource.Epoch
-		Grace  time.Duration // >= 0
-		Reason string
-	}
-	// Evict says that the record is EVICTING.
-	Evict struct {
-		Tx    resource.TxID
-		Epoch resource.Epoch
-		Grace time.Duration // >= 0
-		By    resource.TxID
-	}
-	// Forget says that the record is terminal: a tombstone may go.
-	Forget struct{ Tx resource.TxID }
-)
+// Command is what the ledger decides: the leader's commands of package grant
+// but Resync, and the owner's below. All commands may be repeated any number of
+// times; the answer for a known transaction is its present state. The leader's
+// are refused until this incarnation has registered and while the agent is in
+// quarantine, and those with an Epoch also when it is older than the highest
+// one seen.
+type Command interface{ LedgerCommand() }
 
 // Commands of the owner. Their replies may be sent on only while Registered.
 type (
@@ -92,23 +49,12 @@ type (
 	// an answer that did not fence: nothing follows from it.
 	Resolved struct {
 		Tx       resource.TxID
-		State    RecordState
+		State    grant.RecordState
 		Revision resource.Revision
 		Grace    time.Duration
 		// Asked is what the grant was when the record was asked for. If it is
 		// something else by now, the answer may be too old to be alarmed by.
-		Asked State
-	}
-	// Reconcile ends a quarantine: from now on what the agent holds is what the
-	// store has at Revision, where Epoch leads. Adopted transactions have new
-	// records there. The owner registers again, and promises nothing before;
-	// Released ones that are not listed then are stopped with Grace. Without a
-	// quarantine nothing follows.
-	Reconcile struct {
-		Epoch             resource.Epoch
-		Revision          resource.Revision
-		Adopted, Released []resource.TxID
-		Grace             time.Duration // >= 0
+		Asked grant.State
 	}
 	// Stopped says that nothing that was started for the transaction runs any
 	// more. On the devices Busy, GPUs and MIG instances by UUID, something was
@@ -118,8 +64,6 @@ type (
 		Tx   resource.TxID
 		Busy []string
 	}
-	// Cordon sets whether the host takes new work.
-	Cordon struct{ Cordoned bool }
 	// SetHealth sets a device's health; Device is its index. Reason says in
 	// plain words why it is not OK; of an OK device it is not kept.
 	SetHealth struct {
@@ -137,31 +81,15 @@ type (
 	Tick struct{}
 )
 
-// MemberRequest is one member of a Reserve.
-type MemberRequest struct {
-	Index   int // in the unit, from 0
-	Request resource.Request
-	// PinnedGPUs are the devices that the plan needs, by index; empty leaves
-	// the choice to fit.
-	PinnedGPUs []int
-}
-
-func (Reserve) command()    {}
-func (Commit) command()     {}
-func (Abort) command()      {}
-func (Release) command()    {}
-func (Evict) command()      {}
-func (Forget) command()     {}
-func (Start) command()      {}
-func (Registered) command() {}
-func (NewEpoch) command()   {}
-func (Resolved) command()   {}
-func (Reconcile) command()  {}
-func (Stopped) command()    {}
-func (Cordon) command()     {}
-func (SetHealth) command()  {}
-func (Observed) command()   {}
-func (Tick) command()       {}
+// LedgerCommand marks the commands that a ledger decides.
+func (Start) LedgerCommand()      {}
+func (Registered) LedgerCommand() {}
+func (NewEpoch) LedgerCommand()   {}
+func (Resolved) LedgerCommand()   {}
+func (Stopped) LedgerCommand()    {}
+func (SetHealth) LedgerCommand()  {}
+func (Observed) LedgerCommand()   {}
+func (Tick) LedgerCommand()       {}
 
 // Reply is the answer to a command. Its slices are never changed.
 type Reply struct {
@@ -169,12 +97,12 @@ type Reply struct {
 	Tx resource.TxID
 	// State is that of Tx after the events: Reserved and Held are the vote
 	// Yes, Tombstone is Freed.
-	State State
+	State grant.State
 	// Reasons are why the command was refused: the vote No. Empty means that
 	// it was not.
 	Reasons []resource.Reason
 	// Members are those of Tx, with their assignments.
-	Members []Member
+	Members []Holding
 	// Incarnation and Registered vouch for the answer.
 	Incarnation resource.Incarnation
 	Registered  resource.Revision

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -22,8 +23,8 @@ type decision struct {
 	adopted  []*Record
 	// state is what Tx will be once the events are applied, where they change
 	// it.
-	state   State
-	members []Member
+	state   grant.State
+	members []Holding
 	changed bool
 }
 
@@ -46,17 +47,17 @@ func (l *Ledger) Decide(now time.Time, cmd Command) (Reply, []Event) {
 
 func (d *decision) decide(cmd Command) {
 	switch c := cmd.(type) {
-	case Reserve:
+	case grant.Reserve:
 		d.reserve(&c)
-	case Commit:
+	case grant.Commit:
 		d.commit(c)
-	case Abort:
+	case grant.Abort:
 		d.abort(c)
-	case Release:
+	case grant.Release:
 		d.release(c)
-	case Evict:
+	case grant.Evict:
 		d.evict(c)
-	case Forget:
+	case grant.Forget:
 		d.forget(c)
 	case Stopped:
 		d.stopped(c)
@@ -68,7 +69,7 @@ func (d *decision) decide(cmd Command) {
 		d.register(c)
 	case NewEpoch:
 		d.raise(c.Epoch)
-	case Cordon:
+	case grant.Cordon:
 		d.cordon(c)
 	case SetHealth:
 		d.setHealth(c)
@@ -76,13 +77,13 @@ func (d *decision) decide(cmd Command) {
 		d.observe(c)
 	case Tick:
 		d.tick()
-	case Reconcile: // it was obeyed already
+	case grant.Reconcile: // it was obeyed already
 	default:
 		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
 	}
 }
 
-func (d *decision) cordon(c Cordon) {
+func (d *decision) cordon(c grant.Cordon) {
 	if c.Cordoned != d.l.cordoned {
 		d.emit(CordonSet(c))
 	}
@@ -105,7 +106,7 @@ func (d *decision) present() {
 func (d *decision) emit(e Event) { d.events = append(d.events, e) }
 
 // become notes what the reply's transaction will be.
-func (d *decision) become(s State, members []Member) {
+func (d *decision) become(s grant.State, members []Holding) {
 	d.state, d.members, d.changed = s, members, true
 }
 
@@ -117,7 +118,7 @@ func (d *decision) alarm(format string, args ...any) {
 
 // admit begins the answer to a leader's command: nothing before registration,
 // nothing for an older epoch. A higher epoch is taken up.
-func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*grant, bool) {
+func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*entry, bool) {
 	d.reply.Tx = tx
 	if !d.enrolled() {
 		return nil, false
@@ -157,7 +158,7 @@ func (d *decision) raise(epoch resource.Epoch) {
 	}
 	d.emit(EpochRaised{epoch})
 	if d.l.registered > 0 {
-		d.resolve(d.l.sorted(func(g *grant) bool { return g.State == Reserved && !g.WasWaiting && g.Epoch < epoch })...)
+		d.resolve(d.l.sorted(func(g *entry) bool { return g.State == grant.Reserved && !g.WasWaiting && g.Epoch < epoch })...)
 	}
 }
 
@@ -167,7 +168,7 @@ func (d *decision) resolve(txs ...resource.TxID) {
 
 // end emits the event that ends a grant's hold, and with its last victim gone
 // the promotion of a Waiting one.
-func (d *decision) end(g *grant, e Event) {
+func (d *decision) end(g *entry, e Event) {
 	d.emit(e)
 	d.ended = append(d.ended, g.Tx)
 	waiting := d.l.grants[g.claimed]
@@ -186,52 +187,52 @@ func (d *decision) end(g *grant, e Event) {
 
 // bury makes the reply's transaction a tombstone; revision, here and below, is
 // that of the record which says so, 0 where none was read.
-func (d *decision) bury(tx resource.TxID, g *grant, revision resource.Revision) {
+func (d *decision) bury(tx resource.TxID, g *entry, revision resource.Revision) {
 	if g == nil {
 		d.emit(Buried{tx, revision})
 	} else {
 		d.end(g, Buried{tx, revision})
 	}
-	d.become(Tombstone, nil)
+	d.become(grant.Tombstone, nil)
 }
 
-func (d *decision) drop(g *grant, revision resource.Revision) {
+func (d *decision) drop(g *entry, revision resource.Revision) {
 	d.end(g, Dropped{g.Tx, revision})
-	d.become(None, nil)
+	d.become(grant.None, nil)
 }
 
 // notice begins an eviction, or extends its grace: it never shrinks, and the
 // same notice twice extends nothing.
-func (d *decision) notice(g *grant, by resource.TxID, grace time.Duration, revision resource.Revision) {
+func (d *decision) notice(g *entry, by resource.TxID, grace time.Duration, revision resource.Revision) {
 	since, grace := d.now, max(grace, 0)
-	if g.State == Evicting {
+	if g.State == grant.Evicting {
 		if grace <= g.Grace {
 			return
 		}
 		since, by = g.Since, cmp.Or(g.By, by)
 	}
 	d.emit(Noticed{Tx: g.Tx, By: by, Since: since, Deadline: since.Add(grace), Grace: grace, Revision: revision})
-	d.become(Evicting, g.Members)
+	d.become(grant.Evicting, g.Members)
 }
 
-func (d *decision) stop(g *grant, grace time.Duration, reason string, revision resource.Revision) {
+func (d *decision) stop(g *entry, grace time.Duration, reason string, revision resource.Revision) {
 	grace = max(grace, 0)
 	d.emit(StopBegun{Tx: g.Tx, Since: d.now, Deadline: d.now.Add(grace), Grace: grace, Reason: reason, Revision: revision})
-	d.become(Stopping, g.Members)
+	d.become(grant.Stopping, g.Members)
 }
 
 // tick lists what is due. A due transaction is listed until it is dealt with.
 func (d *decision) tick() {
 	if d.l.registered > 0 { // to be fenced or learnt of, not freed. model: mutant TTL_FREES_WITHOUT_FENCE
-		d.resolve(d.l.sorted(func(g *grant) bool {
+		d.resolve(d.l.sorted(func(g *entry) bool {
 			due := !d.now.Before(g.Deadline)
-			return g.State == Reserved && (due || !g.WasWaiting && g.Epoch < d.l.epoch) || g.State == Waiting && due
+			return g.State == grant.Reserved && (due || !g.WasWaiting && g.Epoch < d.l.epoch) || g.State == grant.Waiting && due
 		})...)
 	}
 	if d.l.registered == 0 {
 		return // see stopped
 	}
-	d.reply.Stop = d.l.sorted(func(g *grant) bool {
-		return (g.State == Evicting || g.State == Stopping) && !d.now.Before(g.Deadline)
+	d.reply.Stop = d.l.sorted(func(g *entry) bool {
+		return (g.State == grant.Evicting || g.State == grant.Stopping) && !d.now.Before(g.Deadline)
 	})
 }

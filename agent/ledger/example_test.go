@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -27,8 +28,8 @@ func Example() {
 	for _, cmd := range []ledger.Command{
 		ledger.Start{Incarnation: resource.Incarnation{JournalID: "journal", BootID: "boot"}},
 		ledger.Registered{Revision: 4},
-		ledger.Reserve{Tx: "tx", Unit: "unit", Epoch: 2, TTL: time.Minute, Members: []ledger.MemberRequest{{Request: resource.Request{CPU: 500}}}},
-		ledger.Commit{Tx: "tx", Epoch: 2, Revision: 5},
+		grant.Reserve{Tx: "tx", Unit: "unit", Epoch: 2, TTL: time.Minute, Members: []grant.MemberRequest{{Request: resource.Request{CPU: 500}}}},
+		grant.Commit{Tx: "tx", Epoch: 2, Revision: 5},
 	} {
 		reply, events := l.Decide(now, cmd)
 		for _, e := range events {

@@ -4,42 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
-
-// State is where a grant is in its life on this host.
-type State uint8
-
-const (
-	// None: nothing is known here.
-	None State = iota
-	// Waiting has an assignment that its victims still hold.
-	Waiting
-	// Reserved is a promise whose transaction is undecided: the vote Yes.
-	Reserved
-	// Held is committed; its workload may run.
-	Held
-	// Evicting is Held under notice: its grace runs.
-	Evicting
-	// Stopping is released; its workload is being stopped.
-	Stopping
-	// Tombstone has ended and holds nothing. It answers Freed.
-	Tombstone
-)
-
-var stateNames = [...]string{"NONE", "WAITING", "RESERVED", "HELD", "EVICTING", "STOPPING", "TOMBSTONE"}
-
-// String returns the state's name in the words of PROTOCOL.md.
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
-}
-
-// Holds reports whether a grant in this state owns its assignment. A Waiting
-// grant does not: it owns what no victim of it holds.
-func (s State) Holds() bool { return s >= Reserved && s <= Stopping }
 
 // Origin says who made a grant.
 type Origin uint8
@@ -65,8 +32,8 @@ func (o Origin) String() string {
 	return fmt.Sprintf("Origin(%d)", uint8(o))
 }
 
-// Member is one member of a unit on this host. Its slices are never changed.
-type Member struct {
+// Holding is one member of a unit on this host. Its slices are never changed.
+type Holding struct {
 	// Index is the member's position in its unit, from 0.
 	Index int
 	// Request is what it asked for; zero where the grant was adopted from a
@@ -74,6 +41,11 @@ type Member struct {
 	Request resource.Request
 	// Assignment is exactly what it has.
 	Assignment resource.Assignment
+}
+
+// AsMember returns the holding in the words of the protocol.
+func (h Holding) AsMember() grant.Member {
+	return grant.Member{Index: h.Index, Assignment: h.Assignment}
 }
 
 // Grant is all members of one transaction on this host. Its slices are never
@@ -86,9 +58,9 @@ type Grant struct {
 	Unit   resource.UnitUID
 	Epoch  resource.Epoch
 	Origin Origin
-	State  State
+	State  grant.State
 	// Members have the assignments, in ascending order of Index.
-	Members []Member
+	Members []Holding
 	// Incarnation is the one that vouches for the grant: the one it was made
 	// in, and from each registration on the registered one. In an event, zero
 	// means the present one.
@@ -119,36 +91,13 @@ type Grant struct {
 	Tenant resource.TenantID
 }
 
-// RecordState is what the store says of a transaction.
-type RecordState uint8
-
-// The states of PROTOCOL.md section 1. RecordAbsent means undecided.
-const (
-	RecordAbsent RecordState = iota
-	RecordCommitted
-	RecordEvicting
-	RecordReleasing
-	RecordReleased
-	RecordAborted
-)
-
-var recordStateNames = [...]string{"absent", "COMMITTED", "EVICTING", "RELEASING", "RELEASED", "ABORTED"}
-
-// String returns the state's name.
-func (s RecordState) String() string {
-	if int(s) < len(recordStateNames) {
-		return recordStateNames[s]
-	}
-	return fmt.Sprintf("RecordState(%d)", uint8(s))
-}
-
 // Record is a transaction's record in the store, as far as this host is named.
 type Record struct {
 	Tx       resource.TxID
 	Unit     resource.UnitUID
 	Epoch    resource.Epoch
-	State    RecordState
-	Members  []Member // of this host, ascending by Index
+	State    grant.RecordState
+	Members  []Holding // of this host, ascending by Index
 	Grace    time.Duration
 	Revision resource.Revision
 	// Name is the unit's and Tenant whose it is; "" where that is not known, or
@@ -157,11 +106,11 @@ type Record struct {
 	Tenant resource.TenantID
 }
 
-// grant is a Grant with what the ledger keeps about it.
+// entry is a Grant with what the ledger keeps about it.
 //
 // Invariant: blocked, which is what of its assignment no victim of it has, is
 // not zero only while Waiting.
-type grant struct {
+type entry struct {
 	Grant
 	blocked resource.Assignment
 	// claimed is the Waiting grant that this one is a victim of, or "".

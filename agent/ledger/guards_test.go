@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,10 +19,10 @@ func stages(t *testing.T) *ledger.Ledger {
 	for _, tx := range []resource.TxID{"r", "e", "s"} {
 		do(t, l, boot(0), gpus(tx, 1, 1))
 	}
-	do(t, l, boot(1), ledger.Commit{Tx: "e", Epoch: 1, Revision: 6})
-	do(t, l, boot(1), ledger.Commit{Tx: "s", Epoch: 1, Revision: 7})
-	do(t, l, boot(2), ledger.Evict{Tx: "e", Epoch: 1, Grace: 30 * time.Second})
-	do(t, l, boot(3), ledger.Release{Tx: "s", Epoch: 1, Grace: 20 * time.Second})
+	do(t, l, boot(1), grant.Commit{Tx: "e", Epoch: 1, Revision: 6})
+	do(t, l, boot(1), grant.Commit{Tx: "s", Epoch: 1, Revision: 7})
+	do(t, l, boot(2), grant.Evict{Tx: "e", Epoch: 1, Grace: 30 * time.Second})
+	do(t, l, boot(3), grant.Release{Tx: "s", Epoch: 1, Grace: 20 * time.Second})
 	return l
 }
 
@@ -51,13 +52,13 @@ func TestANewEpochResolvesReservationsButNotPromotedPreemptions(t *testing.T) {
 	l := ready(t, machine(t, 8, 4))
 	do(t, l, boot(0), gpus("plain", 1, 1))
 	do(t, l, boot(0), gpus("v", 1, 3))
-	do(t, l, boot(1), ledger.Commit{Tx: "v", Epoch: 1, Revision: 6})
+	do(t, l, boot(1), grant.Commit{Tx: "v", Epoch: 1, Revision: 6})
 	preemptor := gpus("p", 1, 3)
 	preemptor.After = []resource.TxID{"v"}
 	do(t, l, boot(1), preemptor)
-	do(t, l, boot(2), ledger.Release{Tx: "v", Epoch: 1})
+	do(t, l, boot(2), grant.Release{Tx: "v", Epoch: 1})
 	do(t, l, boot(2), ledger.Stopped{Tx: "v"})
-	if g, _ := l.Lookup("p"); g.State != ledger.Reserved || !g.WasWaiting {
+	if g, _ := l.Lookup("p"); g.State != grant.Reserved || !g.WasWaiting {
 		t.Fatalf("p is %s, was waiting %v; want a promoted reservation", g.State, g.WasWaiting)
 	}
 	reply := do(t, l, boot(3), ledger.NewEpoch{Epoch: 2})
@@ -84,7 +85,7 @@ func TestAReconciliationNeverShortensAGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := stages(t)
 			quarantined(t, l)
-			do(t, l, boot(5), ledger.Reconcile{Epoch: 2, Revision: 4, Released: []resource.TxID{"e"}, Grace: c.grace})
+			do(t, l, boot(5), grant.Reconcile{Epoch: 2, Revision: 4, Released: []resource.TxID{"e"}, Grace: c.grace})
 			if g, _ := l.Lookup("e"); g.Grace != c.want {
 				t.Errorf("the grace of e is %s, want %s", g.Grace, c.want)
 			}
@@ -99,23 +100,23 @@ func TestARecordIsNotAdoptedOnDevicesThatAWaitingGrantGets(t *testing.T) {
 	v := do(t, l, boot(1), gpus("v", 1, 1))
 	preemptor := gpus("p", 1, 2)
 	preemptor.After = []resource.TxID{"v"}
-	if r := do(t, l, boot(1), preemptor); r.State != ledger.Waiting {
+	if r := do(t, l, boot(1), preemptor); r.State != grant.Waiting {
 		t.Fatalf("p is %s, want WAITING", r.State)
 	}
-	do(t, l, boot(2), ledger.Commit{Tx: "other", Epoch: 1, Revision: 9}) // the store was at 9
+	do(t, l, boot(2), grant.Commit{Tx: "other", Epoch: 1, Revision: 9}) // the store was at 9
 	do(t, l, boot(3), ledger.Registered{Revision: 3, Store: 3, Heard: 9})
 	if l.Quarantine().IsZero() {
 		t.Fatal("no quarantine")
 	}
-	do(t, l, boot(5), ledger.Reconcile{Epoch: 2, Revision: 4})
+	do(t, l, boot(5), grant.Reconcile{Epoch: 2, Revision: 4})
 	elsewhere := v.Members[0]
 	elsewhere.Assignment = elsewhere.Assignment.Clone()
 	elsewhere.Assignment.Memory[0].Bytes *= 2
 	reply := do(t, l, boot(6), ledger.Registered{Revision: 5, Store: 5, Heard: l.Heard(), Records: []ledger.Record{
-		{Tx: "v", Unit: "v", Epoch: 1, State: ledger.RecordCommitted, Revision: 5, Members: []ledger.Member{elsewhere}},
-		{Tx: "x", Unit: "x", Epoch: 1, State: ledger.RecordCommitted, Revision: 5, Members: v.Members},
+		{Tx: "v", Unit: "v", Epoch: 1, State: grant.RecordCommitted, Revision: 5, Members: []ledger.Holding{elsewhere}},
+		{Tx: "x", Unit: "x", Epoch: 1, State: grant.RecordCommitted, Revision: 5, Members: v.Members},
 	}})
-	if g, _ := l.Lookup("p"); g.State != ledger.Reserved {
+	if g, _ := l.Lookup("p"); g.State != grant.Reserved {
 		t.Errorf("p is %s, want RESERVED", g.State)
 	}
 	if !slices.ContainsFunc(reply.Alarms, func(a string) bool { return strings.Contains(a, "transaction x is COMMITTED") }) {

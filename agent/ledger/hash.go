@@ -12,7 +12,7 @@ func (l *Ledger) Hash() uint64 { return l.hash }
 // order of Index. States and requests are not part of it. After Rehost it means
 // nothing to a leader that has the old inventory: it begins a new session with
 // the new one.
-func GrantHash(tx resource.TxID, members []Member) uint64 {
+func GrantHash(tx resource.TxID, members []Holding) uint64 {
 	f := resource.NewFingerprint(tx)
 	for i := range members {
 		f.Add(members[i].Index, &members[i].Assignment)

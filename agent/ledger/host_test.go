@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -152,9 +153,9 @@ func do(t testing.TB, l *ledger.Ledger, now time.Time, cmd ledger.Command) ledge
 }
 
 // gpus is a Reserve of one member.
-func gpus(tx resource.TxID, epoch resource.Epoch, n int) ledger.Reserve {
-	return ledger.Reserve{
+func gpus(tx resource.TxID, epoch resource.Epoch, n int) grant.Reserve {
+	return grant.Reserve{
 		Tx: tx, Unit: "unit-" + resource.UnitUID(tx), Epoch: epoch, TTL: 10 * time.Second,
-		Members: []ledger.MemberRequest{{Request: resource.Request{GPUs: n, CPU: 1000, Memory: 1 << 30}}},
+		Members: []grant.MemberRequest{{Request: resource.Request{GPUs: n, CPU: 1000, Memory: 1 << 30}}},
 	}
 }

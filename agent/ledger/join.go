@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -11,7 +12,7 @@ import (
 // has ended here already, or will: one of an earlier incarnation that the store
 // does not list, or one whose record is being ended.
 type yielding struct {
-	*grant
+	*entry
 	record *Record // nil where none is listed
 }
 
@@ -20,7 +21,7 @@ type yielding struct {
 // record's: the grant is one that a damaged journal has revived. Of two that are
 // being ended the newer attempt is the one that may still run.
 func (y yielding) to(r *Record) bool {
-	return y.record == nil || r.State == RecordCommitted || attemptOf(y.Tx).compare(attemptOf(r.Tx)) < 0
+	return y.record == nil || r.State == grant.RecordCommitted || attemptOf(y.Tx).compare(attemptOf(r.Tx)) < 0
 }
 
 // join is the first registration of an incarnation, or after a quarantine:
@@ -28,8 +29,8 @@ func (y yielding) to(r *Record) bool {
 func (d *decision) join(listed map[resource.TxID]*Record) {
 	d.l.scratch.copyFrom(&d.l.own)
 	// What waits goes first, so that no event of this decision wakes it.
-	for _, state := range []State{Waiting, Reserved, Held, Evicting, Stopping, Tombstone} {
-		for _, tx := range d.l.sorted(func(g *grant) bool { return g.State == state && g.Origin == OriginTxn }) {
+	for _, state := range []grant.State{grant.Waiting, grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Tombstone} {
+		for _, tx := range d.l.sorted(func(g *entry) bool { return g.State == state && g.Origin == OriginTxn }) {
 			d.meet(d.l.grants[tx], listed)
 		}
 	}
@@ -47,7 +48,7 @@ func inOrder(listed map[resource.TxID]*Record) []*Record {
 		records = append(records, r)
 	}
 	ends := func(r *Record) int {
-		if r.State == RecordCommitted {
+		if r.State == grant.RecordCommitted {
 			return 0
 		}
 		return 1
@@ -60,23 +61,23 @@ func inOrder(listed map[resource.TxID]*Record) []*Record {
 
 // meet decides one local grant, and takes its record from listed unless the
 // record is still to be adopted.
-func (d *decision) meet(g *grant, listed map[resource.TxID]*Record) {
+func (d *decision) meet(g *entry, listed map[resource.TxID]*Record) {
 	r := listed[g.Tx]
 	old := g.Incarnation != d.l.incarnation
 	switch {
-	case r == nil && (g.State == Waiting || g.State == Reserved) && old:
+	case r == nil && (g.State == grant.Waiting || g.State == grant.Reserved) && old:
 		// Its vote can no longer pass a compare.
 		d.leave(g, Dropped{g.Tx, 0})
-	case r == nil && g.Disowned && (g.State == Held || g.State == Evicting):
+	case r == nil && g.Disowned && (g.State == grant.Held || g.State == grant.Evicting):
 		d.stop(g, g.Grace, "released by an operator: the store had lost its record", 0)
 	case r == nil:
 		if old && g.State.Holds() {
 			d.yielding = append(d.yielding, yielding{g, nil})
 		}
-		if g.State != Waiting {
+		if g.State != grant.Waiting {
 			d.resolve(g.Tx)
 		}
-	case g.State == Waiting || g.State == Reserved && !sameMembers(g.Members, d.l.places.reindex(r.Members)):
+	case g.State == grant.Waiting || g.State == grant.Reserved && !sameMembers(g.Members, d.l.places.reindex(r.Members)):
 		// The record names what is protected; the local promise gives way.
 		d.leave(g, Dropped{g.Tx, 0})
 	default:
@@ -86,13 +87,13 @@ func (d *decision) meet(g *grant, listed map[resource.TxID]*Record) {
 }
 
 // meetRecord decides a local grant whose record is listed.
-func (d *decision) meetRecord(g *grant, r *Record, old bool) {
-	ends := r.State == RecordEvicting || r.State == RecordReleasing
+func (d *decision) meetRecord(g *entry, r *Record, old bool) {
+	ends := r.State == grant.RecordEvicting || r.State == grant.RecordReleasing
 	// The machine has started anew under the same journal: that has forgotten
 	// nothing, so nothing of the grant runs. model: mutant BURY_WHAT_RUNS
 	died := g.Incarnation.BootID != d.l.incarnation.BootID && g.Incarnation.JournalID == d.l.incarnation.JournalID
 	switch {
-	case ends && died && g.State != Tombstone:
+	case ends && died && g.State != grant.Tombstone:
 		d.leave(g, Buried{g.Tx, r.Revision})
 		return
 	case ends:
@@ -101,11 +102,11 @@ func (d *decision) meetRecord(g *grant, r *Record, old bool) {
 			d.yielding = append(d.yielding, yielding{g, r})
 		}
 		return
-	case r.State == RecordCommitted && (g.State == Evicting || g.State == Stopping):
+	case r.State == grant.RecordCommitted && (g.State == grant.Evicting || g.State == grant.Stopping):
 		// What ended it is lost with the records that a restored store has lost.
 		d.emit(Committed{g.Tx, r.Revision})
 		return
-	case r.State == RecordCommitted && g.State == Tombstone:
+	case r.State == grant.RecordCommitted && g.State == grant.Tombstone:
 		d.alarm("transaction %s is COMMITTED at revision %d and %s here: its devices are not protected", g.Tx, r.Revision, g.State)
 		return
 	case d.follow(g, r):
@@ -118,9 +119,9 @@ func (d *decision) meetRecord(g *grant, r *Record, old bool) {
 
 // leave ends a grant and frees its part of scratch for the records that are
 // adopted after it.
-func (d *decision) leave(g *grant, e Event) {
+func (d *decision) leave(g *entry, e Event) {
 	d.end(g, e)
-	if g.State == Waiting {
+	if g.State == grant.Waiting {
 		d.l.scratch.give(&g.blocked)
 		return
 	}
@@ -136,17 +137,17 @@ func (d *decision) leave(g *grant, e Event) {
 // is stopped first, whenever its Yes was said: it may have been adopted and
 // started in this boot by a journal that is gone.
 func (d *decision) adopt(r *Record) {
-	state := Held
+	state := grant.Held
 	switch r.State {
-	case RecordCommitted:
-	case RecordEvicting:
-		state = Evicting
-	case RecordReleasing:
-		state = Stopping
+	case grant.RecordCommitted:
+	case grant.RecordEvicting:
+		state = grant.Evicting
+	case grant.RecordReleasing:
+		state = grant.Stopping
 	default:
 		return
 	}
-	if state != Held && len(r.Members) == 0 {
+	if state != grant.Held && len(r.Members) == 0 {
 		d.emit(Buried{r.Tx, r.Revision})
 		return
 	}
@@ -158,7 +159,7 @@ func (d *decision) adopt(r *Record) {
 		Tx: r.Tx, Unit: r.Unit, Epoch: r.Epoch, State: state, Revision: r.Revision, Name: clipped(r.Name, MaxName), Tenant: resource.TenantID(clipped(string(r.Tenant), MaxText)),
 		Since: d.now, Deadline: d.now.Add(r.Grace), Grace: r.Grace,
 	}
-	var gone []*grant
+	var gone []*entry
 	for _, m := range d.l.places.reindex(r.Members) {
 		if err := d.claim(r, &m.Assignment, &gone); err != nil {
 			d.unclaim(add.Members, gone)
@@ -179,8 +180,8 @@ func (d *decision) adopt(r *Record) {
 // cannotAdopt deals with a record whose devices somebody has. One that is being
 // ended was freed here before they were promised to the other, which is listed
 // too: only its other hosts are still to free theirs.
-func (d *decision) cannotAdopt(r *Record, state State, m Member, why error) {
-	if state == Held || !d.isTaken(&m.Assignment) {
+func (d *decision) cannotAdopt(r *Record, state grant.State, m Holding, why error) {
+	if state == grant.Held || !d.isTaken(&m.Assignment) {
 		d.alarm("transaction %s is %s at revision %d and cannot be adopted: member %d: %v", r.Tx, r.State, r.Revision, m.Index, why)
 		return
 	}
@@ -204,27 +205,27 @@ func (d *decision) isTaken(a *resource.Assignment) bool {
 
 // claim takes an assignment of a record for its adoption. Where that fails,
 // grants that have ended give way; those that must go are added to gone.
-func (d *decision) claim(r *Record, a *resource.Assignment, gone *[]*grant) error {
+func (d *decision) claim(r *Record, a *resource.Assignment, gone *[]*entry) error {
 	err := d.l.scratch.take(a)
 	for _, g := range d.yielding { // model: mutant REVIVED_STAYS
 		if err == nil {
 			break
 		}
 		claimed := g.claimed != "" && !slices.Contains(d.ended, g.claimed)
-		if !g.to(r) || claimed || slices.Contains(d.ended, g.Tx) || slices.Contains(*gone, g.grant) || !overlaps(g.Members, a) {
+		if !g.to(r) || claimed || slices.Contains(d.ended, g.Tx) || slices.Contains(*gone, g.entry) || !overlaps(g.Members, a) {
 			continue
 		}
 		for i := range g.Members {
 			d.l.scratch.give(&g.Members[i].Assignment)
 		}
-		*gone = append(*gone, g.grant)
+		*gone = append(*gone, g.entry)
 		err = d.l.scratch.take(a)
 	}
 	return err
 }
 
 // unclaim undoes what claim did.
-func (d *decision) unclaim(taken []Member, gone []*grant) {
+func (d *decision) unclaim(taken []Holding, gone []*entry) {
 	for i := range taken {
 		d.l.scratch.give(&taken[i].Assignment)
 	}
@@ -239,7 +240,7 @@ func (d *decision) unclaim(taken []Member, gone []*grant) {
 
 // overlaps reports whether an assignment has a CPU, GPU or instance of one of
 // the members.
-func overlaps(members []Member, a *resource.Assignment) bool {
+func overlaps(members []Holding, a *resource.Assignment) bool {
 	for i := range members {
 		b := &members[i].Assignment
 		if slices.ContainsFunc(a.CPUs, func(x resource.CPUGrant) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -22,8 +23,8 @@ type Ledger struct {
 	health []condition          // by device index
 	told   map[string]condition // by UUID, devices that are gone included: what events said
 
-	grants map[resource.TxID]*grant
-	spare  []*grant // dropped ones, for new ones
+	grants map[resource.TxID]*entry
+	spare  []*entry // dropped ones, for new ones
 	hash   uint64
 
 	incarnation resource.Incarnation
@@ -45,7 +46,7 @@ type Ledger struct {
 // has, then decide Start.
 func New(host *fit.Host) *Ledger {
 	p := newPlaces(host)
-	l := &Ledger{places: p, own: newAccount(p), scratch: newAccount(p), told: map[string]condition{}, grants: map[resource.TxID]*grant{}}
+	l := &Ledger{places: p, own: newAccount(p), scratch: newAccount(p), told: map[string]condition{}, grants: map[resource.TxID]*entry{}}
 	l.health = l.conditions(p)
 	return l
 }
@@ -88,7 +89,7 @@ func (l *Ledger) Next() (at time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for _, g := range l.grants {
-		if g.State == Held || g.State == Tombstone {
+		if g.State == grant.Held || g.State == grant.Tombstone {
 			continue
 		}
 		if !ok || g.Deadline.Before(at) {
@@ -99,7 +100,7 @@ func (l *Ledger) Next() (at time.Time, ok bool) {
 }
 
 // sorted returns the transactions that pick accepts, in ascending order.
-func (l *Ledger) sorted(pick func(*grant) bool) []resource.TxID {
+func (l *Ledger) sorted(pick func(*entry) bool) []resource.TxID {
 	var list []resource.TxID
 	for tx, g := range l.grants {
 		if pick(g) {
@@ -119,7 +120,7 @@ func (l *Ledger) Check() error {
 	}
 	own := newAccount(l.places)
 	var hash uint64
-	for _, tx := range l.sorted(func(*grant) bool { return true }) {
+	for _, tx := range l.sorted(func(*entry) bool { return true }) {
 		g := l.grants[tx]
 		hash += g.hash
 		if err := l.checkGrant(g, &own); err != nil {
@@ -139,11 +140,11 @@ func (l *Ledger) Check() error {
 }
 
 // checkGrant verifies one grant and takes what it has from own.
-func (l *Ledger) checkGrant(g *grant, own *account) error {
-	if (len(g.Members) == 0) != (g.State == Tombstone) {
+func (l *Ledger) checkGrant(g *entry, own *account) error {
+	if (len(g.Members) == 0) != (g.State == grant.Tombstone) {
 		return fmt.Errorf("it has %d members", len(g.Members))
 	}
-	if want := GrantHash(g.Tx, g.Members); g.State != Tombstone && g.hash != want || g.State == Tombstone && g.hash != 0 {
+	if want := GrantHash(g.Tx, g.Members); g.State != grant.Tombstone && g.hash != want || g.State == grant.Tombstone && g.hash != 0 {
 		return fmt.Errorf("its hash is %016x, its members give %016x", g.hash, want)
 	}
 	if g.State.Holds() {
@@ -153,7 +154,7 @@ func (l *Ledger) checkGrant(g *grant, own *account) error {
 			}
 		}
 	}
-	if g.State != Waiting {
+	if g.State != grant.Waiting {
 		if len(g.Victims) > 0 || !g.blocked.IsZero() {
 			return fmt.Errorf("it has victims %v and blocks %+v", g.Victims, g.blocked)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -37,7 +38,7 @@ func TestContradictoryJournalsAreRefusedWithTheRecordNamed(t *testing.T) {
 		"a stop after the end":       {[]ledger.Event{ledger.Buried{Tx: "a"}, ledger.StopBegun{Tx: "a"}}, "it is TOMBSTONE"},
 		"a held grant dropped":       {[]ledger.Event{granted[0], ledger.Committed{Tx: "a"}, ledger.Dropped{Tx: "a"}}, "it is HELD"},
 		"a promotion of what is not": {[]ledger.Event{granted[0], ledger.Promoted{Tx: "a"}}, "it is RESERVED"},
-		"a victim that is not there": {[]ledger.Event{ledger.Granted{Grant: ledger.Grant{Tx: "w", State: ledger.Waiting, Members: again.Members, Victims: []resource.TxID{"v"}}}}, "its victim v"},
+		"a victim that is not there": {[]ledger.Event{ledger.Granted{Grant: ledger.Grant{Tx: "w", State: grant.Waiting, Members: again.Members, Victims: []resource.TxID{"v"}}}}, "its victim v"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +57,7 @@ func TestReplayOnChangedHardwareKeepsWhatIsStillThere(t *testing.T) {
 	c := gpus("a", 1, 2)
 	c.Members[0].Request.CPU, c.Members[0].Request.Memory = 8000, 128<<30
 	do(t, l, boot(1), c)
-	do(t, l, boot(1), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	do(t, l, boot(1), grant.Commit{Tx: "a", Epoch: 1, Revision: 6})
 	journal := l.SnapshotEvents()
 
 	// GPU 0 is gone, the others moved up, half the CPUs are gone, and each
@@ -78,8 +79,8 @@ func TestReplayOnChangedHardwareKeepsWhatIsStillThere(t *testing.T) {
 		t.Errorf("free: %+v %+v", v.GPUs, v.Nodes)
 	}
 	do(t, after, boot(2), ledger.Start{Incarnation: incarnation("j1", "b2")})
-	do(t, after, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{{Tx: "a", State: ledger.RecordCommitted, Members: g.Members, Revision: 8}}})
-	do(t, after, boot(2), ledger.Release{Tx: "a", Epoch: 1})
+	do(t, after, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{{Tx: "a", State: grant.RecordCommitted, Members: g.Members, Revision: 8}}})
+	do(t, after, boot(2), grant.Release{Tx: "a", Epoch: 1})
 	do(t, after, boot(2), ledger.Stopped{Tx: "a"})
 	if free := after.Snapshot(); free.GPUs[0].Milli != 1000 || free.Nodes[1].Memory != 64<<30-4096 {
 		t.Errorf("after the release: %+v %+v", free.GPUs, free.Nodes)
@@ -90,11 +91,11 @@ func TestRegistrationAdoptsTheRecordWhereTheLocalPromiseDiffers(t *testing.T) {
 	l := ready(t, machine(t, 8, 4))
 	do(t, l, boot(1), gpus("a", 1, 1))
 	local, _ := l.Lookup("a")
-	record := ledger.Member{Assignment: local.Members[0].Assignment.Clone()}
+	record := ledger.Holding{Assignment: local.Members[0].Assignment.Clone()}
 	record.Assignment.GPUs = []resource.GPUGrant{{Index: 3, UUID: gpuNames(4)[3], Milli: 1000}}
 	do(t, l, boot(2), ledger.Start{Incarnation: incarnation("j2", "b1")})
-	reply := do(t, l, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{{Tx: "a", Epoch: 1, State: ledger.RecordCommitted, Members: []ledger.Member{record}, Revision: 8}}})
-	if g, _ := l.Lookup("a"); g.State != ledger.Held || g.Members[0].Assignment.GPUs[0].Index != 3 || len(reply.Alarms) > 0 {
+	reply := do(t, l, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{{Tx: "a", Epoch: 1, State: grant.RecordCommitted, Members: []ledger.Holding{record}, Revision: 8}}})
+	if g, _ := l.Lookup("a"); g.State != grant.Held || g.Members[0].Assignment.GPUs[0].Index != 3 || len(reply.Alarms) > 0 {
 		t.Fatalf("%+v, alarms %v", g, reply.Alarms)
 	}
 	if l.Snapshot().GPUs[local.Members[0].Assignment.GPUs[0].Index].Milli != 1000 {
@@ -105,7 +106,7 @@ func TestRegistrationAdoptsTheRecordWhereTheLocalPromiseDiffers(t *testing.T) {
 func TestMessagesThatMustNotComeRaiseAnAlarmAndChangeNothing(t *testing.T) {
 	held := func(l *ledger.Ledger) {
 		do(t, l, boot(1), gpus("a", 1, 1))
-		do(t, l, boot(1), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+		do(t, l, boot(1), grant.Commit{Tx: "a", Epoch: 1, Revision: 6})
 	}
 	waiting := func(l *ledger.Ledger) {
 		held(l)
@@ -118,29 +119,29 @@ func TestMessagesThatMustNotComeRaiseAnAlarmAndChangeNothing(t *testing.T) {
 		do(t, l, boot(1), ledger.Start{Incarnation: incarnation("j1", "b2")})
 	}
 	listing := func(x ledger.Record) ledger.Registered {
-		taken := []ledger.Member{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: gpuNames(4)[0], Milli: 1000}}}}}
+		taken := []ledger.Holding{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: gpuNames(4)[0], Milli: 1000}}}}}
 		if x.Members != nil {
 			x.Members = taken
 		}
-		return ledger.Registered{Revision: 7, Records: []ledger.Record{{Tx: "a", State: ledger.RecordCommitted, Members: taken, Revision: 6}, x}}
+		return ledger.Registered{Revision: 7, Records: []ledger.Record{{Tx: "a", State: grant.RecordCommitted, Members: taken, Revision: 6}, x}}
 	}
 	cases := map[string]struct {
 		given func(*ledger.Ledger)
 		cmd   ledger.Command
 	}{
-		"ABORTED of a held grant":            {held, ledger.Abort{Tx: "a", Epoch: 1}},
-		"a held grant whose record is gone":  {held, ledger.Resolved{Tx: "a", State: ledger.RecordAbsent}},
-		"a held grant whose record aborted":  {held, ledger.Resolved{Tx: "a", State: ledger.RecordAborted}},
-		"COMMITTED of what only waits":       {waiting, ledger.Commit{Tx: "w", Epoch: 1, Revision: 7}},
-		"COMMITTED of what is not here":      {held, ledger.Resolved{Tx: "x", State: ledger.RecordCommitted}},
-		"a record whose devices others hold": {rebooted, listing(ledger.Record{Tx: "x", State: ledger.RecordCommitted, Members: []ledger.Member{{}}})},
-		"a record that names no member here": {rebooted, listing(ledger.Record{Tx: "x", State: ledger.RecordCommitted})},
+		"ABORTED of a held grant":            {held, grant.Abort{Tx: "a", Epoch: 1}},
+		"a held grant whose record is gone":  {held, ledger.Resolved{Tx: "a", State: grant.RecordAbsent}},
+		"a held grant whose record aborted":  {held, ledger.Resolved{Tx: "a", State: grant.RecordAborted}},
+		"COMMITTED of what only waits":       {waiting, grant.Commit{Tx: "w", Epoch: 1, Revision: 7}},
+		"COMMITTED of what is not here":      {held, ledger.Resolved{Tx: "x", State: grant.RecordCommitted}},
+		"a record whose devices others hold": {rebooted, listing(ledger.Record{Tx: "x", State: grant.RecordCommitted, Members: []ledger.Holding{{}}})},
+		"a record that names no member here": {rebooted, listing(ledger.Record{Tx: "x", State: grant.RecordCommitted})},
 		"COMMITTED of what has ended here": {
 			func(l *ledger.Ledger) {
-				do(t, l, boot(1), ledger.Release{Tx: "x", Epoch: 1})
+				do(t, l, boot(1), grant.Release{Tx: "x", Epoch: 1})
 				do(t, l, boot(1), ledger.Start{Incarnation: incarnation("j1", "b2")})
 			},
-			ledger.Registered{Revision: 7, Records: []ledger.Record{{Tx: "x", State: ledger.RecordCommitted}}},
+			ledger.Registered{Revision: 7, Records: []ledger.Record{{Tx: "x", State: grant.RecordCommitted}}},
 		},
 	}
 	for name, c := range cases {
@@ -159,12 +160,12 @@ func TestMessagesThatMustNotComeRaiseAnAlarmAndChangeNothing(t *testing.T) {
 }
 
 func TestBadCommandsAreRefusedWithTheFieldAndTheValue(t *testing.T) {
-	member := func(index int) ledger.MemberRequest {
-		return ledger.MemberRequest{Index: index, Request: resource.Request{CPU: 1}}
+	member := func(index int) grant.MemberRequest {
+		return grant.MemberRequest{Index: index, Request: resource.Request{CPU: 1}}
 	}
 	long := strings.Repeat("x", ledger.MaxText+1)
-	reserve := func(edit func(*ledger.Reserve)) ledger.Reserve {
-		c := ledger.Reserve{Tx: "a", Epoch: 1, TTL: time.Second, Members: []ledger.MemberRequest{member(0)}}
+	reserve := func(edit func(*grant.Reserve)) grant.Reserve {
+		c := grant.Reserve{Tx: "a", Epoch: 1, TTL: time.Second, Members: []grant.MemberRequest{member(0)}}
 		edit(&c)
 		return c
 	}
@@ -172,19 +173,19 @@ func TestBadCommandsAreRefusedWithTheFieldAndTheValue(t *testing.T) {
 		cmd  ledger.Command
 		want string
 	}{
-		"no transaction":        {reserve(func(c *ledger.Reserve) { c.Tx = "" }), "tx: empty"},
-		"a long transaction":    {reserve(func(c *ledger.Reserve) { c.Tx = resource.TxID(long) }), "tx: 257 bytes"},
-		"a long name":           {reserve(func(c *ledger.Reserve) { c.Name = strings.Repeat("x", ledger.MaxName+1) }), "name: 513 bytes"},
-		"a long tenant":         {reserve(func(c *ledger.Reserve) { c.Tenant = resource.TenantID(long) }), "tenant: 257 bytes"},
-		"no patience":           {reserve(func(c *ledger.Reserve) { c.TTL = -1 }), "ttl: -1ns"},
-		"no members":            {reserve(func(c *ledger.Reserve) { c.Members = nil }), "members: 0"},
-		"members out of order":  {reserve(func(c *ledger.Reserve) { c.Members = []ledger.MemberRequest{member(2), member(2)} }), "members[1].member: 2"},
-		"a negative member":     {reserve(func(c *ledger.Reserve) { c.Members = []ledger.MemberRequest{member(-1)} }), "members[0].member: -1"},
-		"a negative amount":     {reserve(func(c *ledger.Reserve) { c.Members[0].Request.CPU = -5 }), "members[0].request: cpu: -5"},
+		"no transaction":        {reserve(func(c *grant.Reserve) { c.Tx = "" }), "tx: empty"},
+		"a long transaction":    {reserve(func(c *grant.Reserve) { c.Tx = resource.TxID(long) }), "tx: 257 bytes"},
+		"a long name":           {reserve(func(c *grant.Reserve) { c.Name = strings.Repeat("x", ledger.MaxName+1) }), "name: 513 bytes"},
+		"a long tenant":         {reserve(func(c *grant.Reserve) { c.Tenant = resource.TenantID(long) }), "tenant: 257 bytes"},
+		"no patience":           {reserve(func(c *grant.Reserve) { c.TTL = -1 }), "ttl: -1ns"},
+		"no members":            {reserve(func(c *grant.Reserve) { c.Members = nil }), "members: 0"},
+		"members out of order":  {reserve(func(c *grant.Reserve) { c.Members = []grant.MemberRequest{member(2), member(2)} }), "members[1].member: 2"},
+		"a negative member":     {reserve(func(c *grant.Reserve) { c.Members = []grant.MemberRequest{member(-1)} }), "members[0].member: -1"},
+		"a negative amount":     {reserve(func(c *grant.Reserve) { c.Members[0].Request.CPU = -5 }), "members[0].request: cpu: -5"},
 		"a device out of range": {ledger.SetHealth{Device: 4, Health: devices.OK}, "device 4: this host has 4 GPUs"},
 		"an unknown health":     {ledger.SetHealth{Device: 0, Health: 17}, "health 17"},
-		"a long reason":         {ledger.Release{Tx: "a", Epoch: 1, Reason: long}, "reason is too long"},
-		"a long preemptor":      {ledger.Evict{Tx: "a", Epoch: 1, By: resource.TxID(long)}, "by is too long"},
+		"a long reason":         {grant.Release{Tx: "a", Epoch: 1, Reason: long}, "reason is too long"},
+		"a long preemptor":      {grant.Evict{Tx: "a", Epoch: 1, By: resource.TxID(long)}, "by is too long"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,9 +204,9 @@ func TestBadCommandsAreRefusedWithTheFieldAndTheValue(t *testing.T) {
 func TestAGrantOfManyMembersFitsOneJournalRecord(t *testing.T) {
 	host := machine(t, 512, 8)
 	l := ready(t, host)
-	c := ledger.Reserve{Tx: "a", Epoch: 1, TTL: time.Second}
+	c := grant.Reserve{Tx: "a", Epoch: 1, TTL: time.Second}
 	for i := range ledger.MaxMembers {
-		c.Members = append(c.Members, ledger.MemberRequest{Index: i, Request: resource.Request{CPU: 500, Memory: 64 << 20, GPUShare: 7}})
+		c.Members = append(c.Members, grant.MemberRequest{Index: i, Request: resource.Request{CPU: 500, Memory: 64 << 20, GPUShare: 7}})
 	}
 	reply, events := l.Decide(boot(1), c)
 	if reply.Refused() {
@@ -224,12 +225,12 @@ func TestAViewDoesNotChangeWithTheLedger(t *testing.T) {
 	if v.Hash != ledger.GrantHash("a", v.Grants[0].Members) {
 		t.Errorf("hash %x of one grant is not its GrantHash", v.Hash)
 	}
-	do(t, l, boot(1), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	do(t, l, boot(1), grant.Commit{Tx: "a", Epoch: 1, Revision: 6})
 	do(t, l, boot(1), gpus("b", 1, 1))
 	if l.Hash() == v.Hash {
 		t.Error("another grant left the hash as it was")
 	}
-	do(t, l, boot(1), ledger.Abort{Tx: "b", Epoch: 1})
+	do(t, l, boot(1), grant.Abort{Tx: "b", Epoch: 1})
 	if diff := cmp.Diff(kept, v.Grants); diff != "" || v.GPUs[1].Milli != 1000 || l.Hash() != v.Hash {
 		t.Errorf("view %+v, hash %x after %x: %s", v.GPUs, l.Hash(), v.Hash, diff)
 	}
@@ -245,7 +246,7 @@ func TestNextIsTheEarliestDeadline(t *testing.T) {
 	if at, ok := l.Next(); !ok || !at.Equal(boot(10)) {
 		t.Fatalf("next is %s", at)
 	}
-	do(t, l, boot(2), ledger.Commit{Tx: "a", Epoch: 1, Revision: 6})
+	do(t, l, boot(2), grant.Commit{Tx: "a", Epoch: 1, Revision: 6})
 	if at, ok := l.Next(); !ok || !at.Equal(boot(11)) {
 		t.Fatalf("next is %s", at)
 	}
@@ -262,13 +263,13 @@ func TestAFullLedgerTakesNoNewWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, l, boot(0), ledger.Registered{Revision: 5})
-	do(t, l, boot(0), ledger.Release{Tx: "other", Epoch: 1}) // an end is still taken
+	do(t, l, boot(0), grant.Release{Tx: "other", Epoch: 1}) // an end is still taken
 	refused := do(t, l, boot(1), gpus("a", 1, 1))
 	if len(refused.Reasons) != 1 || refused.Reasons[0].Code != resource.ReasonInsufficient || !strings.Contains(refused.Reasons[0].Detail, "at most 2048") {
 		t.Errorf("with %d grants: %+v, want a refusal that names the limit", len(l.Snapshot().Grants), refused.Reasons)
 	}
 	for i := range 2 {
-		do(t, l, boot(2), ledger.Forget{Tx: ended[i].(ledger.Buried).Tx})
+		do(t, l, boot(2), grant.Forget{Tx: ended[i].(ledger.Buried).Tx})
 	}
 	if reply := do(t, l, boot(3), gpus("b", 1, 1)); reply.Refused() {
 		t.Errorf("with %d grants: %+v", len(l.Snapshot().Grants), reply.Reasons)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -42,7 +43,7 @@ func (w *world) quarantine() {
 // strangers are records that would be adopted, were the store believed.
 func (w *world) strangers() []ledger.Record {
 	gpu := w.hosts[w.host].Inventory().Devices[0]
-	return []ledger.Record{{Tx: "stranger", State: ledger.RecordCommitted, Revision: 1, Members: []ledger.Member{{
+	return []ledger.Record{{Tx: "stranger", State: grant.RecordCommitted, Revision: 1, Members: []ledger.Holding{{
 		Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{UUID: gpu.UUID, Milli: 1000}}},
 	}}}}
 }
@@ -52,19 +53,19 @@ func (w *world) knock(tx resource.TxID) {
 	epoch := w.epoch + 1000
 	commands := []ledger.Command{
 		gpus("new", epoch, 1),
-		ledger.Commit{Tx: tx, Epoch: epoch, Revision: 9},
-		ledger.Abort{Tx: tx, Epoch: epoch},
-		ledger.Release{Tx: tx, Epoch: epoch},
-		ledger.Evict{Tx: tx, Epoch: epoch},
-		ledger.Forget{Tx: tx},
+		grant.Commit{Tx: tx, Epoch: epoch, Revision: 9},
+		grant.Abort{Tx: tx, Epoch: epoch},
+		grant.Release{Tx: tx, Epoch: epoch},
+		grant.Evict{Tx: tx, Epoch: epoch},
+		grant.Forget{Tx: tx},
 		ledger.Stopped{Tx: tx},
 		ledger.Tick{},
 		ledger.NewEpoch{Epoch: epoch},
-		ledger.Resolved{Tx: tx, State: ledger.RecordState(w.rng.IntN(6)), Revision: 9},
+		ledger.Resolved{Tx: tx, State: grant.RecordState(w.rng.IntN(6)), Revision: 9},
 		ledger.Registered{Revision: 1, Store: 1 << 40, Records: w.strangers()},
 		ledger.Start{Incarnation: w.ledger.Incarnation()},
-		ledger.Reconcile{Epoch: 9, Revision: 8},
-		ledger.Reconcile{Epoch: 9, Revision: 9, Adopted: []resource.TxID{tx}, Released: []resource.TxID{tx}},
+		grant.Reconcile{Epoch: 9, Revision: 8},
+		grant.Reconcile{Epoch: 9, Revision: 9, Adopted: []resource.TxID{tx}, Released: []resource.TxID{tx}},
 	}
 	records := len(w.journal)
 	at := w.rng.IntN(len(commands))
@@ -78,7 +79,7 @@ func (w *world) knock(tx resource.TxID) {
 	if at, ok := w.ledger.Next(); ok {
 		w.t.Fatalf("in quarantine something is due at %v", at)
 	}
-	w.run(ledger.Cordon{Cordoned: w.rng.IntN(2) == 0})
+	w.run(grant.Cordon{Cordoned: w.rng.IntN(2) == 0})
 	w.run(ledger.SetHealth{Device: 0, Health: devices.OK})
 	w.health[w.hosts[w.host].Inventory().Devices[0].UUID] = ledger.HealthChanged{Health: devices.OK}
 	w.verify("quarantine")
@@ -86,11 +87,11 @@ func (w *world) knock(tx resource.TxID) {
 
 // reconcile ends the quarantine: some are released, the others have records.
 func (w *world) reconcile(back resource.Revision) {
-	w.run(ledger.Cordon{})
-	c := ledger.Reconcile{Epoch: resource.Epoch(back), Revision: back + 3, Grace: time.Second}
+	w.run(grant.Cordon{})
+	c := grant.Reconcile{Epoch: resource.Epoch(back), Revision: back + 3, Grace: time.Second}
 	for tx, s := range w.state {
 		switch {
-		case s != ledger.Held && s != ledger.Evicting:
+		case s != grant.Held && s != grant.Evicting:
 		case w.rng.IntN(3) == 0:
 			c.Released = append(c.Released, tx)
 		default:
@@ -133,19 +134,19 @@ func (w *world) rejoin(adopted map[resource.TxID]bool) {
 			continue
 		}
 		g, _ := w.ledger.Lookup(tx)
-		records = append(records, ledger.Record{Tx: tx, State: ledger.RecordCommitted, Members: g.Members, Revision: w.revision()})
+		records = append(records, ledger.Record{Tx: tx, State: grant.RecordCommitted, Members: g.Members, Revision: w.revision()})
 	}
 	reply := w.run(ledger.Registered{Revision: 1, Store: w.revision(), Heard: w.ledger.Heard(), Records: records})
 	if len(reply.Alarms) > 0 {
 		w.t.Fatalf("after the quarantine: %v", reply.Alarms)
 	}
 	for tx, listed := range adopted {
-		if w.enter(tx, ledger.Stopping); listed {
-			w.enter(tx, ledger.Held)
+		if w.enter(tx, grant.Stopping); listed {
+			w.enter(tx, grant.Held)
 		}
 	}
 	for tx, s := range w.state {
-		if resolved := slices.Contains(reply.Resolve, tx); resolved == (s == ledger.Held || s == ledger.Waiting) && s != ledger.Stopping {
+		if resolved := slices.Contains(reply.Resolve, tx); resolved == (s == grant.Held || s == grant.Waiting) && s != grant.Stopping {
 			w.t.Fatalf("%s is %s, resolved: %v", tx, s, resolved)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -77,7 +78,7 @@ func (w *world) restart(reboot bool) {
 	w.run(ledger.Start{Incarnation: incarnation("j", fmt.Sprint(w.boots))})
 	if reply := w.run(gpus("early", w.epoch, 1)); reboot != reply.Refused() && !w.cordonedOrFull(reply) {
 		w.t.Fatalf("reserve after reboot %v: %+v", reboot, reply)
-	} else if g, _ := w.ledger.Lookup("early"); !reply.Refused() && w.state["early"] == ledger.None {
+	} else if g, _ := w.ledger.Lookup("early"); !reply.Refused() && w.state["early"] == grant.None {
 		w.granted(g)
 	}
 	if reboot {
@@ -95,31 +96,31 @@ func (w *world) cordonedOrFull(r ledger.Reply) bool {
 // reservations only where they were committed in time.
 func (w *world) register() {
 	var records []ledger.Record
-	after := map[resource.TxID]ledger.State{}
+	after := map[resource.TxID]grant.State{}
 	for tx, s := range w.state {
 		g, _ := w.ledger.Lookup(tx)
-		r := ledger.Record{Tx: tx, Unit: g.Unit, Epoch: g.Epoch, State: ledger.RecordCommitted, Members: g.Members, Revision: w.revision()}
+		r := ledger.Record{Tx: tx, Unit: g.Unit, Epoch: g.Epoch, State: grant.RecordCommitted, Members: g.Members, Revision: w.revision()}
 		switch s {
-		case ledger.Waiting:
-			after[tx] = ledger.None
+		case grant.Waiting:
+			after[tx] = grant.None
 			continue
-		case ledger.Reserved:
-			after[tx] = ledger.None
+		case grant.Reserved:
+			after[tx] = grant.None
 			if w.rng.IntN(2) == 0 {
 				continue
 			}
-			after[tx] = ledger.Held
-		case ledger.Held:
-			after[tx] = ledger.Held
+			after[tx] = grant.Held
+		case grant.Held:
+			after[tx] = grant.Held
 			if w.rng.IntN(3) == 0 {
-				r.State, after[tx] = ledger.RecordReleasing, ledger.Tombstone
+				r.State, after[tx] = grant.RecordReleasing, grant.Tombstone
 			}
-		case ledger.Evicting:
-			r.State, after[tx] = ledger.RecordEvicting, ledger.Tombstone
-		case ledger.Stopping:
-			r.State, after[tx] = ledger.RecordReleasing, ledger.Tombstone
-		case ledger.Tombstone:
-			after[tx] = ledger.Tombstone
+		case grant.Evicting:
+			r.State, after[tx] = grant.RecordEvicting, grant.Tombstone
+		case grant.Stopping:
+			r.State, after[tx] = grant.RecordReleasing, grant.Tombstone
+		case grant.Tombstone:
+			after[tx] = grant.Tombstone
 			continue
 		}
 		records = append(records, r)
@@ -149,8 +150,8 @@ func (w *world) adoptFromNothing(records []ledger.Record) {
 		w.t.Fatalf("adoption: %v", reply.Alarms)
 	}
 	for _, r := range records {
-		want := map[ledger.RecordState]ledger.State{
-			ledger.RecordCommitted: ledger.Held, ledger.RecordEvicting: ledger.Evicting, ledger.RecordReleasing: ledger.Stopping,
+		want := map[grant.RecordState]grant.State{
+			grant.RecordCommitted: grant.Held, grant.RecordEvicting: grant.Evicting, grant.RecordReleasing: grant.Stopping,
 		}[r.State]
 		if g, _ := l.Lookup(r.Tx); g.State != want {
 			w.t.Fatalf("record %s %s was adopted as %s", r.State, r.Tx, g.State)

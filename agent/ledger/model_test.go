@@ -15,25 +15,26 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // next is the table of PROTOCOL.md section 4, written a second time: what each
 // message makes of a grant's state. What is not listed stays as it is.
-var next = map[string]map[ledger.State]ledger.State{
-	"commit":  {ledger.Reserved: ledger.Held},
-	"abort":   {ledger.Waiting: ledger.None, ledger.Reserved: ledger.None},
-	"release": {ledger.None: ledger.Tombstone, ledger.Waiting: ledger.Tombstone, ledger.Reserved: ledger.Tombstone, ledger.Held: ledger.Stopping},
-	"evict":   {ledger.Reserved: ledger.Evicting, ledger.Held: ledger.Evicting},
-	"stopped": {ledger.Evicting: ledger.Tombstone, ledger.Stopping: ledger.Tombstone},
-	"forget":  {ledger.Tombstone: ledger.None},
+var next = map[string]map[grant.State]grant.State{
+	"commit":  {grant.Reserved: grant.Held},
+	"abort":   {grant.Waiting: grant.None, grant.Reserved: grant.None},
+	"release": {grant.None: grant.Tombstone, grant.Waiting: grant.Tombstone, grant.Reserved: grant.Tombstone, grant.Held: grant.Stopping},
+	"evict":   {grant.Reserved: grant.Evicting, grant.Held: grant.Evicting},
+	"stopped": {grant.Evicting: grant.Tombstone, grant.Stopping: grant.Tombstone},
+	"forget":  {grant.Tombstone: grant.None},
 
-	"resolved COMMITTED": {ledger.Reserved: ledger.Held},
-	"resolved ABORTED":   {ledger.Waiting: ledger.None, ledger.Reserved: ledger.None, ledger.Tombstone: ledger.None},
-	"resolved EVICTING":  {ledger.None: ledger.Tombstone, ledger.Reserved: ledger.Evicting, ledger.Held: ledger.Evicting},
-	"resolved RELEASING": {ledger.None: ledger.Tombstone, ledger.Waiting: ledger.Tombstone, ledger.Reserved: ledger.Tombstone, ledger.Held: ledger.Stopping},
-	"resolved RELEASED":  {ledger.Waiting: ledger.None, ledger.Reserved: ledger.None, ledger.Tombstone: ledger.None, ledger.Held: ledger.Stopping},
-	"resolved absent":    {ledger.Tombstone: ledger.None},
+	"resolved COMMITTED": {grant.Reserved: grant.Held},
+	"resolved ABORTED":   {grant.Waiting: grant.None, grant.Reserved: grant.None, grant.Tombstone: grant.None},
+	"resolved EVICTING":  {grant.None: grant.Tombstone, grant.Reserved: grant.Evicting, grant.Held: grant.Evicting},
+	"resolved RELEASING": {grant.None: grant.Tombstone, grant.Waiting: grant.Tombstone, grant.Reserved: grant.Tombstone, grant.Held: grant.Stopping},
+	"resolved RELEASED":  {grant.Waiting: grant.None, grant.Reserved: grant.None, grant.Tombstone: grant.None, grant.Held: grant.Stopping},
+	"resolved absent":    {grant.Tombstone: grant.None},
 }
 
 // steps is how many random operations TestRandomOperationsAgreeWithTheModel
@@ -56,7 +57,7 @@ type world struct {
 	now    time.Time
 	epoch  resource.Epoch
 	boots  int
-	state  map[resource.TxID]ledger.State
+	state  map[resource.TxID]grant.State
 	owners *owners
 	health map[string]ledger.HealthChanged
 	drawn  uint64
@@ -113,7 +114,7 @@ func TestRandomOperationsAgreeWithTheModel(t *testing.T) {
 		w := &world{
 			t: t, rng: rand.New(rand.NewPCG(seed, 7)), hosts: hosts, full: capacity(hosts[0]), now: boot(0), epoch: 3, latest: 10,
 			ledger: ledger.New(hosts[0]), replica: ledger.New(hosts[0]),
-			state: map[resource.TxID]ledger.State{}, owners: newOwners(), health: map[string]ledger.HealthChanged{}, seen: seen,
+			state: map[resource.TxID]grant.State{}, owners: newOwners(), health: map[string]ledger.HealthChanged{}, seen: seen,
 		}
 		w.restart(true)
 		w.run(ledger.NewEpoch{Epoch: w.epoch})
@@ -231,19 +232,19 @@ func sameFree(a, b *fit.Free) bool {
 
 // enter puts a transaction into a state and follows what that means for who
 // waits for it.
-func (w *world) enter(tx resource.TxID, s ledger.State) {
+func (w *world) enter(tx resource.TxID, s grant.State) {
 	was := w.state[tx]
-	if s == ledger.None {
+	if s == grant.None {
 		delete(w.state, tx)
-		if _, epoch, _, err := tx.Attempt(); was == ledger.Tombstone && err == nil && epoch <= w.epoch { // else of a store that was restored since
+		if _, epoch, _, err := tx.Attempt(); was == grant.Tombstone && err == nil && epoch <= w.epoch { // else of a store that was restored since
 			w.gone = append(w.gone, tx)
 		}
 	} else {
 		w.state[tx] = s
 	}
-	if (was.Holds() || was == ledger.Waiting) && (s == ledger.None || s == ledger.Tombstone) {
+	if (was.Holds() || was == grant.Waiting) && (s == grant.None || s == grant.Tombstone) {
 		if woken := w.owners.end(tx); woken != "" {
-			w.state[woken] = ledger.Reserved
+			w.state[woken] = grant.Reserved
 		}
 	}
 }
@@ -268,19 +269,19 @@ func (w *world) step() {
 		w.reserve(epoch)
 		return
 	case n < 18:
-		op, cmd = "commit", ledger.Commit{Tx: tx, Epoch: epoch, Revision: w.revision()}
+		op, cmd = "commit", grant.Commit{Tx: tx, Epoch: epoch, Revision: w.revision()}
 	case n < 20:
-		op, cmd = "abort", ledger.Abort{Tx: tx, Epoch: epoch}
+		op, cmd = "abort", grant.Abort{Tx: tx, Epoch: epoch}
 	case n < 23:
-		op, cmd = "release", ledger.Release{Tx: tx, Epoch: epoch, Grace: grace, Reason: "done"}
+		op, cmd = "release", grant.Release{Tx: tx, Epoch: epoch, Grace: grace, Reason: "done"}
 	case n < 25:
-		op, cmd = "evict", ledger.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: "someone"}
+		op, cmd = "evict", grant.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: "someone"}
 	case n < 29:
 		op, cmd, epoch = w.stopped(tx)
 	case n < 32:
-		op, cmd, epoch = "forget", ledger.Forget{Tx: tx}, w.epoch
+		op, cmd, epoch = "forget", grant.Forget{Tx: tx}, w.epoch
 	case n < 36:
-		s := ledger.RecordState(w.rng.IntN(6))
+		s := grant.RecordState(w.rng.IntN(6))
 		op, cmd, epoch = "resolved "+s.String(), ledger.Resolved{Tx: tx, State: s, Revision: w.revision(), Grace: grace, Asked: w.state[tx]}, w.epoch
 	case n < 37:
 		w.latest++
@@ -290,7 +291,7 @@ func (w *world) step() {
 		return
 	case n < 38:
 		w.setHealth()
-		w.run(ledger.Cordon{Cordoned: w.rng.IntN(10) == 0})
+		w.run(grant.Cordon{Cordoned: w.rng.IntN(10) == 0})
 		w.tick()
 		return
 	case n < 39:
@@ -344,11 +345,11 @@ func (w *world) stopped(tx resource.TxID) (op string, c ledger.Stopped, epoch re
 // wakesOn reports whether the end of a victim gives a thing to who waits for
 // that alone, and nobody else is to be seen on it.
 func (w *world) wakesOn(x thing, victim resource.TxID) bool {
-	if s := w.state[victim]; s != ledger.Evicting && s != ledger.Stopping {
+	if s := w.state[victim]; s != grant.Evicting && s != grant.Stopping {
 		return false
 	}
 	for other := range w.owners.of[x] {
-		if s := w.state[other]; other != victim && s.Holds() && s != ledger.Reserved {
+		if s := w.state[other]; other != victim && s.Holds() && s != grant.Reserved {
 			return false
 		}
 	}
@@ -368,7 +369,7 @@ func (w *world) revision() resource.Revision {
 
 func (w *world) reserve(epoch resource.Epoch) {
 	w.drawn++
-	c := ledger.Reserve{
+	c := grant.Reserve{
 		Tx: resource.NewTxID("u", w.epoch, w.drawn, resource.Nonce{}), Unit: "u", Epoch: epoch, TTL: time.Duration(1+w.rng.IntN(9)) * time.Second,
 		Name: fmt.Sprintf("default/alloc/%d/1", w.drawn), Tenant: "team",
 	}
@@ -380,7 +381,7 @@ func (w *world) reserve(epoch resource.Epoch) {
 	}
 	for i := range 1 + w.rng.IntN(3) {
 		if q := w.request(); q != (resource.Request{}) {
-			c.Members = append(c.Members, ledger.MemberRequest{Index: i * 2, Request: q})
+			c.Members = append(c.Members, grant.MemberRequest{Index: i * 2, Request: q})
 		}
 	}
 	if w.rng.IntN(4) == 0 {
@@ -388,16 +389,16 @@ func (w *world) reserve(epoch resource.Epoch) {
 	}
 	was := w.state[c.Tx]
 	reply := w.run(c)
-	if was == ledger.None && w.overtaken(c.Tx) && !reply.Refused() {
+	if was == grant.None && w.overtaken(c.Tx) && !reply.Refused() {
 		w.t.Fatalf("%+v: an attempt that has ended here is granted again", c)
 	}
 	switch {
 	case reply.Refused():
 		w.seen["No: "+reply.Reasons[0].Code]++
-		if epoch == w.epoch && was != ledger.None && was != ledger.Tombstone {
+		if epoch == w.epoch && was != grant.None && was != grant.Tombstone {
 			w.t.Fatalf("repeated %+v of a %s grant: %v", c, was, reply.Reasons)
 		}
-	case was != ledger.None:
+	case was != grant.None:
 		if reply.State != was {
 			w.t.Fatalf("repeated %+v of a %s grant: %s", c, was, reply.State)
 		}
@@ -406,7 +407,7 @@ func (w *world) reserve(epoch resource.Epoch) {
 		if len(reply.Members) != len(c.Members) || reply.State != g.State {
 			w.t.Fatalf("%+v: %+v", c, reply)
 		}
-		if (g.State == ledger.Waiting) != (len(g.Victims) > 0) {
+		if (g.State == grant.Waiting) != (len(g.Victims) > 0) {
 			w.t.Fatalf("%+v: %s with victims %v", c, g.State, g.Victims)
 		}
 		w.granted(g)
@@ -490,9 +491,9 @@ func (w *world) tick() {
 		g, _ := w.ledger.Lookup(tx)
 		due := !g.Deadline.After(w.now)
 		switch {
-		case s == ledger.Reserved && (due || g.Epoch < w.epoch && !g.WasWaiting), s == ledger.Waiting && due:
+		case s == grant.Reserved && (due || g.Epoch < w.epoch && !g.WasWaiting), s == grant.Waiting && due:
 			resolve = append(resolve, tx)
-		case (s == ledger.Evicting || s == ledger.Stopping) && due:
+		case (s == grant.Evicting || s == grant.Stopping) && due:
 			stop = append(stop, tx)
 		}
 	}

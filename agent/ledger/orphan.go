@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,7 +44,7 @@ func (d *decision) observe(c Observed) {
 			continue
 		}
 		d.emit(Granted{Grant{
-			Tx: tx, Epoch: d.l.epoch, Origin: OriginOrphan, State: Held, Since: d.now, Members: []Member{{Assignment: all}},
+			Tx: tx, Epoch: d.l.epoch, Origin: OriginOrphan, State: grant.Held, Since: d.now, Members: []Holding{{Assignment: all}},
 		}})
 	}
 }
@@ -71,7 +72,7 @@ func (l *Ledger) whole(uuid string) (resource.Assignment, bool) {
 // waits for, would give that one a busy device: it never is free in between, and
 // so never an orphan. What runs on a device that another grant may use too is
 // that one's to explain.
-func (l *Ledger) wakesOnBusy(victim *grant, busy []string) bool {
+func (l *Ledger) wakesOnBusy(victim *entry, busy []string) bool {
 	waiting := l.grants[victim.claimed]
 	if waiting == nil || len(waiting.Victims) > 1 {
 		return false
@@ -81,7 +82,7 @@ func (l *Ledger) wakesOnBusy(victim *grant, busy []string) bool {
 			return false
 		}
 		for _, g := range l.grants {
-			if g != victim && (g.State == Held || g.State == Evicting || g.State == Stopping) && hasDevice(g.Members, uuid) {
+			if g != victim && (g.State == grant.Held || g.State == grant.Evicting || g.State == grant.Stopping) && hasDevice(g.Members, uuid) {
 				return false
 			}
 		}
@@ -90,8 +91,8 @@ func (l *Ledger) wakesOnBusy(victim *grant, busy []string) bool {
 }
 
 // hasDevice reports whether members have a GPU or MIG instance, or a share of it.
-func hasDevice(members []Member, uuid string) bool {
-	return slices.ContainsFunc(members, func(m Member) bool {
+func hasDevice(members []Holding, uuid string) bool {
+	return slices.ContainsFunc(members, func(m Holding) bool {
 		return slices.ContainsFunc(m.Assignment.GPUs, func(g resource.GPUGrant) bool { return g.UUID == uuid }) ||
 			slices.ContainsFunc(m.Assignment.MIG, func(g resource.MIGGrant) bool { return g.UUID == uuid })
 	})
@@ -100,10 +101,10 @@ func hasDevice(members []Member, uuid string) bool {
 // makeWay ends the orphans on devices that the store's records name: what runs
 // there is explained by them.
 func (d *decision) makeWay(listed map[resource.TxID]*Record) {
-	for _, tx := range d.l.sorted(func(g *grant) bool { return g.Origin == OriginOrphan }) {
+	for _, tx := range d.l.sorted(func(g *entry) bool { return g.Origin == OriginOrphan }) {
 		g := d.l.grants[tx]
 		for _, r := range listed {
-			if slices.ContainsFunc(d.l.places.reindex(r.Members), func(m Member) bool { return overlaps(g.Members, &m.Assignment) }) {
+			if slices.ContainsFunc(d.l.places.reindex(r.Members), func(m Holding) bool { return overlaps(g.Members, &m.Assignment) }) {
 				d.leave(g, Dropped{tx, 0})
 				break
 			}

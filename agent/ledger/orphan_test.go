@@ -9,12 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 func isOrphan(l *ledger.Ledger, uuid string) bool {
 	g, ok := l.Lookup(ledger.OrphanTx(uuid))
-	return ok && g.Origin == ledger.OriginOrphan && g.State == ledger.Held
+	return ok && g.Origin == ledger.OriginOrphan && g.State == grant.Held
 }
 
 func TestAFreeDeviceThatIsBusyIsAnOrphanUntilItIsIdle(t *testing.T) {
@@ -47,7 +48,7 @@ func TestWhatAGrantHasAPartOfIsNoOrphan(t *testing.T) {
 	if isOrphan(l, names[0]) {
 		t.Fatal("a device of a grant became an orphan")
 	}
-	do(t, l, boot(2), ledger.Abort{Tx: "a", Epoch: 1})
+	do(t, l, boot(2), grant.Abort{Tx: "a", Epoch: 1})
 	do(t, l, boot(2), ledger.Observed{Busy: names})
 	if !isOrphan(l, names[0]) {
 		t.Error("a device that its grant left busy is no orphan")
@@ -61,8 +62,8 @@ func TestALeaderHasNoSayOverOrphans(t *testing.T) {
 	tx := ledger.OrphanTx(names[0])
 	reserve := gpus(tx, 1, 1)
 	for name, c := range map[string]ledger.Command{
-		"reserve": reserve, "commit": ledger.Commit{Tx: tx, Epoch: 1, Revision: 9}, "abort": ledger.Abort{Tx: tx, Epoch: 1},
-		"release": ledger.Release{Tx: tx, Epoch: 1}, "evict": ledger.Evict{Tx: tx, Epoch: 1},
+		"reserve": reserve, "commit": grant.Commit{Tx: tx, Epoch: 1, Revision: 9}, "abort": grant.Abort{Tx: tx, Epoch: 1},
+		"release": grant.Release{Tx: tx, Epoch: 1}, "evict": grant.Evict{Tx: tx, Epoch: 1},
 	} {
 		if r := do(t, l, boot(1), c); !r.Refused() || !isOrphan(l, names[0]) {
 			t.Errorf("%s: refused is %t", name, r.Refused())
@@ -79,12 +80,12 @@ func TestARecordExplainsWhatRunsOnItsDevices(t *testing.T) {
 	if r := do(t, l, boot(2), ledger.Observed{Busy: names}); r.Registered != 0 {
 		t.Fatal("it is registered")
 	}
-	record := ledger.Record{Tx: "a", State: ledger.RecordCommitted, Members: g.Members, Revision: 8}
+	record := ledger.Record{Tx: "a", State: grant.RecordCommitted, Members: g.Members, Revision: 8}
 	if r := do(t, l, boot(2), ledger.Registered{Revision: 9, Records: []ledger.Record{record}}); len(r.Alarms) > 0 {
 		t.Errorf("alarms %v", r.Alarms)
 	}
 	do(t, l, boot(2), ledger.Observed{Busy: names})
-	if a, ok := l.Lookup("a"); !ok || a.State != ledger.Held || isOrphan(l, names[0]) || !isOrphan(l, names[1]) {
+	if a, ok := l.Lookup("a"); !ok || a.State != grant.Held || isOrphan(l, names[0]) || !isOrphan(l, names[1]) {
 		t.Errorf("the record is %v %v, orphans %t %t", ok, a.State, isOrphan(l, names[0]), isOrphan(l, names[1]))
 	}
 }
@@ -160,7 +161,7 @@ func TestNothingBusyIsEverPromised(t *testing.T) {
 					continue
 				}
 				i := rapid.IntRange(0, len(live)-1).Draw(r, "end")
-				decide(ledger.Abort{Tx: live[i], Epoch: 1})
+				decide(grant.Abort{Tx: live[i], Epoch: 1})
 				live = slices.Delete(live, i, i+1)
 				decide(ledger.Observed{Busy: busy}) // as the owner does
 			case 3:
@@ -169,19 +170,19 @@ func TestNothingBusyIsEverPromised(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(live)-1).Draw(r, "victim")
 				victim, tx := live[i], resource.NewTxID("p", 1, uint64(now.Unix()), resource.Nonce{})
-				decide(ledger.Commit{Tx: victim, Epoch: 1, Revision: 9})
+				decide(grant.Commit{Tx: victim, Epoch: 1, Revision: 9})
 				reserve := gpus(tx, 1, rapid.IntRange(1, 3).Draw(r, "n"))
 				reserve.After = []resource.TxID{victim}
 				if waits[victim] = tx; decide(reserve).Refused() {
 					waits[victim] = ""
 				}
 				live = slices.Delete(live, i, i+1)
-				decide(ledger.Evict{Tx: victim, Epoch: 1, By: tx})
+				decide(grant.Evict{Tx: victim, Epoch: 1, By: tx})
 			case 4:
 				for _, victim := range slices.Sorted(maps.Keys(waits)) {
 					lingers := slices.ContainsFunc(devices(waits[victim]), isBusy)
 					reply := decide(ledger.Stopped{Tx: victim, Busy: busy})
-					if (reply.State == ledger.Evicting) != lingers {
+					if (reply.State == grant.Evicting) != lingers {
 						r.Fatalf("%s is %s, %s waits for it with %v, busy are %v", victim, reply.State, waits[victim], devices(waits[victim]), busy)
 					}
 					decide(ledger.Observed{Busy: busy})
@@ -194,7 +195,7 @@ func TestNothingBusyIsEverPromised(t *testing.T) {
 			case 5:
 				for _, victim := range slices.Sorted(maps.Keys(waits)) {
 					if tx := waits[victim]; tx != "" {
-						decide(ledger.Abort{Tx: tx, Epoch: 1})
+						decide(grant.Abort{Tx: tx, Epoch: 1})
 						decide(ledger.Observed{Busy: busy})
 						waits[victim] = ""
 					}

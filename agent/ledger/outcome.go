@@ -1,55 +1,58 @@
 package ledger
 
-import "github.com/musterd/muster/resource"
+import (
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
 
 // This file answers what becomes of a transaction: one function per column of
 // the table in PROTOCOL.md section 4.
 
-func (d *decision) commit(c Commit) {
+func (d *decision) commit(c grant.Commit) {
 	g, ok := d.admit(c.Tx, c.Epoch)
 	if !ok {
 		return
 	}
 	switch {
-	case g == nil || g.State == Tombstone:
+	case g == nil || g.State == grant.Tombstone:
 		// An old message, or a lost promise: only the record can tell.
 		d.resolve(c.Tx)
-	case g.State == Waiting:
+	case g.State == grant.Waiting:
 		d.alarm("transaction %s is COMMITTED although this host only answered Waiting", c.Tx)
-	case g.State == Reserved:
+	case g.State == grant.Reserved:
 		d.emit(Committed{c.Tx, c.Revision})
-		d.become(Held, g.Members)
+		d.become(grant.Held, g.Members)
 	}
 }
 
-func (d *decision) abort(c Abort) {
+func (d *decision) abort(c grant.Abort) {
 	g, ok := d.admit(c.Tx, c.Epoch)
 	if !ok || g == nil {
 		return
 	}
 	switch g.State {
-	case Waiting, Reserved:
+	case grant.Waiting, grant.Reserved:
 		d.drop(g, 0)
-	case Held, Evicting, Stopping:
+	case grant.Held, grant.Evicting, grant.Stopping:
 		d.alarm("transaction %s is %s here and ABORTED for the leader: it stays as it is", c.Tx, g.State)
 	}
 }
 
-func (d *decision) release(c Release) {
+func (d *decision) release(c grant.Release) {
 	g, ok := d.admit(c.Tx, c.Epoch)
 	if !ok || d.tooLong("reason", c.Reason) || d.tooLong("tx", string(c.Tx)) {
 		return
 	}
 	switch {
-	case g == nil || g.State == Waiting || g.State == Reserved:
+	case g == nil || g.State == grant.Waiting || g.State == grant.Reserved:
 		// No workload starts before COMMITTED was seen here.
 		d.bury(c.Tx, g, 0)
-	case g.State == Held:
+	case g.State == grant.Held:
 		d.stop(g, c.Grace, c.Reason, 0)
 	}
 }
 
-func (d *decision) evict(c Evict) {
+func (d *decision) evict(c grant.Evict) {
 	g, ok := d.admit(c.Tx, c.Epoch)
 	if !ok || d.tooLong("by", string(c.By)) {
 		return
@@ -57,7 +60,7 @@ func (d *decision) evict(c Evict) {
 	switch {
 	case g == nil:
 		d.resolve(c.Tx)
-	case g.State == Reserved || g.State == Held || g.State == Evicting:
+	case g.State == grant.Reserved || g.State == grant.Held || g.State == grant.Evicting:
 		d.notice(g, c.By, c.Grace, 0)
 	}
 }
@@ -71,12 +74,12 @@ func (d *decision) tooLong(field, text string) bool {
 	return true
 }
 
-func (d *decision) forget(c Forget) {
+func (d *decision) forget(c grant.Forget) {
 	d.reply.Tx = c.Tx
 	if !d.enrolled() {
 		return
 	}
-	if g := d.l.grants[c.Tx]; g != nil && g.State == Tombstone {
+	if g := d.l.grants[c.Tx]; g != nil && g.State == grant.Tombstone {
 		d.drop(g, 0)
 	}
 }
@@ -90,7 +93,7 @@ func (d *decision) stopped(c Stopped) {
 		return
 	}
 	g := d.l.grants[c.Tx]
-	if g == nil || g.State != Evicting && g.State != Stopping || d.l.wakesOnBusy(g, c.Busy) { // model: mutant ORPHAN_HANDED_OUT
+	if g == nil || g.State != grant.Evicting && g.State != grant.Stopping || d.l.wakesOnBusy(g, c.Busy) { // model: mutant ORPHAN_HANDED_OUT
 		return
 	}
 	d.bury(c.Tx, g, 0)
@@ -100,65 +103,65 @@ func (d *decision) stopped(c Stopped) {
 func (d *decision) resolved(c Resolved) {
 	d.reply.Tx = c.Tx
 	g := d.l.grants[c.Tx]
-	state := None
+	state := grant.None
 	if g != nil {
 		state = g.State
 	}
 	switch c.State {
-	case RecordCommitted:
+	case grant.RecordCommitted:
 		d.sawCommitted(c, g, state)
-	case RecordAborted:
+	case grant.RecordAborted:
 		switch state {
-		case Waiting, Reserved, Tombstone:
+		case grant.Waiting, grant.Reserved, grant.Tombstone:
 			d.drop(g, c.Revision)
-		case Held, Evicting, Stopping:
+		case grant.Held, grant.Evicting, grant.Stopping:
 			d.alarm("transaction %s is %s here and its record is ABORTED: it stays as it is", c.Tx, state)
 		}
-	case RecordEvicting:
+	case grant.RecordEvicting:
 		switch state {
-		case None:
+		case grant.None:
 			d.bury(c.Tx, nil, c.Revision)
-		case Reserved, Held:
+		case grant.Reserved, grant.Held:
 			d.notice(g, "", c.Grace, c.Revision)
 		}
-	case RecordReleasing:
+	case grant.RecordReleasing:
 		switch state {
-		case None, Waiting, Reserved:
+		case grant.None, grant.Waiting, grant.Reserved:
 			d.bury(c.Tx, g, c.Revision)
-		case Held:
+		case grant.Held:
 			d.stop(g, c.Grace, "", c.Revision)
 		}
-	case RecordReleased:
+	case grant.RecordReleased:
 		switch state {
-		case Waiting, Reserved, Tombstone:
+		case grant.Waiting, grant.Reserved, grant.Tombstone:
 			d.drop(g, c.Revision)
-		case Held:
+		case grant.Held:
 			d.stop(g, c.Grace, "its record is RELEASED", c.Revision)
 		}
-	case RecordAbsent:
+	case grant.RecordAbsent:
 		switch state {
-		case Tombstone:
+		case grant.Tombstone:
 			d.drop(g, c.Revision) // it was terminal and is deleted
-		case Held, Evicting, Stopping:
+		case grant.Held, grant.Evicting, grant.Stopping:
 			d.alarm("transaction %s is %s here and has no record: an operator adopts or releases it", c.Tx, state)
 		}
 	}
 }
 
-func (d *decision) sawCommitted(c Resolved, g *grant, state State) {
+func (d *decision) sawCommitted(c Resolved, g *entry, state grant.State) {
 	switch state {
-	case None, Tombstone:
+	case grant.None, grant.Tombstone:
 		if state != c.Asked {
 			d.resolve(c.Tx) // it was read before the transaction ended here
 			return
 		}
 		d.alarm("transaction %s is COMMITTED at revision %d and %s here: its devices are not protected", c.Tx, c.Revision, state)
-	case Waiting:
+	case grant.Waiting:
 		d.alarm("transaction %s is COMMITTED although this host only answered Waiting", c.Tx)
-	case Reserved:
+	case grant.Reserved:
 		d.emit(Committed{c.Tx, c.Revision})
-		d.become(Held, g.Members)
-	case Held:
+		d.become(grant.Held, g.Members)
+	case grant.Held:
 		if c.Revision > g.Revision {
 			d.emit(Committed{c.Tx, c.Revision})
 		}

@@ -40,7 +40,7 @@ func (a amounts) add(what resource.Assignment) {
 	}
 }
 
-func amountsOf(members []ledger.Member) amounts {
+func amountsOf(members []ledger.Holding) amounts {
 	a := amounts{}
 	for _, m := range members {
 		a.add(m.Assignment)
@@ -141,7 +141,7 @@ func newOwners() *owners {
 }
 
 // own enters a grant; with victims it waits for them.
-func (o *owners) own(tx resource.TxID, members []ledger.Member, victims []resource.TxID) {
+func (o *owners) own(tx resource.TxID, members []ledger.Holding, victims []resource.TxID) {
 	o.has[tx] = amountsOf(members)
 	for x, n := range o.has[tx] {
 		if o.of[x] == nil {

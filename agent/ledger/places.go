@@ -97,8 +97,8 @@ func (p *places) pools(f *fit.Free, node int) []PoolFree {
 // instances have on this host. Those that are gone are numbered behind all that
 // are there, in ascending order of UUID; so the numbers follow from the host
 // and the member alone. The argument is returned where nothing moved.
-func (p *places) reindex(members []Member) []Member {
-	var changed []Member
+func (p *places) reindex(members []Holding) []Holding {
+	var changed []Holding
 	for i := range members {
 		if !p.moved(&members[i].Assignment) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -51,17 +52,17 @@ func (d *decision) isolate(c *Registered) {
 // adopted, freed or fenced, however the store's records look.
 func (d *decision) quarantined(cmd Command) {
 	switch c := cmd.(type) {
-	case Reserve:
+	case grant.Reserve:
 		d.keepOut(c.Tx)
-	case Commit:
+	case grant.Commit:
 		d.keepOut(c.Tx)
-	case Abort:
+	case grant.Abort:
 		d.keepOut(c.Tx)
-	case Release:
+	case grant.Release:
 		d.keepOut(c.Tx)
-	case Evict:
+	case grant.Evict:
 		d.keepOut(c.Tx)
-	case Forget:
+	case grant.Forget:
 		d.keepOut(c.Tx)
 	case Resolved:
 		d.reply.Tx = c.Tx
@@ -71,11 +72,11 @@ func (d *decision) quarantined(cmd Command) {
 		if c.Incarnation != d.l.incarnation {
 			d.restart(c)
 		}
-	case Cordon:
+	case grant.Cordon:
 		d.cordon(c)
 	case SetHealth:
 		d.setHealth(c)
-	case Reconcile:
+	case grant.Reconcile:
 		d.reconcile(c)
 	case Registered, NewEpoch, Observed, Tick:
 	default:
@@ -94,7 +95,7 @@ func (d *decision) keepOut(tx resource.TxID) {
 // order may come from a leader that was deposed, and the next one may have
 // adopted it. Reservations stay: a commit that is under way may still count on
 // them, and after the registration they are resolved as ever.
-func (d *decision) reconcile(c Reconcile) {
+func (d *decision) reconcile(c grant.Reconcile) {
 	if c.Epoch < 1 || c.Revision < resource.Revision(c.Epoch) || c.Grace < 0 {
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf(
 			"reconcile: epoch %d, revision %d, grace %s: want 1 <= epoch <= revision, and no negative grace", c.Epoch, c.Revision, c.Grace)})
@@ -106,8 +107,8 @@ func (d *decision) reconcile(c Reconcile) {
 			return
 		}
 	}
-	released := d.l.sorted(func(g *grant) bool {
-		return g.Origin == OriginTxn && (g.State == Held || g.State == Evicting) && slices.Contains(c.Released, g.Tx)
+	released := d.l.sorted(func(g *entry) bool {
+		return g.Origin == OriginTxn && (g.State == grant.Held || g.State == grant.Evicting) && slices.Contains(c.Released, g.Tx)
 	})
 	d.emit(Reconciled{c.Epoch, c.Revision, released, c.Grace})
 	d.reply.Registered = 0
@@ -121,7 +122,7 @@ func (l *Ledger) applyReconciled(e Reconciled) error {
 		g.Revision = min(g.Revision, e.Revision)
 	}
 	for _, tx := range e.Released {
-		g, err := l.expect("release", tx, Held, Evicting)
+		g, err := l.expect("release", tx, grant.Held, grant.Evicting)
 		if err != nil {
 			return err
 		}

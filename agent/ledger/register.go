@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,7 +17,7 @@ func (d *decision) start(c Start) {
 		return
 	}
 	if d.l.registered > 0 {
-		d.resolve(d.l.sorted(func(g *grant) bool { return g.State == Reserved })...)
+		d.resolve(d.l.sorted(func(g *entry) bool { return g.State == grant.Reserved })...)
 	}
 }
 
@@ -51,11 +52,11 @@ func (d *decision) register(c Registered) {
 // this incarnation has promised, so nothing is adopted; what differs is read
 // again, one by one.
 func (d *decision) audit(listed map[resource.TxID]*Record) {
-	for _, tx := range d.l.sorted(func(g *grant) bool { return g.Origin == OriginTxn }) {
+	for _, tx := range d.l.sorted(func(g *entry) bool { return g.Origin == OriginTxn }) {
 		g, r := d.l.grants[tx], listed[tx]
 		delete(listed, tx)
 		switch {
-		case r == nil && g.State == Waiting:
+		case r == nil && g.State == grant.Waiting:
 		case r == nil || !d.follow(g, r):
 			d.resolve(tx)
 		}
@@ -65,33 +66,33 @@ func (d *decision) audit(listed map[resource.TxID]*Record) {
 
 // follow takes a grant on to where its record is; it reports false if the record
 // does not say where that is, or is older than the grant.
-func (d *decision) follow(g *grant, r *Record) bool {
+func (d *decision) follow(g *entry, r *Record) bool {
 	switch r.State {
-	case RecordCommitted:
+	case grant.RecordCommitted:
 		switch {
-		case g.State == Reserved && sameMembers(g.Members, d.l.places.reindex(r.Members)), g.State == Held && r.Revision > g.Revision:
+		case g.State == grant.Reserved && sameMembers(g.Members, d.l.places.reindex(r.Members)), g.State == grant.Held && r.Revision > g.Revision:
 			d.emit(Committed{g.Tx, r.Revision})
 			return true
 		}
-		return g.State == Held
-	case RecordEvicting:
-		if g.State == Reserved || g.State == Held {
+		return g.State == grant.Held
+	case grant.RecordEvicting:
+		if g.State == grant.Reserved || g.State == grant.Held {
 			d.notice(g, "", r.Grace, r.Revision)
 		}
-		return g.State != Waiting
-	case RecordReleasing:
-		if g.State == Reserved || g.State == Held {
+		return g.State != grant.Waiting
+	case grant.RecordReleasing:
+		if g.State == grant.Reserved || g.State == grant.Held {
 			d.stop(g, r.Grace, "", r.Revision) // it may run though it is only Reserved: the COMMITTED was lost
 		}
-		return g.State != Waiting
+		return g.State != grant.Waiting
 	}
 	return false
 }
 
 // sameMembers reports whether a record names what is promised here; both have
 // the indices of this host. The requests are not compared: a record has none.
-func sameMembers(a, b []Member) bool {
-	return slices.EqualFunc(a, b, func(x, y Member) bool {
+func sameMembers(a, b []Holding) bool {
+	return slices.EqualFunc(a, b, func(x, y Holding) bool {
 		return x.Index == y.Index && x.Assignment.Equal(y.Assignment)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -29,12 +30,12 @@ func (l *Ledger) Rehost(host *fit.Host) error {
 	next := newPlaces(host)
 	own := newAccount(next)
 	type moved struct {
-		g       *grant
-		members []Member
+		g       *entry
+		members []Holding
 		blocked resource.Assignment
 	}
 	var all []moved
-	for _, tx := range l.sorted(func(g *grant) bool { return g.State != Tombstone }) {
+	for _, tx := range l.sorted(func(g *entry) bool { return g.State != grant.Tombstone }) {
 		g := l.grants[tx]
 		m := moved{g, next.reindex(g.Members), next.renumbered(g.blocked)}
 		if g.State.Holds() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -22,11 +23,11 @@ func TestRefusedRehostLeavesTheLedgerAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := New(host)
-	members := []Member{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{UUID: "GPU-a", Milli: 1000}}}}}
-	if err := l.Apply(Granted{Grant{Tx: "a", State: Held, Members: members}}); err != nil {
+	members := []Holding{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{UUID: "GPU-a", Milli: 1000}}}}}
+	if err := l.Apply(Granted{Grant{Tx: "a", State: grant.Held, Members: members}}); err != nil {
 		t.Fatal(err)
 	}
-	l.grants["b"] = &grant{Grant: Grant{Tx: "b", State: Held, Members: members}}
+	l.grants["b"] = &entry{Grant: Grant{Tx: "b", State: grant.Held, Members: members}}
 	places, hash, free := l.places, l.hash, l.own.free
 	err = l.Rehost(host)
 	if err == nil || !strings.Contains(err.Error(), "rehost: HELD b, member 0: take GPU 0") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -89,7 +90,7 @@ func TestWaitingOutlivesTheLossOfWhatItWaitsFor(t *testing.T) {
 		c := gpus(tx, 1, 1)
 		c.Members[0].PinnedGPUs = []int{i}
 		do(t, l, boot(1), c)
-		do(t, l, boot(1), ledger.Commit{Tx: tx, Epoch: 1, Revision: 6})
+		do(t, l, boot(1), grant.Commit{Tx: tx, Epoch: 1, Revision: 6})
 	}
 	p := gpus("p", 1, 2)
 	p.Members[0].PinnedGPUs, p.After = []int{0, 1}, []resource.TxID{"v0", "v1"}
@@ -100,10 +101,10 @@ func TestWaitingOutlivesTheLossOfWhatItWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []resource.TxID{"v0", "v1"} {
-		do(t, l, boot(3), ledger.Evict{Tx: v, Epoch: 1, By: "p"})
+		do(t, l, boot(3), grant.Evict{Tx: v, Epoch: 1, By: "p"})
 		do(t, l, boot(3), ledger.Stopped{Tx: v})
 	}
-	if g, _ := l.Lookup("p"); g.State != ledger.Reserved {
+	if g, _ := l.Lookup("p"); g.State != grant.Reserved {
 		t.Fatalf("p is %s", g.State)
 	}
 	if err := l.Rehost(with); err != nil {
@@ -123,7 +124,7 @@ func TestAdoptionFindsTheDevicesOfARecordByUUID(t *testing.T) {
 	host := hardware{cpus: 8, memory: 64 << 30, gpus: []card{{uuid: "GPU-new"}, partition("GPU-p", "1g.10gb", "3g.40gb"), {uuid: names[0]}}}.build(t)
 	l := ledger.New(host)
 	do(t, l, boot(0), ledger.Start{Incarnation: incarnation("j2", "b1")})
-	record := ledger.Record{Tx: "a", State: ledger.RecordCommitted, Revision: 8, Members: []ledger.Member{{Assignment: resource.Assignment{
+	record := ledger.Record{Tx: "a", State: grant.RecordCommitted, Revision: 8, Members: []ledger.Holding{{Assignment: resource.Assignment{
 		GPUs: []resource.GPUGrant{{Index: 0, UUID: names[0], Milli: 1000}, {Index: 1, UUID: names[1], Milli: 1000}},
 		MIG:  []resource.MIGGrant{{GPU: 2, Instance: 0, UUID: "MIG-GPU-p-3g.40gb-1", Profile: "3g.40gb"}},
 	}}}}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // reserve answers Reserve: the present state of a known transaction, else Yes
 // or Waiting if all members fit at once, else No with reasons.
-func (d *decision) reserve(c *Reserve) {
+func (d *decision) reserve(c *grant.Reserve) {
 	g, ok := d.admit(c.Tx, c.Epoch)
 	if !ok {
 		return
@@ -18,7 +19,7 @@ func (d *decision) reserve(c *Reserve) {
 		d.reserveAgain(g, c)
 		return
 	}
-	if err := c.validate(); err != nil {
+	if err := validate(c); err != nil {
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: err.Error()})
 		return
 	}
@@ -52,9 +53,9 @@ func (d *decision) reserve(c *Reserve) {
 		d.reply.Reasons = reasons
 		return
 	}
-	state := Reserved
+	state := grant.Reserved
 	if len(victims) > 0 { // model: mutant YES_FOR_WAITING
-		state = Waiting
+		state = grant.Waiting
 	}
 	d.emit(Granted{Grant{
 		Tx: c.Tx, Unit: c.Unit, Epoch: c.Epoch, Origin: OriginTxn, State: state, Members: members, Victims: victims,
@@ -65,12 +66,12 @@ func (d *decision) reserve(c *Reserve) {
 
 // reserveAgain answers a repeated Reserve. It renews a Waiting grant's
 // patience, and lets a newer leader adopt what waits or waited.
-func (d *decision) reserveAgain(g *grant, c *Reserve) {
+func (d *decision) reserveAgain(g *entry, c *grant.Reserve) {
 	switch {
-	case g.State == Tombstone:
+	case g.State == grant.Tombstone:
 		d.refuse(resource.Reason{Code: resource.ReasonDecided, Detail: "the transaction has ended here"})
 	case c.TTL <= 0:
-	case g.State == Waiting || g.State == Reserved && g.WasWaiting && c.Epoch > g.Epoch:
+	case g.State == grant.Waiting || g.State == grant.Reserved && g.WasWaiting && c.Epoch > g.Epoch:
 		if deadline := d.now.Add(c.TTL); c.Epoch > g.Epoch || deadline.After(g.Deadline) {
 			d.emit(Renewed{g.Tx, max(c.Epoch, g.Epoch), deadline})
 		}
@@ -78,7 +79,7 @@ func (d *decision) reserveAgain(g *grant, c *Reserve) {
 }
 
 // validate names the first broken rule of a Reserve.
-func (c *Reserve) validate() error {
+func validate(c *grant.Reserve) error {
 	switch {
 	case c.Tx == "" || len(c.Tx) > MaxText:
 		return fmt.Errorf("tx: %d bytes are outside 1..%d", len(c.Tx), MaxText)
@@ -110,7 +111,7 @@ func (c *Reserve) validate() error {
 
 // fitAll finds room for all members as if the victims were gone, or says why
 // there is none.
-func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Member, []resource.Reason) {
+func (l *Ledger) fitAll(requests []grant.MemberRequest, victims []resource.TxID) ([]Holding, []resource.Reason) {
 	own := &l.own
 	if len(requests) > 1 || len(victims) > 0 {
 		own = &l.scratch
@@ -121,13 +122,13 @@ func (l *Ledger) fitAll(requests []MemberRequest, victims []resource.TxID) ([]Me
 			own.give(&m.Assignment)
 		}
 	}
-	members := make([]Member, len(requests))
+	members := make([]Holding, len(requests))
 	for i := range requests {
 		r := &requests[i]
 		if !l.fitOne(own.free, r) {
 			return nil, l.explain(own.free, r, i, len(requests))
 		}
-		members[i] = Member{r.Index, r.Request, compact(&l.assignment)}
+		members[i] = Holding{r.Index, r.Request, compact(&l.assignment)}
 		if i+1 == len(requests) {
 			break
 		}
@@ -156,7 +157,7 @@ func exact[E any](list []E) []E {
 }
 
 // fitOne leaves its choice in l.assignment.
-func (l *Ledger) fitOne(free *fit.Free, r *MemberRequest) bool {
+func (l *Ledger) fitOne(free *fit.Free, r *grant.MemberRequest) bool {
 	if len(r.PinnedGPUs) > 0 {
 		return l.places.host.Pinned(free, r.Request, r.PinnedGPUs, &l.assignment)
 	}
@@ -164,7 +165,7 @@ func (l *Ledger) fitOne(free *fit.Free, r *MemberRequest) bool {
 }
 
 // explain says why member i of n does not fit after those before it.
-func (l *Ledger) explain(free *fit.Free, r *MemberRequest, i, n int) []resource.Reason {
+func (l *Ledger) explain(free *fit.Free, r *grant.MemberRequest, i, n int) []resource.Reason {
 	var reasons []resource.Reason
 	if len(r.PinnedGPUs) > 0 {
 		reasons = l.places.host.ExplainPinned(free, r.Request, r.PinnedGPUs)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -73,7 +74,7 @@ func (l *Ledger) Snapshot() *View {
 	for i, d := range host.Inventory().Devices {
 		v.GPUs = append(v.GPUs, GPUFree{i, d.UUID, free.GPU[i], free.MIG[i], l.health[i].health, l.health[i].reason})
 	}
-	for _, tx := range l.sorted(func(*grant) bool { return true }) {
+	for _, tx := range l.sorted(func(*entry) bool { return true }) {
 		v.Grants = append(v.Grants, l.grants[tx].Grant)
 	}
 	return v
@@ -93,8 +94,8 @@ func (l *Ledger) SnapshotEvents() []Event {
 	for _, uuid := range slices.Sorted(maps.Keys(l.told)) {
 		events = append(events, HealthChanged{uuid, l.told[uuid].health, l.told[uuid].reason})
 	}
-	txs := l.sorted(func(g *grant) bool { return g.State != Waiting })
-	txs = append(txs, l.sorted(func(g *grant) bool { return g.State == Waiting })...)
+	txs := l.sorted(func(g *entry) bool { return g.State != grant.Waiting })
+	txs = append(txs, l.sorted(func(g *entry) bool { return g.State == grant.Waiting })...)
 	for _, tx := range txs {
 		g := l.grants[tx].Grant
 		if g.Incarnation == l.incarnation {

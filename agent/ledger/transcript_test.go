@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -107,8 +108,8 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		// A grant that no command of the leader makes.
 		at := number(t, d, "gpu")
 		return s.apply([]ledger.Event{ledger.Granted{Grant: ledger.Grant{
-			Tx: resource.TxID(word(t, d, "tx")), Origin: ledger.Origin(number(t, d, "origin")), State: ledger.Held,
-			Members: []ledger.Member{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: at, UUID: gpuNames(4)[at], Milli: resource.WholeDevice}}}}},
+			Tx: resource.TxID(word(t, d, "tx")), Origin: ledger.Origin(number(t, d, "origin")), State: grant.Held,
+			Members: []ledger.Holding{{Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: at, UUID: gpuNames(4)[at], Milli: resource.WholeDevice}}}}},
 		}}})
 	case "disk-full":
 		why := ""
@@ -142,9 +143,9 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 	grace := time.Duration(number(t, d, "grace")) * time.Second
 	switch d.Cmd {
 	case "reserve":
-		c := ledger.Reserve{Tx: tx, Unit: "unit", Epoch: epoch, TTL: time.Duration(number(t, d, "ttl")) * time.Second}
+		c := grant.Reserve{Tx: tx, Unit: "unit", Epoch: epoch, TTL: time.Duration(number(t, d, "ttl")) * time.Second}
 		for i := range max(1, number(t, d, "members")) {
-			c.Members = append(c.Members, ledger.MemberRequest{Index: i, Request: resource.Request{
+			c.Members = append(c.Members, grant.MemberRequest{Index: i, Request: resource.Request{
 				GPUs: number(t, d, "gpus"), GPUShare: resource.Milli(number(t, d, "share")), CPU: resource.Millicores(number(t, d, "cpu")),
 				Cores: number(t, d, "cores"), Memory: resource.Bytes(number(t, d, "gib")) << 30,
 				Hugepages: resource.Bytes(number(t, d, "pages")) << 21, HugepageSize: resource.Bytes(min(number(t, d, "pages"), 1)) << 21,
@@ -161,13 +162,13 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 		}
 		return c
 	case "commit":
-		return ledger.Commit{Tx: tx, Epoch: epoch, Revision: revision}
+		return grant.Commit{Tx: tx, Epoch: epoch, Revision: revision}
 	case "abort":
-		return ledger.Abort{Tx: tx, Epoch: epoch}
+		return grant.Abort{Tx: tx, Epoch: epoch}
 	case "release":
-		return ledger.Release{Tx: tx, Epoch: epoch, Grace: grace, Reason: word(t, d, "reason")}
+		return grant.Release{Tx: tx, Epoch: epoch, Grace: grace, Reason: word(t, d, "reason")}
 	case "evict":
-		return ledger.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: resource.TxID(word(t, d, "by"))}
+		return grant.Evict{Tx: tx, Epoch: epoch, Grace: grace, By: resource.TxID(word(t, d, "by"))}
 	case "stopped":
 		c := ledger.Stopped{Tx: tx}
 		for _, at := range strings.FieldsFunc(word(t, d, "busy"), func(r rune) bool { return r == '+' }) {
@@ -175,13 +176,13 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 		}
 		return c
 	case "forget":
-		return ledger.Forget{Tx: tx}
+		return grant.Forget{Tx: tx}
 	case "tick":
 		return ledger.Tick{}
 	case "new-epoch":
 		return ledger.NewEpoch{Epoch: epoch}
 	case "cordon":
-		return ledger.Cordon{Cordoned: d.HasArg("yes")}
+		return grant.Cordon{Cordoned: d.HasArg("yes")}
 	case "health":
 		h, err := devices.ParseHealth(word(t, d, "is"))
 		if err != nil {
@@ -191,7 +192,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 	case "start":
 		return ledger.Start{Incarnation: incarnation(word(t, d, "journal"), word(t, d, "boot"))}
 	case "resolved":
-		asked := ledger.State(number(t, d, "asked"))
+		asked := grant.State(number(t, d, "asked"))
 		if g, ok := s.ledger.Lookup(tx); ok && !d.HasArg("asked") {
 			asked = g.State
 		}
@@ -209,14 +210,14 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) ledger.Command {
 			}
 			return txs
 		}
-		return ledger.Reconcile{Epoch: epoch, Revision: revision, Adopted: split("adopted"), Released: split("released"), Grace: grace}
+		return grant.Reconcile{Epoch: epoch, Revision: revision, Adopted: split("adopted"), Released: split("released"), Grace: grace}
 	}
 	d.Fatalf(t, "unknown command %q", d.Cmd)
 	return nil
 }
 
-func recordState(t *testing.T, d *datadriven.TestData, name string) ledger.RecordState {
-	for state := ledger.RecordAbsent; state <= ledger.RecordAborted; state++ {
+func recordState(t *testing.T, d *datadriven.TestData, name string) grant.RecordState {
+	for state := grant.RecordAbsent; state <= grant.RecordAborted; state++ {
 		if state.String() == name {
 			return state
 		}
@@ -231,12 +232,12 @@ func (s *story) records(t *testing.T, d *datadriven.TestData) []ledger.Record {
 	for line := range strings.Lines(d.Input) {
 		f := strings.Fields(line)
 		r := ledger.Record{Tx: resource.TxID(f[0]), Unit: "unit", Epoch: 1, State: recordState(t, d, f[1]), Grace: 30 * time.Second, Revision: 40}
-		var m ledger.Member
+		var m ledger.Holding
 		for _, p := range strings.Split(f[2], "+") {
 			at := int(p[0] - '0')
 			m.Assignment.GPUs = append(m.Assignment.GPUs, resource.GPUGrant{Index: at, UUID: s.host.Inventory().Devices[at].UUID, Milli: resource.WholeDevice})
 		}
-		r.Members = []ledger.Member{m}
+		r.Members = []ledger.Holding{m}
 		records = append(records, r)
 	}
 	return records

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -80,7 +81,7 @@ func readRecorded(t *testing.T, path string, want []ledger.Event) {
 // version1Samples has what version 1 could say: every kind of event once, and
 // grants of every shape.
 func version1Samples() []ledger.Event {
-	member := ledger.Member{
+	member := ledger.Holding{
 		Index:   3,
 		Request: resource.Request{CPU: 1500, Memory: 1 << 33, GPUs: 2, GPUModel: "A100", GPUMemory: 1 << 30, NUMA: resource.NUMARestricted, Link: resource.LinkNVLink},
 		Assignment: resource.Assignment{
@@ -94,13 +95,13 @@ func version1Samples() []ledger.Event {
 		ledger.Started{},
 		ledger.Enrolled{Revision: 77},
 		ledger.EpochRaised{Epoch: 1 << 40},
-		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: ledger.Tombstone}},
+		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Tombstone}},
 		ledger.Granted{Grant: ledger.Grant{
-			Tx: "t", Unit: "u", Epoch: 4, Origin: ledger.OriginOrphan, State: ledger.Waiting, Members: []ledger.Member{{}, member},
+			Tx: "t", Unit: "u", Epoch: 4, Origin: ledger.OriginOrphan, State: grant.Waiting, Members: []ledger.Holding{{}, member},
 			Incarnation: incarnation("other", "boot"), Since: boot(1), Deadline: boot(2.5), TTL: time.Minute, Victims: []resource.TxID{"v1", "v2"},
 		}},
 		ledger.Granted{Grant: ledger.Grant{
-			Tx: "t", State: ledger.Reserved, Members: []ledger.Member{member}, Revision: 9, Grace: time.Second, WasWaiting: true, By: "p", Reason: "why not",
+			Tx: "t", State: grant.Reserved, Members: []ledger.Holding{member}, Revision: 9, Grace: time.Second, WasWaiting: true, By: "p", Reason: "why not",
 		}},
 		ledger.Committed{Tx: "t", Revision: -1},
 		ledger.Renewed{Tx: "t", Epoch: 5, Deadline: boot(3)},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -78,7 +79,7 @@ func (t *tally) positive(p *places) resource.Assignment {
 }
 
 // block takes what of a Waiting grant no live victim of it covers.
-func (l *Ledger) block(g *grant) error {
+func (l *Ledger) block(g *entry) error {
 	var t tally
 	for _, m := range g.Members {
 		t.add(m.Assignment, 1)
@@ -98,7 +99,7 @@ func (l *Ledger) block(g *grant) error {
 
 // promote makes a Waiting grant without victims Reserved: it now owns what it
 // blocked, which is all of its assignment.
-func (l *Ledger) promote(g *grant) {
+func (l *Ledger) promote(g *entry) {
 	l.own.give(&g.blocked)
 	g.blocked = resource.Assignment{}
 	for _, m := range g.Members {
@@ -106,7 +107,7 @@ func (l *Ledger) promote(g *grant) {
 			panic("ledger: what " + string(g.Tx) + " blocked is not its assignment: " + err.Error())
 		}
 	}
-	g.State, g.WasWaiting, g.Victims = Reserved, true, nil
+	g.State, g.WasWaiting, g.Victims = grant.Reserved, true, nil
 }
 
 // claimants returns the victims of a Reserve that hold something here, sorted;

@@ -58,7 +58,7 @@ const DirectiveRegister = "register"
 // keep the lease (an error) or ctx ends (nil). answered is called with each answer, in order, from another goroutine
 // that has ended when Heartbeats returns.
 func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, every time.Duration,
-	next func(context.Context) Heartbeat, answered func(Answer),
+	next func(context.Context) (Heartbeat, error), answered func(Answer),
 ) error {
 	err := c.each(ctx, "heartbeat", func(ctx context.Context, conn *grpc.ClientConn) error {
 		return heartbeats(ctx, conn, node, every, next, answered)
@@ -70,7 +70,7 @@ func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, eve
 }
 
 func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID, every time.Duration,
-	next func(context.Context) Heartbeat, answered func(Answer),
+	next func(context.Context) (Heartbeat, error), answered func(Answer),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,7 +109,10 @@ func heartbeats(ctx context.Context, conn *grpc.ClientConn, node resource.NodeID
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		beat := next(ctx)
+		beat, err := next(ctx)
+		if err != nil {
+			return err
+		}
 		sent.add(beat.Began)
 		if err := stream.Send(heartbeatMessage(node, beat)); err != nil {
 			return fmt.Errorf("send: %w", <-broken) // Recv returns the stream's own error

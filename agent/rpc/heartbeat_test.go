@@ -79,7 +79,7 @@ func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
 				var got []Answer
 				told := 0
 				err = heartbeats(t.Context(), conn, "n1", 10*time.Second,
-					func(context.Context) Heartbeat { return Heartbeat{Began: time.Now()} }, func(a Answer) {
+					func(context.Context) (Heartbeat, error) { return Heartbeat{Began: time.Now()}, nil }, func(a Answer) {
 						if len(a.Directives) == 1 && a.Directives[0].Type == DirectiveRenewNow {
 							if a.Kept || a.First || !a.Began.IsZero() {
 								t.Errorf("news counts as an answer: %+v", a)
@@ -109,5 +109,28 @@ func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
 				server.Stop()
 			})
 		})
+	}
+}
+
+// TestAHeartbeatThatCannotBeMadeIsNotSent: an agent that is stopping has no more
+// to say, and an empty heartbeat would take back what it has said.
+func TestAHeartbeatThatCannotBeMadeIsNotSent(t *testing.T) {
+	l, server := bufconn.Listen(64<<10), grpc.NewServer()
+	b := beats{answers: make(chan *schedulerv1.HeartbeatResponse, 1)}
+	b.answers <- &schedulerv1.HeartbeatResponse{LeaseDurationSeconds: 40}
+	close(b.answers)
+	schedulerv1.RegisterNodeAgentServer(server, b)
+	go server.Serve(l)
+	defer server.Stop()
+	conn, err := grpc.NewClient("passthrough:///c", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = heartbeats(t.Context(), conn, "n1", time.Hour,
+		func(context.Context) (Heartbeat, error) { return Heartbeat{}, ErrStopping }, func(a Answer) { t.Errorf("answered %+v", a) })
+	if !errors.Is(err, ErrStopping) {
+		t.Errorf("error %v, want %v", err, ErrStopping)
 	}
 }

@@ -50,7 +50,7 @@ func (e Envelope) message() *musterv1.AgentMessage {
 }
 
 func (r Reply) fill(m *musterv1.AgentMessage) {
-	state := stateMessage(r.State)
+	state := wire.ToState(r.State)
 	if len(r.Reasons) > 0 {
 		state = musterv1.Reply_NO
 	}
@@ -69,7 +69,7 @@ func (o Occupancy) message() *musterv1.Occupancy {
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch),
-			State: stateMessage(g.State), Members: membersMessage(g.Members),
+			State: wire.ToState(g.State), Members: membersMessage(g.Members),
 			Origin: originMessage(g.Origin), Name: g.Name, Tenant: string(g.Tenant),
 		})
 	}
@@ -103,7 +103,7 @@ func originMessage(o ledger.Origin) string {
 	return o.String()
 }
 
-func membersMessage(members []ledger.Member) []*musterv1.MemberAssignment {
+func membersMessage(members []ledger.Holding) []*musterv1.MemberAssignment {
 	if len(members) == 0 {
 		return nil
 	}
@@ -120,22 +120,4 @@ func healthMessage(health []DeviceHealth) []*musterv1.DeviceHealth {
 		ms = append(ms, &musterv1.DeviceHealth{Index: int32(h.Index), Health: h.Health.String(), Reason: limits.Plain(h.Reason, limits.MaxReason)})
 	}
 	return ms
-}
-
-func stateMessage(s ledger.State) musterv1.Reply_State {
-	switch s {
-	case ledger.Waiting:
-		return musterv1.Reply_WAITING
-	case ledger.Reserved:
-		return musterv1.Reply_RESERVED
-	case ledger.Held:
-		return musterv1.Reply_HELD
-	case ledger.Evicting:
-		return musterv1.Reply_EVICTING
-	case ledger.Stopping:
-		return musterv1.Reply_STOPPING
-	case ledger.Tombstone:
-		return musterv1.Reply_FREED
-	}
-	return musterv1.Reply_NONE
 }

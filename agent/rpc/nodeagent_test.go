@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -105,7 +105,7 @@ func TestAReservationOfCoresHugePagesAndInstancesIsUnderstood(t *testing.T) {
 			Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, Mig: 2, MigProfile: "1g.10gb",
 		}}},
 	}}})
-	want := Order{Command: ledger.Reserve{Tx: "a", Epoch: 1, Members: []ledger.MemberRequest{{
+	want := Order{Command: grant.Reserve{Tx: "a", Epoch: 1, Members: []grant.MemberRequest{{
 		Request: resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 2, MIGProfile: "1g.10gb"},
 	}}}}
 	if diff := cmp.Diff(want, order); err != nil || diff != "" {

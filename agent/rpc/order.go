@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -39,30 +40,30 @@ func orderOf(m *musterv1.LeaderMessage) (Order, error) {
 			}}}, nil
 		}
 	case *musterv1.LeaderMessage_Commit:
-		command = ledger.Commit{
+		command = grant.Commit{
 			Tx: resource.TxID(m.Commit.GetTx()), Epoch: resource.Epoch(m.Commit.GetEpoch()), Revision: resource.Revision(m.Commit.GetRevision()),
 		}
 		err = needTx("commit", m.Commit.GetTx())
 	case *musterv1.LeaderMessage_Abort:
-		command = ledger.Abort{Tx: resource.TxID(m.Abort.GetTx()), Epoch: resource.Epoch(m.Abort.GetEpoch())}
+		command = grant.Abort{Tx: resource.TxID(m.Abort.GetTx()), Epoch: resource.Epoch(m.Abort.GetEpoch())}
 		err = needTx("abort", m.Abort.GetTx())
 	case *musterv1.LeaderMessage_Release:
 		grace, graceErr := millis("release.grace_millis", m.Release.GetGraceMillis())
-		command = ledger.Release{
+		command = grant.Release{
 			Tx: resource.TxID(m.Release.GetTx()), Epoch: resource.Epoch(m.Release.GetEpoch()), Grace: grace, Reason: m.Release.GetReason(),
 		}
 		err = firstOf(needTx("release", m.Release.GetTx()), graceErr)
 	case *musterv1.LeaderMessage_Evict:
 		grace, graceErr := millis("evict.grace_millis", m.Evict.GetGraceMillis())
-		command = ledger.Evict{
+		command = grant.Evict{
 			Tx: resource.TxID(m.Evict.GetTx()), Epoch: resource.Epoch(m.Evict.GetEpoch()), Grace: grace, By: resource.TxID(m.Evict.GetBy()),
 		}
 		err = firstOf(needTx("evict", m.Evict.GetTx()), graceErr)
 	case *musterv1.LeaderMessage_Forget:
-		command = ledger.Forget{Tx: resource.TxID(m.Forget.GetTx())}
+		command = grant.Forget{Tx: resource.TxID(m.Forget.GetTx())}
 		err = needTx("forget", m.Forget.GetTx())
 	case *musterv1.LeaderMessage_Cordon:
-		command = ledger.Cordon{Cordoned: m.Cordon.GetCordoned()}
+		command = grant.Cordon{Cordoned: m.Cordon.GetCordoned()}
 	case *musterv1.LeaderMessage_Reconcile:
 		command, err = reconcileOf(m.Reconcile)
 	case *musterv1.LeaderMessage_Resync:
@@ -87,16 +88,16 @@ func reserveOf(m *musterv1.Reserve) (ledger.Command, error) {
 	if len(m.GetMembers()) == 0 || len(m.GetMembers()) > ledger.MaxMembers {
 		return nil, fmt.Errorf("reserve.members: %d, outside 1..%d", len(m.GetMembers()), ledger.MaxMembers)
 	}
-	r := ledger.Reserve{
+	r := grant.Reserve{
 		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()), TTL: ttl,
-		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()), Members: make([]ledger.MemberRequest, 0, len(m.GetMembers())),
+		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()), Members: make([]grant.MemberRequest, 0, len(m.GetMembers())),
 	}
 	for i, member := range m.GetMembers() {
 		request, err := wire.FromRequest(member.GetRequest())
 		if err != nil {
 			return nil, fmt.Errorf("reserve.members[%d].%w", i, err)
 		}
-		mr := ledger.MemberRequest{Index: int(member.GetMember()), Request: request}
+		mr := grant.MemberRequest{Index: int(member.GetMember()), Request: request}
 		for _, g := range member.GetPinnedGpus() {
 			mr.PinnedGPUs = append(mr.PinnedGPUs, int(g))
 		}
@@ -113,7 +114,7 @@ func reconcileOf(m *musterv1.Reconcile) (ledger.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := ledger.Reconcile{Epoch: resource.Epoch(m.GetEpoch()), Revision: resource.Revision(m.GetRevision()), Grace: grace}
+	c := grant.Reconcile{Epoch: resource.Epoch(m.GetEpoch()), Revision: resource.Revision(m.GetRevision()), Grace: grace}
 	for _, tx := range m.GetAdopted() {
 		c.Adopted = append(c.Adopted, resource.TxID(tx))
 	}

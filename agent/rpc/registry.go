@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -18,7 +19,7 @@ type Registration struct {
 	Cluster     string
 	Node        resource.NodeID
 	Incarnation resource.Incarnation
-	Host        wire.Host
+	Host        grant.Host
 	Address     string // where the leader reaches the agent
 	Version     string
 	// AssumeDeadAfter is the node's limit without contact, in whole milliseconds;
@@ -120,21 +121,8 @@ func recordOf(m *musterv1.Record) (ledger.Record, error) {
 		Grace: grace, Revision: resource.Revision(m.GetRevision()),
 		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()),
 	}
-	switch m.GetState() {
-	case musterv1.Record_ABSENT:
-		r.State = ledger.RecordAbsent
-	case musterv1.Record_COMMITTED:
-		r.State = ledger.RecordCommitted
-	case musterv1.Record_EVICTING:
-		r.State = ledger.RecordEvicting
-	case musterv1.Record_RELEASING:
-		r.State = ledger.RecordReleasing
-	case musterv1.Record_RELEASED:
-		r.State = ledger.RecordReleased
-	case musterv1.Record_ABORTED:
-		r.State = ledger.RecordAborted
-	default:
-		return ledger.Record{}, fmt.Errorf("state: %s is unknown", m.GetState())
+	if r.State, err = wire.FromRecordState(m.GetState()); err != nil {
+		return ledger.Record{}, err
 	}
 	last := -1
 	for i, mm := range m.GetMembers() {
@@ -146,7 +134,7 @@ func recordOf(m *musterv1.Record) (ledger.Record, error) {
 			return ledger.Record{}, fmt.Errorf("members[%d].member: %d follows %d, want ascending", i, index, last)
 		}
 		last = index
-		r.Members = append(r.Members, ledger.Member{Index: index, Assignment: assignment})
+		r.Members = append(r.Members, ledger.Holding{Index: index, Assignment: assignment})
 	}
 	return r, nil
 }

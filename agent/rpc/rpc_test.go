@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -91,9 +92,9 @@ func TestOrders(t *testing.T) {
 				Members: []*musterv1.MemberRequest{{Member: 2, Request: request, PinnedGpus: []int32{1, 4}}},
 				Name:    "default/alloc/a/1", Tenant: "team",
 			}}},
-			want: Order{Command: ledger.Reserve{
+			want: Order{Command: grant.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TTL: 1500 * time.Millisecond, After: []resource.TxID{"v"},
-				Members: []ledger.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1000}, PinnedGPUs: []int{1, 4}}},
+				Members: []grant.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1000}, PinnedGPUs: []int{1, 4}}},
 				Name:    "default/alloc/a/1", Tenant: "team",
 			}},
 		},
@@ -109,21 +110,21 @@ func TestOrders(t *testing.T) {
 		},
 		"commit": {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Commit{Commit: &musterv1.Commit{Tx: "a", Epoch: 3, Revision: 9}}},
-			want:    Order{Command: ledger.Commit{Tx: "a", Epoch: 3, Revision: 9}},
+			want:    Order{Command: grant.Commit{Tx: "a", Epoch: 3, Revision: 9}},
 		},
 		"release": {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Release{Release: &musterv1.Release{Tx: "a", Epoch: 3, GraceMillis: 7, Reason: "r"}}},
-			want:    Order{Command: ledger.Release{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, Reason: "r"}},
+			want:    Order{Command: grant.Release{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, Reason: "r"}},
 		},
 		"evict": {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Evict{Evict: &musterv1.Evict{Tx: "a", Epoch: 3, GraceMillis: 7, By: "p"}}},
-			want:    Order{Command: ledger.Evict{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, By: "p"}},
+			want:    Order{Command: grant.Evict{Tx: "a", Epoch: 3, Grace: 7 * time.Millisecond, By: "p"}},
 		},
 		"reconcile": {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reconcile{Reconcile: &musterv1.Reconcile{
 				Epoch: 3, Revision: 9, Adopted: []string{"a"}, Released: []string{"b", "c"}, GraceMillis: 7,
 			}}},
-			want: Order{Command: ledger.Reconcile{
+			want: Order{Command: grant.Reconcile{
 				Epoch: 3, Revision: 9, Adopted: []resource.TxID{"a"}, Released: []resource.TxID{"b", "c"}, Grace: 7 * time.Millisecond,
 			}},
 		},
@@ -191,10 +192,10 @@ func FuzzRecord(f *testing.F) {
 }
 
 func TestStatesOfRepliesOnTheWire(t *testing.T) {
-	for state, want := range map[ledger.State]musterv1.Reply_State{
-		ledger.None: musterv1.Reply_NONE, ledger.Waiting: musterv1.Reply_WAITING, ledger.Reserved: musterv1.Reply_RESERVED,
-		ledger.Held: musterv1.Reply_HELD, ledger.Evicting: musterv1.Reply_EVICTING, ledger.Stopping: musterv1.Reply_STOPPING,
-		ledger.Tombstone: musterv1.Reply_FREED,
+	for state, want := range map[grant.State]musterv1.Reply_State{
+		grant.None: musterv1.Reply_NONE, grant.Waiting: musterv1.Reply_WAITING, grant.Reserved: musterv1.Reply_RESERVED,
+		grant.Held: musterv1.Reply_HELD, grant.Evicting: musterv1.Reply_EVICTING, grant.Stopping: musterv1.Reply_STOPPING,
+		grant.Tombstone: musterv1.Reply_FREED,
 	} {
 		if got := (Envelope{Body: Reply{Tx: "a", State: state}}).message().GetReply().GetState(); got != want {
 			t.Errorf("%s is %s, want %s", state, got, want)
@@ -233,9 +234,9 @@ func TestTheLedgerKeepsToTheLimitsOfMessages(t *testing.T) {
 	}
 	long := strings.Repeat("x\t", 64<<10)
 	occupancy := Occupancy{Health: []DeviceHealth{{Index: 1, Health: devices.Tainted, Reason: long}}, Grants: []ledger.Grant{{
-		Tx: resource.TxID(strings.Repeat("t", ledger.MaxText)), Unit: resource.UnitUID(strings.Repeat("u", ledger.MaxText)), State: ledger.Held,
+		Tx: resource.TxID(strings.Repeat("t", ledger.MaxText)), Unit: resource.UnitUID(strings.Repeat("u", ledger.MaxText)), State: grant.Held,
 		Name: strings.Repeat("n", ledger.MaxName), Tenant: resource.TenantID(strings.Repeat("t", ledger.MaxText)),
-		Members: make([]ledger.Member, ledger.MaxMembers),
+		Members: make([]ledger.Holding, ledger.MaxMembers),
 	}}}
 	reasons := make([]resource.Reason, 1000)
 	for i := range reasons {

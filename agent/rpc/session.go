@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -33,7 +34,7 @@ type Welcome struct {
 	// Revision is the store's revision of this incarnation's registration, 0
 	// before it.
 	Revision   resource.Revision
-	Host       wire.Host
+	Host       grant.Host
 	Occupancy  Occupancy
 	LedgerHash uint64
 	// Quarantine says why the agent promises nothing until it is reconciled, ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -16,7 +17,7 @@ var errUnknown = errors.New("the kind of a message is unknown")
 
 // decode turns a message of the node into an event. A message that breaks the
 // vocabulary's rules is an error; the stream is then closed.
-func decode(node resource.NodeID, m *musterv1.AgentMessage) (Event, error) {
+func decode(node resource.NodeID, m *musterv1.AgentMessage) (grant.Event, error) {
 	hash := m.GetLedgerHash()
 	switch body := m.GetMessage().(type) {
 	case *musterv1.AgentMessage_Hello:
@@ -25,17 +26,17 @@ func decode(node resource.NodeID, m *musterv1.AgentMessage) (Event, error) {
 		return decodeReply(node, body.Reply, hash)
 	case *musterv1.AgentMessage_Occupancy:
 		o, err := decodeOccupancy(body.Occupancy)
-		return Occupied{Node: node, Occupancy: o, LedgerHash: hash}, err
+		return grant.Occupied{Node: node, Occupancy: o, LedgerHash: hash}, err
 	case *musterv1.AgentMessage_Registered:
 		return decodeRegistered(node, body.Registered)
 	case *musterv1.AgentMessage_Health:
 		h, err := decodeHealth(body.Health.GetDevices())
-		return HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), Quarantine: body.Health.GetQuarantine()}, err
+		return grant.HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), Quarantine: body.Health.GetQuarantine()}, err
 	}
 	return nil, errUnknown
 }
 
-func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (Event, error) {
+func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (grant.Event, error) {
 	if got := resource.NodeID(h.GetNodeId()); got != node {
 		return nil, fmt.Errorf("hello.node_id: %q answers at the address of %q", got, node)
 	}
@@ -51,13 +52,13 @@ func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (Eve
 	if err != nil {
 		return nil, fmt.Errorf("hello.%w", err)
 	}
-	return Connected{
+	return Connected{Hello: grant.Hello{
 		Node: node, Incarnation: incarnation, Revision: resource.Revision(h.GetRegisteredRevision()),
 		Host: host, Occupancy: o, LedgerHash: hash, Quarantine: h.GetQuarantine(),
-	}, nil
+	}}, nil
 }
 
-func decodeRegistered(node resource.NodeID, r *musterv1.Registered) (Event, error) {
+func decodeRegistered(node resource.NodeID, r *musterv1.Registered) (grant.Event, error) {
 	incarnation, err := wire.FromIncarnation(r.GetIncarnation())
 	if err != nil {
 		return nil, fmt.Errorf("registered.%w", err)
@@ -65,14 +66,14 @@ func decodeRegistered(node resource.NodeID, r *musterv1.Registered) (Event, erro
 	if incarnation.IsZero() || r.GetRevision() <= 0 {
 		return nil, fmt.Errorf("registered: incarnation %q at revision %d: want both", incarnation, r.GetRevision())
 	}
-	return Registered{Node: node, Incarnation: incarnation, Revision: resource.Revision(r.GetRevision())}, nil
+	return grant.Registered{Node: node, Incarnation: incarnation, Revision: resource.Revision(r.GetRevision())}, nil
 }
 
-func decodeReply(node resource.NodeID, r *musterv1.Reply, hash uint64) (Event, error) {
+func decodeReply(node resource.NodeID, r *musterv1.Reply, hash uint64) (grant.Event, error) {
 	if r.GetTx() == "" {
 		return nil, fmt.Errorf("reply.tx: empty in an answer of %s", r.GetState())
 	}
-	state, err := decodeState(r.GetState())
+	state, err := wire.FromState(r.GetState())
 	if err != nil {
 		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)
 	}
@@ -88,33 +89,33 @@ func decodeReply(node resource.NodeID, r *musterv1.Reply, hash uint64) (Event, e
 	if err != nil {
 		return nil, fmt.Errorf("reply on %s: %w", r.GetTx(), err)
 	}
-	return Replied{
+	return grant.Replied{
 		Node: node, Tx: resource.TxID(r.GetTx()), State: state, Incarnation: incarnation,
 		Revision: resource.Revision(r.GetRegisteredRevision()), Members: members, Reasons: reasons, LedgerHash: hash,
 	}, nil
 }
 
-func decodeOccupancy(o *musterv1.Occupancy) (Occupancy, error) {
+func decodeOccupancy(o *musterv1.Occupancy) (grant.Occupancy, error) {
 	health, err := decodeHealth(o.GetHealth())
 	if err != nil {
-		return Occupancy{}, err
+		return grant.Occupancy{}, err
 	}
-	result := Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), Health: health}
+	result := grant.Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), Health: health}
 	seen := make(map[string]bool, len(o.GetGrants()))
 	for i, g := range o.GetGrants() {
 		if g.GetTx() == "" || seen[g.GetTx()] {
-			return Occupancy{}, fmt.Errorf("grants[%d].tx: %q is empty or told twice", i, g.GetTx())
+			return grant.Occupancy{}, fmt.Errorf("grants[%d].tx: %q is empty or told twice", i, g.GetTx())
 		}
 		seen[g.GetTx()] = true
-		state, err := decodeState(g.GetState())
+		state, err := wire.FromState(g.GetState())
 		if err != nil {
-			return Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
+			return grant.Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
 		}
 		members, err := decodeMembers(g.GetMembers())
 		if err != nil {
-			return Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
+			return grant.Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
 		}
-		result.Grants = append(result.Grants, Grant{
+		result.Grants = append(result.Grants, grant.Grant{
 			Tx: resource.TxID(g.GetTx()), Unit: resource.UnitUID(g.GetUnit()), Epoch: resource.Epoch(g.GetEpoch()),
 			State: state, Members: members, Name: g.GetName(), Tenant: resource.TenantID(g.GetTenant()), Origin: origin(g.GetOrigin()),
 		})
@@ -122,15 +123,8 @@ func decodeOccupancy(o *musterv1.Occupancy) (Occupancy, error) {
 	return result, nil
 }
 
-func decodeState(s musterv1.Reply_State) (State, error) {
-	if s < musterv1.Reply_NONE || s > musterv1.Reply_STOPPING {
-		return 0, fmt.Errorf("state %d is unknown", s)
-	}
-	return State(s), nil
-}
-
-func decodeMembers(ms []*musterv1.MemberAssignment) ([]Member, error) {
-	var members []Member
+func decodeMembers(ms []*musterv1.MemberAssignment) ([]grant.Member, error) {
+	var members []grant.Member
 	for _, m := range ms {
 		index, a, err := wire.FromMember(m)
 		if err != nil {
@@ -139,16 +133,16 @@ func decodeMembers(ms []*musterv1.MemberAssignment) ([]Member, error) {
 		if n := len(members); n > 0 && index <= members[n-1].Index {
 			return nil, fmt.Errorf("member %d follows member %d, want ascending", index, members[n-1].Index)
 		}
-		members = append(members, Member{Index: index, Assignment: a})
+		members = append(members, grant.Member{Index: index, Assignment: a})
 	}
 	return members, nil
 }
 
-func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]DeviceHealth, error) {
+func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]grant.DeviceHealth, error) {
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	health := make(map[int]DeviceHealth, len(ds))
+	health := make(map[int]grant.DeviceHealth, len(ds))
 	for _, d := range ds {
 		h, err := devices.ParseHealth(d.GetHealth())
 		if err != nil {
@@ -158,7 +152,7 @@ func decodeHealth(ds []*musterv1.DeviceHealth) (map[int]DeviceHealth, error) {
 		if _, twice := health[index]; twice || index < 0 {
 			return nil, fmt.Errorf("device %d: told twice or below 0", index)
 		}
-		health[index] = DeviceHealth{Health: h, Reason: d.GetReason()}
+		health[index] = grant.DeviceHealth{Health: h, Reason: d.GetReason()}
 	}
 	return health, nil
 }

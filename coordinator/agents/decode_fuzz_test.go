@@ -6,31 +6,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/wire"
 	"github.com/musterd/muster/wire/limits"
 )
 
 // encoded is an event as its agent would have said it.
-func encoded(e Event) *musterv1.AgentMessage {
+func encoded(e grant.Event) *musterv1.AgentMessage {
 	switch e := e.(type) {
 	case Connected:
 		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Hello{Hello: &musterv1.AgentHello{
 			NodeId: string(e.Node), Incarnation: wire.ToIncarnation(e.Incarnation), RegisteredRevision: int64(e.Revision),
 			Host: wire.ToHost(e.Host), Occupancy: occupancyOf(e.Occupancy), Quarantine: e.Quarantine,
 		}}}
-	case Registered:
+	case grant.Registered:
 		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Registered{Registered: &musterv1.Registered{
 			Incarnation: wire.ToIncarnation(e.Incarnation), Revision: int64(e.Revision),
 		}}}
-	case Replied:
+	case grant.Replied:
 		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Reply{Reply: &musterv1.Reply{
-			Tx: string(e.Tx), State: musterv1.Reply_State(e.State), Incarnation: wire.ToIncarnation(e.Incarnation),
+			Tx: string(e.Tx), State: wire.ToState(e.State), Incarnation: wire.ToIncarnation(e.Incarnation),
 			RegisteredRevision: int64(e.Revision), Members: membersOf(e.Members), Reasons: wire.ToReasons(e.Reasons),
 		}}}
-	case Occupied:
+	case grant.Occupied:
 		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Occupancy{Occupancy: occupancyOf(e.Occupancy)}}
-	case HealthChanged:
+	case grant.HealthChanged:
 		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
 			Devices: healthOf(e.Health), Cordoned: e.Cordoned, DiskFull: e.DiskFull, Quarantine: e.Quarantine,
 		}}}
@@ -38,25 +39,25 @@ func encoded(e Event) *musterv1.AgentMessage {
 	return nil
 }
 
-func occupancyOf(o Occupancy) *musterv1.Occupancy {
+func occupancyOf(o grant.Occupancy) *musterv1.Occupancy {
 	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, Health: healthOf(o.Health)}
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
-			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch), State: musterv1.Reply_State(g.State),
+			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch), State: wire.ToState(g.State),
 			Members: membersOf(g.Members), Origin: g.Origin, Name: g.Name, Tenant: string(g.Tenant),
 		})
 	}
 	return m
 }
 
-func membersOf(members []Member) (ms []*musterv1.MemberAssignment) {
+func membersOf(members []grant.Member) (ms []*musterv1.MemberAssignment) {
 	for _, m := range members {
 		ms = append(ms, wire.ToMember(m.Index, m.Assignment))
 	}
 	return ms
 }
 
-func healthOf(health map[int]DeviceHealth) (ms []*musterv1.DeviceHealth) {
+func healthOf(health map[int]grant.DeviceHealth) (ms []*musterv1.DeviceHealth) {
 	for i, h := range health {
 		ms = append(ms, &musterv1.DeviceHealth{Index: int32(i), Health: h.Health.String(), Reason: h.Reason})
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -66,7 +67,7 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	host := wire.ToHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
+	host := wire.ToHost(grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
 	partitioned := resource.Assignment{
 		CPUs:      []resource.CPUGrant{{ID: 1, Milli: 1000}, {ID: 33, Milli: 1000}},
@@ -93,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		event, err := decode("n1", m)
-		if err == nil && event.of() != "n1" {
+		if err == nil && event.NodeID() != "n1" {
 			t.Errorf("event %+v of another node", event)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -30,7 +31,7 @@ func TestAStreamThatIsDistrustedComesBackLaterEachTime(t *testing.T) {
 			pool.Distrust("n1")
 			pool.Distrust("n1") // there is no stream any more: nothing more
 			stream.ended(t)
-			next[agents.Disconnected](t, events)
+			next[grant.Disconnected](t, events)
 			time.Sleep(time.Second)
 			pool.SetTarget("n1", "a:1") // nothing shortens it
 			pool.Registered("n1", resource.Incarnation{})
@@ -48,7 +49,7 @@ func TestAStreamThatIsDistrustedComesBackLaterEachTime(t *testing.T) {
 		stream := open(t, agent, events)
 		pool.Distrust("n1")
 		stream.ended(t)
-		next[agents.Disconnected](t, events)
+		next[grant.Disconnected](t, events)
 		time.Sleep(time.Second)
 		start := time.Now()
 		pool.Trust("n1")
@@ -102,7 +103,7 @@ func TestAnotherNodeAtTheAddressIsLoggedOnce(t *testing.T) {
 			Identity: func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error) {
 				return incarnation, 5, nil
 			},
-			Deliver: func(e agents.Event) { t.Errorf("event %+v", e) },
+			Deliver: func(e grant.Event) { t.Errorf("event %+v", e) },
 			Dial:    []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
 			Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})

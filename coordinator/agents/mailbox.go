@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -52,7 +53,7 @@ type box struct {
 }
 
 type waiting struct {
-	event Event
+	event grant.Event
 	bytes int
 }
 
@@ -64,7 +65,7 @@ func NewMailbox() *Mailbox {
 // Put adds an event of a node. It waits while the node's box is full, and once
 // it has replaced an event until the box is next taken from; after Close it drops
 // the event.
-func (m *Mailbox) Put(e Event) {
+func (m *Mailbox) Put(e grant.Event) {
 	w := waiting{e, sizeOf(e)}
 	for told := false; ; {
 		m.mu.Lock()
@@ -72,9 +73,9 @@ func (m *Mailbox) Put(e Event) {
 			m.mu.Unlock()
 			return
 		}
-		b := m.boxes[e.of()]
+		b := m.boxes[e.NodeID()]
 		if b == nil {
-			b = &box{node: e.of()}
+			b = &box{node: e.NodeID()}
 			m.boxes[b.node] = b
 		}
 		replaced := b.supersede(e)
@@ -122,13 +123,13 @@ func (b *box) awaitRoom() <-chan struct{} {
 
 // supersede drops an earlier event of which the new one tells everything, and
 // reports whether there was one.
-func (b *box) supersede(e Event) bool {
-	var same func(Event) bool
+func (b *box) supersede(e grant.Event) bool {
+	var same func(grant.Event) bool
 	switch e.(type) {
-	case Occupied:
-		same = func(o Event) bool { _, is := o.(Occupied); return is }
-	case HealthChanged:
-		same = func(o Event) bool { _, is := o.(HealthChanged); return is }
+	case grant.Occupied:
+		same = func(o grant.Event) bool { _, is := o.(grant.Occupied); return is }
+	case grant.HealthChanged:
+		same = func(o grant.Event) bool { _, is := o.(grant.HealthChanged); return is }
 	default:
 		return false
 	}
@@ -158,10 +159,10 @@ func (m *Mailbox) wake() {
 // at least one, in the order in which they came; in all about most events. Nodes
 // that rest are left out. If anything stays, Waiting is signalled again: at once,
 // or when a rest is over.
-func (m *Mailbox) Take(now time.Time, most int) []Event {
+func (m *Mailbox) Take(now time.Time, most int) []grant.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var taken []Event
+	var taken []grant.Event
 	stays := false
 	for turns := len(m.ring); turns > 0; turns-- {
 		b := m.ring[0]
@@ -181,7 +182,7 @@ func (m *Mailbox) Take(now time.Time, most int) []Event {
 }
 
 // share moves the box's share to a list.
-func (b *box) share(to []Event) []Event {
+func (b *box) share(to []grant.Event) []grant.Event {
 	n, bytes := 0, 0
 	for n < len(b.events) && n < shareEvents && (n == 0 || bytes+b.events[n].bytes <= shareBytes) {
 		to = append(to, b.events[n].event)
@@ -224,7 +225,7 @@ func (m *Mailbox) Close() {
 }
 
 // sizeOf estimates how many bytes an event takes in memory.
-func sizeOf(e Event) int {
+func sizeOf(e grant.Event) int {
 	const base = 256
 	switch e := e.(type) {
 	case Connected:
@@ -233,21 +234,21 @@ func sizeOf(e Event) int {
 			host = 128*len(t.CPUs) + 256*len(t.Nodes) + 8*len(t.Nodes)*len(t.Nodes) + 512*len(inv.Devices) + 8*len(inv.Devices)*len(inv.Devices)
 		}
 		return base + host + occupancySize(e.Occupancy) + len(e.Quarantine)
-	case Occupied:
+	case grant.Occupied:
 		return base + occupancySize(e.Occupancy)
-	case Replied:
+	case grant.Replied:
 		size := base + len(e.Tx) + membersSize(e.Members)
 		for _, r := range e.Reasons {
 			size += 96 + len(r.Code) + len(r.Detail) + len(r.Resource)
 		}
 		return size
-	case HealthChanged:
+	case grant.HealthChanged:
 		return base + healthSize(e.Health) + len(e.Quarantine)
 	}
 	return base
 }
 
-func occupancySize(o Occupancy) int {
+func occupancySize(o grant.Occupancy) int {
 	size := healthSize(o.Health)
 	for _, g := range o.Grants {
 		size += 160 + len(g.Tx) + len(g.Unit) + len(g.Name) + len(g.Tenant) + len(g.Origin) + membersSize(g.Members)
@@ -255,7 +256,7 @@ func occupancySize(o Occupancy) int {
 	return size
 }
 
-func membersSize(members []Member) int {
+func membersSize(members []grant.Member) int {
 	size := 0
 	for _, m := range members {
 		a := &m.Assignment
@@ -264,13 +265,10 @@ func membersSize(members []Member) int {
 	return size
 }
 
-func healthSize(health map[int]DeviceHealth) int {
+func healthSize(health map[int]grant.DeviceHealth) int {
 	size := 0
 	for _, h := range health {
 		size += 64 + len(h.Reason)
 	}
 	return size
 }
-
-// NodeOf is the node that an event is of.
-func NodeOf(e Event) resource.NodeID { return e.of() }

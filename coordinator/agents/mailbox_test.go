@@ -12,24 +12,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // told shows events in a word each.
-func told(events []agents.Event) string {
+func told(events []grant.Event) string {
 	var words []string
 	for _, e := range events {
-		word := string(agents.NodeOf(e))
+		word := string(e.NodeID())
 		switch e := e.(type) {
-		case agents.Replied:
+		case grant.Replied:
 			word += ":" + string(e.Tx)
-		case agents.Occupied:
+		case grant.Occupied:
 			word += fmt.Sprintf(":occupied%d", e.LedgerHash)
-		case agents.HealthChanged:
+		case grant.HealthChanged:
 			word += ":health" + e.Quarantine
 		case agents.Connected:
 			word += ":connected"
-		case agents.Disconnected:
+		case grant.Disconnected:
 			word += ":disconnected"
 		}
 		words = append(words, word)
@@ -37,17 +38,17 @@ func told(events []agents.Event) string {
 	return strings.Join(words, " ")
 }
 
-func replied(node resource.NodeID, tx string) agents.Event {
-	return agents.Replied{Node: node, Tx: resource.TxID(tx), State: agents.StateNone}
+func replied(node resource.NodeID, tx string) grant.Event {
+	return grant.Replied{Node: node, Tx: resource.TxID(tx), State: grant.None}
 }
 
 func TestMailboxKeepsOrderAndTheNewestWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := agents.NewMailbox()
-		for _, e := range []agents.Event{
-			agents.Connected{Node: "a"}, replied("a", "1"), agents.Occupied{Node: "a", LedgerHash: 1}, agents.HealthChanged{Node: "a", Quarantine: "1"},
-			replied("a", "2"), agents.Occupied{Node: "a", LedgerHash: 2}, agents.HealthChanged{Node: "a", Quarantine: "2"}, replied("a", "3"),
-			agents.Disconnected{Node: "a"}, agents.Connected{Node: "a"},
+		for _, e := range []grant.Event{
+			agents.Connected{Hello: grant.Hello{Node: "a"}}, replied("a", "1"), grant.Occupied{Node: "a", LedgerHash: 1}, grant.HealthChanged{Node: "a", Quarantine: "1"},
+			replied("a", "2"), grant.Occupied{Node: "a", LedgerHash: 2}, grant.HealthChanged{Node: "a", Quarantine: "2"}, replied("a", "3"),
+			grant.Disconnected{Node: "a"}, agents.Connected{Hello: grant.Hello{Node: "a"}},
 		} {
 			go m.Put(e) // two of them wait for the first turn
 			synctest.Wait()
@@ -70,7 +71,7 @@ func TestMailboxHoldsUpWhoRepeatsItself(t *testing.T) {
 		var put atomic.Int32
 		go func() {
 			for range 100 {
-				m.Put(agents.HealthChanged{Node: "a"})
+				m.Put(grant.HealthChanged{Node: "a"})
 				put.Add(1)
 			}
 		}()
@@ -95,10 +96,10 @@ func TestMailboxGivesEachNodeItsShare(t *testing.T) {
 	}
 	m.Put(replied("b", "x"))
 	m.Put(replied("c", "y"))
-	counts := func(events []agents.Event) map[resource.NodeID]int {
+	counts := func(events []grant.Event) map[resource.NodeID]int {
 		n := map[resource.NodeID]int{}
 		for _, e := range events {
-			n[agents.NodeOf(e)]++
+			n[e.NodeID()]++
 		}
 		return n
 	}
@@ -116,10 +117,10 @@ func TestMailboxGivesEachNodeItsShare(t *testing.T) {
 }
 
 func TestMailboxTakesLargeEventsOneByOne(t *testing.T) {
-	large := make([]agents.Grant, 8000)
+	large := make([]grant.Grant, 8000)
 	m := agents.NewMailbox()
-	m.Put(agents.Connected{Node: "a", Occupancy: agents.Occupancy{Grants: large}})
-	m.Put(agents.Occupied{Node: "a", Occupancy: agents.Occupancy{Grants: large}})
+	m.Put(agents.Connected{Hello: grant.Hello{Node: "a", Occupancy: grant.Occupancy{Grants: large}}})
+	m.Put(grant.Occupied{Node: "a", Occupancy: grant.Occupancy{Grants: large}})
 	m.Put(replied("b", "x"))
 	for _, want := range []string{"a:connected b:x", "a:occupied0"} {
 		if got := told(m.Take(time.Now(), 1000)); got != want {
@@ -150,7 +151,7 @@ func TestMailboxHoldsUpTheNodeThatFillsItAlone(t *testing.T) {
 		for len(heard) < 1001 {
 			<-m.Waiting()
 			for _, e := range m.Take(time.Now(), 1000) {
-				heard = append(heard, told([]agents.Event{e}))
+				heard = append(heard, told([]grant.Event{e}))
 			}
 			synctest.Wait()
 		}
@@ -175,7 +176,7 @@ func TestMailboxIsBoundedInBytes(t *testing.T) {
 		var put atomic.Int32
 		go func() {
 			for range 10 {
-				m.Put(agents.Replied{Node: "a", Tx: "t", Reasons: reason})
+				m.Put(grant.Replied{Node: "a", Tx: "t", Reasons: reason})
 				put.Add(1)
 			}
 		}()
@@ -225,7 +226,7 @@ func TestMailboxLeavesOutNodesThatRest(t *testing.T) {
 // functions that it replaces.
 func BenchmarkDelivery(b *testing.B) {
 	const nodes = 64
-	events := make([]agents.Event, nodes)
+	events := make([]grant.Event, nodes)
 	for i := range events {
 		events[i] = replied(resource.NodeID(fmt.Sprintf("node-%d", i)), "tx")
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -25,7 +26,7 @@ type Options struct {
 	// before each Hello and may block.
 	Identity func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error)
 	// Deliver takes events, from one goroutine per node; it may block.
-	Deliver func(Event)
+	Deliver func(grant.Event)
 	// Dial holds credentials and, in tests, a dialer.
 	Dial   []grpc.DialOption
 	Logger *slog.Logger
@@ -251,7 +252,7 @@ func (s *session) reconnect() {
 
 // Send queues a command; false means that there is no stream to take it (the
 // next Connected event says when to repeat what matters).
-func (p *Pool) Send(node resource.NodeID, c Command) bool {
+func (p *Pool) Send(node resource.NodeID, c grant.Command) bool {
 	p.mu.Lock()
 	s := p.sessions[node]
 	absent := s == nil || s.gone
@@ -259,13 +260,14 @@ func (p *Pool) Send(node resource.NodeID, c Command) bool {
 	if absent {
 		return false
 	}
+	m := encode(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outbox == nil {
 		return false
 	}
 	select {
-	case s.outbox <- c.message:
+	case s.outbox <- m:
 		return true
 	default:
 		s.outbox = nil // too slow: a new stream begins with the agent's whole truth

@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -34,7 +35,7 @@ func TestSessionBeginsWithBothHellos(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("the leader's hello (-want +got):\n%s", diff)
 	}
-	if pool.Send("n1", agents.Resync()) {
+	if pool.Send("n1", grant.Resync{}) {
 		t.Error("a command was taken before the agent's hello")
 	}
 	stream.say(t, hello(t, "n1"))
@@ -42,14 +43,14 @@ func TestSessionBeginsWithBothHellos(t *testing.T) {
 	if e.Node != "n1" || e.Incarnation != incarnation || e.Revision != 5 || e.LedgerHash != 7 || len(e.Host.Inventory.Devices) != 2 {
 		t.Errorf("connected: %+v", e)
 	}
-	occupied := agents.Occupancy{Cordoned: true, Grants: []agents.Grant{{Tx: "tx-0", Unit: "u", Epoch: 3, State: agents.StateHeld}}}
+	occupied := grant.Occupancy{Cordoned: true, Grants: []grant.Grant{{Tx: "tx-0", Unit: "u", Epoch: 3, State: grant.Held}}}
 	if diff := cmp.Diff(occupied, e.Occupancy); diff != "" {
 		t.Errorf("occupancy (-want +got):\n%s", diff)
 	}
 }
 
 // open connects to an agent and returns its end of the stream.
-func open(t *testing.T, agent *server, events <-chan agents.Event) *session {
+func open(t *testing.T, agent *server, events <-chan grant.Event) *session {
 	t.Helper()
 	stream, _ := agent.accept(t)
 	stream.say(t, hello(t, "n1"))
@@ -64,15 +65,15 @@ func TestCommandsArriveInOrder(t *testing.T) {
 	pool.SetTarget("n1", "a:1")
 	stream := open(t, agent, events)
 	request := resource.Request{GPUs: 1, CPU: 1000}
-	for _, c := range []agents.Command{
-		agents.Reserve(agents.Reservation{
+	for _, c := range []grant.Command{
+		grant.Reserve{
 			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TTL: 2 * time.Second, After: []resource.TxID{"v", "w"},
-			Members: []agents.MemberRequest{{Index: 3, Request: request, PinnedGPUs: []int{1}}},
-		}),
-		agents.Commit("tx", 42, 9), agents.Abort("tx", 42), agents.Release("tx", 42, 30*time.Second, "deleted"),
-		agents.Evict("tx", 42, time.Minute, "p"),
-		agents.Forget("tx"), agents.Resync(), agents.Cordon(true),
-		agents.Reconcile(42, 9, []resource.TxID{"a"}, []resource.TxID{"b"}, 3*time.Second),
+			Members: []grant.MemberRequest{{Index: 3, Request: request, PinnedGPUs: []int{1}}},
+		},
+		grant.Commit{Tx: "tx", Epoch: 42, Revision: 9}, grant.Abort{Tx: "tx", Epoch: 42}, grant.Release{Tx: "tx", Epoch: 42, Grace: 30 * time.Second, Reason: "deleted"},
+		grant.Evict{Tx: "tx", Epoch: 42, Grace: time.Minute, By: "p"},
+		grant.Forget{Tx: "tx"}, grant.Resync{}, grant.Cordon{Cordoned: true},
+		grant.Reconcile{Epoch: 42, Revision: 9, Adopted: []resource.TxID{"a"}, Released: []resource.TxID{"b"}, Grace: 3 * time.Second},
 	} {
 		if !pool.Send("n1", c) {
 			t.Fatal("a command was not taken")
@@ -125,13 +126,13 @@ func TestEventsAreDecodedInOrder(t *testing.T) {
 	} {
 		stream.say(t, m)
 	}
-	bad := map[int]agents.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
-	for _, want := range []agents.Event{
-		agents.Registered{Node: "n1", Incarnation: incarnation, Revision: 6},
-		agents.Replied{Node: "n1", Tx: "tx", State: agents.StateReserved, Incarnation: incarnation, Revision: 6, Members: []agents.Member{{Index: 2, Assignment: a}}, LedgerHash: 8},
-		agents.Replied{Node: "n1", Tx: "tx2", State: agents.StateNo, Reasons: []resource.Reason{reason}, LedgerHash: 8},
-		agents.Occupied{Node: "n1", Occupancy: agents.Occupancy{DiskFull: true, Health: bad}, LedgerHash: 9},
-		agents.HealthChanged{Node: "n1", Health: bad, Cordoned: true, Quarantine: "why"},
+	bad := map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
+	for _, want := range []grant.Event{
+		grant.Registered{Node: "n1", Incarnation: incarnation, Revision: 6},
+		grant.Replied{Node: "n1", Tx: "tx", State: grant.Reserved, Incarnation: incarnation, Revision: 6, Members: []grant.Member{{Index: 2, Assignment: a}}, LedgerHash: 8},
+		grant.Replied{Node: "n1", Tx: "tx2", State: grant.No, Reasons: []resource.Reason{reason}, LedgerHash: 8},
+		grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{DiskFull: true, Health: bad}, LedgerHash: 9},
+		grant.HealthChanged{Node: "n1", Health: bad, Cordoned: true, Quarantine: "why"},
 	} {
 		if diff := cmp.Diff(want, receive(t, "event", events)); diff != "" {
 			t.Errorf("event (-want +got):\n%s", diff)
@@ -146,14 +147,14 @@ func TestAnAgentThatComesBackIsFoundAgain(t *testing.T) {
 	pool.SetTarget("n1", "a:1")
 	open(t, agent, events)
 	n.stop("a:1", agent)
-	if e := next[agents.Disconnected](t, events); e.Node != "n1" || e.Err == nil {
+	if e := next[grant.Disconnected](t, events); e.Node != "n1" || e.Err == nil {
 		t.Errorf("disconnected: %+v", e)
 	}
-	if pool.Send("n1", agents.Resync()) {
+	if pool.Send("n1", grant.Resync{}) {
 		t.Error("a command was taken without a stream")
 	}
 	open(t, n.listen(t, "a:1"), events)
-	if !pool.Send("n1", agents.Resync()) {
+	if !pool.Send("n1", grant.Resync{}) {
 		t.Error("a command was not taken on the new stream")
 	}
 }
@@ -210,7 +211,7 @@ func TestAStreamThatBreaksTheRulesIsEnded(t *testing.T) {
 			stream.say(t, c.message)
 			stream.ended(t)
 			if c.connected {
-				e := next[agents.Disconnected](t, events)
+				e := next[grant.Disconnected](t, events)
 				if !strings.Contains(e.Err.Error(), c.wantErr) {
 					t.Errorf("disconnected: %v, want %q in it", e.Err, c.wantErr)
 				}
@@ -233,9 +234,9 @@ func TestSetTargetMovesASession(t *testing.T) {
 	pool.SetTarget("n1", "a:1") // as it is
 	pool.SetTarget("n1", "b:1")
 	old.ended(t)
-	next[agents.Disconnected](t, events) // before the new stream's Connected
+	next[grant.Disconnected](t, events) // before the new stream's Connected
 	open(t, second, events)
-	if !pool.Send("n1", agents.Resync()) {
+	if !pool.Send("n1", grant.Resync{}) {
 		t.Error("a command was not taken after the move")
 	}
 }
@@ -248,15 +249,15 @@ func TestRemoveTargetEndsASession(t *testing.T) {
 	pool.SetTarget("n1", "a:1")
 	stream := open(t, agent, events)
 	pool.RemoveTarget("n1")
-	if pool.Send("n1", agents.Resync()) {
+	if pool.Send("n1", grant.Resync{}) {
 		t.Error("a command was taken for a target that was removed")
 	}
 	pool.SetTarget("n1", "a:1") // and back at once: in order
 	stream.ended(t)
-	next[agents.Disconnected](t, events)
+	next[grant.Disconnected](t, events)
 	open(t, agent, events)
 	pool.RemoveTarget("n1")
-	next[agents.Disconnected](t, events)
+	next[grant.Disconnected](t, events)
 }
 
 func TestCloseEndsEverySession(t *testing.T) {
@@ -268,9 +269,9 @@ func TestCloseEndsEverySession(t *testing.T) {
 	stream := open(t, agent, events)
 	pool.Close()
 	stream.ended(t)
-	next[agents.Disconnected](t, events)
+	next[grant.Disconnected](t, events)
 	pool.SetTarget("n3", "a:1")
-	if pool.Send("n1", agents.Resync()) || pool.Send("n3", agents.Resync()) {
+	if pool.Send("n1", grant.Resync{}) || pool.Send("n3", grant.Resync{}) {
 		t.Error("a closed pool took a command")
 	}
 }
@@ -283,15 +284,15 @@ func TestASlowAgentIsGivenUp(t *testing.T) {
 	stream := open(t, agent, events) // which reads nothing from here on
 	reason := strings.Repeat("x", 1<<10)
 	taken := 0
-	for pool.Send("n1", agents.Release("tx", 42, 0, reason)) {
+	for pool.Send("n1", grant.Release{Tx: "tx", Epoch: 42, Grace: 0, Reason: reason}) {
 		if taken++; taken > 1<<20 {
 			t.Fatal("a million commands were taken by an agent that reads none")
 		}
 	}
 	stream.ended(t)
-	next[agents.Disconnected](t, events)
+	next[grant.Disconnected](t, events)
 	open(t, agent, events)
-	if !pool.Send("n1", agents.Resync()) {
+	if !pool.Send("n1", grant.Resync{}) {
 		t.Error("a command was not taken on the new stream")
 	}
 }
@@ -304,7 +305,7 @@ func TestAttemptsBackOff(t *testing.T) {
 				attempts = append(attempts, time.Now())
 				return resource.Incarnation{}, 0, nil
 			},
-			Deliver: func(e agents.Event) { t.Errorf("event %+v without an agent", e) },
+			Deliver: func(e grant.Event) { t.Errorf("event %+v without an agent", e) },
 			Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 				return nil, errors.New("nobody listens")
 			})},
@@ -373,11 +374,11 @@ func TestAStreamToAnIncarnationThatIsGoneIsNew(t *testing.T) {
 	pool.SetTarget("n1", "a:1")
 	old := open(t, agent, events)
 	pool.Registered("n1", incarnation) // as it is
-	if !pool.Send("n1", agents.Resync()) {
+	if !pool.Send("n1", grant.Resync{}) {
 		t.Fatal("a registration of the incarnation that is connected ended its stream")
 	}
 	pool.Registered("n1", resource.Incarnation{JournalID: "journal", BootID: "another"})
 	old.ended(t)
-	next[agents.Disconnected](t, events)
+	next[grant.Disconnected](t, events)
 	open(t, agent, events)
 }

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 )
 
@@ -28,7 +28,7 @@ func TestARefusalForAHigherEpochIsDelivered(t *testing.T) {
 		stream.err = s.Err()
 		close(stream.finish)
 	}
-	if e := next[agents.Refused](t, events); e.Node != "n1" || e.Highest != 43 {
+	if e := next[grant.Refused](t, events); e.Node != "n1" || e.Highest != 43 {
 		t.Errorf("refused: %+v", e)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -137,13 +138,13 @@ func (s *session) ended(t *testing.T) {
 
 var incarnation = resource.Incarnation{JournalID: "journal", BootID: "boot"}
 
-func host(t testing.TB) wire.Host {
+func host(t testing.TB) grant.Host {
 	t.Helper()
 	profile, err := fake.Lookup("gpu2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wire.Host{Hostname: "host", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}
+	return grant.Host{Hostname: "host", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}
 }
 
 func hello(t testing.TB, node string) *musterv1.AgentMessage {
@@ -154,15 +155,15 @@ func hello(t testing.TB, node string) *musterv1.AgentMessage {
 }
 
 // newPool returns a pool and what it delivers.
-func newPool(t *testing.T, n *network) (*agents.Pool, <-chan agents.Event) {
+func newPool(t *testing.T, n *network) (*agents.Pool, <-chan grant.Event) {
 	t.Helper()
-	events := make(chan agents.Event, 64)
+	events := make(chan grant.Event, 64)
 	p := agents.NewPool(context.Background(), agents.Options{
 		Cluster: "c", LeaderID: "coordinator-1", Epoch: 42,
 		Identity: func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error) {
 			return incarnation, 5, nil
 		},
-		Deliver: func(e agents.Event) { events <- e },
+		Deliver: func(e grant.Event) { events <- e },
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
 		Logger:  slog.New(slog.DiscardHandler),
 	})
@@ -173,7 +174,7 @@ func newPool(t *testing.T, n *network) (*agents.Pool, <-chan agents.Event) {
 func newNetwork() *network { return &network{listeners: map[string]*bufconn.Listener{}} }
 
 // next returns the next event, which must be of type E.
-func next[E agents.Event](t *testing.T, events <-chan agents.Event) E {
+func next[E grant.Event](t *testing.T, events <-chan grant.Event) E {
 	t.Helper()
 	e := receive(t, "event", events)
 	want, ok := e.(E)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -53,7 +54,7 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	first, err := p.receiveHello(stream, cancel, s.node)
 	if err != nil {
 		if highest := highestSeen(err); highest > p.o.Epoch {
-			p.o.Deliver(Refused{Node: s.node, Highest: highest})
+			p.o.Deliver(grant.Refused{Node: s.node, Highest: highest})
 		}
 		return err
 	}
@@ -80,7 +81,7 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	}
 	s.mu.Unlock()
 	sender.Wait()
-	p.o.Deliver(Disconnected{Node: s.node, Err: err, Broken: broken != nil})
+	p.o.Deliver(grant.Disconnected{Node: s.node, Err: err, Broken: broken != nil})
 	return err
 }
 

@@ -262,6 +262,7 @@ func TestDecisionsSurviveARestoredBackup(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		leaked := a.Keyring().Keys()[0]
+		boot := token(t, a, enroll.TokenOptions{Nodes: "n3", Replace: true})
 		backup := s.Backup()
 
 		if _, err := a.Ban(t.Context(), "n3", "hostile", "ann"); err != nil {
@@ -305,6 +306,9 @@ func TestDecisionsSurviveARestoredBackup(t *testing.T) {
 
 		s.Restore(backup)
 		acknowledge(t, s)
+		if _, err := ask(t, a, boot.Text(), "n3", newKey(t)); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("a host enrolls whose ban the store has just lost: %v", err)
+		}
 		time.Sleep(time.Minute)
 		check("restored under a running coordinator", a)
 
@@ -442,6 +446,19 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 		}
 		refused(t, "banned", b, old, "was banned")
 	})
+	t.Run("a renewal and a ban that is put back after a restoration", func(t *testing.T) {
+		s, a, _ := setup(t)
+		old := host(t, a, "n1", false)
+		s.once = func() { // alone: the certificate is as the store has it
+			ban := record.Ban{Banned: true, By: "ann", At: "2026-03-01T12:00:00Z", Generation: 1}
+			if _, err := s.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.BanKey("n1"), record.MustEncode(ban))}}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := renew(t, a, old, newKey(t)); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("the banned host renews: %v", err)
+		}
+	})
 	t.Run("an enrolment and a ban", func(t *testing.T) {
 		s, a, b := setup(t)
 		boot := token(t, a, enroll.TokenOptions{Nodes: "n1"})
@@ -480,6 +497,30 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 		}
 		refused(t, "enrolled", b, first, "")
 	})
+	t.Run("two enrolments of one name by two tokens", func(t *testing.T) {
+		s, a, b := setup(t)
+		mine, theirs := token(t, a, enroll.TokenOptions{Nodes: "n1"}), token(t, a, enroll.TokenOptions{Nodes: "n1"})
+		s.once = func() {
+			if _, err := ask(t, b, theirs.Text(), "n1", newKey(t)); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := ask(t, a, mine.Text(), "n1", newKey(t)); status.Code(err) != codes.AlreadyExists {
+			t.Errorf("the second: %v", err)
+		}
+	})
+	t.Run("two uses of a token for one", func(t *testing.T) {
+		s, a, b := setup(t)
+		boot := token(t, a, enroll.TokenOptions{Nodes: "n*"})
+		s.once = func() {
+			if _, err := ask(t, b, boot.Text(), "n2", newKey(t)); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := ask(t, a, boot.Text(), "n1", newKey(t)); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("the second: %v", err)
+		}
+	})
 	t.Run("two bans", func(t *testing.T) {
 		s, a, b := setup(t)
 		var first record.Ban
@@ -493,6 +534,23 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 			t.Errorf("%+v, %v, want the first", ban, err)
 		}
 	})
+}
+
+// TestAnAnswerIsRepeatedForTheSameTokenAlone: the same key by another token is
+// another enrolment of a node that exists.
+func TestAnAnswerIsRepeatedForTheSameTokenAlone(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	e, key := open(t, s, "c1"), newKey(t)
+	first, second := token(t, e, enroll.TokenOptions{Nodes: "n1"}), token(t, e, enroll.TokenOptions{Nodes: "n1"})
+	for range 2 {
+		if _, err := ask(t, e, first.Text(), "n1", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ask(t, e, second.Text(), "n1", key); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("by another token: %v", err)
+	}
 }
 
 func register(t *testing.T, s *mem.Store, node string) {

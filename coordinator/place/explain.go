@@ -23,7 +23,7 @@ type Explanation struct {
 func Explain(nodes []*Node, u Unit) Explanation {
 	var e Explanation
 	free := resource.Vector{}
-	var placed []Member
+	var placed []Choice
 	for i, n := range nodes {
 		reasons := n.closed()
 		if reasons == nil {

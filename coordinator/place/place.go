@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,11 +17,16 @@ type Unit struct {
 	Avoid map[resource.NodeID]int
 }
 
-// Member is where one member goes, and what it would get there.
-type Member struct {
+// Choice is where one member goes, and what it would get there.
+type Choice struct {
 	Index      int // in the unit
 	Node       *Node
 	Assignment resource.Assignment
+}
+
+// AsMember returns the choice without its node.
+func (c Choice) AsMember() grant.Member {
+	return grant.Member{Index: c.Index, Assignment: c.Assignment}
 }
 
 // Place finds a place for every member, or for none. On success the members'
@@ -31,8 +37,8 @@ type Member struct {
 // Members are equal, so they are placed one after the other on the best node
 // that still takes one. A node that refuses one member refuses the rest too:
 // its free amounts only shrink while the unit is placed.
-func Place(nodes []*Node, u Unit) ([]Member, bool) {
-	members := make([]Member, 0, u.Members)
+func Place(nodes []*Node, u Unit) ([]Choice, bool) {
+	members := make([]Choice, 0, u.Members)
 	s := search{nodes: nodes, unit: &u}
 	for i := range u.Members {
 		member, ok := s.place()
@@ -47,7 +53,7 @@ func Place(nodes []*Node, u Unit) ([]Member, bool) {
 }
 
 // Undo gives back what Place took.
-func Undo(members []Member) {
+func Undo(members []Choice) {
 	for _, m := range members {
 		if err := m.Node.Host.Give(m.Node.Free, m.Assignment); err != nil {
 			panic(fmt.Sprintf("place: undo on %s: %v", m.Node.ID, err))

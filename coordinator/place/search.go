@@ -42,13 +42,13 @@ func (c candidate) before(d candidate) bool {
 }
 
 // place takes one member's resources on the best node that has them.
-func (s *search) place() (Member, bool) {
+func (s *search) place() (Choice, bool) {
 	if !s.started {
 		s.started = true
 		n := s.first()
 		if n == nil {
 			s.queued = true // with nobody in it
-			return Member{}, false
+			return Choice{}, false
 		}
 		if m, ok := n.take(&s.unit.Request); ok {
 			return m, true
@@ -77,7 +77,7 @@ func (s *search) place() (Member, bool) {
 			return m, true
 		}
 	}
-	return Member{}, false
+	return Choice{}, false
 }
 
 // first returns the best node, or nil.
@@ -169,16 +169,16 @@ func (s *search) doubt(n *Node) int {
 }
 
 // take fits one member on the node and takes what it gets there.
-func (n *Node) take(r *resource.Request) (Member, bool) {
+func (n *Node) take(r *resource.Request) (Choice, bool) {
 	var a resource.Assignment
 	if !n.Host.Assign(n.Free, *r, &a) {
-		return Member{}, false
+		return Choice{}, false
 	}
 	if err := n.Host.Take(n.Free, a); err != nil {
 		panic(fmt.Sprintf("place: fit assigned on %s what is not free: %v", n.ID, err))
 	}
 	n.Refresh()
-	return Member{Node: n, Assignment: a}, true
+	return Choice{Node: n, Assignment: a}, true
 }
 
 // preferenceWeight lets one point of preferred affinity outweigh any packing:

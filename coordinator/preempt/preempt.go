@@ -54,7 +54,7 @@ type Part struct {
 type Plan struct {
 	// Members name what each member gets once the victims are gone: some of it
 	// is free, the rest is theirs.
-	Members []place.Member
+	Members []place.Choice
 	Victims []string // units, ascending; empty where there is room at once
 }
 
@@ -83,7 +83,7 @@ func Find(nodes []*place.Node, u place.Unit, priority int32, holders []Holder) (
 // With returns where the unit goes with exactly these holders gone; false if
 // it has no room then. Whoever they are, they are not judged. Nodes ascend by
 // ID and are as they were afterwards.
-func With(nodes []*place.Node, u place.Unit, victims []Holder) ([]place.Member, bool) {
+func With(nodes []*place.Node, u place.Unit, victims []Holder) ([]place.Choice, bool) {
 	touched := map[resource.NodeID][]resource.Assignment{}
 	for _, v := range victims {
 		for _, p := range v.Parts {

@@ -39,7 +39,7 @@ func agrees(t *rapid.T, w world) {
 		t.Fatalf("in another order of the holders (-first +second):\n%s", diff)
 	}
 	members, ok := preempt.With(w.nodes, w.unit, want)
-	if !ok || !slices.EqualFunc(members, plan.Members, func(a, b place.Member) bool { return a.Node == b.Node && a.Assignment.Equal(b.Assignment) }) {
+	if !ok || !slices.EqualFunc(members, plan.Members, func(a, b place.Choice) bool { return a.Node == b.Node && a.Assignment.Equal(b.Assignment) }) {
 		t.Fatalf("the same victims by name: %t, %d members elsewhere than planned", ok, len(members))
 	}
 	w.unchanged(t, before)
@@ -132,7 +132,7 @@ func (w *world) unchanged(t *rapid.T, before []*fit.Free) {
 }
 
 // possible checks that the plan can be carried out once the victims are gone.
-func (w *world) possible(t *rapid.T, members []place.Member, victims []preempt.Holder) {
+func (w *world) possible(t *rapid.T, members []place.Choice, victims []preempt.Holder) {
 	if len(members) != w.unit.Members {
 		t.Fatalf("%d members planned, want %d", len(members), w.unit.Members)
 	}

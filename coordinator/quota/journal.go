@@ -9,6 +9,9 @@ type journal struct {
 	// victims are the consumers evicted since the call began, in order; the
 	// records of opEvict are its entries.
 	victims []victim
+	// protected is the earliest time at which MinRunTime is over for a consumer
+	// that the call could not evict because of it, in nanoseconds; 0 for none.
+	protected int64
 }
 
 // victim is an evicted seat.

@@ -81,6 +81,17 @@ func (m *Manager) SetNow(now time.Time) {
 	}
 }
 
+// ProtectedUntil returns the earliest time at which the last call, if it was an
+// allocation, could have another result by the passing of time alone: then
+// MinRunTime is over for the first of the consumers that it kept from being
+// evicted. It is zero where no consumer was.
+func (m *Manager) ProtectedUntil() time.Time {
+	if m.log.protected == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, m.log.protected)
+}
+
 // AddTree adds a tree and reports what became of its nodes. A specification
 // that is wrong, or of a name in use, is an error; an empty tree is not, and
 // refuses every consumer.
@@ -171,7 +182,7 @@ func (m *Manager) consumerOf(id string) (int32, error) {
 // begin starts a call that may change what is live: the last call can neither
 // be undone nor told any more.
 func (m *Manager) begin() {
-	m.log.records, m.log.victims = m.log.records[:0], m.log.victims[:0]
+	m.log.records, m.log.victims, m.log.protected = m.log.records[:0], m.log.victims[:0], 0
 	m.try = try{}
 	m.undone = false
 }

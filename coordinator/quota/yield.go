@@ -128,7 +128,13 @@ func (t *tree) mayYield(v, n, s int32, evicts bool) bool {
 			return false
 		}
 	}
-	return resource.SaturatingSub(t.now, c.since) >= int64(t.opts.MinRunTime)
+	if resource.SaturatingSub(t.now, c.since) >= int64(t.opts.MinRunTime) {
+		return true
+	}
+	if end := resource.SaturatingAdd(c.since, int64(t.opts.MinRunTime)); t.log.protected == 0 || end < t.log.protected {
+		t.log.protected = end
+	}
+	return false
 }
 
 // push moves a seat from n to its parent, which counts it already.

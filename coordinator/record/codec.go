@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -113,9 +114,9 @@ func stripVersion(value []byte) ([]byte, error) {
 
 func (r Tx) check() error {
 	switch r.State {
-	case Aborted:
+	case grant.RecordAborted:
 		return nil
-	case Committed, Evicting, Releasing, Released:
+	case grant.RecordCommitted, grant.RecordEvicting, grant.RecordReleasing, grant.RecordReleased:
 	default:
 		return fmt.Errorf("state %q is not COMMITTED, EVICTING, RELEASING, RELEASED or ABORTED", r.State)
 	}

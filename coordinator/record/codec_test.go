@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,12 +20,12 @@ func trainUnit() record.UnitPath {
 
 func txRecord() record.Tx {
 	return record.Tx{
-		State:   record.Evicting,
+		State:   grant.RecordEvicting,
 		Epoch:   7,
 		Unit:    trainUnit(),
 		UnitUID: "u-1",
 		Charges: []record.Charge{{Tree: "default", Group: "ml", Request: resource.Vector{resource.GPU: 8000, resource.CPU: 16000}}},
-		Members: []record.Member{{
+		Members: []record.Placement{{
 			Member:      3,
 			Node:        "gpu-01",
 			Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"},
@@ -46,7 +47,7 @@ func txRecord() record.Tx {
 // migRecord is of a member with whole cores, huge pages and a MIG instance.
 func migRecord() record.Tx {
 	return record.Tx{
-		State:   record.Committed,
+		State:   grant.RecordCommitted,
 		Epoch:   7,
 		Unit:    record.UnitPath{Namespace: "ml", Kind: record.AllocUnit, Name: "infer"},
 		UnitUID: "u-3",
@@ -54,7 +55,7 @@ func migRecord() record.Tx {
 		Charges: []record.Charge{{Tree: "default", Group: "ml", Request: resource.Request{
 			Cores: 1, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb",
 		}.Vector()}},
-		Members: []record.Member{{
+		Members: []record.Placement{{
 			Node:        "gpu-01",
 			Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"},
 			Assignment: resource.Assignment{
@@ -98,7 +99,7 @@ func TestGoldenRecords(t *testing.T) {
 	document := json.RawMessage(`{"kind":"Allocation","spec":{"resources":{"requests":{"cpu":"8000m"}}},"x":"a<b"}`)
 	roundTrip(t, "tx-evicting", txRecord())
 	roundTrip(t, "tx-mig", migRecord())
-	roundTrip(t, "tx-aborted", record.Tx{State: record.Aborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
+	roundTrip(t, "tx-aborted", record.Tx{State: grant.RecordAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
 	roundTrip(t, "unit-alloc", record.Unit{
 		UID: "u-1", Kind: record.AllocUnit, Namespace: "ml", Name: "one", Tenant: "t", Queue: "default", Priority: -5,
 		Phase: "Running", Sequence: record.Sequence{Epoch: 7, Counter: 1<<64 - 1}, TxID: "u-1.7.1.00", Members: 1,
@@ -181,6 +182,15 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+func TestDecodeRefusesAStateThatNoRecordHas(t *testing.T) {
+	for _, state := range []string{`"DONE"`, `"absent"`, `""`, "1", "null"} {
+		value := `{"v":1,"state":` + state + `,"unitUID":"u"}`
+		if r, err := record.Decode[record.Tx]("/registry/tx/t", []byte(value)); err == nil || !strings.Contains(err.Error(), "state") {
+			t.Errorf("%s: %+v, %v, want an error that names the state", value, r, err)
+		}
+	}
+}
+
 func TestDecodeTakesWhatAPersonWrote(t *testing.T) {
 	for _, value := range []string{"{ \"unitUID\": \"u\", \"v\": 1 }\n", `{"v":1 ,"unitUID":"u"}`, "{\"v\":1,\n  \"unitUID\": \"u\"}"} {
 		r, err := record.Decode[record.Order]("k", []byte(value))
@@ -195,7 +205,8 @@ func TestRecordsKeepTheirRules(t *testing.T) {
 		change func(*record.Tx)
 		want   string
 	}{
-		"an unknown state":            {func(r *record.Tx) { r.State = "DONE" }, `"DONE"`},
+		"an unknown state":            {func(r *record.Tx) { r.State = 9 }, "RecordState(9)"},
+		"a state that is none":        {func(r *record.Tx) { r.State = grant.RecordAbsent }, `"absent"`},
 		"committed without epoch":     {func(r *record.Tx) { r.Epoch = 0 }, "epoch 0"},
 		"committed without unit":      {func(r *record.Tx) { r.Unit = record.UnitPath{} }, "unit"},
 		"committed without members":   {func(r *record.Tx) { r.Members = nil }, "at least one"},

@@ -12,44 +12,22 @@ package record
 import (
 	"encoding/json"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
-
-// State is the state of a transaction's record. The only edges are
-//
-//	absent → COMMITTED → (EVICTING →) RELEASING → RELEASED
-//	absent → ABORTED
-//
-// and EVICTING → RELEASED in the Txn of PROTOCOL.md 6.5.
-type State string
-
-// The states. An absent record is undecided, not aborted.
-const (
-	Committed State = "COMMITTED"
-	Evicting  State = "EVICTING"
-	Releasing State = "RELEASING"
-	Released  State = "RELEASED"
-	Aborted   State = "ABORTED"
-)
-
-// Charged reports whether a record in this state counts against quota.
-func (s State) Charged() bool { return s == Committed || s == Evicting || s == Releasing }
-
-// Terminal reports whether no edge leaves the state.
-func (s State) Terminal() bool { return s == Released || s == Aborted }
 
 // Tx is a transaction's outcome (TxKey), the only place where one is
 // decided. An ABORTED record may consist of state, unit UID and reason alone.
 type Tx struct {
-	State   State            `json:"state"`
-	Epoch   resource.Epoch   `json:"epoch,omitempty"` // of the leader that committed
-	Unit    UnitPath         `json:"unit,omitzero"`
-	UnitUID resource.UnitUID `json:"unitUID,omitempty"`
+	State   grant.RecordState `json:"state"`
+	Epoch   resource.Epoch    `json:"epoch,omitempty"` // of the leader that committed
+	Unit    UnitPath          `json:"unit,omitzero"`
+	UnitUID resource.UnitUID  `json:"unitUID,omitempty"`
 	// Tenant is the unit's, for the agents that adopt the record.
 	Tenant resource.TenantID `json:"tenant,omitempty"`
 	// Charges count while State.Charged, once per transaction.
-	Charges []Charge `json:"charges,omitempty"`
-	Members []Member `json:"members,omitempty"`
+	Charges []Charge    `json:"charges,omitempty"`
+	Members []Placement `json:"members,omitempty"`
 	// By is the preemptor of an EVICTING record, or what ended the unit.
 	By     resource.TxID `json:"by,omitempty"`
 	Reason string        `json:"reason,omitempty"`
@@ -76,12 +54,17 @@ type Charge struct {
 	Request resource.Vector `json:"request"`
 }
 
-// Member is what one member of a unit holds, in which memory of which agent.
-type Member struct {
+// Placement is what one member of a unit holds, in which memory of which agent.
+type Placement struct {
 	Member      int                  `json:"member"` // index in the unit, from 0
 	Node        resource.NodeID      `json:"node"`
 	Incarnation resource.Incarnation `json:"incarnation"`
 	Assignment  resource.Assignment  `json:"assignment"`
+}
+
+// AsMember returns the placement without node and incarnation.
+func (p Placement) AsMember() grant.Member {
+	return grant.Member{Index: p.Member, Assignment: p.Assignment}
 }
 
 // Unit is the smallest all-or-nothing set of members (UnitPath.Key).

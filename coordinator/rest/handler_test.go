@@ -220,6 +220,48 @@ func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
 	}
 }
 
+// adminRoutes are those that a tenant may not use, even on its own namespace.
+func adminRoutes() []string {
+	routes := []string{
+		"GET /allocations", "GET /jobs",
+		"PATCH /nodes/n", "DELETE /nodes/n", "POST /nodes/n/approve", "POST /nodes/n/fence", "POST /nodes/n/reconcile", "POST /nodes/n/drain",
+		"POST /namespaces/ml-team/preemptions",
+		"POST /bootstraptokens", "GET /bootstraptokens", "DELETE /bootstraptokens/t",
+		"POST /authorities", "GET /authorities", "DELETE /authorities/a",
+		"POST /operatorcertificates", "GET /operatorcertificates", "DELETE /operatorcertificates/o",
+		"GET /nodebans", "POST /nodes/n/ban", "DELETE /nodes/n/ban",
+		"GET /resourcequotas", "GET /quotabindings", "POST /quotatrees/t/reclaim",
+	}
+	for _, collection := range []string{"/namespaces/ml-team/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings"} {
+		routes = append(routes, "POST "+collection, "PUT "+collection+"/x", "PATCH "+collection+"/x", "DELETE "+collection+"/x")
+	}
+	return routes
+}
+
+// TestAdminRoutesRefuseTenants: a tenant is refused before anything is read of
+// its request; an admin gets further, which shows that the route is there.
+func TestAdminRoutesRefuseTenants(t *testing.T) {
+	ask := func(a rest.Authenticator, route string) *httptest.ResponseRecorder {
+		h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: a})
+		method, path, _ := strings.Cut(route, " ")
+		r := httptest.NewRequest(method, "/api/v1"+path, nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, r)
+		return recorder
+	}
+	for _, route := range adminRoutes() {
+		t.Run(route, func(t *testing.T) {
+			if got := ask(tenants{}, route); got.Code != 403 || !strings.Contains(got.Body.String(), "only an admin may do this") {
+				t.Errorf("a tenant gets %d %s", got.Code, got.Body)
+			}
+			if got := ask(rest.StaticToken(token), route); got.Code == 403 || strings.Contains(got.Body.String(), "nothing is served") {
+				t.Errorf("an admin gets %d %s", got.Code, got.Body)
+			}
+		})
+	}
+}
+
 func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 	for _, given := range []string{"", "x"} {
 		if _, err := rest.StaticToken("").Authenticate(t.Context(), given); err == nil {

@@ -12,23 +12,24 @@ import (
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
 )
 
 // hostOf is a host of a profile.
-func hostOf(t *testing.T, profile string, labels map[string]string) wire.Host {
+func hostOf(t *testing.T, profile string, labels map[string]string) grant.Host {
 	t.Helper()
 	p, err := fake.Lookup(profile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wire.Host{Hostname: "host-1", Topology: p.Topology(), Inventory: p.Inventory("n1"), Labels: labels}
+	return grant.Host{Hostname: "host-1", Topology: p.Topology(), Inventory: p.Inventory("n1"), Labels: labels}
 }
 
 // registers registers node n1 with a host and returns what the store has then.
-func registers(t *testing.T, server *rpc.Server, s *mem.Store, h wire.Host) record.NodeSpec {
+func registers(t *testing.T, server *rpc.Server, s *mem.Store, h grant.Host) record.NodeSpec {
 	t.Helper()
 	_, err := server.Register(t.Context(), &musterv1.RegisterRequest{Cluster: "c", NodeId: "n1", Incarnation: wire.ToIncarnation(first), Host: wire.ToHost(h)})
 	if err != nil {
@@ -115,25 +116,25 @@ func TestGrowthWaitsForApproval(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		allow bool // the policy
-		hosts []wire.Host
+		hosts []grant.Host
 		// between, where not nil, happens before the last registration.
 		between func(t *testing.T, server *rpc.Server, s *mem.Store)
 		want    string // the reason of what waits after the last one
 	}{
-		"the first registration is approved":  {hosts: []wire.Host{large}},
-		"the same again":                      {hosts: []wire.Host{small, small}},
-		"growth waits":                        {hosts: []wire.Host{small, large}, want: "CapacityGrew"},
-		"growth stays waiting":                {hosts: []wire.Host{small, large, large}, want: "CapacityGrew"},
-		"what was approved comes back":        {hosts: []wire.Host{small, large, small}},
-		"shrinking, and growing back":         {hosts: []wire.Host{large, small, large}},
-		"another model waits":                 {hosts: []wire.Host{small, renamed}, want: "ModelsChanged"},
-		"growth where the cluster allows it":  {hosts: []wire.Host{small, large}, allow: true},
-		"the policy comes after the capacity": {hosts: []wire.Host{small, large}, allow: true, between: func(_ *testing.T, server *rpc.Server, _ *mem.Store) { server.ApproveGrowth = true }, want: "CapacityGrew"},
-		"the policy goes":                     {hosts: []wire.Host{small, large, large}, between: func(_ *testing.T, server *rpc.Server, _ *mem.Store) { server.ApproveGrowth = false }},
-		"a replaced host is let in by its own token": {hosts: []wire.Host{small, large}, between: func(t *testing.T, _ *rpc.Server, s *mem.Store) {
+		"the first registration is approved":  {hosts: []grant.Host{large}},
+		"the same again":                      {hosts: []grant.Host{small, small}},
+		"growth waits":                        {hosts: []grant.Host{small, large}, want: "CapacityGrew"},
+		"growth stays waiting":                {hosts: []grant.Host{small, large, large}, want: "CapacityGrew"},
+		"what was approved comes back":        {hosts: []grant.Host{small, large, small}},
+		"shrinking, and growing back":         {hosts: []grant.Host{large, small, large}},
+		"another model waits":                 {hosts: []grant.Host{small, renamed}, want: "ModelsChanged"},
+		"growth where the cluster allows it":  {hosts: []grant.Host{small, large}, allow: true},
+		"the policy comes after the capacity": {hosts: []grant.Host{small, large}, allow: true, between: func(_ *testing.T, server *rpc.Server, _ *mem.Store) { server.ApproveGrowth = true }, want: "CapacityGrew"},
+		"the policy goes":                     {hosts: []grant.Host{small, large, large}, between: func(_ *testing.T, server *rpc.Server, _ *mem.Store) { server.ApproveGrowth = false }},
+		"a replaced host is let in by its own token": {hosts: []grant.Host{small, large}, between: func(t *testing.T, _ *rpc.Server, s *mem.Store) {
 			put(t, s, enrolled("t2", nil))
 		}},
-		"the node was deleted in between": {hosts: []wire.Host{small, large}, between: func(t *testing.T, _ *rpc.Server, s *mem.Store) {
+		"the node was deleted in between": {hosts: []grant.Host{small, large}, between: func(t *testing.T, _ *rpc.Server, s *mem.Store) {
 			put(t, s, record.Delete(record.NodeSpecKey("n1")), record.Delete(record.NodeIdentityKey("n1")))
 		}},
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -172,7 +173,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		for key, value := range all {
 			rec, err := record.Decode[record.Tx](key, value)
-			if err != nil || rec.State != record.Aborted || key != record.TxKey(resource.TxID(r.GetTx())) || answer.GetRecord().GetState() != musterv1.Record_ABORTED {
+			if err != nil || rec.State != grant.RecordAborted || key != record.TxKey(resource.TxID(r.GetTx())) || answer.GetRecord().GetState() != musterv1.Record_ABORTED {
 				t.Fatalf("%s: %+v, %v, answer %v", key, rec, err, answer)
 			}
 		}

@@ -14,12 +14,10 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 )
-
-// NodeLeaseTTL is how long a node counts as heard after its last heartbeat.
-const NodeLeaseTTL = 40 * time.Second
 
 // Heartbeats implements the Heartbeat of scheduler.v1.NodeAgent, the part of
 // that service which coordinators serve; agents serve the rest.
@@ -113,7 +111,7 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 			h.Logger.Warn("node_lease_failed", "node", node, "error", err)
 		}
 		if lease != 0 && err == nil {
-			response.LeaseDurationSeconds = int64(NodeLeaseTTL / time.Second)
+			response.LeaseDurationSeconds = int64(grant.NodeLeaseTTL / time.Second)
 			if err := h.report(ctx, node, &said, beat); err != nil {
 				h.Logger.Warn("node_status_not_written", "node", node, "error", err)
 			}
@@ -226,7 +224,7 @@ func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease recor
 	if err := h.spend(node, Leases); err != nil {
 		return 0, err
 	}
-	granted, err := h.Store.Grant(ctx, NodeLeaseTTL)
+	granted, err := h.Store.Grant(ctx, grant.NodeLeaseTTL)
 	if err != nil {
 		return 0, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -91,7 +92,7 @@ func TestHeartbeatsKeepTheLeaseAlive(t *testing.T) {
 		if _, again := get[record.NodeLease](t, s, record.NodeLeaseKey("n1")); again.ModRev != kv.ModRev {
 			t.Errorf("the lease was made anew at %d", again.ModRev)
 		}
-		time.Sleep(rpc.NodeLeaseTTL + time.Second)
+		time.Sleep(grant.NodeLeaseTTL + time.Second)
 		if _, found, _, _ := s.Get(t.Context(), record.NodeLeaseKey("n1")); found {
 			t.Error("the lease outlived its node's silence")
 		}
@@ -259,7 +260,7 @@ func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
 			put(t, s, record.Delete(key))
 		}, 40, false}, // it has a new one
 		"the key is another lease's": {func(t *testing.T, s *mem.Store) {
-			lease, err := s.Grant(t.Context(), rpc.NodeLeaseTTL)
+			lease, err := s.Grant(t.Context(), grant.NodeLeaseTTL)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/etcdcluster"
 	"github.com/musterd/muster/wire"
@@ -33,7 +34,7 @@ func BenchmarkRegisteringAgain(b *testing.B) {
 		id := fmt.Sprint("n", node)
 		if _, err := server.Register(b.Context(), &musterv1.RegisterRequest{
 			Cluster: "c", NodeId: id, Incarnation: wire.ToIncarnation(first), AgentAddr: "10.0.0.1:7077",
-			Host: wire.ToHost(wire.Host{Hostname: id, Topology: profile.Topology(), Inventory: profile.Inventory(id)}),
+			Host: wire.ToHost(grant.Host{Hostname: id, Topology: profile.Topology(), Inventory: profile.Inventory(id)}),
 		}); err != nil {
 			b.Error(err)
 		}

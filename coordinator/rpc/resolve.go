@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -92,7 +93,7 @@ func (s *Server) fence(ctx context.Context, node resource.NodeID, tx resource.Tx
 	}
 	key := record.TxKey(tx)
 	value, err := record.Encode(record.Tx{
-		State: record.Aborted, Epoch: epoch, UnitUID: unit, Reason: FencedFor + string(node),
+		State: grant.RecordAborted, Epoch: epoch, UnitUID: unit, Reason: FencedFor + string(node),
 		Ended: time.Now().UTC().Format(time.RFC3339),
 	})
 	if err != nil {

@@ -233,7 +233,7 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	m.Unit, m.Epoch, m.Revision = string(rec.UnitUID), int64(rec.Epoch), int64(kv.ModRev)
 	m.GraceMillis = rec.GraceSeconds * 1000
 	m.Name, m.Tenant = rec.Unit.String(), string(rec.Tenant)
-	m.State = recordStates[rec.State]
+	m.State = wire.ToRecordState(rec.State)
 	for _, member := range rec.Members {
 		if member.Node == node {
 			m.Incarnation = wire.ToIncarnation(member.Incarnation)
@@ -242,11 +242,6 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	}
 	slices.SortFunc(m.Members, func(a, b *musterv1.MemberAssignment) int { return cmp.Compare(a.GetMember(), b.GetMember()) })
 	return m, nil
-}
-
-var recordStates = map[record.State]musterv1.Record_State{
-	record.Committed: musterv1.Record_COMMITTED, record.Evicting: musterv1.Record_EVICTING, record.Releasing: musterv1.Record_RELEASING,
-	record.Released: musterv1.Record_RELEASED, record.Aborted: musterv1.Record_ABORTED,
 }
 
 // storeStatus is the one map from a store's errors to gRPC codes.

@@ -18,6 +18,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -44,7 +45,7 @@ func registration(t *testing.T, i resource.Incarnation) *musterv1.RegisterReques
 	}
 	return &musterv1.RegisterRequest{
 		Cluster: "c", NodeId: "n1", Incarnation: wire.ToIncarnation(i), AgentAddr: "10.0.0.1:7077", Version: "v1",
-		Host: wire.ToHost(wire.Host{
+		Host: wire.ToHost(grant.Host{
 			Hostname: "host-1", Topology: profile.Topology(), Inventory: profile.Inventory("n1"),
 			ReservedMemory: 1 << 30, Labels: map[string]string{"zone": "a"},
 		}),
@@ -115,7 +116,7 @@ func TestRegisterRecordsHugePagesAndInstances(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	_, err = server.Register(t.Context(), &musterv1.RegisterRequest{
 		Cluster: server.Cluster, NodeId: "n1", Incarnation: wire.ToIncarnation(first),
-		Host: wire.ToHost(wire.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1"), ReservedMemory: 1 << 30}),
+		Host: wire.ToHost(grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1"), ReservedMemory: 1 << 30}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -272,9 +273,9 @@ func TestAStoreThatFailsIsUnavailable(t *testing.T) {
 func committed(tx resource.TxID) record.Tx {
 	a := resource.Assignment{GPUs: []resource.GPUGrant{{Index: 1, UUID: "GPU-1", Milli: 1000}}}
 	return record.Tx{
-		State: record.Committed, Epoch: 7, UnitUID: "u", Tenant: "t", Unit: record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "a"},
+		State: grant.RecordCommitted, Epoch: 7, UnitUID: "u", Tenant: "t", Unit: record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: "a"},
 		GraceSeconds: 30,
-		Members: []record.Member{
+		Members: []record.Placement{
 			{Member: 2, Node: "n1", Incarnation: first, Assignment: a}, {Member: 1, Node: "n2"}, {Member: 0, Node: "n1", Incarnation: first},
 		},
 	}
@@ -312,24 +313,24 @@ func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	cases := map[string]struct {
-		state record.State // "" = absent
+		state grant.RecordState
 		fence bool
 		want  musterv1.Record_State
 	}{
-		"absent stays undecided without a fence": {"", false, musterv1.Record_ABSENT},
-		"absent becomes aborted by a fence":      {"", true, musterv1.Record_ABORTED},
-		"a fence does not touch COMMITTED":       {record.Committed, true, musterv1.Record_COMMITTED},
-		"a fence does not touch EVICTING":        {record.Evicting, true, musterv1.Record_EVICTING},
-		"a fence does not touch RELEASING":       {record.Releasing, true, musterv1.Record_RELEASING},
-		"a fence does not touch RELEASED":        {record.Released, true, musterv1.Record_RELEASED},
-		"a fence does not touch ABORTED":         {record.Aborted, true, musterv1.Record_ABORTED},
+		"absent stays undecided without a fence": {grant.RecordAbsent, false, musterv1.Record_ABSENT},
+		"absent becomes aborted by a fence":      {grant.RecordAbsent, true, musterv1.Record_ABORTED},
+		"a fence does not touch COMMITTED":       {grant.RecordCommitted, true, musterv1.Record_COMMITTED},
+		"a fence does not touch EVICTING":        {grant.RecordEvicting, true, musterv1.Record_EVICTING},
+		"a fence does not touch RELEASING":       {grant.RecordReleasing, true, musterv1.Record_RELEASING},
+		"a fence does not touch RELEASED":        {grant.RecordReleased, true, musterv1.Record_RELEASED},
+		"a fence does not touch ABORTED":         {grant.RecordAborted, true, musterv1.Record_ABORTED},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			server, s := open(t, mem.Options{})
 			tx := newTx()
 			var at resource.Revision
-			if c.state != "" {
+			if c.state != grant.RecordAbsent {
 				r := committed(tx)
 				r.State = c.state
 				at = put(t, s, record.Put(record.TxKey(tx), record.MustEncode(r)))
@@ -343,7 +344,7 @@ func TestResolve(t *testing.T) {
 				t.Errorf("%v, want %s", got, c.want)
 			}
 			kv, found, _, _ := s.Get(t.Context(), record.TxKey(tx))
-			if found != (c.state != "" || c.fence) || at != 0 && kv.ModRev != at {
+			if found != (c.state != grant.RecordAbsent || c.fence) || at != 0 && kv.ModRev != at {
 				t.Errorf("the record is at %d (found %t), before at %d", kv.ModRev, found, at)
 			}
 			again, err := server.Resolve(t.Context(), request)

@@ -8,14 +8,14 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/wire"
 )
 
 // specOf is the specification of a host; the full topology comes over the
 // agent's stream.
-func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (record.NodeSpec, error) {
+func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (record.NodeSpec, error) {
 	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
 	if err != nil {
 		return record.NodeSpec{}, err
@@ -31,7 +31,7 @@ func specOf(node resource.NodeID, h wire.Host, r *musterv1.RegisterRequest) (rec
 
 // CapacityOf is a host's whole capacity, the part that the system keeps included.
 // allocatable has the same resources without that part.
-func CapacityOf(h wire.Host, allocatable resource.Vector) resource.Vector {
+func CapacityOf(h grant.Host, allocatable resource.Vector) resource.Vector {
 	capacity := allocatable.Clone()
 	capacity[resource.CPU] = int64(h.Topology.Threads()) * int64(resource.WholeCPU)
 	capacity[resource.Memory] = int64(h.Topology.Memory()) // that in huge pages included
@@ -48,7 +48,7 @@ func ModelsOf(inventory *devices.Inventory) map[string]int {
 }
 
 // summaryOf is a host in numbers.
-func summaryOf(h wire.Host) record.TopologySummary {
+func summaryOf(h grant.Host) record.TopologySummary {
 	var models []string
 	for _, d := range h.Inventory.Devices {
 		if !slices.Contains(models, d.Model) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -14,7 +15,7 @@ func ExampleMachine() {
 	for _, in := range []txn.Input{
 		txn.Voted{Node: "node-1", Vote: txn.Vote{Revision: 3}},
 		txn.CommitAnswered{Outcome: txn.Unknown},
-		txn.RecordRead{State: txn.RecordCommitted, Revision: 7},
+		txn.RecordRead{State: grant.RecordCommitted, Revision: 7},
 	} {
 		effects = m.Step(in)
 		fmt.Println(m.State(), show(effects[0]))

@@ -1,6 +1,9 @@
 package txn
 
-import "github.com/musterd/muster/resource"
+import (
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
 
 // Input is something that happened. Every input may come at any time, late,
 // doubled or never; one that does not apply changes nothing.
@@ -16,19 +19,6 @@ const (
 	Conflict
 	// Unknown: it may have landed, or may yet.
 	Unknown
-)
-
-// RecordState is what the store holds for a transaction.
-type RecordState uint8
-
-// The record's states; RecordAbsent means undecided, not aborted.
-const (
-	RecordAbsent RecordState = iota
-	RecordCommitted
-	RecordEvicting
-	RecordReleasing
-	RecordReleased
-	RecordAborted
 )
 
 type (
@@ -67,7 +57,7 @@ type (
 	FenceAnswered struct{ Outcome Outcome }
 	// RecordRead: the record, read linearizably.
 	RecordRead struct {
-		State RecordState
+		State grant.RecordState
 		// Revision is that of the record's latest write, or of the store at the
 		// read if the record is absent.
 		Revision resource.Revision

@@ -6,12 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 func TestANodeThatIsBackFreesForItself(t *testing.T) {
 	votes := map[resource.NodeID]txn.Vote{"a": {Revision: 1}, "b": {Revision: 2}}
-	m, _ := txn.Recover("t", txn.Found{State: txn.RecordReleasing, Revision: 5, GraceSeconds: 7}, votes)
+	m, _ := txn.Recover("t", txn.Found{State: grant.RecordReleasing, Revision: 5, GraceSeconds: 7}, votes)
 	if e := m.Step(txn.Freed{Node: "a"}); e != nil || !m.FreedAt("a") { // presumed
 		t.Fatalf("%v, freed at a: %t", e, m.FreedAt("a"))
 	}
@@ -20,7 +21,7 @@ func TestANodeThatIsBackFreesForItself(t *testing.T) {
 	}
 	m.Step(txn.Returned{Node: "a"}) // while the Txn is under way
 	m.Step(txn.ReleasedAnswered{Outcome: txn.Conflict})
-	asked := m.Step(txn.RecordRead{State: txn.RecordReleasing, Revision: 5})
+	asked := m.Step(txn.RecordRead{State: grant.RecordReleasing, Revision: 5})
 	if diff := cmp.Diff([]txn.Effect{txn.SendRelease{Node: "a", GraceSeconds: 7}}, asked); diff != "" {
 		t.Errorf("asked after its return (-want +got):\n%s", diff)
 	}

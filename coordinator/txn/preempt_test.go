@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -83,12 +84,12 @@ func (s *scene) perform(tx resource.TxID, effects []txn.Effect, faults bool) {
 				s.step(m.By(), txn.VictimFreed{Tx: tx}, faults)
 			}
 		case txn.AckCommitted:
-			s.must(s.records[tx].state == txn.RecordCommitted, "acknowledged")
+			s.must(s.records[tx].state == grant.RecordCommitted, "acknowledged")
 			for _, v := range m.Victims() {
 				s.step(v, txn.Displaced(e), faults)
 			}
 		case txn.AckAborted:
-			s.must(s.records[tx].state == txn.RecordAborted, "given up")
+			s.must(s.records[tx].state == grant.RecordAborted, "given up")
 			s.victimsGo(faults, m.EvictionsInDoubt())
 		}
 	}
@@ -106,7 +107,7 @@ func (s *scene) victimsGo(faults, doubt bool) {
 func (s *scene) read(tx resource.TxID) txn.RecordRead {
 	r := s.records[tx]
 	in := txn.RecordRead{State: r.state, Revision: r.mod}
-	if r.state == txn.RecordAbsent {
+	if r.state == grant.RecordAbsent {
 		in.Revision = s.rev
 	}
 	if p := s.machines[r.by]; r.by != "" && p != nil && p.Undecided() {
@@ -172,18 +173,18 @@ func (s *scene) elect(faults bool) {
 	s.epoch++
 	s.answers, s.messages, s.commands = nil, nil, nil
 	s.machines = map[resource.TxID]*txn.Machine{}
-	adopts := s.records[preemptor].state == txn.RecordAbsent && rapid.Bool().Draw(s.t, "adopts")
+	adopts := s.records[preemptor].state == grant.RecordAbsent && rapid.Bool().Draw(s.t, "adopts")
 	var evicted []resource.TxID
 	for _, tx := range slices.Sorted(maps.Keys(s.records)) {
 		r := s.records[tx]
 		found := txn.Found{State: r.state, Revision: r.mod}
 		switch r.state {
-		case txn.RecordEvicting:
-			if r.by != "" && s.records[preemptor].state == txn.RecordAbsent {
+		case grant.RecordEvicting:
+			if r.by != "" && s.records[preemptor].state == grant.RecordAbsent {
 				found.By = r.by
 				evicted = append(evicted, tx)
 			}
-		case txn.RecordCommitted, txn.RecordReleasing:
+		case grant.RecordCommitted, grant.RecordReleasing:
 		default:
 			continue
 		}
@@ -336,15 +337,15 @@ func (s *scene) drain() {
 
 func (s *scene) ended() {
 	switch s.records[preemptor].state {
-	case txn.RecordCommitted:
+	case grant.RecordCommitted:
 		for _, h := range s.wanted() {
 			s.must(h.states[preemptor] == holds, "%s is %q for the preemptor, which is COMMITTED", h.node, h.states[preemptor])
 		}
 		for _, v := range s.victims() {
-			s.must(s.records[v].state == txn.RecordReleased, "victim %s stays", v)
+			s.must(s.records[v].state == grant.RecordReleased, "victim %s stays", v)
 		}
-	case txn.RecordReleased:
-	case txn.RecordAborted, txn.RecordAbsent:
+	case grant.RecordReleased:
+	case grant.RecordAborted, grant.RecordAbsent:
 		for _, h := range s.hosts {
 			st := h.states[preemptor]
 			s.must(st != holds && st != waits && st != promises, "%s is %q for a preemptor that came to nothing", h.node, st)
@@ -354,8 +355,8 @@ func (s *scene) ended() {
 	}
 	for _, v := range s.victims() {
 		switch s.records[v].state {
-		case txn.RecordReleased:
-		case txn.RecordCommitted:
+		case grant.RecordReleased:
+		case grant.RecordCommitted:
 			s.must(!s.deleted[v] || s.epoch > 0, "%s was deleted and stays", v)
 			for _, h := range s.parts(v) {
 				s.must(h.states[v] == holds, "victim %s is COMMITTED and %q on %s", v, h.states[v], h.node)

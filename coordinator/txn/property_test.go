@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -46,20 +47,20 @@ func start(w *world) {
 	case "new":
 		w.m, effects = txn.New("tx", nodes)
 	case "COMMITTED":
-		w.recovered(txn.RecordCommitted)
-		w.m, effects = txn.Recover("tx", txn.Found{State: txn.RecordCommitted, Revision: w.modRev}, votes)
+		w.recovered(grant.RecordCommitted)
+		w.m, effects = txn.Recover("tx", txn.Found{State: grant.RecordCommitted, Revision: w.modRev}, votes)
 	default:
-		w.recovered(txn.RecordReleasing)
+		w.recovered(grant.RecordReleasing)
 		w.released = true
 		w.acked["AckReleasing"] = 1
-		w.m, effects = txn.Recover("tx", txn.Found{State: txn.RecordReleasing, Revision: w.modRev}, votes)
+		w.m, effects = txn.Recover("tx", txn.Found{State: grant.RecordReleasing, Revision: w.modRev}, votes)
 	}
 	w.perform(effects, true)
 }
 
 // recovered is what an earlier leader has left: agents that know the record, or
 // not yet.
-func (w *world) recovered(s txn.RecordState) {
+func (w *world) recovered(s grant.RecordState) {
 	w.set(s)
 	w.acked["AckCommitted"] = 1
 	for _, a := range w.agents {
@@ -129,11 +130,11 @@ func disturb(w *world) {
 		}
 	case 15:
 		switch w.record {
-		case txn.RecordReleased: // history has it
+		case grant.RecordReleased: // history has it
 			w.rev++
-			w.record, w.modRev, w.collected = txn.RecordAbsent, 0, true
-		case txn.RecordCommitted: // e.g. an eviction was written and taken back
-			w.set(txn.RecordCommitted)
+			w.record, w.modRev, w.collected = grant.RecordAbsent, 0, true
+		case grant.RecordCommitted: // e.g. an eviction was written and taken back
+			w.set(grant.RecordCommitted)
 		}
 	}
 }
@@ -179,14 +180,14 @@ func settle(w *world) {
 func ended(w *world) {
 	state := w.m.State()
 	switch {
-	case state == txn.Committed && !w.released && w.record == txn.RecordCommitted && w.acked["AckCommitted"] == 1:
+	case state == txn.Committed && !w.released && w.record == grant.RecordCommitted && w.acked["AckCommitted"] == 1:
 		for _, a := range w.agents {
 			if a.state != held {
 				w.t.Fatalf("settled as Committed while %s is %s", a.node, a.state)
 			}
 		}
 	case state == txn.Released && w.acked["AckReleased"] == 1:
-	case state == txn.Aborted && w.acked["AckAborted"] == 1 && w.record == txn.RecordAborted:
+	case state == txn.Aborted && w.acked["AckAborted"] == 1 && w.record == grant.RecordAborted:
 		for _, a := range w.agents {
 			if a.state == reserved || a.state == held {
 				w.t.Fatalf("settled as Aborted while %s is %s", a.node, a.state)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,7 +33,7 @@ type scene struct {
 }
 
 type row struct {
-	state txn.RecordState
+	state grant.RecordState
 	mod   resource.Revision
 	by    resource.TxID
 }
@@ -89,8 +90,8 @@ func newScene(t *rapid.T) *scene {
 	}
 	s.hosts[0].victim = "v"
 	for _, v := range s.victims() {
-		s.set(v, txn.RecordCommitted, "")
-		s.machines[v], _ = txn.Recover(v, txn.Found{State: txn.RecordCommitted, Revision: s.rev}, s.votes(v))
+		s.set(v, grant.RecordCommitted, "")
+		s.machines[v], _ = txn.Recover(v, txn.Found{State: grant.RecordCommitted, Revision: s.rev}, s.votes(v))
 	}
 	for _, h := range s.hosts {
 		if h.victim != "" {
@@ -142,8 +143,8 @@ func (s *scene) host(n resource.NodeID) *host {
 	return s.hosts[i]
 }
 
-func (s *scene) set(tx resource.TxID, state txn.RecordState, by resource.TxID) {
-	if state == txn.RecordReleased {
+func (s *scene) set(tx resource.TxID, state grant.RecordState, by resource.TxID) {
+	if state == grant.RecordReleased {
 		s.ever[tx]++
 	}
 	s.records[tx] = row{state, s.rev, by}
@@ -175,25 +176,25 @@ func (s *scene) land(x intent) (bool, resource.Revision) {
 	case "commit":
 		s.landCommit(x)
 	case "aborted":
-		s.set(x.tx, txn.RecordAborted, "")
+		s.set(x.tx, grant.RecordAborted, "")
 	case "evictions":
 		for _, h := range s.wanted() {
 			s.must(h.states[preemptor] == waits || h.states[preemptor] == promises, "I7: evicted while %s is %q for the preemptor", h.node, h.states[preemptor])
 		}
 		for _, v := range s.victims() {
-			s.must(s.records[v].state == txn.RecordCommitted, "evicted twice")
-			s.set(v, txn.RecordEvicting, preemptor)
+			s.must(s.records[v].state == grant.RecordCommitted, "evicted twice")
+			s.set(v, grant.RecordEvicting, preemptor)
 		}
 	case "evicting":
-		s.must(s.records[x.tx].state == txn.RecordCommitted, "noticed twice")
-		s.set(x.tx, txn.RecordEvicting, "")
+		s.must(s.records[x.tx].state == grant.RecordCommitted, "noticed twice")
+		s.set(x.tx, grant.RecordEvicting, "")
 	case "releasing":
-		s.must(s.records[x.tx].state == txn.RecordCommitted || s.records[x.tx].state == txn.RecordEvicting, "I11: no edge to RELEASING")
-		s.set(x.tx, txn.RecordReleasing, "")
+		s.must(s.records[x.tx].state == grant.RecordCommitted || s.records[x.tx].state == grant.RecordEvicting, "I11: no edge to RELEASING")
+		s.set(x.tx, grant.RecordReleasing, "")
 	case "released":
-		s.must(s.records[x.tx].state == txn.RecordReleasing, "I11: no edge to RELEASED")
+		s.must(s.records[x.tx].state == grant.RecordReleasing, "I11: no edge to RELEASED")
 		s.mustBeFree(x.tx)
-		s.set(x.tx, txn.RecordReleased, "")
+		s.set(x.tx, grant.RecordReleased, "")
 	}
 	return true, s.rev
 }
@@ -202,11 +203,11 @@ func (s *scene) landCommit(x intent) {
 	for _, h := range s.wanted() {
 		s.must(h.states[preemptor] == promises && h.promised == h.registered, "I3: committed while %s is %q", h.node, h.states[preemptor])
 	}
-	s.set(preemptor, txn.RecordCommitted, "")
+	s.set(preemptor, grant.RecordCommitted, "")
 	for _, v := range s.victims() {
-		s.must(s.records[v].state == txn.RecordEvicting, "I11: committed over a victim that is %d", s.records[v].state)
+		s.must(s.records[v].state == grant.RecordEvicting, "I11: committed over a victim that is %d", s.records[v].state)
 		s.mustBeFree(v)
-		s.set(v, txn.RecordReleased, "")
+		s.set(v, grant.RecordReleased, "")
 	}
 }
 
@@ -222,7 +223,7 @@ func (s *scene) obey(c posted, refuses bool) {
 	switch e := c.what.(type) {
 	case txn.SendReserve:
 		h := s.host(e.Node)
-		if h.states[c.tx] == "" && !refuses && s.records[c.tx].state == txn.RecordAbsent {
+		if h.states[c.tx] == "" && !refuses && s.records[c.tx].state == grant.RecordAbsent {
 			h.states[c.tx], h.promised = promises, h.registered
 			if v := h.states[h.victim]; v != "" && v != buried {
 				h.states[c.tx] = waits
@@ -282,14 +283,14 @@ func (s *scene) resolve(h *host) {
 	if st := h.states[preemptor]; st != waits && st != promises {
 		return
 	}
-	if s.records[preemptor].state == txn.RecordAbsent {
+	if s.records[preemptor].state == grant.RecordAbsent {
 		s.rev++
-		s.set(preemptor, txn.RecordAborted, "")
+		s.set(preemptor, grant.RecordAborted, "")
 	}
 	switch s.records[preemptor].state {
-	case txn.RecordAborted:
+	case grant.RecordAborted:
 		delete(h.states, preemptor)
-	case txn.RecordCommitted:
+	case grant.RecordCommitted:
 		h.states[preemptor] = holds
 	}
 }
@@ -301,15 +302,15 @@ func (s *scene) restart(h *host) {
 	for tx := range h.states {
 		switch {
 		case h.states[tx] == buried:
-		case s.records[tx].state == txn.RecordCommitted:
+		case s.records[tx].state == grant.RecordCommitted:
 			h.states[tx] = holds
-		case s.records[tx].state == txn.RecordEvicting, s.records[tx].state == txn.RecordReleasing:
+		case s.records[tx].state == grant.RecordEvicting, s.records[tx].state == grant.RecordReleasing:
 			s.bury(h, tx)
 		default:
 			delete(h.states, tx)
 		}
 	}
-	if h.states[preemptor] == promises && s.records[preemptor].state != txn.RecordCommitted {
+	if h.states[preemptor] == promises && s.records[preemptor].state != grant.RecordCommitted {
 		delete(h.states, preemptor) // a bury above has woken it
 	}
 	for tx := range h.states { // as at every new session

@@ -1,6 +1,9 @@
 package txn
 
-import "github.com/musterd/muster/resource"
+import (
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
 
 // Step applies an input and returns what to do, in order. An input that does
 // not apply in the present state returns nothing.
@@ -182,30 +185,30 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 	}
 	wasCommitted := m.revision != 0
 	switch in.State {
-	case RecordAbsent:
+	case grant.RecordAbsent:
 		if wasCommitted {
 			return m.released(in.Revision)
 		}
 		return m.fence() // model: mutant ABSENT_IS_AN_OUTCOME
-	case RecordAborted:
+	case grant.RecordAborted:
 		// A commit Txn without an answer stays in doubt: it could still land if
 		// this record were collected.
 		return m.aborted()
-	case RecordCommitted:
+	case grant.RecordCommitted:
 		if wasCommitted {
 			m.revision = in.Revision // another may have written it since
 			return m.resume()
 		}
 		return m.committed(in.Revision)
-	case RecordEvicting:
+	case grant.RecordEvicting:
 		m.by = in.By
 		return m.underNotice(EvictAsked{in.GraceSeconds, in.Reason}, in.Revision)
-	case RecordReleasing:
+	case grant.RecordReleasing:
 		if m.release == nil {
 			m.release = &ReleaseAsked{}
 		}
 		return m.releasing(in.Revision)
-	case RecordReleased:
+	case grant.RecordReleased:
 		return m.released(in.Revision)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,12 +33,12 @@ func TestTranscripts(t *testing.T) {
 				for _, n := range nodesOf(d) {
 					votes[n] = txn.Vote{}
 				}
-				found := txn.Found{State: txn.RecordCommitted, Revision: at(t, d)}
+				found := txn.Found{State: grant.RecordCommitted, Revision: at(t, d)}
 				switch {
 				case d.HasArg("releasing"):
-					found.State, found.GraceSeconds, found.Reason = txn.RecordReleasing, 30, "deleted"
+					found.State, found.GraceSeconds, found.Reason = grant.RecordReleasing, 30, "deleted"
 				case d.HasArg("evicting"):
-					found.State, found.GraceSeconds, found.Reason = txn.RecordEvicting, 30, "gives way"
+					found.State, found.GraceSeconds, found.Reason = grant.RecordEvicting, 30, "gives way"
 					found.By = by(t, d)
 				}
 				m, effects = txn.Recover("tx", found, votes)
@@ -103,9 +104,9 @@ func input(t *testing.T, d *datadriven.TestData) txn.Input {
 		word = d.CmdArgs[0].Key
 	}
 	outcome := map[string]txn.Outcome{"landed": txn.Landed, "conflict": txn.Conflict, "unknown": txn.Unknown}
-	record := map[string]txn.RecordState{
-		"absent": txn.RecordAbsent, "COMMITTED": txn.RecordCommitted, "EVICTING": txn.RecordEvicting, "RELEASING": txn.RecordReleasing,
-		"RELEASED": txn.RecordReleased, "ABORTED": txn.RecordAborted,
+	record := map[string]grant.RecordState{
+		"absent": grant.RecordAbsent, "COMMITTED": grant.RecordCommitted, "EVICTING": grant.RecordEvicting, "RELEASING": grant.RecordReleasing,
+		"RELEASED": grant.RecordReleased, "ABORTED": grant.RecordAborted,
 	}
 	node := resource.NodeID(word)
 	switch d.Cmd {
@@ -141,7 +142,7 @@ func input(t *testing.T, d *datadriven.TestData) txn.Input {
 			d.Fatalf(t, "record %q is unknown", word)
 		}
 		read := txn.RecordRead{State: state, Revision: at(t, d)}
-		if state == txn.RecordEvicting {
+		if state == grant.RecordEvicting {
 			read.By, read.GraceSeconds, read.Reason = by(t, d), 30, "gives way"
 		}
 		return read

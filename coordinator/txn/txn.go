@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -68,12 +69,6 @@ var stateNames = [...]string{
 // String returns the state's name.
 func (s State) String() string { return stateNames[s] }
 
-// Member is one member of the unit and what it holds on its node.
-type Member struct {
-	Index      int // in the unit
-	Assignment resource.Assignment
-}
-
 // Vote is a node's Yes, or its Waiting: all members there, in the incarnation
 // that promised.
 type Vote struct {
@@ -81,7 +76,7 @@ type Vote struct {
 	// Revision is the store's revision of that incarnation's registration: the
 	// Txns compare it, so a promise of a lost memory cannot count.
 	Revision resource.Revision
-	Members  []Member
+	Members  []grant.Member
 }
 
 // part is one node's share of the transaction.
@@ -148,7 +143,7 @@ func Adopt(id resource.TxID, nodes []resource.NodeID, victims ...resource.TxID) 
 
 // Found is a live record that a new leader has found.
 type Found struct {
-	State    RecordState // RecordCommitted, RecordEvicting or RecordReleasing
+	State    grant.RecordState // RecordCommitted, RecordEvicting or RecordReleasing
 	Revision resource.Revision
 	// By is the undecided preemptor of an EVICTING one, "" if there is none.
 	By resource.TxID
@@ -169,11 +164,11 @@ func Recover(id resource.TxID, found Found, votes map[resource.NodeID]Vote) (*Ma
 	}
 	slices.SortFunc(m.parts, func(a, b part) int { return cmp.Compare(a.node, b.node) })
 	switch found.State {
-	case RecordEvicting:
+	case grant.RecordEvicting:
 		m.state, m.by = Evicting, found.By
 		m.notice = &EvictAsked{GraceSeconds: found.GraceSeconds, Reason: found.Reason}
 		return m, m.tellEvict()
-	case RecordReleasing:
+	case grant.RecordReleasing:
 		m.state, m.releaseAcked = Releasing, true
 		m.release = &ReleaseAsked{GraceSeconds: found.GraceSeconds, Reason: found.Reason, Evicted: found.Evicted}
 		return m, m.tellRelease()

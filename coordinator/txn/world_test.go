@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -17,7 +18,7 @@ type world struct {
 	m *txn.Machine
 
 	rev       resource.Revision
-	record    txn.RecordState
+	record    grant.RecordState
 	modRev    resource.Revision
 	collected bool // RELEASED was there and is deleted
 
@@ -76,17 +77,25 @@ func (w *world) agent(n resource.NodeID) *agentModel {
 }
 
 // set writes the record.
-func (w *world) set(s txn.RecordState) resource.Revision {
+func (w *world) set(s grant.RecordState) resource.Revision {
 	w.rev++
 	w.record, w.modRev = s, w.rev
 	return w.rev
+}
+
+// become writes the record by a step that there is.
+func (w *world) become(s grant.RecordState) resource.Revision {
+	if !w.record.MayBecome(s) {
+		w.t.Fatalf("I11: the record goes from %s to %s", w.record, s)
+	}
+	return w.set(s)
 }
 
 // land tries a Txn on the store.
 func (w *world) land(x write) (bool, resource.Revision) {
 	switch x.kind {
 	case "commit":
-		if w.record != txn.RecordAbsent {
+		if w.record != grant.RecordAbsent {
 			return false, 0
 		}
 		for _, a := range w.agents {
@@ -102,19 +111,19 @@ func (w *world) land(x write) (bool, resource.Revision) {
 				w.t.Fatalf("COMMITTED while %s is %s", a.node, a.state)
 			}
 		}
-		return true, w.set(txn.RecordCommitted)
+		return true, w.become(grant.RecordCommitted)
 	case "aborted":
-		if w.record != txn.RecordAbsent {
+		if w.record != grant.RecordAbsent {
 			return false, 0
 		}
-		return true, w.set(txn.RecordAborted)
+		return true, w.become(grant.RecordAborted)
 	case "releasing":
-		if w.record != txn.RecordCommitted || w.modRev != x.at {
+		if w.record != grant.RecordCommitted || w.modRev != x.at {
 			return false, 0
 		}
-		return true, w.set(txn.RecordReleasing)
+		return true, w.become(grant.RecordReleasing)
 	default:
-		if w.record != txn.RecordReleasing || w.modRev != x.at {
+		if w.record != grant.RecordReleasing || w.modRev != x.at {
 			return false, 0
 		}
 		for _, a := range w.agents {
@@ -122,7 +131,7 @@ func (w *world) land(x write) (bool, resource.Revision) {
 				w.t.Fatalf("RELEASED while %s is %s", a.node, a.state)
 			}
 		}
-		return true, w.set(txn.RecordReleased)
+		return true, w.become(grant.RecordReleased)
 	}
 }
 
@@ -171,13 +180,13 @@ func (w *world) perform(effects []txn.Effect, faults bool) {
 		case txn.SendReserve, txn.SendForget:
 			w.commands = append(w.commands, e)
 		case txn.SendCommit:
-			w.must(w.record != txn.RecordAbsent && w.record != txn.RecordAborted || w.collected, e)
+			w.must(w.record != grant.RecordAbsent && w.record != grant.RecordAborted || w.collected, e)
 			w.commands = append(w.commands, e)
 		case txn.SendAbort:
-			w.must(w.record == txn.RecordAborted, e)
+			w.must(w.record == grant.RecordAborted, e)
 			w.commands = append(w.commands, e)
 		case txn.SendRelease:
-			w.must(w.record == txn.RecordReleasing || w.record == txn.RecordReleased, e)
+			w.must(w.record == grant.RecordReleasing || w.record == grant.RecordReleased, e)
 			w.commands = append(w.commands, e)
 		case txn.WriteCommit:
 			w.commits++
@@ -200,16 +209,16 @@ func (w *world) perform(effects []txn.Effect, faults bool) {
 		case txn.ReadRecord:
 			w.reads++
 		case txn.AckCommitted:
-			w.must(w.record == txn.RecordCommitted && e.Revision <= w.modRev, e)
+			w.must(w.record == grant.RecordCommitted && e.Revision <= w.modRev, e)
 			w.ack("AckCommitted")
 		case txn.AckReleasing:
-			w.must(w.record == txn.RecordReleasing || w.record == txn.RecordReleased, e)
+			w.must(w.record == grant.RecordReleasing || w.record == grant.RecordReleased, e)
 			w.ack("AckReleasing")
 		case txn.AckReleased:
-			w.must(w.record == txn.RecordReleased || w.collected, e)
+			w.must(w.record == grant.RecordReleased || w.collected, e)
 			w.ack("AckReleased")
 		case txn.AckAborted:
-			w.must(w.record == txn.RecordAborted && w.acked["AckCommitted"] == 0, e)
+			w.must(w.record == grant.RecordAborted && w.acked["AckCommitted"] == 0, e)
 			for _, x := range w.late {
 				w.must(x.kind != "commit" || w.m.CommitInDoubt(), e)
 			}
@@ -237,7 +246,7 @@ func (w *world) step(in txn.Input, faults bool) { w.perform(w.m.Step(in), faults
 func (w *world) read() {
 	w.reads--
 	in := txn.RecordRead{State: w.record, Revision: w.modRev}
-	if w.record == txn.RecordAbsent {
+	if w.record == grant.RecordAbsent {
 		in.Revision = w.rev
 	}
 	w.answers = append(w.answers, in)
@@ -279,8 +288,8 @@ func (w *world) resolve(a *agentModel) {
 	if a.state != reserved {
 		return
 	}
-	if w.record == txn.RecordAbsent && !w.collected {
-		w.set(txn.RecordAborted)
+	if w.record == grant.RecordAbsent && !w.collected {
+		w.set(grant.RecordAborted)
 	}
 	w.adopt(a)
 }
@@ -295,9 +304,9 @@ func (w *world) restart(a *agentModel) {
 func (w *world) adopt(a *agentModel) {
 	switch {
 	case a.state == tombstone:
-	case w.record == txn.RecordCommitted:
+	case w.record == grant.RecordCommitted:
 		a.state = held
-	case w.record == txn.RecordReleasing:
+	case w.record == grant.RecordReleasing:
 		a.state = tombstone
 		w.messages = append(w.messages, txn.Freed{Node: a.node})
 	default:

@@ -222,6 +222,35 @@ func TestEveryValidDigestSurvivesARoundTrip(t *testing.T) {
 	})
 }
 
+// TestAFoldedEntryIsTrueOfEveryHostPartItStandsFor: the least of each amount may
+// be on another node each.
+func TestAFoldedEntryIsTrueOfEveryHostPartItStandsFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := sample()
+		d.GPUs, d.NUMA, d.FreeGPUs, d.UnhealthyGPUs = nil, nil, 0, 0
+		for i := range rapid.IntRange(digest.MaxNUMANodes+1, 2*digest.MaxNUMANodes).Draw(t, "parts") {
+			few := rapid.IntRange(0, 9)
+			d.GPUs = append(d.GPUs, digest.GPU{FreeMilli: uint16(few.Draw(t, "milli")), MIGSlices: uint8(few.Draw(t, "slices"))})
+			d.NUMA = append(d.NUMA, digest.NUMANode{
+				ID: uint16(i), FreeMillicores: uint32(few.Draw(t, "millicores")), FreeCores: uint16(few.Draw(t, "cores")),
+				FreeMemory: resource.Bytes(few.Draw(t, "memory")), FreeHugepages: uint32(few.Draw(t, "huge")),
+			})
+		}
+		folded := d.Folded()
+		gpu, node := folded.GPUs[digest.MaxGPUs-1], folded.NUMA[digest.MaxNUMANodes-1]
+		for _, g := range d.GPUs[digest.MaxGPUs-1:] {
+			if gpu.FreeMilli > g.FreeMilli || gpu.MIGSlices > g.MIGSlices {
+				t.Fatalf("the folded GPU has %+v, one that it stands for %+v", gpu, g)
+			}
+		}
+		for _, n := range d.NUMA[digest.MaxNUMANodes-1:] {
+			if node.FreeMillicores > n.FreeMillicores || node.FreeCores > n.FreeCores || node.FreeMemory > n.FreeMemory || node.FreeHugepages > n.FreeHugepages {
+				t.Fatalf("the folded NUMA node has %+v, one that it stands for %+v", node, n)
+			}
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(sample().Append(nil))
 	f.Add(largest().Append(nil))

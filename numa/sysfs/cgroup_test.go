@@ -65,6 +65,12 @@ func TestAllowedCPUsOfCapturedCgroups(t *testing.T) {
 		"a mount point with a blank": {
 			tree{cpuset: "/\n", mounts: "none /dev/cpu\\040set cpuset rw 0 0\n", "dev/cpu set/cpus": "3\n"}, "3", nil,
 		},
+		"of two mounts of one flavour, the first": {
+			tree{
+				cpuset: "/a\n", mounts: mountCpuset + "cpuset /mnt/other cpuset rw 0 0\n",
+				legacy + "/a/cpus": "0\n", "mnt/other/a/cpus": "0-7\n",
+			}, "0", nil,
+		},
 		"a list that is none": {
 			tree{cgroup: "0::/a\n", mounts: mountUnified, unified + "/a/cpuset.cpus.effective": "all\n"}, "", []string{unified + "/a/cpuset.cpus.effective"},
 		},

@@ -167,6 +167,13 @@ func TestReadsMachinesOfEveryKind(t *testing.T) {
 			},
 			summary{Sockets: 1, Cores: 3, Threads: 6, L3Groups: 1, Nodes: []string{"0: 0-2,4-6, 9 kB"}, Distances: [][]int{{10}}},
 		},
+		"a CPU that names one that is not there agrees with those that do not": {
+			machine{
+				cpus: 4, socket: div(4), core: div(1), threads: by(1), l3: by(4), memory: map[int]int{-1: 8},
+				change: tree{cpuPath(0, "/cache/index3/shared_cpu_list"): "0-3,9\n"},
+			},
+			summary{Sockets: 1, Cores: 4, Threads: 4, L3Groups: 1, Nodes: []string{"0: 0-3, 8 kB"}},
+		},
 		"core_siblings that stop at NUMA nodes: the packages' numbers count": {
 			machine{
 				cpus: 28, kernel: middle, socket: div(14), core: func(cpu int) int { return cpu % 14 }, threads: by(1), l3: by(14),

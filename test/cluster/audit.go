@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/programs"
@@ -142,7 +143,7 @@ func (s *state) unsettled() []string {
 	for tx, r := range s.records {
 		switch {
 		case r.State.Terminal():
-		case r.State != record.Committed:
+		case r.State != grant.RecordCommitted:
 			problems = append(problems, fmt.Sprintf("%s (%s) is %s", tx, r.Unit, r.State))
 		default:
 			for _, m := range r.Members {
@@ -184,7 +185,7 @@ func (s *state) disagreeing() []string {
 	var problems []string
 	for _, path := range slices.Sorted(maps.Keys(s.units)) {
 		u := s.units[path]
-		live := s.records[u.TxID].State == record.Committed
+		live := s.records[u.TxID].State == grant.RecordCommitted
 		if running := u.Phase == string(api.Running); running != live {
 			problems = append(problems, fmt.Sprintf("unit %s is %s with transaction %q, which is %q", path, u.Phase, u.TxID, s.records[u.TxID].State))
 		}
@@ -227,7 +228,7 @@ func (s *state) judge(operations []Operation) []string {
 	live := map[string]record.Tx{} // committed, by namespace and name
 	ids := map[string]resource.TxID{}
 	for tx, r := range s.records {
-		if r.State == record.Committed {
+		if r.State == grant.RecordCommitted {
 			name := r.Unit.Namespace + "/" + r.Unit.Name
 			live[name], ids[name] = r, tx
 		}

@@ -6,13 +6,14 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 )
 
 // quiet is a state in which u1 runs as t1 with g1 on n1.
 func quiet() *state {
-	r := recordIn(record.Committed, 1, "u1", "g1")
+	r := recordIn(grant.RecordCommitted, 1, "u1", "g1")
 	return &state{
 		records: map[resource.TxID]record.Tx{"t1": r},
 		units:   map[string]record.Unit{"ns/alloc/u1/0": {UID: "u1", Phase: string(api.Running), TxID: "t1"}},
@@ -29,10 +30,10 @@ func TestTheAuditFindsWhatIsLeftBehind(t *testing.T) {
 		want   string
 	}{
 		"nothing is":                 {func(*state) {}, ""},
-		"a release under way":        {func(s *state) { s.records["t2"] = recordIn(record.Releasing, 1, "u2", "g2") }, "t2 (ns/alloc/u2/0) is RELEASING"},
+		"a release under way":        {func(s *state) { s.records["t2"] = recordIn(grant.RecordReleasing, 1, "u2", "g2") }, "t2 (ns/alloc/u2/0) is RELEASING"},
 		"an agent without its grant": {func(s *state) { s.grants["n1"].Allocations = nil }, "member 0 of t1 does not hold g1 on n1"},
 		"a grant with other devices": {func(s *state) { s.grants["n1"].Allocations[0].GpuUuids[0] = "g7" }, "n1 holds g7 for t1"},
-		"a grant without a record":   {func(s *state) { delete(s.records, "t1"); delete(s.units, "ns/alloc/u1/0") }, `n1 holds g1 for t1, which is ""`},
+		"a grant without a record":   {func(s *state) { delete(s.records, "t1"); delete(s.units, "ns/alloc/u1/0") }, `n1 holds g1 for t1, which is "absent"`},
 		"a promise":                  {func(s *state) { s.grants["n1"].Allocations[0].State = "RESERVED" }, "t1 has RESERVED on n1"},
 		"a unit that runs nowhere": {func(s *state) {
 			s.units["ns/alloc/u2/0"] = record.Unit{UID: "u2", Phase: string(api.Running), TxID: "t9"}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -96,14 +97,6 @@ func (w *Witness) report(format string, args ...any) {
 	}
 }
 
-// edges are the steps that a record may take; "" is absent.
-var edges = map[record.State][]record.State{
-	"":               {record.Committed, record.Aborted},
-	record.Committed: {record.Evicting, record.Releasing},
-	record.Evicting:  {record.Releasing, record.Released},
-	record.Releasing: {record.Released},
-}
-
 func (w *Witness) follow(b record.Batch) {
 	if b.Err != nil {
 		w.report("the witness cannot go on: %v", b.Err)
@@ -177,21 +170,21 @@ func (w *Witness) record(e record.Event, touched map[resource.TxID]bool) {
 		w.report("%v", err)
 		return
 	}
-	if !slices.Contains(edges[before.State], rec.State) {
+	if !before.State.MayBecome(rec.State) {
 		w.report("I11: %s goes from %q to %s", tx, before.State, rec.State)
 	}
-	if leads := w.leader(); rec.State == record.Committed && rec.Epoch != leads {
+	if leads := w.leader(); rec.State == grant.RecordCommitted && rec.Epoch != leads {
 		w.report("I12: %s is committed in epoch %d, while %d leads", tx, rec.Epoch, leads)
 	}
 	w.records[tx] = rec
 	switch rec.State {
-	case record.Committed:
+	case grant.RecordCommitted:
 		w.counts.Committed++
-	case record.Evicting:
+	case grant.RecordEvicting:
 		w.counts.Evicted++
-	case record.Released:
+	case grant.RecordReleased:
 		w.counts.Released++
-	case record.Aborted:
+	case grant.RecordAborted:
 		w.counts.Aborted++
 	}
 }
@@ -314,7 +307,7 @@ func doubled(records map[resource.TxID]record.Tx) []string {
 	taken := map[string]share{}
 	var problems []string
 	for _, tx := range slices.Sorted(maps.Keys(records)) {
-		if records[tx].State != record.Committed {
+		if records[tx].State != grant.RecordCommitted {
 			continue
 		}
 		for _, m := range records[tx].Members {

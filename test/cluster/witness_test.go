@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -55,11 +56,11 @@ func (s *story) depose(lease string) *story {
 }
 
 // record is a transaction's, of one member with one device.
-func recordIn(state record.State, epoch resource.Epoch, unit, device string) record.Tx {
+func recordIn(state grant.RecordState, epoch resource.Epoch, unit, device string) record.Tx {
 	return record.Tx{
 		State: state, Epoch: epoch, Unit: record.UnitPath{Namespace: "ns", Kind: record.AllocUnit, Name: unit}, UnitUID: resource.UnitUID(unit),
 		Charges: []record.Charge{{Tree: quota.Tree, Group: "ns", Request: resource.Vector{resource.GPU: 1000}}},
-		Members: []record.Member{{Node: "n1", Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Assignment: resource.Assignment{
+		Members: []record.Placement{{Node: "n1", Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Assignment: resource.Assignment{
 			GPUs: []resource.GPUGrant{{UUID: device, Milli: resource.WholeDevice}},
 		}}},
 	}
@@ -75,7 +76,7 @@ func (s *story) write(tx resource.TxID, r record.Tx) *story {
 }
 
 func TestTheWitnessFindsWhatIsPromisedNeverToBe(t *testing.T) {
-	const a, b, c = record.Committed, record.Releasing, record.Released
+	const a, b, c = grant.RecordCommitted, grant.RecordReleasing, grant.RecordReleased
 	for name, x := range map[string]struct {
 		happens func(s *story)
 		want    string
@@ -105,7 +106,7 @@ func TestTheWitnessFindsWhatIsPromisedNeverToBe(t *testing.T) {
 			s.write("t1", recordIn(a, 1, "u1", "g1")).write("t1", recordIn(b, 1, "u1", "g1")).write("t1", recordIn(a, 1, "u1", "g1"))
 		}, "I11"},
 		"aborted, and then committed": {func(s *story) {
-			s.revision(s.put(record.TxKey("t1"), record.MustEncode(record.Tx{State: record.Aborted, UnitUID: "u1"})))
+			s.revision(s.put(record.TxKey("t1"), record.MustEncode(record.Tx{State: grant.RecordAborted, UnitUID: "u1"})))
 			s.write("t1", recordIn(a, 1, "u1", "g1"))
 		}, "I11"},
 		"released at once": {func(s *story) {

@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/grant"
 )
 
 // root is the module's folder, from this one.
@@ -96,6 +99,40 @@ func TestTheStoresExamplesAreItsGoldenFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestTheProtocolHasTheStepsOfTheCode(t *testing.T) {
+	text := read(t, filepath.Join(root, "docs", "PROTOCOL.md"))
+	var record, host steps
+	for _, e := range grant.RecordEdges() {
+		record.add(e.From, e.To)
+	}
+	for _, e := range grant.Edges() {
+		host.add(e.From, e.To)
+	}
+	for _, line := range []string{"Steps of a record: " + record.String() + ".", "Steps of a grant: " + host.String() + "."} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("docs/PROTOCOL.md lacks the line\n%s", line)
+		}
+	}
+}
+
+// steps writes edges as "`FROM → TO, TO`; `FROM → TO`". Edges of one state are
+// added one after the other.
+type steps struct {
+	from  string
+	lines []string
+}
+
+func (s *steps) add(from, to fmt.Stringer) {
+	if f := from.String(); f != s.from || len(s.lines) == 0 {
+		s.from = f
+		s.lines = append(s.lines, f+" → "+to.String())
+		return
+	}
+	s.lines[len(s.lines)-1] += ", " + to.String()
+}
+
+func (s *steps) String() string { return "`" + strings.Join(s.lines, "`; `") + "`" }
 
 func TestTheInspectPictureIsAGoldenFile(t *testing.T) {
 	picture := read(t, filepath.Join(root, "agent", "inspect", "testdata", "gpu-host.txt"))

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -48,7 +49,7 @@ var scenarios = map[string]func(*client){
 		w.create(rig.Submission{Name: "a", GPUs: 2})
 		w.runs("a")
 		k := w.c.Leader()
-		choose, _ := rig.Once(rig.CrashBefore, func(t record.Txn) bool { return rig.Writes(t, record.Committed) })
+		choose, _ := rig.Once(rig.CrashBefore, func(t record.Txn) bool { return rig.Writes(t, grant.RecordCommitted) })
 		k.Gate.OnTxn(choose)
 		w.create(rig.Submission{Name: "g", GPUs: 6, Members: 2, Gang: 2})
 		w.runs("g")

@@ -12,8 +12,8 @@ import (
 
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -76,7 +76,7 @@ func TestAPromiseIsKeptWhileNoCoordinatorCanBeAsked(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
-			if !rig.Writes(x, record.Committed) {
+			if !rig.Writes(x, grant.RecordCommitted) {
 				return rig.None
 			}
 			for _, way := range [][2]string{{"n1", "c1"}, {"c1", "n1"}} {
@@ -111,7 +111,7 @@ func TestANodeThatIsNotHeardForLongLosesNothing(t *testing.T) {
 		c.Eventually("the node has its lease", leased)
 		c.Cut("n1", "c1")
 		c.Cut("c1", "n1")
-		pass(rpc.NodeLeaseTTL - 15*time.Second)
+		pass(grant.NodeLeaseTTL - 15*time.Second)
 		if !leased() {
 			t.Error("the node's lease ended early")
 		}

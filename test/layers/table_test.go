@@ -26,6 +26,7 @@ var table = map[string]row{
 	"resource/bitset":     {layer: vocabulary},
 	"numa":                {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"devices":             {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
+	"grant":               {layer: vocabulary, neighbours: []string{"devices", "numa", "resource", "resource/bitset"}},
 	"api":                 {layer: vocabulary, neighbours: []string{"resource", "api/internal/strict"}},
 	"api/internal/strict": {layer: vocabulary},
 
@@ -42,6 +43,8 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
+	"coordinator/lead/batch":        {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
+	"coordinator/shown":             {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
 	"proto/muster/v1":             {layer: adapter},
 	"proto/scheduler/v1":          {layer: adapter},

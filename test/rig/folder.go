@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/musterd/muster/agent/handoff"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -122,7 +123,7 @@ func readAssignment(path string) (handoff.Grant, error) {
 	}
 	g := handoff.Grant{Tx: d.Transaction}
 	for _, m := range d.Members {
-		g.Members = append(g.Members, handoff.Member{Index: m.Member, Assignment: m.Assignment})
+		g.Members = append(g.Members, grant.Member{Index: m.Member, Assignment: m.Assignment})
 	}
 	return g, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -285,7 +286,7 @@ func (g *Gate) Revoke(ctx context.Context, id record.LeaseID) error {
 }
 
 // Writes reports whether a Txn writes a transaction's record in a state.
-func Writes(t record.Txn, state record.State) bool {
+func Writes(t record.Txn, state grant.RecordState) bool {
 	for _, op := range t.Then {
 		if op.Delete || !strings.HasPrefix(op.Key, record.TxPrefix) {
 			continue

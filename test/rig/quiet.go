@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -138,7 +139,7 @@ func (s *state) checkUnits() {
 		switch phase := api.Phase(u.Phase); {
 		case phase == api.Pending && (!s.orders[path] || u.TxID != ""):
 			s.problem("unit %s is Pending: in the order %t, transaction %q", path, s.orders[path], u.TxID)
-		case phase == api.Running && s.records[u.TxID].State != record.Committed:
+		case phase == api.Running && s.records[u.TxID].State != grant.RecordCommitted:
 			s.problem("unit %s is Running in %s, which is %q", path, u.TxID, s.records[u.TxID].State)
 		case phase == api.Terminating:
 			s.problem("unit %s is still Terminating", path)

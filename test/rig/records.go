@@ -2,21 +2,13 @@ package rig
 
 import (
 	"context"
-	"slices"
 
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
-
-// edges are the steps that a record may take; "" is absent.
-var edges = map[record.State][]record.State{
-	"":               {record.Committed, record.Aborted},
-	record.Committed: {record.Evicting, record.Releasing},
-	record.Evicting:  {record.Releasing, record.Released},
-	record.Releasing: {record.Released},
-}
 
 // followRecord is called with mu held.
 func (a *audit) followRecord(revision resource.Revision, e record.Event) {
@@ -38,22 +30,22 @@ func (a *audit) followRecord(revision resource.Revision, e record.Event) {
 		a.t.Error(err)
 		return
 	}
-	if !slices.Contains(edges[before.State], rec.State) {
+	if !before.State.MayBecome(rec.State) {
 		a.t.Errorf("I11: revision %d takes %s from %q to %s", revision, e.KV.Key, before.State, rec.State)
 	}
 	a.records[e.KV.Key] = rec
 	switch {
-	case rec.State == record.Aborted:
+	case rec.State == grant.RecordAborted:
 		a.aborted++
-	case before.State == "" && rec.State == record.Committed:
+	case before.State == grant.RecordAbsent && rec.State == grant.RecordCommitted:
 		a.checkIncarnations(revision, tx, rec)
-	case rec.State == record.Evicting:
+	case rec.State == grant.RecordEvicting:
 		a.checkVictim(revision, tx, rec)
-	case rec.State == record.Releasing:
+	case rec.State == grant.RecordReleasing:
 		for _, m := range rec.Members {
 			a.notices.revoke(notice{m.Node, tx})
 		}
-	case rec.State == record.Released:
+	case rec.State == grant.RecordReleased:
 		a.checkFreed(revision, tx, rec)
 	}
 }
@@ -88,7 +80,7 @@ func (a *audit) check(revision resource.Revision) {
 			a.t.Errorf("I6: at revision %d unit %s is live in %s and in %s", revision, r.UnitUID, key, other)
 		}
 		units[r.UnitUID] = key
-		if r.State != record.Committed {
+		if r.State != grant.RecordCommitted {
 			continue // its agent may have freed it already
 		}
 		for _, m := range r.Members {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 )
@@ -89,9 +90,9 @@ func swaps(t record.Txn) bool {
 		r, err := record.Decode[record.Tx](op.Key, op.Value)
 		switch {
 		case err != nil:
-		case r.State == record.Committed:
+		case r.State == grant.RecordCommitted:
 			committed[tx] = true
-		case r.State == record.Released:
+		case r.State == grant.RecordReleased:
 			by[r.By] = true
 		}
 	}
@@ -146,8 +147,8 @@ func recordStep(op record.Op) (string, resource.NodeID) {
 	if err != nil {
 		return "txn unreadable record", ""
 	}
-	if rec.State != record.Aborted {
-		return "txn " + strings.ToLower(string(rec.State)), ""
+	if rec.State != grant.RecordAborted {
+		return "txn " + strings.ToLower(rec.State.String()), ""
 	}
 	if node, ours := strings.CutPrefix(rec.Reason, "fenced for "); ours {
 		return "txn agent's fence", resource.NodeID(node)

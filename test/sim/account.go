@@ -7,8 +7,8 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -71,7 +71,7 @@ func (t *term) accountFor(a *attempt, tx resource.TxID, planned []decisions.Devi
 // plannedDevices are the GPUs of a plan, by node. They are numbered the same
 // whichever cards the host has at the moment; in the leader's log a card that is
 // added renumbers those behind it.
-func plannedDevices(plan []place.Member) []decisions.Devices {
+func plannedDevices(plan []place.Choice) []decisions.Devices {
 	at := map[resource.NodeID]int{}
 	var list []decisions.Devices
 	for _, m := range plan {
@@ -101,5 +101,5 @@ func slotOf(node resource.NodeID, uuid string) int {
 // by then: its agents have given it up, and its leader has not heard of that.
 func (s *Sim) isVoid(v decisions.Violation) bool {
 	tx := v.Detail[strings.LastIndexByte(v.Detail, ' ')+1:]
-	return s.decided[resource.TxID(tx)] == record.Aborted
+	return s.decided[resource.TxID(tx)] == grant.RecordAborted
 }

@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/musterd/muster/agent/ledger"
+import (
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
+)
 
 // This file is what happens at hosts while nothing breaks.
 
@@ -38,7 +41,7 @@ func (s *Sim) actLaunch() bool {
 	}
 	started := false
 	for _, g := range h.agent.l.Snapshot().Grants {
-		if g.State == ledger.Held && g.Origin == ledger.OriginTxn && h.running[g.Tx] == nil && (h.agent.sure[g.Tx] || !s.fences) && (h.lossless || s.decided[g.Tx].Charged()) {
+		if g.State == grant.Held && g.Origin == ledger.OriginTxn && h.running[g.Tx] == nil && (h.agent.sure[g.Tx] || !s.fences) && (h.lossless || s.decided[g.Tx].Charged()) {
 			s.logf("%s: %s starts again", h.node, short(g.Tx))
 			h.launch(h.agent, g.Tx)
 			started = true

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,7 +17,7 @@ type adoption struct {
 	tx      resource.TxID
 	unit    *unit // nil: it does not wait any more
 	victims []*attempt
-	found   map[resource.NodeID][]txn.Member
+	found   map[resource.NodeID][]grant.Member
 	over    bool // it is being fenced
 }
 
@@ -30,7 +31,7 @@ func (t *term) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 		case decided[by]:
 			live[i].effects = append(live[i].effects, a.machine.Step(txn.PreemptorAborted{By: by})...)
 		case t.adoptions[by] == nil:
-			t.adoptions[by] = &adoption{tx: by, unit: t.waiterOf(by), found: map[resource.NodeID][]txn.Member{}}
+			t.adoptions[by] = &adoption{tx: by, unit: t.waiterOf(by), found: map[resource.NodeID][]grant.Member{}}
 			fallthrough
 		default:
 			t.adoptions[by].victims = append(t.adoptions[by].victims, a)
@@ -59,7 +60,7 @@ func (t *term) waiterOf(tx resource.TxID) *unit {
 // promised takes a promise that an agent has made to a transaction without a
 // record. Where nobody is evicted agents resolve those by themselves.
 func (t *term) promised(node resource.NodeID, g ledger.Grant) {
-	if !t.sim.evictions || g.State != ledger.Waiting && g.State != ledger.Reserved || g.Epoch >= t.epoch || t.attempts[g.Tx] != nil {
+	if !t.sim.evictions || g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch >= t.epoch || t.attempts[g.Tx] != nil {
 		return
 	}
 	if d := t.adoptions[g.Tx]; d != nil {
@@ -91,12 +92,12 @@ func (t *term) takeOver(d *adoption) {
 		t.abandon(d)
 		return
 	}
-	a := &attempt{unit: u, victims: d.victims, charges: u.charges(), requests: map[resource.NodeID][]ledger.MemberRequest{}}
+	a := &attempt{unit: u, victims: d.victims, charges: u.charges(), requests: map[resource.NodeID][]grant.MemberRequest{}}
 	var nodes []resource.NodeID
 	for node, found := range d.found {
 		nodes = append(nodes, node)
 		for _, m := range found {
-			a.requests[node] = append(a.requests[node], ledger.MemberRequest{Index: m.Index, Request: u.client.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+			a.requests[node] = append(a.requests[node], grant.MemberRequest{Index: m.Index, Request: u.client.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
 		}
 	}
 	delete(t.adoptions, d.tx)
@@ -130,7 +131,7 @@ func (t *term) abandon(d *adoption) {
 	key := txKey(d.tx)
 	t.settle(decision{
 		what: "fence of " + short(d.tx) + ", which nobody drives", compares: []record.Compare{record.Absent(key)},
-		ops:  []op{{key, record.Tx{State: record.Aborted, Epoch: t.epoch, UnitUID: uid}}},
+		ops:  []op{{key, record.Tx{State: grant.RecordAborted, Epoch: t.epoch, UnitUID: uid}}},
 		done: func(o txn.Outcome, _ resource.Revision) { t.abandoned(d, o == txn.Landed) },
 	}, key, func(e entry) bool { return e.value != nil })
 }
@@ -142,13 +143,14 @@ func (t *term) abandoned(d *adoption, mine bool) {
 	}
 	for _, v := range t.order {
 		if n := t.nodes[v.ID]; n.held[d.tx] != nil {
-			t.tell(v.ID, order{command: ledger.Abort{Tx: d.tx, Epoch: t.epoch}})
+			t.tell(v.ID, order{command: grant.Abort{Tx: d.tx, Epoch: t.epoch}})
 			n.drop(d.tx)
 		}
 	}
 	for _, v := range d.victims {
 		t.step(v, txn.PreemptorAborted{By: d.tx})
 	}
+	t.wake()
 	if u := d.unit; u != nil {
 		u.adopting = nil
 		if u.ending != nil {
@@ -157,5 +159,4 @@ func (t *term) abandoned(d *adoption, mine bool) {
 		}
 		t.queue.Push(u.key)
 	}
-	t.wake()
 }

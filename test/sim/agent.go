@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -44,10 +45,10 @@ func (h *host) startAgent() {
 	a.incarnation = resource.Incarnation{JournalID: h.disk.id(), BootID: fmt.Sprintf("b%d", h.boot)}
 	h.agent = a
 	for _, g := range a.l.Snapshot().Grants {
-		if g.State == ledger.Tombstone {
+		if g.State == grant.Tombstone {
 			s.checkStopped(h, g.Tx)
 		}
-		if w := h.running[g.Tx]; w != nil && (g.State == ledger.Evicting || g.State == ledger.Stopping) {
+		if w := h.running[g.Tx]; w != nil && (g.State == grant.Evicting || g.State == grant.Stopping) {
 			w.noticed, w.at, w.grace = true, g.Since, g.Grace // stops repeat
 		}
 	}
@@ -82,7 +83,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 			s.fail("ledger", "%s refuses its own event %T of %T: %v", h.node, e, c, err)
 			return reply, false
 		}
-		if e, is := e.(ledger.Granted); is && e.Grant.State == ledger.Tombstone {
+		if e, is := e.(ledger.Granted); is && e.Grant.State == grant.Tombstone {
 			urgent = true
 		}
 		if _, is := e.(ledger.Buried); is {
@@ -107,7 +108,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 	}
 	_, registers := c.(ledger.Registered)
 	for _, tx := range reply.Resolve {
-		if g, known := a.l.Lookup(tx); registers && again && known && g.State == ledger.Reserved {
+		if g, known := a.l.Lookup(tx); registers && again && known && g.State == grant.Reserved {
 			continue // a second registration of one incarnation has lost nothing
 		}
 		a.resolve(tx)
@@ -124,7 +125,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 		out.say(a, replied{reply})
 	}
 	a.told(reply)
-	if (reply.State == ledger.Reserved || reply.State == ledger.Waiting) && s.mishap(40) {
+	if (reply.State == grant.Reserved || reply.State == grant.Waiting) && s.mishap(40) {
 		h.reboot() // the worst moment: its promise need not be on the disk
 	}
 	return reply, true
@@ -132,7 +133,7 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 
 // told notes an answer Freed.
 func (a *agent) told(r ledger.Reply) {
-	if r.State == ledger.Tombstone && a.l.Known() {
+	if r.State == grant.Tombstone && a.l.Known() {
 		a.h.freed[r.Tx] = true
 	}
 }
@@ -181,10 +182,10 @@ func (a *agent) note(e ledger.Event) {
 			return
 		}
 		switch e.Grant.State {
-		case ledger.Held:
+		case grant.Held:
 			a.sure[e.Grant.Tx] = true
 			h.launch(a, e.Grant.Tx)
-		case ledger.Evicting, ledger.Stopping:
+		case grant.Evicting, grant.Stopping:
 			h.notice(e.Grant.Tx, e.Grant.Grace)
 		}
 	case ledger.Committed:
@@ -252,7 +253,7 @@ func (a *agent) occupancy() occupied {
 // buryHeld is EndedInQuarantine.
 func (a *agent) buryHeld() {
 	for _, g := range a.l.Snapshot().Grants {
-		if g.Origin != ledger.OriginTxn || g.State != ledger.Evicting && g.State != ledger.Held {
+		if g.Origin != ledger.OriginTxn || g.State != grant.Evicting && g.State != grant.Held {
 			continue
 		}
 		delete(a.h.running, g.Tx)

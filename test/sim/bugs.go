@@ -96,6 +96,13 @@ const (
 	VictimsUnseen
 	// VotesNotJudged: the leader takes what agents vote for what it asked.
 	VotesNotJudged
+	// VictimUnnoticed: a unit that becomes evictable wakes no preemptor.
+	VictimUnnoticed
+	// CutOffUnnoticed: the loss of a node from which units are leaving wakes
+	// nobody.
+	CutOffUnnoticed
+	// CordonUnnoticed: the end of a cordon wakes nobody.
+	CordonUnnoticed
 	BugCount
 )
 
@@ -116,11 +123,16 @@ var bugNames = [...]string{
 	"head of the order passed over", "a grant ends before the registration",
 	"a preemptor takes a busy device",
 	"votes not judged",
+	"a victim's commit wakes no preemptor", "a node that is cut off wakes nobody", "the end of a cordon wakes nobody",
 }
 
 // needs are the parts that a run with the bug has.
 func (b Bug) needs() Parts {
 	switch {
+	case b == CordonUnnoticed:
+		return 0
+	case b >= VictimUnnoticed:
+		return Evictions
 	case b == VotesNotJudged:
 		return Liars
 	case b == RestoreUnnoticed:

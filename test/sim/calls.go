@@ -4,6 +4,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -22,18 +23,13 @@ func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
 		return r
 	}
 	r.Unit, r.Epoch, r.Revision, r.Grace = rec.UnitUID, rec.Epoch, e.mod, seconds(rec.GraceSeconds)
-	r.State = ledgerStates[rec.State]
+	r.State = rec.State
 	for _, m := range rec.Members {
 		if m.Node == node {
-			r.Members = append(r.Members, ledger.Member{Index: m.Member, Assignment: m.Assignment})
+			r.Members = append(r.Members, ledger.Holding{Index: m.Member, Assignment: m.Assignment})
 		}
 	}
 	return r
-}
-
-var ledgerStates = map[record.State]ledger.RecordState{
-	record.Committed: ledger.RecordCommitted, record.Evicting: ledger.RecordEvicting, record.Releasing: ledger.RecordReleasing,
-	record.Released: ledger.RecordReleased, record.Aborted: ledger.RecordAborted,
 }
 
 // call resolves one transaction, if that is not under way already.
@@ -43,10 +39,10 @@ func (a *agent) call(tx resource.TxID) {
 	}
 	a.calls[tx] = true
 	g, _ := a.l.Lookup(tx)
-	s, node, fence := a.h.sim, a.h.node, g.State == ledger.Waiting || g.State == ledger.Reserved
+	s, node, fence := a.h.sim, a.h.node, g.State == grant.Waiting || g.State == grant.Reserved
 	resolved := func(r ledger.Record) { a.resolved(r, g.State) }
 	if fence && s.bug == FreeWithoutFencing {
-		s.reply("an expired reservation", func() { resolved(ledger.Record{Tx: tx, State: ledger.RecordAborted}) })
+		s.reply("an expired reservation", func() { resolved(ledger.Record{Tx: tx, State: grant.RecordAborted}) })
 		return
 	}
 	what := string(node) + " resolves " + short(tx)
@@ -60,7 +56,7 @@ func (a *agent) call(tx resource.TxID) {
 		switch {
 		case s.lost():
 			delete(a.calls, tx)
-		case r.State != ledger.RecordAbsent || !fence:
+		case r.State != grant.RecordAbsent || !fence:
 			resolved(r)
 		default:
 			unit, epoch, _, err := tx.Attempt()
@@ -69,7 +65,7 @@ func (a *agent) call(tx resource.TxID) {
 			}
 			s.send(&write{
 				what: what + " with a fence", compares: []record.Compare{record.Absent(txKey(tx))},
-				ops: []op{{txKey(tx), record.Tx{State: record.Aborted, Epoch: epoch, UnitUID: unit, Reason: "fenced for " + string(node)}}},
+				ops: []op{{txKey(tx), record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: unit, Reason: "fenced for " + string(node)}}},
 				done: func(o txn.Outcome, _ resource.Revision) {
 					if o == txn.Unknown || s.lost() {
 						delete(a.calls, tx)
@@ -83,13 +79,13 @@ func (a *agent) call(tx resource.TxID) {
 }
 
 // resolved is the end of a call that was made when the grant was in a state.
-func (a *agent) resolved(r ledger.Record, asked ledger.State) {
+func (a *agent) resolved(r ledger.Record, asked grant.State) {
 	delete(a.calls, r.Tx)
 	if a.dead || a.h.sim.lost() {
 		return
 	}
 	delete(a.unresolved, r.Tx)
-	a.sure[r.Tx] = a.sure[r.Tx] || r.State == ledger.RecordCommitted
+	a.sure[r.Tx] = a.sure[r.Tx] || r.State == grant.RecordCommitted
 	a.h.sim.logf("%s: learns that %s is %s", a.h.node, short(r.Tx), r.State)
 	if reply, ok := a.do(ledger.Resolved{Tx: r.Tx, State: r.State, Revision: r.Revision, Grace: r.Grace, Asked: asked}, nil); ok {
 		a.tell(replied{reply})
@@ -132,7 +128,7 @@ func (a *agent) callRegister() {
 				s.ask("the records of "+string(node), func() func() {
 					c.Records = listed[:0:0]
 					for _, r := range listed {
-						if r = s.record(node, r.Tx); r.State != ledger.RecordAbsent {
+						if r = s.record(node, r.Tx); r.State != grant.RecordAbsent {
 							c.Records = append(c.Records, r)
 						}
 					}
@@ -204,7 +200,7 @@ func (a *agent) enrol(c ledger.Registered) {
 	}
 	s.logf("%s: registered at %d, %d records", a.h.node, c.Revision, len(c.Records))
 	for _, r := range c.Records {
-		a.sure[r.Tx] = a.sure[r.Tx] || r.State == ledger.RecordCommitted
+		a.sure[r.Tx] = a.sure[r.Tx] || r.State == grant.RecordCommitted
 	}
 	a.h.blind = s.restored && c.Store >= a.l.Heard() && s.hasLost(a.h)
 	if _, ok := a.do(c, nil); ok {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -179,7 +180,7 @@ func (t *term) settleCreation(u *unit, d decision) {
 		key := txKey(guard)
 		t.settle(decision{
 			what: "fence of the " + d.what, compares: []record.Compare{record.Absent(key)},
-			ops: []op{{key, record.Tx{State: record.Aborted, Epoch: t.epoch, UnitUID: u.record.uid}}},
+			ops: []op{{key, record.Tx{State: grant.RecordAborted, Epoch: t.epoch, UnitUID: u.record.uid}}},
 			done: func(txn.Outcome, resource.Revision) {
 				t.read("the outcome of the "+d.what, unitKey(u.client.name), func(e entry, _ resource.Revision) {
 					if e.value != nil && e.value.(unitRecord).uid == u.record.uid {

@@ -105,6 +105,10 @@
 //	I12 checkI12Store, checkI12Agent
 //	I13 checkI13, checkUnits, checkView
 //
+// checkWaiting looks for lost wake-ups ("wake"): after each pass of a leader over
+// its queue, and before the last resync, every unit that waits for room is tried
+// on the state as it is, and has to fail.
+//
 // In runs with a liar all of them hold for everybody else; liars.go lists the
 // clauses that leave the liar's own host out. checkAsked, for the liar's host too,
 // verifies that a COMMITTED record is what its client asked for.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -39,7 +40,7 @@ func (s *Sim) actEvict() bool {
 }
 
 func (t *term) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []op {
-	rec := t.recordOf(a, record.Evicting)
+	rec := t.recordOf(a, grant.RecordEvicting)
 	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
 	r := a.unit.record
 	r.phase = terminating
@@ -77,7 +78,7 @@ func (t *term) releasedOps(a *attempt) []op {
 	if a.closing == nil {
 		a.closing = a.endOfUnit()
 	}
-	rec := t.recordOf(a, record.Released)
+	rec := t.recordOf(a, grant.RecordReleased)
 	a.unheard = slices.Sorted(maps.Keys(a.presumed))
 	rec.Unheard = a.unheard
 	ops := []op{{txKey(tx), rec}}

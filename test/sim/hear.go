@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,12 +27,15 @@ func (t *term) hear(st *stream, e event) {
 		v.setHost(e.host)
 		t.occupy(id, e.occupancy)
 		if v.view.Unschedulable != e.occupancy.cordoned {
-			t.tell(id, order{command: ledger.Cordon{Cordoned: v.view.Unschedulable}})
+			t.tell(id, order{command: grant.Cordon{Cordoned: v.view.Unschedulable}})
 		}
 		t.reconnected(id)
 	case disconnected:
 		v.stream, v.connected = nil, false
 		v.setReady()
+		if t.leavesFrom(id) && t.sim.bug != CutOffUnnoticed {
+			t.wake()
+		}
 	case enrolled:
 		v.registered = e.revision
 		v.isolate(false)
@@ -68,14 +72,14 @@ func (t *term) occupy(id resource.NodeID, o occupied) {
 	v.unhealthy = o.unhealthy
 	present := map[resource.TxID]bool{}
 	for _, g := range o.grants {
-		if g.State == ledger.Tombstone {
+		if g.State == grant.Tombstone {
 			if !v.quarantined { // its record may be of before that
 				t.tombstone(id, g.Tx)
 			}
 			continue
 		}
 		present[g.Tx] = true
-		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true, waiting: g.State == ledger.Waiting}
+		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true, waiting: g.State == grant.Waiting}
 		if !v.quarantined {
 			t.promised(id, g)
 		}
@@ -104,7 +108,7 @@ func (t *term) tombstone(id resource.NodeID, tx resource.TxID) {
 		return
 	}
 	t.heardOf(tx, id)
-	t.tell(id, order{command: ledger.Forget{Tx: tx}})
+	t.tell(id, order{command: grant.Forget{Tx: tx}})
 }
 
 // isolate takes an agent's word on whether it is in quarantine: its registration
@@ -115,10 +119,10 @@ func (v *nodeView) isolate(quarantined bool) {
 	}
 }
 
-func membersOf(members []ledger.Member) []txn.Member {
-	list := make([]txn.Member, len(members))
+func membersOf(members []ledger.Holding) []grant.Member {
+	list := make([]grant.Member, len(members))
 	for i, m := range members {
-		list[i] = txn.Member{Index: m.Index, Assignment: m.Assignment}
+		list[i] = grant.Member{Index: m.Index, Assignment: m.Assignment}
 	}
 	return list
 }
@@ -132,25 +136,26 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 		return
 	}
 	switch {
-	case refused || r.State == ledger.None:
+	case refused || r.State == grant.None:
 		if v.held[r.Tx] != nil && (a == nil || a.machine.State() < txn.Committed && len(a.victims) == 0) {
 			v.drop(r.Tx)
 			t.wake()
 		}
-	case r.State == ledger.Tombstone:
+	case r.State == grant.Tombstone:
 		if v.held[r.Tx] != nil {
 			v.drop(r.Tx)
 			t.wake()
 		}
 	default:
-		v.held[r.Tx] = &hold{members: membersOf(r.Members), confirmed: true, waiting: r.State == ledger.Waiting}
-		v.rebuild()
+		if v.confirm(r.Tx, membersOf(r.Members), r.State == grant.Waiting) {
+			t.wake()
+		}
 	}
-	if !refused && r.State == ledger.Tombstone && (a == nil || t.sim.bug == TombstoneForgottenEarly) {
-		t.tell(id, order{command: ledger.Forget{Tx: r.Tx}})
+	if !refused && r.State == grant.Tombstone && (a == nil || t.sim.bug == TombstoneForgottenEarly) {
+		t.tell(id, order{command: grant.Forget{Tx: r.Tx}})
 	}
 	if a == nil {
-		if !refused && r.State == ledger.Tombstone {
+		if !refused && r.State == grant.Tombstone {
 			t.heardOf(r.Tx, id)
 		}
 		return
@@ -159,9 +164,9 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 	case refused:
 		t.tell(id, order{resync: true}) // its ledger is not what the view says
 		t.step(a, txn.Refused{Node: id, Reasons: r.Reasons})
-	case r.State == ledger.Reserved:
+	case r.State == grant.Reserved:
 		t.step(a, txn.Voted{Node: id, Vote: txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}})
-	case r.State == ledger.Waiting:
+	case r.State == grant.Waiting:
 		vote := txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}
 		t.step(a, txn.Waited{Node: id, Vote: vote})
 		if t.sim.bug == EvictBeforeAllWait {
@@ -169,7 +174,7 @@ func (t *term) replied(id resource.NodeID, r ledger.Reply) {
 				t.step(a, txn.Waited{Node: other, Vote: txn.Vote{Revision: t.nodes[other].registered}})
 			}
 		}
-	case r.State == ledger.Tombstone:
+	case r.State == grant.Tombstone:
 		delete(a.presumed, id)
 		t.step(a, txn.Freed{Node: id})
 		if t.sim.bug == ReleasedBeforeAllFreed {

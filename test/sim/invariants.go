@@ -7,12 +7,13 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // memory is what the checks remember beyond the cluster's own state.
 type memory struct {
-	decided map[resource.TxID]record.State // the last state of every record, collected ones too
+	decided map[resource.TxID]grant.RecordState // the last state of every record, collected ones too
 	begun   map[resource.TxID]admission
 	ack     map[resource.TxID]bool // AckCommitted was carried out
 	// nominated are preemptions; asked are transactions that an operator evicts.
@@ -24,7 +25,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		decided: map[resource.TxID]record.State{}, begun: map[resource.TxID]admission{}, ack: map[resource.TxID]bool{}, dirty: map[*host]bool{},
+		decided: map[resource.TxID]grant.RecordState{}, begun: map[resource.TxID]admission{}, ack: map[resource.TxID]bool{}, dirty: map[*host]bool{},
 		nominated: map[resource.TxID]nomination{}, asked: map[resource.TxID]bool{},
 	}
 }
@@ -81,7 +82,7 @@ func (s *Sim) checkI1() {
 	}
 	owners := map[string]resource.TxID{}
 	s.eachLive(func(tx resource.TxID, r record.Tx) {
-		if r.State != record.Committed || s.back[tx] {
+		if r.State != grant.RecordCommitted || s.back[tx] {
 			return // its agent may have freed it already
 		}
 		for _, m := range r.Members {
@@ -106,7 +107,7 @@ func (s *Sim) own(owners map[string]resource.TxID, where string, tx resource.TxI
 // What its workload started for is checked by checkLaunch.
 func (s *Sim) checkI3() {
 	s.eachLive(func(tx resource.TxID, r record.Tx) {
-		if r.State != record.Committed || s.back[tx] {
+		if r.State != grant.RecordCommitted || s.back[tx] {
 			return
 		}
 		for _, m := range r.Members {
@@ -115,11 +116,11 @@ func (s *Sim) checkI3() {
 				continue
 			}
 			g, ok := h.agent.l.Lookup(tx)
-			if !ok || g.State != ledger.Reserved && g.State != ledger.Held && g.State != ledger.Evicting {
+			if !ok || g.State != grant.Reserved && g.State != grant.Held && g.State != grant.Evicting {
 				s.fail("I3", "%s is COMMITTED and %s on %s", short(tx), g.State, m.Node)
 				return
 			}
-			i := slices.IndexFunc(g.Members, func(x ledger.Member) bool { return x.Index == m.Member })
+			i := slices.IndexFunc(g.Members, func(x ledger.Holding) bool { return x.Index == m.Member })
 			if i < 0 || !sameThings(g.Members[i].Assignment, m.Assignment) {
 				s.fail("I3", "%s is COMMITTED and member %d has other things on %s", short(tx), m.Member, m.Node)
 				return
@@ -154,7 +155,7 @@ func (s *Sim) checkI4() {
 		case e.value == nil || u.uid != c.acked:
 			s.fail("I4", "client %s was told that it has %s, the store has %q", c.name, c.acked, u.uid)
 		case u.phase == running:
-			if r, _ := value[record.Tx](s.store, txKey(u.tx)); r.State != record.Committed {
+			if r, _ := value[record.Tx](s.store, txKey(u.tx)); r.State != grant.RecordCommitted {
 				s.fail("I4", "client %s has %s, whose record %s is %q", c.name, u.uid, short(u.tx), r.State)
 			}
 		case u.phase == terminating:
@@ -184,7 +185,7 @@ func (s *Sim) told(c *client, u *unit) {
 // checkAcknowledged is called when a commit is acknowledged.
 func (s *Sim) checkAcknowledged(tx resource.TxID) {
 	s.ack[tx] = true
-	if state := s.decided[tx]; !state.Charged() && state != record.Released {
+	if state := s.decided[tx]; !state.Charged() && state != grant.RecordReleased {
 		s.fail("I4", "%s is acknowledged and %q", short(tx), state)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -28,7 +28,7 @@ func (s *Sim) checkI7(tx resource.TxID, r record.Tx) {
 		}
 		return
 	}
-	if state := s.decided[r.By]; state != "" {
+	if state := s.decided[r.By]; state != grant.RecordAbsent {
 		s.fail("I7", "%s is EVICTING for %s, which is %s", short(tx), short(r.By), state)
 	}
 	n := s.nominated[r.By]
@@ -42,7 +42,7 @@ func (s *Sim) checkI7(tx resource.TxID, r record.Tx) {
 		if a == nil || a.incarnation != registered || a.h.lying() {
 			continue // down, or the store does not know yet of what is lost with it
 		}
-		if g, _ := a.l.Lookup(r.By); g.State != ledger.Waiting && g.State != ledger.Reserved || g.Incarnation != registered {
+		if g, _ := a.l.Lookup(r.By); g.State != grant.Waiting && g.State != grant.Reserved || g.Incarnation != registered {
 			s.fail("I7", "%s is EVICTING for %s, which is %s on %s since %s, and that is %s now", short(tx), short(r.By), g.State, node, g.Incarnation, registered)
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Sim) checkNominated(tx resource.TxID, r record.Tx) {
 			continue
 		}
 		for _, g := range a.l.Snapshot().Grants {
-			if g.State != ledger.Waiting || g.Tx == tx || slices.Contains(g.Victims, tx) || s.decided[g.Tx] != "" {
+			if g.State != grant.Waiting || g.Tx == tx || slices.Contains(g.Victims, tx) || s.decided[g.Tx] != grant.RecordAbsent {
 				continue
 			}
 			for _, member := range g.Members {
@@ -76,13 +76,13 @@ func (s *Sim) checkNominated(tx resource.TxID, r record.Tx) {
 
 // checkSwap verifies that EVICTING becomes RELEASED only together with the
 // commit of what it was evicted for.
-func (s *Sim) checkSwap(tx resource.TxID, before map[resource.TxID]record.State, r record.Tx) {
-	if before[tx] != record.Evicting {
+func (s *Sim) checkSwap(tx resource.TxID, before map[resource.TxID]grant.RecordState, r record.Tx) {
+	if before[tx] != grant.RecordEvicting {
 		return
 	}
 	was, together := before[r.By]
 	p, _ := value[record.Tx](s.store, txKey(r.By))
-	if !together || was != "" || p.State != record.Committed {
+	if !together || was != grant.RecordAbsent || p.State != grant.RecordCommitted {
 		s.fail("I11", "%s goes from EVICTING to RELEASED without the commit of %s", short(tx), strings.TrimSpace(short(r.By)))
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,7 +20,7 @@ func (s *Sim) checkI5(h *host) {
 		if !ok || !g.State.Holds() {
 			continue
 		}
-		if state := s.decided[tx]; state.Charged() || g.State != ledger.Reserved {
+		if state := s.decided[tx]; state.Charged() || g.State != grant.Reserved {
 			s.fail("I5", "%s freed %s, which is %s, and has it in %s", h.node, short(tx), state, g.State)
 			return
 		}
@@ -66,15 +67,15 @@ func (s *Sim) checkStopped(h *host, tx resource.TxID) {
 func (s *Sim) checkI12Agent(h *host, seen resource.Epoch, c ledger.Command, events []ledger.Event) {
 	var epoch resource.Epoch
 	switch c := c.(type) {
-	case ledger.Reserve:
+	case grant.Reserve:
 		epoch = c.Epoch
-	case ledger.Commit:
+	case grant.Commit:
 		epoch = c.Epoch
-	case ledger.Abort:
+	case grant.Abort:
 		epoch = c.Epoch
-	case ledger.Release:
+	case grant.Release:
 		epoch = c.Epoch
-	case ledger.Evict:
+	case grant.Evict:
 		epoch = c.Epoch
 	default:
 		return

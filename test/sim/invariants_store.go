@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // This file is the invariants of what lands in the store.
 
 // recordsOf is what the records that a Txn writes are before it.
-func (s *Sim) recordsOf(ops []op) map[resource.TxID]record.State {
-	var before map[resource.TxID]record.State
+func (s *Sim) recordsOf(ops []op) map[resource.TxID]grant.RecordState {
+	var before map[resource.TxID]grant.RecordState
 	for _, o := range ops {
 		if tx, is := strings.CutPrefix(o.key, txKey("")); is {
 			if before == nil {
-				before = map[resource.TxID]record.State{}
+				before = map[resource.TxID]grant.RecordState{}
 			}
 			r, _ := value[record.Tx](s.store, o.key)
 			before[resource.TxID(tx)] = r.State
@@ -28,7 +29,7 @@ func (s *Sim) recordsOf(ops []op) map[resource.TxID]record.State {
 }
 
 // landed checks every record that a Txn has written.
-func (s *Sim) landed(w *write, before map[resource.TxID]record.State) {
+func (s *Sim) landed(w *write, before map[resource.TxID]grant.RecordState) {
 	s.changed = true
 	for _, tx := range slices.Sorted(maps.Keys(before)) {
 		r, e := value[record.Tx](s.store, txKey(tx))
@@ -38,23 +39,23 @@ func (s *Sim) landed(w *write, before map[resource.TxID]record.State) {
 		}
 		s.decided[tx] = r.State
 		switch r.State {
-		case record.Committed:
+		case grant.RecordCommitted:
 			s.stats["commits"]++
 			s.checkAsked(tx, r)
 			s.checkI2(tx)
 			s.checkNominated(tx, r)
-		case record.Evicting:
+		case grant.RecordEvicting:
 			s.stats["evictions"]++
 			s.checkI7(tx, r)
-		case record.Releasing:
-			if c := s.clientOf(r); (c == nil || !c.ends) && before[tx] != record.Evicting {
+		case grant.RecordReleasing:
+			if c := s.clientOf(r); (c == nil || !c.ends) && before[tx] != grant.RecordEvicting {
 				s.fail("I4", "%s is RELEASING and nobody asked for its end", short(tx))
 			}
-		case record.Released:
+		case grant.RecordReleased:
 			s.stats["releases"]++
 			s.checkI10(tx, r)
 			s.checkSwap(tx, before, r)
-		case record.Aborted:
+		case grant.RecordAborted:
 			s.stats["aborted records"]++
 		}
 	}
@@ -181,25 +182,17 @@ func (s *Sim) checkAsked(tx resource.TxID, r record.Tx) {
 	}
 }
 
-// edges are the steps that a record may take; "" is absent.
-var edges = map[record.State][]record.State{
-	"":               {record.Committed, record.Aborted},
-	record.Committed: {record.Evicting, record.Releasing},
-	record.Evicting:  {record.Releasing, record.Released},
-	record.Releasing: {record.Released},
-}
-
 // checkI11 verifies the step that a record has taken, and that one that was
 // collected does not come back as anything else: only an agent that asks again
 // may find it ABORTED.
-func (s *Sim) checkI11(tx resource.TxID, before, after record.State, deleted bool) {
+func (s *Sim) checkI11(tx resource.TxID, before, after grant.RecordState, deleted bool) {
 	switch was := s.decided[tx]; {
-	case deleted && before != "" && !before.Terminal():
+	case deleted && before != grant.RecordAbsent && !before.Terminal():
 		s.fail("I11", "%s is deleted while it is %s", short(tx), before)
 	case deleted:
-	case !slices.Contains(edges[before], after):
+	case !before.MayBecome(after):
 		s.fail("I11", "%s goes from %q to %s", short(tx), before, after)
-	case before == "" && was != "" && after == record.Committed:
+	case before == grant.RecordAbsent && was != grant.RecordAbsent && after == grant.RecordCommitted:
 		s.fail("I11", "%s was %s and becomes %s", short(tx), was, after)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,7 +20,7 @@ import (
 // breaks says in what a Yes, or a Waiting, differs from what was asked of the
 // node; "" where it does not. ofHost: only the host that the leader knows speaks
 // against it, and that may be of another time than the vote.
-func breaks(h *fit.Host, asked []ledger.MemberRequest, members []ledger.Member) (why string, ofHost bool) {
+func breaks(h *fit.Host, asked []grant.MemberRequest, members []ledger.Holding) (why string, ofHost bool) {
 	if len(members) != len(asked) {
 		return fmt.Sprintf("%d members, want %d", len(members), len(asked)), false
 	}
@@ -52,7 +53,7 @@ func mismatch(err error) (why string, ofHost bool) {
 // One that is not counts as a No; a node that cannot have meant well is left out
 // from then on.
 func (t *term) judge(id resource.NodeID, a *attempt, r ledger.Reply) bool {
-	if r.State != ledger.Reserved && r.State != ledger.Waiting || r.Refused() || !a.machine.Undecided() || t.sim.bug == VotesNotJudged {
+	if r.State != grant.Reserved && r.State != grant.Waiting || r.Refused() || !a.machine.Undecided() || t.sim.bug == VotesNotJudged {
 		return true
 	}
 	v := t.node(id)
@@ -86,6 +87,9 @@ func (t *term) isolateLiar(id resource.NodeID) {
 	t.sim.stats["liars isolated"]++
 	v.lied = true
 	v.setReady()
+	if t.leavesFrom(id) { // its stream ends, which wakes what waits
+		t.wake()
+	}
 }
 
 // ofLiar reports whether a breach of the decision log is about a device of the
@@ -132,7 +136,7 @@ func (t *term) judgePromise(id resource.NodeID, d *adoption, g ledger.Grant) boo
 	}
 	for other, found := range d.found {
 		for _, m := range found {
-			if other != id && slices.ContainsFunc(g.Members, func(x ledger.Member) bool { return x.Index == m.Index }) {
+			if other != id && slices.ContainsFunc(g.Members, func(x ledger.Holding) bool { return x.Index == m.Index }) {
 				return false // one of the two nodes lies: nobody goes on with it
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -136,11 +137,11 @@ func (l *liar) reply(s *Sim, st *stream, e replied) []event {
 		l.late = append(l.late, lateWord{st, e})
 		return nil
 	case 2: // No, or Freed, though it holds
-		e.Reasons, e.State = []resource.Reason{{Code: "lie"}}, ledger.None
+		e.Reasons, e.State = []resource.Reason{{Code: "lie"}}, grant.None
 	case 3:
-		e.Reasons, e.State, e.Members = nil, ledger.Tombstone, nil
+		e.Reasons, e.State, e.Members = nil, grant.Tombstone, nil
 	case 4:
-		e.State = ledger.State(l.rng.IntN(int(ledger.Tombstone) + 1))
+		e.State = grant.State(l.rng.IntN(int(grant.Tombstone) + 1))
 	case 5: // about what is not there at all
 		e.Tx = l.other(s, e.Tx)
 	case 6:
@@ -160,7 +161,7 @@ func (l *liar) members(e *replied) {
 	case 2:
 		e.Members = append(e.Members, *m)
 	case 3:
-		e.Members = append(e.Members, ledger.Member{Index: m.Index + 1, Assignment: m.Assignment})
+		e.Members = append(e.Members, ledger.Holding{Index: m.Index + 1, Assignment: m.Assignment})
 	case 4:
 		m.Assignment = resource.Assignment{}
 	case 5:
@@ -192,9 +193,9 @@ func (l *liar) occupancy(s *Sim, e occupied) occupied {
 		g := &e.grants[i]
 		switch l.rng.IntN(6) {
 		case 0:
-			g.State = ledger.Tombstone
+			g.State = grant.Tombstone
 		case 1:
-			g.State = ledger.State(1 + l.rng.IntN(int(ledger.Tombstone)))
+			g.State = grant.State(1 + l.rng.IntN(int(grant.Tombstone)))
 		case 2:
 			g.Tx = l.other(s, g.Tx)
 		case 3:

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -93,23 +94,23 @@ func (t *term) loadRecords(state *kvStore) []recovered {
 		for _, m := range rec.Members {
 			v := votes[m.Node]
 			v.Incarnation = m.Incarnation
-			v.Members = append(v.Members, txn.Member{Index: m.Member, Assignment: m.Assignment})
+			v.Members = append(v.Members, m.AsMember())
 			votes[m.Node] = v
 		}
 		for n, v := range votes {
 			t.node(n).held[tx] = &hold{members: v.Members}
 		}
 		found := txn.Found{
-			State: machineStates[rec.State], Revision: e.mod, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
+			State: rec.State, Revision: e.mod, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
 		}
 		a := &attempt{unit: u, charges: rec.Charges, by: rec.By, committed: e.create}
 		switch {
-		case rec.State == record.Evicting:
+		case rec.State == grant.RecordEvicting:
 			found.By = rec.By // until it is known what became of that
 			fallthrough
-		case rec.State == record.Releasing && rec.Evicted:
+		case rec.State == grant.RecordReleasing && rec.Evicted:
 			a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
-		case rec.State == record.Releasing:
+		case rec.State == grant.RecordReleasing:
 			u.ending = &txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
 		}
 		var effects []txn.Effect

@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 )
 
 // This file is what breaks.
@@ -145,7 +146,11 @@ func (s *Sim) actHost() bool {
 		return s.withTerm(nil, func(t *term) {
 			v := t.nodes[h.node]
 			v.view.Unschedulable = !v.view.Unschedulable && s.rng.IntN(3) == 0
-			t.tell(h.node, order{command: ledger.Cordon{Cordoned: v.view.Unschedulable}})
+			t.tell(h.node, order{command: grant.Cordon{Cordoned: v.view.Unschedulable}})
+			if s.bug != CordonUnnoticed {
+				t.wake()
+			}
+			t.schedule()
 		})
 	}
 	return true

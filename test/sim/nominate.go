@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,14 +33,16 @@ func (t *term) preempts(u *unit) bool {
 	if !t.mayEvict(u) || u.helpless == t.generation {
 		return false
 	}
-	u.helpless = t.generation
-	if leaving := t.leaving(); len(leaving) > 0 {
-		if _, ok := preempt.With(t.order, u.client.demand, leaving); ok {
-			return false // it has room then
+	u.helpless, u.counted = t.generation, nil
+	if t.hasRoomSoon(u) {
+		for _, h := range t.leaving() {
+			u.counted = append(u.counted, t.units[h.Unit].attempt)
 		}
+		return false
 	}
 	plan, ok := preempt.Find(t.order, u.client.demand, u.client.priority, t.preemptible(u))
 	if !ok || len(plan.Victims) == 0 {
+		t.expectant = t.expectant || t.expects(u)
 		return false
 	}
 	var victims []*attempt
@@ -51,7 +54,17 @@ func (t *term) preempts(u *unit) bool {
 	return true
 }
 
-func (t *term) preempt(u *unit, plan []place.Member, victims []*attempt) {
+// hasRoomSoon reports whether the units that are leaving make room for a unit.
+func (t *term) hasRoomSoon(u *unit) bool {
+	leaving := t.leaving()
+	if len(leaving) == 0 {
+		return false
+	}
+	_, ok := preempt.With(t.order, u.client.demand, leaving)
+	return ok
+}
+
+func (t *term) preempt(u *unit, plan []place.Choice, victims []*attempt) {
 	t.sim.stats["preemptions begun"]++
 	t.start(u, plan, victims)
 	a := u.attempt
@@ -79,6 +92,50 @@ func (t *term) preemptible(u *unit) []preempt.Holder {
 	return all
 }
 
+// expects reports whether a unit that found no victims would find them once the
+// units of lower priority can give way that cannot yet.
+func (t *term) expects(u *unit) bool {
+	holders := t.preemptible(u)
+	known := len(holders)
+	for _, tx := range slices.Sorted(maps.Keys(t.attempts)) {
+		a := t.attempts[tx]
+		v := a.unit
+		if v.client.priority >= u.client.priority || v.ending != nil || v.leavesSoon() || v.evictable() && !t.contested(v) {
+			continue
+		}
+		h := preempt.Holder{Unit: v.client.name, Priority: v.client.priority}
+		for _, node := range a.machine.Nodes() {
+			if held := t.nodes[node].held[tx]; held != nil {
+				for _, m := range held.members {
+					h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
+				}
+			}
+		}
+		holders = append(holders, h)
+	}
+	if len(holders) == known {
+		return false
+	}
+	_, ok := preempt.Find(t.order, u.client.demand, u.client.priority, holders)
+	return ok
+}
+
+// wakeExpectant runs when a unit has become evictable.
+func (t *term) wakeExpectant() {
+	if t.expectant && t.sim.bug != VictimUnnoticed {
+		t.expectant = false
+		t.wake()
+	}
+}
+
+// leavesFrom reports whether a unit with members on a node is leaving.
+func (t *term) leavesFrom(id resource.NodeID) bool {
+	return slices.ContainsFunc(t.attemptsOn(id), func(tx resource.TxID) bool {
+		a := t.attempts[tx]
+		return a.unit.leavesSoon() || a.machine.State() == txn.Reading
+	})
+}
+
 // contested reports whether a unit has something that is nominated to another,
 // which does not know that: its agent has refused that, or will.
 func (t *term) contested(u *unit) bool {
@@ -93,10 +150,10 @@ func (t *term) contested(u *unit) bool {
 	return false
 }
 
-func shareGPU(a, b []txn.Member) bool {
-	return slices.ContainsFunc(a, func(x txn.Member) bool {
+func shareGPU(a, b []grant.Member) bool {
+	return slices.ContainsFunc(a, func(x grant.Member) bool {
 		return slices.ContainsFunc(x.Assignment.GPUs, func(g resource.GPUGrant) bool {
-			return slices.ContainsFunc(b, func(y txn.Member) bool {
+			return slices.ContainsFunc(b, func(y grant.Member) bool {
 				return slices.ContainsFunc(y.Assignment.GPUs, func(o resource.GPUGrant) bool { return o.UUID == g.UUID })
 			})
 		})

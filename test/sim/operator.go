@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -34,7 +35,7 @@ func (t *term) operate(h *host) bool {
 	var lost []ledger.Grant
 	for _, g := range a.l.Snapshot().Grants {
 		r, _ := value[record.Tx](t.sim.store, txKey(g.Tx))
-		if g.Origin == ledger.OriginTxn && (g.State == ledger.Held || g.State == ledger.Evicting) && !r.State.Charged() {
+		if g.Origin == ledger.OriginTxn && (g.State == grant.Held || g.State == grant.Evicting) && !r.State.Charged() {
 			lost = append(lost, g)
 		}
 	}
@@ -48,7 +49,7 @@ func (t *term) operate(h *host) bool {
 	}
 	if a.l.Quarantine().IsZero() {
 		for _, g := range lost { // the store had grown beyond what the agent knew
-			t.tell(h.node, order{command: ledger.Release{Tx: g.Tx, Epoch: t.epoch, Grace: time.Second, Reason: "the store had lost its record"}})
+			t.tell(h.node, order{command: grant.Release{Tx: g.Tx, Epoch: t.epoch, Grace: time.Second, Reason: "the store had lost its record"}})
 		}
 		return len(lost) > 0
 	}
@@ -95,7 +96,7 @@ func (t *term) holders(tx resource.TxID) (votes map[resource.NodeID]txn.Vote, me
 			return nil, 0, false
 		}
 		g, _ := h.agent.l.Lookup(tx)
-		if g.State != ledger.Held && g.State != ledger.Evicting {
+		if g.State != grant.Held && g.State != grant.Evicting {
 			continue
 		}
 		votes[h.node] = txn.Vote{Incarnation: h.agent.incarnation, Members: membersOf(g.Members)}
@@ -162,7 +163,7 @@ func (t *term) writeAdoption(u *unit, g ledger.Grant, specs map[resource.NodeID]
 		return
 	}
 	rec := record.Tx{
-		State: record.Committed, Epoch: g.Epoch, Unit: c.path(), UnitUID: g.Unit, Charges: u.charges(),
+		State: grant.RecordCommitted, Epoch: g.Epoch, Unit: c.path(), UnitUID: g.Unit, Charges: u.charges(),
 	}
 	d := decision{
 		what:     "adoption of " + short(g.Tx),
@@ -175,7 +176,7 @@ func (t *term) writeAdoption(u *unit, g ledger.Grant, specs map[resource.NodeID]
 			continue
 		}
 		for _, m := range v.Members {
-			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: h.node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: h.node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 		d.compares = append(d.compares, record.ModRevIs(specKey(h.node), specs[h.node]))
 		d.ops = append(d.ops, op{indexKey(h.node, g.Tx), true})
@@ -184,7 +185,7 @@ func (t *term) writeAdoption(u *unit, g ledger.Grant, specs map[resource.NodeID]
 	d.done = func(o txn.Outcome, rev resource.Revision) { t.adopted(u, g.Tx, votes, o, rev) }
 	t.settle(d, txKey(g.Tx), func(e entry) bool {
 		r, is := e.value.(record.Tx)
-		return is && r.State == record.Committed
+		return is && r.State == grant.RecordCommitted
 	})
 }
 
@@ -196,6 +197,7 @@ func (t *term) adopted(u *unit, tx resource.TxID, votes map[resource.NodeID]txn.
 		t.trees.Deallocate(treeName, u.client.name)
 		delete(t.requests, u.client.name)
 		t.forget(u)
+		t.wake()
 		return
 	}
 	t.sim.stats["adopted"]++
@@ -206,11 +208,12 @@ func (t *term) adopted(u *unit, tx resource.TxID, votes map[resource.NodeID]txn.
 	}
 	a := &attempt{unit: u}
 	var effects []txn.Effect
-	a.machine, effects = txn.Recover(tx, txn.Found{State: txn.RecordCommitted, Revision: rev}, votes)
+	a.machine, effects = txn.Recover(tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	u.attempt, t.attempts[tx] = a, a
 	u.client.asked = t
 	t.sim.told(u.client, u)
 	t.perform(a, effects)
+	t.wake() // others may have it evicted now
 	t.schedule()
 }
 
@@ -233,7 +236,7 @@ func (t *term) disown(lost []ledger.Grant) bool {
 	t.operating = true
 	t.settle(decision{
 		what: "end of the lost " + short(g.Tx), compares: []record.Compare{record.Absent(key)},
-		ops: []op{{key, record.Tx{State: record.Aborted, Epoch: g.Epoch, UnitUID: g.Unit, Reason: "lost", Unheard: unheard}}},
+		ops: []op{{key, record.Tx{State: grant.RecordAborted, Epoch: g.Epoch, UnitUID: g.Unit, Reason: "lost", Unheard: unheard}}},
 		done: func(o txn.Outcome, _ resource.Revision) {
 			if t.operating = false; o == txn.Landed {
 				t.bury(g.Tx, unheard)
@@ -256,7 +259,7 @@ func (t *term) reconcile(h *host, lost []ledger.Grant) {
 			if t.ended {
 				return
 			}
-			c := ledger.Reconcile{Epoch: t.epoch, Revision: rev, Grace: time.Duration(t.sim.rng.IntN(5)) * time.Second}
+			c := grant.Reconcile{Epoch: t.epoch, Revision: rev, Grace: time.Duration(t.sim.rng.IntN(5)) * time.Second}
 			for _, g := range lost {
 				if r, _ := value[record.Tx](t.sim.store, txKey(g.Tx)); r.State.Charged() {
 					c.Adopted = append(c.Adopted, g.Tx)

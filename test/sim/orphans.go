@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -135,7 +136,7 @@ func (h *host) leaveBehind(tx resource.TxID, uuid string) {
 func (h *host) orphan(l *ledger.Ledger) {
 	for _, tx := range slices.Sorted(maps.Keys(h.running)) {
 		g, _ := l.Lookup(tx)
-		if !h.sim.gone[tx] || h.sim.decided[tx].Charged() || g.State == ledger.Held || g.State == ledger.Evicting || g.State == ledger.Stopping {
+		if !h.sim.gone[tx] || h.sim.decided[tx].Charged() || g.State == grant.Held || g.State == grant.Evicting || g.State == grant.Stopping {
 			continue
 		}
 		if h.sim.stragglers && h.sim.faults {

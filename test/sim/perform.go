@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -22,22 +22,22 @@ func (t *term) perform(a *attempt, effects []txn.Effect) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
 		case txn.SendReserve:
-			t.tell(e.Node, order{command: ledger.Reserve{
+			t.tell(e.Node, order{command: grant.Reserve{
 				Tx: tx, Unit: a.unit.record.uid, Epoch: t.epoch, Members: a.requests[e.Node], TTL: a.ttl(),
 				After: a.machine.Victims(), Name: a.unit.client.name,
 			}})
 		case txn.SendCommit:
-			t.tell(e.Node, order{command: ledger.Commit{Tx: tx, Epoch: t.epoch, Revision: e.Revision}})
+			t.tell(e.Node, order{command: grant.Commit{Tx: tx, Epoch: t.epoch, Revision: e.Revision}})
 		case txn.SendAbort:
-			t.tell(e.Node, order{command: ledger.Abort{Tx: tx, Epoch: t.epoch}})
+			t.tell(e.Node, order{command: grant.Abort{Tx: tx, Epoch: t.epoch}})
 			t.nodes[e.Node].drop(tx)
 		case txn.SendRelease:
-			t.tell(e.Node, order{command: ledger.Release{Tx: tx, Epoch: t.epoch, Grace: seconds(e.GraceSeconds), Reason: e.Reason}})
+			t.tell(e.Node, order{command: grant.Release{Tx: tx, Epoch: t.epoch, Grace: seconds(e.GraceSeconds), Reason: e.Reason}})
 		case txn.SendForget:
-			t.tell(e.Node, order{command: ledger.Forget{Tx: tx}})
+			t.tell(e.Node, order{command: grant.Forget{Tx: tx}})
 			t.nodes[e.Node].drop(tx)
 		case txn.SendEvict:
-			t.tell(e.Node, order{command: ledger.Evict{Tx: tx, Epoch: t.epoch, Grace: seconds(e.GraceSeconds), By: a.by}})
+			t.tell(e.Node, order{command: grant.Evict{Tx: tx, Epoch: t.epoch, Grace: seconds(e.GraceSeconds), By: a.by}})
 		case txn.WriteEvictions:
 			a.budget = false
 			t.writeEvictions(a)
@@ -89,6 +89,7 @@ func (t *term) committed(a *attempt, revision resource.Revision) {
 	u.stored, u.queued = revision, false
 	t.sim.checkAcknowledged(a.machine.ID())
 	t.created(u)
+	t.wakeExpectant()
 }
 
 // aborted ends an attempt that holds nothing; its unit waits anew, or ends.
@@ -152,20 +153,17 @@ func (t *term) released(a *attempt) {
 func (t *term) readRecord(a *attempt) {
 	tx := a.machine.ID()
 	t.read("the record of "+short(tx), txKey(tx), func(e entry, rev resource.Revision) {
-		in := txn.RecordRead{State: txn.RecordAbsent, Revision: rev}
+		in := txn.RecordRead{State: grant.RecordAbsent, Revision: rev}
 		if e.value != nil {
 			rec := e.value.(record.Tx)
-			in.Revision, in.State = e.mod, machineStates[rec.State]
+			in.Revision, in.State = e.mod, rec.State
 			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
 			if p := t.attempts[rec.By]; p != nil && p.machine.Undecided() {
 				in.By = rec.By
 			}
 		}
-		t.step(a, in)
+		if t.step(a, in); a.unit.evictable() { // its preemptor's eviction was in doubt, and has not landed
+			t.wakeExpectant()
+		}
 	})
-}
-
-var machineStates = map[record.State]txn.RecordState{
-	record.Committed: txn.RecordCommitted, record.Releasing: txn.RecordReleasing, record.Released: txn.RecordReleased,
-	record.Aborted: txn.RecordAborted, record.Evicting: txn.RecordEvicting,
 }

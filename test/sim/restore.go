@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -24,7 +25,7 @@ type restoration struct {
 // backup is the store at one moment, and what the checks knew then.
 type backup struct {
 	store   *kvStore
-	decided map[resource.TxID]record.State
+	decided map[resource.TxID]grant.RecordState
 	ack     map[resource.TxID]bool
 	clients []client
 }

@@ -1,11 +1,11 @@
 package sim
 
 import (
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -33,6 +33,7 @@ func (t *term) schedule() {
 		}
 	}
 	t.account.Flush()
+	t.checkWaiting()
 }
 
 // try starts an attempt for a unit, or parks it.
@@ -105,9 +106,9 @@ func (t *term) discharge(a *attempt) {
 
 // start begins the transaction of a placed unit that was admitted, once its
 // victims have left.
-func (t *term) start(u *unit, plan []place.Member, victims []*attempt) {
+func (t *term) start(u *unit, plan []place.Choice, victims []*attempt) {
 	tx := t.nextTx(u.record.uid)
-	a := &attempt{unit: u, requests: map[resource.NodeID][]ledger.MemberRequest{}, charges: u.charges(), victims: victims}
+	a := &attempt{unit: u, requests: map[resource.NodeID][]grant.MemberRequest{}, charges: u.charges(), victims: victims}
 	t.accountFor(a, tx, plannedDevices(plan), false)
 	t.queue.Remove(u.key)
 	var nodes []resource.NodeID
@@ -119,8 +120,8 @@ func (t *term) start(u *unit, plan []place.Member, victims []*attempt) {
 			t.nodes[id].held[tx] = h
 			nodes = append(nodes, id)
 		}
-		h.members = append(h.members, txn.Member{Index: m.Index, Assignment: m.Assignment})
-		r := ledger.MemberRequest{Index: m.Index, Request: u.client.demand.Request}
+		h.members = append(h.members, m.AsMember())
+		r := grant.MemberRequest{Index: m.Index, Request: u.client.demand.Request}
 		if len(victims) > 0 {
 			r.PinnedGPUs = devicesOf(m.Assignment)
 		}

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -47,6 +46,7 @@ func (s *Sim) settle() {
 		return
 	}
 	s.withTerm(nil, func(t *term) {
+		t.checkWaiting() // an agent's answer wakes everything
 		for _, h := range s.hosts {
 			t.tell(h.node, order{resync: true})
 		}
@@ -183,7 +183,7 @@ func (s *Sim) proceedTerm() bool {
 func (s *Sim) checkI13() {
 	want := map[string]bool{}
 	s.eachLive(func(tx resource.TxID, r record.Tx) {
-		if r.State != record.Committed {
+		if r.State != grant.RecordCommitted {
 			s.fail("I13", "%s is still %s", short(tx), r.State)
 		}
 		for _, m := range r.Members {
@@ -216,14 +216,14 @@ func (s *Sim) checkI13() {
 				s.fail("I13", "%s is still an orphan on %s", g.Tx, h.node)
 			case !h.agent.l.Quarantine().IsZero():
 				s.fail("I13", "%s is still in quarantine", h.node)
-			case g.State == ledger.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
+			case g.State == grant.Held && !want[at] && !h.lossless && s.store.keys[txKey(g.Tx)].value == nil:
 				s.stats["revived grants at the end"]++ // an operator releases it
-			case g.State == ledger.Held && !want[at]:
+			case g.State == grant.Held && !want[at]:
 				s.fail("I13", "%s holds %s, which is %q", h.node, short(g.Tx), s.decided[g.Tx])
-			case g.State != ledger.Held && g.State != ledger.Tombstone:
+			case g.State != grant.Held && g.State != grant.Tombstone:
 				s.fail("I13", "%s has %s in %s", h.node, short(g.Tx), g.State)
 			}
-			if g.State == ledger.Held {
+			if g.State == grant.Held {
 				delete(want, at)
 			}
 		}
@@ -258,7 +258,7 @@ func (s *Sim) checkUnits(t *term) {
 			s.fail("I13", "%s is %s, in the order: %t", name, r.phase, ordered)
 		case r.phase == terminating:
 			s.fail("I13", "%s is still Terminating", name)
-		case r.phase == pending && s.fits(t, u):
+		case r.phase == pending && t.fits(u):
 			s.fail("I13", "%s waits although there is room", name)
 		case r.phase == pending:
 			s.stats["waiting at the end"]++
@@ -271,22 +271,6 @@ func (s *Sim) checkUnits(t *term) {
 			s.checkView(t, h)
 		}
 	}
-}
-
-// fits reports whether a unit could be admitted and placed now.
-func (s *Sim) fits(t *term, u *unit) bool {
-	if u.attempt != nil || u.writing || !t.admit(u) {
-		return false
-	}
-	must(t.trees.UndoAllocate(treeName, u.client.name))
-	plan, ok := place.Place(t.order, u.client.demand)
-	if ok {
-		place.Undo(plan)
-	}
-	if !ok && t.mayEvict(u) {
-		_, ok = preempt.Find(t.order, u.client.demand, u.client.priority, t.preemptible(u))
-	}
-	return ok
 }
 
 // checkView compares the leader's view of a node with its agent's ledger.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -141,7 +142,7 @@ func (st *stream) deliverDown() {
 		st.say(a, a.occupancy())
 		return
 	}
-	if _, is := o.command.(ledger.Cordon); !is && s.mishap(12) {
+	if _, is := o.command.(grant.Cordon); !is && s.mishap(12) {
 		s.past = append(s.past, ghost{a.h, o.command})
 	}
 	a.obey(o.command, st)
@@ -159,16 +160,16 @@ type ghost struct {
 
 func (a *agent) obey(c ledger.Command, out *stream) {
 	switch c.(type) {
-	case ledger.Cordon, ledger.Reconcile:
+	case grant.Cordon, grant.Reconcile:
 		if _, ok := a.do(c, nil); ok && out != nil {
 			out.say(a, a.health())
 		}
 		return
 	}
-	if c, is := c.(ledger.Evict); is {
+	if c, is := c.(grant.Evict); is {
 		a.h.promise(c.Tx, c.Grace)
 	}
-	if evict, is := c.(ledger.Evict); is && a.h.sim.bug == GraceCut {
+	if evict, is := c.(grant.Evict); is && a.h.sim.bug == GraceCut {
 		evict.Grace = 0
 		c = evict
 	}
@@ -230,21 +231,21 @@ func (st *stream) deliverUp() {
 
 func describe(o order) string {
 	switch c := o.command.(type) {
-	case ledger.Reserve:
+	case grant.Reserve:
 		return fmt.Sprintf("Reserve %s of epoch %d", short(c.Tx), c.Epoch)
-	case ledger.Commit:
+	case grant.Commit:
 		return fmt.Sprintf("Commit %s at %d of epoch %d", short(c.Tx), c.Revision, c.Epoch)
-	case ledger.Abort:
+	case grant.Abort:
 		return fmt.Sprintf("Abort %s of epoch %d", short(c.Tx), c.Epoch)
-	case ledger.Release:
+	case grant.Release:
 		return fmt.Sprintf("Release %s of epoch %d", short(c.Tx), c.Epoch)
-	case ledger.Evict:
+	case grant.Evict:
 		return fmt.Sprintf("Evict %s by %s of epoch %d with %v", short(c.Tx), short(c.By), c.Epoch, c.Grace)
-	case ledger.Forget:
+	case grant.Forget:
 		return fmt.Sprintf("Forget %s", short(c.Tx))
-	case ledger.Cordon:
+	case grant.Cordon:
 		return fmt.Sprintf("Cordon %t", c.Cordoned)
-	case ledger.Reconcile:
+	case grant.Reconcile:
 		return fmt.Sprintf("Reconcile at %d of epoch %d, %d adopted, %d released", c.Revision, c.Epoch, len(c.Adopted), len(c.Released))
 	}
 	if o.hello != nil {

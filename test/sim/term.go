@@ -3,13 +3,13 @@ package sim
 import (
 	"time"
 
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,6 +50,7 @@ type term struct {
 	renumbered bool
 
 	generation uint64
+	expectant  bool // a unit waits for another to become evictable
 	operating  bool // an operator's decision is under way
 	adoptions  map[resource.TxID]*adoption
 	waiting    []decision
@@ -76,8 +77,9 @@ type unit struct {
 	gone     bool
 
 	adopting *adoption
-	short    bool   // of quota, when it was tried last
-	helpless uint64 // the generation at which nobody gave way for it
+	short    bool       // of quota, when it was tried last
+	helpless uint64     // the generation at which nobody gave way for it
+	counted  []*attempt // were leaving then, and their room would do
 }
 
 // unitRecord is the value of a unit's key, nodeSpec of a node's specification,
@@ -105,7 +107,7 @@ type attempt struct {
 	machine  *txn.Machine
 	unit     *unit
 	charges  []record.Charge
-	requests map[resource.NodeID][]ledger.MemberRequest
+	requests map[resource.NodeID][]grant.MemberRequest
 	budget   bool // the time for votes, or for the victims to leave, runs
 
 	// victims end for this one; prey is the attempt that has chosen this one.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -30,7 +30,7 @@ type nodeView struct {
 
 // hold is what a transaction has on a node: planned, or confirmed by the agent.
 type hold struct {
-	members   []txn.Member
+	members   []grant.Member
 	confirmed bool
 	waiting   bool // others have some of it still
 }
@@ -98,6 +98,23 @@ func (v *nodeView) takePresent(a resource.Assignment) {
 	for i := range a.CPUs {
 		_ = v.view.Host.Take(v.view.Free, resource.Assignment{CPUs: a.CPUs[i : i+1]}) // as above
 	}
+}
+
+// confirm replaces what was planned for a transaction by what the agent says,
+// and reports whether something may have become free by that.
+func (v *nodeView) confirm(tx resource.TxID, members []grant.Member, waiting bool) bool {
+	before, planned := v.view.Free, v.held[tx] != nil // rebuild makes another Free
+	v.held[tx] = &hold{members: members, confirmed: true, waiting: waiting}
+	v.rebuild()
+	if planned && !before.Equal(v.view.Free) {
+		return true
+	}
+	for i := range before.GPU {
+		if v.view.Free.GPU[i] > before.GPU[i] {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *nodeView) drop(tx resource.TxID) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,7 +16,7 @@ func (h *host) launch(a *agent, tx resource.TxID) {
 		return
 	}
 	g, ok := a.l.Lookup(tx)
-	if !ok || g.State != ledger.Held {
+	if !ok || g.State != grant.Held {
 		return
 	}
 	w := &workload{}
@@ -53,7 +54,7 @@ func (h *host) stop(tx resource.TxID, force bool) {
 		return
 	}
 	a.tell(replied{reply})
-	if h.sim.stragglers && a.l.Known() && (reply.State == ledger.Evicting || reply.State == ledger.Stopping) {
+	if h.sim.stragglers && a.l.Known() && (reply.State == grant.Evicting || reply.State == grant.Stopping) {
 		h.sim.stats["lingering"]++
 		h.sim.logf("%s: %s lingers", h.node, short(tx))
 		a.look() // for the next time
@@ -69,7 +70,7 @@ func (h *host) stoppable() []resource.TxID {
 	v := h.agent.l.Snapshot()
 	follows := v.Quarantine.IsZero() && h.agent.l.Registration() > 0 // else a workload that has stopped stays a grant
 	for _, g := range v.Grants {
-		if ends := g.State == ledger.Evicting || g.State == ledger.Stopping; ends && (follows || h.running[g.Tx] != nil) {
+		if ends := g.State == grant.Evicting || g.State == grant.Stopping; ends && (follows || h.running[g.Tx] != nil) {
 			txs = append(txs, g.Tx)
 		}
 	}

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,7 +16,7 @@ func (t *term) writeCommit(a *attempt) {
 		t.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
 		return
 	}
-	rec := record.Tx{State: record.Committed, Epoch: t.epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
+	rec := record.Tx{State: grant.RecordCommitted, Epoch: t.epoch, Unit: u.client.path(), UnitUID: u.record.uid, Charges: a.charges}
 	d := decision{what: "commit of " + short(tx), compares: []record.Compare{record.ModRevIs(unitKey(u.client.name), u.stored)}}
 	if t.sim.bug != CommitOverRecord {
 		d.compares = append(d.compares, record.Absent(txKey(tx)))
@@ -31,7 +31,7 @@ func (t *term) writeCommit(a *attempt) {
 			d.compares = append(d.compares, record.ModRevIs(identityKey(node), v.Revision))
 		}
 		for _, m := range v.Members {
-			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 		d.ops = append(d.ops, op{indexKey(node, tx), true})
 	}
@@ -63,7 +63,7 @@ func (t *term) commitAnswered(a *attempt, o txn.Outcome, rev resource.Revision) 
 		switch t.sim.bug {
 		case UnknownIsAborted:
 			for _, n := range a.machine.Nodes() {
-				t.tell(n, order{command: ledger.Abort{Tx: a.machine.ID(), Epoch: t.epoch}})
+				t.tell(n, order{command: grant.Abort{Tx: a.machine.ID(), Epoch: t.epoch}})
 			}
 		case ChargeDroppedOnUnknown:
 			t.discharge(a)
@@ -77,13 +77,13 @@ func (t *term) writeAborted(a *attempt) {
 	tx := a.machine.ID()
 	t.submit(decision{
 		what: "fence of " + short(tx), anyEpoch: true, compares: []record.Compare{record.Absent(txKey(tx))},
-		ops:  []op{{txKey(tx), record.Tx{State: record.Aborted, Epoch: t.epoch, UnitUID: a.unit.record.uid}}},
+		ops:  []op{{txKey(tx), record.Tx{State: grant.RecordAborted, Epoch: t.epoch, UnitUID: a.unit.record.uid}}},
 		done: func(o txn.Outcome, _ resource.Revision) { t.step(a, txn.FenceAnswered{Outcome: o}) },
 	})
 }
 
 // recordOf rebuilds the record of a committed transaction from its votes.
-func (t *term) recordOf(a *attempt, state record.State) record.Tx {
+func (t *term) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	u := a.unit
 	_, epoch, _, err := a.machine.ID().Attempt()
 	must(err)
@@ -91,7 +91,7 @@ func (t *term) recordOf(a *attempt, state record.State) record.Tx {
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		for _, m := range v.Members {
-			rec.Members = append(rec.Members, record.Member{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
 	rec.By = a.by
@@ -107,7 +107,7 @@ func (t *term) recordOf(a *attempt, state record.State) record.Tx {
 // writeReleasing asks for COMMITTED or EVICTING → RELEASING.
 func (t *term) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
-	rec := t.recordOf(a, record.Releasing)
+	rec := t.recordOf(a, grant.RecordReleasing)
 	rec.Evicted = e.Evicted
 	r := u.record
 	r.phase = terminating

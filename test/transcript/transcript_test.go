@@ -18,6 +18,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -37,7 +38,7 @@ type scene struct {
 	cluster  *rig.Cluster
 	recorder *recorder
 	fault    func(record.Txn) rig.Fault // of the coming writes, nil for none
-	stall    record.State               // the leader is paused before it writes a record in it
+	stall    grant.RecordState          // the leader is paused before it writes a record in it
 	down     bool                       // a process has died; set while one event happens
 }
 
@@ -67,11 +68,11 @@ func (s *scene) run(t *testing.T, d *datadriven.TestData) string {
 	case "evict":
 		return s.evict(word(t, d), int64(number(t, d, "grace")))
 	case "crash-leader-before":
-		state := record.State(word(t, d))
+		state := recordState(t, d)
 		s.fault, _ = rig.Once(rig.CrashBefore, func(t record.Txn) bool { return rig.Writes(t, state) })
 		return ""
 	case "pause-leader-before":
-		s.stall = record.State(word(t, d))
+		s.stall = recordState(t, d)
 		return ""
 	case "lose-lease":
 		return s.loseLease(word(t, d))
@@ -86,6 +87,15 @@ func (s *scene) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	d.Fatalf(t, "command %q is unknown", d.Cmd)
 	return ""
+}
+
+// recordState reads a state of a record from the command.
+func recordState(t *testing.T, d *datadriven.TestData) (state grant.RecordState) {
+	t.Helper()
+	if err := state.UnmarshalText([]byte(word(t, d))); err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return state
 }
 
 // word is the command's first argument.
@@ -148,8 +158,8 @@ func (s *scene) watch(k *rig.Coordinator) {
 		if fault == rig.CrashBefore {
 			s.down = true
 		}
-		if s.stall != "" && rig.Writes(t, s.stall) {
-			s.stall = ""
+		if s.stall != grant.RecordAbsent && rig.Writes(t, s.stall) {
+			s.stall = grant.RecordAbsent
 			s.pause(k)
 		}
 		return s.recorder.txn(k, t, fault)

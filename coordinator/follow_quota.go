@@ -1,0 +1,117 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// cachedQuotas are what bounds tenants, as the keys have it, and what is charged
+// to their namespaces. Trees are not among them: where units are counted on them
+// only the leader knows.
+type cachedQuotas struct {
+	limits    *quota.Limits
+	resources map[string]*cachedQuota // by namespace/name
+	forests   map[string]shown.Versioned[api.QuotaForest]
+	bindings  map[string]shown.Versioned[api.QuotaBinding] // by namespace
+}
+
+// cachedQuota is a resource quota and its utilization in the last hours.
+type cachedQuota struct {
+	shown.Versioned[api.ResourceQuota]
+	hard, soft resource.Vector
+	trend      trend
+}
+
+func newCachedQuotas() cachedQuotas {
+	return cachedQuotas{
+		limits: quota.New(), resources: map[string]*cachedQuota{},
+		forests: map[string]shown.Versioned[api.QuotaForest]{}, bindings: map[string]shown.Versioned[api.QuotaBinding]{},
+	}
+}
+
+// remake makes a quota from its key.
+func (q *cachedQuotas) remake(key string, kvs map[string]record.KV, now time.Time) error {
+	parsed, err := record.ParseQuotaKey(key)
+	if err != nil {
+		return err
+	}
+	kv, found := kvs[key]
+	switch parsed.Kind {
+	case record.QuotaResources:
+		if !found {
+			delete(q.resources, parsed.Namespace+"/"+parsed.Name)
+			q.limits.RemoveLimit(parsed.Namespace, parsed.Name)
+			return nil
+		}
+		v, err := readQuota(kv, api.DecodeResourceQuota, func(o *api.ResourceQuota) *api.ObjectMeta { return &o.Metadata })
+		if err != nil {
+			return err
+		}
+		q.set(v, now)
+	case record.QuotaForests:
+		return remakeIn(q.forests, parsed.Name, kv, found, api.DecodeQuotaForest, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata })
+	case record.QuotaNamespaces:
+		return remakeIn(q.bindings, parsed.Name, kv, found, api.DecodeQuotaBinding, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata })
+	case record.QuotaTrees, record.QuotaLimits:
+	}
+	return nil
+}
+
+// remakeIn makes one object of a kind from its key, or takes it out.
+func remakeIn[T any](
+	all map[string]shown.Versioned[T], name string, kv record.KV, found bool,
+	decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta,
+) error {
+	delete(all, name)
+	if !found {
+		return nil
+	}
+	v, err := readQuota(kv, decode, meta)
+	if err == nil {
+		all[name] = v
+	}
+	return err
+}
+
+// readQuota reads an object from its key.
+func readQuota[T any](kv record.KV, decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta) (shown.Versioned[T], error) {
+	rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
+	if err != nil {
+		return shown.Versioned[T]{}, err
+	}
+	object, status := decode(rec.Document)
+	if status != nil {
+		return shown.Versioned[T]{}, fmt.Errorf("%s: document: %w", kv.Key, status)
+	}
+	*meta(object) = metadataOf(rec, *meta(object), kv.ModRev)
+	return shown.Versioned[T]{Object: *object, Revision: kv.ModRev}, nil
+}
+
+// set takes a resource quota over.
+func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota], now time.Time) {
+	r := &cachedQuota{Versioned: v}
+	r.hard, r.soft = v.Object.Spec.Limits()
+	m := v.Object.Metadata
+	if before := q.resources[m.Namespace+"/"+m.Name]; before != nil {
+		r.trend = before.trend
+	}
+	q.resources[m.Namespace+"/"+m.Name] = r
+	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.Object.Spec})
+	r.trend.note(now, shown.Utilization(q.limits.Used(m.Namespace, m.Name), r.hard))
+}
+
+// show makes the shown value of a quota.
+func (q *cachedQuotas) show(r *cachedQuota, now time.Time) shown.ResourceQuota {
+	m := r.Object.Metadata
+	used := q.limits.Used(m.Namespace, m.Name)
+	percent := shown.Utilization(used, r.hard)
+	return shown.ResourceQuota{
+		Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: percent, Trend: r.trend.since(now, percent),
+	}
+}

@@ -1,0 +1,256 @@
+package coordinator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// cachedUnit is a unit as its keys have it.
+type cachedUnit struct {
+	shown.Unit // Record and Request point into this
+	path       string
+	record     record.Unit
+	request    resource.Request
+	key        queue.Key
+	queued     bool // it has a place in the order
+	job        *cachedJob
+	scope      quota.Charge // what of a charge the specification says
+	holding    *cachedTx    // nil: nothing
+}
+
+// cachedTx is what a live transaction has.
+type cachedTx struct {
+	tx        resource.TxID
+	unit      *cachedUnit
+	committed resource.Revision
+	nodes     []resource.NodeID
+}
+
+// cachedJob is a job as its key has it, and its units, ascending.
+type cachedJob struct {
+	record record.Job
+	stored resource.Revision
+	doc    *api.Job
+	units  []*cachedUnit
+}
+
+// cachedMember is one line among the allocations.
+type cachedMember struct {
+	unit  *cachedUnit
+	index int
+}
+
+// remakeUnit makes a unit from its own key, its place in the order and its
+// transaction's record.
+func (c *cache) remakeUnit(path string, kvs map[string]record.KV) error {
+	if u := c.units[path]; u != nil {
+		c.dropUnit(u)
+	}
+	parsed, err := record.ParseUnitPath(path)
+	if err != nil {
+		return err
+	}
+	kv, found := kvs[parsed.Key()]
+	if !found {
+		return nil
+	}
+	u, err := c.readUnit(kv)
+	if err != nil {
+		return err
+	}
+	c.addUnit(u)
+	if _, u.queued = kvs[u.record.Order().Key()]; u.queued {
+		c.queue.Push(u.key)
+	}
+	key := record.TxKey(u.record.TxID)
+	held, found := kvs[key]
+	if u.record.TxID == "" || !found {
+		return nil
+	}
+	rec, err := record.Decode[record.Tx](key, held.Value)
+	if err != nil || rec.State.Terminal() {
+		return err
+	}
+	c.hold(u, rec, held.CreateRev) // a record's first state is COMMITTED
+	return nil
+}
+
+// readUnit reads a unit's key.
+func (c *cache) readUnit(kv record.KV) (*cachedUnit, error) {
+	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
+	if err != nil {
+		return nil, err
+	}
+	rec.Queue = cmp.Or(rec.Queue, DefaultQueue)
+	u := &cachedUnit{record: rec, path: rec.Path().String()}
+	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
+	u.Unit = shown.Unit{Record: &u.record, Revision: kv.ModRev, Request: &u.request}
+	if err := c.readSpec(u); err != nil {
+		return nil, fmt.Errorf("%s: %w", kv.Key, err)
+	}
+	return u, nil
+}
+
+// readSpec reads the document of a unit that is an allocation, or finds that of
+// its job.
+func (c *cache) readSpec(u *cachedUnit) error {
+	var spec *api.AllocationSpec
+	if u.record.Kind == record.JobUnit {
+		u.job = c.jobs[u.record.Namespace+"/"+u.record.Name]
+		if u.job == nil {
+			return errors.New("its job is missing")
+		}
+		u.Job = u.job.doc
+		spec = &u.Job.Spec.Template.Spec
+	} else {
+		doc, status := api.StoredAllocation(u.record.Document)
+		if status != nil {
+			return fmt.Errorf("document: %w", status)
+		}
+		u.Document, spec = doc, &doc.Spec
+	}
+	request, status := api.MemberRequest(*spec)
+	if status != nil {
+		return status
+	}
+	u.request, u.scope = request, scopeOf(u.record, *spec, u.Job)
+	return nil
+}
+
+// addUnit takes a unit in that holds nothing and is not in the queue yet.
+func (c *cache) addUnit(u *cachedUnit) {
+	c.units[u.path] = u
+	for i := range u.record.Members {
+		c.members[u.record.Namespace+"/"+u.MemberName(i)] = cachedMember{u, i}
+	}
+	if j := u.job; j != nil {
+		at, _ := slices.BinarySearchFunc(j.units, u.record.N, func(u *cachedUnit, n int) int { return cmp.Compare(u.record.N, n) })
+		j.units = slices.Insert(j.units, at, u)
+	}
+}
+
+// hold gives a unit what its record says that it has.
+func (c *cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) {
+	h := &cachedTx{tx: u.record.TxID, unit: u, committed: committed}
+	u.holding, c.live[h.tx] = h, u
+	var places []shown.Place
+	if u.Phase() != api.Pending {
+		places = make([]shown.Place, u.record.Members)
+	}
+	for _, m := range rec.Members {
+		if m.Member < len(places) { // as every record of a leader's
+			places[m.Member] = shown.Place{Node: m.Node, Assignment: m.Assignment}
+		}
+		n := c.node(m.Node)
+		if n.held[h.tx] == nil {
+			n.held[h.tx] = &share{of: h}
+			h.nodes = append(h.nodes, m.Node)
+		}
+		n.held[h.tx].members = append(n.held[h.tx].members, m)
+	}
+	u.Places = places
+	for _, charged := range rec.Charges {
+		if charged.Tree == quota.Tree {
+			charge := u.scope
+			charge.Group, charge.Request = charged.Group, charged.Request
+			c.quotas.limits.Charge(h.tx, charge)
+		}
+	}
+}
+
+// dropUnit takes a unit out with all that it holds.
+func (c *cache) dropUnit(u *cachedUnit) {
+	delete(c.units, u.path)
+	c.queue.Remove(u.key)
+	for i := range u.record.Members {
+		if name := u.record.Namespace + "/" + u.MemberName(i); c.members[name].unit == u {
+			delete(c.members, name)
+		}
+	}
+	if j := u.job; j != nil {
+		j.units = slices.DeleteFunc(j.units, func(other *cachedUnit) bool { return other == u })
+	}
+	if h := u.holding; h != nil {
+		delete(c.live, h.tx)
+		c.quotas.limits.Discharge(h.tx)
+		for _, id := range h.nodes {
+			if n := c.nodes[id]; n != nil { // else it was deleted since
+				delete(n.held, h.tx)
+			}
+		}
+	}
+}
+
+// remakeJob makes a job from its key, and has its units made anew.
+func (c *cache) remakeJob(key string, kvs map[string]record.KV, units map[string]bool) error {
+	namespace, name, err := record.ParseJobKey(key)
+	if err != nil {
+		return err
+	}
+	position := namespace + "/" + name
+	if before := c.jobs[position]; before != nil {
+		for _, u := range slices.Clone(before.units) {
+			units[u.path] = true
+			c.dropUnit(u)
+		}
+		delete(c.jobs, position)
+	}
+	kv, found := kvs[key]
+	if !found {
+		return nil
+	}
+	rec, err := record.Decode[record.Job](kv.Key, kv.Value)
+	if err != nil {
+		return err
+	}
+	doc, status := api.StoredJob(rec.Document)
+	if status != nil {
+		return fmt.Errorf("%s: document: %w", kv.Key, status)
+	}
+	c.jobs[position] = &cachedJob{record: rec, stored: kv.ModRev, doc: doc}
+	for _, path := range rec.Units {
+		units[path.String()] = true
+	}
+	return nil
+}
+
+// showMember makes the shown value of one member.
+func (c *cache) showMember(u *cachedUnit, index int) shown.Member {
+	m := shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}
+	switch {
+	case m.Places != nil:
+		at := m.Places[index]
+		if n := c.nodes[at.Node]; n != nil {
+			m.Host = n.Hardware
+			m.Freed = u.Phase() == api.Terminating && n.freed(u.holding, at.Assignment)
+		}
+	case u.Phase() == api.Pending:
+		m.Position, m.Wait = c.queue.Position(u.key), shown.Unscheduled()
+		if u.queued {
+			m.Wait = shown.NoPlace(u.record.Name)
+		}
+	}
+	return m
+}
+
+// showJob makes the shown value of a job and its units.
+func (c *cache) showJob(j *cachedJob) shown.Job {
+	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
+	for i, u := range j.units {
+		s.Units[i] = u.Unit
+		if u.Phase() == api.Pending && s.Position == 0 {
+			s.Position = c.queue.Position(u.key)
+		}
+	}
+	s.Settled = len(j.units) == 0 || j.units[0].Phase() != api.Pending
+	return s
+}

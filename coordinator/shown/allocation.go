@@ -1,0 +1,134 @@
+package shown
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// Show shows a member as an allocation.
+func (m *Member) Show() *api.Allocation {
+	a := &api.Allocation{APIVersion: "v1", Kind: "Allocation"}
+	if m.Job == nil {
+		a.Metadata, a.Spec = m.Document.Metadata, m.Document.Spec
+		a.Metadata.UID = string(m.Record.UID)
+	} else {
+		t := &m.Job.Spec.Template
+		a.Metadata, a.Spec = t.Metadata, t.Spec
+		if a.Metadata.Labels == nil {
+			a.Metadata.Labels = m.Job.Metadata.Labels
+		}
+		a.Metadata.UID = fmt.Sprintf("%s-%d", m.Record.UID, m.Index)
+		a.Status.Job, a.Status.Member = m.Record.Name, m.Record.FirstMember+m.Index
+		if a.Spec.Priority == nil {
+			a.Spec.Priority = m.Job.Spec.Priority
+		}
+		if a.Spec.Queue == "" {
+			a.Spec.Queue = m.Job.Spec.Queue
+		}
+	}
+	a.Metadata.Name, a.Metadata.Namespace = m.MemberName(m.Index), m.Record.Namespace
+	a.Metadata.CreationTimestamp = m.Record.Created
+	a.Metadata.ResourceVersion = strconv.FormatInt(int64(m.Revision), 10)
+	a.Status.Phase = m.Phase()
+	a.Status.Transaction = m.Record.TxID
+	switch {
+	case m.Places != nil:
+		m.showPlace(&a.Status)
+	case m.Phase() == api.Pending:
+		m.showWaiting(&a.Status)
+	default:
+		a.Status.Message = m.Record.Reason
+	}
+	return a
+}
+
+// showPlace adds where a placed member is and what it has there.
+func (m *Member) showPlace(s *api.AllocationStatus) {
+	s.StartTime = m.Record.Started
+	if m.Phase() == api.Terminating {
+		s.Message = m.Record.Reason
+	}
+	scheduled := api.Condition{Type: "Scheduled", Status: "True", LastTransitionTime: m.Record.Started}
+	ready := api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent"}
+	switch m.Ready {
+	case AskTheLeader:
+		ready = api.Condition{Type: "Ready", Status: "Unknown", Reason: "AskTheLeader", Message: "what agents confirm is told to the leader alone"}
+	case Confirmed:
+		ready = api.Condition{Type: "Ready", Status: "True", LastTransitionTime: m.Record.Started}
+	case Confirming:
+	}
+	s.Conditions = []api.Condition{scheduled, ready}
+	at := m.Places[m.Index]
+	if at.Node == "" {
+		return
+	}
+	s.NodeID, s.NodeName = at.Node, string(at.Node)
+	if m.Freed {
+		return // others may have it
+	}
+	granted := at.Assignment.Vector()
+	if m.Request.Cores > 0 { // an assignment lists their threads; a quota is charged one CPU a core
+		charged := m.Request.Vector()
+		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
+	}
+	s.AllocatedResources = api.Amounts(granted)
+	s.Assignment = m.Host.Assignment(at.Assignment)
+}
+
+// showWaiting adds the place in the queue and, in one line, why it waits.
+func (m *Member) showWaiting(s *api.AllocationStatus) {
+	s.QueuePosition = m.Position
+	s.Message = m.Wait.Message
+	s.Conditions = []api.Condition{{Type: "Scheduled", Status: "False", Reason: m.Wait.Reason, Message: m.Wait.Message}}
+}
+
+// Notice is an eviction that an allocation is under.
+type Notice struct {
+	GraceSeconds int64
+	Reason       string
+}
+
+// End shows that an allocation's end is durable, whether it is gone or not: it
+// was asked for with a grace in seconds, and noted at a time in RFC 3339. notice
+// is nil where it is not being evicted besides.
+func End(a *api.Allocation, at string, grace int64, notice *Notice) {
+	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = at, &grace
+	a.Status.Phase = api.Terminating
+	c := api.Condition{Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress"}
+	if notice != nil {
+		c.Message = fmt.Sprintf("it is being evicted, with %d s of grace (%s), and is gone once that is over", notice.GraceSeconds, notice.Reason)
+	}
+	a.Status.Conditions = append(a.Status.Conditions, c)
+}
+
+// Excludes reports whether two assignments of one host cannot be held together.
+// Memory has no identity, so it is not looked at.
+func Excludes(a, b resource.Assignment) bool {
+	for _, x := range a.GPUs {
+		for _, y := range b.GPUs {
+			if x.UUID == y.UUID && x.Milli+y.Milli > resource.WholeDevice {
+				return true
+			}
+		}
+	}
+	for _, x := range a.MIG {
+		for _, y := range b.MIG {
+			if x.UUID == y.UUID {
+				return true
+			}
+		}
+	}
+	cpus := map[int]resource.Millicores{}
+	for _, x := range a.CPUs {
+		cpus[x.ID] = x.Milli
+	}
+	for _, y := range b.CPUs {
+		if had, both := cpus[y.ID]; both && had+y.Milli > resource.WholeCPU {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package shown
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// Job is a job with its units, in their order.
+type Job struct {
+	Record   *record.Job
+	Revision resource.Revision // of the job's key
+	Document *api.Job          // as it was submitted
+	Units    []Unit
+	// Position is the place in the queue of the first unit that is there, 0 for
+	// none. Wait is why the job's first unit waits; the zero value: it has no place.
+	Position int
+	Wait     Wait
+	// Settled says that nobody waits for anything else of the first unit.
+	Settled bool
+}
+
+// Show shows a job.
+func (j *Job) Show() *api.Job {
+	o := &api.Job{APIVersion: "v1", Kind: "Job", Metadata: j.Document.Metadata, Spec: j.Document.Spec}
+	o.Metadata.Name, o.Metadata.Namespace = j.Record.Name, j.Record.Namespace
+	o.Metadata.UID, o.Metadata.CreationTimestamp = j.Record.UID, j.Record.Created
+	revision, members := j.Revision, 0
+	for i := range j.Units {
+		revision = max(revision, j.Units[i].Revision)
+		members += j.Units[i].Record.Members
+	}
+	s := &o.Status
+	if members > 0 {
+		s.Allocations = make([]api.JobMember, 0, members)
+	}
+	for i := range j.Units {
+		j.Units[i].showIn(s)
+	}
+	s.QueuePosition = j.Position
+	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
+	j.showPhase(s)
+	return o
+}
+
+// showIn adds a unit's members to its job's status.
+func (u *Unit) showIn(s *api.JobStatus) {
+	phase := u.Phase()
+	for i := range u.Record.Members {
+		m := api.JobMember{Name: u.MemberName(i), Phase: phase}
+		switch phase {
+		case api.Running:
+			s.Active++
+		case api.Succeeded:
+			s.Succeeded++
+		case api.Failed:
+			s.Failed++
+		}
+		if u.Places != nil {
+			m.Node = string(u.Places[i].Node)
+		}
+		s.Allocations = append(s.Allocations, m)
+	}
+	if started := u.Record.Started; started != "" && (s.StartTime == "" || started < s.StartTime) {
+		s.StartTime = started
+	}
+}
+
+// showPhase derives the phase: Running as soon as the first unit runs.
+func (j *Job) showPhase(s *api.JobStatus) {
+	switch {
+	case api.Phase(j.Record.Phase).Ended():
+		s.Phase = api.Phase(j.Record.Phase)
+		s.Message = j.Record.Cancelled.Reason
+	case j.Record.Cancelled != nil:
+		s.Phase = api.Cancelling
+		s.Message = fmt.Sprintf("Graceful cancellation initiated, %ds grace period", j.Record.Cancelled.GraceSeconds)
+	case s.Active > 0:
+		s.Phase = api.Running
+		s.Conditions = []api.Condition{{Type: "Running", Status: "True", LastTransitionTime: s.StartTime}}
+	default:
+		why := j.Wait
+		if why == (Wait{}) {
+			why = NoPlace(j.Record.Name)
+		}
+		s.Phase, s.Message = api.Queued, why.Message
+		s.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: why.Reason, Message: why.Message}}
+	}
+}

@@ -1,0 +1,225 @@
+package shown_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+func TestManyNamesAreCut(t *testing.T) {
+	for want, names := range map[string][]string{
+		"":                         nil,
+		"a":                        {"a"},
+		"a, b, c, d, e":            {"a", "b", "c", "d", "e"},
+		"a, b, c, d, e and 2 more": {"a", "b", "c", "d", "e", "f", "g"},
+	} {
+		if got := shown.Names(names); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestANominationSaysWhatItWaitsFor(t *testing.T) {
+	noticed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	leaving, gone := api.Victim{Unit: "ns/alloc/b/0"}, api.Victim{Unit: "ns/alloc/a/0", Freed: true}
+	for want, n := range map[string]shown.Nomination{
+		"it is about to take the place of ns/alloc/a/0, ns/alloc/b/0":                                         {Victims: []api.Victim{leaving, gone}},
+		"it takes the place of ns/alloc/a/0, ns/alloc/b/0, told to leave at 03:04:05; 1 still hold something": {Victims: []api.Victim{leaving, gone}, Noticed: noticed},
+		"it takes the place of ns/alloc/a/0, which is free now":                                               {Victims: []api.Victim{gone}, Noticed: noticed},
+	} {
+		if got := n.Show(); got.WaitingFor != want || got.Victims[0].Unit != "ns/alloc/a/0" {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	}
+}
+
+// node is one that takes new work, as the leader knows it.
+func node() shown.Node {
+	return shown.Node{ID: "n1", Spec: &record.NodeSpec{}, Revision: 1, Registered: true, Stream: &shown.Stream{Connected: true}}
+}
+
+func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
+	// A line stands whatever lines below it change besides.
+	lines := []struct {
+		phase, status, reason string
+		change                func(*shown.Node)
+	}{
+		{"Banned", "False", "Banned", func(n *shown.Node) { n.Ban = &record.Ban{By: "root"} }},
+		{"Fenced", "False", "Fenced", func(n *shown.Node) { n.Fence = &shown.Fence{} }},
+		{"ProtocolViolation", "False", "ProtocolViolation", func(n *shown.Node) { n.Violation = &record.Violation{Reason: "lie"} }},
+		{"NotReady", "False", "AgentUnreachable", func(n *shown.Node) { n.Stream.Connected = false }},
+		{"Quarantined", "False", "Quarantined", func(n *shown.Node) { n.Stream.Quarantine = "the store went back" }},
+		{"Unregistered", "False", "Unregistered", func(n *shown.Node) { n.Registered = false }},
+		{"NotReady", "False", "DiskFull", func(n *shown.Node) { n.Stream.DiskFull = true }},
+		{"NotReady", "False", "RegistrationUnread", func(n *shown.Node) { n.Stream.Unread = true }},
+		{"NotReady", "False", "HostDiffers", func(n *shown.Node) { n.Stream.Unregistered = admission.Growth{Reason: "CapacityGrew"} }},
+		{"AwaitingApproval", "False", "AwaitingApproval", func(n *shown.Node) { n.Unapproved = admission.Growth{Reason: "CapacityGrew"} }},
+		{"Ready", "True", "AgentReady", func(*shown.Node) {}},
+	}
+	for i, line := range lines {
+		t.Run(line.reason, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				n := node()
+				line.change(&n)
+				for _, other := range lines[i+1:] {
+					if rapid.Bool().Draw(t, other.reason) {
+						other.change(&n)
+					}
+				}
+				s := n.Show().Status
+				if c := s.Conditions[0]; s.Phase != line.phase || c.Type != "Ready" || c.Status != line.status || c.Reason != line.reason {
+					t.Errorf("%s, %+v; want %s, %s because of %s", s.Phase, c, line.phase, line.status, line.reason)
+				}
+				types := map[string]bool{}
+				for _, c := range s.Conditions {
+					if types[c.Type] {
+						t.Errorf("condition %s twice", c.Type)
+					}
+					types[c.Type] = true
+				}
+			})
+		})
+	}
+}
+
+func TestANodeThatIsNotHeardSaysNothingForSure(t *testing.T) {
+	told := record.Condition{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom"}
+	for _, stream := range []*shown.Stream{nil, {}} {
+		n := node()
+		n.Stream, n.Unheard, n.Told = stream, true, []record.Condition{told}
+		n.Labels = map[string]string{api.AssumeDeadLabel: "5m0s"}
+		want := []api.Condition{
+			{
+				Type: "Ready", Status: "Unknown", Reason: "LeaseExpired",
+				Message: "no coordinator has heard the agent within its lease; its assume-dead policy (5m0s) is on: it is being fenced",
+			},
+			{Type: "DiskPressure", Status: "Unknown", Reason: "JournalHasRoom", Message: "it was False when the agent was last heard"},
+		}
+		if diff := cmp.Diff(want, n.Show().Status.Conditions); diff != "" {
+			t.Errorf("with the stream %v (-want +got):\n%s", stream, diff)
+		}
+	}
+}
+
+func TestAFollowerTakesAnAgentsWordThatItIsNotReady(t *testing.T) {
+	n := node()
+	n.Stream, n.Available = nil, resource.Vector{resource.GPU: 2000}
+	n.Told = []record.Condition{{Type: "Ready", Status: "False", Reason: "Draining", Message: "going down"}}
+	s := n.Show().Status
+	if c := s.Conditions[0]; s.Phase != "NotReady" || c.Reason != "Draining" || c.Message != "going down" || len(s.Conditions) != 1 {
+		t.Errorf("%s, %+v", s.Phase, s.Conditions)
+	}
+	if s.Available[resource.GPU] != "2" {
+		t.Errorf("available %v", s.Available)
+	}
+}
+
+// job has units of the given numbers of members, in these phases.
+func job(phases []api.Phase, members []int) *shown.Job {
+	j := &shown.Job{Record: &record.Job{Namespace: "default", Name: "j", UID: "u"}, Revision: 7, Document: &api.Job{}}
+	first := 0
+	for i, phase := range phases {
+		u := shown.Unit{
+			Record:   &record.Unit{Namespace: "default", Name: "j", N: i, Phase: string(phase), Members: members[i], FirstMember: first},
+			Revision: resource.Revision(10 + i), Job: j.Document, Request: &resource.Request{},
+		}
+		first += members[i]
+		if phase == api.Running {
+			u.Places = make([]shown.Place, members[i])
+			for m := range u.Places {
+				u.Places[m].Node = resource.NodeID(fmt.Sprintf("n%d", m))
+			}
+		}
+		j.Units = append(j.Units, u)
+	}
+	return j
+}
+
+func TestAJobCountsItsMembers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		phases := rapid.SliceOfN(rapid.SampledFrom([]api.Phase{api.Pending, api.Running, api.Succeeded, api.Failed}), 1, 5).Draw(t, "phases")
+		members := rapid.SliceOfN(rapid.IntRange(1, 4), len(phases), len(phases)).Draw(t, "members")
+		got := job(phases, members).Show()
+		var want api.JobStatus
+		at := 0
+		for i, phase := range phases {
+			for m := range members[i] {
+				line := api.JobMember{Name: fmt.Sprintf("j-%d", at), Phase: phase}
+				switch at++; phase {
+				case api.Running:
+					want.Active++
+					line.Node = fmt.Sprintf("n%d", m)
+				case api.Succeeded:
+					want.Succeeded++
+				case api.Failed:
+					want.Failed++
+				case api.Pending:
+				}
+				want.Allocations = append(want.Allocations, line)
+			}
+		}
+		want.Phase, want.Conditions = api.Running, []api.Condition{{Type: "Running", Status: "True"}}
+		if want.Active == 0 {
+			want.Phase, want.Message = api.Queued, "no place now; `muster why j` tells what is short"
+			want.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: "WaitingForResources", Message: want.Message}}
+		}
+		if diff := cmp.Diff(want, got.Status); diff != "" {
+			t.Errorf("status (-want +got):\n%s", diff)
+		}
+		if version := fmt.Sprint(9 + len(phases)); got.Metadata.ResourceVersion != version {
+			t.Errorf("version %s, want %s", got.Metadata.ResourceVersion, version)
+		}
+	})
+}
+
+func TestWhatExcludesAnotherIsExcludedByIt(t *testing.T) {
+	grants := rapid.Custom(func(t *rapid.T) (a resource.Assignment) {
+		for i := range 3 {
+			if milli := rapid.IntRange(0, 2).Draw(t, "share"); milli > 0 {
+				a.GPUs = append(a.GPUs, resource.GPUGrant{Index: i, UUID: fmt.Sprint("gpu", i), Milli: resource.WholeDevice / 2 * resource.Milli(milli)})
+			}
+			if rapid.Bool().Draw(t, "instance") {
+				a.MIG = append(a.MIG, resource.MIGGrant{UUID: fmt.Sprint("mig", i)})
+			}
+			if milli := rapid.IntRange(0, 2).Draw(t, "cpu"); milli > 0 {
+				a.CPUs = append(a.CPUs, resource.CPUGrant{ID: i, Milli: resource.WholeCPU / 2 * resource.Millicores(milli)})
+			}
+		}
+		return a
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := grants.Draw(t, "a"), grants.Draw(t, "b")
+		one, other := shown.Excludes(a, b), shown.Excludes(b, a)
+		if one != other {
+			t.Errorf("%t and %t", one, other)
+		}
+		sum := map[string]int{} // in halves
+		for _, x := range []resource.Assignment{a, b} {
+			for _, g := range x.GPUs {
+				sum[g.UUID] += int(2 * g.Milli / resource.WholeDevice)
+			}
+			for _, g := range x.MIG {
+				sum[g.UUID] += 2
+			}
+			for _, g := range x.CPUs {
+				sum[fmt.Sprint("cpu", g.ID)] += int(2 * g.Milli / resource.WholeCPU)
+			}
+		}
+		over := false
+		for _, halves := range sum {
+			over = over || halves > 2
+		}
+		if one != over {
+			t.Errorf("it is %t that they exclude each other, want %t", one, over)
+		}
+	})
+}

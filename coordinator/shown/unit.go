@@ -1,0 +1,88 @@
+package shown
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// Unit is what is the same for all members of a unit.
+type Unit struct {
+	Record   *record.Unit
+	Revision resource.Revision // of the unit's key; 0: it is not stored yet
+	// Exactly one of these is set: the allocation that the unit is, or the job
+	// that it belongs to, as they were submitted.
+	Document *api.Allocation
+	Job      *api.Job
+	// Request is that of each member.
+	Request *resource.Request
+	// Places are where the members are, by index; nil while the unit waits, and
+	// once it holds nothing.
+	Places []Place
+}
+
+// Place is where a member is and what it has there; the zero value: nowhere.
+type Place struct {
+	Node       resource.NodeID
+	Assignment resource.Assignment
+}
+
+// Phase is what a client sees of the unit's members.
+func (u *Unit) Phase() api.Phase { return api.Phase(u.Record.Phase) }
+
+// MemberName is how a member appears among allocations.
+func (u *Unit) MemberName(index int) string {
+	if u.Job == nil {
+		return u.Record.Name
+	}
+	return fmt.Sprintf("%s-%d", u.Record.Name, u.Record.FirstMember+index)
+}
+
+// Member is one member of a unit: one line among the allocations.
+type Member struct {
+	Unit
+	Index int
+
+	// Of one that has a place: whether its agents have confirmed it, the hardware
+	// of its node, and whether it is ending and holds its devices no more.
+	Ready Readiness
+	Host  Hardware
+	Freed bool
+	// Of one that waits: its unit's place in the queue, 0 for none, and why.
+	Position int
+	Wait     Wait
+
+	// Settled says that nobody waits for anything else of it.
+	Settled bool
+}
+
+// Readiness says whether the agents hold all members of a unit.
+type Readiness uint8
+
+// The values of Readiness.
+const (
+	AskTheLeader Readiness = iota // agents tell the leader alone
+	Confirming
+	Confirmed
+)
+
+// Wait is why a unit waits, as the condition Scheduled, or Queued, has it.
+type Wait struct {
+	Reason, Message string
+}
+
+// Unscheduled is a unit that was not tried yet.
+func Unscheduled() Wait { return Wait{"Unscheduled", "waiting for the scheduler"} }
+
+// NoPlace is an object, by name, that was tried in vain.
+func NoPlace(name string) Wait {
+	return Wait{"WaitingForResources", "no place now; `muster why " + name + "` tells what is short"}
+}
+
+// OverQuota is a unit that quota holds back.
+func OverQuota(detail string) Wait { return Wait{"QuotaExceeded", detail} }
+
+// Preempting is a unit for which others make room.
+func Preempting(n *Nomination) Wait { return Wait{"Preempting", n.Awaits()} }

@@ -1,0 +1,94 @@
+package grant
+
+import (
+	"time"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Command is a message of the leader to an agent. Every command may be repeated
+// any number of times; the answer for a known transaction is its present state.
+type Command interface{ command() }
+
+type (
+	// Reserve asks for all members of a transaction that go to one host, all or
+	// nothing.
+	Reserve struct {
+		Tx      resource.TxID
+		Unit    resource.UnitUID
+		Epoch   resource.Epoch
+		Members []MemberRequest // ascending by Index
+		// TTL is how long the agent keeps the promise before it asks for the
+		// outcome: > 0.
+		TTL time.Duration
+		// After names grants to wait for; those not known to the agent have ended.
+		After []resource.TxID
+		// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it
+		// is. They are kept for people, and for a store that has lost the record.
+		Name   string
+		Tenant resource.TenantID
+	}
+	// Commit says that the record is COMMITTED at Revision.
+	Commit struct {
+		Tx       resource.TxID
+		Epoch    resource.Epoch
+		Revision resource.Revision
+	}
+	// Abort says that the record is ABORTED.
+	Abort struct {
+		Tx    resource.TxID
+		Epoch resource.Epoch
+	}
+	// Release says that the record is RELEASING: stop, free, answer Freed.
+	Release struct {
+		Tx     resource.TxID
+		Epoch  resource.Epoch
+		Grace  time.Duration // >= 0
+		Reason string
+	}
+	// Evict says that the record is EVICTING: give notice, let the grace run,
+	// stop, answer Freed. By is the preemptor, or "".
+	Evict struct {
+		Tx    resource.TxID
+		Epoch resource.Epoch
+		Grace time.Duration // >= 0
+		By    resource.TxID
+	}
+	// Forget says that the record is terminal: a tombstone may go.
+	Forget struct{ Tx resource.TxID }
+	// Resync asks for the whole occupancy.
+	Resync struct{}
+	// Cordon sets whether the host takes new work.
+	Cordon struct{ Cordoned bool }
+	// Reconcile ends a quarantine: from now on what the agent holds is what the
+	// store has at Revision, where Epoch leads. Adopted transactions have new
+	// records there. The agent registers again, and promises nothing before;
+	// Released ones that are not listed then are stopped with Grace. Without a
+	// quarantine nothing follows.
+	Reconcile struct {
+		Epoch             resource.Epoch
+		Revision          resource.Revision
+		Adopted, Released []resource.TxID
+		Grace             time.Duration // >= 0
+	}
+)
+
+func (Reserve) command()   {}
+func (Commit) command()    {}
+func (Abort) command()     {}
+func (Release) command()   {}
+func (Evict) command()     {}
+func (Forget) command()    {}
+func (Resync) command()    {}
+func (Cordon) command()    {}
+func (Reconcile) command() {}
+
+// LedgerCommand marks the commands that an agent's ledger decides: all but Resync.
+func (Reserve) LedgerCommand()   {}
+func (Commit) LedgerCommand()    {}
+func (Abort) LedgerCommand()     {}
+func (Release) LedgerCommand()   {}
+func (Evict) LedgerCommand()     {}
+func (Forget) LedgerCommand()    {}
+func (Cordon) LedgerCommand()    {}
+func (Reconcile) LedgerCommand() {}

@@ -1,0 +1,76 @@
+// Package grant is the vocabulary of reserve and commit (PROTOCOL.md): members
+// and what they have, the commands of the leader, the words of the agents, and
+// the states of a record and of a grant with the steps between them.
+//
+// It decides nothing but which step a state allows. Agents decide in
+// agent/ledger, the leader in coordinator/txn; wire carries the values, the
+// journal and coordinator/record write them down.
+package grant
+
+import (
+	"time"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/bitset"
+)
+
+// NodeLeaseTTL is how long a node counts as heard after its last heartbeat.
+const NodeLeaseTTL = 40 * time.Second
+
+// Member is one member of a unit and what it has on its node.
+type Member struct {
+	Index      int // in the unit, from 0
+	Assignment resource.Assignment
+}
+
+// MemberRequest is one member that is to be reserved.
+type MemberRequest struct {
+	Index   int // in the unit, from 0
+	Request resource.Request
+	// PinnedGPUs are the devices that the plan needs, by index; empty leaves
+	// the choice to the agent.
+	PinnedGPUs []int
+}
+
+// Grant is one transaction in an agent's ledger.
+type Grant struct {
+	Tx      resource.TxID
+	Unit    resource.UnitUID
+	Epoch   resource.Epoch
+	State   State
+	Members []Member // ascending by Index
+	// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it is;
+	// both "" where they are not known.
+	Name   string
+	Tenant resource.TenantID
+	// Origin says who made it: "" a transaction of a leader, else "escrow",
+	// "kubelet" or "orphan". Of those the store has no record.
+	Origin string
+}
+
+// Occupancy is everything an agent's ledger holds.
+type Occupancy struct {
+	Grants   []Grant
+	Cordoned bool
+	DiskFull bool
+	Health   map[int]DeviceHealth // by index; devices that are ok are left out
+}
+
+// DeviceHealth is a device's health, and why it is not ok.
+type DeviceHealth struct {
+	Health devices.Health
+	Reason string
+}
+
+// Host is the whole truth about a host's hardware, as an agent tells it.
+type Host struct {
+	Hostname  string
+	Topology  *numa.Topology     // never nil after wire.FromHost
+	Inventory *devices.Inventory // never nil after wire.FromHost
+	// ReservedCPUs and ReservedMemory are what the system keeps for itself.
+	ReservedCPUs   bitset.Set
+	ReservedMemory resource.Bytes
+	Labels         map[string]string
+}
