@@ -34,11 +34,11 @@ func (l *leader) passOver(u *unit) {
 	e := decisions.Evidence{Why: decisions.Infeasible, Like: u.shape}
 	detail := func() string { return l.wanting(u) }
 	switch {
-	case u.writing || u.attempt != nil:
+	case u.isBeingWritten() || u.attempt != nil:
 		e, detail = decisions.Evidence{Why: decisions.BeingWritten}, nil
 	case u.adopting != nil:
 		e, detail = decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}, nil
-	case u.resting:
+	case u.lifecycle == phaseResting:
 		e, detail = decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}, nil
 	case u.grows():
 		e, detail = decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}, nil

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -20,32 +19,6 @@ type admitted struct {
 	// unapproved is the registered capacity beyond the approved one, unregistered
 	// the capacity of the stream's host beyond the registered one.
 	unapproved, unregistered admission.Growth
-}
-
-// admit derives labels, taints and differences from the specification.
-func (n *node) admit() {
-	n.view.Labels = admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
-	n.view.Taints = nil
-	for _, t := range n.spec.Taints {
-		n.view.Taints = append(n.view.Taints, api.Taint(t))
-	}
-	n.unapproved = admission.UnapprovedOf(n.spec)
-	n.compareOffer()
-}
-
-// compareOffer compares the host in the stream's hello with the registered one.
-// A smaller host is no difference: nothing is placed beyond it.
-func (n *node) compareOffer() {
-	n.unregistered = admission.Growth{}
-	if n.view.Host == nil || n.specRev == 0 {
-		return
-	}
-	allocatable := n.view.Host.Allocatable()
-	offered := admission.Capacity{Amounts: admission.CapacityOf(n.host, allocatable), Models: admission.ModelsOf(n.host.Inventory)}
-	n.unregistered = admission.Unregistered(offered, admission.RegisteredCapacity(n.spec))
-	if n.unregistered.IsZero() {
-		n.unregistered = admission.Unregistered(admission.Capacity{Amounts: allocatable}, admission.Capacity{Amounts: n.spec.Allocatable})
-	}
 }
 
 // specified reports whether the specification is not older than the agent's

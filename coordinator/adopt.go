@@ -47,7 +47,7 @@ func (l *leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 	for _, d := range l.adoptions {
 		slices.SortFunc(d.victims, func(a, b *attempt) int { return cmp.Compare(a.machine.ID(), b.machine.ID()) })
 		if d.unit != nil {
-			d.unit.adopting = d
+			d.unit.beginAdoption(d)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (l *leader) adopt(d *adoption) {
 	for _, m := range d.found {
 		members += len(m)
 	}
-	if u == nil || members < u.record.Members || u.ending != nil || u.writing {
+	if u == nil || members < u.record.Members || u.ending != nil || u.isBeingWritten() {
 		return
 	}
 	if id, err := l.placesOf(d); err != nil {
@@ -131,24 +131,24 @@ func (l *leader) adopt(d *adoption) {
 		l.abandon(d)
 		return
 	}
-	a := &attempt{unit: u, begun: l.now, noticed: l.now, victims: d.victims, held: map[resource.NodeID]bool{}, requests: map[resource.NodeID][]grant.MemberRequest{}}
+	claims := false
 	switch short := l.admit(u); {
 	case short == nil:
 	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
 		l.abandon(d)
 		return
 	default:
-		a.claims = true
+		claims = true
 		l.hold(u)
 	}
 	// Nobody else takes the place of its equals.
-	a.claims = a.claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a.charges = u.charges
+	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: l.now, victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
 	var nodes []resource.NodeID
 	for node, found := range d.found {
 		nodes = append(nodes, node)
 		for _, m := range found {
-			a.requests[node] = append(a.requests[node], grant.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
 		}
 	}
 	victims := make([]resource.TxID, len(a.victims))
@@ -157,15 +157,14 @@ func (l *leader) adopt(d *adoption) {
 	}
 	l.cancel(d.timer)
 	delete(l.adoptions, d.tx)
-	u.adopting = nil
 	l.accountFor(a, d.tx, nil, true)
 	l.queue.Remove(u.key)
-	var effects []txn.Effect
-	a.machine, effects = txn.Adopt(d.tx, nodes, victims...)
+	machine, effects := txn.Adopt(d.tx, nodes, victims...)
+	a.setMachine(machine)
 	for _, v := range a.victims {
-		v.prey = a
+		v.setPreemptor(a)
 	}
-	u.attempt = a
+	u.takeOver(a)
 	l.attempts[d.tx] = a
 	l.quotas.limits.Charge(d.tx, u.charge)
 	l.setBudget(a, l.rules.evictionGrace+victimPatience)
@@ -236,7 +235,7 @@ func (l *leader) abandoned(d *adoption, mine bool) {
 	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
 	l.wake()
 	if u := d.unit; u != nil {
-		u.adopting = nil
+		u.dropAdoption()
 		if u.ending != nil {
 			l.endQueued(u)
 			return

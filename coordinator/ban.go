@@ -50,9 +50,8 @@ func (l *leader) follow(in followed) {
 	if n == nil {
 		return
 	}
-	n.leased, n.identity = in.leased, in.identity
 	before := n.ban
-	if n.ban = in.ban; (before == nil) == (n.ban == nil) {
+	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
 		return
 	}
 	if n.ban != nil {
@@ -73,7 +72,7 @@ func (v *view) loadBans(kvs []record.KV) error {
 			return err
 		}
 		if n := v.nodes[id]; n != nil {
-			n.ban = banOf(kv)
+			n.setBan(banOf(kv))
 			n.setReady()
 		}
 	}

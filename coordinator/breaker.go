@@ -124,21 +124,6 @@ func (b *breaker) String() string {
 	return fmt.Sprintf("%d reserves in a row failed (%s); the node is the last choice until it answers one", b.failures, strings.Join(parts, ", "))
 }
 
-// setTripped takes over for placement whether the node is the last choice.
-func (n *node) setTripped(now time.Time) {
-	n.view.Tripped = n.breaker.trippedAt(now) || now.Before(n.loud)
-}
-
-// fail notes that a node has failed an attempt; the first fault counts.
-func (a *attempt) fail(id resource.NodeID, f fault) {
-	if a.failed == nil {
-		a.failed = map[resource.NodeID]fault{}
-	}
-	if a.failed[id] == "" {
-		a.failed[id] = f
-	}
-}
-
 // tried tells the breakers of an attempt's nodes that it begins.
 func (l *leader) tried(a *attempt) {
 	now := l.now
@@ -158,10 +143,7 @@ func (l *leader) watchVotes(a *attempt) {
 		now := l.now
 		for _, id := range a.machine.Nodes() {
 			if _, answered := a.machine.Answer(id); !answered {
-				if a.late == nil {
-					a.late = map[resource.NodeID]bool{}
-				}
-				a.late[id] = true
+				a.addLate(id)
 				n := l.nodes[id]
 				n.breaker.slow(now, a.machine.ID())
 				n.setTripped(now)
@@ -211,10 +193,7 @@ func (l *leader) judgeNodes(a *attempt) {
 			n.setTripped(now)
 			continue
 		}
-		if a.unit.avoid == nil {
-			a.unit.avoid = map[resource.NodeID]int{}
-		}
-		a.unit.avoid[id]++
+		a.unit.avoidNode(id)
 		l.out.count(metricFaults, string(f))
 		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
 			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)

@@ -42,7 +42,7 @@ func (l *leader) bind(u *unit) {
 	if u.bound == l.quotas.generation {
 		return
 	}
-	groups := l.groupsOf(u.record.Namespace, u.wish)
+	groups := l.groupsOf(u.record.Namespace, u.groups)
 	charges := make([]record.Charge, 1, 1+len(groups))
 	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
 	for tree, group := range groups {
@@ -51,12 +51,12 @@ func (l *leader) bind(u *unit) {
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
 	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
 		l.withdraw(u)
-		u.charges = charges
+		u.setCharges(charges)
 		if len(charges) > 1 {
 			l.enroll(u, u.consumer(charges))
 		}
 	}
-	u.bound = l.quotas.generation
+	u.setBound(l.quotas.generation)
 }
 
 // consumer describes a unit to the trees that its charges name.
@@ -66,7 +66,7 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 		if charge.Tree != quota.Tree {
 			c.Demands = append(c.Demands, quota.Demand{
 				Tree: charge.Tree, Group: charge.Group, Request: charge.Request,
-				Priority: int(u.record.Priority), Type: u.wish.Type, Unpreemptable: u.wish.Unpreemptable,
+				Priority: int(u.record.Priority), Type: u.groups.Type, Unpreemptable: u.groups.Unpreemptable,
 			})
 		}
 	}
@@ -75,14 +75,14 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 
 func (l *leader) enroll(u *unit, c quota.ConsumerSpec) {
 	must(l.quotas.trees.AddConsumer(c))
-	u.enrolled = true
+	u.setEnrolled()
 }
 
 // withdraw lets the trees forget a unit that is not charged.
 func (l *leader) withdraw(u *unit) {
 	if u.enrolled {
 		must(l.quotas.trees.RemoveConsumer(u.path))
-		u.enrolled, u.charges, u.bound = false, nil, 0
+		u.clearCharges()
 	}
 }
 
@@ -147,7 +147,7 @@ func (l *leader) discharge(a *attempt) {
 	if a.unit.enrolled {
 		l.quotas.trees.DeallocateForest(everyTree, a.unit.path)
 	}
-	if a.adrift { // what the trees know of it is not what it asks for
+	if a.mischarged { // what the trees know of it is not what it asks for
 		l.withdraw(a.unit)
 	}
 }
@@ -193,12 +193,12 @@ func (l *leader) seat(a *attempt) {
 	if len(c.Demands) == 0 {
 		return
 	}
-	a.adrift = false
+	a.clearMischarged()
 	for i := range c.Demands {
 		d := &c.Demands[i]
 		t := l.quotas.planted[d.Tree]
 		if t == nil {
-			a.adrift = true
+			a.setMischarged()
 			continue
 		}
 		leaf, known := t.nodes[d.Group]
@@ -206,13 +206,14 @@ func (l *leader) seat(a *attempt) {
 			t.detached[u.path] = true
 		}
 		if !known {
-			a.adrift = true
+			a.setMischarged()
 			d.Group = t.shape.Root
 		}
 	}
-	u.charges, u.bound = a.charges, 0
+	u.setCharges(a.charges)
+	u.setBound(0)
 	l.enroll(u, c)
-	if !a.adrift && l.arrives(u) {
+	if !a.mischarged && l.arrives(u) {
 		return
 	}
 	for _, d := range c.Demands {
@@ -225,7 +226,8 @@ func (l *leader) seat(a *attempt) {
 		must(err)
 		switch {
 		case !r.OK:
-			a.adrift, t.detached[u.path] = true, true
+			a.setMischarged()
+			t.detached[u.path] = true
 			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
 			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
@@ -249,7 +251,7 @@ func (l *leader) arrives(u *unit) bool {
 func (l *leader) seatAgain(tree string, paths []string) {
 	for _, path := range paths {
 		u := l.units[path]
-		if u == nil || u.attempt == nil || !u.attempt.adrift && l.quotas.trees.IsAllocated(tree, path) {
+		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.trees.IsAllocated(tree, path) {
 			continue
 		}
 		l.quotas.trees.DeallocateForest(everyTree, path)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -48,16 +47,16 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 		rec.Queue = DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
-	u := &unit{record: rec, path: rec.Path().String()}
-	u.demand = place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
-	u.shape = shapeOf(u.demand)
-	u.charge = scopeOf(rec, spec, job)
-	u.charge.Group, u.charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
-	u.policy = spec.PreemptionPolicy
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	charge := scopeOf(rec, spec, job)
+	charge.Group, charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
+	var groups api.QuotaDemand
 	if spec.Quota != nil {
-		u.wish = *spec.Quota
+		groups = *spec.Quota
 	}
-	return u, nil
+	return &unit{
+		record: rec, path: rec.Path().String(), demand: demand, shape: shapeOf(demand), charge: charge, groups: groups, policy: spec.PreemptionPolicy,
+	}, nil
 }
 
 // scopeOf is what of a unit's charge limits look at besides its amount.
@@ -87,7 +86,7 @@ func (l *leader) submissionOfAllocation(c submitted, a *api.Allocation) (*submis
 	if status != nil {
 		return nil, status
 	}
-	u.allocation = a
+	u.setAllocation(a)
 	return &submission{submitted: c, units: []*unit{u}}, nil
 }
 
@@ -96,12 +95,11 @@ func (l *leader) submissionOfJob(c submitted, doc *api.Job) (*submission, *api.S
 	if status != nil {
 		return nil, status
 	}
-	j := &job{doc: doc, record: record.Job{
+	first, growth, gang := api.JobUnits(doc)
+	j := &job{doc: doc, gang: gang, record: record.Job{
 		UID: l.uid("job"), Namespace: c.namespace, Name: doc.Metadata.Name, Tenant: l.rules.namespace(c.namespace).Tenant,
 		Phase: string(api.Queued), Document: c.document, Created: l.stamp(),
 	}}
-	first, growth, gang := api.JobUnits(doc)
-	j.gang = gang
 	s := &submission{submitted: c, job: j}
 	member := 0
 	for n := range 1 + growth {
@@ -120,12 +118,11 @@ func (l *leader) submissionOfJob(c submitted, doc *api.Job) (*submission, *api.S
 		if status != nil {
 			return nil, status
 		}
-		u.job = j
+		u.setJob(j)
 		member += members
 		s.units = append(s.units, u)
-		j.record.Units = append(j.record.Units, rec.Path())
+		j.addUnit(u)
 	}
-	j.units = s.units
 	return s, nil
 }
 
@@ -213,10 +210,9 @@ func (l *leader) number(s *submission) *api.Status {
 	}
 	for _, u := range s.units {
 		l.counter++
-		u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
-		u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
+		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	}
-	first.create = create
+	first.setCreation(create)
 	if len(s.units) == 1 {
 		l.add(first)
 		return nil
@@ -230,7 +226,7 @@ func (l *leader) addTogether(s *submission, create *creation) {
 	d := decision{compares: create.compares, ops: create.ops}
 	for _, u := range s.units {
 		l.add(u)
-		u.writing = true
+		u.beginWrite(writeCreation)
 		key := u.record.Path().Key()
 		d.compares = append(d.compares, record.Absent(key))
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),

@@ -29,7 +29,7 @@ func (l *leader) writeEvictions(a *attempt) {
 	}
 	notice := l.noticeFor(a)
 	for _, v := range a.victims {
-		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.prey != a { // its own Txn may be under way
+		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
 			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
 			return
 		}
@@ -62,7 +62,7 @@ func (l *leader) noticeFor(a *attempt) txn.EvictAsked {
 // the end of their grace and a little more.
 func (l *leader) victimsNoticed(a *attempt, revision resource.Revision) {
 	notice := l.noticeFor(a)
-	a.noticed = l.now
+	a.setNoticed(l.now)
 	for _, v := range a.victims {
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
@@ -82,7 +82,7 @@ func (l *leader) setBudget(a *attempt, d time.Duration) {
 // cancelled, before.
 func (l *leader) setTimer(a *attempt, d time.Duration, f func()) {
 	l.cancel(a.budget)
-	a.budget = l.after(d, f)
+	a.setBudget(l.after(d, f))
 }
 
 // mayDisplace reports whether the commit of a preemptor may be sent: its

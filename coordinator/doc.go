@@ -12,13 +12,14 @@
 //
 //   - a coordinator, its terms and what each begins with: coordinator, term,
 //     leader, load, wentback;
-//   - the order, admission and placement: lifecycle, schedule, charge, shortage;
+//   - units: unit, unit_phase, unit_table (phases), unit_wait, lifecycle, job;
+//   - the order, admission and placement: schedule, charge, shortage;
 //     quotas, quota_change, trend;
-//   - transactions: perform (effects), writes (Txns), committer (batches),
+//   - transactions: attempt, perform (effects), writes (Txns), committer (batches),
 //     outcome (answers that were lost), housekeeping (records that are done);
 //   - preemption: nominate, evict, displace, adopt, drain;
-//   - nodes: node, events (what agents say), mirror, news, targets (whom to dial),
-//     ban, fence, assume_dead, quarantine, reconcile, node_delete;
+//   - nodes: node, node_facts, hold, events (what agents say), mirror, news,
+//     targets (whom to dial), ban, fence, assume_dead, quarantine, reconcile, node_delete;
 //   - labels, taints, approval of growth: admit, change;
 //   - agents that lie, hang or flood (ADR 13): judge, violation, hear, breaker,
 //     bucket;

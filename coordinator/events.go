@@ -28,7 +28,7 @@ func (l *leader) agentEvent(e grant.Event) {
 			l.idle++
 			return
 		}
-		n.incarnation, n.revision = e.Incarnation, e.Revision
+		n.setRegistration(e.Incarnation, e.Revision)
 		n.isolate("")
 		l.newsOf(n)
 		l.returned(n)
@@ -50,7 +50,7 @@ func (l *leader) agentEvent(e grant.Event) {
 			l.idle++
 			return
 		}
-		n.health, n.diskFull = e.Health, e.DiskFull
+		n.setHealth(e.Health, e.DiskFull)
 		n.isolate(clip(e.Quarantine))
 		l.noteQuarantine(n)
 		n.applyHealth()
@@ -89,9 +89,8 @@ func (l *leader) connected(e opened) {
 		return
 	}
 	n.setHost(e.Host, e.Fit, &l.out)
-	n.stream++
-	n.connected = true
-	n.incarnation, n.revision = e.Incarnation, e.Revision
+	n.connect()
+	n.setRegistration(e.Incarnation, e.Revision)
 	n.isolate(clip(e.Quarantine))
 	l.noteQuarantine(n)
 	l.returned(n)
@@ -117,13 +116,11 @@ func (l *leader) learnSpec(n *node) {
 	if n.revision <= n.specRev {
 		return
 	}
-	if n.learnAgain = n.learning; n.learning {
+	if !n.beginLearning() {
 		return
 	}
-	n.learning = true
 	l.readSpec(n, func() {
-		again := n.learnAgain
-		if n.learning, n.learnAgain = false, false; again {
+		if n.finishLearning() {
 			l.learnSpec(n)
 		}
 	})
@@ -132,7 +129,7 @@ func (l *leader) learnSpec(n *node) {
 // occupy replaces what the view believes of a node by the agent's own word.
 // What this leader has planned there and the agent has not seen yet stays.
 func (l *leader) occupy(n *node, o grant.Occupancy) {
-	n.health, n.diskFull = o.Health, o.DiskFull
+	n.setHealth(o.Health, o.DiskFull)
 	present := map[resource.TxID]bool{}
 	for _, g := range o.Grants {
 		if g.State == grant.Tombstone {
@@ -142,12 +139,7 @@ func (l *leader) occupy(n *node, o grant.Occupancy) {
 			continue
 		}
 		present[g.Tx] = true
-		h := n.held[g.Tx]
-		if h == nil {
-			h = &hold{}
-			n.held[g.Tx] = h
-		}
-		h.members, h.confirmed, h.waiting = g.Members, true, g.State == grant.Waiting
+		n.hold(g.Tx).takeOver(g)
 		if n.quarantine == "" {
 			l.promised(n, g)
 		}
@@ -158,12 +150,12 @@ func (l *leader) occupy(n *node, o grant.Occupancy) {
 		}
 		a := l.attempts[tx]
 		if a == nil {
-			delete(n.held, tx)
+			n.removeHold(tx)
 			continue
 		}
 		// What a preemption is nominated to stays so until it is given up, and its
 		// victims may be here still.
-		h.confirmed, h.waiting = false, len(a.victims) > 0 && a.machine.Undecided()
+		h.setPlanned(len(a.victims) > 0 && a.machine.Undecided())
 	}
 	l.hearsNothingOf(n, present)
 	n.rebuild(&l.out)
@@ -175,7 +167,7 @@ func (l *leader) occupy(n *node, o grant.Occupancy) {
 // as Freed where that is waited for, and is forgotten where nothing is.
 func (l *leader) tombstone(n *node, tx resource.TxID) {
 	if a := l.attempts[tx]; a != nil {
-		delete(a.presumed, n.view.ID)
+		a.clearAssumedFreed(n.view.ID)
 		l.step(a, txn.Freed{Node: n.view.ID})
 		return
 	}
@@ -187,7 +179,7 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 // is too much has no answer now: the node is asked for everything later.
 func (l *leader) reply(n *node, c grant.Command) {
 	if !n.answered.take(l.now, answerRate) {
-		n.unanswered = true
+		n.setUnanswered()
 		return
 	}
 	l.send(n.view.ID, c)
@@ -195,7 +187,7 @@ func (l *leader) reply(n *node, c grant.Command) {
 
 func (l *leader) disconnected(e grant.Disconnected) {
 	n := l.node(e.Node)
-	n.connected = false
+	n.disconnect()
 	n.setReady()
 	l.newsOf(n)
 	if l.leavesFrom(n) {
@@ -273,7 +265,7 @@ func (l *leader) replied(e grant.Replied) {
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
 	case grant.Tombstone:
-		delete(a.presumed, e.Node)
+		a.clearAssumedFreed(e.Node)
 		l.step(a, txn.Freed{Node: e.Node})
 	case grant.None, grant.Evicting, grant.Stopping:
 	}

@@ -11,7 +11,7 @@ import (
 // evictable reports whether a unit may be chosen to give way: it runs, its owner
 // has not asked for its end, and it gives way to nobody yet.
 func (u *unit) evictable() bool {
-	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.prey == nil
+	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.preemptor == nil
 }
 
 // leavesSoon reports whether a unit that still holds something is on its way
@@ -58,12 +58,8 @@ func (l *leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID
 // have grown a gang are of no use without the first: they leave with it.
 func (l *leader) underNotice(a *attempt, e txn.AckEvicting) {
 	u := a.unit
-	a.notice = &txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}
-	if by := a.machine.By(); by != "" {
-		a.by = by
-	}
-	a.noticed = l.now
-	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), e.Reason, e.Revision
+	a.receiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, l.now)
+	u.receiveNotice(e.Reason, e.Revision)
 	l.out.count(metricEvictions, "")
 	l.writeWish(u)
 	l.notify(u)
@@ -129,11 +125,9 @@ func (l *leader) leave(a *attempt) {
 	if e == nil { // another has written it
 		e = l.endOfUnit(a)
 	}
-	u.attempt = nil
-	u.record, u.stored = e.record, a.machine.Revision()
+	u.leave(e, a.machine.Revision())
 	switch {
 	case e.requeued:
-		u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
 		l.out.info("unit_requeued", "unit", u.path)
 		if u.ending != nil { // asked for in the meantime
 			l.endQueued(u)

@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"context"
+
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -28,4 +30,18 @@ func (c *Coordinator) Generation() (generation uint64) {
 	l.post(func() { generation = l.generation; close(done) })
 	<-done
 	return generation
+}
+
+// Check verifies what holds of the leader's units between two inputs; nil where
+// no term answers.
+func (c *Coordinator) Check(ctx context.Context) error {
+	l := c.term.Load()
+	if l == nil {
+		return nil
+	}
+	var broken error
+	if err := l.visit(ctx, func() { broken = l.check() }); err != nil {
+		return nil //nolint:nilerr // the term is over
+	}
+	return broken
 }

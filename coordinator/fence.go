@@ -40,7 +40,7 @@ func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
 	if err != nil {
 		return err
 	}
-	v.node(id).fence = fenceOf(identity, kv.ModRev)
+	v.node(id).setFence(fenceOf(identity, kv.ModRev))
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (l *leader) fenced(n *node, f *fence) {
 	if n.fence != nil && n.fence.revision >= f.revision || n.revision > f.revision {
 		return
 	}
-	n.fence = f
+	n.setFence(f)
 	l.unpresume(n)
 	n.setReady()
 	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
@@ -187,14 +187,14 @@ func (l *leader) returned(n *node) {
 }
 
 func (l *leader) unfence(n *node) {
-	n.fence = nil
+	n.setFence(nil)
 	l.unpresume(n)
 }
 
 // recheck reads whether the nodes that an attempt presumes dead still are, then
 // goes on: one that has registered may be heard of only later.
 func (l *leader) recheck(a *attempt, then func()) {
-	ids := slices.Sorted(maps.Keys(a.presumed))
+	ids := slices.Sorted(maps.Keys(a.assumedFreed))
 	if len(ids) == 0 {
 		then()
 		return
@@ -218,7 +218,7 @@ func (l *leader) learn(n *node, kv record.KV) {
 	}
 	if n.fence == nil {
 		if n.revision < kv.ModRev { // its agent tells of it on the next stream
-			n.revision = 0
+			n.clearRegistration()
 		}
 		n.setReady()
 	}

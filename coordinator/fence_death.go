@@ -22,13 +22,10 @@ func (l *leader) forsake(a *attempt) {
 			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
 		case !n.fence.dead: // model: mutant END_BEFORE_FREED
 		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
-			a.lost = true
+			a.setLost()
 			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.rules.evictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
 		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
-			if a.presumed == nil {
-				a.presumed = map[resource.NodeID]bool{}
-			}
-			a.presumed[part] = true
+			a.assumeFreed(part)
 			l.step(a, txn.Freed{Node: part})
 		}
 	}
@@ -39,7 +36,7 @@ func (l *leader) forsake(a *attempt) {
 func (l *leader) stillDead(a *attempt) []record.Compare {
 	var compares []record.Compare
 	for _, id := range a.machine.Nodes() {
-		if a.presumed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
+		if a.assumedFreed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
 			compares = append(compares, record.ModRevIs(record.NodeIdentityKey(id), l.nodes[id].fence.revision))
 		}
 	}
@@ -53,8 +50,8 @@ func (l *leader) unpresume(n *node) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.presumed[n.view.ID] { // model: mutant END_BEFORE_FREED
-			delete(a.presumed, n.view.ID)
+		if a := l.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
+			a.clearAssumedFreed(n.view.ID)
 			l.step(a, txn.Returned{Node: n.view.ID})
 		}
 	}

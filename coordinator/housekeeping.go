@@ -40,7 +40,7 @@ func (l *leader) housekeep() {
 		if at.breaker.trips > 0 {
 			suspect++
 		}
-		at.unheard = !at.connected && !at.leased
+		at.setUnheard()
 		l.assumeDead(at)
 		if n.Ready && !n.Unschedulable {
 			ready++

@@ -172,11 +172,11 @@ func (l *leader) react(in input) {
 		l.takeSpec(l.node(in.node), in.spec, in.revision)
 	case measured:
 		if n := l.nodes[in.node]; n != nil {
-			n.usage = in.usage
+			n.setUsage(in.usage)
 		}
 	case suspected:
 		if n := l.nodes[in.node]; n != nil {
-			n.view.Suspect = in.suspected
+			n.setSuspect(in.suspected)
 		}
 	case followed:
 		l.follow(in)
@@ -193,7 +193,7 @@ func (l *leader) react(in input) {
 		}
 	case flooded:
 		if n := l.nodes[in.node]; n != nil {
-			n.loud = in.until
+			n.setLoud(in.until)
 			n.setTripped(l.now)
 		}
 	}

@@ -160,8 +160,7 @@ func (l *leader) notify(u *unit) {
 // notifyJob tells whoever watches a job that it has changed.
 func (l *leader) notifyJob(j *job) {
 	l.out.changed(j.key())
-	for _, then := range j.then {
+	for _, then := range j.takeThen() {
 		l.after(0, then)
 	}
-	j.then = nil
 }

@@ -25,7 +25,7 @@ func (l *leader) forget(u *unit) {
 	if !u.gone {
 		l.census.remove(u)
 	}
-	u.gone = true
+	u.remove()
 	l.queue.Remove(u.key)
 	l.withdraw(u)
 	delete(l.units, u.path)
@@ -38,7 +38,7 @@ func (l *leader) forget(u *unit) {
 // enqueue stores a new unit that has to wait: the unit, its place in the order
 // and all else that its creation writes. Then it is acknowledged.
 func (l *leader) enqueue(u *unit) {
-	u.writing = true
+	u.beginWrite(writeCreation)
 	key := u.record.Path().Key()
 	l.settleCreation(u.creating(), decision{
 		compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
@@ -51,12 +51,12 @@ func (l *leader) enqueue(u *unit) {
 }
 
 func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {
-	u.writing = false
+	u.finishWrite(writeCreation)
 	if o != txn.Landed {
 		l.rejected(u, o, err)
 		return
 	}
-	u.stored, u.queued = rev, true
+	u.enterOrder(rev)
 	l.created(u, rev)
 	if u.ending != nil {
 		l.endQueued(u)
@@ -70,9 +70,8 @@ func (l *leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 
 // created acknowledges a unit that the store now holds.
 func (l *leader) created(u *unit, rev resource.Revision) {
-	u.create = nil
 	if u.job != nil && u.job.stored == 0 {
-		u.job.stored = rev
+		u.job.setStored(rev)
 	}
 }
 
@@ -81,11 +80,11 @@ func (l *leader) created(u *unit, rev resource.Revision) {
 func (l *leader) rejected(u *unit, o txn.Outcome, err error) {
 	switch {
 	case o == txn.Conflict && err == nil:
-		u.err = api.Errorf(409, "%s was created elsewhere at the same time", u.path)
+		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", u.path))
 	case errors.As(err, new(*record.TooManyOpsError)), errors.As(err, new(*record.TooLargeError)):
-		u.err = api.Errorf(422, "%s: %v", u.path, err)
+		u.fail(api.Errorf(422, "%s: %v", u.path, err))
 	default: // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
-		u.err = api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err)
+		u.fail(api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err))
 	}
 	l.undoCreation(u)
 }
@@ -108,7 +107,7 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 	if u.ending != nil {
 		return
 	}
-	u.ending = &asked
+	u.askEnd(asked)
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
@@ -117,7 +116,7 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 		l.finish(u)
 	case u.adopting != nil: // ends once that is fenced; its agents are not waited for
 		l.abandon(u.adopting)
-	case !u.writing:
+	case !u.isBeingWritten():
 		l.endQueued(u)
 	}
 }
@@ -127,24 +126,21 @@ func (l *leader) end(u *unit, asked txn.ReleaseAsked) {
 // take the whole grace, so the wish is written with the unit. A job has its own.
 func (l *leader) writeWish(u *unit) {
 	a := u.attempt
-	if a == nil || u.job != nil || u.ending == nil || u.endStored || u.wishing || a.machine.State() != txn.Evicting || a.machine.By() == "" {
+	if a == nil || u.job != nil || u.ending == nil || u.wish == endDurable || u.writing == writeWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
 		return
 	}
-	u.wishing = true
+	u.beginWrite(writeWish)
 	key, unit := u.record.Path().Key(), u.record
 	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, Remove: true}
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(key, u.stored)},
 		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			u.wishing = false
-			switch {
-			case o != txn.Landed: // another Txn of the unit's was first, and ends it
+			u.finishWrite(writeWish)
+			if o == txn.Landed {
+				u.keepWish(unit.Ending, rev)
+			} else { // another Txn of the unit's was first, and ends it
 				l.out.info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
-			case rev > u.stored:
-				u.record.Ending, u.stored, u.endStored = unit.Ending, rev, true
-			default:
-				u.endStored = true
 			}
 			l.notify(u)
 		},
@@ -159,11 +155,11 @@ func (l *leader) writeWish(u *unit) {
 func (l *leader) endQueued(u *unit) {
 	l.queue.Remove(u.key)
 	if u.stored == 0 { // never written: nothing to undo
-		u.err = api.Errorf(409, "%s was deleted before it was stored", u.path)
+		u.fail(api.Errorf(409, "%s was deleted before it was stored", u.path))
 		l.undoCreation(u)
 		return
 	}
-	u.writing = true
+	u.beginWrite(writeEnd)
 	key := u.record.Path().Key()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
@@ -177,15 +173,15 @@ func (l *leader) endQueued(u *unit) {
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		u.writing = false
+		u.finishWrite(writeEnd)
 		if o != txn.Landed {
 			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
-			u.ending = nil // it waits as before; the client asks again
+			u.dropWish() // it waits as before; the client asks again
 			l.queue.Push(u.key)
 			l.notify(u)
 			return
 		}
-		u.record, u.stored, u.queued = unit, rev, false
+		u.end(unit, rev)
 		l.finish(u)
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
@@ -209,14 +205,14 @@ func (l *leader) finish(u *unit) {
 // finishJob records a job's end, or removes it if it was deleted, once all its
 // units have ended.
 func (l *leader) finishJob(j *job) {
-	if j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.writing }) {
+	if j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
 		return
 	}
 	remove := j.record.Cancelled.Remove
 	if !remove && api.Phase(j.record.Phase).Ended() {
 		return
 	}
-	j.writing = true
+	j.beginWrite()
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
 	rec.Phase, rec.Ended = string(api.Cancelled), l.stamp()
@@ -230,7 +226,7 @@ func (l *leader) finishJob(j *job) {
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		j.writing = false
+		j.finishWrite()
 		if o != txn.Landed {
 			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
 			l.notifyJob(j)
@@ -240,7 +236,7 @@ func (l *leader) finishJob(j *job) {
 			l.forgetJob(j)
 			return
 		}
-		j.record, j.stored = rec, rev
+		j.keep(rec, rev)
 		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
 	}
@@ -254,7 +250,7 @@ func (l *leader) forgetJob(j *job) {
 	if j.gone {
 		return
 	}
-	j.gone = true
+	j.remove()
 	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
 	for _, u := range j.units {
 		l.forget(u)

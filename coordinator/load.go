@@ -1,14 +1,11 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -110,8 +107,7 @@ func (v *view) loadNodes(kvs []record.KV) error {
 			return err
 		}
 		n := v.node(key.ID)
-		n.spec, n.specRev = spec, kv.ModRev
-		n.admit()
+		n.restoreSpec(spec, kv.ModRev)
 	}
 	return nil
 }
@@ -155,8 +151,7 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
 	}
-	u.stored = kv.ModRev
-	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
+	u.restore(kv.ModRev)
 	v.units[u.path] = u
 	for i := range rec.Members {
 		v.members[rec.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
@@ -175,9 +170,8 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 		if status != nil {
 			return nil, status
 		}
-		u.job = j
-		at, _ := slices.BinarySearchFunc(j.units, rec.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
-		j.units = slices.Insert(j.units, at, u)
+		u.setJob(j)
+		j.restoreUnit(u)
 		return u, nil
 	}
 	doc, status := api.StoredAllocation(rec.Document)
@@ -188,7 +182,7 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 	if status != nil {
 		return nil, status
 	}
-	u.allocation = doc
+	u.setAllocation(doc)
 	return u, nil
 }
 
@@ -202,8 +196,7 @@ func (v *view) loadOrder(kvs []record.KV) error {
 		if u == nil {
 			return fmt.Errorf("%s: its unit is missing", kv.Key)
 		}
-		u.queued = true
-		u.failed = 1
+		u.restoreOrder()
 		v.queue.Push(u.key)
 	}
 	return nil

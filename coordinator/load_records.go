@@ -39,7 +39,7 @@ func (l *leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
 		}
 		r := l.restoreAttempt(id, u, rec, kv.ModRev)
-		r.attempt.committed = kv.CreateRev // a record's first state is COMMITTED
+		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
 		live = append(live, r)
 	}
 	l.adoptFrom(live, decided)
@@ -54,12 +54,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		vote.Members = append(vote.Members, m.AsMember())
 		votes[m.Node] = vote
 		n := v.node(m.Node)
-		h := n.held[id]
-		if h == nil {
-			h = &hold{}
-			n.held[id] = h
-		}
-		h.members = append(h.members, m.AsMember())
+		n.hold(id).addMember(m.AsMember())
 	}
 	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{
@@ -68,19 +63,19 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	switch {
 	case rec.State == grant.RecordEvicting:
 		found.By = rec.By // until it is known what became of that
-		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	case rec.State == grant.RecordReleasing && rec.Evicted:
-		a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	case rec.State == grant.RecordReleasing:
-		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, true
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
 	}
-	var effects []txn.Effect
-	a.machine, effects = txn.Recover(id, found, votes)
+	machine, effects := txn.Recover(id, found, votes)
+	a.setMachine(machine)
 	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
-		u.ending, u.endStored = &txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, true
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}
-	u.attempt = a
+	u.restoreAttempt(a)
 	v.attempts[id] = a
 	return recovered{a, effects}
 }

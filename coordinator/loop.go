@@ -22,7 +22,6 @@ func (t *term) post(f func()) {
 // has ended.
 func (t *term) tell(in input) { t.post(func() { t.apply(in) }) }
 
-
 // visit runs f in the loop, between two inputs, and waits for it.
 func (t *term) visit(ctx context.Context, f func()) error {
 	done := make(chan struct{})

@@ -74,7 +74,7 @@ func (l *leader) audit() {
 		if !n.connected || !n.mirror.lastsAstray() {
 			continue
 		}
-		n.mirror.astray = 0
+		n.mirror.clearAstray()
 		l.out.count(metricAstray, "")
 		if n.violation() != nil {
 			continue // it has counted wrongly before
@@ -83,3 +83,6 @@ func (l *leader) audit() {
 		l.out.command(n.view.ID, grant.Resync{})
 	}
 }
+
+// clearAstray begins the count anew, once something is done about the difference.
+func (m *mirror) clearAstray() { m.astray = 0 }

@@ -50,7 +50,7 @@ func (l *leader) claims(u *unit) bool {
 		switch {
 		case v.evictable():
 			victims = append(victims, v)
-		case v.leavesSoon(), v.attempt.prey != nil:
+		case v.leavesSoon(), v.attempt.preemptor != nil:
 			return l.stay(u, path+" is leaving already")
 		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0:
 			l.step(v.attempt, txn.BudgetSpent{}) // u comes first
@@ -65,7 +65,7 @@ func (l *leader) claims(u *unit) bool {
 
 // stay notes why nobody gives way for a unit at this generation.
 func (l *leader) stay(u *unit, why string) bool {
-	u.stuck, u.helpless = why, l.generation
+	u.setStuck(why, l.generation)
 	return false
 }
 
@@ -95,7 +95,7 @@ func (l *leader) nominate(u *unit, given []*unit) bool {
 	if ops := l.opsOfPreemption(u, victims); ops > l.maxOps {
 		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
 	}
-	u.stuck = ""
+	u.clearStuck()
 	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
 	return true
 }
@@ -111,7 +111,7 @@ func (l *leader) holders(u *unit, given []*unit) []preempt.Holder {
 		return all
 	}
 	for _, v := range l.units {
-		if v.record.Priority < u.record.Priority && v.evictable() && !v.wish.Unpreemptable && !slices.Contains(given, v) && !l.contested(v) {
+		if v.record.Priority < u.record.Priority && v.evictable() && !v.groups.Unpreemptable && !slices.Contains(given, v) && !l.contested(v) {
 			all = append(all, v.holder(v.record.Priority))
 		}
 	}
@@ -129,7 +129,7 @@ func (l *leader) expects(u *unit, given []*unit) bool {
 	known := len(holders)
 	for tx, a := range l.attempts {
 		v := a.unit
-		if v.record.Priority >= u.record.Priority || v.wish.Unpreemptable || v.ending != nil || v.leavesSoon() ||
+		if v.record.Priority >= u.record.Priority || v.groups.Unpreemptable || v.ending != nil || v.leavesSoon() ||
 			v.evictable() && !l.contested(v) || slices.Contains(given, v) {
 			continue
 		}
@@ -205,7 +205,7 @@ func (l *leader) leaving() []preempt.Holder {
 	var all []preempt.Holder
 	for _, a := range l.attempts {
 		reached := func(id resource.NodeID) bool { return l.nodes[id].view.Ready }
-		if a.unit.leavesSoon() && a.prey == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
+		if a.unit.leavesSoon() && a.preemptor == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
 			all = append(all, a.unit.holder(0))
 		}
 	}
@@ -239,8 +239,7 @@ func (l *leader) opsOfPreemption(u *unit, victims []*unit) int {
 func (l *leader) beginPreemption(u *unit, plan []place.Choice, victims []*unit, claims bool) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
-		a.victims = append(a.victims, v.attempt)
-		v.attempt.prey = a
+		a.addVictim(v.attempt)
 	}
 	slices.SortFunc(a.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
 	if claims {
@@ -248,9 +247,7 @@ func (l *leader) beginPreemption(u *unit, plan []place.Choice, victims []*unit, 
 	}
 	l.out.info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
 	l.launch(a, plan, func(n *node, h *hold) {
-		h.waiting = true
-		h.taken = n.takePresent(h.members)
-		n.view.Refresh()
+		n.takeWaiting(h)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -35,7 +34,7 @@ func (l *leader) perform(a *attempt, effects []txn.Effect) {
 			l.writeEvictions(a)
 		case txn.WriteCommit:
 			l.cancel(a.budget)
-			a.voted = l.now
+			a.setVoted(l.now)
 			l.writeCommit(a)
 		case txn.WriteAborted:
 			l.cancel(a.budget)
@@ -88,14 +87,11 @@ func (l *leader) committed(a *attempt, revision resource.Revision) {
 	l.account.Committed(a.machine.ID(), revision)
 	l.praise(a)
 	l.displaced(a, revision)
-	a.committed = revision
-	u.record.Phase, u.record.TxID = string(api.Running), a.machine.ID()
-	if u.record.Started == "" {
-		u.record.Started = l.stamp()
-	}
-	u.stored, u.queued, u.refusals, u.avoid = revision, false, 0, nil
-	if u.create != nil {
-		l.out.measure(metricLatency, l.now.Sub(u.create.started).Seconds())
+	a.setCommitted(revision)
+	create := u.create
+	u.commit(a.machine.ID(), revision, l.stamp())
+	if create != nil {
+		l.out.measure(metricLatency, l.now.Sub(create.started).Seconds())
 		l.created(u, revision)
 	}
 	l.out.count(metricCommits, "")
@@ -122,7 +118,7 @@ func (l *leader) ready(a *attempt, node resource.NodeID) {
 	if a.held[node] {
 		return
 	}
-	a.held[node] = true
+	a.addHeld(node)
 	if len(a.held) == len(a.machine.Nodes()) {
 		l.notify(a.unit)
 	}
@@ -145,9 +141,9 @@ func (l *leader) aborted(a *attempt) {
 	} else {
 		l.doubtful[tx] = true
 	}
-	u.attempt = nil
+	u.dropAttempt()
 	for _, v := range a.victims {
-		v.prey = nil
+		v.setPreemptor(nil)
 		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
 	}
 	l.out.count(metricAborts, "")
@@ -163,14 +159,7 @@ func (l *leader) aborted(a *attempt) {
 // releasing makes a unit Terminating: the release is durable.
 func (l *leader) releasing(a *attempt, e txn.AckReleasing) {
 	u := a.unit
-	u.record.Phase, u.stored = string(api.Terminating), e.Revision
-	if !e.Evicted {
-		if u.ending == nil { // another has asked
-			u.ending = &txn.ReleaseAsked{}
-		}
-		u.endStored = true
-		u.record.Reason = u.ending.Reason
-	}
+	u.release(e.Evicted, e.Revision)
 	l.notify(u)
 }
 

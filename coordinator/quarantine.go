@@ -18,22 +18,15 @@ import (
 // of one in quarantine is of revisions that are gone: it counts for nothing, and
 // the agent registers anew when the quarantine ends.
 func (n *node) isolate(why string) {
-	if n.quarantine = why; why != "" {
-		n.revision = 0
+	if n.setQuarantine(why); why != "" {
+		n.clearRegistration()
 	}
 }
 
 // learnGrants keeps everything that an agent says it holds for leaders, and wakes who
 // waits for it. Of grants with another origin there is nothing to reconcile.
 func (l *leader) learnGrants(n *node, o grant.Occupancy) {
-	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
-	for _, g := range o.Grants {
-		if g.Origin == "" {
-			n.grants[g.Tx] = g
-		}
-	}
-	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
-	n.told++
+	n.setGrants(o)
 	l.newsOf(n)
 }
 

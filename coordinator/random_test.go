@@ -53,6 +53,11 @@ func TestRandomFaults(t *testing.T) {
 				for range 120 {
 					w.step()
 					pass(time.Duration(w.random.IntN(300)) * time.Millisecond)
+					w.ask(func(ctx context.Context, k *rig.Coordinator) {
+						if err := k.Check(ctx); err != nil {
+							t.Errorf("%s: %v", k.ID, err)
+						}
+					})
 				}
 				w.settle()
 				if t.Failed() {

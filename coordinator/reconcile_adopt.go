@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -71,15 +70,15 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 			l.out.end(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
 			return
 		}
-		u.writing = false
+		u.finishWrite(writeAdoption)
 		if o != txn.Landed {
 			l.notAdopted(who, a)
 			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
 			return
 		}
-		u.record, u.stored, u.queued = written, rev, false
+		u.readopt(a, written, rev)
 		if who.job != nil {
-			who.job.stored = rev
+			who.job.setStored(rev)
 		}
 		l.adopted(a, g, r.votes(g), rev)
 		done(nil)
@@ -115,16 +114,18 @@ func (l *leader) chargeAdopted(u *unit, g *lost) *attempt {
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.seat(a)
-	a.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
+	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
+	a.setMachine(machine)
 	return a
 }
 
 // adopted goes on with a record as if it had been found at the election.
 func (l *leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
 	u := a.unit
-	var effects []txn.Effect
-	a.machine, effects = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
-	a.committed, u.attempt, l.attempts[g.Tx] = rev, a, a
+	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
+	a.setMachine(machine)
+	a.setCommitted(rev)
+	l.attempts[g.Tx] = a
 	for id, held := range g.holders {
 		if n := l.nodes[id]; n != nil {
 			n.confirm(g.Tx, held.Members, false, &l.out)
@@ -162,14 +163,13 @@ func (l *leader) notAdopted(who adoptee, a *attempt) {
 // reserveName keeps the unit's name, and keeps it from being placed.
 func (l *leader) reserveName(who adoptee) {
 	u := who.unit
-	u.writing = true
+	u.beginWrite(writeAdoption)
 	if who.waited {
 		l.queue.Remove(u.key)
 		return
 	}
 	l.counter++
-	u.record.Sequence = record.Sequence{Epoch: l.epoch, Counter: l.counter}
-	u.key = queue.Key{Priority: u.record.Priority, Epoch: l.epoch, Counter: l.counter, Path: u.path}
+	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	if who.job != nil {
 		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
 	}
@@ -256,7 +256,7 @@ func (l *leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
-	u.allocation = doc
+	u.setAllocation(doc)
 	return adoptee{unit: u}, nil
 }
 
@@ -290,8 +290,9 @@ func (l *leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 	for _, m := range members {
 		total.Add(m.Assignment.Vector())
 	}
-	u.charge.Request = total
-	u.job, j.units = j, []*unit{u}
+	u.setRequest(total)
+	u.setJob(j)
+	j.restoreUnit(u)
 	return adoptee{unit: u, job: j}, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -76,7 +75,7 @@ func newPlay(t testing.TB) *play {
 		State: grant.RecordCommitted, Epoch: 2, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant,
 		Members: []record.Placement{{Node: "n1", Incarnation: p.identity("n1"), Assignment: cpuOf("back")}},
 	}))
-	p.l = newLeader(beginning{config: Config{EvictionGrace: playGrace}, epoch: playEpoch, now: p.now, maxOps: 100})
+	p.l = newLeader(beginning{rules: rules{evictionGrace: playGrace}, epoch: playEpoch, now: p.now, maxOps: 100})
 	all := func(prefix string) []record.KV {
 		kvs, _, err := p.store.Range(t.Context(), prefix, store.RangeOptions{})
 		if err != nil {
@@ -257,10 +256,10 @@ func (p *play) input(line string) {
 		p.put(strings.Replace(key, "lost", string(lostTx), 1), []byte("{"))
 	case rest == "connects in quarantine":
 		p.has(node, list)
-		p.apply(heard{agents.Connected{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Host: p.host, Occupancy: p.occupancy(node), Quarantine: "the store went back"}, Fit: p.fit}})
+		p.apply(heard{opened{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Host: p.host, Occupancy: p.occupancy(node), Quarantine: "the store went back"}, Fit: p.fit}})
 	case rest == "connects":
 		p.has(node, list)
-		p.apply(heard{agents.Connected{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Revision: p.l.nodes[node].specRev, Host: p.host, Occupancy: p.occupancy(node)}, Fit: p.fit}})
+		p.apply(heard{opened{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Revision: p.l.nodes[node].specRev, Host: p.host, Occupancy: p.occupancy(node)}, Fit: p.fit}})
 	case rest == "tells all":
 		p.apply(heard{grant.Occupied{Node: node, Occupancy: p.occupancy(node)}})
 	case rest == "leaves":

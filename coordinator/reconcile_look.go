@@ -223,7 +223,7 @@ func (g *lost) alone() bool {
 // place: it was submitted before the backup and committed after it.
 func (l *leader) waitingUnit(g *lost) *unit {
 	u := l.units[g.Name]
-	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.writing || u.adopting != nil || u.ending != nil {
+	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.isBeingWritten() || u.adopting != nil || u.ending != nil {
 		return nil
 	}
 	return u

@@ -79,14 +79,14 @@ func (l *leader) changeNode(c *call, id resource.NodeID, of change) {
 		c.answer(nil, api.Errorf(404, "node %s not found", id))
 		return
 	}
-	n.changes = append(n.changes, func() {
+	n.addChange(func() {
 		l.change(n, of, changeAttempts, func(status *api.Status) {
 			if status != nil {
 				c.answer(nil, status)
 			} else {
 				c.answer(l.nodeObject(n), nil)
 			}
-			if n.changes = n.changes[1:]; len(n.changes) > 0 {
+			if n.finishChange(); len(n.changes) > 0 {
 				n.changes[0]()
 			}
 		})

@@ -127,7 +127,7 @@ func (l *leader) answerEnding(c *call, u *unit, name string) bool {
 	switch {
 	case u.ending == nil:
 		c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name))
-	case !u.gone && !u.endStored:
+	case !u.gone && u.wish != endDurable:
 		return false
 	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
 		c.answer(nil, notFound("allocation", u.record.Namespace, name))

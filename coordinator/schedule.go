@@ -29,7 +29,7 @@ func (l *leader) schedule() {
 			l.queue.Remove(key)
 			continue
 		}
-		if u.writing || u.attempt != nil || u.adopting != nil || u.resting || u.grows() {
+		if !u.mayBeTried() || u.grows() {
 			l.queue.Park(key) // what it waits for wakes it
 			l.passOver(u)
 			continue
@@ -41,9 +41,8 @@ func (l *leader) schedule() {
 
 // try starts an attempt for a unit, or parks it.
 func (l *leader) try(u *unit) {
-	u.attempts++
-	u.lastAttempt, u.wide = l.now, ""
-	switch u.short = l.admit(u); {
+	u.beginTry(l.now)
+	switch u.setShort(l.admit(u)); {
 	case u.short == nil:
 		if l.fits(u) || l.preempts(u) {
 			return
@@ -53,12 +52,12 @@ func (l *leader) try(u *unit) {
 		return
 	}
 	if u.create != nil && u.job == nil && u.short != nil && u.short.victims == nil && !l.queues(u.record.Namespace) {
-		u.err = overQuota(l.reasons(u.short))
+		u.fail(overQuota(l.reasons(u.short)))
 		l.undoCreation(u)
 		return
 	}
 	l.queue.Park(u.key)
-	u.failed = l.generation
+	u.setFailed(l.generation)
 	l.passOver(u)
 	if u.create != nil {
 		l.enqueue(u) // it waits: that must survive this leader
@@ -77,7 +76,7 @@ func (l *leader) fits(u *unit) bool {
 	demand.Avoid = u.avoid
 	plan, ok := place.Place(l.order, demand)
 	if ok {
-		if u.wide = l.tooWide(plan); u.wide != "" {
+		if u.setWide(l.tooWide(plan)); u.wide != "" {
 			place.Undo(plan)
 			ok = false
 		}
@@ -112,11 +111,7 @@ func (l *leader) tooWide(plan []place.Choice) string {
 // on its charge counts and its devices are taken in the view.
 func (l *leader) begin(u *unit, plan []place.Choice) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
-	l.launch(a, plan, func(_ *node, h *hold) {
-		for _, m := range h.members {
-			h.taken = append(h.taken, m.Assignment)
-		}
-	})
+	l.launch(a, plan, func(_ *node, h *hold) { h.setPlacedTaken() })
 }
 
 // launch sends an attempt's members to the nodes of its plan. take is called
@@ -127,24 +122,20 @@ func (l *leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 	tx := l.nextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
 	l.queue.Remove(u.key)
-	a.requests, a.asked = map[resource.NodeID][]grant.MemberRequest{}, map[resource.NodeID]uint64{}
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
 		n := l.nodes[id]
-		h := n.held[tx]
-		if h == nil {
-			h = &hold{}
-			n.held[tx] = h
+		if n.held[tx] == nil {
 			nodes = append(nodes, id)
-			a.asked[id] = n.stream
+			a.setAsked(id, n.stream)
 		}
-		h.members = append(h.members, m.AsMember())
+		n.hold(tx).addMember(m.AsMember())
 		request := grant.MemberRequest{Index: m.Index, Request: u.demand.Request}
 		if len(a.victims) > 0 {
 			request.PinnedGPUs = devicesOf(m.Assignment)
 		}
-		a.requests[id] = append(a.requests[id], request)
+		a.addRequest(id, request)
 	}
 	for _, id := range nodes {
 		take(l.nodes[id], l.nodes[id].held[tx])
@@ -153,9 +144,9 @@ func (l *leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 	for i, v := range a.victims {
 		victims[i] = v.machine.ID()
 	}
-	var effects []txn.Effect
-	a.machine, effects = txn.New(tx, nodes, victims...)
-	u.attempt = a
+	machine, effects := txn.New(tx, nodes, victims...)
+	a.setMachine(machine)
+	u.launch(a)
 	l.attempts[tx] = a
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
@@ -183,7 +174,7 @@ func devicesOf(a resource.Assignment) []int {
 // retry queues a unit again after an attempt that came to nothing. A new unit
 // is stored first: its client has waited long enough for that much.
 func (l *leader) retry(u *unit) {
-	u.refusals++
+	u.countRefusal()
 	if u.create != nil {
 		l.queue.Push(u.key)
 		l.queue.Park(u.key)
@@ -193,9 +184,9 @@ func (l *leader) retry(u *unit) {
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
-	u.resting, u.rested = true, l.now.Add(wait)
+	u.rest(l.now.Add(wait))
 	l.after(wait, func() {
-		u.resting = false
+		u.endRest()
 		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
 			l.queue.Push(u.key)
 			delete(l.hopeless, u.shape)

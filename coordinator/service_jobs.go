@@ -67,7 +67,7 @@ func (c *Coordinator) DeleteJob(ctx context.Context, namespace, name string, o a
 func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done func(*api.Status)) {
 	if j.stored == 0 || j.writing {
 		// Its creation is under way: once more when that is answered.
-		j.then = append(j.then, func() {
+		j.addThen(func() {
 			if j.gone {
 				done(api.Errorf(404, "job %s is gone", j.record.Name))
 				return
@@ -85,19 +85,19 @@ func (l *leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 	if !api.Phase(rec.Phase).Ended() {
 		rec.Phase = string(api.Cancelling)
 	}
-	j.writing = true
+	j.beginWrite()
 	key := record.JobKey(rec.Namespace, rec.Name)
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(key, j.stored)},
 		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			j.writing = false
+			j.finishWrite()
 			if o != txn.Landed {
 				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", rec.Name, err))
 				l.notifyJob(j)
 				return
 			}
-			j.record, j.stored = rec, rev
+			j.keep(rec, rev)
 			for _, u := range j.units {
 				l.end(u, release)
 			}

@@ -167,7 +167,7 @@ func (l *leader) awaitReclaimed(c *call, r *reclaim, left []*unit) {
 		switch {
 		case !u.gone && u.ending == nil:
 			c.answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
-		case !u.gone && !u.endStored:
+		case !u.gone && u.wish != endDurable:
 			return false
 		default:
 			l.awaitReclaimed(c, r, left[1:])

@@ -85,7 +85,7 @@ func (l *leader) saidBy(n *node) []record.Condition {
 		if err != nil {
 			status.Conditions = nil
 		}
-		n.said = said{status.Conditions, kv.ModRev}
+		n.setSaid(said{status.Conditions, kv.ModRev})
 	}
 	return n.said.conditions
 }

@@ -82,7 +82,7 @@ func (u *unit) placements() []shown.Place {
 		}
 	}
 	if !a.machine.Undecided() {
-		a.places = places
+		a.keepPlaces(places)
 	}
 	return places
 }

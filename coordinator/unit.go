@@ -9,16 +9,15 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
-// unit is the smallest all-or-nothing set of members, as the leader knows it.
+// unit is the smallest all-or-nothing set of members, as the leader knows it. Its
+// phase, its wish and its write change in unit_phase.go; why it waits and what it
+// is charged, in unit_wait.go.
 //
-// Invariant: key is in the queue exactly while phase is Pending and no attempt
-// runs; stored is 0 exactly while the unit's key is not in the store.
+// Invariant: see check in unit_phase.go.
 type unit struct {
 	path   string // "namespace/alloc|job/name/n"
 	record record.Unit
@@ -30,10 +29,10 @@ type unit struct {
 	demand place.Unit
 	shape  string // of the demand; see shapeOf
 	charge quota.Charge
-	// wish is what the specification says of groups; charges is what the unit
+	// groups is what the specification says of groups; charges is what the unit
 	// is charged when it is placed, by the bindings of that generation, its
 	// namespace first, then trees in ascending order.
-	wish    api.QuotaDemand
+	groups  api.QuotaDemand
 	policy  string // preemptionPolicy, as it was written
 	charges []record.Charge
 	bound   uint64
@@ -43,26 +42,31 @@ type unit struct {
 	allocation *api.Allocation
 	job        *job
 
+	// lifecycle is the unit's phase here, where phase is what clients see of it.
+	lifecycle unitPhase
+	// misstep is the first step that the table of phases does not have.
+	misstep string
+	// wish is how far the request to end the unit is, and ending the request.
+	wish   wish
+	ending *txn.ReleaseAsked
+	// writing is the Txn about the unit that is under way, beside its attempt's.
+	writing unitWrite
+
 	// create is what else the Txn that first stores the unit writes; nil once
 	// it is stored.
 	create *creation
+	// attempt is that of the phases trying, live and closing.
+	attempt *attempt
+	// adopting is that of the phase adopting: a preemption for the unit that an
+	// earlier leader began is being taken over, or given up.
+	adopting *adoption
 
-	attempt *attempt // in flight or live; nil while only queued
-	// writing: a Txn about this unit that is not an attempt's is under way.
-	writing bool
-	// ending is set once a release was asked for; endStored once that is in the
-	// store.
-	ending    *txn.ReleaseAsked
-	endStored bool
-	// wishing: a Txn that stores ending with the unit is under way.
-	wishing bool
 	// failed is the view's generation at which placing was tried in vain.
 	failed uint64
-	// refusals in a row, for the backoff between attempts; resting while that
-	// lasts: what is freed elsewhere does not cut it short.
+	// refusals in a row, for the backoff between attempts; rested is when the
+	// backoff ends.
 	refusals int
-	resting  bool
-	rested   time.Time // when that ends
+	rested   time.Time
 	// avoid counts, by node, the attempts since the last commit that failed there.
 	avoid       map[resource.NodeID]int
 	attempts    int
@@ -73,9 +77,6 @@ type unit struct {
 	// words; helpless the view's generation of that.
 	stuck    string
 	helpless uint64
-	// adopting: a preemption for it that an earlier leader began is being taken
-	// over, or given up.
-	adopting *adoption
 
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status
@@ -91,67 +92,20 @@ type creation struct {
 	started  time.Time
 }
 
-// attempt is one transaction for a unit.
-type attempt struct {
-	machine *txn.Machine
-	unit    *unit
-	// charges are what the record carries.
-	charges []record.Charge
-	// adrift: not charged to a tree as the record says, because the tree does
-	// not have the group, or nothing at all.
-	adrift bool
-	// requests per node, for Reserve and its repetition.
-	requests map[resource.NodeID][]grant.MemberRequest
-	// asked is, by node, the stream on which Reserve was first sent; 0 where it
-	// was another leader's.
-	asked  map[resource.NodeID]uint64
-	failed map[resource.NodeID]fault // nodes that failed it
-	late   map[resource.NodeID]bool  // nodes that had not voted in good time
-	budget *alarm
-	// victims end for this one, in the order of their transactions; claims:
-	// their quota is what it takes. noticed is when they were given notice.
-	victims []*attempt
-	claims  bool
-	// prey is the preemption whose victim this one was chosen to be.
-	prey    *attempt
-	noticed time.Time
-	// notice is the eviction that ends this one, by the preemptor's, if any.
-	notice *txn.EvictAsked
-	by     resource.TxID
-	// lost: it ends because a node of its is confirmed dead. presumed are the
-	// nodes that count as freed for that reason alone.
-	lost bool
-	// unheard are those of the Txn to RELEASED that was sent last.
-	presumed map[resource.NodeID]bool
-	unheard  []resource.NodeID
-	// closing is what becomes of the unit at RELEASED, once a Txn to it was
-	// sent.
-	closing   *unitEnd
-	committed resource.Revision // of the commit
-	// begun is when Reserve was sent, voted when the last Yes came.
-	begun, voted time.Time
-	places       []shown.Place // of the members, once they have been shown
-	// held are the nodes whose agents hold their members.
-	held map[resource.NodeID]bool
+// setAllocation says to which object the unit belongs.
+func (u *unit) setAllocation(doc *api.Allocation) { u.allocation = doc }
+
+// setJob says to which object the unit belongs.
+func (u *unit) setJob(j *job) { u.job = j }
+
+// setSequence gives the unit its place in the order.
+func (u *unit) setSequence(s record.Sequence) {
+	u.record.Sequence = s
+	u.key = queue.Key{Priority: u.record.Priority, Epoch: s.Epoch, Counter: s.Counter, Path: u.path}
 }
 
-// job is a set of units under one name.
-type job struct {
-	record record.Job
-	stored resource.Revision
-	doc    *api.Job
-	// gang: units after the first grow it, and wait until it runs.
-	gang  bool
-	units []*unit
-	// writing: a Txn about the job's own key is under way.
-	writing bool
-	gone    bool // the object was removed
-	// then runs, once, after the next change.
-	then []func()
-}
-
-// key names the job among what has changed.
-func (j *job) key() string { return "job/" + j.record.Namespace + "/" + j.record.Name }
+// setCreation says what else the Txn writes that first stores the unit.
+func (u *unit) setCreation(c *creation) { u.create = c }
 
 // memberName is how a member appears among allocations.
 func (u *unit) memberName(index int) string {

@@ -49,7 +49,7 @@ func (l *leader) accuse(n *node, bad *lie) {
 	}
 	first := n.violation() == nil
 	if first {
-		n.accused = &record.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()}
+		n.setAccused(&record.Violation{Reason: bad.reason, Detail: clip(bad.detail), At: l.stamp()})
 		n.setReady()
 	}
 	l.out.add(effect{kind: distrustNode, node: n.view.ID})
@@ -65,7 +65,7 @@ func (l *leader) accuse(n *node, bad *lie) {
 // makeDurable writes an isolation that is not in the store yet.
 func (l *leader) makeDurable(n *node) {
 	if n.accused != nil && n.specRev != 0 && !n.accusing {
-		n.accusing = true
+		n.beginAccusing()
 		l.writeViolation(n, n.accused)
 	}
 }
@@ -74,7 +74,7 @@ func (l *leader) makeDurable(n *node) {
 func (l *leader) writeViolation(n *node, v *record.Violation) {
 	id := n.view.ID
 	if l.nodes[id] != n || n.accused != v { // deleted, or let back meanwhile
-		n.accusing = false
+		n.finishAccusing()
 		return
 	}
 	spec := n.spec
@@ -93,9 +93,9 @@ func (l *leader) writeViolation(n *node, v *record.Violation) {
 				l.after(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
 				return
 			}
-			n.accusing = false
+			n.finishAccusing()
 			if n.accused == v {
-				n.accused = nil
+				n.setAccused(nil)
 			}
 			n.setSpec(spec, rev)
 			n.setReady()
@@ -112,7 +112,7 @@ const violationAgain = 100 * time.Millisecond
 
 // pardon lets a node back that an operator has uncordoned; that is durable.
 func (l *leader) pardon(n *node) {
-	n.accused, n.breaker = nil, breaker{}
+	n.clearFaults()
 	n.setTripped(l.now)
 	n.setReady()
 	l.out.add(effect{kind: trustNode, node: n.view.ID})
@@ -121,7 +121,7 @@ func (l *leader) pardon(n *node) {
 // wakeFor wakes all waiting units because of a node's message, now or, if the
 // node has sent many such messages, within a second.
 func (l *leader) wakeFor(n *node) {
-	if n.wakes = !n.woken.take(l.now, wakeRate); !n.wakes {
+	if n.setWakes(!n.woken.take(l.now, wakeRate)); !n.wakes {
 		l.wake()
 	}
 }
@@ -132,11 +132,11 @@ func (l *leader) mend(n *node) {
 	n.setTripped(l.now)
 	l.makeDurable(n)
 	if n.wakes {
-		n.wakes = false
+		n.setWakes(false)
 		l.wake()
 	}
 	if n.unanswered && n.connected {
-		n.unanswered = false
+		n.clearUnanswered()
 		l.out.command(n.view.ID, grant.Resync{})
 	}
 }

@@ -121,6 +121,7 @@ func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 		t.Error("nothing is tried again though the charge has ended")
 	}
 	generation := l.generation
+	u.readopt(a, u.record, 7)
 	l.adopted(a, g, map[resource.NodeID]txn.Vote{}, 7)
 	if l.generation == generation || !u.evictable() {
 		t.Errorf("nothing is tried again though the unit is evictable: %t", u.evictable())

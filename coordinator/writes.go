@@ -184,10 +184,10 @@ func (l *leader) writeReleased(a *attempt) {
 func (l *leader) releasedOps(a *attempt) []record.Op {
 	tx := a.machine.ID()
 	if a.closing == nil {
-		a.closing = l.endOfUnit(a)
+		a.setClosing(l.endOfUnit(a))
 	}
 	rec := l.recordOf(a, grant.RecordReleased)
-	a.unheard = slices.Sorted(maps.Keys(a.presumed))
+	a.setUnheard(slices.Sorted(maps.Keys(a.assumedFreed)))
 	rec.Ended, rec.Unheard = l.stamp(), a.unheard
 	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {

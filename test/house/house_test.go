@@ -41,14 +41,20 @@ func (s *state) leaf() { delete(s.list, "x"); two := s.two; two++; _ = state{thr
 	"some_test.go": "package sample\n\nfunc (s *state) tested() { s.five = 5 }\n",
 }
 
-func TestASampleIsMeasuredAsCountedByEye(t *testing.T) {
+// written is a folder with these files.
+func written(t *testing.T, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range sample {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := load(dir, "./...")
+	return dir
+}
+
+func TestASampleIsMeasuredAsCountedByEye(t *testing.T) {
+	all, err := load(written(t, sample), "./...")
 	if err != nil {
 		t.Fatal(err)
 	}
