@@ -96,7 +96,7 @@ func (l *leader) promised(n *node, g grant.Grant) {
 		}
 		return
 	}
-	if g.Origin != "" || !n.ended.take(l.now, fenceRate) {
+	if g.Origin != "" || !n.ended.Take(l.now, fenceRate) {
 		return // its agent gives it up when its patience ends
 	}
 	if _, _, _, err := g.Tx.Attempt(); err != nil {

@@ -50,6 +50,7 @@ func (l *leader) follow(in followed) {
 	if n == nil {
 		return
 	}
+	n.takeStatus(in.status)
 	before := n.ban
 	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
 		return

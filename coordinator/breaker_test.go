@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/resource"
 )
 
@@ -133,13 +134,13 @@ func TestABreakerSaysWhatFailed(t *testing.T) {
 }
 
 func TestBucket(t *testing.T) {
-	var b bucket
-	r := rate{time.Second, 3}
+	var b pace.Bucket
+	r := pace.Rate{Every: time.Second, Burst: 3}
 	now := time.Unix(1000, 0)
 	took := func(n int) int {
 		sum := 0
 		for range n {
-			if b.take(now, r) {
+			if b.Take(now, r) {
 				sum++
 			}
 		}
@@ -157,7 +158,7 @@ func TestBucket(t *testing.T) {
 }
 
 func TestABucketOfTimeIsOwedBeyondItsBurst(t *testing.T) {
-	var b bucket
+	var b pace.Bucket
 	now := time.Unix(1000, 0)
 	for i, c := range []struct{ after, cost, want time.Duration }{
 		{0, 400 * time.Millisecond, 0},
@@ -167,7 +168,7 @@ func TestABucketOfTimeIsOwedBeyondItsBurst(t *testing.T) {
 		{time.Hour, 600 * time.Millisecond, 100 * time.Millisecond},
 	} {
 		now = now.Add(c.after)
-		if got := b.spend(now, c.cost, 500*time.Millisecond); got != c.want {
+		if got := b.Spend(now, c.cost, 500*time.Millisecond); got != c.want {
 			t.Errorf("step %d: wait %v, want %v", i, got, c.want)
 		}
 	}

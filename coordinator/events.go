@@ -178,7 +178,7 @@ func (l *leader) tombstone(n *node, tx resource.TxID) {
 // reply answers what a node said of a transaction that is not driven here. What
 // is too much has no answer now: the node is asked for everything later.
 func (l *leader) reply(n *node, c grant.Command) {
-	if !n.answered.take(l.now, answerRate) {
+	if !n.answered.Take(l.now, answerRate) {
 		n.setUnanswered()
 		return
 	}

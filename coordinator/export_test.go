@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"time"
 
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -10,10 +11,15 @@ import (
 // Trip has the leader's loop panic over a message of a node, as a fault of the
 // loop would.
 func (c *Coordinator) Trip(id resource.NodeID) {
-	const tx = "u.1.1.00000000000000000000000000000000"
 	l := c.term.Load()
-	l.post(func() { l.attempts[tx] = &attempt{unit: &unit{}} }) // no attempt is without its machine
-	l.mail.Put(grant.Replied{Node: id, Tx: tx, State: grant.Reserved})
+	l.post(func() {
+		l.observe = func(_ time.Time, in input) {
+			if in, is := in.(heard); is && in.event.NodeID() == id {
+				panic("a fault of the loop")
+			}
+		}
+	})
+	l.mail.Put(grant.Replied{Node: id, Tx: "u.1.1.00000000000000000000000000000000", State: grant.Reserved})
 }
 
 // Tell hands a message of a node to the leader's mailbox.
@@ -27,7 +33,7 @@ func (c *Coordinator) Tell(e grant.Event) {
 func (c *Coordinator) Generation() (generation uint64) {
 	l := c.term.Load()
 	done := make(chan struct{})
-	l.post(func() { generation = l.generation; close(done) })
+	l.post(func() { generation = l.wakeUps(); close(done) })
 	<-done
 	return generation
 }

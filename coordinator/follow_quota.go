@@ -25,7 +25,7 @@ type cachedQuotas struct {
 type cachedQuota struct {
 	shown.Versioned[api.ResourceQuota]
 	hard, soft resource.Vector
-	trend      trend
+	trend      shown.Trend
 }
 
 func newCachedQuotas() cachedQuotas {
@@ -103,7 +103,7 @@ func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota], now time.Time) 
 	}
 	q.resources[m.Namespace+"/"+m.Name] = r
 	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.Object.Spec})
-	r.trend.note(now, shown.Utilization(q.limits.Used(m.Namespace, m.Name), r.hard))
+	r.trend.Note(now, shown.Utilization(q.limits.Used(m.Namespace, m.Name), r.hard))
 }
 
 // show makes the shown value of a quota.
@@ -112,6 +112,6 @@ func (q *cachedQuotas) show(r *cachedQuota, now time.Time) shown.ResourceQuota {
 	used := q.limits.Used(m.Namespace, m.Name)
 	percent := shown.Utilization(used, r.hard)
 	return shown.ResourceQuota{
-		Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: percent, Trend: r.trend.since(now, percent),
+		Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: percent, Trend: r.trend.Since(now, percent),
 	}
 }

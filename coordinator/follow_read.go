@@ -142,5 +142,6 @@ func (f *follower) follows(id resource.NodeID) followed {
 	_, leased := f.kvs[record.NodeLeaseKey(id)]
 	return followed{
 		node: id, leased: leased || f.revision == 0, ban: banOf(f.kvs[record.BanKey(id)]), identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
+		status: f.kvs[record.NodeStatusKey(id)],
 	}
 }

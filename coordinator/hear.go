@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -25,16 +26,19 @@ const (
 	idleRest = 10 * time.Millisecond
 )
 
+// idleRate bounds the messages of one node that change nothing.
+var idleRate = pace.Rate{Every: 20 * time.Millisecond, Burst: 64}
+
 // turnShare is what a node may take of the loop's time.
 type turnShare struct {
-	idle bucket // messages that changed nothing
-	loop bucket // time
+	idle pace.Bucket // messages that changed nothing
+	loop pace.Bucket // time
 }
 
 // share returns a node's, made on first sight; nil where the leader does not know
 // the node.
 func (t *term) share(id resource.NodeID) *turnShare {
-	if t.nodes[id] == nil {
+	if !t.knows(id) {
 		return nil
 	}
 	s := t.shares[id]
@@ -51,21 +55,21 @@ func (t *term) hear() (news, goesOn bool) {
 	began := time.Now()
 	events := t.mail.Take(began, mostHeard)
 	for i, e := range events {
-		id, idle := e.NodeID(), t.idle
+		id, idle := e.NodeID(), t.idleMessages()
 		if !t.receive(e) {
 			return news, false
 		}
 		at := time.Now()
 		s := t.share(id)
-		if t.idle == idle {
+		if t.idleMessages() == idle {
 			news = true
-		} else if s != nil && !s.idle.take(at, idleRate) {
+		} else if s != nil && !s.idle.Take(at, idleRate) {
 			t.mail.Rest(id, at, idleRest)
 			t.apply(flooded{id, at.Add(loudBreak)})
 		}
 		if last := i+1 == len(events) || events[i+1].NodeID() != id; last {
 			if s != nil {
-				if owed := s.loop.spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
+				if owed := s.loop.Spend(at, loopShare*at.Sub(began), loopShare*loopBurst); owed > 0 {
 					t.mail.Rest(id, at, min(owed, longestRest))
 				}
 			}

@@ -27,18 +27,16 @@ func TestAClientWaitsForOneShareOfANode(t *testing.T) {
 			l.mail.Put(grant.Replied{Node: "loud", Tx: tx, State: grant.Held, Members: []grant.Member{{Index: 0}}})
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		heard := make(chan int, 1)
-		l.post(func() {
-			if n := l.nodes["loud"]; n != nil {
-				heard <- len(n.held)
-			} else {
-				heard <- 0
+		before := 0
+		l.observe = func(_ time.Time, in input) {
+			if _, is := in.(heard); is && ctx.Err() == nil {
+				before++
 			}
-			stop()
-		})
+		}
+		l.post(stop)
 		l.run(ctx)
-		if n := <-heard; n > 32 {
-			t.Fatalf("%d messages of one node came before the client, want at most 32", n)
+		if before > 32 {
+			t.Fatalf("%d messages of one node came before the client, want at most 32", before)
 		}
 	}
 }
@@ -56,19 +54,23 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := loop()
+				var until time.Time
+				l.observe = func(_ time.Time, in input) {
+					if in, is := in.(flooded); is {
+						until = in.until
+					}
+				}
 				for range c.messages {
 					l.mail.Put(grant.Registered{Node: "loud"})
 				}
 				for range c.messages/32 + 1 {
 					l.hear()
 				}
-				n := l.nodes["loud"]
-				if n.view.Tripped != c.last {
-					t.Errorf("after %d messages: last choice %t, want %t", c.messages, n.view.Tripped, c.last)
+				if last := !until.IsZero(); last != c.last {
+					t.Errorf("after %d messages: last choice %t, want %t", c.messages, last, c.last)
 				}
-				time.Sleep(loudBreak)
-				if n.setTripped(time.Now()); n.view.Tripped {
-					t.Errorf("it still is the last choice %s later", loudBreak)
+				if c.last && until.Sub(time.Now()) != loudBreak {
+					t.Errorf("it is the last choice for %s, want %s", time.Until(until), loudBreak)
 				}
 			})
 		})
@@ -80,13 +82,17 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 func TestAPanicStopsTheLoopAndNamesItsNode(t *testing.T) {
 	l := loop()
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
-	l.attempts[tx] = &attempt{} // no attempt is without its machine
+	l.observe = func(_ time.Time, in input) {
+		if in, is := in.(heard); is && in.event.NodeID() == "bad" {
+			panic("a fault of the loop")
+		}
+	}
 	var severed []resource.NodeID
 	l.sever = func(id resource.NodeID, _ string) { severed = append(severed, id) }
 	l.mail.Put(grant.Replied{Node: "bad", Tx: tx, State: grant.Reserved})
 	l.mail.Put(grant.Replied{Node: "good", Tx: resource.NewTxID("u", 2, 2, resource.Nonce{}), State: grant.Held})
 	l.run(t.Context())
-	if len(severed) != 1 || severed[0] != "bad" || l.nodes["good"] != nil {
-		t.Errorf("severed %v; the loop went on: %t", severed, l.nodes["good"] != nil)
+	if len(severed) != 1 || severed[0] != "bad" || l.knows("good") {
+		t.Errorf("severed %v; the loop went on: %t", severed, l.knows("good"))
 	}
 }

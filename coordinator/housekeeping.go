@@ -30,6 +30,25 @@ func (l *term) prepare(ctx context.Context) error {
 	return l.prepareQuotas(ctx)
 }
 
+// prepareQuotas writes the quotas of the configuration. It runs before the loop.
+func (t *term) prepareQuotas(ctx context.Context) error {
+	ops := t.configOps(time.Now())
+	for part := range slices.Chunk(ops, t.store.MaxTxnOps()) {
+		result, err := t.store.Txn(ctx, record.Txn{If: []record.Compare{t.office}, Then: part})
+		if err != nil {
+			return fmt.Errorf("write the limits of the namespaces: %w", err)
+		}
+		if !result.Succeeded {
+			return fmt.Errorf("write the limits of the namespaces: another leader was elected")
+		}
+		t.apply(configWritten{len(part), result.Revision})
+	}
+	if len(ops) == 0 {
+		t.apply(configWritten{})
+	}
+	return nil
+}
+
 // housekeep runs every second: nodes that are assumed dead, gauges, expired
 // requests, terminal records.
 func (l *leader) housekeep() {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
@@ -87,7 +88,19 @@ type (
 		leased   bool
 		ban      *record.Ban
 		identity resource.Revision // of the registration, 0 for none
+		status   record.KV         // with the conditions that the agent tells; zero for none
 	}
+	// configWritten says that the next count of configOps are durable.
+	configWritten struct {
+		count    int
+		revision resource.Revision
+	}
+	// begins has the leader keep its account from now on.
+	begins struct{}
+	// wasRestored says that the store was restored from a backup.
+	wasRestored struct{ why decisions.Restored }
+	// resumes has the leader go on with what earlier leaders began.
+	resumes struct{}
 	// flooded: the node goes on saying nothing new, and rests until then.
 	flooded struct {
 		node  resource.NodeID
@@ -112,6 +125,10 @@ func (registered) input()    {}
 func (measured) input()      {}
 func (suspected) input()     {}
 func (followed) input()      {}
+func (configWritten) input() {}
+func (begins) input()        {}
+func (wasRestored) input()   {}
+func (resumes) input()       {}
 func (flooded) input()       {}
 
 // apply takes one input at a time and appends its effects to out.
@@ -180,6 +197,14 @@ func (l *leader) react(in input) {
 		}
 	case followed:
 		l.follow(in)
+	case configWritten:
+		l.takeConfig(in)
+	case begins:
+		l.keepAccount()
+	case wasRestored:
+		l.noteRestored(in.why)
+	case resumes:
+		l.resume()
 	case asked:
 		l.serve(in)
 	case gaveUp:
@@ -222,5 +247,5 @@ func (l *leader) read(key string, answer func(kv record.KV, found bool, revision
 
 // same reports whether nothing has changed.
 func (f followed) same(o followed) bool {
-	return f.leased == o.leased && f.identity == o.identity && (f.ban == nil) == (o.ban == nil) && (f.ban == nil || *f.ban == *o.ban)
+	return f.leased == o.leased && f.status.ModRev == o.status.ModRev && f.identity == o.identity && (f.ban == nil) == (o.ban == nil) && (f.ban == nil || *f.ban == *o.ban)
 }

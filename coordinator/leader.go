@@ -61,6 +61,9 @@ type leader struct {
 	restored       bool            // it is in the account that the store was
 	looking        bool            // whether this term is still of use to an agent that refused it
 
+	recovered []recovered  // transactions to go on with, until resumes
+	config    []quotaWrite // of the configuration, that are not durable yet
+
 	requestLease record.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt

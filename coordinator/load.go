@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -21,9 +22,8 @@ type loaded struct {
 }
 
 // load has the leader rebuild its view from what is read at one revision that is
-// not older than its election, and returns the transactions to go on with. It
-// runs before the loop.
-func (t *term) load(ctx context.Context, from ranger) (live []recovered, revision resource.Revision, err error) {
+// not older than its election, and returns that. It runs before the loop.
+func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error) {
 	read := &reader{store: from}
 	in := loaded{
 		nodes: read.prefix(ctx, record.NodesPrefix), bans: read.prefix(ctx, record.BansPrefix), quotas: read.prefix(ctx, record.QuotaPrefix),
@@ -34,13 +34,23 @@ func (t *term) load(ctx context.Context, from ranger) (live []recovered, revisio
 		in.cached = warm.requests
 	}
 	if read.err != nil {
-		return nil, 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
+		return 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
-	t.turn(func() { live, err = t.restore(in) })
+	var err error
+	t.effects, err = t.leader.load(time.Now(), in, t.effects[:0])
+	t.carryOut(t.effects)
 	if err != nil {
-		return nil, 0, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
+		return 0, fmt.Errorf("load the state at revision %d: %w", read.revision, err)
 	}
-	return live, read.revision, nil
+	return read.revision, nil
+}
+
+// load rebuilds the leader's view from what the store has. It comes before all
+// inputs; the transactions to go on with wait for resumes.
+func (l *leader) load(now time.Time, in loaded, out []effect) ([]effect, error) {
+	var err error
+	out = l.handle(now, out, func() { l.recovered, err = l.restore(in) })
+	return out, err
 }
 
 // restore rebuilds the leader's view, and returns the transactions to go on with.

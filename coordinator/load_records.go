@@ -79,3 +79,21 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	v.attempts[id] = a
 	return recovered{a, effects}
 }
+
+// resume goes on with what earlier leaders began. It runs before the loop; the
+// commands it sends reach agents as their streams open.
+func (l *leader) resume() {
+	for _, r := range l.recovered {
+		l.perform(r.attempt, r.effects)
+	}
+	l.recovered = nil
+	l.awaitAdoptions()
+	for _, j := range l.jobs {
+		if c := j.record.Cancelled; c != nil {
+			for _, u := range j.units {
+				l.end(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason})
+			}
+			l.finishJob(j)
+		}
+	}
+}

@@ -43,12 +43,11 @@ func (t *term) visit(ctx context.Context, f func()) error {
 // apply hands the leader an input and carries out the effects. The loop alone
 // calls it.
 func (t *term) apply(in input) {
-	t.carryOut(t.leader.apply(time.Now(), in, t.effects[:0]))
-}
-
-// turn is apply for what is not yet an input.
-func (t *term) turn(f func()) {
-	t.carryOut(t.handle(time.Now(), t.effects[:0], f))
+	now := time.Now()
+	if t.observe != nil {
+		t.observe(now, in)
+	}
+	t.carryOut(t.leader.apply(now, in, t.effects[:0]))
 }
 
 // run is the loop. It returns when ctx ends, or when the term cannot go on.
@@ -80,8 +79,17 @@ func (t *term) run(ctx context.Context) {
 			t.tellFollowed()
 			t.apply(ticked{})
 		}
-		t.carryOut(t.pass(time.Now(), t.effects[:0]))
+		t.schedule()
 	}
+}
+
+// schedule has the leader try what waits.
+func (t *term) schedule() {
+	now := time.Now()
+	if t.observe != nil {
+		t.observe(now, nil)
+	}
+	t.carryOut(t.pass(now, t.effects[:0]))
 }
 
 // drain takes what else is waiting, so that one scheduling pass and one shared
@@ -111,11 +119,11 @@ func (t *term) changes(key string) <-chan struct{} {
 // tellFollowed tells the leader what the cache of the store has of its nodes, as
 // far as that has changed.
 func (t *term) tellFollowed() {
-	for _, at := range t.order {
-		t.tellFollowedOf(at.ID)
+	for id := range t.specifications() {
+		t.tellFollowedOf(id)
 	}
 	for id := range t.told {
-		if t.nodes[id] == nil {
+		if !t.knows(id) {
 			delete(t.told, id)
 			delete(t.shares, id)
 		}
@@ -123,7 +131,7 @@ func (t *term) tellFollowed() {
 }
 
 func (t *term) tellFollowedOf(id resource.NodeID) {
-	if t.nodes[id] == nil {
+	if !t.knows(id) {
 		return
 	}
 	now := t.follows(id)

@@ -13,7 +13,7 @@ import (
 type news struct {
 	node        resource.NodeID
 	deleted     bool
-	fenced      bool                 // nothing else is news
+	followed    bool                 // only the leader needs to know
 	banChanged  bool                 // it was banned, or is no longer: nothing else is news
 	incarnation resource.Incarnation // zero: as before
 	spec        *record.NodeSpec     // as it is now; nil: as before
@@ -44,7 +44,7 @@ func (f *follower) newsOf(e record.Event) (news, bool) {
 		if err != nil {
 			return news{}, false
 		}
-		if n.fenced = identity.Fenced; !n.fenced {
+		if n.followed = identity.Fenced; !n.followed {
 			n.incarnation = identity.Incarnation
 		}
 	case record.NodeSpecPart:
@@ -53,6 +53,8 @@ func (f *follower) newsOf(e record.Event) (news, bool) {
 			return news{}, false
 		}
 		n.spec, n.revision = &spec, e.KV.ModRev
+	case record.NodeStatusPart:
+		n.followed = true
 	default:
 		return news{}, false
 	}
@@ -82,7 +84,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 		delete(c.suspects, n.node)
 	}
 	switch {
-	case c.pool == nil, n.fenced:
+	case c.pool == nil, n.followed:
 	case n.deleted:
 		c.pool.RemoveTarget(n.node)
 	default: // without a session it does nothing

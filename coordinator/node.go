@@ -3,6 +3,7 @@ package coordinator
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
@@ -51,7 +52,7 @@ type node struct {
 	// unanswered: something that its agent said had no answer, because it said
 	// too much. It is asked for everything later.
 	unanswered                   bool
-	logs, answered, ended, woken bucket
+	logs, answered, ended, woken pace.Bucket
 	leased                       bool              // its lease lives, as far as the store has been followed
 	identity                     resource.Revision // of the registration in the store, likewise; 0 for none
 	// wakes: something that it said would have woken what waits, and it has said

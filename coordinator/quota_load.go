@@ -1,11 +1,11 @@
 package coordinator
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -148,31 +148,25 @@ func (l *leader) configQuotas() []quotaWrite {
 	return changes
 }
 
-// prepareQuotas writes the quotas of the configuration. It runs before the loop.
-func (t *term) prepareQuotas(ctx context.Context) error {
-	var changes []quotaWrite
-	t.turn(func() { changes = t.configQuotas() })
-	for part := range slices.Chunk(changes, t.maxOps) {
-		w := record.Txn{If: []record.Compare{t.held}}
-		for _, c := range part {
-			w.Then = append(w.Then, c.op)
-		}
-		result, err := t.store.Txn(ctx, w)
-		if err != nil {
-			return fmt.Errorf("write the limits of the namespaces: %w", err)
-		}
-		if !result.Succeeded {
-			return fmt.Errorf("write the limits of the namespaces: another leader was elected")
-		}
-		t.turn(func() {
-			for _, c := range part {
-				c.landed(result.Revision)
-			}
-		})
+// configOps are the writes that make the quotas of the configuration those in
+// force; configWritten says how many of them are durable.
+func (l *leader) configOps(now time.Time) []record.Op {
+	l.now = now
+	l.config = l.configQuotas()
+	ops := make([]record.Op, len(l.config))
+	for i, w := range l.config {
+		ops[i] = w.op
 	}
-	t.turn(func() {
-		t.quotas.outdated = nil
-		t.reportOverQuota()
-	})
-	return nil
+	return ops
+}
+
+// takeConfig takes over the next configured quotas, which have been written.
+func (l *leader) takeConfig(in configWritten) {
+	for _, w := range l.config[:in.count] {
+		w.landed(in.revision)
+	}
+	if l.config = l.config[in.count:]; len(l.config) == 0 {
+		l.quotas.outdated = nil
+		l.reportOverQuota()
+	}
 }

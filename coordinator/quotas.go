@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -70,7 +71,7 @@ type kept[T any] struct {
 type resourceQuota struct {
 	kept[api.ResourceQuota]
 	hard, soft resource.Vector
-	trend      trend
+	trend      shown.Trend
 }
 
 // quotaTree is one and what became of it.
@@ -96,7 +97,7 @@ func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revisio
 	}
 	q.resources[m.Namespace+"/"+m.Name] = r
 	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.object.Spec})
-	r.trend.note(now, q.utilization(r))
+	r.trend.Note(now, q.utilization(r))
 }
 
 func (q *quotas) removeResourceQuota(namespace, name string) {
@@ -185,4 +186,20 @@ func (q *quotas) fell(name string) {
 	must(q.trees.DeleteTree(name))
 	delete(q.planted, name)
 	q.generation++
+}
+
+// utilization is what is used of a quota's hard limits, in whole percent.
+func (q *quotas) utilization(r *resourceQuota) map[resource.Name]int64 {
+	return shown.Utilization(q.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard)
+}
+
+// sampleQuotas notes every hour how far the resource quotas are used.
+func (l *leader) sampleQuotas() {
+	if l.now.Sub(l.quotas.sampled) < time.Hour {
+		return
+	}
+	l.quotas.sampled = l.now
+	for _, r := range l.quotas.resources {
+		r.trend.Note(l.quotas.sampled, l.quotas.utilization(r))
+	}
 }

@@ -84,11 +84,12 @@ func newPlay(t testing.TB) *play {
 		return kvs
 	}
 	p.turn(func() {
-		live, err := p.l.restore(loaded{nodes: all(record.NodesPrefix), units: all(record.UnitsPrefix), txs: all(record.TxPrefix)})
+		var err error
+		p.l.recovered, err = p.l.restore(loaded{nodes: all(record.NodesPrefix), units: all(record.UnitsPrefix), txs: all(record.TxPrefix)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.l.resume(live)
+		p.l.resume()
 	})
 	return p
 }

@@ -62,9 +62,10 @@ func (r *refusals) elect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.epoch, r.restored = resource.Epoch(result.Revision), false
-	r.held = record.CreateRevIs(testLeaderKey, result.Revision)
-	r.commit = newCommitter(r.store, r.held, func(error) { r.terms++ }, r.post)
+	held := record.CreateRevIs(testLeaderKey, result.Revision)
+	r.leader = newLeader(beginning{epoch: resource.Epoch(result.Revision), held: held, now: time.Now()})
+	r.epoch = resource.Epoch(result.Revision)
+	r.commit = newCommitter(r.store, held, func(error) { r.terms++ }, r.post)
 }
 
 // say has an agent refuse the term for an epoch that much higher; it reports

@@ -191,7 +191,7 @@ func look[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api
 func lookOnce[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	var got, none T
 	var status *api.Status
-	if err := l.visit(ctx, func() { got, status = show(led{l.leader, time.Now(), l.changes}) }); err != nil {
+	if err := l.visit(ctx, func() { got, status = show(l.show(time.Now(), l.changes)) }); err != nil {
 		return none, failure(err)
 	}
 	if status != nil {

@@ -13,7 +13,6 @@ import (
 
 // reclaim is one that is carried out.
 type reclaim struct {
-	term   *term
 	object *api.QuotaReclaim
 	// chosen are the units to end, in the order of object.Units; of a job its
 	// first that was chosen.

@@ -178,7 +178,7 @@ func (l *leader) showResourceQuota(q *resourceQuota, now time.Time) shown.Resour
 	return shown.ResourceQuota{
 		Versioned: shown.Versioned[api.ResourceQuota]{Object: q.object, Revision: q.rev},
 		Hard:      q.hard, Soft: q.soft, Used: l.quotas.limits.Used(q.object.Metadata.Namespace, q.object.Metadata.Name),
-		Utilization: percent, Trend: q.trend.since(now, percent),
+		Utilization: percent, Trend: q.trend.Since(now, percent),
 	}
 }
 

@@ -17,7 +17,7 @@ func (l *leader) nodeObject(n *node) *api.Node {
 // there.
 func (l *leader) showNode(n *node) shown.Node {
 	s := n.show()
-	s.Told = l.saidBy(n)
+	s.Told = n.said.conditions
 	for tx, h := range n.held {
 		if a := l.attempts[tx]; a != nil {
 			for _, m := range h.members {
@@ -73,19 +73,15 @@ type said struct {
 	revision   resource.Revision
 }
 
-// saidBy is what a node's agent said of itself last. A key that cannot be read
-// says nothing: followers refuse to show it.
-func (l *leader) saidBy(n *node) []record.Condition {
-	if l.status == nil {
-		return nil
+// takeStatus takes over the conditions of a node's agent. A key that cannot be
+// read has none: followers refuse to show it.
+func (n *node) takeStatus(kv record.KV) {
+	if kv.ModRev == n.said.revision {
+		return
 	}
-	kv := l.status(n.view.ID)
-	if kv.ModRev != n.said.revision {
-		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
-		if err != nil {
-			status.Conditions = nil
-		}
-		n.setSaid(said{status.Conditions, kv.ModRev})
+	status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
+	if err != nil {
+		status.Conditions = nil
 	}
-	return n.said.conditions
+	n.setSaid(said{status.Conditions, kv.ModRev})
 }

@@ -2,25 +2,32 @@ package coordinator
 
 import (
 	"testing"
+	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 )
 
 // ways are how a specification reaches the leader, once it is in the store.
-var ways = map[string]func(*term, *node, record.NodeSpec, resource.Revision){
-	"written or followed here": func(l *term, n *node, spec record.NodeSpec, rev resource.Revision) { l.takeSpec(n, spec, rev) },
-	"read after a conflict": func(l *term, n *node, _ record.NodeSpec, _ resource.Revision) {
-		l.turn(func() { l.readSpec(n, func() {}) })
-		(<-l.inbox)()
+var ways = map[string]func(*leader, *node, record.KV, record.NodeSpec){
+	"written or followed here": func(l *leader, n *node, kv record.KV, spec record.NodeSpec) { l.takeSpec(n, spec, kv.ModRev) },
+	"read after a conflict": func(l *leader, n *node, kv record.KV, _ record.NodeSpec) {
+		answerRead(l, kv, func() { l.readSpec(n, func() {}) })
 	},
-	"read after a registration elsewhere": func(l *term, n *node, _ record.NodeSpec, rev resource.Revision) {
-		n.revision = rev
-		l.turn(func() { l.learnSpec(n) })
-		(<-l.inbox)()
+	"read after a registration elsewhere": func(l *leader, n *node, kv record.KV, _ record.NodeSpec) {
+		n.revision = kv.ModRev
+		answerRead(l, kv, func() { l.learnSpec(n) })
 	},
+}
+
+// answerRead answers the reads that ask leaves behind with what the store has.
+func answerRead(l *leader, kv record.KV, ask func()) {
+	for _, e := range l.handle(l.now, nil, ask) {
+		if e.kind == readKey && e.key == kv.Key {
+			l.apply(l.now, hasRead{e.token, kv, true, kv.ModRev}, nil)
+		}
+	}
 }
 
 // Whichever way a specification reaches the leader, it wakes what waits where
@@ -55,35 +62,30 @@ func TestASpecificationWakesWhatWaits(t *testing.T) {
 	for name, c := range cases {
 		for way, deliver := range ways {
 			t.Run(name+", "+way, func(t *testing.T) {
-				l := loop()
-				l.store, l.ctx = mem.Open(mem.Options{}), t.Context()
-				l.commit = newCommitter(l.store, record.Compare{}, nil, l.post)
+				l, revision := newLeader(beginning{epoch: 1, now: time.Now()}), resource.Revision(1)
 				n := partitioned(t)
 				l.nodes["n1"], l.order = n, append(l.order, &n.view)
-				write := func(c change) (record.NodeSpec, resource.Revision) {
+				written := func(c change) (record.NodeSpec, record.KV) {
 					allocatable := n.view.Host.Allocatable()
 					spec := record.NodeSpec{Allocatable: allocatable, Capacity: admission.CapacityOf(n.host, allocatable)}
 					c(&spec)
-					r, err := l.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec))}})
-					if err != nil || !r.Succeeded {
-						t.Fatalf("%+v, %v", r, err)
-					}
-					return spec, r.Revision
+					revision++
+					return spec, record.KV{Key: record.NodeSpecKey("n1"), Value: record.MustEncode(spec), ModRev: revision}
 				}
-				before, first := write(c.before)
-				n.connected, n.revision = true, first
-				n.setSpec(before, first)
-				after, second := write(c.after)
+				before, first := written(c.before)
+				n.connected, n.revision = true, first.ModRev
+				n.setSpec(before, first.ModRev)
+				after, second := written(c.after)
 				generation := l.generation
-				deliver(l, n, after, second)
-				if n.specRev != second {
-					t.Fatalf("the leader has revision %d, want %d", n.specRev, second)
+				deliver(l, n, second, after)
+				if n.specRev != second.ModRev {
+					t.Fatalf("the leader has revision %d, want %d", n.specRev, second.ModRev)
 				}
 				if woken := l.generation > generation; woken != c.wakes {
 					t.Errorf("woken: %t, want %t", woken, c.wakes)
 				}
 				generation = l.generation
-				if l.takeSpec(n, before, first); l.generation != generation || n.specRev != second {
+				if l.takeSpec(n, before, first.ModRev); l.generation != generation || n.specRev != second.ModRev {
 					t.Error("an older specification counts")
 				}
 			})

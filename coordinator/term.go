@@ -12,7 +12,6 @@ import (
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
@@ -31,6 +30,9 @@ type term struct {
 	sever     func(id resource.NodeID, detail string)
 	letBack   func(resource.NodeID)
 	follows   func(resource.NodeID) followed
+	// office is the compare of the leader's key, epoch the term's.
+	office record.Compare
+	epoch  resource.Epoch
 	// holds reports whether the term still goes on by this host's clocks.
 	holds func() bool
 	// ctx ends with the term, for the goroutines that answer the loop later.
@@ -50,6 +52,9 @@ type term struct {
 	watchers map[string]chan struct{} // by key, of changes that somebody waits for
 	told     map[resource.NodeID]followed
 	shares   map[resource.NodeID]*turnShare
+	// observe sees each input before the leader takes it, nil for a pass; nil: nobody
+	// does. Tests set it.
+	observe func(now time.Time, in input)
 }
 
 // inboxSize lets clients, timers and the store's answers run ahead of the loop a
@@ -105,16 +110,15 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	b := beginning{rules: c.config.rules(), epoch: office.Epoch, held: office.Held(), maxOps: c.store.MaxTxnOps(), now: time.Now()}
 	rand.Read(b.seed[:])
 	l := newTerm(newLeader(b), c.store, log, c.metrics)
-	l.holds, l.ctx = office.Holds, ctx
+	l.holds, l.office, l.epoch, l.ctx = office.Holds, office.Held(), office.Epoch, ctx
 	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.sever, c.letBack, c.follower.follows
-	l.status = c.follower.status
 	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)
 	var from ranger = c.store
 	if warm, ok := c.follower.snapshot(ctx, office.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
 		from = warm
 	}
-	live, revision, err := l.load(ctx, from)
+	revision, err := l.load(ctx, from)
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)
 	}
@@ -122,16 +126,17 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	if err := l.prepare(ctx); err != nil {
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
-	l.turn(l.keepAccount)
+	l.apply(begins{})
 	c.tellRestored(l, past)
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
 		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: office.Epoch, Identity: l.identity,
 		Deliver: l.mail.Put, Dial: c.config.DialAgents, Logger: log,
 	})
-	log.Info("leading", "nodes", len(l.nodes), "units", len(l.units), "live", len(live), "queued", l.queue.Len())
+	nodes, units, live, queued := l.sizes()
+	log.Info("leading", "nodes", nodes, "units", units, "live", live, "queued", queued)
 	l.tellFollowed()
-	l.turn(func() { l.resume(live) })
+	l.apply(resumes{})
 	go func() {
 		select {
 		case <-office.Done():
@@ -155,8 +160,8 @@ func (c *Coordinator) open(l *term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = l.pool
-	for node, n := range l.nodes {
-		c.learnTarget(node, n.spec, n.specRev)
+	for node, spec := range l.specifications() {
+		c.learnTarget(node, spec.NodeSpec, spec.Revision)
 	}
 	for node := range c.targets {
 		c.dial(node)
@@ -184,23 +189,6 @@ func (c *Coordinator) close() {
 	c.term.Store(nil)
 	c.turn(time.Time{})
 	c.metrics.leads.Set(0)
-}
-
-// resume goes on with what earlier leaders began. It runs before the loop; the
-// commands it sends reach agents as their streams open.
-func (l *leader) resume(live []recovered) {
-	for _, r := range live {
-		l.perform(r.attempt, r.effects)
-	}
-	l.awaitAdoptions()
-	for _, j := range l.jobs {
-		if c := j.record.Cancelled; c != nil {
-			for _, u := range j.units {
-				l.end(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason})
-			}
-			l.finishJob(j)
-		}
-	}
 }
 
 // identity is what the store has registered for a node.

@@ -9,7 +9,6 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,9 +31,6 @@ type view struct {
 	attempts map[resource.TxID]*attempt
 	queue    queue.Queue
 	quotas   *quotas
-	// status is the key with what a node's agent said of itself; nil: it said
-	// nothing.
-	status func(resource.NodeID) record.KV
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {

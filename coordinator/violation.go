@@ -27,7 +27,7 @@ func (n *node) violation() *record.Violation {
 func (n *node) severed() bool { v := n.violation(); return v != nil && v.Severed }
 
 // mayLog reports whether one more line about a node may be written now.
-func (l *leader) mayLog(n *node) bool { return n.logs.take(l.now, logRate) }
+func (l *leader) mayLog(n *node) bool { return n.logs.Take(l.now, logRate) }
 
 // caught handles a lie: it accuses the node, or logs the doubt.
 func (l *leader) caught(n *node, bad *lie) {
@@ -121,7 +121,7 @@ func (l *leader) pardon(n *node) {
 // wakeFor wakes all waiting units because of a node's message, now or, if the
 // node has sent many such messages, within a second.
 func (l *leader) wakeFor(n *node) {
-	if n.setWakes(!n.woken.take(l.now, wakeRate)); !n.wakes {
+	if n.setWakes(!n.woken.Take(l.now, wakeRate)); !n.wakes {
 		l.wake()
 	}
 }

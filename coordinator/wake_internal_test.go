@@ -14,8 +14,7 @@ import (
 // alone is a leader over a store, with one node that is partitioned.
 func alone(t *testing.T) (*leader, *node) {
 	t.Helper()
-	l := loop().leader
-	l.now = time.Now()
+	l := newLeader(beginning{epoch: 1, now: time.Now()})
 	n := partitioned(t)
 	l.nodes[n.view.ID], l.order = n, append(l.order, &n.view)
 	return l, n

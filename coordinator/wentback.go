@@ -46,9 +46,7 @@ func (c *Coordinator) tellRestored(l *term, past int64) {
 	if c.back == nil || c.past.Load() != past {
 		return
 	}
-	l.turn(func() {
-		l.noteRestored(decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has})
-	})
+	l.apply(wasRestored{decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has}})
 	c.back = nil
 }
 

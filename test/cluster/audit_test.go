@@ -46,7 +46,7 @@ func TestTheAuditFindsWhatIsLeftBehind(t *testing.T) {
 		"a grant with other devices": {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].GpuUuids[0] = "g7" }, want: "n1 holds [g7] for member 0 of t1"},
 		"a grant without a record": {change: func(a *schedulerv1.ResourceSnapshot) {
 			a.Allocations = append(a.Allocations, &schedulerv1.AllocationSnapshot{Transaction: "t3", State: "HELD", GpuUuids: []string{"g3"}})
-		}, want: `n1 holds [g3] for member 0 of t3, which is ""`},
+		}, want: `n1 holds [g3] for member 0 of t3, which is "absent"`},
 		"a promise":                     {change: func(a *schedulerv1.ResourceSnapshot) { a.Allocations[0].State = "RESERVED" }, want: "n1 has t1 in RESERVED"},
 		"a unit that runs nowhere":      {more: []invariant.Change{unit(u2, record.Unit{Phase: string(api.Running), TxID: "t9"})}, want: "unit ns/alloc/u2/0 is Running"},
 		"a unit that waits in no order": {more: []invariant.Change{unit(u2, record.Unit{Phase: string(api.Pending)})}, want: "in the order: false"},

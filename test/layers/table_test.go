@@ -43,6 +43,7 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
+	"coordinator/pace":              {layer: decision},
 	"coordinator/lead/batch":        {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":             {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
