@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -15,7 +16,7 @@ import (
 // This file carries out what the leader wants done.
 
 // carryOut does what the effects of one input say, in order. None of it waits.
-func (t *term) carryOut(effects []effect) {
+func (t *term) carryOut(effects []lead.Effect) {
 	t.effects = effects
 	for i := range effects {
 		t.carry(&effects[i])
@@ -23,86 +24,88 @@ func (t *term) carryOut(effects []effect) {
 	clear(effects) // they are reused
 }
 
-func (t *term) carry(e *effect) {
-	switch e.kind {
-	case sendCommand:
-		t.pool.Send(e.node, e.command)
-	case openStream:
-		t.pool.Reconnect(e.node)
-	case distrustNode:
-		t.pool.Distrust(e.node)
-	case trustNode:
-		t.letBack(e.node)
-		t.pool.Trust(e.node)
-	case writeKeys:
-		t.write(e.token, e.write)
-	case readKey:
-		t.readKey(e.token, e.key)
-	case readNodeKeys:
-		t.readNode(e.token, e.node)
-	case readFenceKeys:
+func (t *term) carry(e *lead.Effect) {
+	switch e.Kind {
+	case lead.SendCommand:
+		t.pool.Send(e.Node, e.Command)
+	case lead.OpenStream:
+		t.pool.Reconnect(e.Node)
+	case lead.DistrustNode:
+		t.pool.Distrust(e.Node)
+	case lead.TrustNode:
+		t.letBack(e.Node)
+		t.pool.Trust(e.Node)
+	case lead.WriteKeys:
+		t.write(e.Token, e.Write)
+	case lead.ReadKey:
+		t.readKey(e.Token, e.Key)
+	case lead.ReadNodeKeys:
+		t.readNode(e.Token, e.Node)
+	case lead.ReadFenceKeys:
 		t.readFences()
-	case grantLease:
+	case lead.GrantLease:
 		t.grantLease()
-	case revokeLease:
-		t.revokeLease(e.lease, e.key)
-	case compactStore:
-		t.compact(e.revision)
-	case wakeAt:
-		t.alarm.Reset(max(0, time.Until(e.at)))
-	case showChange:
-		if c := t.watchers[e.key]; c != nil {
+	case lead.RevokeLease:
+		t.revokeLease(e.Lease, e.Key)
+	case lead.CompactStore:
+		t.compact(e.Revision)
+	case lead.WakeAt:
+		t.alarm.Reset(max(0, time.Until(e.At)))
+	case lead.ShowChange:
+		if c := t.watchers[e.Key]; c != nil {
 			close(c)
-			delete(t.watchers, e.key)
+			delete(t.watchers, e.Key)
 		}
-	case logEvent:
-		t.writeLog(e.event)
-	case measureValue:
-		t.metrics.take(e.metric, e.value, e.key)
-	case askToResign:
-		if t.mayResign(e.node) {
-			in := mayGo{e.node, e.epoch, e.revision}
+	case lead.LogEvent:
+		t.writeLog(e.Event)
+	case lead.MeasureValue:
+		t.metrics.take(e.Metric, e.Value, e.Key)
+	case lead.AskToResign:
+		if t.mayResign(e.Node) {
+			in := lead.MayGo{Node: e.Node, Epoch: e.Epoch, Revision: e.Revision}
 			go t.tell(in)
 		}
-	case answerClient:
+	case lead.AnswerClient:
 		t.answer(e)
-	case askSettled:
-		k := e.token
+	case lead.AskSettled:
+		k := e.Token
 		go func() {
 			t.settled(t.ctx)
-			t.tell(hasSettled{k})
+			t.tell(lead.HasSettled{Token: k})
 		}()
-	case endTerm:
-		t.commit.deposed(e.err)
+	case lead.EndTerm:
+		t.commit.deposed(e.Err)
 	}
 }
 
 // answer hands a client its answer, if it still waits.
-func (t *term) answer(e *effect) {
-	if client := t.clients[e.token]; client != nil {
-		delete(t.clients, e.token)
-		client <- reply{e.result, e.status, e.final}
+func (t *term) answer(e *lead.Effect) {
+	if client := t.clients[e.Token]; client != nil {
+		delete(t.clients, e.Token)
+		client <- reply{e.Result, e.Status, e.Final}
 	}
 }
 
 // write has the committer write, and tells the leader of the outcome.
-func (t *term) write(k token, w write) {
+func (t *term) write(k lead.Token, w lead.Write) {
 	t.commit.submit(pendingWrite{
-		compares: w.compares, ops: w.ops, anyEpoch: w.anyEpoch,
-		done: func(o txn.Outcome, rev resource.Revision, err error) { t.tell(wrote{k, o, rev, err}) },
+		compares: w.Compares, ops: w.Ops, anyEpoch: w.AnyEpoch,
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			t.tell(lead.Wrote{Token: k, Outcome: o, Revision: rev, Err: err})
+		},
 	})
 }
 
 // readKey reads a key until the store answers. The barrier ends when the effects
 // of the answer have begun.
-func (t *term) readKey(k token, key string) {
+func (t *term) readKey(k lead.Token, key string) {
 	id := t.commit.barrier.begin()
 	go func() {
 		for wait := firstReread; ; wait = min(2*wait, lastReread) {
 			kv, found, revision, err := t.store.Get(t.ctx, key)
 			if err == nil {
 				t.post(func() {
-					t.apply(hasRead{k, kv, found, revision})
+					t.apply(lead.HasRead{Token: k, Kv: kv, Found: found, Revision: revision})
 					t.commit.barrier.end(id)
 				})
 				return
@@ -115,12 +118,12 @@ func (t *term) readKey(k token, key string) {
 }
 
 // readNode reads all keys of a node, and its certificate's.
-func (t *term) readNode(k token, id resource.NodeID) {
+func (t *term) readNode(k lead.Token, id resource.NodeID) {
 	go func() {
-		in := hasReadNode{token: k}
-		in.kvs, _, in.err = t.store.Range(t.ctx, record.NodeIn(id), store.RangeOptions{})
-		if in.err == nil {
-			in.certified, _, _, in.err = t.store.Get(t.ctx, record.EnrolledKey(id))
+		in := lead.HasReadNode{Token: k}
+		in.Kvs, _, in.Err = t.store.Range(t.ctx, record.NodeIn(id), store.RangeOptions{})
+		if in.Err == nil {
+			in.Certified, _, _, in.Err = t.store.Get(t.ctx, record.EnrolledKey(id))
 		}
 		t.tell(in)
 	}()
@@ -135,15 +138,15 @@ func (t *term) readFences() {
 			return
 		}
 		if len(found) > 0 {
-			t.tell(hasReadFences{found})
+			t.tell(lead.HasReadFences{Found: found})
 		}
 	}()
 }
 
 func (t *term) grantLease() {
 	go func() {
-		if lease, err := t.store.Grant(t.ctx, requestLeaseTTL); err == nil {
-			t.tell(granted{lease.ID})
+		if lease, err := t.store.Grant(t.ctx, lead.RequestLeaseTTL); err == nil {
+			t.tell(lead.Granted{Lease: lease.ID})
 		}
 	}()
 }
@@ -165,7 +168,7 @@ func (t *term) compact(upTo resource.Revision) {
 		if err != nil {
 			return
 		}
-		t.tell(storeIsAt{now})
+		t.tell(lead.StoreIsAt{Revision: now})
 		if upTo == 0 {
 			return
 		}
@@ -175,43 +178,43 @@ func (t *term) compact(upTo resource.Revision) {
 	}()
 }
 
-func (t *term) writeLog(e event) {
-	level := [...]slog.Level{severityDebug: slog.LevelDebug, severityInfo: slog.LevelInfo, severityWarn: slog.LevelWarn, severityError: slog.LevelError}[e.severity]
-	t.log.Log(context.Background(), level, e.name, e.fields...)
+func (t *term) writeLog(e lead.Event) {
+	level := [...]slog.Level{lead.SeverityDebug: slog.LevelDebug, lead.SeverityInfo: slog.LevelInfo, lead.SeverityWarn: slog.LevelWarn, lead.SeverityError: slog.LevelError}[e.Severity]
+	t.log.Log(context.Background(), level, e.Name, e.Fields...)
 }
 
 // take adds to a counter or a histogram, or sets a gauge.
-func (m *metrics) take(which metric, value float64, label string) {
+func (m *metrics) take(which lead.Metric, value float64, label string) {
 	switch which {
-	case metricCommits:
+	case lead.MetricCommits:
 		m.commits.Add(value)
-	case metricAborts:
+	case lead.MetricAborts:
 		m.aborts.Add(value)
-	case metricEvictions:
+	case lead.MetricEvictions:
 		m.evictions.Add(value)
-	case metricPreemptions:
+	case lead.MetricPreemptions:
 		m.preemptions.Add(value)
-	case metricAstray:
+	case lead.MetricAstray:
 		m.astray.Add(value)
-	case metricViolations:
+	case lead.MetricViolations:
 		m.violations.WithLabelValues(label).Add(value)
-	case metricFaults:
+	case lead.MetricFaults:
 		m.faults.WithLabelValues(label).Add(value)
-	case metricLatency:
+	case lead.MetricLatency:
 		m.latency.Observe(value)
-	case metricReserve:
+	case lead.MetricReserve:
 		m.reserve.Observe(value)
-	case metricCommit:
+	case lead.MetricCommit:
 		m.commit.Observe(value)
-	case metricNodes:
+	case lead.MetricNodes:
 		m.nodes.Set(value)
-	case metricSuspect:
+	case lead.MetricSuspect:
 		m.suspect.Set(value)
-	case metricUnapproved:
+	case lead.MetricUnapproved:
 		m.unapproved.Set(value)
-	case metricQueued:
+	case lead.MetricQueued:
 		m.queued.Set(value)
-	case metricRunning:
+	case lead.MetricRunning:
 		m.running.Set(value)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/batch"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -179,7 +180,7 @@ func (c *committer) readKey(ctx context.Context, e batch.Effect) batchInput {
 		case err == nil && kv.CreateRev == c.held.Rev:
 			key = batch.Held
 		case err == nil:
-			key, why = batch.Changed, errDeposed
+			key, why = batch.Changed, lead.ErrDeposed
 		}
 	}
 	return func(out []batch.Effect) []batch.Effect { return c.batcher.KeyRead(e.ID, key, why, out) }

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 )
@@ -21,7 +22,7 @@ type Config struct {
 	// Namespaces by name. Namespaces that are not listed are open: their tenant
 	// has the namespace's name, there is no limit, and they are charged to the
 	// trees that a quota binding names.
-	Namespaces map[string]Namespace
+	Namespaces map[string]lead.Namespace
 	// Quota changes how quota trees are charged; the zero value is the model as
 	// it is documented.
 	Quota quota.Options
@@ -42,7 +43,7 @@ type Config struct {
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
 	// Decisions takes the account of what the leader decides; nil for none.
-	Decisions DecisionLog
+	Decisions lead.DecisionLog
 	// CheckAgent says whether an address that an agent has registered may be
 	// dialled; nil allows every address.
 	CheckAgent func(addr string) error
@@ -69,7 +70,7 @@ func (c Config) withDefaults() (Config, error) {
 		{&c.LeaseTTL, 5 * time.Second},
 		{&c.VoteBudget, 2 * time.Second},
 		{&c.ReservationTTL, 10 * time.Second},
-		{&c.EvictionGrace, defaultGrace * time.Second},
+		{&c.EvictionGrace, lead.DefaultGrace * time.Second},
 		{&c.RecordRetention, 10 * time.Minute},
 	} {
 		if *d.field == 0 {
@@ -80,9 +81,9 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // rules are what of the configuration the leader decides by.
-func (c *Config) rules() rules {
-	return rules{
-		id: c.ID, namespaces: c.Namespaces, quota: c.Quota, namespaceAllocations: c.NamespaceAllocations, voteBudget: c.VoteBudget,
-		reservationTTL: c.ReservationTTL, evictionGrace: c.EvictionGrace, recordRetention: c.RecordRetention, decisions: c.Decisions,
+func (c *Config) rules() lead.Rules {
+	return lead.Rules{
+		Id: c.ID, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
+		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -105,7 +106,7 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, is bool) {
 	}
 	c.mu.Unlock()
 	if l := c.term.Load(); l != nil {
-		l.tell(suspected{node, is})
+		l.tell(lead.Suspected{Node: node, Suspected: is})
 	}
 }
 
@@ -113,14 +114,14 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, is bool) {
 func (c *Coordinator) NodeRegistered(id resource.NodeID, spec record.NodeSpec, rev resource.Revision) {
 	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
-		l.tell(registered{node: id, spec: spec, revision: rev})
+		l.tell(lead.Registered{Node: id, Spec: spec, Revision: rev})
 	}
 }
 
 // NodeHeard takes a heartbeat that this coordinator has served.
 func (c *Coordinator) NodeHeard(id resource.NodeID, usage resource.Vector) {
 	if l := c.term.Load(); l != nil {
-		l.tell(measured{id, usage})
+		l.tell(lead.Measured{Node: id, Usage: usage})
 	}
 }
 

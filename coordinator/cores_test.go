@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -34,7 +34,7 @@ func TestWholeCoresAreChargedAsCoresAndAsCPUs(t *testing.T) {
 		"a limit of CPUs":  {resource.Vector{resource.CPU: 10_000}, "cpu limit 10, requested 8, used 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := rig.Options{Namespaces: map[string]coordinator.Namespace{rig.Namespace: {Hard: c.hard}}}
+			o := rig.Options{Namespaces: map[string]lead.Namespace{rig.Namespace: {Hard: c.hard}}}
 			bubble(t, o, func(t *testing.T, cluster *rig.Cluster) {
 				k := cluster.Bring(1)
 				a, err := request(t, k, "first", 8)

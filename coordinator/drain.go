@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -16,13 +17,13 @@ func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p
 	if p.InitiatedBy != "" {
 		reason += " (" + p.InitiatedBy + ")"
 	}
-	e, err := c.evict(ctx, EvictOptions{Namespace: namespace, Name: p.TargetAllocation, GraceSeconds: p.GracePeriodSeconds, Reason: reason})
+	e, err := c.evict(ctx, lead.EvictOptions{Namespace: namespace, Name: p.TargetAllocation, GraceSeconds: p.GracePeriodSeconds, Reason: reason})
 	if err != nil {
 		return nil, err
 	}
 	return &api.Preemption{
-		PreemptionID: string(e.tx), TargetAllocation: p.TargetAllocation, Unit: e.unit, Status: "Initiated",
-		GracePeriodEnds: e.until.UTC().Format(time.RFC3339), ResourcesFreed: api.Amounts(e.freed),
+		PreemptionID: string(e.Tx), TargetAllocation: p.TargetAllocation, Unit: e.Unit, Status: "Initiated",
+		GracePeriodEnds: e.Until.UTC().Format(time.RFC3339), ResourcesFreed: api.Amounts(e.Freed),
 	}, nil
 }
 
@@ -33,21 +34,21 @@ func (c *Coordinator) DrainNode(ctx context.Context, name string, o api.DrainOpt
 	if _, err := c.SetUnschedulable(ctx, name, true); err != nil {
 		return nil, err
 	}
-	notice := txn.EvictAsked{GraceSeconds: defaultGrace, Reason: cmp.Or(o.Reason, "node "+name+" is drained")}
+	notice := txn.EvictAsked{GraceSeconds: lead.DefaultGrace, Reason: cmp.Or(o.Reason, "node "+name+" is drained")}
 	if o.GracePeriodSeconds != nil {
 		notice.GraceSeconds = *o.GracePeriodSeconds
 	}
-	got, err := ask[drained](ctx, c, drainNode{resource.NodeID(name), notice})
+	got, err := ask[lead.Drained](ctx, c, lead.DrainNode{Node: resource.NodeID(name), Notice: notice})
 	if err != nil {
 		return nil, err
 	}
 	d := &api.Drain{Status: "Drained"}
-	if got.coming+got.evicted > 0 {
-		d.Status, d.AllocationsToEvict = "Draining", got.coming+got.evicted
-		d.Progress.Pending, d.Progress.Evicted = got.coming, got.evicted
+	if got.Coming+got.Evicted > 0 {
+		d.Status, d.AllocationsToEvict = "Draining", got.Coming+got.Evicted
+		d.Progress.Pending, d.Progress.Evicted = got.Coming, got.Evicted
 	}
-	if !got.until.IsZero() {
-		d.EstimatedCompletionTime = got.until.UTC().Format(time.RFC3339)
+	if !got.Until.IsZero() {
+		d.EstimatedCompletionTime = got.Until.UTC().Format(time.RFC3339)
 	}
 	return d, nil
 }

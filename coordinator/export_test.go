@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -13,8 +14,8 @@ import (
 func (c *Coordinator) Trip(id resource.NodeID) {
 	l := c.term.Load()
 	l.post(func() {
-		l.observe = func(_ time.Time, in input) {
-			if in, is := in.(heard); is && in.event.NodeID() == id {
+		l.observe = func(_ time.Time, in lead.Input) {
+			if in, is := in.(lead.Heard); is && in.Event.NodeID() == id {
 				panic("a fault of the loop")
 			}
 		}
@@ -33,7 +34,7 @@ func (c *Coordinator) Tell(e grant.Event) {
 func (c *Coordinator) Generation() (generation uint64) {
 	l := c.term.Load()
 	done := make(chan struct{})
-	l.post(func() { generation = l.wakeUps(); close(done) })
+	l.post(func() { generation = l.WakeUps(); close(done) })
 	<-done
 	return generation
 }
@@ -46,7 +47,7 @@ func (c *Coordinator) Check(ctx context.Context) error {
 		return nil
 	}
 	var broken error
-	if err := l.visit(ctx, func() { broken = l.check() }); err != nil {
+	if err := l.visit(ctx, func() { broken = l.Check() }); err != nil {
 		return nil //nolint:nilerr // the term is over
 	}
 	return broken

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -40,7 +41,7 @@ type follower struct {
 	leaders  map[string]record.KV // those of kvs below record.LeaderPrefix
 	// requests are what kvs would have below record.RequestsPrefix: there are very
 	// many, and nothing else is asked of them.
-	requests map[requestKey]remembered
+	requests map[lead.RequestKey]lead.Remembered
 	// cache is of the same revision, unless unseen: then keys have changed
 	// while nobody looked.
 	cache   cache
@@ -115,7 +116,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 	if rev < f.revision {
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 	}
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]remembered{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -129,7 +130,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 // put takes a key. f.mu is held.
 func (f *follower) put(kv record.KV) {
 	if strings.HasPrefix(kv.Key, record.RequestsPrefix) {
-		if key, r, err := readRequest(kv); err == nil { // else the next term reads it, and says what is wrong
+		if key, r, err := lead.ReadRequest(kv); err == nil { // else the next term reads it, and says what is wrong
 			f.requests[key] = r
 			return
 		}
@@ -144,7 +145,7 @@ func (f *follower) put(kv record.KV) {
 func (f *follower) remove(key string) {
 	if strings.HasPrefix(key, record.RequestsPrefix) {
 		if tenant, id, err := record.ParseRequestKey(key); err == nil {
-			delete(f.requests, requestKeyOf(tenant, id))
+			delete(f.requests, lead.RequestKeyOf(tenant, id))
 		}
 	}
 	delete(f.kvs, key)

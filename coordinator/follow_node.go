@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -65,7 +66,7 @@ func (c *cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	n := c.node(id)
 	n.reset(id)
 	_, heard := kvs[record.NodeLeaseKey(id)]
-	n.Unheard, n.Ban = !heard, banOf(kvs[record.BanKey(id)])
+	n.Unheard, n.Ban = !heard, lead.BanOf(kvs[record.BanKey(id)])
 	if kv, found := kvs[record.NodeSpecKey(id)]; found {
 		if err := n.readSpec(kv); err != nil {
 			return err
@@ -109,7 +110,7 @@ func shownFence(i record.NodeIdentity) *shown.Fence {
 		return nil
 	}
 	limit := time.Duration(i.AssumeDeadMillis) * time.Millisecond
-	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: assumedDeadAfter(limit)}
+	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: lead.AssumedDeadAfter(limit)}
 }
 
 // freed reports whether an assignment of a transaction that is ending is held no

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
@@ -120,8 +121,8 @@ func (f *follower) snapshot(ctx context.Context, rev resource.Revision) (snapsho
 
 // snapshot is the store's content at a revision, read before.
 type snapshot struct {
-	kvs      []record.KV               // ascending by key
-	requests map[requestKey]remembered // not among kvs
+	kvs      []record.KV                         // ascending by key
+	requests map[lead.RequestKey]lead.Remembered // not among kvs
 	revision resource.Revision
 }
 
@@ -136,12 +137,12 @@ func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) 
 }
 
 // follows is what the cache has of a node: its lease lives where nothing is known.
-func (f *follower) follows(id resource.NodeID) followed {
+func (f *follower) follows(id resource.NodeID) lead.Followed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, leased := f.kvs[record.NodeLeaseKey(id)]
-	return followed{
-		node: id, leased: leased || f.revision == 0, ban: banOf(f.kvs[record.BanKey(id)]), identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
-		status: f.kvs[record.NodeStatusKey(id)],
+	return lead.Followed{
+		Node: id, Leased: leased || f.revision == 0, Ban: lead.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
+		Status: f.kvs[record.NodeStatusKey(id)],
 	}
 }

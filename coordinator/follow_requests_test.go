@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestARequestIDTakesLittleMemoryOfAFollower(t *testing.T) {
 	const n, most = 2_000, 256
 	f := newFollower(Config{LeaseTTL: time.Second}, nil, slog.New(slog.DiscardHandler), nil, nil)
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[requestKey]remembered{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
@@ -125,7 +126,7 @@ func startFollowing(t *testing.T) *following {
 func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
 	t.Helper()
 	unit := record.Unit{
-		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: DefaultQueue,
+		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: lead.DefaultQueue,
 		Phase: string(api.Pending), Members: 1, Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"cpu":"1"}}}}`, name),
 	}
 	r, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(unit.Path().Key(), record.MustEncode(unit))}})

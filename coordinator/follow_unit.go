@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -90,7 +91,7 @@ func (c *cache) readUnit(kv record.KV) (*cachedUnit, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.Queue = cmp.Or(rec.Queue, DefaultQueue)
+	rec.Queue = cmp.Or(rec.Queue, lead.DefaultQueue)
 	u := &cachedUnit{record: rec, path: rec.Path().String()}
 	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
 	u.Unit = shown.Unit{Record: &u.record, Revision: kv.ModRev, Request: &u.request}
@@ -122,7 +123,7 @@ func (c *cache) readSpec(u *cachedUnit) error {
 	if status != nil {
 		return status
 	}
-	u.request, u.scope = request, scopeOf(u.record, *spec, u.Job)
+	u.request, u.scope = request, lead.ScopeOf(u.record, *spec, u.Job)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -71,7 +71,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			limit := map[string]coordinator.Namespace{rig.Namespace: {Hard: resource.Vector{resource.GPU: 20_000}, QueueAllocations: true}}
+			limit := map[string]lead.Namespace{rig.Namespace: {Hard: resource.Vector{resource.GPU: 20_000}, QueueAllocations: true}}
 			bubble(t, rig.Options{Namespaces: limit}, func(t *testing.T, c *rig.Cluster) {
 				k := c.Bring(2)
 				f := c.StartCoordinator("c2")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -38,7 +39,7 @@ type turnShare struct {
 // share returns a node's, made on first sight; nil where the leader does not know
 // the node.
 func (t *term) share(id resource.NodeID) *turnShare {
-	if !t.knows(id) {
+	if !t.Knows(id) {
 		return nil
 	}
 	s := t.shares[id]
@@ -55,17 +56,17 @@ func (t *term) hear() (news, goesOn bool) {
 	began := time.Now()
 	events := t.mail.Take(began, mostHeard)
 	for i, e := range events {
-		id, idle := e.NodeID(), t.idleMessages()
+		id, idle := e.NodeID(), t.IdleMessages()
 		if !t.receive(e) {
 			return news, false
 		}
 		at := time.Now()
 		s := t.share(id)
-		if t.idleMessages() == idle {
+		if t.IdleMessages() == idle {
 			news = true
 		} else if s != nil && !s.idle.Take(at, idleRate) {
 			t.mail.Rest(id, at, idleRest)
-			t.apply(flooded{id, at.Add(loudBreak)})
+			t.apply(lead.Flooded{Node: id, Until: at.Add(lead.LoudBreak)})
 		}
 		if last := i+1 == len(events) || events[i+1].NodeID() != id; last {
 			if s != nil {
@@ -90,15 +91,15 @@ func (t *term) receive(e grant.Event) (ok bool) {
 		}
 	}()
 	if c, opens := e.(agents.Connected); opens {
-		e = opened{c.Hello, c.Fit}
+		e = lead.Opened{Hello: c.Hello, Fit: c.Fit}
 	}
-	t.apply(heard{e})
+	t.apply(lead.Heard{Event: e})
 	return true
 }
 
 // fell ends the term after a panic over a node's message.
 func (t *term) fell(id resource.NodeID, cause any, stack []byte) {
-	detail := clip(fmt.Sprintf("the leader could not go on after a message of it: %v", cause))
-	t.log.Error("protocol_violation", "node", id, "reason", violationPanic, "detail", detail, "stack", string(stack))
+	detail := lead.Clip(fmt.Sprintf("the leader could not go on after a message of it: %v", cause))
+	t.log.Error("protocol_violation", "node", id, "reason", lead.ViolationPanic, "detail", detail, "stack", string(stack))
 	t.sever(id, detail)
 }

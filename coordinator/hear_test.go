@@ -7,14 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // loop is a leader without a store, as far as its loop goes.
 func loop() *term {
-	t := newTerm(newLeader(beginning{epoch: 1, now: time.Now()}), nil, slog.New(slog.DiscardHandler), newMetrics(nil))
-	t.follows = func(id resource.NodeID) followed { return followed{node: id} }
+	t := newTerm(lead.NewLeader(lead.Beginning{Epoch: 1, Now: time.Now()}), nil, slog.New(slog.DiscardHandler), newMetrics(nil))
+	t.follows = func(id resource.NodeID) lead.Followed { return lead.Followed{Node: id} }
 	return t
 }
 
@@ -28,8 +29,8 @@ func TestAClientWaitsForOneShareOfANode(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		before := 0
-		l.observe = func(_ time.Time, in input) {
-			if _, is := in.(heard); is && ctx.Err() == nil {
+		l.observe = func(_ time.Time, in lead.Input) {
+			if _, is := in.(lead.Heard); is && ctx.Err() == nil {
 				before++
 			}
 		}
@@ -55,9 +56,9 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := loop()
 				var until time.Time
-				l.observe = func(_ time.Time, in input) {
-					if in, is := in.(flooded); is {
-						until = in.until
+				l.observe = func(_ time.Time, in lead.Input) {
+					if in, is := in.(lead.Flooded); is {
+						until = in.Until
 					}
 				}
 				for range c.messages {
@@ -69,8 +70,8 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 				if last := !until.IsZero(); last != c.last {
 					t.Errorf("after %d messages: last choice %t, want %t", c.messages, last, c.last)
 				}
-				if c.last && until.Sub(time.Now()) != loudBreak {
-					t.Errorf("it is the last choice for %s, want %s", time.Until(until), loudBreak)
+				if c.last && until.Sub(time.Now()) != lead.LoudBreak {
+					t.Errorf("it is the last choice for %s, want %s", time.Until(until), lead.LoudBreak)
 				}
 			})
 		})
@@ -82,8 +83,8 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 func TestAPanicStopsTheLoopAndNamesItsNode(t *testing.T) {
 	l := loop()
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
-	l.observe = func(_ time.Time, in input) {
-		if in, is := in.(heard); is && in.event.NodeID() == "bad" {
+	l.observe = func(_ time.Time, in lead.Input) {
+		if in, is := in.(lead.Heard); is && in.Event.NodeID() == "bad" {
 			panic("a fault of the loop")
 		}
 	}
@@ -92,7 +93,7 @@ func TestAPanicStopsTheLoopAndNamesItsNode(t *testing.T) {
 	l.mail.Put(grant.Replied{Node: "bad", Tx: tx, State: grant.Reserved})
 	l.mail.Put(grant.Replied{Node: "good", Tx: resource.NewTxID("u", 2, 2, resource.Nonce{}), State: grant.Held})
 	l.run(t.Context())
-	if len(severed) != 1 || severed[0] != "bad" || l.knows("good") {
-		t.Errorf("severed %v; the loop went on: %t", severed, l.knows("good"))
+	if len(severed) != 1 || severed[0] != "bad" || l.Knows("good") {
+		t.Errorf("severed %v; the loop went on: %t", severed, l.Knows("good"))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,7 +21,7 @@ func (t *term) post(f func()) {
 
 // tell hands the leader an input; it may block, and drops the input once the loop
 // has ended.
-func (t *term) tell(in input) { t.post(func() { t.apply(in) }) }
+func (t *term) tell(in lead.Input) { t.post(func() { t.apply(in) }) }
 
 // visit runs f in the loop, between two inputs, and waits for it.
 func (t *term) visit(ctx context.Context, f func()) error {
@@ -28,7 +29,7 @@ func (t *term) visit(ctx context.Context, f func()) error {
 	select {
 	case t.inbox <- func() { f(); close(done) }:
 	case <-t.ended:
-		return errDeposed
+		return lead.ErrDeposed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -36,18 +37,18 @@ func (t *term) visit(ctx context.Context, f func()) error {
 	case <-done:
 		return nil
 	case <-t.ended:
-		return errDeposed
+		return lead.ErrDeposed
 	}
 }
 
 // apply hands the leader an input and carries out the effects. The loop alone
 // calls it.
-func (t *term) apply(in input) {
+func (t *term) apply(in lead.Input) {
 	now := time.Now()
 	if t.observe != nil {
 		t.observe(now, in)
 	}
-	t.carryOut(t.leader.apply(now, in, t.effects[:0]))
+	t.carryOut(t.Leader.Apply(now, in, t.effects[:0]))
 }
 
 // run is the loop. It returns when ctx ends, or when the term cannot go on.
@@ -74,10 +75,10 @@ func (t *term) run(ctx context.Context) {
 			}
 			t.drain()
 		case <-t.alarm.C:
-			t.apply(woken{})
+			t.apply(lead.Woken{})
 		case <-second.C:
 			t.tellFollowed()
-			t.apply(ticked{})
+			t.apply(lead.Ticked{})
 		}
 		t.schedule()
 	}
@@ -89,7 +90,7 @@ func (t *term) schedule() {
 	if t.observe != nil {
 		t.observe(now, nil)
 	}
-	t.carryOut(t.pass(now, t.effects[:0]))
+	t.carryOut(t.Pass(now, t.effects[:0]))
 }
 
 // drain takes what else is waiting, so that one scheduling pass and one shared
@@ -119,11 +120,11 @@ func (t *term) changes(key string) <-chan struct{} {
 // tellFollowed tells the leader what the cache of the store has of its nodes, as
 // far as that has changed.
 func (t *term) tellFollowed() {
-	for id := range t.specifications() {
+	for id := range t.Specifications() {
 		t.tellFollowedOf(id)
 	}
 	for id := range t.told {
-		if !t.knows(id) {
+		if !t.Knows(id) {
 			delete(t.told, id)
 			delete(t.shares, id)
 		}
@@ -131,11 +132,11 @@ func (t *term) tellFollowed() {
 }
 
 func (t *term) tellFollowedOf(id resource.NodeID) {
-	if !t.knows(id) {
+	if !t.Knows(id) {
 		return
 	}
 	now := t.follows(id)
-	if before, known := t.told[id]; known && before.same(now) {
+	if before, known := t.told[id]; known && before.Same(now) {
 		return
 	}
 	t.told[id] = now

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"strings"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -70,7 +71,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 	if l := c.term.Load(); l != nil {
 		l.post(func() { l.tellFollowedOf(n.node) })
 		if n.spec != nil {
-			l.tell(registered{node: n.node, spec: *n.spec, revision: n.revision, known: true})
+			l.tell(lead.Registered{Node: n.node, Spec: *n.spec, Revision: n.revision, Known: true})
 		}
 	}
 	c.mu.Lock()

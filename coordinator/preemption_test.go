@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -365,14 +365,14 @@ func TestAnOperatorEvicts(t *testing.T) {
 		phase(t, c, "j-1", api.Running)
 		grace := int64(7)
 		start := time.Now()
-		tx, revision, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace, Reason: "an incident"})
+		tx, revision, err := k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace, Reason: "an incident"})
 		if err != nil || revision == 0 {
 			t.Fatalf("evict a: %v", err)
 		}
 		if r := c.Records()[tx]; r.State != grant.RecordEvicting || r.GraceSeconds != 7 || r.Reason != "an incident" || !r.Evicted {
 			t.Errorf("%+v", r)
 		}
-		again, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a"})
+		again, _, err := k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "a"})
 		if err != nil || again != tx {
 			t.Errorf("once more: %s, %v", again, err)
 		}
@@ -380,17 +380,17 @@ func TestAnOperatorEvicts(t *testing.T) {
 		if waited := time.Since(start); waited < 7*time.Second || waited > 10*time.Second || gone.Status.Message != "an incident" {
 			t.Errorf("Preempted after %v: %+v", waited, gone.Status)
 		}
-		_, _, err = k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a"})
+		_, _, err = k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "a"})
 		refused(t, err, 409, "default/alloc/a/0 is Preempted")
-		_, _, err = k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "nobody"})
+		_, _, err = k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "nobody"})
 		refused(t, err, 404, "nobody")
-		_, _, err = k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "j-0", Node: "n9"})
+		_, _, err = k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "j-0", Node: "n9"})
 		refused(t, err, 404, "default/job/j/0 has no member on node n9")
 		before, err := k.GetAllocation(t.Context(), rig.Namespace, "j-0", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err = k.Evict(t.Context(), coordinator.EvictOptions{Tx: before.Status.Transaction, Node: "n1"}); err != nil {
+		if _, _, err = k.Evict(t.Context(), lead.EvictOptions{Tx: before.Status.Transaction, Node: "n1"}); err != nil {
 			t.Errorf("evict j-0: %v", err)
 		}
 		c.Eventually("j-0 runs again", func() bool {
@@ -414,7 +414,7 @@ func TestADeletionOfWhatIsEvictedEndsIt(t *testing.T) {
 			return nil
 		})
 		grace := int64(1)
-		if _, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace}); err != nil {
+		if _, _, err := k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace}); err != nil {
 			t.Fatal(err)
 		}
 		go k.Allocate(t.Context(), rig.Submission{Name: "b", GPUs: 8}) // a write that is under way
@@ -518,7 +518,7 @@ func TestAnEvictionSeesWhatOthersWereShown(t *testing.T) {
 			t.Errorf("the node is %+v, %v", d, err)
 		}
 		grace := int64(1)
-		if _, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace}); err != nil {
+		if _, _, err := k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "a", GraceSeconds: &grace}); err != nil {
 			t.Fatal(err)
 		}
 		phase(t, c, "a", api.Preempted)

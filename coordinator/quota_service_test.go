@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/test/resttest"
 	"github.com/musterd/muster/test/rig"
@@ -21,7 +21,7 @@ func TestQuotasKeepTheContract(t *testing.T) {
 }
 
 func TestChangesThatContradictOthersAreRefusedWithWhatTheyContradict(t *testing.T) {
-	o := rig.Options{Namespaces: map[string]coordinator.Namespace{"c": {Groups: map[string]string{"Spare": "a"}}}}
+	o := rig.Options{Namespaces: map[string]lead.Namespace{"c": {Groups: map[string]string{"Spare": "a"}}}}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(0)
 		for _, name := range []string{"Org", "Service", "Spare"} {

@@ -15,13 +15,14 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
 
 // limited is a rig whose default namespace may have that many GPUs.
 func limited(gpus int64, queued bool) rig.Options {
-	return rig.Options{Namespaces: map[string]coordinator.Namespace{
+	return rig.Options{Namespaces: map[string]lead.Namespace{
 		rig.Namespace: {Hard: resource.Vector{resource.GPU: gpus * int64(resource.WholeDevice)}, QueueAllocations: queued},
 	}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -354,7 +354,7 @@ func TestUnitsWaitForATreeThatTheyName(t *testing.T) {
 }
 
 func TestConfiguredGroups(t *testing.T) {
-	o := rig.Options{Namespaces: map[string]coordinator.Namespace{"a": {Groups: map[string]string{"Lab": "a"}, QueueAllocations: true}}}
+	o := rig.Options{Namespaces: map[string]lead.Namespace{"a": {Groups: map[string]string{"Lab": "a"}, QueueAllocations: true}}}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		plant(t, k, "Lab", lab...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -38,7 +39,7 @@ func TestRandomFaults(t *testing.T) {
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			o := limited(20, true)
-			o.Namespaces["small"] = coordinator.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
+			o.Namespaces["small"] = lead.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
 			o.Configure = func(c *coordinator.Config) {
 				c.EvictionGrace = time.Duration(1+seed>>8%4) * time.Second
 				c.Quota = quota.Options{Settle: seed&1 != 0, EvictAtHard: seed&2 != 0, IgnoreOverdrawn: seed&4 != 0, FewestVictims: seed&8 != 0, PinnedWithinQuota: seed&16 != 0}
@@ -232,7 +233,7 @@ func (w *world) evict() {
 	if o == nil {
 		return
 	}
-	e := coordinator.EvictOptions{Namespace: o.submission.Namespace, Name: o.submission.Name, GraceSeconds: new(w.random.Int64N(3))}
+	e := lead.EvictOptions{Namespace: o.submission.Namespace, Name: o.submission.Name, GraceSeconds: new(w.random.Int64N(3))}
 	if e.Namespace == "" {
 		e.Namespace = rig.Namespace
 	}

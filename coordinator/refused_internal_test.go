@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/grant"
@@ -28,7 +29,7 @@ func newRefusals(t *testing.T) *refusals {
 	t.Cleanup(func() { s.Close() })
 	r := &refusals{c: &Coordinator{}, kv: s}
 	ctx, cancel := context.WithCancel(t.Context())
-	r.term = newTerm(newLeader(beginning{now: time.Now()}), s, slog.New(slog.DiscardHandler), newMetrics(nil))
+	r.term = newTerm(lead.NewLeader(lead.Beginning{Now: time.Now()}), s, slog.New(slog.DiscardHandler), newMetrics(nil))
 	r.ctx, r.mayResign = ctx, r.c.mayResign
 	served := make(chan struct{})
 	go func() {
@@ -63,7 +64,7 @@ func (r *refusals) elect(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := record.CreateRevIs(testLeaderKey, result.Revision)
-	r.leader = newLeader(beginning{epoch: resource.Epoch(result.Revision), held: held, now: time.Now()})
+	r.Leader = lead.NewLeader(lead.Beginning{Epoch: resource.Epoch(result.Revision), Held: held, Now: time.Now()})
 	r.epoch = resource.Epoch(result.Revision)
 	r.commit = newCommitter(r.store, held, func(error) { r.terms++ }, r.post)
 }
@@ -72,7 +73,7 @@ func (r *refusals) elect(t *testing.T) {
 // whether the term ends for that.
 func (r *refusals) say(node resource.NodeID, higher resource.Epoch) bool {
 	before := r.terms
-	r.post(func() { r.apply(heard{grant.Refused{Node: node, Highest: r.epoch + higher}}) })
+	r.post(func() { r.apply(lead.Heard{Event: grant.Refused{Node: node, Highest: r.epoch + higher}}) })
 	synctest.Wait()
 	return r.terms > before
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -172,7 +173,7 @@ func TestAQuotaThatIsNoLongerConfiguredIsDeleted(t *testing.T) {
 	o := limited(1, true)
 	o.Configure = func(config *coordinator.Config) {
 		if config.ID == "c2" {
-			config.Namespaces = map[string]coordinator.Namespace{"other": {Hard: hard}}
+			config.Namespaces = map[string]lead.Namespace{"other": {Hard: hard}}
 		}
 	}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -36,7 +37,7 @@ func (c *Coordinator) elsewhere() *api.Status {
 // failure turns an error of a wait into a Status.
 func failure(err error) error {
 	switch {
-	case errors.Is(err, errDeposed):
+	case errors.Is(err, lead.ErrDeposed):
 		status := api.Errorf(503, "the coordinator lost its leadership while the request was under way, which may have been done; ask again")
 		status.Reason = api.LeaderLost
 		return status
@@ -48,7 +49,7 @@ func failure(err error) error {
 
 // ask hands the present leader a request and waits for the answer. Whatever goes
 // wrong comes back as a Status.
-func ask[T any](ctx context.Context, c *Coordinator, r request) (T, error) {
+func ask[T any](ctx context.Context, c *Coordinator, r lead.Request) (T, error) {
 	l, err := c.leading()
 	if err != nil {
 		var none T
@@ -78,9 +79,9 @@ type reply struct {
 }
 
 // ask hands the leader a request and waits for the answer.
-func (t *term) ask(ctx context.Context, r request) (result any, final bool, err error) {
+func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool, err error) {
 	replies := make(chan reply, 1) // the loop never waits for the client
-	var mine token
+	var mine lead.Token
 	err = t.visit(ctx, func() {
 		if ctx.Err() != nil {
 			return
@@ -88,7 +89,7 @@ func (t *term) ask(ctx context.Context, r request) (result any, final bool, err 
 		t.asked++
 		mine = t.asked
 		t.clients[mine] = replies
-		t.apply(asked{mine, r})
+		t.apply(lead.Asked{Token: mine, Request: r})
 	})
 	if err != nil {
 		return nil, false, failure(err)
@@ -100,11 +101,11 @@ func (t *term) ask(ctx context.Context, r request) (result any, final bool, err 
 		}
 		return a.result, a.final, nil
 	case <-t.ended:
-		return nil, false, failure(errDeposed)
+		return nil, false, failure(lead.ErrDeposed)
 	case <-ctx.Done():
 		go t.post(func() {
 			delete(t.clients, mine)
-			t.apply(gaveUp{mine})
+			t.apply(lead.GaveUp{Token: mine})
 		})
 		return nil, false, failure(ctx.Err())
 	}
@@ -191,7 +192,7 @@ func look[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api
 func lookOnce[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	var got, none T
 	var status *api.Status
-	if err := l.visit(ctx, func() { got, status = show(l.show(time.Now(), l.changes)) }); err != nil {
+	if err := l.visit(ctx, func() { got, status = show(l.Show(time.Now(), l.changes)) }); err != nil {
 		return none, failure(err)
 	}
 	if status != nil {

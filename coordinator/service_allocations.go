@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
 // CreateAllocation implements rest.Allocations.
 func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, a *api.Allocation) (*api.Allocation, error) {
-	made, err := ask[created](ctx, c, createAllocation{submittedAs(create), a, create.Wait})
-	made.tell(create)
-	return made.allocation, err
+	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(create), Document: a, Wait: create.Wait})
+	tellRepeated(made, create)
+	return made.Allocation, err
 }
 
-// tell tells the API whether an earlier request has made the object.
-func (m created) tell(create rest.Create) {
-	if m.repeated && create.Repeated != nil {
+// tellRepeated tells the API whether an earlier request has made the object.
+func tellRepeated(m lead.Created, create rest.Create) {
+	if m.Repeated && create.Repeated != nil {
 		*create.Repeated = true
 	}
 }
@@ -29,7 +30,7 @@ func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string,
 		position := namespace + "/" + name
 		m, found := i.Member(position)
 		if !found {
-			return watched[*api.Allocation]{}, notFound("allocation", namespace, name)
+			return watched[*api.Allocation]{}, lead.NotFound("allocation", namespace, name)
 		}
 		return watched[*api.Allocation]{m.Show(), m.Settled, i.MemberChanged(position)}, nil
 	})
@@ -50,9 +51,9 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p r
 // DeleteAllocation implements rest.Allocations. It answers once the release is
 // durable.
 func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {
-	return ask[*api.Allocation](ctx, c, deleteAllocation{namespace, name, o})
+	return ask[*api.Allocation](ctx, c, lead.DeleteAllocation{Namespace: namespace, Name: name, Options: o})
 }
 
-func submittedAs(c rest.Create) submitted {
-	return submitted{c.Namespace, c.Document, hashOf(c.Document), c.RequestID}
+func submittedAs(c rest.Create) lead.Submitted {
+	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID}
 }

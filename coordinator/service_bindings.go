@@ -2,10 +2,9 @@ package coordinator
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -15,39 +14,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	if status := b.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.QuotaBinding](ctx, c, putQuotaBinding{b, create})
-}
-
-// judgeBinding refuses a binding to what does not exist, or to a part of a
-// forest. A group that is no leaf of its tree is taken, for trees change, and
-// reported: until it is one, units are refused or wait and say so.
-func (l *leader) judgeBinding(b *api.QuotaBinding) *api.Status {
-	for _, tree := range slices.Sorted(maps.Keys(b.Spec.Groups)) {
-		group := b.Spec.Groups[tree]
-		t := l.quotas.planted[tree]
-		if t == nil {
-			return api.Errorf(422, "spec.groups.%s: quota tree %s does not exist", tree, tree)
-		}
-		if _, named := t.spec.Nodes[group]; !named {
-			return api.Errorf(422, "spec.groups.%s: quota tree %s has no node %s", tree, tree, group)
-		}
-		if !t.nodes[group] {
-			l.out.warn("binding_without_leaf", "namespace", b.Metadata.Name, "tree", tree, "group", group)
-		}
-	}
-	if b.Spec.Forest == "" {
-		return nil
-	}
-	f := l.quotas.forests[b.Spec.Forest]
-	if f == nil {
-		return api.Errorf(422, "spec.forest: quota forest %s does not exist", b.Spec.Forest)
-	}
-	for _, tree := range f.object.Spec.Trees {
-		if b.Spec.Groups[tree] == "" {
-			return api.Errorf(422, "spec.groups: forest %s has tree %s, on which no group is named", b.Spec.Forest, tree)
-		}
-	}
-	return nil
+	return ask[*api.QuotaBinding](ctx, c, lead.PutQuotaBinding{Object: b, Create: create})
 }
 
 // GetQuotaBinding implements rest.Quotas.
@@ -55,7 +22,7 @@ func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*a
 	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
 		s, found := i.Binding(namespace)
 		if !found {
-			return nil, noQuotaBinding(namespace)
+			return nil, lead.NoQuotaBinding(namespace)
 		}
 		return s.Copy(), nil
 	})
@@ -71,16 +38,5 @@ func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingL
 
 // DeleteQuotaBinding implements rest.Quotas.
 func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, deleteQuotaBinding{namespace})
-}
-
-func (l *leader) quotaBinding(namespace string) (*kept[api.QuotaBinding], *api.Status) {
-	if k := l.quotas.bindings[namespace]; k != nil {
-		return k, nil
-	}
-	return nil, noQuotaBinding(namespace)
-}
-
-func noQuotaBinding(namespace string) *api.Status {
-	return api.Errorf(404, "quota binding of namespace %s not found", namespace)
+	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace})
 }

@@ -2,23 +2,14 @@ package coordinator
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
 var _ rest.Quotas = (*Coordinator)(nil)
-
-func resourceQuotaKey(namespace, name string) record.QuotaKey {
-	return record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: name}
-}
-
-func resourceQuotaName(namespace, name string) string {
-	return fmt.Sprintf("resource quota %s of namespace %s", name, namespace)
-}
 
 // CreateResourceQuota implements rest.Quotas.
 func (c *Coordinator) CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
@@ -35,20 +26,12 @@ func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota
 	if status := q.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.ResourceQuota](ctx, c, putResourceQuota{q, create})
-}
-
-// notConfigured refuses to change what the coordinators' configuration says.
-func notConfigured(namespace, name string) *api.Status {
-	if name == configQuota {
-		return api.Errorf(409, "%s is set by the coordinators' configuration: change it there, or make another quota beside it", resourceQuotaName(namespace, name))
-	}
-	return nil
+	return ask[*api.ResourceQuota](ctx, c, lead.PutResourceQuota{Object: q, Create: create})
 }
 
 // DeleteResourceQuota implements rest.Quotas.
 func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	return ask[*api.ResourceQuota](ctx, c, deleteResourceQuota{namespace, name})
+	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name})
 }
 
 // GetResourceQuota implements rest.Quotas.
@@ -56,7 +39,7 @@ func (c *Coordinator) GetResourceQuota(ctx context.Context, namespace, name stri
 	return see(ctx, c, func(i shown.Index) (*api.ResourceQuota, *api.Status) {
 		q, found := i.ResourceQuota(namespace + "/" + name)
 		if !found {
-			return nil, noResourceQuota(namespace, name)
+			return nil, lead.NoResourceQuota(namespace, name)
 		}
 		return q.Show(), nil
 	})
@@ -67,15 +50,4 @@ func (c *Coordinator) ListResourceQuotas(ctx context.Context, namespace string) 
 	return see(ctx, c, func(i shown.Index) (*api.ResourceQuotaList, *api.Status) {
 		return shown.ListResourceQuotas(i.Floor(), i.ResourceQuotas(namespace)), nil
 	})
-}
-
-func (l *leader) resourceQuota(namespace, name string) (*resourceQuota, *api.Status) {
-	if q := l.quotas.resources[namespace+"/"+name]; q != nil {
-		return q, nil
-	}
-	return nil, noResourceQuota(namespace, name)
-}
-
-func noResourceQuota(namespace, name string) *api.Status {
-	return api.Errorf(404, "resource quota %s not found in namespace %s", name, namespace)
 }

@@ -2,92 +2,17 @@ package coordinator
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
-	"github.com/musterd/muster/resource"
 )
 
 // ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
 // explained, else the first.
 func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
-	return ask[*api.QuotaExplanation](ctx, c, explainQuota{namespace, name})
+	return ask[*api.QuotaExplanation](ctx, c, lead.ExplainQuota{Namespace: namespace, Name: name})
 }
-
-// standing tells where a unit stands on its trees.
-func (l *leader) standing(u *unit) *api.QuotaExplanation {
-	s := &api.QuotaExplanation{Kind: "QuotaExplanation", Consumer: u.record.Namespace + "/" + u.record.Name, Phase: u.phase(), Placements: []api.QuotaPlacement{}}
-	charges := u.charges
-	switch {
-	case u.attempt != nil:
-		charges = u.attempt.charges
-	case u.waiting():
-		s.Reasons = l.reasons(l.judge(u))
-		charges = u.charges
-	}
-	for _, d := range u.consumer(charges).Demands {
-		s.Placements = append(s.Placements, seatOf(quota.PlacementView{Demand: d, Group: d.Group}))
-	}
-	if u.enrolled {
-		view, err := l.quotas.trees.Consumer(u.path)
-		must(err)
-		for i, seat := range view.Placements {
-			group := s.Placements[i].Group // as it was asked for, even where the tree does not have it
-			s.Placements[i] = seatOf(seat)
-			s.Placements[i].Group = group
-		}
-	}
-	s.Summary = standingSummary(s)
-	return s
-}
-
-// seatOf shows a place on a tree.
-func seatOf(v quota.PlacementView) api.QuotaPlacement {
-	seat := api.QuotaPlacement{
-		Tree: v.Tree, Group: v.Demand.Group, Request: api.Amounts(v.Request), Priority: int32(v.Priority), Unpreemptable: v.Unpreemptable,
-	}
-	if v.Allocated {
-		seat.Node, seat.BorrowsFrom, seat.ReclaimableBy = v.Node, v.BorrowsFrom, v.ReclaimableBy
-	}
-	return seat
-}
-
-// standingSummary says it in one sentence.
-func standingSummary(s *api.QuotaExplanation) string {
-	switch {
-	case len(s.Reasons) > 0:
-		return fmt.Sprintf("%s is not charged: %s", s.Consumer, s.Reasons[0].Detail)
-	case len(s.Placements) == 0:
-		return s.Consumer + " is charged to no tree"
-	}
-	return s.Consumer + " " + seatsSummary(s.Placements)
-}
-
-// seatsSummary says tree by tree where a unit is counted.
-func seatsSummary(seats []api.QuotaPlacement) string {
-	parts := make([]string, len(seats))
-	for i, seat := range seats {
-		switch {
-		case seat.Node == "":
-			parts[i] = fmt.Sprintf("on tree %s belongs to group %s and is not charged", seat.Tree, seat.Group)
-		case seat.Node == seat.Group:
-			parts[i] = fmt.Sprintf("on tree %s is charged to its own group %s", seat.Tree, seat.Group)
-		case len(seat.BorrowsFrom) > 0:
-			parts[i] = fmt.Sprintf("on tree %s belongs to group %s and borrows from %s at node %s", seat.Tree, seat.Group, strings.Join(seat.BorrowsFrom, ", "), seat.Node)
-		default:
-			parts[i] = fmt.Sprintf("on tree %s belongs to group %s and is charged to node %s above it", seat.Tree, seat.Group, seat.Node)
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-// trialPrefix begins the names of consumers that are only tried: no unit's path
-// has a question mark.
-const trialPrefix = "?"
 
 // TryQuota implements rest.Quotas.
 func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
@@ -95,62 +20,5 @@ func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.Quota
 	if err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	return ask[*api.QuotaDryRun](ctx, c, tryQuota{spec})
-}
-
-// tryQuota charges a consumer to its trees and takes that back.
-func (l *leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Status) {
-	trial := &api.QuotaDryRun{Kind: "QuotaDryRun"}
-	trees, name := l.quotas.trees, spec.ID
-	if len(spec.Demands) == 0 {
-		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
-	}
-	for i, d := range spec.Demands {
-		if t := l.quotas.planted[d.Tree]; t == nil || t.closed {
-			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
-		}
-	}
-	spec.ID = trialPrefix + name
-	if err := trees.AddConsumer(spec); err != nil {
-		return nil, api.Errorf(422, "%v", err)
-	}
-	l.tellTime()
-	r, err := trees.TryAllocateForest(everyTree, spec.ID)
-	must(err)
-	trial.Admitted = r.OK && len(r.Preempted) == 0 // until somebody can be evicted for it
-	if r.OK {
-		l.showTrial(trial, spec.ID, r)
-	} else {
-		trial.Reasons = []resource.Reason{l.refusalReason(r.Refusal)}
-	}
-	must(trees.UndoAllocateForest(everyTree, spec.ID))
-	must(trees.RemoveConsumer(spec.ID))
-	trial.Summary = trialSummary(name, trial)
-	return trial, nil
-}
-
-// showTrial tells where a consumer that was admitted would be, and what that
-// would do to others.
-func (l *leader) showTrial(trial *api.QuotaDryRun, id string, r quota.Result) {
-	trial.Victims = slices.Clone(r.Preempted)
-	for _, m := range l.quotas.trees.Moves() {
-		if m.Consumer != id && m.From != "" && m.To != "" {
-			trial.Moved = append(trial.Moved, fmt.Sprintf("%s on %s: %s to %s", m.Consumer, m.Tree, m.From, m.To))
-		}
-	}
-	view, err := l.quotas.trees.Consumer(id)
-	must(err)
-	for _, seat := range view.Placements {
-		trial.Placements = append(trial.Placements, seatOf(seat))
-	}
-}
-
-func trialSummary(name string, trial *api.QuotaDryRun) string {
-	switch {
-	case len(trial.Victims) > 0:
-		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims))
-	case !trial.Admitted:
-		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
-	}
-	return fmt.Sprintf("%s would be admitted: %s", name, seatsSummary(trial.Placements))
+	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec})
 }

@@ -5,15 +5,16 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 )
 
 func TestTargets(t *testing.T) {
 	at := func(addr string) record.NodeSpec { return record.NodeSpec{AgentAddr: addr} }
 	severed := at("a:1")
-	severed.Violation = &record.Violation{Reason: violationPanic, Severed: true}
+	severed.Violation = &record.Violation{Reason: lead.ViolationPanic, Severed: true}
 	lied := at("a:1")
-	lied.Violation = &record.Violation{Reason: violationVote}
+	lied.Violation = &record.Violation{Reason: lead.ViolationVote}
 	cases := map[string]struct {
 		then func(*Coordinator) // after a registration at a:1, revision 5
 		want string             // what is dialled, "" for nothing

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -19,7 +20,7 @@ import (
 // everything that carries out what it wants done. Others reach the leader through
 // do and post.
 type term struct {
-	*leader
+	*lead.Leader
 	store   store.Store
 	log     *slog.Logger
 	metrics *metrics
@@ -29,7 +30,7 @@ type term struct {
 	mayResign func(resource.NodeID) bool
 	sever     func(id resource.NodeID, detail string)
 	letBack   func(resource.NodeID)
-	follows   func(resource.NodeID) followed
+	follows   func(resource.NodeID) lead.Followed
 	// office is the compare of the leader's key, epoch the term's.
 	office record.Compare
 	epoch  resource.Epoch
@@ -45,27 +46,27 @@ type term struct {
 	pool   *agents.Pool
 
 	// The loop alone has what follows.
-	effects  []effect               // reused
-	clients  map[token]chan<- reply // each takes one reply without a wait
-	asked    token                  // the last client's
+	effects  []lead.Effect               // reused
+	clients  map[lead.Token]chan<- reply // each takes one reply without a wait
+	asked    lead.Token                  // the last client's
 	alarm    *time.Timer
 	watchers map[string]chan struct{} // by key, of changes that somebody waits for
-	told     map[resource.NodeID]followed
+	told     map[resource.NodeID]lead.Followed
 	shares   map[resource.NodeID]*turnShare
 	// observe sees each input before the leader takes it, nil for a pass; nil: nobody
 	// does. Tests set it.
-	observe func(now time.Time, in input)
+	observe func(now time.Time, in lead.Input)
 }
 
 // inboxSize lets clients, timers and the store's answers run ahead of the loop a
 // little; beyond it they wait. Agents' messages come through the mailbox.
 const inboxSize = 1024
 
-func newTerm(l *leader, s store.Store, log *slog.Logger, m *metrics) *term {
+func newTerm(l *lead.Leader, s store.Store, log *slog.Logger, m *metrics) *term {
 	t := &term{
-		leader: l, store: s, log: log, metrics: m,
+		Leader: l, store: s, log: log, metrics: m,
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
-		alarm: time.NewTimer(time.Hour), clients: map[token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]followed{}, shares: map[resource.NodeID]*turnShare{},
+		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]lead.Followed{}, shares: map[resource.NodeID]*turnShare{},
 	}
 	t.alarm.Stop()
 	return t
@@ -107,9 +108,9 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	defer resign()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := beginning{rules: c.config.rules(), epoch: office.Epoch, held: office.Held(), maxOps: c.store.MaxTxnOps(), now: time.Now()}
-	rand.Read(b.seed[:])
-	l := newTerm(newLeader(b), c.store, log, c.metrics)
+	b := lead.Beginning{Rules: c.config.rules(), Epoch: office.Epoch, Held: office.Held(), MaxOps: c.store.MaxTxnOps(), Now: time.Now()}
+	rand.Read(b.Seed[:])
+	l := newTerm(lead.NewLeader(b), c.store, log, c.metrics)
 	l.holds, l.office, l.epoch, l.ctx = office.Holds, office.Held(), office.Epoch, ctx
 	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.sever, c.letBack, c.follower.follows
 	l.mail.Waited = c.metrics.mailWaits.Inc
@@ -126,17 +127,17 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	if err := l.prepare(ctx); err != nil {
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
-	l.apply(begins{})
+	l.apply(lead.Begins{})
 	c.tellRestored(l, past)
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
 		Cluster: c.config.Cluster, LeaderID: c.config.ID, Epoch: office.Epoch, Identity: l.identity,
 		Deliver: l.mail.Put, Dial: c.config.DialAgents, Logger: log,
 	})
-	nodes, units, live, queued := l.sizes()
+	nodes, units, live, queued := l.Sizes()
 	log.Info("leading", "nodes", nodes, "units", units, "live", live, "queued", queued)
 	l.tellFollowed()
-	l.apply(resumes{})
+	l.apply(lead.Resumes{})
 	go func() {
 		select {
 		case <-office.Done():
@@ -160,14 +161,14 @@ func (c *Coordinator) open(l *term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = l.pool
-	for node, spec := range l.specifications() {
+	for node, spec := range l.Specifications() {
 		c.learnTarget(node, spec.NodeSpec, spec.Revision)
 	}
 	for node := range c.targets {
 		c.dial(node)
 	}
 	for node, is := range c.suspects {
-		l.apply(suspected{node, is})
+		l.apply(lead.Suspected{Node: node, Suspected: is})
 	}
 	c.term.Store(l)
 	c.turn(time.Now())

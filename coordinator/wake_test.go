@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/test/rig"
 )
@@ -89,7 +90,7 @@ func TestAPreemptorDoesNotWaitForANodeThatIsCutOff(t *testing.T) {
 		allocate(t, k, rig.Submission{Name: "leaving", GPUs: 8, Priority: 9})
 		staying := allocate(t, k, rig.Submission{Name: "low", GPUs: 8, Priority: 1})
 		grace := int64(3600)
-		if _, _, err := k.Evict(t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: "leaving", GraceSeconds: &grace}); err != nil {
+		if _, _, err := k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: "leaving", GraceSeconds: &grace}); err != nil {
 			t.Fatal(err)
 		}
 		if a := allocate(t, k, pushing("urgent", 8, 5)); a.Status.Phase != api.Pending {

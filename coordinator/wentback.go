@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
@@ -46,25 +47,6 @@ func (c *Coordinator) tellRestored(l *term, past int64) {
 	if c.back == nil || c.past.Load() != past {
 		return
 	}
-	l.apply(wasRestored{decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has}})
+	l.apply(lead.WasRestored{Why: decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has}})
 	c.back = nil
-}
-
-// noteRestored puts into the account, once in a term, that somebody has noticed
-// that the store was restored. As long as there are agents in quarantine, each
-// term hears of it from them.
-func (l *leader) noteRestored(r decisions.Restored) {
-	if l.restored {
-		return
-	}
-	l.restored = true
-	l.out.warn("store_was_restored", "noticed_by", r.By, "revision_before", int64(r.Before), "revision_after", int64(r.After), "detail", r.Detail)
-	l.account.Restored(r)
-}
-
-// noteQuarantine is noteRestored of an agent that has noticed it.
-func (l *leader) noteQuarantine(n *node) {
-	if n.quarantine != "" {
-		l.noteRestored(decisions.Restored{By: "node " + string(n.view.ID), Detail: n.quarantine})
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/daemon"
 	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
@@ -254,8 +255,8 @@ func (q quotaConfig) check() (quota.Options, error) {
 }
 
 // checkNamespaces turns the limits into base units.
-func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Namespace, error) {
-	out := make(map[string]coordinator.Namespace, len(in))
+func checkNamespaces(in map[string]namespaceConfig) (map[string]lead.Namespace, error) {
+	out := make(map[string]lead.Namespace, len(in))
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		field := "namespaces." + name
@@ -263,7 +264,7 @@ func checkNamespaces(in map[string]namespaceConfig) (map[string]coordinator.Name
 			errs = append(errs, fmt.Errorf("%s: want 1 to 63 of a-z, 0-9 and '-', with a letter or digit at both ends", field))
 		}
 		n := in[name]
-		ns := coordinator.Namespace{Tenant: resource.TenantID(n.Tenant)}
+		ns := lead.Namespace{Tenant: resource.TenantID(n.Tenant)}
 		switch n.Admission {
 		case "", "reject":
 		case "queue":

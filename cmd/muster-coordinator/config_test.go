@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/cmd/configfile"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -189,7 +189,7 @@ quota: {settle: true, evictAtHard: true, ignoreOverdrawn: true, fewestVictims: t
 	if got.ID != "head-1" || got.LeaseTTL != 3*time.Second || got.ClusterToken.Secret() != clusterToken || got.AdminToken.Secret() != adminToken {
 		t.Errorf("read %+v", got)
 	}
-	want := map[string]coordinator.Namespace{
+	want := map[string]lead.Namespace{
 		"research": {
 			Tenant: "physics", QueueAllocations: true,
 			Hard: resource.Vector{resource.CPU: 64_000, resource.Memory: 1 << 40, resource.GPU: 16_000},

@@ -24,6 +24,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
@@ -65,7 +66,7 @@ type Config struct {
 	// muster.v1.Quotas.
 	ClusterToken rpcauth.Token
 	AdminToken   rpcauth.Token
-	Namespaces   map[string]coordinator.Namespace
+	Namespaces   map[string]lead.Namespace
 	Quota        quota.Options
 	// NamespaceAllocations is coordinator.Config's.
 	NamespaceAllocations int

@@ -3,8 +3,8 @@ package daemon
 import (
 	"path/filepath"
 
-	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
+	"github.com/musterd/muster/coordinator/lead"
 )
 
 // Decisions bounds the account of what this coordinator decides while it leads,
@@ -16,7 +16,7 @@ type Decisions struct {
 
 // openDecisions opens the account, nil for none. It is evidence: a coordinator
 // that cannot keep it says so and leads all the same.
-func (d *Daemon) openDecisions() coordinator.DecisionLog {
+func (d *Daemon) openDecisions() lead.DecisionLog {
 	c := d.config
 	if c.Decisions.Files < 0 || c.DataDir == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/grant"
@@ -81,7 +81,7 @@ var scenarios = map[string]func(*client){
 		w.runs("g")
 		grace := int64(5)
 		w.insist("evict g-0", func(ctx context.Context, k *rig.Coordinator) error {
-			_, _, err := k.Evict(ctx, coordinator.EvictOptions{Namespace: rig.Namespace, Name: "g-0", GraceSeconds: &grace})
+			_, _, err := k.Evict(ctx, lead.EvictOptions{Namespace: rig.Namespace, Name: "g-0", GraceSeconds: &grace})
 			if rig.Code(err) == 409 || rig.Code(err) == 404 {
 				return nil // it has left already
 			}

@@ -52,7 +52,7 @@ func run(out io.Writer, root string, most int, timed bool) error {
 	rows("files in one circle of calls", circles(code))
 	rows("files that write one struct", writersPerStruct(code))
 	rows("lines of a package of tests", packageLines(tests))
-	same, of := sameMethods(all, "coordinator", "leader", "test/sim", "term")
+	same, of := sameMethods(all, "coordinator/lead", "Leader", "test/sim", "term")
 	fmt.Fprintf(out, "| methods of the simulated leader that the leader has by name | %d | test/sim.term | of %d |\n", same, of)
 	if timed {
 		began := time.Now()

@@ -44,8 +44,12 @@ var table = map[string]row{
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
 	"coordinator/pace":              {layer: decision},
-	"coordinator/lead/batch":        {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
-	"coordinator/shown":             {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
+	"coordinator/lead": {layer: decision, neighbours: []string{
+		"coordinator/admission", "coordinator/decisions", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
+		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/shown", "coordinator/txn", "fit",
+	}},
+	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
+	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
 	"proto/muster/v1":             {layer: adapter},
 	"proto/scheduler/v1":          {layer: adapter},
@@ -110,7 +114,7 @@ var (
 // pure lists the standard packages that L0 and L1 may use: nothing that
 // reaches the world, keeps time, draws lots, logs or synchronizes.
 var pure = map[string]bool{
-	"bytes": true, "cmp": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true,
+	"bytes": true, "cmp": true, "container/heap": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true,
 	"fmt": true, "hash/crc32": true, "hash/fnv": true, "iter": true, "maps": true, "math": true, "math/big": true, "math/bits": true,
 	"reflect": true, "slices": true, "strconv": true, "strings": true, "unicode": true, "unicode/utf8": true,
 	"time": true, // its types; impureCalls says which functions not
@@ -119,7 +123,8 @@ var pure = map[string]bool{
 // pureExceptions are single imports beyond pure, with the prefix of the names
 // that may be used from them.
 var pureExceptions = map[string]map[string]string{
-	"api": {"net/http": "Status"}, // status codes by their names
+	"api":              {"net/http": "Status"}, // status codes by their names
+	"coordinator/lead": {"crypto/sha256": "Sum256", "math/rand/v2": "NewChaCha8"}, // of given bytes, of a given seed
 }
 
 // impureCalls are the names of pure packages that act on the world.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -22,7 +22,7 @@ import (
 // revision, and of what leaders and agents say (facts.go).
 type audit struct {
 	t      testing.TB
-	limits map[string]coordinator.Namespace
+	limits map[string]lead.Namespace
 	cancel context.CancelFunc
 	ended  chan struct{}
 
@@ -35,7 +35,7 @@ type audit struct {
 	cards     cards
 }
 
-func startAudit(t testing.TB, s *mem.Store, limits map[string]coordinator.Namespace) *audit {
+func startAudit(t testing.TB, s *mem.Store, limits map[string]lead.Namespace) *audit {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &audit{t: t, limits: limits, cancel: cancel, ended: make(chan struct{}), restarts: restarts{}, cards: cards{}}
 	a.begin()

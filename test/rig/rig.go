@@ -23,6 +23,7 @@ import (
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -38,7 +39,7 @@ const Patience = 2 * time.Minute
 
 // Options of a cluster. The zero value is one without limits.
 type Options struct {
-	Namespaces map[string]coordinator.Namespace
+	Namespaces map[string]lead.Namespace
 	// MaxTxnOps is the store's limit; 0 is its default.
 	MaxTxnOps int
 	// Configure changes the configuration of every coordinator that starts.

@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -200,7 +200,7 @@ func (s *scene) delete(name string) string {
 
 func (s *scene) evict(name string, grace int64) string {
 	s.t.Helper()
-	if _, _, err := s.cluster.Leader().Evict(s.t.Context(), coordinator.EvictOptions{Namespace: rig.Namespace, Name: name + "-0", GraceSeconds: &grace}); err != nil {
+	if _, _, err := s.cluster.Leader().Evict(s.t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: name + "-0", GraceSeconds: &grace}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.rest()

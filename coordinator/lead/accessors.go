@@ -1,0 +1,49 @@
+package lead
+
+import (
+	"iter"
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is what may be read of the leader between two inputs.
+
+// specification is what the store has registered for a node.
+type specification struct {
+	record.NodeSpec
+	Revision resource.Revision
+}
+
+// specifications are those of all nodes, in their order.
+func (l *Leader) Specifications() iter.Seq2[resource.NodeID, specification] {
+	return func(yield func(resource.NodeID, specification) bool) {
+		for _, at := range l.order {
+			if n := l.nodes[at.ID]; !yield(at.ID, specification{n.spec, n.specRev}) {
+				return
+			}
+		}
+	}
+}
+
+// knows reports whether the leader knows a node.
+func (l *Leader) Knows(id resource.NodeID) bool { return l.nodes[id] != nil }
+
+// sizes counts nodes, units, transactions under way or live, and units that wait.
+func (l *Leader) Sizes() (nodes, units, live, queued int) {
+	return len(l.nodes), len(l.units), len(l.attempts), l.queue.Len()
+}
+
+// idleMessages counts the messages of agents that said nothing new.
+func (l *Leader) IdleMessages() uint64 { return l.idle }
+
+// wakeUps counts how often everything that waits was woken.
+func (l *Leader) WakeUps() uint64 { return l.generation }
+
+// show is what clients are shown at a time. changes is a channel that closes when
+// an object changes, by the key in showChange.
+func (l *Leader) Show(now time.Time, changes func(key string) <-chan struct{}) shown.Index {
+	return led{l, now, changes}
+}

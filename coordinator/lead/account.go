@@ -1,0 +1,148 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/resource"
+)
+
+// DecisionLog takes the account of what leaders decide (coordinator/decisions).
+// Append belongs to one term at a time, does not block, and reports whether the
+// whole state is wanted next.
+type DecisionLog interface {
+	Append(decisions.Record) (again bool)
+}
+
+// keepAccount begins the term's account, if there is a log.
+func (l *Leader) keepAccount() {
+	if l.rules.Decisions == nil {
+		return
+	}
+	l.account = decisions.NewTracker(l.epoch, l.generation, l.queue.Head(l.queue.Len()), l.rules.Decisions.Append)
+	l.queue.Observe(l.account)
+}
+
+// passOver accounts for a unit that is not placed in this pass.
+func (l *Leader) passOver(u *unit) {
+	if l.account == nil {
+		return
+	}
+	e := decisions.Evidence{Why: decisions.Infeasible, Like: u.shape}
+	detail := func() string { return l.wanting(u) }
+	switch {
+	case u.isBeingWritten() || u.attempt != nil:
+		e, detail = decisions.Evidence{Why: decisions.BeingWritten}, nil
+	case u.adopting != nil:
+		e, detail = decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}, nil
+	case u.lifecycle == phaseResting:
+		e, detail = decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}, nil
+	case u.grows():
+		e, detail = decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}, nil
+	case u.short != nil:
+		e = decisions.Evidence{Why: decisions.OverQuota, Subject: u.short.subject(u.record.Namespace), Like: u.stuck}
+		detail = func() string { return joinReasons(l.reasons(u.short), u.stuck) }
+	}
+	l.account.Skipped(u.key, e, detail)
+}
+
+// subject names the quota that is short.
+func (s *shortage) subject(namespace string) string {
+	switch {
+	case s.absent != nil:
+		return s.absent.Tree
+	case s.victims != nil:
+		return "lent to others"
+	case s.limits != nil:
+		return namespace
+	}
+	return s.refusal.Tree + "/" + s.refusal.Node
+}
+
+func joinReasons(reasons []resource.Reason, more string) string {
+	parts := make([]string, 0, len(reasons)+1)
+	for _, r := range reasons {
+		parts = append(parts, r.String())
+	}
+	if more != "" {
+		parts = append(parts, more)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// wanting says what a unit that has no place wants, and what there is.
+func (l *Leader) wanting(u *unit) string {
+	var ready, whole, most int
+	var gpu resource.Milli
+	var cpu resource.Millicores
+	var memory resource.Bytes
+	for _, n := range l.order {
+		if !n.Ready || n.Unschedulable {
+			continue
+		}
+		ready++
+		whole, most = whole+n.WholeGPUs, max(most, n.WholeGPUs)
+		gpu, cpu, memory = gpu+n.FreeGPU, cpu+n.FreeCPU, memory+n.FreeMemory
+	}
+	r := u.demand.Request.Vector()
+	var wants []string
+	for _, name := range r.Names() {
+		wants = append(wants, fmt.Sprintf("%s %s", name, resource.FormatAmount(name, r[name])))
+	}
+	text := fmt.Sprintf("%d × %s; %d nodes have free: cpu %s, memory %s, GPUs %s, of these %d whole, %d on one node",
+		u.demand.Members, strings.Join(wants, ", "), ready, resource.FormatAmount(resource.CPU, int64(cpu)), resource.FormatBytes(memory),
+		resource.FormatAmount(resource.GPU, int64(gpu)), whole, most)
+	if u.stuck != "" {
+		text += "; " + u.stuck
+	}
+	return text
+}
+
+// accountFor notes that an attempt begins. It comes before the unit leaves the
+// queue.
+func (l *Leader) accountFor(a *attempt, tx resource.TxID, devices []decisions.Devices, adopted bool) {
+	if l.account == nil {
+		return
+	}
+	p := decisions.Placement{Key: a.unit.key, Tx: tx, Kind: decisions.Plain, Devices: devices, Adopted: adopted}
+	for _, v := range a.victims {
+		p.Victims = append(p.Victims, decisions.Victim{Unit: v.unit.path, Priority: v.unit.record.Priority})
+	}
+	switch {
+	case a.claims:
+		p.Kind = decisions.Claim
+	case len(a.victims) > 0:
+		p.Kind = decisions.Preemption
+	}
+	l.account.Placed(p)
+}
+
+// plannedDevices are the whole GPUs of a plan, by node.
+func (l *Leader) plannedDevices(plan []place.Choice) []decisions.Devices {
+	if l.account == nil {
+		return nil
+	}
+	at := map[resource.NodeID]int{}
+	var list []decisions.Devices
+	for _, m := range plan {
+		for _, g := range m.Assignment.GPUs {
+			if g.Milli != resource.WholeDevice {
+				continue
+			}
+			i, found := at[m.Node.ID]
+			if !found {
+				i = len(list)
+				at[m.Node.ID] = i
+				list = append(list, decisions.Devices{Node: m.Node.ID})
+			}
+			list[i].GPUs = append(list[i].GPUs, g.Index)
+		}
+	}
+	for i := range list {
+		slices.Sort(list[i].GPUs)
+	}
+	return list
+}

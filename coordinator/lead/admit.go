@@ -1,0 +1,69 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// This file derives a node's labels, taints and readiness from its
+// specification: no more hardware takes part than is registered and approved
+// (docs/adr/0015). The agent's stream changes none of these.
+
+// admitted holds the differences that keep new work off a node.
+type admitted struct {
+	// unapproved is the registered capacity beyond the approved one, unregistered
+	// the capacity of the stream's host beyond the registered one.
+	unapproved, unregistered admission.Growth
+}
+
+// specified reports whether the specification is not older than the agent's
+// registration, which wrote it.
+func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revision }
+
+// closed says in words why the node takes no new work, where the specification
+// is the reason.
+func (n *node) closed() string {
+	switch {
+	case n.view.Ready && !n.unapproved.IsZero():
+		return shown.AwaitsApproval(n.view.ID, n.unapproved)
+	case n.connected && n.registered() && !n.unregistered.IsZero():
+		return shown.Beyond(n.unregistered)
+	}
+	return ""
+}
+
+// takeSpec takes over a specification, unless a newer one is known, and tries
+// everything that waits again where it changes who may go to the node.
+func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) {
+	before := n.view
+	if !n.setSpec(spec, rev) {
+		return
+	}
+	now := &n.view
+	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable ||
+		!maps.Equal(before.Labels, now.Labels) || !slices.Equal(before.Taints, now.Taints) {
+		l.wakeFor(n) // a registration may be the reason, and the agent decides how often
+	}
+}
+
+// readSpec reads a node's specification from the store and takes it over; then
+// runs in the loop.
+func (l *Leader) readSpec(n *node, then func()) {
+	key := record.NodeSpecKey(n.view.ID)
+	l.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+		if found {
+			spec, err := record.Decode[record.NodeSpec](key, kv.Value)
+			if err != nil {
+				l.out.error("node_unreadable", "key", key, "error", err)
+			} else {
+				l.takeSpec(n, spec, kv.ModRev)
+			}
+		}
+		then()
+	})
+}

@@ -1,0 +1,245 @@
+package lead
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// adoption is a preemption that an earlier leader began: its victims are
+// EVICTING and it has no record. Agents that wait for the victims keep its
+// place. Once all its members are found there it goes on; if they are not in
+// time, it is fenced, and the victims end all the same.
+type adoption struct {
+	tx      resource.TxID
+	unit    *unit // nil: it does not wait any more
+	victims []*attempt
+	found   map[resource.NodeID][]grant.Member
+	timer   *alarm
+	// over: it is being fenced.
+	over bool
+}
+
+// adoptFrom finds the preemptions that earlier leaders began. Those that are
+// decided have come to nothing: their commit would have ended the victims.
+func (l *Leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
+	l.adoptions = map[resource.TxID]*adoption{}
+	for i := range live {
+		a := live[i].attempt
+		by := a.machine.By()
+		switch {
+		case by == "":
+		case decided[by]:
+			live[i].effects = append(live[i].effects, a.machine.Step(txn.PreemptorAborted{By: by})...)
+		case l.adoptions[by] == nil:
+			l.adoptions[by] = &adoption{tx: by, unit: l.waiterOf(by), found: map[resource.NodeID][]grant.Member{}}
+			fallthrough
+		default:
+			l.adoptions[by].victims = append(l.adoptions[by].victims, a)
+		}
+	}
+	for _, d := range l.adoptions {
+		slices.SortFunc(d.victims, func(a, b *attempt) int { return cmp.Compare(a.machine.ID(), b.machine.ID()) })
+		if d.unit != nil {
+			d.unit.beginAdoption(d)
+		}
+	}
+}
+
+// waiterOf is the unit for which a transaction was begun, if it still waits.
+func (l *Leader) waiterOf(tx resource.TxID) *unit {
+	uid, _, _, err := tx.Attempt()
+	if err != nil {
+		return nil
+	}
+	for _, u := range l.units {
+		if u.record.UID == uid && u.waiting() && u.attempt == nil {
+			return u
+		}
+	}
+	return nil
+}
+
+// awaitAdoptions begins to wait for agents that keep the places.
+func (l *Leader) awaitAdoptions() {
+	for _, d := range l.adoptions {
+		if d.unit == nil {
+			l.abandon(d)
+			continue
+		}
+		d.timer = l.after(2*l.rules.VoteBudget, func() { l.abandon(d) })
+	}
+}
+
+// promised takes a promise that an agent has made to a transaction that is not
+// driven here: it is part of an adoption, or of an attempt that nobody drives.
+// The latter is fenced. (Agents resolve by themselves what was RESERVED at once;
+// of what waited they leave it to the new leader.) One of this epoch has ended.
+func (l *Leader) promised(n *node, g grant.Grant) {
+	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
+		return
+	}
+	if g.Epoch == l.epoch {
+		l.outlived(n, g.Tx)
+		return
+	}
+	if d := l.adoptions[g.Tx]; d != nil {
+		if !d.over {
+			d.found[n.view.ID] = g.Members
+			l.adopt(d)
+		}
+		return
+	}
+	if g.Origin != "" || !n.ended.Take(l.now, fenceRate) {
+		return // its agent gives it up when its patience ends
+	}
+	if _, _, _, err := g.Tx.Attempt(); err != nil {
+		return // no leader's
+	}
+	d := &adoption{tx: g.Tx}
+	l.adoptions[g.Tx] = d
+	l.abandon(d)
+}
+
+// outlived ends a promise whose attempt of this epoch has ended: an attempt
+// stays in attempts until its record is terminal, and no workload starts on a
+// promise. The agent missed that, or took up a Reserve late; until its patience
+// ended it would refuse others what it keeps. What it keeps is free once its
+// agent says so.
+func (l *Leader) outlived(n *node, tx resource.TxID) {
+	l.reply(n, grant.Abort{Tx: tx, Epoch: l.epoch})
+}
+
+// adopt goes on with a preemption whose members are all found.
+func (l *Leader) adopt(d *adoption) {
+	u := d.unit
+	members := 0
+	for _, m := range d.found {
+		members += len(m)
+	}
+	if u == nil || members < u.record.Members || u.ending != nil || u.isBeingWritten() {
+		return
+	}
+	if id, err := l.placesOf(d); err != nil {
+		l.out.warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", Clip(err.Error()))
+		l.abandon(d)
+		return
+	}
+	claims := false
+	switch short := l.admit(u); {
+	case short == nil:
+	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
+		l.abandon(d)
+		return
+	default:
+		claims = true
+		l.hold(u)
+	}
+	// Nobody else takes the place of its equals.
+	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: l.now, victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
+	var nodes []resource.NodeID
+	for node, found := range d.found {
+		nodes = append(nodes, node)
+		for _, m := range found {
+			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+		}
+	}
+	victims := make([]resource.TxID, len(a.victims))
+	for i, v := range a.victims {
+		victims[i] = v.machine.ID()
+	}
+	l.cancel(d.timer)
+	delete(l.adoptions, d.tx)
+	l.accountFor(a, d.tx, nil, true)
+	l.queue.Remove(u.key)
+	machine, effects := txn.Adopt(d.tx, nodes, victims...)
+	a.setMachine(machine)
+	for _, v := range a.victims {
+		v.setPreemptor(a)
+	}
+	u.takeOver(a)
+	l.attempts[d.tx] = a
+	l.quotas.limits.Charge(d.tx, u.charge)
+	l.setBudget(a, l.rules.EvictionGrace+victimPatience)
+	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
+	l.perform(a, effects)
+	for _, v := range a.victims {
+		if v.machine.Freed() {
+			l.step(a, txn.VictimFreed{Tx: v.machine.ID()})
+		}
+	}
+}
+
+// placesOf reports which node has kept something else for an adoption than what
+// its unit asks for, and what. Nobody is accused: it was another leader that
+// asked.
+func (l *Leader) placesOf(d *adoption) (resource.NodeID, error) {
+	seen := make([]bool, d.unit.record.Members)
+	for _, id := range slices.Sorted(maps.Keys(d.found)) {
+		host := l.nodes[id].view.Host
+		assignments := make([]resource.Assignment, 0, len(d.found[id]))
+		for _, m := range d.found[id] {
+			if m.Index < 0 || m.Index >= len(seen) || seen[m.Index] {
+				return id, fmt.Errorf("member %d is not one of %d, or is kept twice", m.Index, len(seen))
+			}
+			seen[m.Index] = true
+			if err := host.Satisfies(d.unit.demand.Request, m.Assignment); err != nil {
+				return id, fmt.Errorf("member %d: %w", m.Index, err)
+			}
+			assignments = append(assignments, m.Assignment)
+		}
+		if err := host.Disjoint(assignments...); err != nil {
+			return id, err
+		}
+	}
+	return "", nil
+}
+
+// abandon fences a transaction that nobody drives; then its promises are given
+// back, and its victims end for nobody.
+func (l *Leader) abandon(d *adoption) {
+	if d.over || l.adoptions[d.tx] != d {
+		return
+	}
+	d.over = true
+	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
+	key := record.TxKey(d.tx)
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
+	l.settle(decision{
+		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
+		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
+	}, key, func(_ []byte, found bool) bool { return found })
+}
+
+func (l *Leader) abandoned(d *adoption, mine bool) {
+	delete(l.adoptions, d.tx)
+	if mine {
+		l.terminal = append(l.terminal, terminalRecord{d.tx, l.now})
+	}
+	for _, v := range l.order {
+		if n := l.nodes[v.ID]; n.held[d.tx] != nil {
+			l.send(v.ID, grant.Abort{Tx: d.tx, Epoch: l.epoch})
+			n.drop(d.tx)
+		}
+	}
+	for _, v := range d.victims {
+		l.step(v, txn.PreemptorAborted{By: d.tx})
+	}
+	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.wake()
+	if u := d.unit; u != nil {
+		u.dropAdoption()
+		if u.ending != nil {
+			l.endQueued(u)
+			return
+		}
+		l.queue.Push(u.key)
+	}
+}

@@ -1,0 +1,159 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// attempt is one transaction for a unit.
+type attempt struct {
+	machine *txn.Machine
+	unit    *unit
+	// charges are what the record carries.
+	charges []record.Charge
+	// mischarged: not charged to a tree as the record says, because the tree does
+	// not have the group, or nothing at all.
+	mischarged bool
+	// requests per node, for Reserve and its repetition.
+	requests map[resource.NodeID][]grant.MemberRequest
+	// asked is, by node, the stream on which Reserve was first sent; 0 where it
+	// was another leader's.
+	asked  map[resource.NodeID]uint64
+	failed map[resource.NodeID]fault // nodes that failed it
+	late   map[resource.NodeID]bool  // nodes that had not voted in good time
+	budget *alarm
+	// victims end for this one, in the order of their transactions; claims:
+	// their quota is what it takes. noticed is when they were given notice.
+	victims []*attempt
+	claims  bool
+	// preemptor is the attempt whose victim this one was chosen to be.
+	preemptor *attempt
+	noticed   time.Time
+	// notice is the eviction that ends this one, by the preemptor's, if any.
+	notice *txn.EvictAsked
+	by     resource.TxID
+	// lost: it ends because a node of its is confirmed dead. assumedFreed are the
+	// nodes that count as freed for that reason alone.
+	lost bool
+	// unheard are those of the Txn to RELEASED that was sent last.
+	assumedFreed map[resource.NodeID]bool
+	unheard      []resource.NodeID
+	// closing is what becomes of the unit at RELEASED, once a Txn to it was
+	// sent.
+	closing   *unitEnd
+	committed resource.Revision // of the commit
+	// begun is when Reserve was sent, voted when the last Yes came.
+	begun, voted time.Time
+	places       []shown.Place // of the members, once they have been shown
+	// held are the nodes whose agents hold their members.
+	held map[resource.NodeID]bool
+}
+
+// fail notes that a node has failed an attempt; the first fault counts.
+func (a *attempt) fail(id resource.NodeID, f fault) {
+	if a.failed == nil {
+		a.failed = map[resource.NodeID]fault{}
+	}
+	if a.failed[id] == "" {
+		a.failed[id] = f
+	}
+}
+
+// setMachine gives the attempt its machine: a new one, or one recovered from a
+// record.
+func (a *attempt) setMachine(m *txn.Machine) { a.machine = m }
+
+// addRequest adds a member that a node is asked for.
+func (a *attempt) addRequest(node resource.NodeID, r grant.MemberRequest) {
+	if a.requests == nil {
+		a.requests = map[resource.NodeID][]grant.MemberRequest{}
+	}
+	a.requests[node] = append(a.requests[node], r)
+}
+
+// setAsked notes the stream on which a node is asked first.
+func (a *attempt) setAsked(node resource.NodeID, stream uint64) {
+	if a.asked == nil {
+		a.asked = map[resource.NodeID]uint64{}
+	}
+	a.asked[node] = stream
+}
+
+// addLate notes that a node has not voted in good time.
+func (a *attempt) addLate(node resource.NodeID) {
+	if a.late == nil {
+		a.late = map[resource.NodeID]bool{}
+	}
+	a.late[node] = true
+}
+
+// setBudget sets the timer of what comes next.
+func (a *attempt) setBudget(timer *alarm) { a.budget = timer }
+
+// setMischarged notes that the trees do not charge the attempt as its record
+// says.
+func (a *attempt) setMischarged() { a.mischarged = true }
+
+// clearMischarged notes that the trees charge the attempt as its record says.
+func (a *attempt) clearMischarged() { a.mischarged = false }
+
+// addVictim has another attempt end for this one.
+func (a *attempt) addVictim(v *attempt) {
+	a.victims = append(a.victims, v)
+	v.setPreemptor(a)
+}
+
+// setPreemptor says for which attempt this one is to end, nil for none.
+func (a *attempt) setPreemptor(p *attempt) { a.preemptor = p }
+
+// setNoticed notes when the victims were given notice.
+func (a *attempt) setNoticed(now time.Time) { a.noticed = now }
+
+// setNotice takes over the eviction that ends the attempt.
+func (a *attempt) setNotice(e txn.EvictAsked) { a.notice = &e }
+
+// receiveNotice takes over the eviction that ends the attempt, and whose it is.
+func (a *attempt) receiveNotice(e txn.EvictAsked, now time.Time) {
+	a.setNotice(e)
+	if by := a.machine.By(); by != "" {
+		a.by = by
+	}
+	a.noticed = now
+}
+
+// setLost notes that the attempt ends because a node is confirmed dead.
+func (a *attempt) setLost() { a.lost = true }
+
+// assumeFreed counts a dead node as freed.
+func (a *attempt) assumeFreed(node resource.NodeID) {
+	if a.assumedFreed == nil {
+		a.assumedFreed = map[resource.NodeID]bool{}
+	}
+	a.assumedFreed[node] = true
+}
+
+// clearAssumedFreed ends the assumption on a node.
+func (a *attempt) clearAssumedFreed(node resource.NodeID) { delete(a.assumedFreed, node) }
+
+// setUnheard notes the nodes that the Txn to RELEASED assumes freed.
+func (a *attempt) setUnheard(nodes []resource.NodeID) { a.unheard = nodes }
+
+// setClosing fixes what becomes of the unit at RELEASED.
+func (a *attempt) setClosing(e *unitEnd) { a.closing = e }
+
+// setVoted notes when the last Yes came.
+func (a *attempt) setVoted(now time.Time) { a.voted = now }
+
+// setCommitted notes the revision of the commit.
+func (a *attempt) setCommitted(rev resource.Revision) { a.committed = rev }
+
+// addHeld notes that a node's agent holds its members.
+func (a *attempt) addHeld(node resource.NodeID) { a.held[node] = true }
+
+// keepPlaces keeps where the members are, once that is decided.
+func (a *attempt) keepPlaces(p []shown.Place) { a.places = p }

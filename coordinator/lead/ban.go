@@ -1,0 +1,58 @@
+package lead
+
+import (
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// banOf is the ban of a node in the store's key, nil for none. A key that cannot
+// be read bans: it was written to ban somebody, or to end that.
+func BanOf(kv record.KV) *record.Ban {
+	if kv.ModRev == 0 {
+		return nil
+	}
+	ban, err := record.Decode[record.Ban](kv.Key, kv.Value)
+	switch {
+	case err != nil:
+		return &record.Ban{Banned: true, Reason: err.Error()}
+	case !ban.Banned:
+		return nil
+	}
+	return &ban
+}
+
+// follow takes over what the store has of a node. Nothing is released by a ban:
+// its allocations stay as those of a silent node do.
+func (l *Leader) follow(in Followed) {
+	id, n := in.Node, l.nodes[in.Node]
+	if n == nil {
+		return
+	}
+	n.takeStatus(in.Status)
+	before := n.ban
+	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
+		return
+	}
+	if n.ban != nil {
+		l.out.warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
+	} else {
+		l.out.warn("node_unbanned", "node", id)
+	}
+	n.setReady()
+	l.wake()
+}
+
+// loadBans takes over the bans of nodes that have registered. The others' are
+// known to coordinator/enroll, which lets none of them in.
+func (v *view) loadBans(kvs []record.KV) error {
+	for _, kv := range kvs {
+		id, err := record.ParseBanKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		if n := v.nodes[id]; n != nil {
+			n.setBan(BanOf(kv))
+			n.setReady()
+		}
+	}
+	return nil
+}

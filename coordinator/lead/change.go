@@ -1,0 +1,109 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// change is an operator's change of a node.
+type change struct {
+	// of returns the specification with the change, which shares nothing that it
+	// has changed with the one before, or why it is refused.
+	of func(record.NodeSpec) (record.NodeSpec, *api.Status)
+	// version, where not empty, is the resourceVersion that the change is for.
+	version string
+	// cordons: the change sets or ends a cordon, which the agent confirms.
+	cordons bool
+}
+
+// changeAttempts bounds how often a change is tried anew because the node's
+// agent registered at the same time, perhaps with another coordinator.
+const changeAttempts = 8
+
+// change writes a change on top of the stored specification; done runs in the
+// loop.
+func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status)) {
+	id := n.view.ID
+	again := func() {
+		l.readSpec(n, func() { l.change(n, c, attempts-1, done) })
+	}
+	switch {
+	case l.nodes[id] != n:
+		done(api.Errorf(404, "node %s not found", id))
+		return
+	case c.version != "" && c.version != versionOf(n) && attempts == changeAttempts: // a registration may have been faster than its news
+		again()
+		return
+	case c.version != "" && c.version != versionOf(n):
+		done(api.Errorf(409, "node %s is at resourceVersion %s, the change is for %s: look at the node and ask again", id, versionOf(n), c.version))
+		return
+	}
+	spec, status := c.of(n.spec)
+	if status != nil {
+		done(status)
+		return
+	}
+	confirm := func() {
+		if c.cordons {
+			if !n.spec.Unschedulable {
+				l.pardon(n)
+			}
+			l.out.command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
+		}
+		done(nil)
+	}
+	if sameForOperators(spec, n.spec) {
+		confirm()
+		return
+	}
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
+	if err != nil {
+		done(api.Errorf(422, "node %s: %v", id, err))
+		return
+	}
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		ops:      []record.Op{record.Put(key, value)},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			switch {
+			case o == txn.Landed:
+				l.out.info("node_changed", "node", id, "revision", int64(rev))
+				l.takeSpec(n, spec, rev)
+				confirm()
+			case attempts > 1:
+				again()
+			default:
+				done(api.Errorf(409, "node %s changed %d times while it was to be changed (%v); ask again", id, changeAttempts, err))
+			}
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.NodeSpec](key, value)
+		return found && err == nil && sameForOperators(written, spec)
+	})
+}
+
+// versionOf is a node's resourceVersion.
+func versionOf(n *node) string { return strconv.FormatInt(int64(n.specRev), 10) }
+
+// sameForOperators reports whether two specifications agree in all that
+// operators set.
+func sameForOperators(a, b record.NodeSpec) bool {
+	approved := func(s record.NodeSpec) record.Capacity {
+		if s.Approved == nil {
+			return record.Capacity{}
+		}
+		return *s.Approved
+	}
+	return a.Unschedulable == b.Unschedulable && (a.Violation == nil) == (b.Violation == nil) && slices.Equal(a.Taints, b.Taints) &&
+		maps.Equal(a.OperatorLabels, b.OperatorLabels) && maps.Equal(a.Annotations, b.Annotations) &&
+		(a.Approved == nil) == (b.Approved == nil) &&
+		maps.Equal(approved(a).Amounts, approved(b).Amounts) && maps.Equal(approved(a).Models, approved(b).Models)
+}

@@ -1,0 +1,288 @@
+package lead
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// groupsOf says to which group of which tree a unit asks to be charged: by its
+// own specification, else by its namespace's binding, else by configuration.
+func (l *Leader) groupsOf(namespace string, wish api.QuotaDemand) map[string]string {
+	configured := l.rules.Namespaces[namespace].Groups
+	binding := l.quotas.bindings[namespace]
+	if binding == nil && len(wish.Groups) == 0 {
+		return configured
+	}
+	groups := map[string]string{}
+	maps.Copy(groups, configured)
+	if binding != nil {
+		maps.Copy(groups, binding.object.Spec.Groups)
+	}
+	maps.Copy(groups, wish.Groups)
+	return groups
+}
+
+// queues reports whether an allocation over quota waits.
+func (l *Leader) queues(namespace string) bool {
+	if b := l.quotas.bindings[namespace]; b != nil && b.object.Spec.Admission != "" {
+		return b.object.Spec.Admission == "queue"
+	}
+	return l.rules.namespace(namespace).QueueAllocations
+}
+
+// bind brings what a unit is to be charged up to date.
+func (l *Leader) bind(u *unit) {
+	if u.bound == l.quotas.generation {
+		return
+	}
+	groups := l.groupsOf(u.record.Namespace, u.groups)
+	charges := make([]record.Charge, 1, 1+len(groups))
+	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
+	for tree, group := range groups {
+		charges = append(charges, record.Charge{Tree: tree, Group: group, Request: u.charge.Request})
+	}
+	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
+	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
+		l.withdraw(u)
+		u.setCharges(charges)
+		if len(charges) > 1 {
+			l.enroll(u, u.consumer(charges))
+		}
+	}
+	u.setBound(l.quotas.generation)
+}
+
+// consumer describes a unit to the trees that its charges name.
+func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
+	c := quota.ConsumerSpec{ID: u.path, Owner: string(u.record.Tenant)}
+	for _, charge := range charges {
+		if charge.Tree != quota.Tree {
+			c.Demands = append(c.Demands, quota.Demand{
+				Tree: charge.Tree, Group: charge.Group, Request: charge.Request,
+				Priority: int(u.record.Priority), Type: u.groups.Type, Unpreemptable: u.groups.Unpreemptable,
+			})
+		}
+	}
+	return c
+}
+
+func (l *Leader) enroll(u *unit, c quota.ConsumerSpec) {
+	must(l.quotas.trees.AddConsumer(c))
+	u.setEnrolled()
+}
+
+// withdraw lets the trees forget a unit that is not charged.
+func (l *Leader) withdraw(u *unit) {
+	if u.enrolled {
+		must(l.quotas.trees.RemoveConsumer(u.path))
+		u.clearCharges()
+	}
+}
+
+// admit charges a unit to its trees, if they and the limits have room for it,
+// and nobody has to give way; it returns what is short otherwise. What it
+// charged is taken back by takeBack as long as nothing else was tried, and by
+// discharge once there is an attempt.
+func (l *Leader) admit(u *unit) *shortage {
+	l.bind(u)
+	if short := l.quotas.limits.Admit(&u.charge); short != nil {
+		return &shortage{limits: short}
+	}
+	if len(u.charges) == 1 {
+		return nil
+	}
+	for i, c := range u.charges[1:] {
+		if t := l.quotas.planted[c.Tree]; t == nil || t.closed {
+			return &shortage{absent: &u.charges[1+i]}
+		}
+	}
+	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
+	must(err)
+	switch {
+	case !r.OK:
+		l.wakeAt(l.quotas.trees.ProtectedUntil())
+		return &shortage{refusal: r.Refusal}
+	case len(r.Preempted) > 0:
+		short := &shortage{victims: slices.Clone(r.Preempted)}
+		l.takeBack(u)
+		return short
+	}
+	return nil
+}
+
+// takeBack undoes the charge of a unit that was admitted just now.
+func (l *Leader) takeBack(u *unit) {
+	if len(u.charges) > 1 {
+		must(l.quotas.trees.UndoAllocateForest(everyTree, u.path))
+	}
+}
+
+// judge is admit without effect.
+func (l *Leader) judge(u *unit) *shortage {
+	short := l.admit(u)
+	if short == nil {
+		l.takeBack(u)
+	}
+	return short
+}
+
+// discharge ends an attempt's charge.
+func (l *Leader) discharge(a *attempt) {
+	l.quotas.limits.Discharge(a.machine.ID())
+	for _, c := range a.charges {
+		if c.Tree == quota.Tree {
+			continue
+		}
+		if t := l.quotas.planted[c.Tree]; t != nil {
+			delete(t.detached, a.unit.path)
+		}
+	}
+	if a.unit.enrolled {
+		l.quotas.trees.DeallocateForest(everyTree, a.unit.path)
+	}
+	if a.mischarged { // what the trees know of it is not what it asks for
+		l.withdraw(a.unit)
+	}
+}
+
+// chargeRecovered charges the live transactions, in the order of their
+// commits.
+func (l *Leader) chargeRecovered(live []recovered) error {
+	l.tellTime()
+	ordered := slices.Clone(live)
+	slices.SortFunc(ordered, func(a, b recovered) int {
+		return cmp.Or(cmp.Compare(a.attempt.committed, b.attempt.committed), cmp.Compare(a.attempt.machine.ID(), b.attempt.machine.ID()))
+	})
+	for _, r := range ordered {
+		a := r.attempt
+		for i, c := range a.charges {
+			if slices.ContainsFunc(a.charges[:i], func(d record.Charge) bool { return d.Tree == c.Tree }) {
+				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", record.TxKey(a.machine.ID()), i, c.Tree)
+			}
+			if c.Tree == quota.Tree {
+				u := a.unit
+				l.quotas.limits.Charge(a.machine.ID(), quota.Charge{
+					Group: c.Group, Request: c.Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
+				})
+			}
+		}
+		l.seat(a)
+	}
+	if err := l.quotas.limits.Check(); err != nil {
+		return err
+	}
+	return l.quotas.trees.Check()
+}
+
+// seat charges a live transaction to its trees, as its record says, evicting
+// nobody. It takes its place as an arrival does, so that sharers are pushed up
+// for owners; where that would take room from somebody for good, it is charged
+// where there is room, or over quota. Where a tree does not have the group it is
+// charged to the root, and where there is no tree to be charged to that is only
+// told.
+func (l *Leader) seat(a *attempt) {
+	u := a.unit
+	c := u.consumer(a.charges)
+	if len(c.Demands) == 0 {
+		return
+	}
+	a.clearMischarged()
+	for i := range c.Demands {
+		d := &c.Demands[i]
+		t := l.quotas.planted[d.Tree]
+		if t == nil {
+			a.setMischarged()
+			continue
+		}
+		leaf, known := t.nodes[d.Group]
+		if delete(t.detached, u.path); !leaf {
+			t.detached[u.path] = true
+		}
+		if !known {
+			a.setMischarged()
+			d.Group = t.shape.Root
+		}
+	}
+	u.setCharges(a.charges)
+	u.setBound(0)
+	l.enroll(u, c)
+	if !a.mischarged && l.arrives(u) {
+		return
+	}
+	for _, d := range c.Demands {
+		t := l.quotas.planted[d.Tree]
+		if t == nil {
+			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
+			continue
+		}
+		r, err := l.quotas.trees.Restore(d.Tree, u.path)
+		must(err)
+		switch {
+		case !r.OK:
+			a.setMischarged()
+			t.detached[u.path] = true
+			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
+		case r.Forced:
+			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
+		}
+	}
+}
+
+// arrives charges a unit as if it arrived now, unless that evicts somebody.
+func (l *Leader) arrives(u *unit) bool {
+	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
+	must(err)
+	if r.OK && len(r.Preempted) == 0 {
+		return true
+	}
+	l.takeBack(u)
+	return false
+}
+
+// seatAgain charges units anew, by path, whose tree has changed beneath them:
+// those that were lost, and those that are not charged as their record says.
+func (l *Leader) seatAgain(tree string, paths []string) {
+	for _, path := range paths {
+		u := l.units[path]
+		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.trees.IsAllocated(tree, path) {
+			continue
+		}
+		l.quotas.trees.DeallocateForest(everyTree, path)
+		l.withdraw(u)
+		l.seat(u.attempt)
+	}
+}
+
+// reportOverQuota logs what is charged more than it may be: that blocks
+// newcomers and ends nobody.
+func (l *Leader) reportOverQuota() {
+	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
+		r := l.quotas.resources[key]
+		if over := shown.Exceeded(l.quotas.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard); len(over) > 0 {
+			l.out.warn("over_quota", "resource_quota", key, "resources", over)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
+		nodes, err := l.quotas.trees.Nodes(name)
+		must(err)
+		for _, n := range nodes {
+			if over := shown.Exceeded(n.Allocated, n.Quota); len(over) > 0 {
+				l.out.warn("over_quota", "tree", name, "node", n.Name, "resources", over)
+			}
+		}
+	}
+}
+
+// tellTime lets the trees know how long their consumers have run.
+func (l *Leader) tellTime() {
+	if l.quotas.timed {
+		l.quotas.trees.SetNow(l.now)
+	}
+}

@@ -1,0 +1,78 @@
+package lead
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// charging is a leader of a namespace that is charged to two trees and has a
+// limit, with that many units charged already.
+func charging(b *testing.B, live int) *Leader {
+	b.Helper()
+	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
+	for _, name := range []string{"Org", "Service"} {
+		object := api.QuotaTree{Metadata: api.ObjectMeta{Name: name}, Spec: []byte(
+			`{"nodes":{"all":{"quota":{"cpu":1000000}},"lab":{"parent":"all","quota":{"cpu":1000000}},"a":{"parent":"lab","quota":{"cpu":4}}}}`)}
+		spec, status := SpecOf(object)
+		if status != nil {
+			b.Fatal(status)
+		}
+		if _, err := l.quotas.plant(object, 1, spec); err != nil {
+			b.Fatal(err)
+		}
+	}
+	l.quotas.bindings["bound"] = &kept[api.QuotaBinding]{object: api.QuotaBinding{Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": "a", "Service": "a"}}}}
+	l.quotas.setResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1, time.Now())
+	for i := range live {
+		u := chargedUnit("bound", fmt.Sprint("live", i))
+		if short := l.admit(u); short != nil {
+			b.Fatalf("unit %d: %v", i, l.reasons(short))
+		}
+		l.quotas.limits.Charge(resource.TxID(u.path), u.charge)
+	}
+	return l
+}
+
+func chargedUnit(namespace, name string) *unit {
+	rec := record.Unit{Kind: record.AllocUnit, Namespace: namespace, Name: name, Members: 1}
+	u := &unit{record: rec, path: rec.Path().String()}
+	u.charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
+	return u
+}
+
+// BenchmarkAdmit is what quota costs one attempt to place a unit: of a
+// namespace without quota, and of one that two trees and a limit bound, on
+// which it borrows; known already, and for the first time.
+func BenchmarkAdmit(b *testing.B) {
+	for _, live := range []int{1000, 10_000} {
+		l := charging(b, live)
+		for _, namespace := range []string{"free", "bound"} {
+			b.Run(fmt.Sprintf("%s/live=%d", namespace, live), func(b *testing.B) {
+				u := chargedUnit(namespace, "new")
+				b.ReportAllocs()
+				for b.Loop() {
+					if l.judge(u) != nil {
+						b.Fatal("refused")
+					}
+				}
+				l.withdraw(u)
+			})
+			b.Run(fmt.Sprintf("%s first/live=%d", namespace, live), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					u := chargedUnit(namespace, "new")
+					if l.judge(u) != nil {
+						b.Fatal("refused")
+					}
+					l.withdraw(u)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package lead
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// DefaultQueue is where units wait that name no queue.
+const DefaultQueue = "default"
+
+// submitted is a validated document, and what its client says of it.
+type Submitted struct {
+	Namespace string
+	Document  []byte // exactly as it was submitted
+	Hash      string // of document
+	RequestID string // "" = none
+}
+
+// submission is a validated document, turned into units.
+type submission struct {
+	Submitted
+	job   *job
+	units []*unit
+}
+
+func formatUID(prefix string, b [16]byte) string {
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newUnit builds a unit from a member's specification; job is the document
+// that the specification is the template of, nil for an allocation.
+func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job) (*unit, *api.Status) {
+	request, status := api.MemberRequest(spec)
+	if status != nil {
+		return nil, status
+	}
+	if rec.Queue == "" {
+		rec.Queue = DefaultQueue
+	}
+	rec.Tenant = ns.Tenant
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	charge := ScopeOf(rec, spec, job)
+	charge.Group, charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
+	var groups api.QuotaDemand
+	if spec.Quota != nil {
+		groups = *spec.Quota
+	}
+	return &unit{
+		record: rec, path: rec.Path().String(), demand: demand, shape: shapeOf(demand), charge: charge, groups: groups, policy: spec.PreemptionPolicy,
+	}, nil
+}
+
+// scopeOf is what of a unit's charge limits look at besides its amount.
+func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
+	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
+	if job != nil {
+		c.Class = job.Spec.PriorityClass
+		c.Terminating = c.Terminating || job.Spec.ActiveDeadlineSeconds != nil
+	}
+	return c
+}
+
+func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submission, *api.Status) {
+	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
+	if status != nil {
+		return nil, status
+	}
+	u, status := newUnit(l.rules.namespace(c.Namespace), record.Unit{
+		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(),
+	}, a.Spec, nil)
+	if status != nil {
+		return nil, status
+	}
+	u.setAllocation(a)
+	return &submission{Submitted: c, units: []*unit{u}}, nil
+}
+
+func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.Status) {
+	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
+	if status != nil {
+		return nil, status
+	}
+	first, growth, gang := api.JobUnits(doc)
+	j := &job{doc: doc, gang: gang, record: record.Job{
+		UID: l.uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.rules.namespace(c.Namespace).Tenant,
+		Phase: string(api.Queued), Document: c.Document, Created: l.stamp(),
+	}}
+	s := &submission{Submitted: c, job: j}
+	member := 0
+	for n := range 1 + growth {
+		members := 1
+		if n == 0 {
+			members = first
+		}
+		rec := record.Unit{
+			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
+		}
+		if n > 0 {
+			rec.Parent = s.units[0].record.UID
+		}
+		u, status := newUnit(l.rules.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
+		if status != nil {
+			return nil, status
+		}
+		u.setJob(j)
+		member += members
+		s.units = append(s.units, u)
+		j.addUnit(u)
+	}
+	return s, nil
+}
+
+// undecided is a unit to wait for before a submission is looked at whose name
+// another request is just creating: a refusal would tell of an object that may
+// come to nothing, and that reads do not show. nil where there is none.
+func (l *Leader) undecided(s *submission) *unit {
+	first := s.units[0].record
+	if key, _, ok := s.requested(); ok {
+		if _, repeated := l.requests.get(key); repeated {
+			return nil
+		}
+	}
+	for _, u := range s.units {
+		for i := range u.record.Members {
+			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
+				return m.unit
+			}
+		}
+	}
+	return nil
+}
+
+// accept takes a submission into the loop's state, or refuses it. It returns
+// the unit to watch: an earlier one where the request id is known.
+func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Status) {
+	first := s.units[0]
+	ns := first.record.Namespace
+	if made, known, status := l.repetition(s); known {
+		return made, status == nil, status
+	}
+	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
+		return nil, false, api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
+	}
+	for _, u := range s.units {
+		for i := range u.record.Members {
+			name := u.memberName(i)
+			if m := l.members[ns+"/"+name]; m != nil {
+				if s.job == nil && m.unit.job == nil {
+					return nil, false, api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
+				}
+				return nil, false, api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
+			}
+		}
+	}
+	if ops := l.opsOf(s); ops > l.maxOps {
+		return nil, false, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
+			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
+	}
+	if status := l.hasRoom(s); status != nil {
+		return nil, false, status
+	}
+	return first, false, l.number(s)
+}
+
+// overQuota refuses an allocation that may not wait.
+func overQuota(short []resource.Reason) *api.Status {
+	status := api.Errorf(403, "%s", short[0].Detail)
+	status.Details = short
+	return status
+}
+
+// opsOf is how many operations the largest Txn of a submission takes.
+func (l *Leader) opsOf(s *submission) int {
+	enqueue := 2*len(s.units) + 2
+	commit := min(s.units[0].record.Members, max(1, len(l.order))) + commitOps
+	return max(enqueue, commit)
+}
+
+// number gives the units their places in the order and lets them be tried, or
+// stores them first where there are several.
+func (l *Leader) number(s *submission) *api.Status {
+	create := &creation{started: l.now}
+	first := s.units[0]
+	if s.job != nil {
+		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
+		create.compares = append(create.compares, record.Absent(key))
+		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
+		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
+	}
+	if key, rec, ok := s.requested(); ok {
+		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.RequestID), record.MustEncode(rec), l.requestLease))
+		create.request = key
+		l.requests.remember(key, newRequest(rec), l.now)
+	}
+	for _, u := range s.units {
+		l.counter++
+		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
+	}
+	first.setCreation(create)
+	if len(s.units) == 1 {
+		l.add(first)
+		return nil
+	}
+	l.addTogether(s, create)
+	return nil
+}
+
+// addTogether stores a job of several units in one Txn before any is tried.
+func (l *Leader) addTogether(s *submission, create *creation) {
+	d := decision{compares: create.compares, ops: create.ops}
+	for _, u := range s.units {
+		l.add(u)
+		u.beginWrite(writeCreation)
+		key := u.record.Path().Key()
+		d.compares = append(d.compares, record.Absent(key))
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),
+			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		for _, u := range s.units {
+			l.enqueued(u, o, rev, err)
+		}
+	}
+	l.settleCreation(s.units[0].creating(), d)
+}
+
+// unitWaiting reports whether a unit, or any unit of its job's first gang, is
+// still to be placed.
+func unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }

@@ -1,0 +1,134 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// Patience with victims beyond their grace: agents keep what waits for
+// waitingTTL longer, the leader gives up before they do.
+const (
+	waitingTTL     = 15 * time.Second
+	victimPatience = 10 * time.Second
+)
+
+// writeEvictions asks for the Txn that evicts all victims at once, if this
+// epoch still leads, the preemptor has no record, its nodes still are the
+// incarnations that wait, and each victim is what it was when it was chosen
+// (PROTOCOL.md 6.3).
+func (l *Leader) writeEvictions(a *attempt) {
+	tx := a.machine.ID()
+	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx))}} // model: mutant EVICT_FOR_DECIDED
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Answer(node)
+		// model: mutant EVICT_WITHOUT_INCARNATIONS
+		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+	}
+	notice := l.noticeFor(a)
+	for _, v := range a.victims {
+		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
+			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
+			return
+		}
+		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
+			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
+		d.ops = append(d.ops, l.evictingOps(v, notice, tx)...)
+	}
+	for _, v := range a.victims {
+		l.step(v, txn.VictimClaimed{By: tx})
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if err != nil {
+			l.out.warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
+	}
+	l.submit(d)
+}
+
+// noticeFor is what victims are told.
+func (l *Leader) noticeFor(a *attempt) txn.EvictAsked {
+	why := "gives way to "
+	if a.claims {
+		why = "its quota is claimed back by "
+	}
+	return txn.EvictAsked{GraceSeconds: int64((l.rules.EvictionGrace + time.Second - 1) / time.Second), Reason: why + a.unit.path}
+}
+
+// victimsNoticed tells the victims that they are EVICTING, and gives them until
+// the end of their grace and a little more.
+func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
+	notice := l.noticeFor(a)
+	a.setNoticed(l.now)
+	for _, v := range a.victims {
+		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
+	}
+	l.setBudget(a, time.Duration(notice.GraceSeconds)*time.Second+victimPatience)
+	l.notify(a.unit)
+}
+
+// setBudget bounds how long an attempt waits for what comes next.
+func (l *Leader) setBudget(a *attempt, d time.Duration) {
+	l.setTimer(a, d, func() {
+		a.silent()
+		l.step(a, txn.BudgetSpent{})
+	})
+}
+
+// setTimer runs f later, unless another timer of the attempt is set, or this one
+// cancelled, before.
+func (l *Leader) setTimer(a *attempt, d time.Duration, f func()) {
+	l.cancel(a.budget)
+	a.setBudget(l.after(d, f))
+}
+
+// mayDisplace reports whether the commit of a preemptor may be sent: its
+// victims are still EVICTING for it, and what the trees are charged without
+// them leaves room for it (PROTOCOL.md 6.5). Until the outcome is known both
+// are charged.
+func (l *Leader) mayDisplace(a *attempt) bool {
+	for _, v := range a.victims {
+		if v.machine.State() != txn.Evicting || v.machine.By() != a.machine.ID() || !v.machine.Freed() { // a dead node may be back
+			return false
+		}
+	}
+	if !a.claims || len(a.unit.charges) < 2 {
+		return true
+	}
+	trees := l.quotas.trees
+	for _, v := range a.victims {
+		if v.unit.enrolled {
+			trees.DeallocateForest(everyTree, v.unit.path)
+		}
+	}
+	trees.DeallocateForest(everyTree, a.unit.path)
+	r, err := trees.TryAllocateForest(everyTree, a.unit.path)
+	must(err)
+	fits := r.OK && len(r.Preempted) == 0
+	if !fits {
+		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
+		l.takeBack(a.unit)
+	}
+	for _, v := range a.victims {
+		if v.unit.enrolled {
+			l.withdraw(v.unit)
+			l.seat(v)
+		}
+	}
+	return fits
+}
+
+// displaced ends the victims of a unit that has committed: RELEASED came with
+// its commit.
+func (l *Leader) displaced(a *attempt, revision resource.Revision) {
+	for _, v := range a.victims {
+		l.step(v, txn.Displaced{Revision: revision})
+	}
+	if len(a.victims) > 0 {
+		l.out.count(MetricPreemptions, "")
+		l.out.info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", l.now.Sub(a.noticed))
+	}
+}

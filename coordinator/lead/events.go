@@ -1,0 +1,294 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// agentEvent takes what an agent said. What says nothing new counts as idle.
+func (l *Leader) agentEvent(e grant.Event) {
+	n := l.node(e.NodeID())
+	if _, over := e.(grant.Disconnected); n.severed() && !over {
+		return
+	}
+	switch e := e.(type) {
+	case Opened:
+		l.connected(e)
+	case grant.Disconnected:
+		l.disconnected(e)
+	case grant.Refused:
+		l.refused(e)
+	case grant.Registered:
+		if n.incarnation == e.Incarnation && n.revision == e.Revision {
+			l.idle++
+			return
+		}
+		n.setRegistration(e.Incarnation, e.Revision)
+		n.isolate("")
+		l.newsOf(n)
+		l.returned(n)
+		n.setReady()
+		l.learnSpec(n)
+		for _, tx := range l.attemptsOn(e.Node) { // what was sent before was refused
+			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+		}
+		if l.mayLog(n) {
+			l.out.info("node_registered", "node", e.Node, "incarnation", Clip(e.Incarnation.String()), "revision", int64(e.Revision))
+		}
+		l.wakeFor(n)
+	case grant.Replied:
+		l.replied(e)
+	case grant.Occupied:
+		l.occupied(n, e)
+	case grant.HealthChanged:
+		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.quarantine == Clip(e.Quarantine) {
+			l.idle++
+			return
+		}
+		n.setHealth(e.Health, e.DiskFull)
+		n.isolate(Clip(e.Quarantine))
+		l.noteQuarantine(n)
+		n.applyHealth()
+		n.view.Refresh()
+		n.setReady()
+		l.wakeFor(n)
+	}
+}
+
+// occupied takes everything that an agent holds.
+func (l *Leader) occupied(n *node, e grant.Occupied) {
+	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
+		l.caught(n, bad)
+		return
+	}
+	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
+	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
+	generation := l.generation
+	l.occupy(n, e.Occupancy)
+	switch {
+	case l.generation != generation: // something has ended, and woke all
+	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
+		l.wakeFor(n)
+	default:
+		l.idle++
+	}
+}
+
+// offers is whether a node takes new work.
+func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
+
+func (l *Leader) connected(e Opened) {
+	n := l.node(e.Node)
+	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
+		l.caught(n, bad)
+		return
+	}
+	n.setHost(e.Host, e.Fit, &l.out)
+	n.connect()
+	n.setRegistration(e.Incarnation, e.Revision)
+	n.isolate(Clip(e.Quarantine))
+	l.noteQuarantine(n)
+	l.returned(n)
+	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
+	l.occupy(n, e.Occupancy)
+	n.setReady()
+	if l.mayLog(n) {
+		l.out.info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+	}
+	l.learnSpec(n)
+	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
+		l.out.command(e.Node, grant.Cordon{Cordoned: n.cordoned()})
+	}
+	for _, tx := range l.attemptsOn(e.Node) {
+		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+	}
+	l.wakeFor(n)
+}
+
+// learnSpec reads what the store has of a node that registered with another
+// coordinator: a registration writes identity and specification in one Txn.
+func (l *Leader) learnSpec(n *node) {
+	if n.revision <= n.specRev {
+		return
+	}
+	if !n.beginLearning() {
+		return
+	}
+	l.readSpec(n, func() {
+		if n.finishLearning() {
+			l.learnSpec(n)
+		}
+	})
+}
+
+// occupy replaces what the view believes of a node by the agent's own word.
+// What this leader has planned there and the agent has not seen yet stays.
+func (l *Leader) occupy(n *node, o grant.Occupancy) {
+	n.setHealth(o.Health, o.DiskFull)
+	present := map[resource.TxID]bool{}
+	for _, g := range o.Grants {
+		if g.State == grant.Tombstone {
+			if n.quarantine == "" { // its record may be of before that
+				l.tombstone(n, g.Tx)
+			}
+			continue
+		}
+		present[g.Tx] = true
+		n.hold(g.Tx).takeOver(g)
+		if n.quarantine == "" {
+			l.promised(n, g)
+		}
+	}
+	for tx, h := range n.held {
+		if present[tx] {
+			continue
+		}
+		a := l.attempts[tx]
+		if a == nil {
+			n.removeHold(tx)
+			continue
+		}
+		// What a preemption is nominated to stays so until it is given up, and its
+		// victims may be here still.
+		h.setPlanned(len(a.victims) > 0 && a.machine.Undecided())
+	}
+	l.hearsNothingOf(n, present)
+	n.rebuild(&l.out)
+	n.setReady()
+	l.learnGrants(n, o)
+}
+
+// tombstone handles a transaction that the agent has freed for good: it counts
+// as Freed where that is waited for, and is forgotten where nothing is.
+func (l *Leader) tombstone(n *node, tx resource.TxID) {
+	if a := l.attempts[tx]; a != nil {
+		a.clearAssumedFreed(n.view.ID)
+		l.step(a, txn.Freed{Node: n.view.ID})
+		return
+	}
+	l.heardOf(tx, n.view.ID)
+	l.reply(n, grant.Forget{Tx: tx})
+}
+
+// reply answers what a node said of a transaction that is not driven here. What
+// is too much has no answer now: the node is asked for everything later.
+func (l *Leader) reply(n *node, c grant.Command) {
+	if !n.answered.Take(l.now, answerRate) {
+		n.setUnanswered()
+		return
+	}
+	l.send(n.view.ID, c)
+}
+
+func (l *Leader) disconnected(e grant.Disconnected) {
+	n := l.node(e.Node)
+	n.disconnect()
+	n.setReady()
+	l.newsOf(n)
+	if l.leavesFrom(n) {
+		l.wakeFor(n) // the agent decides how often
+	}
+	if l.mayLog(n) {
+		l.out.warn("node_disconnected", "node", e.Node, "error", Clip(fmt.Sprint(e.Err)))
+	}
+	if e.Broken {
+		l.accuse(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
+	}
+}
+
+// replied is an agent's answer on one transaction.
+func (l *Leader) replied(e grant.Replied) {
+	n := l.node(e.Node)
+	a := l.attempts[e.Tx]
+	e.Reasons = clipReasons(e.Reasons)
+	bad := l.judgeReply(n, a, &e)
+	if bad == nil || bad.reason != violationTooMany {
+		n.mirror.heard(e) // even so: its sum is the agent's
+	}
+	if bad != nil {
+		l.notCounted(n, a, bad)
+		return
+	}
+	switch e.State {
+	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
+		if n.confirm(e.Tx, e.Members, e.State == grant.Waiting, &l.out) {
+			l.wakeFor(n)
+		}
+	case grant.No, grant.None:
+		// An agent that has not registered refuses even what is committed to it.
+		// What a preemption is nominated to stays so until it is given up.
+		if n.held[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
+			n.drop(e.Tx)
+			l.wakeFor(n)
+		}
+	case grant.Tombstone:
+		if n.held[e.Tx] == nil {
+			break
+		}
+		if n.drop(e.Tx); a != nil {
+			l.wake()
+		} else {
+			l.wakeFor(n)
+		}
+	}
+	if a == nil {
+		switch e.State {
+		case grant.Tombstone:
+			l.heardOf(e.Tx, e.Node)
+			l.reply(n, grant.Forget{Tx: e.Tx})
+		case grant.Reserved, grant.Waiting:
+			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {
+				l.outlived(n, e.Tx)
+			}
+		case grant.None, grant.No, grant.Held, grant.Evicting, grant.Stopping:
+		}
+		return
+	}
+	switch e.State {
+	case grant.Reserved: // alone. model: mutant YES_FOR_WAITING
+		l.step(a, txn.Voted{Node: e.Node, Vote: vote(e)})
+	case grant.Waiting:
+		l.step(a, txn.Waited{Node: e.Node, Vote: vote(e)})
+	case grant.Held:
+		if l.attempts[e.Tx] != nil {
+			l.ready(a, e.Node)
+		}
+	case grant.No:
+		if a.machine.Undecided() {
+			a.fail(e.Node, faultRefused)
+			l.reply(n, grant.Resync{}) // its ledger is not what the view says
+		}
+		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
+	case grant.Tombstone:
+		a.clearAssumedFreed(e.Node)
+		l.step(a, txn.Freed{Node: e.Node})
+	case grant.None, grant.Evicting, grant.Stopping:
+	}
+}
+
+// notCounted drops an answer that is not to what was asked: it counts as the
+// node's No.
+func (l *Leader) notCounted(n *node, a *attempt, bad *lie) {
+	id := n.view.ID
+	if a != nil && a.machine.Undecided() {
+		a.fail(id, faultWrongVote)
+	}
+	l.caught(n, bad)
+	if a == nil || !a.machine.Undecided() || l.attempts[a.machine.ID()] != a {
+		return
+	}
+	l.step(a, txn.Refused{Node: id, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})
+}
+
+func vote(e grant.Replied) txn.Vote {
+	v := txn.Vote{Incarnation: e.Incarnation, Revision: e.Revision, Members: make([]grant.Member, len(e.Members))}
+	for i, m := range e.Members {
+		v.Members[i] = grant.Member{Index: m.Index, Assignment: m.Assignment}
+	}
+	return v
+}

@@ -1,0 +1,146 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// evictable reports whether a unit may be chosen to give way: it runs, its owner
+// has not asked for its end, and it gives way to nobody yet.
+func (u *unit) evictable() bool {
+	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.preemptor == nil
+}
+
+// leavesSoon reports whether a unit that still holds something is on its way
+// out.
+func (u *unit) leavesSoon() bool {
+	return u.attempt != nil && !u.attempt.machine.Undecided() && u.attempt.machine.State() > txn.Claimed
+}
+
+// evict gives a running unit notice, for no preemptor. What cannot be evicted
+// now stays as it is: a victim that has been claimed gets its notice anyway.
+func (l *Leader) evict(u *unit, notice txn.EvictAsked) {
+	if u.attempt == nil || u.ending != nil {
+		return
+	}
+	l.out.info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.step(u.attempt, notice)
+}
+
+// writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
+func (l *Leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
+	notice := txn.EvictAsked(e)
+	l.submit(decision{
+		compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
+		ops:      l.evictingOps(a, notice, ""),
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev})
+		},
+	})
+}
+
+// evictingOps are the writes of EVICTING.
+func (l *Leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []record.Op {
+	rec := l.recordOf(a, grant.RecordEvicting)
+	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
+	unit := a.unit.record
+	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
+	return []record.Op{
+		record.Put(record.TxKey(a.machine.ID()), record.MustEncode(rec)),
+		record.Put(unit.Path().Key(), record.MustEncode(unit)),
+	}
+}
+
+// underNotice makes a unit Terminating: its eviction is durable. Members that
+// have grown a gang are of no use without the first: they leave with it.
+func (l *Leader) underNotice(a *attempt, e txn.AckEvicting) {
+	u := a.unit
+	a.receiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, l.now)
+	u.receiveNotice(e.Reason, e.Revision)
+	l.out.count(MetricEvictions, "")
+	l.writeWish(u)
+	l.notify(u)
+	if u.job == nil || !u.job.gang || u.record.N > 0 {
+		return
+	}
+	for _, growth := range u.job.units[1:] {
+		l.evict(growth, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
+	}
+}
+
+// unitEnd is what becomes of a unit when its transaction is RELEASED.
+//
+// Invariant: it is fixed with the first Txn that writes it, whichever of
+// several lands.
+type unitEnd struct {
+	record record.Unit
+	// removed: an allocation that its owner has deleted.
+	removed bool
+	// requeued: a job's unit that was evicted is back at its place in the order.
+	requeued bool
+}
+
+// endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
+// an evicted allocation is Preempted and stays to be seen; an evicted job goes
+// on waiting, at the place that it had.
+func (l *Leader) endOfUnit(a *attempt) *unitEnd {
+	u := a.unit
+	e := &unitEnd{record: u.record}
+	r := &e.record
+	r.TxID, r.Ended = "", l.stamp()
+	switch {
+	case u.ending != nil || a.notice == nil:
+		r.Phase, e.removed = string(api.Cancelled), u.job == nil
+	case u.job == nil && a.lost:
+		r.Phase, r.Reason = string(api.Failed), a.notice.Reason
+	case u.job == nil:
+		r.Phase, r.Reason = string(api.Preempted), a.notice.Reason
+	default:
+		r.Phase, r.Reason, r.Started, r.Ended, e.requeued = string(api.Pending), "", "", "", true
+	}
+	return e
+}
+
+func (e *unitEnd) ops() []record.Op {
+	key := e.record.Path().Key()
+	switch {
+	case e.removed:
+		return []record.Op{record.Delete(key)}
+	case e.requeued:
+		return []record.Op{
+			record.Put(key, record.MustEncode(e.record)),
+			record.Put(e.record.Order().Key(), record.MustEncode(record.Order{UnitUID: e.record.UID})),
+		}
+	}
+	return []record.Op{record.Put(key, record.MustEncode(e.record))}
+}
+
+// leave takes over what became of a unit whose transaction is RELEASED.
+func (l *Leader) leave(a *attempt) {
+	u := a.unit
+	e := a.closing
+	if e == nil { // another has written it
+		e = l.endOfUnit(a)
+	}
+	u.leave(e, a.machine.Revision())
+	switch {
+	case e.requeued:
+		l.out.info("unit_requeued", "unit", u.path)
+		if u.ending != nil { // asked for in the meantime
+			l.endQueued(u)
+			return
+		}
+		l.queue.Push(u.key)
+		l.notify(u)
+	case e.removed || u.job != nil:
+		l.finish(u)
+	case u.ending != nil:
+		l.endQueued(u)
+	default:
+		l.withdraw(u)
+		l.notify(u)
+	}
+}

@@ -1,0 +1,219 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// fence is what the store says against a node's incarnation: no transaction may
+// count on it, and, where it is dead, nothing that it was granted runs any more.
+// A registration ends it.
+type fence struct {
+	revision resource.Revision // of the identity that says so
+	dead     bool
+	at       string // RFC 3339
+	reason   string
+	// assume is the node's limit without contact, 0 where it has not opted in.
+	assume time.Duration
+}
+
+func fenceOf(i record.NodeIdentity, rev resource.Revision) *fence {
+	if !i.Fenced {
+		return nil
+	}
+	return &fence{
+		revision: rev, dead: i.ConfirmedDead, at: i.FencedAt, reason: i.FencedFor,
+		assume: time.Duration(i.AssumeDeadMillis) * time.Millisecond,
+	}
+}
+
+// loadFence takes over what the store says of a node's incarnation.
+func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
+	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
+	if err != nil {
+		return err
+	}
+	v.node(id).setFence(fenceOf(identity, kv.ModRev))
+	return nil
+}
+
+// registered reports whether the agent's incarnation may be counted on.
+func (n *node) registered() bool {
+	return n.revision != 0 && (n.fence == nil || n.revision > n.fence.revision)
+}
+
+// fenceAttempts bounds how often a fence is tried anew because the node's agent
+// registered, or its lease began, at the same time.
+const fenceAttempts = 8
+
+// fenceNode reads who is registered and heard, then fences that; done runs in
+// the loop. A death is confirmed of the incarnation that is read first, which is
+// noted: another one has begun since, and is alive.
+func (l *Leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOptions, attempts int, done func(*api.Status)) {
+	l.readHeard(n, done, func(identity, lease record.KV) {
+		now, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
+		switch {
+		case err != nil: // told below
+		case first.IsZero():
+			*first = now.Incarnation
+		case o.ConfirmDead && now.Incarnation != *first: // model: mutant END_BEFORE_FREED
+			done(api.Errorf(409, "node %s has registered as %s while %s was to be confirmed dead: it is back, and nothing was ended", n.view.ID, now.Incarnation, *first))
+			return
+		}
+		l.fenceIncarnation(n, identity, lease, o, attempts, done)
+	})
+}
+
+// readHeard reads a node's identity, which must be there, and its lease; a zero
+// lease is none.
+func (l *Leader) readHeard(n *node, done func(*api.Status), then func(identity, lease record.KV)) {
+	id := n.view.ID
+	l.read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
+		if !found {
+			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id))
+			return
+		}
+		l.read(record.NodeLeaseKey(id), func(lease record.KV, heard bool, _ resource.Revision) {
+			if !heard {
+				lease = record.KV{}
+			}
+			then(identity, lease)
+		})
+	})
+}
+
+func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptions, attempts int, done func(*api.Status)) {
+	id := n.view.ID
+	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
+	switch {
+	case err != nil:
+		done(api.Errorf(500, "node %s: %v", id, err))
+		return
+	case identity.Fenced && (identity.ConfirmedDead || !o.ConfirmDead):
+		l.fenced(n, fenceOf(identity, kv.ModRev))
+		done(nil)
+		return
+	case (lease.Key != "" || n.connected) && !o.Force: // its first heartbeat may not have come yet
+		done(l.stillHeard(id, lease, o))
+		return
+	}
+	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.stamp(), o.Reason
+	d := decision{
+		compares: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev), record.ModRevIs(record.NodeLeaseKey(id), lease.ModRev)},
+		ops:      []record.Op{record.Put(kv.Key, record.MustEncode(identity))},
+	}
+	if lease.Key != "" {
+		d.ops = append(d.ops, record.Delete(lease.Key))
+	}
+	d.done = func(outcome txn.Outcome, rev resource.Revision, err error) {
+		switch {
+		case outcome == txn.Landed:
+			l.fenced(n, fenceOf(identity, rev))
+			l.unlease(lease)
+			done(nil)
+		case attempts > 1:
+			first := identity.Incarnation
+			l.fenceNode(n, &first, o, attempts-1, done)
+		default:
+			done(api.Errorf(409, "node %s changed %d times while it was to be fenced (%v): its agent is alive", id, fenceAttempts, err))
+		}
+	}
+	l.settle(d, kv.Key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.NodeIdentity](kv.Key, value)
+		return found && err == nil && written == identity
+	})
+}
+
+// stillHeard refuses to fence what is alive.
+func (l *Leader) stillHeard(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
+	by := "coordinator " + l.rules.Id
+	if v, err := record.Decode[record.NodeLease](lease.Key, lease.Value); err == nil {
+		by = "coordinator " + v.Coordinator
+	}
+	follows := "its agent would have to register again before anything new runs there"
+	if o.ConfirmDead {
+		follows = "all that runs there would count as ended, and its place be given to others, while it may still run"
+	}
+	return api.Errorf(409, "node %s is alive: %s hears its agent, or did so less than 40 s ago. Fenced now, %s. Wait until its lease has expired, or use force", id, by, follows)
+}
+
+// unlease ends the lease of a node that was fenced while it was heard, so that
+// its next heartbeat meets the fence.
+func (l *Leader) unlease(lease record.KV) {
+	if lease.Lease == 0 {
+		return
+	}
+	l.out.add(Effect{Kind: RevokeLease, Lease: lease.Lease, Key: lease.Key})
+}
+
+// fenced follows a fence that is durable, unless the agent has registered since.
+func (l *Leader) fenced(n *node, f *fence) {
+	if n.fence != nil && n.fence.revision >= f.revision || n.revision > f.revision {
+		return
+	}
+	n.setFence(f)
+	l.unpresume(n)
+	n.setReady()
+	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
+	l.out.add(Effect{Kind: OpenStream, Node: n.view.ID})
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		if a := l.attempts[tx]; a != nil {
+			l.forsake(a)
+		}
+	}
+	l.wake()
+}
+
+// returned ends the fence of a node whose agent has registered since: what it
+// may still hold is its own to free.
+func (l *Leader) returned(n *node) {
+	if n.fence == nil || n.revision <= n.fence.revision {
+		return
+	}
+	l.unfence(n)
+}
+
+func (l *Leader) unfence(n *node) {
+	n.setFence(nil)
+	l.unpresume(n)
+}
+
+// recheck reads whether the nodes that an attempt presumes dead still are, then
+// goes on: one that has registered may be heard of only later.
+func (l *Leader) recheck(a *attempt, then func()) {
+	ids := slices.Sorted(maps.Keys(a.assumedFreed))
+	if len(ids) == 0 {
+		then()
+		return
+	}
+	n := l.nodes[ids[0]] // one is enough: the next conflict checks the next
+	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
+		if found {
+			l.learn(n, kv)
+		}
+		then()
+	})
+}
+
+// learn takes over an identity that was written after the fence that is known.
+func (l *Leader) learn(n *node, kv record.KV) {
+	if n.fence == nil || kv.ModRev <= n.fence.revision {
+		return
+	}
+	if err := l.loadFence(n.view.ID, kv); err != nil {
+		l.out.error("node_unreadable", "key", kv.Key, "error", err)
+	}
+	if n.fence == nil {
+		if n.revision < kv.ModRev { // its agent tells of it on the next stream
+			n.clearRegistration()
+		}
+		n.setReady()
+	}
+	l.unpresume(n)
+}

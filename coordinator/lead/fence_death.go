@@ -1,0 +1,101 @@
+package lead
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// forsake goes on with an attempt that has members on fenced nodes. An undecided
+// one cannot count on them. One that is decided stays, unless its node is dead:
+// then its unit ends as lost, whole, and the node counts as freed.
+func (l *Leader) forsake(a *attempt) {
+	for _, part := range a.machine.Nodes() {
+		n := l.nodes[part]
+		if n == nil || n.fence == nil {
+			continue
+		}
+		switch state := a.machine.State(); {
+		case state == txn.Reserving || state == txn.Displacing:
+			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
+		case !n.fence.dead: // model: mutant END_BEFORE_FREED
+		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
+			a.setLost()
+			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.rules.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
+		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
+			a.assumeFreed(part)
+			l.step(a, txn.Freed{Node: part})
+		}
+	}
+}
+
+// stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
+// without their word are dead when it lands.
+func (l *Leader) stillDead(a *attempt) []record.Compare {
+	var compares []record.Compare
+	for _, id := range a.machine.Nodes() {
+		if a.assumedFreed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
+			compares = append(compares, record.ModRevIs(record.NodeIdentityKey(id), l.nodes[id].fence.revision))
+		}
+	}
+	return compares
+}
+
+// unpresume takes back that a node counts as freed, unless it is dead: it may
+// have registered, and been fenced anew without a word on its death.
+func (l *Leader) unpresume(n *node) {
+	if n.fence != nil && n.fence.dead {
+		return
+	}
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		if a := l.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
+			a.clearAssumedFreed(n.view.ID)
+			l.step(a, txn.Returned{Node: n.view.ID})
+		}
+	}
+}
+
+// bury keeps a terminal record until it is old enough, and every node has told
+// that it holds nothing of it.
+func (l *Leader) bury(tx resource.TxID, unheard []resource.NodeID) {
+	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
+		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
+		return
+	}
+	l.unheard[tx] = map[resource.NodeID]bool{}
+	for _, id := range unheard {
+		l.unheard[tx][id] = true
+	}
+}
+
+// heardOf takes a node's word that it is rid of a transaction.
+func (l *Leader) heardOf(tx resource.TxID, id resource.NodeID) {
+	waits := l.unheard[tx]
+	if !waits[id] {
+		return
+	}
+	if delete(waits, id); len(waits) == 0 {
+		delete(l.unheard, tx)
+		l.bury(tx, nil)
+	}
+}
+
+// hearsNothingOf takes everything that a registered agent holds: of what is not
+// in it the node is rid.
+func (l *Leader) hearsNothingOf(n *node, present map[resource.TxID]bool) {
+	if !n.registered() {
+		return
+	}
+	var rid []resource.TxID
+	for tx, waits := range l.unheard {
+		if waits[n.view.ID] && !present[tx] {
+			rid = append(rid, tx)
+		}
+	}
+	slices.Sort(rid)
+	for _, tx := range rid {
+		l.heardOf(tx, n.view.ID)
+	}
+}

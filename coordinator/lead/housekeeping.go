@@ -1,0 +1,113 @@
+package lead
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// requestLeaseTTL: request ids are idempotent for 24 h; those of one hour share
+// a lease.
+const RequestLeaseTTL = 25 * time.Hour
+
+// collectAtOnce bounds one Txn of the collection.
+const collectAtOnce = 64
+
+// housekeep runs every second: nodes that are assumed dead, gauges, expired
+// requests, terminal records.
+func (l *Leader) housekeep() {
+	ready, suspect, unapproved := 0, 0, 0
+	for _, n := range l.order {
+		at := l.nodes[n.ID]
+		l.mend(at)
+		if at.breaker.trips > 0 {
+			suspect++
+		}
+		at.setUnheard()
+		l.assumeDead(at)
+		if n.Ready && !n.Unschedulable {
+			ready++
+		}
+		if !at.unapproved.IsZero() {
+			unapproved++
+		}
+	}
+	l.out.measure(MetricNodes, float64(ready))
+	l.out.measure(MetricSuspect, float64(suspect))
+	l.out.measure(MetricUnapproved, float64(unapproved))
+	l.out.measure(MetricQueued, float64(l.queue.Len()))
+	l.out.measure(MetricRunning, float64(len(l.attempts)))
+	l.requests.expire(l.now.Add(-RequestLeaseTTL))
+	if l.now.Sub(l.leasedAt) > time.Hour {
+		l.leasedAt = l.now
+		l.out.add(Effect{Kind: GrantLease})
+	}
+	l.compact()
+	l.collect()
+	l.sweepFences()
+	l.sampleQuotas()
+	l.audit()
+}
+
+// compactEvery is how much of the store's history stays readable, at least.
+const compactEvery = 5 * time.Minute
+
+// compact forgets the history that was old at the last compaction. The
+// embedded store does the same by itself; whoever is first, the other finds it
+// done.
+func (l *Leader) compact() {
+	if l.now.Sub(l.compactedAt) < compactEvery {
+		return
+	}
+	l.compactedAt = l.now
+	l.out.add(Effect{Kind: CompactStore, Revision: l.compactRev})
+}
+
+// collect deletes terminal records that are old enough: every member has
+// acknowledged a RELEASED one, and no commit of an ABORTED one is in doubt. One
+// that a victim's record names stays as long as that: were it absent, the next
+// leader could take the preemptor for undecided and adopt it.
+func (l *Leader) collect() {
+	named := map[resource.TxID]bool{}
+	for _, a := range l.attempts {
+		named[a.by] = true // model: mutant ATTEMPT_REUSED
+	}
+	var d decision
+	var rest []terminalRecord
+	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
+		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.rules.RecordRetention {
+			return false
+		}
+		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
+		rest = append(rest, r)
+		return true
+	})
+	if len(rest) == 0 {
+		return
+	}
+	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		if o == txn.Landed {
+			return
+		}
+		// Once more later.
+		l.terminal = append(rest, l.terminal...)
+		slices.SortStableFunc(l.terminal, func(a, b terminalRecord) int { return cmp.Compare(a.when.UnixNano(), b.when.UnixNano()) })
+	}
+	l.submit(d)
+}
+
+// attemptsOn lists the transactions with a part on a node, in order.
+func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
+	var txs []resource.TxID
+	for tx, a := range l.attempts {
+		if slices.Contains(a.machine.Nodes(), node) {
+			txs = append(txs, tx)
+		}
+	}
+	slices.Sort(txs)
+	return txs
+}

@@ -1,0 +1,65 @@
+package lead
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// job is a set of units under one name.
+type job struct {
+	record record.Job
+	stored resource.Revision
+	doc    *api.Job
+	// gang: units after the first grow it, and wait until it runs.
+	gang  bool
+	units []*unit
+	// writing: a Txn about the job's own key is under way.
+	writing bool
+	gone    bool // the object was removed
+	// then runs, once, after the next change.
+	then []func()
+}
+
+// key names the job among what has changed.
+func (j *job) key() string { return "job/" + j.record.Namespace + "/" + j.record.Name }
+
+// addUnit adds a unit, with its path in the record. The units ascend by N.
+func (j *job) addUnit(u *unit) {
+	j.units = append(j.units, u)
+	j.record.Units = append(j.record.Units, u.record.Path())
+}
+
+// restoreUnit adds a unit that the record names.
+func (j *job) restoreUnit(u *unit) {
+	at, _ := slices.BinarySearchFunc(j.units, u.record.N, func(u *unit, n int) int { return cmp.Compare(u.record.N, n) })
+	j.units = slices.Insert(j.units, at, u)
+}
+
+// beginWrite notes that a Txn about the job's own key is under way.
+func (j *job) beginWrite() { j.writing = true }
+
+// finishWrite notes that the Txn has its answer.
+func (j *job) finishWrite() { j.writing = false }
+
+// setStored notes the revision at which the job was stored.
+func (j *job) setStored(rev resource.Revision) { j.stored = rev }
+
+// keep takes over the job as it was written at rev.
+func (j *job) keep(written record.Job, rev resource.Revision) { j.record, j.stored = written, rev }
+
+// remove notes that the object is gone.
+func (j *job) remove() { j.gone = true }
+
+// addThen has f run after the next change.
+func (j *job) addThen(f func()) { j.then = append(j.then, f) }
+
+// takeThen returns what is to run now that the job has changed.
+func (j *job) takeThen() []func() {
+	then := j.then
+	j.then = nil
+	return then
+}

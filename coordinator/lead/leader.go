@@ -1,0 +1,169 @@
+package lead
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// leader is one term of office as a value: everything that the leader keeps in
+// memory. It takes inputs (apply), schedules (pass) and leaves effects; it reads
+// no clock, starts no goroutine and calls nobody (input.go, effect.go). The term
+// around it owns it and does the rest.
+//
+// Invariant: every attempt is in attempts exactly while its machine has not
+// ended; quotas charge exactly the transactions in attempts.
+type Leader struct {
+	rules  Rules
+	epoch  resource.Epoch
+	held   record.Compare // of the leader's key
+	maxOps int            // that the store takes in one Txn
+
+	out    outbox
+	alarms alarms
+	// random draws nonces and uids; its seed comes with the term.
+	random interface{ Read([]byte) (int, error) }
+
+	lastToken Token
+	writes    map[Token]func(txn.Outcome, resource.Revision, error)
+	reads     map[Token]func(kv record.KV, found bool, revision resource.Revision)
+	nodeReads map[Token]func(HasReadNode)
+
+	// calls are requests without an answer, by the clients' tokens; waiters those of
+	// them that wait for a unit; changed the units that have changed in this input.
+	calls    map[Token]*call
+	waiters  map[*unit][]*waiter
+	changed  []*unit
+	settling map[Token]func()
+
+	idle    uint64 // messages that said nothing new
+	counter uint64 // of attempts and arrivals in this epoch
+
+	view
+	requests requests
+
+	// generation grows whenever something was freed or added: what failed
+	// before may fit now. hopeless holds demands that failed at it.
+	generation uint64
+	hopeless   map[string]uint64
+	// expectant: a unit waits for another to become evictable.
+	expectant bool
+	adoptions map[resource.TxID]*adoption // that are under way
+	// alarm wakes everything that waits; nil where nothing waits for a time.
+	alarm *alarm
+
+	reconciling    bool            // a node is
+	reconciliation *reconciliation // of that node; nil: none is
+	restored       bool            // it is in the account that the store was
+	looking        bool            // whether this term is still of use to an agent that refused it
+
+	recovered []recovered  // transactions to go on with, until resumes
+	config    []quotaWrite // of the configuration, that are not durable yet
+
+	requestLease record.LeaseID
+	compactedAt  time.Time
+	compactRev   resource.Revision // the store's revision at compactedAt
+	leasedAt     time.Time
+	terminal     []terminalRecord                           // ascending by when
+	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
+	// doubtful are transactions that ended while a Txn for them was in doubt:
+	// their records stay in this epoch.
+	doubtful map[resource.TxID]bool
+	sweptAt  time.Time          // of fences
+	account  *decisions.Tracker // nil: nobody keeps one
+	census   census             // nil before the first creation
+}
+
+// beginning is what a term begins with.
+type Beginning struct {
+	Rules  Rules
+	Epoch  resource.Epoch
+	Held   record.Compare // of the leader's key
+	MaxOps int            // that the store takes in one Txn
+	Now    time.Time
+	Seed   [32]byte // of nonces and uids
+}
+
+func NewLeader(b Beginning) *Leader {
+	return &Leader{
+		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
+		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
+		generation: 1, leasedAt: b.Now, hopeless: map[string]uint64{},
+		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
+		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
+		reads:     map[Token]func(record.KV, bool, resource.Revision){},
+		nodeReads: map[Token]func(HasReadNode){},
+		calls:     map[Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[Token]func(){},
+	}
+}
+
+// terminalRecord waits to be collected.
+type terminalRecord struct {
+	tx   resource.TxID
+	when time.Time
+}
+
+// wake lets everything that waits be tried again.
+func (l *Leader) wake() {
+	l.generation++
+	clear(l.hopeless)
+	l.queue.Wake()
+	l.account.Freed(l.generation)
+}
+
+// wakeAt lets everything that waits be tried again at a time, unless that
+// happens earlier; a zero time is never.
+func (l *Leader) wakeAt(at time.Time) {
+	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.at) {
+		return
+	}
+	l.cancel(l.alarm)
+	l.alarm = l.after(at.Sub(l.now), func() {
+		l.alarm = nil
+		l.wake()
+	})
+}
+
+// nextTx draws an attempt's identifier.
+func (l *Leader) nextTx(unit resource.UnitUID) resource.TxID {
+	l.counter++ // model: mutant ATTEMPT_REUSED
+	var nonce resource.Nonce
+	l.random.Read(nonce[:])
+	return resource.NewTxID(unit, l.epoch, l.counter, nonce)
+}
+
+// uid draws the identity of an object that the leader makes.
+func (l *Leader) uid(prefix string) string {
+	var b [16]byte
+	l.random.Read(b[:])
+	return formatUID(prefix, b)
+}
+
+// step drives a transaction and carries out its effects.
+func (l *Leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }
+
+// notify tells whoever watches a unit, or its job, that it has changed.
+func (l *Leader) notify(u *unit) {
+	l.out.changed(u.path)
+	if r := l.reconciliation; r != nil { // it may wait for the unit
+		r.news = true
+	}
+	if len(l.waiters[u]) > 0 {
+		l.changed = append(l.changed, u)
+	}
+	if u.job != nil {
+		l.notifyJob(u.job)
+	}
+}
+
+// notifyJob tells whoever watches a job that it has changed.
+func (l *Leader) notifyJob(j *job) {
+	l.out.changed(j.key())
+	for _, then := range j.takeThen() {
+		l.after(0, then)
+	}
+}

@@ -1,0 +1,259 @@
+package lead
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// add makes a unit known and queues it; it is tried in this scheduling pass.
+func (l *Leader) add(u *unit) {
+	l.units[u.path] = u
+	for i := range u.record.Members {
+		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	}
+	l.queue.Push(u.key)
+	l.census.add(u)
+}
+
+// forget removes a unit from memory.
+func (l *Leader) forget(u *unit) {
+	if !u.gone {
+		l.census.remove(u)
+	}
+	u.remove()
+	l.queue.Remove(u.key)
+	l.withdraw(u)
+	delete(l.units, u.path)
+	for i := range u.record.Members {
+		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
+	}
+	l.notify(u)
+}
+
+// enqueue stores a new unit that has to wait: the unit, its place in the order
+// and all else that its creation writes. Then it is acknowledged.
+func (l *Leader) enqueue(u *unit) {
+	u.beginWrite(writeCreation)
+	key := u.record.Path().Key()
+	l.settleCreation(u.creating(), decision{
+		compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
+		ops: append([]record.Op{
+			record.Put(key, record.MustEncode(u.record)),
+			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})),
+		}, u.create.ops...),
+		done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
+	})
+}
+
+func (l *Leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {
+	u.finishWrite(writeCreation)
+	if o != txn.Landed {
+		l.rejected(u, o, err)
+		return
+	}
+	u.enterOrder(rev)
+	l.created(u, rev)
+	if u.ending != nil {
+		l.endQueued(u)
+		return
+	}
+	if u.failed != l.generation || l.mayEvict(u) { // something was freed while it was written, or may be made free
+		l.queue.Push(u.key)
+	}
+	l.notify(u)
+}
+
+// created acknowledges a unit that the store now holds.
+func (l *Leader) created(u *unit, rev resource.Revision) {
+	if u.job != nil && u.job.stored == 0 {
+		u.job.setStored(rev)
+	}
+}
+
+// rejected ends a unit whose creation did not land, and never will: the client
+// is told why.
+func (l *Leader) rejected(u *unit, o txn.Outcome, err error) {
+	switch {
+	case o == txn.Conflict && err == nil:
+		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", u.path))
+	case errors.As(err, new(*record.TooManyOpsError)), errors.As(err, new(*record.TooLargeError)):
+		u.fail(api.Errorf(422, "%s: %v", u.path, err))
+	default: // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
+		u.fail(api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err))
+	}
+	l.undoCreation(u)
+}
+
+// undoCreation forgets a unit that was never stored, with its job and its
+// request id, so that the request can be made again.
+func (l *Leader) undoCreation(u *unit) {
+	if u.create != nil && u.create.request != (RequestKey{}) {
+		l.requests.forget(u.create.request)
+	}
+	if u.job != nil {
+		l.forgetJob(u.job)
+		return
+	}
+	l.forget(u)
+}
+
+// end asks for a unit's release, however far it is.
+func (l *Leader) end(u *unit, asked txn.ReleaseAsked) {
+	if u.ending != nil {
+		return
+	}
+	u.askEnd(asked)
+	switch {
+	case u.attempt != nil:
+		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
+		l.writeWish(u)
+	case u.phase().Ended() && u.job != nil:
+		l.finish(u)
+	case u.adopting != nil: // ends once that is fenced; its agents are not waited for
+		l.abandon(u.adopting)
+	case !u.isBeingWritten():
+		l.endQueued(u)
+	}
+}
+
+// writeWish makes durable that the owner of a preemption's victim has asked for
+// its end. The victim's record is its preemptor's until that is decided, which may
+// take the whole grace, so the wish is written with the unit. A job has its own.
+func (l *Leader) writeWish(u *unit) {
+	a := u.attempt
+	if a == nil || u.job != nil || u.ending == nil || u.wish == endDurable || u.writing == writeWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
+		return
+	}
+	u.beginWrite(writeWish)
+	key, unit := u.record.Path().Key(), u.record
+	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, Remove: true}
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(key, u.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			u.finishWrite(writeWish)
+			if o == txn.Landed {
+				u.keepWish(unit.Ending, rev)
+			} else { // another Txn of the unit's was first, and ends it
+				l.out.info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+			}
+			l.notify(u)
+		},
+	}, key, func(value []byte, found bool) bool {
+		rec, err := record.Decode[record.Unit](key, value)
+		return found && err == nil && rec.UID == unit.UID && rec.Ending != nil
+	})
+}
+
+// endQueued ends a unit that holds nothing: its place in the order goes, and an
+// allocation goes altogether.
+func (l *Leader) endQueued(u *unit) {
+	l.queue.Remove(u.key)
+	if u.stored == 0 { // never written: nothing to undo
+		u.fail(api.Errorf(409, "%s was deleted before it was stored", u.path))
+		l.undoCreation(u)
+		return
+	}
+	u.beginWrite(writeEnd)
+	key := u.record.Path().Key()
+	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	if u.queued {
+		d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
+	}
+	unit := u.record
+	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, l.stamp()
+	if u.job == nil {
+		d.ops = append(d.ops, record.Delete(key))
+	} else {
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		u.finishWrite(writeEnd)
+		if o != txn.Landed {
+			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+			u.dropWish() // it waits as before; the client asks again
+			l.queue.Push(u.key)
+			l.notify(u)
+			return
+		}
+		u.end(unit, rev)
+		l.finish(u)
+	}
+	l.settle(d, key, func(value []byte, found bool) bool {
+		rec, err := record.Decode[record.Unit](key, value)
+		return !found || u.job != nil && err == nil && api.Phase(rec.Phase).Ended()
+	})
+}
+
+// finish follows a unit's end: a deleted allocation is gone; a job ends with
+// its last unit.
+func (l *Leader) finish(u *unit) {
+	l.withdraw(u)
+	l.notify(u)
+	if u.job == nil {
+		l.forget(u)
+		return
+	}
+	l.finishJob(u.job)
+}
+
+// finishJob records a job's end, or removes it if it was deleted, once all its
+// units have ended.
+func (l *Leader) finishJob(j *job) {
+	if j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
+		return
+	}
+	remove := j.record.Cancelled.Remove
+	if !remove && api.Phase(j.record.Phase).Ended() {
+		return
+	}
+	j.beginWrite()
+	key := record.JobKey(j.record.Namespace, j.record.Name)
+	rec := j.record
+	rec.Phase, rec.Ended = string(api.Cancelled), l.stamp()
+	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
+	if remove {
+		d.ops = append(d.ops, record.Delete(key))
+		for _, u := range j.units {
+			d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
+		}
+	} else {
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		j.finishWrite()
+		if o != txn.Landed {
+			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
+			l.notifyJob(j)
+			return
+		}
+		if remove {
+			l.forgetJob(j)
+			return
+		}
+		j.keep(rec, rev)
+		l.notifyJob(j)
+		l.finishJob(j) // it may have been deleted meanwhile
+	}
+	l.settle(d, key, func(value []byte, found bool) bool {
+		rec, err := record.Decode[record.Job](key, value)
+		return !found || !remove && err == nil && api.Phase(rec.Phase).Ended()
+	})
+}
+
+func (l *Leader) forgetJob(j *job) {
+	if j.gone {
+		return
+	}
+	j.remove()
+	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
+	for _, u := range j.units {
+		l.forget(u)
+	}
+	l.notifyJob(j)
+}

@@ -1,0 +1,183 @@
+package lead
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// loaded is what the store has, all of one revision.
+type Loaded struct {
+	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Requests []record.KV
+	Cached                                                  map[RequestKey]Remembered // beside requests
+}
+
+// load rebuilds the leader's view from what the store has. It comes before all
+// inputs; the transactions to go on with wait for resumes.
+func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
+	var err error
+	out = l.handle(now, out, func() { l.recovered, err = l.restore(in) })
+	return out, err
+}
+
+// restore rebuilds the leader's view, and returns the transactions to go on with.
+func (l *Leader) restore(in Loaded) (live []recovered, err error) {
+	for _, step := range []func() error{
+		func() error { return l.loadNodes(in.Nodes) },
+		func() error { return l.loadBans(in.Bans) },
+		func() error { return l.loadQuotas(in.Quotas) },
+		func() error { return l.loadJobs(in.Jobs) },
+		func() error { return l.loadUnits(in.Units) },
+		func() error { return l.loadOrder(in.Orders) },
+		func() error { live, err = l.loadRecords(in.Txs); return err },
+		func() error { return l.loadRequests(in.Cached, in.Requests) },
+		func() error { return l.chargeRecovered(live) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return live, nil
+}
+
+func (v *view) loadNodes(kvs []record.KV) error {
+	for _, kv := range kvs {
+		key, err := record.ParseNodeKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		if key.Part == record.NodeIdentityPart {
+			if err := v.loadFence(key.ID, kv); err != nil {
+				return err
+			}
+		}
+		if key.Part != record.NodeSpecPart {
+			continue
+		}
+		spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		n := v.node(key.ID)
+		n.restoreSpec(spec, kv.ModRev)
+	}
+	return nil
+}
+
+func (v *view) loadJobs(kvs []record.KV) error {
+	for _, kv := range kvs {
+		rec, err := record.Decode[record.Job](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		doc, status := api.StoredJob(rec.Document)
+		if status != nil {
+			return fmt.Errorf("%s: document: %w", kv.Key, status)
+		}
+		_, _, gang := api.JobUnits(doc)
+		v.jobs[rec.Namespace+"/"+rec.Name] = &job{record: rec, stored: kv.ModRev, doc: doc, gang: gang}
+	}
+	return nil
+}
+
+func (v *view) loadUnits(kvs []record.KV) error {
+	for _, kv := range kvs {
+		if _, err := v.loadUnit(kv); err != nil {
+			return err
+		}
+	}
+	for _, j := range v.jobs {
+		if len(j.units) == 0 {
+			return fmt.Errorf("job %s/%s has no unit", j.record.Namespace, j.record.Name)
+		}
+	}
+	return nil
+}
+
+func (v *view) loadUnit(kv record.KV) (*unit, error) {
+	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
+	if err != nil {
+		return nil, err
+	}
+	u, err := v.restoreUnit(rec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kv.Key, err)
+	}
+	u.restore(kv.ModRev)
+	v.units[u.path] = u
+	for i := range rec.Members {
+		v.members[rec.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	}
+	return u, nil
+}
+
+func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
+	ns := Namespace{Tenant: rec.Tenant}
+	if rec.Kind == record.JobUnit {
+		j := v.jobs[rec.Namespace+"/"+rec.Name]
+		if j == nil {
+			return nil, fmt.Errorf("its job is missing")
+		}
+		u, status := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc)
+		if status != nil {
+			return nil, status
+		}
+		u.setJob(j)
+		j.restoreUnit(u)
+		return u, nil
+	}
+	doc, status := api.StoredAllocation(rec.Document)
+	if status != nil {
+		return nil, fmt.Errorf("document: %w", status)
+	}
+	u, status := newUnit(ns, rec, doc.Spec, nil)
+	if status != nil {
+		return nil, status
+	}
+	u.setAllocation(doc)
+	return u, nil
+}
+
+func (v *view) loadOrder(kvs []record.KV) error {
+	for _, kv := range kvs {
+		key, err := record.ParseOrderKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		u := v.units[key.Unit.String()]
+		if u == nil {
+			return fmt.Errorf("%s: its unit is missing", kv.Key)
+		}
+		u.restoreOrder()
+		v.queue.Push(u.key)
+	}
+	return nil
+}
+
+// loadRequests takes over the request ids: those that the cache has read, and
+// kvs.
+func (l *Leader) loadRequests(cached map[RequestKey]Remembered, kvs []record.KV) error {
+	for key, r := range cached {
+		l.requests.remember(key, r, l.now)
+	}
+	for _, kv := range kvs {
+		key, r, err := ReadRequest(kv)
+		if err != nil {
+			return err
+		}
+		l.requests.remember(key, r, l.now)
+	}
+	return nil
+}
+
+// readRequest reads a key below record.RequestsPrefix.
+func ReadRequest(kv record.KV) (RequestKey, Remembered, error) {
+	tenant, id, err := record.ParseRequestKey(kv.Key)
+	if err != nil {
+		return RequestKey{}, Remembered{}, err
+	}
+	rec, err := record.Decode[record.Request](kv.Key, kv.Value)
+	return RequestKeyOf(tenant, id), newRequest(rec), err
+}

@@ -1,0 +1,99 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// recovered is a live transaction found in the store, and what to tell agents.
+type recovered struct {
+	attempt *attempt
+	effects []txn.Effect
+}
+
+// loadRecords rebuilds the charges and the machines of live transactions.
+func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
+	var live []recovered
+	decided := map[resource.TxID]bool{}
+	for _, kv := range kvs {
+		id, err := record.ParseTxKey(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		decided[id] = true
+		if rec.State.Terminal() {
+			l.bury(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
+			continue
+		}
+		u := l.units[rec.Unit.String()]
+		if u == nil || u.record.TxID != id {
+			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
+		}
+		r := l.restoreAttempt(id, u, rec, kv.ModRev)
+		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
+		live = append(live, r)
+	}
+	l.adoptFrom(live, decided)
+	return live, nil
+}
+
+func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev resource.Revision) recovered {
+	votes := map[resource.NodeID]txn.Vote{}
+	for _, m := range rec.Members {
+		vote := votes[m.Node]
+		vote.Incarnation = m.Incarnation
+		vote.Members = append(vote.Members, m.AsMember())
+		votes[m.Node] = vote
+		n := v.node(m.Node)
+		n.hold(id).addMember(m.AsMember())
+	}
+	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
+	found := txn.Found{
+		State: rec.State, Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
+	}
+	switch {
+	case rec.State == grant.RecordEvicting:
+		found.By = rec.By // until it is known what became of that
+		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
+	case rec.State == grant.RecordReleasing && rec.Evicted:
+		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
+	case rec.State == grant.RecordReleasing:
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
+	}
+	machine, effects := txn.Recover(id, found, votes)
+	a.setMachine(machine)
+	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
+		effects = append(effects, a.machine.Step(*u.ending)...)
+	}
+	u.restoreAttempt(a)
+	v.attempts[id] = a
+	return recovered{a, effects}
+}
+
+// resume goes on with what earlier leaders began. It runs before the loop; the
+// commands it sends reach agents as their streams open.
+func (l *Leader) resume() {
+	for _, r := range l.recovered {
+		l.perform(r.attempt, r.effects)
+	}
+	l.recovered = nil
+	l.awaitAdoptions()
+	for _, j := range l.jobs {
+		if c := j.record.Cancelled; c != nil {
+			for _, u := range j.units {
+				l.end(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason})
+			}
+			l.finishJob(j)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/pace"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// node is the leader's view of one host.
+//
+// Invariant: view.Free is what the host has, less every hold that is taken.
+type node struct {
+	view place.Node
+	// spec is what the store holds; specRev its mod revision.
+	spec    record.NodeSpec
+	specRev resource.Revision
+
+	connected   bool
+	incarnation resource.Incarnation
+	revision    resource.Revision // of the registration; 0 = not registered
+	host        grant.Host
+	held        map[resource.TxID]*hold
+	mirror      mirror
+	health      map[int]grant.DeviceHealth // by index; devices that are ok are left out
+	diskFull    bool
+	usage       resource.Vector // measured on the host; nil = not heard yet
+	fence       *fence          // nil: its incarnation may be counted on
+	ban         *record.Ban     // nil: it is not banned
+	unheard     bool            // its lease is over
+	assumption  assumption      // the leader's
+	// quarantine says why the agent promises nothing and obeys nothing, "" while
+	// it does; grants are all that it told last, told counts how often it did, and
+	// known: that was all it holds.
+	quarantine string
+	grants     map[resource.TxID]grant.Grant
+	told       uint64
+	known      bool
+	// accused is why the node is isolated, as long as that is not in the store.
+	accused  *record.Violation
+	accusing bool // it is being written
+	breaker  breaker
+	loud     time.Time // until then it is the last choice, see loudBreak
+	stream   uint64    // how many streams to its agent have begun
+	// learning: its specification is being read; learnAgain: it is to be read
+	// once more after that.
+	learning, learnAgain bool
+	// unanswered: something that its agent said had no answer, because it said
+	// too much. It is asked for everything later.
+	unanswered                   bool
+	logs, answered, ended, woken pace.Bucket
+	leased                       bool              // its lease lives, as far as the store has been followed
+	identity                     resource.Revision // of the registration in the store, likewise; 0 for none
+	// wakes: something that it said would have woken what waits, and it has said
+	// too much. That is made good later.
+	wakes bool
+	said  said
+	// changes are operators' changes that wait for the first of them, which is
+	// under way: each compares what the one before has written.
+	changes []func()
+	admitted
+}
+
+func newNode(id resource.NodeID) *node {
+	n := &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	n.admit()
+	return n
+}
+
+// setHost takes over the host's hardware and rebuilds what is free: amounts of
+// the hardware before mean nothing on it.
+func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
+	n.host, n.view.Host = h, host
+	n.rebuild(out)
+	n.compareOffer()
+}
+
+// applyHealth marks the devices that take no new work.
+func (n *node) applyHealth() {
+	if n.view.Free == nil {
+		return
+	}
+	var mask uint64
+	for i, h := range n.health {
+		if i < len(n.host.Inventory.Devices) && !h.Health.Allocatable() {
+			mask |= 1 << i
+		}
+	}
+	n.view.Free.Unhealthy = mask
+}
+
+// setSpec takes over a specification, unless a newer one is known, and reports
+// whether it has.
+func (n *node) setSpec(spec record.NodeSpec, rev resource.Revision) bool {
+	if rev <= n.specRev {
+		return false
+	}
+	n.spec, n.specRev = spec, rev
+	n.admit()
+	n.setReady()
+	return true
+}
+
+// cordoned reports whether the agent is to refuse new work too: an operator has
+// cordoned the node, or it is isolated. Capacity that waits for approval is the
+// leader's matter alone.
+func (n *node) cordoned() bool { return n.spec.Unschedulable || n.violation() != nil }
+
+// setReady recomputes whether the node takes new work.
+func (n *node) setReady() {
+	n.view.Ready = n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
+	n.view.Unschedulable = n.cordoned() || n.ban != nil || !n.unapproved.IsZero()
+	n.view.Closed = n.closed()
+}

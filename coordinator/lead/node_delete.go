@@ -1,0 +1,178 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// deleteAttempts bounds how often a deletion is judged anew because something
+// about the node was written at the same time.
+const deleteAttempts = 8
+
+// deleteNode reads what the store has of a node, judges that, and deletes it.
+func (l *Leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
+	t := l.nextToken()
+	l.nodeReads[t] = func(in HasReadNode) {
+		if in.Err != nil {
+			answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
+			return
+		}
+		l.deleteRead(id, in.Kvs, in.Certified, attempts, answer)
+	}
+	l.out.add(Effect{Kind: ReadNodeKeys, Token: t, Node: id})
+}
+
+func (l *Leader) deleteRead(id resource.NodeID, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
+	n := l.nodes[id]
+	found, err := nodeKeysOf(kvs)
+	switch {
+	case err != nil:
+		answer(nil, api.Errorf(500, "node %s: %v", id, err))
+		return
+	case n == nil || len(kvs) == 0:
+		answer(nil, api.Errorf(404, "node %s not found", id))
+		return
+	}
+	if status := l.keeps(n, found); status != nil {
+		answer(nil, status)
+		return
+	}
+	object := l.nodeObject(n)
+	key := record.NodeIdentityKey(id)
+	// Every commit and every registration compares with the identity, or with
+	// its absence: none that was judged before lands after this.
+	d := decision{compares: []record.Compare{
+		record.ModRevIs(key, found.identity.ModRev), record.ModRevIs(record.NodeSpecKey(id), found.spec.ModRev), record.Absent(record.NodeLeaseKey(id)),
+	}}
+	for _, kv := range kvs {
+		d.ops = append(d.ops, record.Delete(kv.Key))
+	}
+	if err := endCertificate(&d, certified, l.now); err != nil {
+		answer(nil, api.Errorf(500, "node %s: %v", id, err))
+		return
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		switch {
+		case o == txn.Landed:
+			l.deleted(n, rev)
+			answer(object, nil)
+		case attempts > 1:
+			l.deleteNode(id, attempts-1, answer)
+		default:
+			answer(nil, api.Errorf(409, "node %s changed %d times while it was to be deleted (%v): its agent is alive", id, deleteAttempts, err))
+		}
+	}
+	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+}
+
+// endCertificate adds that a node's certificate counts no more: a host that was
+// deleted has to enroll again. The record stays until the certificate expires, so
+// that a restored backup does not bring it back (coordinator/enroll). kv is zero
+// without TLS.
+func endCertificate(d *decision, kv record.KV, now time.Time) error {
+	if kv.ModRev == 0 {
+		return nil
+	}
+	r, err := record.Decode[record.Enrolled](kv.Key, kv.Value)
+	if err != nil || r.Ended != "" {
+		return err
+	}
+	r.Keys, r.Token, r.Ended, r.Generation = nil, "", now.UTC().Format(time.RFC3339), max(r.Generation+1, now.UnixMilli())
+	d.compares = append(d.compares, record.ModRevIs(kv.Key, kv.ModRev))
+	d.ops = append(d.ops, record.Put(kv.Key, record.MustEncode(r)))
+	return nil
+}
+
+// nodeKeys are a node's keys, as far as a deletion looks into them.
+type nodeKeys struct {
+	identity, spec, lease record.KV // the zero value where there is none
+	who                   record.NodeIdentity
+	pointers              int // to records that have not ended
+}
+
+func nodeKeysOf(kvs []record.KV) (k nodeKeys, err error) {
+	for _, kv := range kvs {
+		key, err := record.ParseNodeKey(kv.Key)
+		if err != nil {
+			return k, err
+		}
+		switch key.Part {
+		case record.NodeIdentityPart:
+			k.identity = kv
+			if k.who, err = record.Decode[record.NodeIdentity](kv.Key, kv.Value); err != nil {
+				return k, err
+			}
+		case record.NodeSpecPart:
+			k.spec = kv
+		case record.NodeLeasePart:
+			k.lease = kv
+		case record.NodeTxPart:
+			k.pointers++
+		case record.NodeStatusPart:
+		}
+	}
+	return k, nil
+}
+
+// keeps says why a node must stay, and what to do about it.
+func (l *Leader) keeps(n *node, found nodeKeys) *api.Status {
+	id := n.view.ID
+	lost := fmt.Sprintf("or, if its machine is off for good, say so with `muster fence %s --confirm-dead`, which ends what has members there", id)
+	live := l.attemptsOn(id)
+	switch {
+	case found.lease.Key != "":
+		return api.Errorf(409, "node %s is alive: a coordinator hears its agent, or did so less than 40 s ago. Drain it with `muster drain %s`, stop its agent for good, and ask again when its lease has expired", id, id)
+	case n.connected:
+		return api.Errorf(409, "node %s is alive: the leader is connected to its agent. Drain it with `muster drain %s`, stop its agent for good, and ask again", id, id)
+	case l.reconciling: // of this node, or of one that shares units with it
+		return api.Errorf(409, "node %s stays while a quarantine is being ended; ask again", id)
+	case len(live) > 0:
+		return api.Errorf(409, "node %s has members of %d units, %s among them. Start its agent and drain it with `muster drain %s`, %s", id, len(live), l.attempts[live[0]].unit.path, id, lost)
+	case found.pointers > 0:
+		return api.Errorf(409, "node %s has members of %d transactions that have not ended; ask again", id, found.pointers)
+	}
+	if waits := l.waitingFor(id); len(waits) > 0 && !found.who.ConfirmedDead {
+		return api.Errorf(409, "node %s has not told yet that it is rid of %d transactions that have ended, %s among them. Start its agent, %s", id, len(waits), waits[0], lost)
+	}
+	return nil
+}
+
+// waitingFor lists the terminal records that wait for a node to tell of itself.
+func (l *Leader) waitingFor(id resource.NodeID) []resource.TxID {
+	var txs []resource.TxID
+	for _, tx := range slices.Sorted(maps.Keys(l.unheard)) {
+		if l.unheard[tx][id] {
+			txs = append(txs, tx)
+		}
+	}
+	return txs
+}
+
+// deleted forgets a node, unless it has registered since. Nobody waits any more
+// for what it has to tell. That no stream is opened to it follows from the watch,
+// which has what comes after in order.
+func (l *Leader) deleted(n *node, rev resource.Revision) {
+	id := n.view.ID
+	l.out.warn("node_deleted", "node", id, "revision", int64(rev))
+	if n.specRev > rev || n.connected {
+		return
+	}
+	for _, tx := range l.waitingFor(id) {
+		l.heardOf(tx, id)
+	}
+	l.newsOf(n)
+	l.removeNode(id)
+}
+
+func (v *view) removeNode(id resource.NodeID) {
+	delete(v.nodes, id)
+	v.order = slices.DeleteFunc(v.order, func(at *place.Node) bool { return at.ID == id })
+}

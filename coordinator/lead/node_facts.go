@@ -1,0 +1,156 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file takes over what agents, the store and operators say of a node.
+
+// connect notes that a stream to the agent has begun.
+func (n *node) connect() {
+	n.stream++
+	n.connected = true
+}
+
+// disconnect notes that the stream to the agent has ended.
+func (n *node) disconnect() { n.connected = false }
+
+// setRegistration takes over as what the agent is registered, rev 0 for not yet.
+func (n *node) setRegistration(i resource.Incarnation, rev resource.Revision) {
+	n.incarnation, n.revision = i, rev
+}
+
+// clearRegistration notes that the registration counts for nothing.
+func (n *node) clearRegistration() { n.revision = 0 }
+
+// setHealth takes over the health of the devices and of the disk.
+func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull bool) {
+	n.health, n.diskFull = devices, diskFull
+}
+
+// setUsage takes over what was measured on the host.
+func (n *node) setUsage(usage resource.Vector) { n.usage = usage }
+
+// setFence takes over the fence of the node's incarnation, nil for none.
+func (n *node) setFence(f *fence) { n.fence = f }
+
+// setBan takes over the ban of the node, nil for none.
+func (n *node) setBan(b *record.Ban) { n.ban = b }
+
+// setFollowed takes over what the coordinator's cache of the store has.
+func (n *node) setFollowed(f Followed) { n.leased, n.identity, n.ban = f.Leased, f.Identity, f.Ban }
+
+// setUnheard notes whether nobody hears the agent.
+func (n *node) setUnheard() { n.unheard = !n.connected && !n.leased }
+
+// restoreSpec takes over the specification that the store has.
+func (n *node) restoreSpec(spec record.NodeSpec, rev resource.Revision) {
+	n.spec, n.specRev = spec, rev
+	n.admit()
+}
+
+// beginLearning notes that the specification is to be read, and reports whether
+// it is not being read yet.
+func (n *node) beginLearning() bool {
+	if n.learnAgain = n.learning; n.learning {
+		return false
+	}
+	n.learning = true
+	return true
+}
+
+// finishLearning notes that the specification was read, and reports whether it is
+// to be read again.
+func (n *node) finishLearning() (again bool) {
+	again = n.learnAgain
+	n.learning, n.learnAgain = false, false
+	return again
+}
+
+// setQuarantine takes over why the agent promises nothing, "" while it does.
+func (n *node) setQuarantine(why string) { n.quarantine = why }
+
+// setGrants keeps everything that an agent holds for leaders.
+func (n *node) setGrants(o grant.Occupancy) {
+	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
+	for _, g := range o.Grants {
+		if g.Origin == "" {
+			n.grants[g.Tx] = g
+		}
+	}
+	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
+	n.told++
+}
+
+// setAccused says why the node is isolated, until the store has that.
+func (n *node) setAccused(v *record.Violation) { n.accused = v }
+
+// beginAccusing notes that the isolation is being written.
+func (n *node) beginAccusing() { n.accusing = true }
+
+// finishAccusing notes that the isolation is not being written any more.
+func (n *node) finishAccusing() { n.accusing = false }
+
+// clearFaults forgets why the node was isolated and how often it failed.
+func (n *node) clearFaults() { n.accused, n.breaker = nil, breaker{} }
+
+// setWakes notes whether the node still is to wake all that waits.
+func (n *node) setWakes(later bool) { n.wakes = later }
+
+// setUnanswered notes that the agent is to be asked for everything.
+func (n *node) setUnanswered() { n.unanswered = true }
+
+// clearUnanswered notes that the agent was asked for everything.
+func (n *node) clearUnanswered() { n.unanswered = false }
+
+// setSaid keeps the agent's own conditions.
+func (n *node) setSaid(s said) { n.said = s }
+
+// addChange has a change of an operator's wait for those before it.
+func (n *node) addChange(f func()) { n.changes = append(n.changes, f) }
+
+// finishChange ends the first change.
+func (n *node) finishChange() { n.changes = n.changes[1:] }
+
+// setSuspect takes over what gossip believes of the node.
+func (n *node) setSuspect(suspect bool) { n.view.Suspect = suspect }
+
+// setLoud makes the node the last choice until then.
+func (n *node) setLoud(until time.Time) { n.loud = until }
+
+// setTripped takes over for placement whether the node is the last choice.
+func (n *node) setTripped(now time.Time) {
+	n.view.Tripped = n.breaker.trippedAt(now) || now.Before(n.loud)
+}
+
+// admit derives labels, taints and differences from the specification.
+func (n *node) admit() {
+	n.view.Labels = admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
+	n.view.Taints = nil
+	for _, t := range n.spec.Taints {
+		n.view.Taints = append(n.view.Taints, api.Taint(t))
+	}
+	n.unapproved = admission.UnapprovedOf(n.spec)
+	n.compareOffer()
+}
+
+// compareOffer compares the host in the stream's hello with the registered one.
+// A smaller host is no difference: nothing is placed beyond it.
+func (n *node) compareOffer() {
+	n.unregistered = admission.Growth{}
+	if n.view.Host == nil || n.specRev == 0 {
+		return
+	}
+	allocatable := n.view.Host.Allocatable()
+	offered := admission.Capacity{Amounts: admission.CapacityOf(n.host, allocatable), Models: admission.ModelsOf(n.host.Inventory)}
+	n.unregistered = admission.Unregistered(offered, admission.RegisteredCapacity(n.spec))
+	if n.unregistered.IsZero() {
+		n.unregistered = admission.Unregistered(admission.Capacity{Amounts: allocatable}, admission.Capacity{Amounts: n.spec.Allocatable})
+	}
+}

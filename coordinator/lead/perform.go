@@ -1,0 +1,209 @@
+package lead
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// perform carries out a transaction's effects, in order.
+func (l *Leader) perform(a *attempt, effects []txn.Effect) {
+	tx := a.machine.ID()
+	for _, effect := range effects {
+		switch e := effect.(type) {
+		case txn.SendReserve:
+			l.send(e.Node, l.reservation(a, e.Node))
+		case txn.SendCommit:
+			l.send(e.Node, grant.Commit{Tx: tx, Epoch: l.epoch, Revision: e.Revision})
+		case txn.SendAbort:
+			l.send(e.Node, grant.Abort{Tx: tx, Epoch: l.epoch})
+			l.nodes[e.Node].drop(tx)
+		case txn.SendEvict:
+			l.send(e.Node, grant.Evict{Tx: tx, Epoch: l.epoch, Grace: time.Duration(e.GraceSeconds) * time.Second, By: a.by})
+		case txn.SendRelease:
+			l.send(e.Node, grant.Release{Tx: tx, Epoch: l.epoch, Grace: time.Duration(e.GraceSeconds) * time.Second, Reason: e.Reason})
+		case txn.SendForget:
+			l.send(e.Node, grant.Forget{Tx: tx})
+			l.nodes[e.Node].drop(tx)
+		case txn.WriteEvictions:
+			l.cancel(a.budget)
+			l.writeEvictions(a)
+		case txn.WriteCommit:
+			l.cancel(a.budget)
+			a.setVoted(l.now)
+			l.writeCommit(a)
+		case txn.WriteAborted:
+			l.cancel(a.budget)
+			l.writeAborted(a)
+		case txn.ReadRecord:
+			l.readRecord(a)
+		case txn.WriteEvicting:
+			l.writeEvicting(a, e)
+		case txn.WriteReleasing:
+			l.writeReleasing(a, e)
+		case txn.WriteReleased:
+			l.writeReleased(a)
+		case txn.AckCommitted:
+			l.committed(a, e.Revision)
+		case txn.AckEvictions:
+			l.victimsNoticed(a, e.Revision)
+		case txn.AckEvicting:
+			l.underNotice(a, e)
+		case txn.AckFreed:
+			if p := l.attempts[a.machine.By()]; p != nil {
+				l.step(p, txn.VictimFreed{Tx: tx})
+			}
+		case txn.AckReleasing:
+			l.releasing(a, e)
+		case txn.AckReleased:
+			l.released(a)
+		case txn.AckAborted:
+			l.aborted(a)
+		}
+	}
+	l.forsake(a)
+}
+
+// reservation asks a node for an attempt's members there.
+func (l *Leader) reservation(a *attempt, node resource.NodeID) grant.Command {
+	u := a.unit
+	ttl := l.rules.ReservationTTL
+	if len(a.victims) > 0 {
+		ttl = l.rules.EvictionGrace + waitingTTL
+	}
+	return grant.Reserve{
+		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.epoch, Members: a.requests[node], TTL: ttl,
+		After: a.machine.Victims(),
+	}
+}
+
+// committed makes a unit Running.
+func (l *Leader) committed(a *attempt, revision resource.Revision) {
+	u := a.unit
+	l.account.Committed(a.machine.ID(), revision)
+	l.praise(a)
+	l.displaced(a, revision)
+	a.setCommitted(revision)
+	create := u.create
+	u.commit(a.machine.ID(), revision, l.stamp())
+	if create != nil {
+		l.out.measure(MetricLatency, l.now.Sub(create.started).Seconds())
+		l.created(u, revision)
+	}
+	l.out.count(MetricCommits, "")
+	l.out.measure(MetricReserve, a.voted.Sub(a.begun).Seconds())
+	l.out.measure(MetricCommit, l.now.Sub(a.voted).Seconds())
+	if u.job != nil && u.record.N == 0 {
+		l.grow(u.job)
+	}
+	l.wakeExpectant()
+	l.notify(u)
+}
+
+// grow lets a gang's further members be tried, now that the first run.
+func (l *Leader) grow(j *job) {
+	for _, u := range j.units[1:] {
+		if u.waiting() && u.attempt == nil && u.ending == nil {
+			l.queue.Push(u.key)
+		}
+	}
+}
+
+// ready notes that an agent holds its members; the unit is Ready once all do.
+func (l *Leader) ready(a *attempt, node resource.NodeID) {
+	if a.held[node] {
+		return
+	}
+	a.addHeld(node)
+	if len(a.held) == len(a.machine.Nodes()) {
+		l.notify(a.unit)
+	}
+}
+
+// aborted ends an attempt that holds nothing; its unit waits anew, or ends if
+// that was asked for in the meantime.
+func (l *Leader) aborted(a *attempt) {
+	u, tx := a.unit, a.machine.ID()
+	l.cancel(a.budget)
+	l.account.Aborted(tx)
+	l.judgeNodes(a)
+	delete(l.attempts, tx)
+	l.discharge(a)
+	for _, n := range a.machine.Nodes() {
+		l.nodes[n].drop(tx)
+	}
+	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
+		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
+	} else {
+		l.doubtful[tx] = true
+	}
+	u.dropAttempt()
+	for _, v := range a.victims {
+		v.setPreemptor(nil)
+		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
+	}
+	l.out.count(MetricAborts, "")
+	l.out.info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", Clip(fmt.Sprint(a.machine.Refusals())))
+	l.wake()
+	if u.ending != nil {
+		l.endQueued(u)
+		return
+	}
+	l.retry(u)
+}
+
+// releasing makes a unit Terminating: the release is durable.
+func (l *Leader) releasing(a *attempt, e txn.AckReleasing) {
+	u := a.unit
+	u.release(e.Evicted, e.Revision)
+	l.notify(u)
+}
+
+// released ends an attempt: its charge and its devices are free. Its unit has
+// ended, or waits anew.
+func (l *Leader) released(a *attempt) {
+	tx := a.machine.ID()
+	l.account.Ended(tx, a.unit.path, a.unit.record.Reason)
+	delete(l.attempts, tx)
+	l.discharge(a)
+	for _, n := range a.machine.Nodes() {
+		l.nodes[n].drop(tx)
+	}
+	l.bury(tx, a.unheard)
+	l.leave(a)
+	l.wake()
+}
+
+// readRecord reads a transaction's record.
+func (l *Leader) readRecord(a *attempt) {
+	key := record.TxKey(a.machine.ID())
+	l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
+		in := txn.RecordRead{State: grant.RecordAbsent, Revision: revision}
+		if found {
+			in.Revision = kv.ModRev
+			rec, err := record.Decode[record.Tx](key, kv.Value)
+			if err != nil {
+				l.out.error("record_unreadable", "key", key, "error", err)
+				return
+			}
+			in.State = rec.State
+			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
+			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
+				in.By = rec.By
+			}
+		}
+		if l.step(a, in); a.unit.evictable() { // its preemptor's eviction was in doubt, and has not landed
+			l.wakeExpectant()
+		}
+	})
+}
+
+// stamp is a time as records carry it: for people, never compared.
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// stamp is the time of the present input as records carry it.
+func (l *Leader) stamp() string { return Stamp(l.now) }

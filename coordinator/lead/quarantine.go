@@ -1,0 +1,81 @@
+package lead
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is a node whose agent has seen that the store went back (ADR 10):
+// it promises nothing and obeys nothing until an operator reconciles it. What it
+// holds is shown, nothing is concluded from it, and what the records demand of
+// it waits.
+
+// isolate takes an agent's word on its quarantine; "" is none. The registration
+// of one in quarantine is of revisions that are gone: it counts for nothing, and
+// the agent registers anew when the quarantine ends.
+func (n *node) isolate(why string) {
+	if n.setQuarantine(why); why != "" {
+		n.clearRegistration()
+	}
+}
+
+// learnGrants keeps everything that an agent says it holds for leaders, and wakes who
+// waits for it. Of grants with another origin there is nothing to reconcile.
+func (l *Leader) learnGrants(n *node, o grant.Occupancy) {
+	n.setGrants(o)
+	l.newsOf(n)
+}
+
+// newsOf notes that something of a node was heard, for the reconciliation that
+// may wait for it.
+func (l *Leader) newsOf(n *node) {
+	if r := l.reconciliation; r != nil && slices.Contains(r.concerned, n.view.ID) {
+		r.news = true
+	}
+}
+
+// send gives an agent a command that follows from a record. One in quarantine
+// would refuse it: it is repeated when the agent has registered.
+func (l *Leader) send(id resource.NodeID, c grant.Command) {
+	if n := l.nodes[id]; n != nil && n.quarantine != "" {
+		return
+	}
+	l.out.command(id, c)
+}
+
+// registration is who may promise on a node, as the store has it.
+type registration struct {
+	identity    resource.Revision
+	spec        resource.Revision // written by every registration
+	incarnation resource.Incarnation
+}
+
+// readRegistration reads a node's specification, then its identity. A node that
+// has never registered keeps the zero value.
+func (r *reconciliation) readRegistration(id resource.NodeID) {
+	r.read(record.NodeSpecKey(id), func(spec record.KV, _ bool, _ resource.Revision) {
+		key := record.NodeIdentityKey(id)
+		r.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+			if !found {
+				return
+			}
+			identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
+			if err != nil {
+				r.refusal = api.Errorf(500, "node %s: %v", id, err)
+				return
+			}
+			r.registrations[id] = registration{identity: kv.ModRev, spec: spec.ModRev, incarnation: identity.Incarnation}
+		})
+	})
+}
+
+// compares make a Txn fail once the agent has registered again: it may have
+// stopped what it held.
+func (r registration) compares(id resource.NodeID) []record.Compare {
+	// model: mutants NO_INCARNATION_COMPARE, ADOPT_WITHOUT_REGISTRATION
+	return []record.Compare{record.ModRevIs(record.NodeIdentityKey(id), r.identity), record.ModRevIs(record.NodeSpecKey(id), r.spec)}
+}

@@ -1,0 +1,172 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// configQuota is the name of the resource quota that a namespace has by
+// configuration.
+const configQuota = "config"
+
+// loadQuotas takes the quota objects that the store has; the configuration's
+// own come on top (prepareQuotas).
+func (v *view) loadQuotas(kvs []record.KV) error {
+	for _, kv := range kvs {
+		key, err := record.ParseQuotaKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		if key.Kind == record.QuotaLimits {
+			if _, err := record.Decode[record.QuotaLimit](kv.Key, kv.Value); err != nil {
+				return err
+			}
+			v.quotas.outdated = append(v.quotas.outdated, kv.Key)
+			continue
+		}
+		rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		if status := v.loadQuota(key, rec, kv.ModRev); status != nil {
+			return fmt.Errorf("%s: document: %w", kv.Key, status)
+		}
+	}
+	return nil
+}
+
+func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Revision) error {
+	switch key.Kind {
+	case record.QuotaResources:
+		object, status := api.DecodeResourceQuota(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		v.quotas.setResourceQuota(*object, rev, v.now)
+	case record.QuotaTrees:
+		object, status := api.DecodeQuotaTree(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		spec, status := SpecOf(*object)
+		if status != nil {
+			return status
+		}
+		_, err := v.quotas.plant(*object, rev, spec)
+		return err
+	case record.QuotaForests:
+		object, status := api.DecodeQuotaForest(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		v.quotas.forests[key.Name] = &kept[api.QuotaForest]{*object, rev}
+	case record.QuotaNamespaces:
+		object, status := api.DecodeQuotaBinding(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		v.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
+	case record.QuotaLimits:
+	}
+	return nil
+}
+
+// metadataOf adds what is the server's to what an operator set.
+func MetadataOf(r record.Quota, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
+	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
+	return at(m, rev)
+}
+
+func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
+	m.ResourceVersion = strconv.FormatInt(int64(rev), 10)
+	return m
+}
+
+// configuredQuota is the resource quota by which a namespace's configured
+// limit is kept.
+func (l *Leader) configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
+	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
+	q.Spec.Hard = map[resource.Name]string{}
+	for name, amount := range hard {
+		if amount != resource.Unlimited {
+			q.Spec.Hard[name] = resource.FormatAmount(name, amount)
+		}
+	}
+	return q
+}
+
+// configQuotas are the changes that make the resource quotas named "config" those
+// of this coordinator's configuration, and delete what the version before wrote
+// in their place.
+func (l *Leader) configQuotas() []quotaWrite {
+	var changes []quotaWrite
+	for _, key := range l.quotas.outdated {
+		changes = append(changes, quotaWrite{op: record.Delete(key), landed: func(resource.Revision) {}})
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
+		m := l.quotas.resources[key].object.Metadata
+		if m.Name == configQuota && l.rules.Namespaces[m.Namespace].Hard == nil { // no longer configured
+			changes = append(changes, quotaWrite{
+				op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
+				landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
+			})
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(l.rules.Namespaces)) {
+		hard := l.rules.Namespaces[namespace].Hard
+		if hard == nil {
+			continue
+		}
+		object := l.configuredQuota(namespace, hard)
+		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
+			if maps.Equal(before.object.Spec.Hard, object.Spec.Hard) {
+				continue
+			}
+			object.Metadata.UID, object.Metadata.CreationTimestamp = before.object.Metadata.UID, before.object.Metadata.CreationTimestamp
+		}
+		key := record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: configQuota}
+		changes = append(changes, quotaWrite{
+			op: record.Put(key.Key(), record.MustEncode(*recordOf(object.Metadata, object))),
+			landed: func(rev resource.Revision) {
+				object.Metadata = at(object.Metadata, rev)
+				l.quotas.setResourceQuota(object, rev, l.now)
+			},
+		})
+	}
+	return changes
+}
+
+// configOps are the writes that make the quotas of the configuration those in
+// force; configWritten says how many of them are durable.
+func (l *Leader) ConfigOps(now time.Time) []record.Op {
+	l.now = now
+	l.config = l.configQuotas()
+	ops := make([]record.Op, len(l.config))
+	for i, w := range l.config {
+		ops[i] = w.op
+	}
+	return ops
+}
+
+// takeConfig takes over the next configured quotas, which have been written.
+func (l *Leader) takeConfig(in ConfigWritten) {
+	for _, w := range l.config[:in.Count] {
+		w.landed(in.Revision)
+	}
+	if l.config = l.config[in.Count:]; len(l.config) == 0 {
+		l.quotas.outdated = nil
+		l.reportOverQuota()
+	}
+}

@@ -1,0 +1,305 @@
+package lead
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// adoptee is the unit that a grant gets whose record is lost.
+type adoptee struct {
+	unit *unit
+	job  *job // that is made for it, or nil
+	// waited: the store has the unit, in the order.
+	waited bool
+}
+
+// adopt makes record, unit and index of a lost grant again, as one Txn: if this
+// epoch leads, nobody has decided the transaction, the name is free or the unit
+// what it was, and no agent of a member has registered since it was read.
+func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
+	l := r.l
+	who, status := l.adoptee(g)
+	if status != nil {
+		done(status)
+		return
+	}
+	u := who.unit
+	l.reserveName(who)
+	a := l.chargeAdopted(u, g)
+	_, epoch, _, _ := g.Tx.Attempt() // judged before
+	rec := record.Tx{
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
+	}
+	key := record.TxKey(g.Tx)
+	// model: mutant NO_ABSENT_COMPARE
+	d := decision{compares: []record.Compare{record.Absent(key), record.ModRevIs(u.record.Path().Key(), u.stored)}}
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
+		d.compares = append(d.compares, r.registrations[id].compares(id)...)
+		index := record.NodeTx{}
+		for _, m := range g.holders[id].Members {
+			rec.Members = append(rec.Members, record.Placement{
+				Member: m.Index, Node: id, Incarnation: r.registrations[id].incarnation, Assignment: m.Assignment,
+			})
+			index.Members = append(index.Members, m.Index)
+		}
+		d.ops = append(d.ops, record.Put(record.NodeTxKey(id, g.Tx), record.MustEncode(index)))
+	}
+	written := u.record
+	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.stamp())
+	d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)), record.Put(written.Path().Key(), record.MustEncode(written)))
+	if u.queued {
+		d.ops = append(d.ops, record.Delete(written.Order().Key()))
+	}
+	if who.job != nil {
+		job := record.JobKey(written.Namespace, written.Name)
+		d.compares = append(d.compares, record.Absent(job))
+		d.ops = append(d.ops, record.Put(job, record.MustEncode(who.job.record)))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if l.units[u.path] != u { // nobody forgets a unit while it is written: the next term loads what is true
+			l.out.end(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
+			return
+		}
+		u.finishWrite(writeAdoption)
+		if o != txn.Landed {
+			l.notAdopted(who, a)
+			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
+			return
+		}
+		u.readopt(a, written, rev)
+		if who.job != nil {
+			who.job.setStored(rev)
+		}
+		l.adopted(a, g, r.votes(g), rev)
+		done(nil)
+	}
+	l.settleCreation(creating{u.path, u.record.UID, key, func(value []byte) bool {
+		rec, err := record.Decode[record.Tx](key, value)
+		return err == nil && rec.State == grant.RecordCommitted
+	}}, d)
+}
+
+// votes are what the members' agents hold.
+func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
+	votes := map[resource.NodeID]txn.Vote{}
+	for id, held := range g.holders {
+		v := txn.Vote{Incarnation: r.registrations[id].incarnation, Revision: r.registrations[id].identity}
+		for _, m := range held.Members {
+			v.Members = append(v.Members, grant.Member{Index: m.Index, Assignment: m.Assignment})
+		}
+		votes[id] = v
+	}
+	return votes
+}
+
+// chargeAdopted charges a unit that runs already: evicting nobody, and over its
+// quota if need be.
+func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
+	if short := l.judge(u); short != nil {
+		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
+	}
+	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
+	l.withdraw(u)
+	l.quotas.limits.Charge(g.Tx, quota.Charge{
+		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
+	})
+	l.seat(a)
+	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
+	a.setMachine(machine)
+	return a
+}
+
+// adopted goes on with a record as if it had been found at the election.
+func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
+	u := a.unit
+	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
+	a.setMachine(machine)
+	a.setCommitted(rev)
+	l.attempts[g.Tx] = a
+	for id, held := range g.holders {
+		if n := l.nodes[id]; n != nil {
+			n.confirm(g.Tx, held.Members, false, &l.out)
+		}
+	}
+	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.perform(a, effects)
+	// Others may have it evicted now.
+	l.wake()
+	if u.ending != nil { // asked for in the meantime
+		l.step(a, *u.ending)
+	}
+	l.notify(u)
+}
+
+// notAdopted undoes what was prepared.
+func (l *Leader) notAdopted(who adoptee, a *attempt) {
+	l.discharge(a)
+	l.wake()
+	switch u := who.unit; {
+	case who.waited:
+		if u.ending != nil {
+			l.endQueued(u)
+			return
+		}
+		l.queue.Push(u.key)
+		l.notify(u)
+	case who.job != nil:
+		l.forgetJob(who.job)
+	default:
+		l.forget(u)
+	}
+}
+
+// reserveName keeps the unit's name, and keeps it from being placed.
+func (l *Leader) reserveName(who adoptee) {
+	u := who.unit
+	u.beginWrite(writeAdoption)
+	if who.waited {
+		l.queue.Remove(u.key)
+		return
+	}
+	l.counter++
+	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
+	if who.job != nil {
+		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
+	}
+	l.units[u.path] = u
+	l.census.add(u)
+	for i := range u.record.Members {
+		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
+	}
+}
+
+// adoptee is the unit that waits for the grant, or a new one with a document
+// that asks for what the grant has: under its old name where that is free.
+func (l *Leader) adoptee(g *lost) (adoptee, *api.Status) {
+	if u := l.waitingUnit(g); u != nil {
+		return adoptee{unit: u, waited: true}, nil
+	}
+	path, err := record.ParseUnitPath(g.Name)
+	if err != nil {
+		path = record.UnitPath{Namespace: "default", Kind: record.AllocUnit}
+	}
+	var members []grant.Member
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
+		members = append(members, g.holders[id].Members...)
+	}
+	slices.SortFunc(members, func(a, b grant.Member) int { return cmp.Compare(a.Index, b.Index) })
+	gang := len(members) > 1 || path.Kind == record.JobUnit && path.N == 0
+	for _, name := range []string{path.Name, "adopted-" + shortTx(g.Tx)} {
+		if name == "" || path.N > 0 && name == path.Name || !l.free(path.Namespace, name, len(members), gang) {
+			continue
+		}
+		if gang {
+			return l.adoptedJob(path.Namespace, name, g, members)
+		}
+		return l.adoptedAllocation(path.Namespace, name, g, members[0].Assignment)
+	}
+	return adoptee{}, api.Errorf(409, "%s: the names %s and adopted-%s are both taken in namespace %s; delete one, and ask again", g.Tx, path.Name, shortTx(g.Tx), path.Namespace)
+}
+
+// shortTx tells transactions apart in names: the first eight digits of the
+// nonce.
+func shortTx(tx resource.TxID) string {
+	text := string(tx)
+	if len(text) < 32 {
+		return text
+	}
+	return text[len(text)-32:][:8]
+}
+
+// free reports whether nothing has a name, nor one of its members.
+func (l *Leader) free(namespace, name string, members int, gang bool) bool {
+	if !gang {
+		return l.members[namespace+"/"+name] == nil
+	}
+	if l.jobs[namespace+"/"+name] != nil {
+		return false
+	}
+	u := &unit{job: &job{}, record: record.Unit{Name: name}}
+	for i := range members {
+		if l.members[namespace+"/"+u.memberName(i)] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func specFor(a resource.Assignment) api.AllocationSpec {
+	return api.AllocationSpec{Resources: api.Requirements{Requests: api.Amounts(a.Vector())}}
+}
+
+func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.Assignment) (adoptee, *api.Status) {
+	document, err := json.Marshal(api.Allocation{
+		APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: api.ObjectMeta{Namespace: namespace, Name: name}, Spec: specFor(a),
+	})
+	if err != nil {
+		return adoptee{}, api.Errorf(500, "%s: %v", g.Tx, err)
+	}
+	doc, status := api.DecodeAllocation(document)
+	if status != nil {
+		return adoptee{}, status
+	}
+	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
+		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
+	}, doc.Spec, nil)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
+	}
+	u.setAllocation(doc)
+	return adoptee{unit: u}, nil
+}
+
+func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Member) (adoptee, *api.Status) {
+	size := int32(len(members))
+	spec := specFor(members[0].Assignment)
+	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &size}
+	document, err := json.Marshal(api.Job{
+		APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: api.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: api.JobSpec{Parallelism: &size, Template: api.Template{Spec: spec}},
+	})
+	if err != nil {
+		return adoptee{}, api.Errorf(500, "%s: %v", g.Tx, err)
+	}
+	doc, status := api.DecodeJob(document)
+	if status != nil {
+		return adoptee{}, status
+	}
+	rec := record.Unit{
+		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
+	}
+	j := &job{doc: doc, gang: true, record: record.Job{
+		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
+		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
+	}}
+	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
+	if status != nil {
+		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
+	}
+	total := resource.Vector{}
+	for _, m := range members {
+		total.Add(m.Assignment.Vector())
+	}
+	u.setRequest(total)
+	u.setJob(j)
+	j.restoreUnit(u)
+	return adoptee{unit: u, job: j}, nil
+}
+
+// namespaceOf is what is configured of a namespace, with the tenant that the
+// agent knows the grant by.
+func (l *Leader) namespaceOf(namespace string, g *lost) Namespace {
+	n := l.rules.namespace(namespace)
+	n.Tenant = cmp.Or(g.Tenant, n.Tenant)
+	return n
+}

@@ -1,0 +1,230 @@
+package lead
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// concerned lists a node, first, and those that hold members of its units.
+func (l *Leader) concerned(id resource.NodeID) []resource.NodeID {
+	ids := []resource.NodeID{id}
+	for _, at := range l.order {
+		n := l.nodes[at.ID]
+		if at.ID == id || !n.connected {
+			continue
+		}
+		for tx := range l.nodes[id].grants {
+			if _, shared := n.grants[tx]; shared {
+				ids = append(ids, at.ID)
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// readRegistrations reads who is registered, before the agents tell what they
+// hold: an agent that registers after this fails what is compared with it.
+func (r *reconciliation) readRegistrations() bool {
+	if r.next == len(r.concerned) {
+		r.bePatient()
+		return r.enter(resyncing)
+	}
+	r.readRegistration(r.concerned[r.next])
+	r.next++
+	return true
+}
+
+// resync has the next agent tell everything it holds, once the one before has.
+func (r *reconciliation) resync() bool {
+	if r.next == len(r.concerned) {
+		r.l.cancel(r.patience)
+		return r.lookAtGrants()
+	}
+	id := r.concerned[r.next]
+	n := r.l.nodes[id]
+	switch {
+	case n != nil && !r.begun:
+		r.begun, r.toldBefore = true, n.told
+		r.l.out.command(id, grant.Resync{})
+		return true
+	case n != nil && n.told > r.toldBefore:
+		r.begun = false
+		r.next++
+		return true
+	case n == nil || r.late:
+		return r.refuse(api.Errorf(409, "the agent of node %s does not say what it holds: ask again when it is connected", id))
+	}
+	return false
+}
+
+// lookAtGrants takes over what the agents have told, if that is all.
+func (r *reconciliation) lookAtGrants() bool {
+	if unknown := r.unknown(); unknown != "" {
+		return r.refuse(api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown))
+	}
+	r.collect()
+	return r.enter(readingRecords)
+}
+
+// readRecords reads what the store has of the next grant, after the agents have
+// told what they hold.
+func (r *reconciliation) readRecords() bool {
+	if r.next == len(r.grants) {
+		return r.lookAtRecords()
+	}
+	g := r.grants[r.next]
+	r.next++
+	key := record.TxKey(g.Tx)
+	r.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+		if !found {
+			return
+		}
+		rec, err := record.Decode[record.Tx](key, kv.Value)
+		if err != nil {
+			r.refusal = api.Errorf(500, "node %s: %v", r.id, err)
+			return
+		}
+		g.record = rec.State
+	})
+	return true
+}
+
+// lookAtRecords judges both sides. Without a mode the report is all that was
+// asked for.
+func (r *reconciliation) lookAtRecords() bool {
+	r.judge()
+	r.report = r.makeReport()
+	if r.options.Mode == "" {
+		return r.end(r.report, nil)
+	}
+	if status := r.mayBegin(); status != nil {
+		return r.refuse(status)
+	}
+	return r.enter(endingReturned)
+}
+
+// unknown is the first node of which it is not known what it holds, "" if there
+// is none: what it does not tell of would count as gone.
+func (r *reconciliation) unknown() resource.NodeID {
+	for _, id := range r.concerned {
+		if n := r.l.nodes[id]; n == nil || !n.known {
+			return id
+		}
+	}
+	return ""
+}
+
+// collect takes over what the agents have said.
+func (r *reconciliation) collect() {
+	n := r.l.nodes[r.id]
+	r.why = cmp.Or(n.quarantine, r.why)
+	for _, tx := range slices.Sorted(maps.Keys(n.grants)) {
+		g := &lost{Grant: n.grants[tx], holders: map[resource.NodeID]grant.Grant{}}
+		if g.State == grant.Tombstone {
+			continue
+		}
+		for _, id := range r.concerned {
+			other, found := r.l.nodes[id].grants[tx]
+			if found && (other.State == grant.Held || other.State == grant.Evicting) {
+				g.holders[id] = other
+			}
+		}
+		r.grants = append(r.grants, g)
+	}
+}
+
+// judge finds what came back, and what of the grants can have a record.
+func (r *reconciliation) judge() {
+	n := r.l.nodes[r.id]
+	for _, tx := range r.l.attemptsOn(r.id) {
+		a, g := r.l.attempts[tx], n.grants[tx]
+		if !a.machine.Undecided() && endsHere(g.State) {
+			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State()})
+		}
+	}
+	for _, g := range r.grants {
+		if g.held() && g.record == grant.RecordAbsent {
+			g.problem, g.partial = r.problem(g)
+		}
+	}
+}
+
+// endsHere reports whether an agent in this state holds nothing of a
+// transaction, or has been told to stop it.
+func endsHere(s grant.State) bool {
+	return s != grant.Held && s != grant.Evicting && s != grant.Reserved
+}
+
+// held reports whether the agent keeps it until somebody decides.
+func (g *lost) held() bool { return g.State == grant.Held || g.State == grant.Evicting }
+
+// adoptable reports whether a record is to be made again.
+func (g *lost) adoptable() bool { return g.record == grant.RecordAbsent && g.problem == "" }
+
+// problem says what keeps a grant from having a record again, and whether that
+// is for good: a member that no agent holds is never back.
+func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
+	if _, _, _, err := g.Tx.Attempt(); err != nil {
+		return err.Error(), true
+	}
+	seen := map[int]bool{}
+	most := -1
+	for id, held := range g.holders {
+		if n := r.l.nodes[id]; n == nil || r.registrations[id].incarnation != n.incarnation {
+			return fmt.Sprintf("the agent of node %s is not registered as what it is", id), false
+		}
+		for _, m := range held.Members {
+			if seen[m.Index] {
+				return fmt.Sprintf("member %d is held twice", m.Index), true
+			}
+			seen[m.Index] = true
+			most = max(most, m.Index)
+		}
+	}
+	if len(seen) == 0 {
+		return "its agents list no members of it", true
+	}
+	size := most + 1
+	if u := r.l.waitingUnit(g); u != nil {
+		size = max(size, u.record.Members)
+	}
+	if len(seen) == size && g.alone() {
+		return "", false
+	}
+	for _, at := range r.l.order { // any node may hold members of a gang
+		n := r.l.nodes[at.ID]
+		if away := !n.connected || n.quarantine == "" && n.revision == 0; away && (n.fence == nil || !n.fence.dead) {
+			return fmt.Sprintf("node %s is not heard and may hold members of it: bring it back, or say that it is dead with muster fence --confirm-dead", at.ID), false
+		}
+	}
+	for i := range size {
+		if !seen[i] { // model: mutant ADOPT_PARTIAL
+			return fmt.Sprintf("no agent holds its member %d", i), true
+		}
+	}
+	return "", false
+}
+
+// alone reports whether a grant is of a unit that has one member by its kind.
+func (g *lost) alone() bool {
+	path, err := record.ParseUnitPath(g.Name)
+	return err == nil && path.Kind == record.AllocUnit
+}
+
+// waitingUnit is the unit that the store has of a grant, if it waits for a
+// place: it was submitted before the backup and committed after it.
+func (l *Leader) waitingUnit(g *lost) *unit {
+	u := l.units[g.Name]
+	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.isBeingWritten() || u.adopting != nil || u.ending != nil {
+		return nil
+	}
+	return u
+}

@@ -1,0 +1,72 @@
+package lead
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// runningGang is a job whose members run on a node each.
+func runningGang(b *testing.B, members int) (*Leader, *job) {
+	b.Helper()
+	l := &Leader{}
+	nodes := make([]resource.NodeID, members)
+	for i := range nodes {
+		nodes[i] = resource.NodeID(fmt.Sprintf("n%d", i))
+	}
+	tx := resource.NewTxID("u", 1, 1, resource.Nonce{1})
+	machine, _ := txn.New(tx, nodes)
+	for i, n := range nodes {
+		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []grant.Member{{Index: i}}}})
+	}
+	j := &job{record: record.Job{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
+	u := &unit{record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
+	j.units = []*unit{u}
+	return l, j
+}
+
+func BenchmarkJobObject(b *testing.B) {
+	for _, members := range []int{8, 64, 512} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			l, j := runningGang(b, members)
+			if o := l.jobObject(j); o.Status.Active != members || o.Status.Allocations[members-1].Node != fmt.Sprintf("n%d", members-1) {
+				b.Fatalf("%+v", o.Status)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.jobObject(j)
+			}
+		})
+	}
+}
+
+// A page of a list is made in one visit of the loop, which others wait for.
+func BenchmarkPageOfJobs(b *testing.B) {
+	l := &Leader{view: newView(quota.Options{}, 1, time.Now())}
+	for i := range 2000 {
+		_, j := runningGang(b, 4)
+		j.record.Name, j.stored = fmt.Sprintf("gang-%d", i), 1
+		l.jobs["default/"+j.record.Name], l.units["default/"+j.record.Name] = j, j.units[0]
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var i shown.Index = led{l: l}
+		p := rest.Page[api.Job]{Limit: 50}
+		items, _ := p.Of(i.Jobs(""), func(position string) *api.Job {
+			j, _ := i.Job(position)
+			return j.Show()
+		})
+		if i.Newest() != 1 || len(items) != 50 {
+			b.Fatalf("%d jobs at revision %d", len(items), i.Newest())
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package lead
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// This file serves clients' requests: each is an input, and its answer an effect.
+
+// request is a client's order or question. It does not change, because it may be
+// served twice (see hasty).
+type Request interface {
+	// serve carries the request out. The call has one answer, at once or later.
+	serve(l *Leader, c *call)
+}
+
+type (
+	// asked is a request of a client. token comes back with the answer.
+	Asked struct {
+		Token   Token
+		Request Request
+	}
+	// gaveUp ends the interest of a client in an answer.
+	GaveUp struct{ Token Token }
+	// hasSettled answers askSettled: the leader has taken in all that had landed.
+	HasSettled struct{ Token Token }
+)
+
+func (Asked) input()      {}
+func (GaveUp) input()     {}
+func (HasSettled) input() {}
+
+// call is a request that is being served.
+type call struct {
+	leader *Leader
+	token  Token
+	// begun: what was asked for is under way. A refusal from then on is final, and
+	// the request is not served again.
+	begun bool
+	over  bool // answered, or nobody waits for the answer
+	// on is the unit that the call waits for, due when the client wants an answer
+	// at the latest.
+	on  *unit
+	due *alarm
+}
+
+// answer ends the call with a result, or with a refusal.
+func (c *call) answer(result any, status *api.Status) {
+	if c.over {
+		return
+	}
+	c.leader.leaveCall(c)
+	c.leader.out.add(Effect{Kind: AnswerClient, Token: c.token, Result: result, Status: status, Final: c.begun})
+}
+
+// serve serves a request and keeps the call as long as it has no answer.
+func (l *Leader) serve(in Asked) {
+	c := &call{leader: l, token: in.Token}
+	l.calls[in.Token] = c
+	in.Request.serve(l, c)
+}
+
+// leaveCall forgets a call.
+func (l *Leader) leaveCall(c *call) {
+	c.over = true
+	delete(l.calls, c.token)
+	l.cancel(c.due)
+	if c.on != nil {
+		l.stopWaiting(c)
+	}
+}
+
+// waiter is a call that waits for a unit to change.
+type waiter struct {
+	call *call
+	// ready looks whether the wait is over, and goes on with the call if so.
+	ready func() bool
+}
+
+// wait has ready run now and after each change of a unit, until it reports true.
+func (l *Leader) wait(c *call, u *unit, ready func() bool) {
+	if !ready() {
+		l.waitForChange(c, u, ready)
+	}
+}
+
+// waitForChange is wait from the next change on.
+func (l *Leader) waitForChange(c *call, u *unit, ready func() bool) {
+	c.on = u
+	l.waiters[u] = append(l.waiters[u], &waiter{c, ready})
+}
+
+// stopWaiting ends the wait of a call.
+func (l *Leader) stopWaiting(c *call) {
+	left := slices.DeleteFunc(l.waiters[c.on], func(w *waiter) bool { return w.call == c })
+	if l.waiters[c.on] = left; len(left) == 0 {
+		delete(l.waiters, c.on)
+	}
+	c.on = nil
+}
+
+// lookAgain has the calls look again that wait for units which have changed. It
+// runs when an input has been handled, so that no call sees half of a change.
+func (l *Leader) lookAgain() {
+	for len(l.changed) > 0 {
+		u := l.changed[0]
+		l.changed = l.changed[1:]
+		for _, w := range slices.Clone(l.waiters[u]) {
+			l.lookOnce(w)
+		}
+	}
+	l.changed = nil
+}
+
+func (l *Leader) lookOnce(w *waiter) {
+	c := w.call
+	if c.over || c.on == nil {
+		return
+	}
+	u := c.on
+	l.stopWaiting(c)
+	if !w.ready() {
+		l.waitForChange(c, u, w.ready)
+	}
+}
+
+// answerBy has expired run when a client wants its answer at the latest, unless
+// the call is over by then.
+func (l *Leader) answerBy(c *call, wait time.Duration, expired func()) {
+	c.due = l.after(wait, func() {
+		if !c.over {
+			expired()
+		}
+	})
+}
+
+// settleFirst goes on with a call when the leader has taken in all that had landed in
+// the store by now: others may have seen it.
+func (l *Leader) settleFirst(c *call, then func()) {
+	t := l.nextToken()
+	l.settling[t] = func() {
+		if !c.over {
+			then()
+		}
+	}
+	l.out.add(Effect{Kind: AskSettled, Token: t})
+}

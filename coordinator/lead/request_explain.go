@@ -1,0 +1,88 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+)
+
+// This file serves questions whose answers need decisions. They change nothing.
+
+type (
+	// explainAllocation and explainJob ask why something waits; the result is an
+	// api.Explanation. Of a job its first unit that waits is explained.
+	ExplainAllocation struct{ Namespace, Name string }
+	ExplainJob        struct{ Namespace, Name string }
+	// explainQuota asks where an allocation or a job is charged; the result is an
+	// api.QuotaExplanation.
+	ExplainQuota struct{ Namespace, Name string }
+	// tryQuota asks what would become of a consumer; the result is an
+	// api.QuotaDryRun.
+	TryQuota struct{ Consumer quota.ConsumerSpec }
+	// getQuotaTree and listQuotaTrees show trees with what is charged to them.
+	GetQuotaTree   struct{ Name string }
+	ListQuotaTrees struct{}
+)
+
+func (r ExplainAllocation) serve(l *Leader, c *call) {
+	u, _, status := l.member(r.Namespace, r.Name)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	c.answer(l.explainUnit(u), nil)
+}
+
+func (r ExplainJob) serve(l *Leader, c *call) {
+	j, status := l.findJob(r.Namespace, r.Name)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	c.answer(l.explainUnit(j.firstWaiting()), nil)
+}
+
+// firstWaiting is the first unit that waits, else the first.
+func (j *job) firstWaiting() *unit {
+	return j.units[max(0, slices.IndexFunc(j.units, (*unit).waiting))]
+}
+
+func (r ExplainQuota) serve(l *Leader, c *call) {
+	if j := l.jobs[r.Namespace+"/"+r.Name]; j != nil {
+		c.answer(l.standing(j.firstWaiting()), nil)
+		return
+	}
+	u, _, status := l.member(r.Namespace, r.Name)
+	if status != nil {
+		c.answer(nil, api.Errorf(404, "no allocation and no job %s found in namespace %s", r.Name, r.Namespace))
+		return
+	}
+	c.answer(l.standing(u), nil)
+}
+
+func (r TryQuota) serve(l *Leader, c *call) {
+	trial, status := l.tryQuota(r.Consumer)
+	c.answer(trial, status)
+}
+
+func (r GetQuotaTree) serve(l *Leader, c *call) {
+	t, status := l.quotaTree(r.Name)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	c.answer(l.quotaTreeObject(t), nil)
+}
+
+func (r ListQuotaTrees) serve(l *Leader, c *call) {
+	list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
+	newest := l.floor
+	for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
+		list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.planted[name]))
+		newest = max(newest, l.quotas.planted[name].rev)
+	}
+	list.Metadata.ResourceVersion = at(api.ObjectMeta{}, newest).ResourceVersion
+	c.answer(list, nil)
+}

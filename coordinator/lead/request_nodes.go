@@ -1,0 +1,112 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// This file serves requests about nodes. The result of each is the node.
+
+// patchNode changes what operators set.
+type PatchNode struct {
+	Node  resource.NodeID
+	Patch api.NodePatch
+}
+
+// approveNode approves the capacity that is registered.
+type ApproveNode struct {
+	Node    resource.NodeID
+	Options api.ApproveOptions
+}
+
+// fenceNode makes that nothing counts on a node's incarnation any more. Its
+// result comes once that is durable.
+type FenceNode struct {
+	Node    resource.NodeID
+	Options api.FenceOptions
+}
+
+// deleteNode forgets a node that has left for good.
+type DeleteNode struct{ Node resource.NodeID }
+
+func (r PatchNode) serve(l *Leader, c *call) {
+	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, cordons: r.Patch.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
+		return patched(spec, r.Patch)
+	}})
+}
+
+func (r ApproveNode) serve(l *Leader, c *call) {
+	l.changeNode(c, r.Node, change{version: r.Options.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
+		if !admission.UnapprovedOf(spec).IsZero() {
+			approved := record.Capacity(admission.RegisteredCapacity(spec))
+			spec.Approved = &approved
+		}
+		return spec, nil
+	}})
+}
+
+// patched is a specification with a change.
+func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Status) {
+	if p.Unschedulable != nil {
+		if spec.Unschedulable = *p.Unschedulable; !spec.Unschedulable {
+			spec.Violation = nil
+		}
+	}
+	if !p.Labels.IsZero() {
+		spec.OperatorLabels = p.Labels.Apply(spec.OperatorLabels)
+	}
+	if !p.Annotations.IsZero() {
+		spec.Annotations = p.Annotations.Apply(spec.Annotations)
+	}
+	if p.Taints != nil {
+		spec.Taints = nil
+		for _, t := range *p.Taints {
+			spec.Taints = append(spec.Taints, record.Taint(t))
+		}
+	}
+	if status := api.CheckNodeLabels("metadata.labels", spec.OperatorLabels); status != nil {
+		return spec, status
+	}
+	return spec, api.CheckAnnotations("metadata.annotations", spec.Annotations)
+}
+
+// changeNode makes a change. Changes of one node are made one after the other.
+func (l *Leader) changeNode(c *call, id resource.NodeID, of change) {
+	n := l.nodes[id]
+	if n == nil || n.specRev == 0 {
+		c.answer(nil, api.Errorf(404, "node %s not found", id))
+		return
+	}
+	n.addChange(func() {
+		l.change(n, of, changeAttempts, func(status *api.Status) {
+			if status != nil {
+				c.answer(nil, status)
+			} else {
+				c.answer(l.nodeObject(n), nil)
+			}
+			if n.finishChange(); len(n.changes) > 0 {
+				n.changes[0]()
+			}
+		})
+	})
+	if len(n.changes) == 1 {
+		n.changes[0]()
+	}
+}
+
+func (r FenceNode) serve(l *Leader, c *call) {
+	n := l.nodes[r.Node]
+	if n == nil || n.specRev == 0 {
+		c.answer(nil, api.Errorf(404, "node %s not found", r.Node))
+		return
+	}
+	c.begun = true // the incarnation that is read first is meant, also when it is tried again
+	var first resource.Incarnation
+	l.fenceNode(n, &first, r.Options, fenceAttempts, func(status *api.Status) { c.answer(l.nodeObject(n), status) })
+}
+
+func (r DeleteNode) serve(l *Leader, c *call) {
+	l.deleteNode(r.Node, deleteAttempts, func(n *api.Node, status *api.Status) { c.answer(n, status) })
+}

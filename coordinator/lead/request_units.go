@@ -1,0 +1,279 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file serves requests about allocations and jobs.
+
+// createAllocation submits an allocation and waits, for at most wait, until it
+// runs or has ended. Its result is a created.
+type CreateAllocation struct {
+	Submitted
+	Document *api.Allocation
+	Wait     time.Duration
+}
+
+// createJob is the same of a job.
+type CreateJob struct {
+	Submitted
+	Document *api.Job
+	Wait     time.Duration
+}
+
+// created is what a client's submission made; repeated: an earlier request with
+// its id did. One of the objects is set.
+type Created struct {
+	Allocation *api.Allocation
+	Job        *api.Job
+	Repeated   bool
+}
+
+func (r CreateAllocation) serve(l *Leader, c *call) {
+	s, status := l.submissionOfAllocation(r.Submitted, r.Document)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	l.submitFor(c, s, r.Wait)
+}
+
+func (r CreateJob) serve(l *Leader, c *call) {
+	s, status := l.submissionOfJob(r.Submitted, r.Document)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	l.submitFor(c, s, r.Wait)
+}
+
+// submitFor accepts a submission, once no other request is creating what has its
+// name, and waits as its client asked.
+func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
+	if other := l.undecided(s); other != nil {
+		l.waitForChange(c, other, func() bool {
+			l.submitFor(c, s, wait)
+			return true
+		})
+		return
+	}
+	u, repeated, status := l.accept(s)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	c.begun = true
+	expired := wait <= 0
+	settled := func() bool {
+		switch {
+		case u.err != nil:
+			c.answer(nil, u.err)
+		case u.create == nil && (expired || u.gone || !unitWaiting(u)): // the store holds it
+			made := Created{Repeated: repeated}
+			if u.job == nil {
+				made.Allocation = l.allocation(u, 0)
+			} else {
+				made.Job = l.jobObject(u.job)
+			}
+			c.answer(made, nil)
+		default:
+			return false
+		}
+		return true
+	}
+	if wait > 0 {
+		l.answerBy(c, wait, func() { expired = true; settled() })
+	}
+	l.wait(c, u, settled)
+}
+
+// deleteAllocation asks for an allocation's end. Its result is the allocation,
+// once that is durable.
+type DeleteAllocation struct {
+	Namespace, Name string
+	Options         api.DeleteOptions
+}
+
+func (r DeleteAllocation) serve(l *Leader, c *call) {
+	u, _, status := l.member(r.Namespace, r.Name)
+	switch {
+	case status != nil:
+		c.answer(nil, status)
+		return
+	case u.job != nil:
+		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", r.Name, u.record.Name))
+		return
+	}
+	c.begun = true
+	leaving := u.ending != nil // for another who asked
+	l.end(u, releaseFor(r.Options))
+	ends := func() {
+		l.wait(c, u, func() bool { return l.answerEnding(c, u, r.Name) })
+	}
+	if !leaving {
+		ends()
+		return
+	}
+	l.ifStillThere(c, u, ends)
+}
+
+// answerEnding answers with an allocation whose release is durable, or was not
+// taken.
+func (l *Leader) answerEnding(c *call, u *unit, name string) bool {
+	switch {
+	case u.ending == nil:
+		c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name))
+	case !u.gone && u.wish != endDurable:
+		return false
+	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
+		c.answer(nil, NotFound("allocation", u.record.Namespace, name))
+	default:
+		c.answer(l.terminating(u, l.stamp()), nil)
+	}
+	return true
+}
+
+// ifStillThere goes on, or answers 404 for a unit that was found on its way out
+// and has ended: that may have landed, and been shown by others, before this
+// leader has heard of it.
+func (l *Leader) ifStillThere(c *call, u *unit, then func()) {
+	l.settleFirst(c, func() {
+		if u.gone {
+			c.answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
+			return
+		}
+		then()
+	})
+}
+
+// endJob asks for a job's end, and for the removal of its object if remove is
+// set. Its result is the job, once that is durable.
+type EndJob struct {
+	Namespace, Name string
+	Options         api.DeleteOptions
+	Remove          bool
+}
+
+func (r EndJob) serve(l *Leader, c *call) {
+	j, status := l.findJob(r.Namespace, r.Name)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	l.cancelJob(j, releaseFor(r.Options), r.Remove, func(status *api.Status) { c.answer(l.jobObject(j), status) })
+}
+
+// evictUnit ends the unit of an allocation under notice. Its result is an
+// eviction, once that is durable.
+type EvictUnit struct {
+	Options EvictOptions
+	Notice  txn.EvictAsked
+}
+
+func (r EvictUnit) serve(l *Leader, c *call) {
+	u, status := l.evictee(r.Options)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	c.begun = true
+	a, leaving := u.attempt, u.phase() == api.Terminating
+	l.evict(u, r.Notice)
+	noticed := func() {
+		l.wait(c, u, func() bool {
+			e, durable := l.evictionOf(u, a)
+			if durable {
+				c.answer(e, nil)
+			}
+			return durable
+		})
+	}
+	if !leaving {
+		noticed()
+		return
+	}
+	l.ifStillThere(c, u, noticed)
+}
+
+// drainNode gives notice to every unit with a member on a node. Its result is a
+// drained, once all that is durable.
+type DrainNode struct {
+	Node   resource.NodeID
+	Notice txn.EvictAsked
+}
+
+// drained is what a drain has begun.
+type Drained struct {
+	// coming are members that were promised before the agent knew of the cordon.
+	Coming int
+	// evicted are the members that are leaving, the last of them at until.
+	Evicted int
+	Until   time.Time
+}
+
+func (r DrainNode) serve(l *Leader, c *call) {
+	var d Drained
+	var left []occupant
+	for _, tx := range l.attemptsOn(r.Node) {
+		a := l.attempts[tx]
+		if a.machine.Undecided() { // its commit may be on its way
+			d.Coming += len(a.requests[r.Node])
+			continue
+		}
+		vote, _ := a.machine.Vote(r.Node)
+		left = append(left, occupant{a.unit, a, len(vote.Members)})
+		l.evict(a.unit, r.Notice)
+	}
+	c.begun = true
+	l.drainNext(c, d, left)
+}
+
+// occupant is a unit with members on a node that is drained.
+type occupant struct {
+	unit    *unit
+	attempt *attempt
+	members int
+}
+
+// drainNext waits for the notices of the units that are left, one after the
+// other.
+func (l *Leader) drainNext(c *call, d Drained, left []occupant) {
+	if len(left) == 0 {
+		c.answer(d, nil)
+		return
+	}
+	at := left[0]
+	l.wait(c, at.unit, func() bool {
+		e, durable := l.evictionOf(at.unit, at.attempt)
+		if !durable {
+			return false
+		}
+		if !e.ended {
+			d.Evicted += at.members
+			if e.Until.After(d.Until) {
+				d.Until = e.Until
+			}
+		}
+		l.drainNext(c, d, left[1:])
+		return true
+	})
+}
+
+// defaultGrace is the documented grace of a deletion, in seconds.
+const DefaultGrace = 30
+
+// releaseFor turns delete options into a release.
+func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
+	r := txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: "UserRequested"}
+	if o.GracePeriodSeconds != nil {
+		r.GraceSeconds = *o.GracePeriodSeconds
+	}
+	if o.Reason != "" {
+		r.Reason = o.Reason
+	}
+	return r
+}

@@ -1,0 +1,78 @@
+package lead
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// EvictOptions say whom to evict, and how.
+type EvictOptions struct {
+	// Namespace and Name are an allocation's, as clients see it; or Tx is the
+	// transaction that holds it.
+	Namespace, Name string
+	Tx              resource.TxID
+	// Node, where it is set, is one on which it must have a member.
+	Node resource.NodeID
+	// GraceSeconds is between notice and forced stop; nil is the default.
+	GraceSeconds *int64
+	Reason       string // "" is the default
+}
+
+// eviction is one that is durable.
+type Eviction struct {
+	Tx       resource.TxID
+	Revision resource.Revision
+	Unit     string
+	Freed    resource.Vector // what leaves with it
+	Until    time.Time       // when its grace ends, as far as the leader knows
+	ended    bool            // it holds nothing any more
+}
+
+// evictee finds whom to evict, or says why nobody is.
+func (l *Leader) evictee(o EvictOptions) (*unit, *api.Status) {
+	var u *unit
+	if o.Tx != "" {
+		a := l.attempts[o.Tx]
+		if a == nil {
+			return nil, api.Errorf(404, "transaction %s is not live", o.Tx)
+		}
+		u = a.unit
+	} else {
+		var status *api.Status
+		if u, _, status = l.member(o.Namespace, o.Name); status != nil {
+			return nil, status
+		}
+	}
+	switch {
+	case u.stored == 0: // it may yet come to nothing, and reads do not show it
+		return nil, NotFound("allocation", u.record.Namespace, u.record.Name)
+	case u.attempt == nil || u.attempt.machine.Undecided():
+		return nil, api.Errorf(409, "%s is %s: nothing of it runs that could be evicted", u.path, u.phase())
+	case o.Node != "" && !slices.Contains(u.attempt.machine.Nodes(), o.Node):
+		return nil, api.Errorf(404, "%s has no member on node %s", u.path, o.Node)
+	}
+	return u, nil
+}
+
+// evictionOf is the eviction, or the end, of an attempt; false while neither is
+// durable.
+func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
+	if !u.gone && u.attempt == a && u.phase() != api.Terminating {
+		return e, false
+	}
+	e = Eviction{
+		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.charge.Request.Clone(), ended: u.attempt != a, Until: l.now,
+	}
+	switch { // a new leader does not know when notice was given
+	case a.notice != nil && !a.noticed.IsZero():
+		e.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+	case a.notice != nil:
+		e.Until = e.Until.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+	case u.ending != nil:
+		e.Until = e.Until.Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+	}
+	return e, true
+}

@@ -1,0 +1,66 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// findJob finds a job in the loop.
+func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
+	j := l.jobs[namespace+"/"+name]
+	if j == nil {
+		return nil, NotFound("job", namespace, name)
+	}
+	return j, nil
+}
+
+// cancelJob makes the wish durable and carries it out; done is called in the
+// loop.
+func (l *Leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done func(*api.Status)) {
+	if j.stored == 0 || j.writing {
+		// Its creation is under way: once more when that is answered.
+		j.addThen(func() {
+			if j.gone {
+				done(api.Errorf(404, "job %s is gone", j.record.Name))
+				return
+			}
+			l.cancelJob(j, release, remove, done)
+		})
+		return
+	}
+	if c := j.record.Cancelled; c != nil && (c.Remove || !remove) {
+		done(nil)
+		return
+	}
+	rec := j.record
+	rec.Cancelled = &record.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
+	if !api.Phase(rec.Phase).Ended() {
+		rec.Phase = string(api.Cancelling)
+	}
+	j.beginWrite()
+	key := record.JobKey(rec.Namespace, rec.Name)
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			j.finishWrite()
+			if o != txn.Landed {
+				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", rec.Name, err))
+				l.notifyJob(j)
+				return
+			}
+			j.keep(rec, rev)
+			for _, u := range j.units {
+				l.end(u, release)
+			}
+			done(nil)
+			l.notifyJob(j)
+			l.finishJob(j)
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.Job](key, value)
+		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *rec.Cancelled
+	})
+}

@@ -1,0 +1,166 @@
+package lead
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// reclaim is one that is carried out.
+type reclaim struct {
+	object *api.QuotaReclaim
+	// chosen are the units to end, in the order of object.Units; of a job its
+	// first that was chosen.
+	chosen []*unit
+}
+
+// reclaimQuota ends what a tree has too much of. Its result is an
+// api.QuotaReclaim, once that is durable.
+type ReclaimQuota struct {
+	Tree   string
+	DryRun bool
+	Grace  *int64
+}
+
+func (r ReclaimQuota) serve(l *Leader, c *call) {
+	l.inTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
+		defer done()
+		found, status := l.overdrawn(r.Tree)
+		switch {
+		case status != nil:
+			c.answer(nil, status)
+		case r.DryRun:
+			found.object.DryRun = true
+			found.object.Summary = found.object.Summarize()
+			c.answer(found.object, nil)
+		default:
+			l.endReclaimed(found, r.Grace, func(status *api.Status) {
+				if status != nil {
+					c.answer(nil, status)
+					return
+				}
+				c.begun = true
+				l.awaitReclaimed(c, found, found.chosen)
+			})
+		}
+	})
+}
+
+// overdrawn chooses who has to end for a tree's sake. Jobs are chosen whole,
+// since nobody may end a member alone, and whatever is ending already counts as
+// gone.
+func (l *Leader) overdrawn(tree string) (*reclaim, *api.Status) {
+	if _, status := l.quotaTree(tree); status != nil {
+		return nil, status
+	}
+	found, err := l.quotas.trees.Overdrawn(tree, quota.Ties{
+		Together: objectOf,
+		Leaving:  func(path string) bool { return l.units[path].leaving() },
+	})
+	must(err)
+	r := &reclaim{object: &api.QuotaReclaim{
+		Kind: api.KindQuotaReclaim, Tree: tree, Units: []api.QuotaReclaimed{}, Nodes: overdrafts(found.Over), Remaining: overdrafts(found.Remaining),
+	}}
+	requests := map[string]resource.Vector{}
+	for _, e := range found.End {
+		u := l.units[e.Consumer]
+		object := objectOf(e.Consumer)
+		if requests[object] == nil {
+			requests[object] = resource.Vector{}
+			r.chosen = append(r.chosen, u)
+			r.object.Units = append(r.object.Units, api.QuotaReclaimed{
+				Kind: u.kind(), Consumer: u.record.Namespace + "/" + u.record.Name, Node: e.Node, Priority: u.record.Priority,
+			})
+		}
+		requests[object].Add(u.charge.Request)
+	}
+	for i, u := range r.chosen {
+		r.object.Units[i].Request = api.Amounts(requests[objectOf(u.path)])
+	}
+	return r, nil
+}
+
+// objectOf is a unit's path without its number: units that share it are one
+// allocation's or one job's.
+func objectOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// kind is the kind of the object that the unit belongs to.
+func (u *unit) kind() string {
+	if u.job != nil {
+		return api.KindJob
+	}
+	return api.KindAllocation
+}
+
+// leaving reports whether the unit's end has been asked for.
+func (u *unit) leaving() bool {
+	return u.ending != nil || u.job != nil && u.job.record.Cancelled != nil
+}
+
+func overdrafts(found []quota.Overdraft) []api.QuotaOverdraft {
+	all := make([]api.QuotaOverdraft, 0, len(found))
+	for _, o := range found {
+		all = append(all, api.QuotaOverdraft{Node: o.Node, Over: shown.Quantities(o.Over)})
+	}
+	return all
+}
+
+// endReclaimed ends what was chosen as its owner would: an allocation is
+// deleted and a job cancelled. done is called in the loop, once the
+// cancellations are durable or one was not taken.
+func (l *Leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) {
+	var refused *api.Status
+	waits := 1
+	settled := func(status *api.Status) {
+		if status != nil && status.Code != 404 { // a job that is gone has ended
+			refused = status
+		}
+		if waits--; waits == 0 {
+			done(refused)
+		}
+	}
+	for i, u := range r.chosen {
+		asked := releaseFor(api.DeleteOptions{
+			GracePeriodSeconds: grace,
+			Reason:             fmt.Sprintf("reclaimed: node %s of quota tree %s is over its quota", r.object.Units[i].Node, r.object.Tree),
+		})
+		l.out.info("reclaimed", "unit", u.path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
+		if u.job == nil {
+			l.end(u, asked)
+			continue
+		}
+		waits++
+		l.cancelJob(u.job, asked, false, settled)
+	}
+	settled(nil)
+}
+
+// awaitReclaimed waits for the units that are left, until every allocation's
+// release is durable.
+func (l *Leader) awaitReclaimed(c *call, r *reclaim, left []*unit) {
+	if len(left) == 0 {
+		r.object.Summary = r.object.Summarize()
+		c.answer(r.object, nil)
+		return
+	}
+	u := left[0]
+	if u.job != nil { // that its cancellation is durable was waited for
+		l.awaitReclaimed(c, r, left[1:])
+		return
+	}
+	l.wait(c, u, func() bool {
+		switch {
+		case !u.gone && u.ending == nil:
+			c.answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
+		case !u.gone && u.wish != endDurable:
+			return false
+		default:
+			l.awaitReclaimed(c, r, left[1:])
+		}
+		return true
+	})
+}

@@ -1,0 +1,79 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// reportShape logs what of a tree is not as it was meant.
+func (l *Leader) reportShape(name string) {
+	t := l.quotas.planted[name]
+	if len(t.shape.Dangling) > 0 {
+		l.out.warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
+	}
+	if len(t.detached) > 0 {
+		l.out.warn("tree_detached", "tree", name, "units", len(t.detached))
+	}
+}
+
+// unused refuses to delete a tree that something names.
+func (l *Leader) unused(tree string) *api.Status {
+	for _, name := range slices.Sorted(maps.Keys(l.quotas.forests)) {
+		if slices.Contains(l.quotas.forests[name].object.Spec.Trees, tree) {
+			return api.Errorf(409, "quota tree %s is in use: forest %s has it", tree, name)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
+		if group, bound := l.quotas.bindings[namespace].object.Spec.Groups[tree]; bound {
+			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s", tree, namespace, group)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(l.rules.Namespaces)) {
+		if group, bound := l.rules.Namespaces[namespace].Groups[tree]; bound {
+			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s by the coordinators' configuration", tree, namespace, group)
+		}
+	}
+	charged, first := 0, ""
+	for _, a := range l.attempts {
+		if slices.ContainsFunc(a.charges, func(c record.Charge) bool { return c.Tree == tree }) {
+			charged++
+			if first == "" || a.unit.path < first {
+				first = a.unit.path
+			}
+		}
+	}
+	if charged > 0 {
+		return api.Errorf(409, "quota tree %s is in use: %d units are charged to it, %s among them", tree, charged, first)
+	}
+	return nil
+}
+
+func (l *Leader) quotaTree(name string) (*quotaTree, *api.Status) {
+	if t := l.quotas.planted[name]; t != nil {
+		return t, nil
+	}
+	return nil, api.Errorf(404, "quota tree %s not found", name)
+}
+
+// quotaTreeObject shows a tree as it is in force.
+func (l *Leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
+	o := t.object
+	o.Status = api.QuotaTreeStatus{
+		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
+		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
+	}
+	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
+	must(err)
+	for _, n := range nodes {
+		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{
+			Name: n.Name, Parent: n.Parent, Depth: n.Depth, Hard: n.Hard, Leaf: n.Leaf,
+			Quota: shown.Quantities(n.Quota), Allocated: shown.Quantities(n.Allocated), Own: api.Amounts(n.Own),
+			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: shown.Exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
+		})
+	}
+	return &o
+}

@@ -1,0 +1,86 @@
+package lead
+
+import (
+	"fmt"
+
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// shortage is why quota holds a unit back. It is put into words only when
+// somebody asks. Exactly one field is set.
+type shortage struct {
+	limits  []quota.Shortage
+	absent  *record.Charge // to a tree that is not there
+	refusal quota.Refusal
+	// victims have to give way: there is room for the unit by the rules once
+	// they are gone.
+	victims []string
+}
+
+// reasons are the constraints behind a shortage, the one to show first; none
+// for nil.
+func (l *Leader) reasons(s *shortage) []resource.Reason {
+	switch {
+	case s == nil:
+		return nil
+	case s.limits != nil:
+		reasons := make([]resource.Reason, len(s.limits))
+		for i, short := range s.limits {
+			reasons[i] = short.Reason()
+		}
+		return reasons
+	case s.absent != nil:
+		return []resource.Reason{{
+			Code: resource.ReasonQuota, Detail: fmt.Sprintf("quota tree %s, to whose group %s it is to be charged, does not exist", s.absent.Tree, s.absent.Group),
+		}}
+	case s.victims != nil:
+		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.victims)}}
+	}
+	return []resource.Reason{l.refusalReason(s.refusal)}
+}
+
+// needsVictims says who would have to give way.
+func needsVictims(victims []string) string {
+	units := "units"
+	if len(victims) == 1 {
+		units = "unit"
+	}
+	return fmt.Sprintf("its quota is in use by others: %d %s must give way first: %s", len(victims), units, shown.Names(victims))
+}
+
+// refusalReason words a tree's refusal with the numbers of the node: Want is
+// the request, Have what the node has left.
+func (l *Leader) refusalReason(r quota.Refusal) resource.Reason {
+	reason := r.Reason()
+	of := fmt.Sprintf("node %s of quota tree %s", r.Node, r.Tree)
+	var limit int64
+	var node quota.NodeSpec
+	if t := l.quotas.planted[r.Tree]; t != nil {
+		node = t.spec.Nodes[r.Node]
+	}
+	switch r.Code {
+	case quota.OverQuota:
+		limit = node.Quota[r.Resource]
+	case quota.OverCap:
+		limit, of = node.Cap[r.Resource], "cap of "+of
+	case quota.OverOwner:
+		limit, of = node.PerOwner[r.Resource], "limit per owner of "+of
+	case quota.OverBorrow:
+		limit, of = node.Borrowing[r.Resource], "borrowing limit of "+of
+	case quota.UnknownGroup:
+		reason.Detail = fmt.Sprintf("quota tree %s has no group %s", r.Tree, r.Node)
+		return reason
+	case quota.NotALeaf:
+		reason.Detail = fmt.Sprintf("group %s of quota tree %s is not a leaf", r.Node, r.Tree)
+		return reason
+	default:
+		return reason
+	}
+	if r.Resource != "" {
+		reason.Detail = fmt.Sprintf("%s (%s)", quota.Sentence(r.Resource, limit, r.Want, resource.SaturatingSub(limit, r.Have)), of)
+	}
+	return reason
+}

@@ -1,0 +1,87 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// nodeObject shows a node.
+func (l *Leader) nodeObject(n *node) *api.Node {
+	s := l.showNode(n)
+	return s.Show()
+}
+
+// showNode makes the shown value of a node and of those who hold something
+// there.
+func (l *Leader) showNode(n *node) shown.Node {
+	s := n.show()
+	s.Told = n.said.conditions
+	for tx, h := range n.held {
+		if a := l.attempts[tx]; a != nil {
+			for _, m := range h.members {
+				s.Allocations = append(s.Allocations, a.unit.record.Namespace+"/"+a.unit.memberName(m.Index))
+			}
+		}
+	}
+	return s
+}
+
+// show makes the shown value of what a node has of its own.
+func (n *node) show() shown.Node {
+	s := shown.Node{
+		ID: n.view.ID, Spec: &n.spec, Revision: n.specRev, Labels: n.view.Labels, Hardware: n.hardware(),
+		Incarnation: n.incarnation, Registered: n.revision != 0, Unheard: n.unheard, Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved,
+		Stream: &shown.Stream{
+			Connected: n.connected, Quarantine: n.quarantine, DiskFull: n.diskFull, Unread: !n.specified(), Unregistered: n.unregistered,
+			Host: n.view.Host, Free: n.view.Free, Usage: n.usage,
+		},
+	}
+	if n.fence != nil {
+		s.Fence = n.fence.show()
+	}
+	if n.breaker.trips > 0 {
+		s.Stream.Suspicion = n.breaker.String()
+	}
+	if len(n.health) > 0 {
+		s.Stream.Health = make(map[int]shown.Health, len(n.health))
+		for i, h := range n.health {
+			s.Stream.Health[i] = shown.Health(h)
+		}
+	}
+	return s
+}
+
+// hardware is a node's, as its agent's stream and its registration describe it.
+func (n *node) hardware() shown.Hardware {
+	return shown.Hardware{Topology: n.host.Topology, Inventory: n.host.Inventory, Summary: &n.spec.Topology}
+}
+
+// show makes the shown value of a fence.
+func (f *fence) show() *shown.Fence {
+	return &shown.Fence{Dead: f.dead, At: f.at, Reason: f.reason, Assume: f.assume, DeadAfter: AssumedDeadAfter(f.assume)}
+}
+
+// String says it in plain words.
+func (f *fence) String(id resource.NodeID) string { return f.show().Sentence(id) }
+
+// said are the conditions that an agent told with its heartbeats, as the store's
+// key of a revision has them.
+type said struct {
+	conditions []record.Condition
+	revision   resource.Revision
+}
+
+// takeStatus takes over the conditions of a node's agent. A key that cannot be
+// read has none: followers refuse to show it.
+func (n *node) takeStatus(kv record.KV) {
+	if kv.ModRev == n.said.revision {
+		return
+	}
+	status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
+	if err != nil {
+		status.Conditions = nil
+	}
+	n.setSaid(said{status.Conditions, kv.ModRev})
+}

@@ -1,0 +1,195 @@
+package lead
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// hardware has huge pages and two GPUs, of which the first is divided.
+const hardware = `{
+  "name": "partitioned", "driver": "550.54.15", "threadsPerCore": 2, "coresPerL3": 8,
+  "nodes": [{"socket": 0, "cores": 32, "memory": "256Gi", "hugepages": {"2048": 2048, "1048576": 0}}],
+  "gpus": [
+    {"model": "NVIDIA A100 80GB PCIe", "memory": "80Gi", "pciBusID": "0000:01:00.0", "numaNode": 0, "path": "rc0", "mig": {"enabled": true, "instances": [
+      {"profile": "3g.40gb", "memory": "40Gi"}, {"profile": "2g.20gb", "memory": "20Gi"},
+      {"profile": "1g.10gb", "memory": "10Gi"}, {"profile": "1g.10gb", "memory": "10Gi"}
+    ]}},
+    {"model": "NVIDIA A100 80GB PCIe", "memory": "80Gi", "pciBusID": "0000:41:00.0", "numaNode": 0, "path": "rc1"}
+  ]
+}`
+
+// equip gives a node its hardware.
+func equip(t *testing.T, n *node, h grant.Host) {
+	t.Helper()
+	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.setHost(h, host, &outbox{})
+}
+
+// partitioned is a connected node whose second GPU is sick.
+func partitioned(t *testing.T) *node {
+	t.Helper()
+	profile, err := fake.ParseProfile([]byte(hardware))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode("n1")
+	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
+	n.health = map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
+	n.rebuild(&outbox{})
+	return n
+}
+
+// fitted is what a request gets on a node.
+func fitted(t *testing.T, n *node, r resource.Request) resource.Assignment {
+	t.Helper()
+	var a resource.Assignment
+	if !n.view.Host.Assign(n.view.Free, r, &a) {
+		t.Fatalf("no room for %+v: %v", r, n.view.Host.Explain(n.view.Free, r))
+	}
+	return a
+}
+
+func TestANodeShowsHugePagesInstancesAndWhyADeviceIsSick(t *testing.T) {
+	n := partitioned(t)
+	inv := n.host.Inventory
+	held := fitted(t, n, resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "3g.40gb"})
+	n.confirm("tx", []grant.Member{{Assignment: held}}, false, nil)
+	var got api.NodeStatus
+	shows := n.show()
+	shows.ShowHost(&got)
+
+	want := api.NodeStatus{
+		Available: map[resource.Name]string{
+			"cpu": "48", "memory": "252Gi", "hugepages-2Mi": "3Gi", "nvidia.com/mig-1g.10gb": "2", "nvidia.com/mig-2g.20gb": "1",
+		},
+		NUMANodes: []api.NUMAStatus{{
+			ID: 0, CPUs: "0-63", FreeCPU: "48", FreeCores: 24, Memory: "256Gi", FreeMemory: "252Gi",
+			FreeHugepages: map[resource.Name]string{"hugepages-2Mi": "3Gi"},
+		}},
+		Devices: []api.DeviceStatus{
+			{Index: 0, UUID: inv.Devices[0].UUID, Model: "NVIDIA A100 80GB PCIe", Memory: "80Gi", NUMANode: 0, Health: "ok", MIG: &api.MIGMode{}},
+			{
+				Index: 1, UUID: inv.Devices[1].UUID, Model: "NVIDIA A100 80GB PCIe", Memory: "80Gi", NUMANode: 0,
+				Health: "tainted", HealthReason: "XID 79: fell off the bus", Free: 1000,
+			},
+		},
+	}
+	for k, g := range inv.Devices[0].MIG.Instances {
+		want.Devices[0].MIG.Instances = append(want.Devices[0].MIG.Instances, api.MIGInstance{
+			UUID: g.UUID, Profile: g.Profile, Memory: resource.FormatBytes(g.Memory), Free: k > 0,
+		})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestADeviceThatIsNotToldSickIsWell(t *testing.T) {
+	n := partitioned(t)
+	n.host.Inventory.Devices[1].Health = devices.Tainted // as it was when the stream opened
+	n.health = nil
+	n.applyHealth()
+	var got api.NodeStatus
+	shows := n.show()
+	if shows.ShowHost(&got); n.view.Free.Unhealthy != 0 || got.Devices[1].Health != "ok" {
+		t.Errorf("unhealthy %b, GPU 1 is %+v", n.view.Free.Unhealthy, got.Devices[1])
+	}
+}
+
+func TestAnAssignmentShowsEverythingGranted(t *testing.T) {
+	n := partitioned(t)
+	inv := n.host.Inventory
+	a := fitted(t, n, resource.Request{Cores: 2, Memory: 1 << 30, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 2, MIGProfile: "1g.10gb"})
+	want := &api.AssignmentStatus{
+		CPUs: "0-1,32-33", NUMANodes: []int{0},
+		Memory:    []api.MemoryStatus{{Node: 0, Bytes: "1Gi"}},
+		Hugepages: []api.HugepageStatus{{Node: 0, PageSize: "2Mi", Bytes: "1Gi"}},
+	}
+	for _, k := range []int{2, 3} {
+		want.MIG = append(want.MIG, api.MIGStatus{
+			GPU: 0, Instance: k, UUID: inv.Devices[0].MIG.Instances[k].UUID, Profile: "1g.10gb", Model: "NVIDIA A100 80GB PCIe",
+		})
+	}
+	shows := n.show()
+	got := shows.Assignment(a)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("assignment (-want +got):\n%s", diff)
+	}
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back api.AssignmentStatus
+	if err := json.Unmarshal(text, &back); err != nil || !cmp.Equal(got, &back) {
+		t.Errorf("%s reads back as %+v, %v", text, back, err)
+	}
+}
+
+func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
+	n := partitioned(t)
+	planned := fitted(t, n, resource.Request{Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb"})
+	confirmed := planned.Clone()
+	confirmed.MIG[0].Instance, confirmed.MIG[0].UUID = 3, n.host.Inventory.Devices[0].MIG.Instances[3].UUID
+	plan := []grant.Member{{Assignment: planned}}
+	n.held["tx"] = &hold{members: plan, taken: n.take(plan)}
+	n.confirm("tx", []grant.Member{{Assignment: confirmed}}, false, nil)
+	if n.view.Free.MIG[0] != 0b0111 {
+		t.Errorf("instances %04b are free, want 0111", n.view.Free.MIG[0])
+	}
+	n.drop("tx")
+	if n.view.Free.MIG[0] != 0b1111 || n.view.Host.FreeHugepages(n.view.Free, 2<<20) != 4<<30 {
+		t.Errorf("after the end %04b and %d are free", n.view.Free.MIG[0], n.view.Host.FreeHugepages(n.view.Free, 2<<20))
+	}
+}
+
+func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
+	n := partitioned(t)
+	log := &outbox{}
+	n.health = nil
+	n.applyHealth()
+	full := n.view.Host.FreeVector(n.view.Free)
+	held := fitted(t, n, resource.Request{Cores: 8, Memory: 1 << 30, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "1g.10gb"})
+	lost := held.Clone()
+	lost.GPUs = []resource.GPUGrant{{Index: 2, UUID: "GPU-gone", Milli: 1000}} // numbered behind those that are there
+	lost.MIG = append(lost.MIG, resource.MIGGrant{GPU: 2, Instance: 0, UUID: "MIG-gone", Profile: "1g.10gb"})
+	lost.Memory[0].Bytes = 300 << 30 // more than the node has now
+	members := []grant.Member{{Assignment: lost}}
+	n.confirm("tx", members, false, log)
+	n.confirm("tx", members, false, log) // the same again changes nothing
+	want := resource.Vector{
+		resource.CPU: full[resource.CPU] - 16_000, resource.GPU: full[resource.GPU], "hugepages-2Mi": full["hugepages-2Mi"] - 1<<30,
+		"nvidia.com/mig-1g.10gb": 1, "nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-3g.40gb": 1,
+	}
+	if diff := cmp.Diff(want, n.view.Host.FreeVector(n.view.Free)); diff != "" {
+		t.Errorf("free while it is held (-want +got):\n%s", diff)
+	}
+	n.drop("tx")
+	if diff := cmp.Diff(full, n.view.Host.FreeVector(n.view.Free)); diff != "" {
+		t.Errorf("free after it has ended (-want +got):\n%s", diff)
+	}
+}
+
+func TestARequestIsDescribedAsPeopleWriteIt(t *testing.T) {
+	for want, r := range map[string]resource.Request{
+		"2 nvidia.com/gpu, 1500m cpu, 1Gi memory":                        {GPUs: 2, CPU: 1500, Memory: 1 << 30},
+		"2 nvidia.com/mig-1g.10gb, 8 muster.io/cores, 1Gi hugepages-2Mi": {MIG: 2, MIGProfile: "1g.10gb", Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20},
+		"500m nvidia.com/gpu, 4 cpu, 1Gi memory, 2Gi hugepages-1Gi":      {GPUShare: 500, CPU: 4000, Memory: 1 << 30, Hugepages: 2 << 30, HugepageSize: 1 << 30},
+		"1 nvidia.com/mig-1g.10gb.me, 1 muster.io/cores, 256Mi memory":   {MIG: 1, MIGProfile: "1g.10gb+me", Cores: 1, Memory: 256 << 20},
+	} {
+		if got := describe(r); got != want {
+			t.Errorf("described as %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// showUnit makes the shown value of what is the same for all members of a unit.
+func (l *Leader) showUnit(u *unit) shown.Unit {
+	s := shown.Unit{Record: &u.record, Revision: u.stored, Document: u.allocation, Request: &u.demand.Request}
+	if u.job != nil {
+		s.Job = u.job.doc
+	}
+	if u.attempt != nil && !u.waiting() {
+		s.Places = u.placements()
+	}
+	return s
+}
+
+// showMember makes the shown value of one member.
+func (l *Leader) showMember(u *unit, index int) shown.Member {
+	m := shown.Member{Unit: l.showUnit(u), Index: index, Settled: !unitWaiting(u)}
+	switch {
+	case m.Places != nil:
+		m.Ready = u.attempt.readiness()
+		at := m.Places[index]
+		if n := l.nodes[at.Node]; n != nil {
+			m.Host = n.hardware()
+			m.Freed = u.phase() == api.Terminating && l.freed(u.attempt, at)
+		}
+	case u.waiting():
+		m.Position, m.Wait = l.queue.Position(u.key), l.whyWaiting(u)
+	}
+	return m
+}
+
+// whyWaiting says in one line why a unit waits.
+func (l *Leader) whyWaiting(u *unit) shown.Wait {
+	switch {
+	case u.preempting():
+		return shown.Preempting(u.attempt.nomination())
+	case u.short != nil:
+		return shown.OverQuota(l.reasons(u.short)[0].Detail)
+	case u.failed > 0:
+		return shown.NoPlace(u.record.Name)
+	}
+	return shown.Unscheduled()
+}
+
+// readiness says whether the agents hold all members.
+func (a *attempt) readiness() shown.Readiness {
+	if len(a.held) == len(a.machine.Nodes()) {
+		return shown.Confirmed
+	}
+	return shown.Confirming
+}
+
+// nomination is who makes room for an attempt.
+func (a *attempt) nomination() *shown.Nomination {
+	n := &shown.Nomination{Noticed: a.noticed, Victims: make([]api.Victim, 0, len(a.victims))}
+	for _, v := range a.victims {
+		u := v.unit
+		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})
+	}
+	return n
+}
+
+// placements are those of a unit's attempt, by the members' index. They are
+// final once the attempt has been committed.
+func (u *unit) placements() []shown.Place {
+	a := u.attempt
+	if a.places != nil {
+		return a.places
+	}
+	places := make([]shown.Place, u.record.Members)
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
+		for _, m := range v.Members {
+			if m.Index < len(places) { // as every record of a leader's
+				places[m.Index] = shown.Place{Node: node, Assignment: m.Assignment}
+			}
+		}
+	}
+	if !a.machine.Undecided() {
+		a.keepPlaces(places)
+	}
+	return places
+}
+
+// freed reports whether a member that is ending holds its devices no more: its
+// agent has told so, or what was committed later has some of them.
+func (l *Leader) freed(a *attempt, at shown.Place) bool {
+	if a.machine.FreedBy(at.Node) {
+		return true
+	}
+	for tx, h := range l.nodes[at.Node].held {
+		other := l.attempts[tx]
+		if other == nil || other.committed <= a.committed || other.machine.Undecided() {
+			continue
+		}
+		for _, m := range h.members {
+			if shown.Excludes(at.Assignment, m.Assignment) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// showJob makes the shown value of a job and its units.
+func (l *Leader) showJob(j *job) shown.Job {
+	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
+	for i, u := range j.units {
+		s.Units[i] = l.showUnit(u)
+		if u.waiting() && s.Position == 0 {
+			s.Position = l.queue.Position(u.key)
+		}
+	}
+	first := j.units[0]
+	s.Settled = !unitWaiting(first)
+	if first.short != nil {
+		s.Wait = shown.OverQuota(l.reasons(first.short)[0].Detail)
+	}
+	return s
+}
+
+// terminating shows an allocation whose release is durable, gone or not, as
+// noted at a time in RFC 3339.
+func (l *Leader) terminating(u *unit, at string) *api.Allocation {
+	a := l.allocation(u, 0)
+	var notice *shown.Notice
+	if u.attempt != nil && u.attempt.notice != nil {
+		notice = &shown.Notice{GraceSeconds: u.attempt.notice.GraceSeconds, Reason: u.attempt.notice.Reason}
+	}
+	shown.End(a, at, u.ending.GraceSeconds, notice)
+	return a
+}

@@ -1,0 +1,127 @@
+package lead
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// unit is the smallest all-or-nothing set of members, as the leader knows it. Its
+// phase, its wish and its write change in unit_phase.go; why it waits and what it
+// is charged, in unit_wait.go.
+//
+// Invariant: see check in unit_phase.go.
+type unit struct {
+	path   string // "namespace/alloc|job/name/n"
+	record record.Unit
+	stored resource.Revision // mod revision of the unit's key
+	// queued says that the order key is in the store.
+	queued bool
+	key    queue.Key
+
+	demand place.Unit
+	shape  string // of the demand; see shapeOf
+	charge quota.Charge
+	// groups is what the specification says of groups; charges is what the unit
+	// is charged when it is placed, by the bindings of that generation, its
+	// namespace first, then trees in ascending order.
+	groups  api.QuotaDemand
+	policy  string // preemptionPolicy, as it was written
+	charges []record.Charge
+	bound   uint64
+	// enrolled: the trees know the unit by its path.
+	enrolled bool
+	// exactly one of these is set: the object that the unit belongs to.
+	allocation *api.Allocation
+	job        *job
+
+	// lifecycle is the unit's phase here, where phase is what clients see of it.
+	lifecycle unitPhase
+	// misstep is the first step that the table of phases does not have.
+	misstep string
+	// wish is how far the request to end the unit is, and ending the request.
+	wish   wish
+	ending *txn.ReleaseAsked
+	// writing is the Txn about the unit that is under way, beside its attempt's.
+	writing unitWrite
+
+	// create is what else the Txn that first stores the unit writes; nil once
+	// it is stored.
+	create *creation
+	// attempt is that of the phases trying, live and closing.
+	attempt *attempt
+	// adopting is that of the phase adopting: a preemption for the unit that an
+	// earlier leader began is being taken over, or given up.
+	adopting *adoption
+
+	// failed is the view's generation at which placing was tried in vain.
+	failed uint64
+	// refusals in a row, for the backoff between attempts; rested is when the
+	// backoff ends.
+	refusals int
+	rested   time.Time
+	// avoid counts, by node, the attempts since the last commit that failed there.
+	avoid       map[resource.NodeID]int
+	attempts    int
+	lastAttempt time.Time
+	short       *shortage // why quota held it back when it was tried last, or nil
+	wide        string    // why the place it would have had cannot be committed, or ""
+	// stuck is why nobody gave way for it when it was tried last, in plain
+	// words; helpless the view's generation of that.
+	stuck    string
+	helpless uint64
+
+	// err is why the unit came to nothing before it was stored.
+	err *api.Status
+	// gone: the object was removed.
+	gone bool
+}
+
+// creation is what a unit's first Txn writes besides the unit itself.
+type creation struct {
+	ops      []record.Op
+	compares []record.Compare
+	request  RequestKey // in leader.requests, or zero
+	started  time.Time
+}
+
+// setAllocation says to which object the unit belongs.
+func (u *unit) setAllocation(doc *api.Allocation) { u.allocation = doc }
+
+// setJob says to which object the unit belongs.
+func (u *unit) setJob(j *job) { u.job = j }
+
+// setSequence gives the unit its place in the order.
+func (u *unit) setSequence(s record.Sequence) {
+	u.record.Sequence = s
+	u.key = queue.Key{Priority: u.record.Priority, Epoch: s.Epoch, Counter: s.Counter, Path: u.path}
+}
+
+// setCreation says what else the Txn writes that first stores the unit.
+func (u *unit) setCreation(c *creation) { u.create = c }
+
+// memberName is how a member appears among allocations.
+func (u *unit) memberName(index int) string {
+	if u.job == nil {
+		return u.record.Name
+	}
+	return fmt.Sprintf("%s-%d", u.record.Name, u.record.FirstMember+index)
+}
+
+// phase is what a client sees of the unit's members.
+func (u *unit) phase() api.Phase { return api.Phase(u.record.Phase) }
+
+// grows reports whether the unit is to grow a gang that does not run yet.
+func (u *unit) grows() bool {
+	return u.job != nil && u.job.gang && u.record.N > 0 && u.job.units[0].phase() != api.Running
+}
+
+// waiting reports whether the unit still waits for its place.
+func (u *unit) waiting() bool { return u.phase() == api.Pending }

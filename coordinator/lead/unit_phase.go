@@ -1,0 +1,214 @@
+package lead
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file changes the phase of a unit, its wish and its write. The table of
+// phases is in unit_table.go.
+
+// wish is how far the request to end a unit is.
+type wish uint8
+
+const (
+	noWish     wish = iota
+	endAsked        // by the owner; the leader alone knows
+	endDurable      // in the store
+)
+
+// unitWrite is a Txn about a unit that is not its attempt's.
+type unitWrite uint8
+
+const (
+	noWrite       unitWrite = iota
+	writeCreation           // stores the unit, with its place in the order
+	writeAdoption           // makes the unit and its lost record again
+	writeWish               // stores the wish with the unit of a live attempt
+	writeEnd                // ends a unit that holds nothing
+)
+
+// move takes a step of the table. A step that the table does not have is noted
+// for check.
+func (u *unit) move(s unitStep) {
+	next, ok := u.lifecycle.after(s)
+	if !ok && u.misstep == "" {
+		u.misstep = fmt.Sprintf("%s is %s and cannot be %s", u.path, u.lifecycle, s)
+	}
+	if next == phaseWaiting && u.stored == 0 {
+		next = phaseCreating
+	}
+	u.lifecycle = next
+}
+
+// restore takes over that the store has the unit at rev.
+func (u *unit) restore(rev resource.Revision) {
+	u.stored = rev
+	u.setSequence(u.record.Sequence)
+	u.lifecycle = lifecycleOf(u.phase())
+}
+
+// restoreOrder takes over that the store has the order key.
+func (u *unit) restoreOrder() { u.queued, u.failed = true, 1 }
+
+// restoreWish takes over that the store has the request to end the unit.
+func (u *unit) restoreWish(asked txn.ReleaseAsked) { u.wish, u.ending = endDurable, &asked }
+
+// restoreAttempt takes over the attempt of a unit that is live or closing.
+func (u *unit) restoreAttempt(a *attempt) { u.attempt = a }
+
+// enterOrder takes over that the unit was stored at rev, with its place in the
+// order.
+func (u *unit) enterOrder(rev resource.Revision) {
+	u.stored, u.queued, u.create = rev, true, nil
+	u.move(stepStored)
+}
+
+// launch begins an attempt.
+func (u *unit) launch(a *attempt) {
+	u.attempt = a
+	u.move(stepLaunched)
+}
+
+// dropAttempt ends an attempt that was aborted.
+func (u *unit) dropAttempt() {
+	u.attempt = nil
+	u.move(stepAborted)
+}
+
+// rest begins a backoff.
+func (u *unit) rest(until time.Time) {
+	u.rested = until
+	u.move(stepRefused)
+}
+
+// endRest ends a backoff, unless the unit does not wait any more.
+func (u *unit) endRest() {
+	if u.lifecycle == phaseResting {
+		u.move(stepRested)
+	}
+}
+
+// beginAdoption has the unit wait for a preemption that an earlier leader began.
+func (u *unit) beginAdoption(d *adoption) {
+	u.adopting = d
+	u.move(stepClaimed)
+}
+
+// takeOver goes on with the preemption as the unit's attempt.
+func (u *unit) takeOver(a *attempt) {
+	u.adopting, u.attempt = nil, a
+	u.move(stepTakenOver)
+}
+
+// dropAdoption ends a preemption that was not taken over.
+func (u *unit) dropAdoption() {
+	u.adopting = nil
+	u.move(stepAbandoned)
+}
+
+// commit makes the unit Running: its attempt was committed as tx at rev.
+func (u *unit) commit(tx resource.TxID, rev resource.Revision, at string) {
+	u.record.Phase, u.record.TxID = string(api.Running), tx
+	if u.record.Started == "" {
+		u.record.Started = at
+	}
+	u.stored, u.queued, u.create, u.refusals, u.avoid = rev, false, nil, 0, nil
+	u.move(stepCommitted)
+}
+
+// readopt makes the unit Running: its lost record was made again at rev.
+func (u *unit) readopt(a *attempt, written record.Unit, rev resource.Revision) {
+	u.attempt, u.record, u.stored, u.queued = a, written, rev, false
+	u.move(stepReadopted)
+}
+
+// receiveNotice makes the unit Terminating: its record is EVICTING at rev.
+func (u *unit) receiveNotice(reason string, rev resource.Revision) {
+	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), reason, rev
+	u.move(stepNoticed)
+}
+
+// release makes the unit Terminating: its record is RELEASING at rev. Unless
+// that follows an eviction, the request to end the unit is durable with it.
+func (u *unit) release(evicted bool, rev resource.Revision) {
+	u.record.Phase, u.stored = string(api.Terminating), rev
+	if !evicted {
+		if u.ending == nil { // another has asked
+			u.ending = &txn.ReleaseAsked{}
+		}
+		u.wish = endDurable
+		u.record.Reason = u.ending.Reason
+	}
+	u.move(stepReleasing)
+}
+
+// leave takes over what became of the unit when its record was RELEASED at rev.
+func (u *unit) leave(e *unitEnd, rev resource.Revision) {
+	u.attempt, u.record, u.stored = nil, e.record, rev
+	if !e.requeued {
+		u.move(stepReleased)
+		return
+	}
+	u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
+	u.move(stepRequeued)
+}
+
+// end takes over that a unit which held nothing has ended, as it was written at
+// rev.
+func (u *unit) end(written record.Unit, rev resource.Revision) {
+	u.record, u.stored, u.queued = written, rev, false
+	u.move(stepEnded)
+}
+
+// fail notes why the unit came to nothing.
+func (u *unit) fail(why *api.Status) { u.err = why }
+
+// remove notes that the object is gone.
+func (u *unit) remove() {
+	u.gone = true
+	u.move(stepRemoved)
+}
+
+// askEnd notes that the owner asks for the unit's end.
+func (u *unit) askEnd(asked txn.ReleaseAsked) { u.wish, u.ending = endAsked, &asked }
+
+// dropWish notes that the store did not take the request: the owner asks again.
+func (u *unit) dropWish() { u.wish, u.ending = noWish, nil }
+
+// keepWish takes over that the request was stored with the unit at rev.
+func (u *unit) keepWish(stored *record.Cancellation, rev resource.Revision) {
+	if rev > u.stored {
+		u.record.Ending, u.stored = stored, rev
+	}
+	if u.wish != noWish {
+		u.wish = endDurable
+	}
+}
+
+// beginWrite notes that a Txn about the unit is under way. Two can only be where
+// the Txn that ends the unit follows the commit of its preemptor and the wish has
+// no answer yet: then the wish is of no interest any more.
+func (u *unit) beginWrite(w unitWrite) { u.writing = w }
+
+// finishWrite notes that a Txn about the unit has its answer.
+func (u *unit) finishWrite(w unitWrite) {
+	if u.writing == w {
+		u.writing = noWrite
+	}
+}
+
+// isBeingWritten reports whether a Txn is under way that keeps the unit from
+// everything else.
+func (u *unit) isBeingWritten() bool { return u.writing != noWrite && u.writing != writeWish }
+
+// mayBeTried reports whether nothing else goes on with a unit that is to be
+// placed.
+func (u *unit) mayBeTried() bool {
+	return !u.isBeingWritten() && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
+}

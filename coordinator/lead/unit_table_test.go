@@ -1,0 +1,319 @@
+package lead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// inputs is a leader as a value with all that answers it: a store in memory, and
+// agents of two nodes that say at any time what its attempts let them say.
+type inputs struct {
+	*Leader
+	kv    *mem.Store
+	clock time.Time
+	asked []Effect // writes and reads that have no answer yet
+	made  int
+	wakes time.Time // 0: no alarm is set
+	seen  map[unitPhase]int
+}
+
+func newInputs(t *rapid.T, seen map[unitPhase]int) *inputs {
+	x := &inputs{kv: mem.Open(mem.Options{}), clock: time.Unix(1_700_000_000, 0), seen: seen}
+	at := x.put(t, "/leader", nil)
+	x.Leader = NewLeader(Beginning{
+		Rules: Rules{ReservationTTL: time.Second, VoteBudget: time.Second, EvictionGrace: time.Second, RecordRetention: time.Minute, NamespaceAllocations: 1000},
+		Epoch: resource.Epoch(at), Held: record.CreateRevIs("/leader", at), MaxOps: mem.DefaultMaxTxnOps, Now: x.clock,
+	})
+	profile, err := fake.Lookup("dgx-a100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []resource.NodeID{"n1", "n2"} {
+		host := grant.Host{Hostname: string(id), Topology: profile.Topology(), Inventory: profile.Inventory(string(id))}
+		fits, err := fit.NewHost(host.Topology, host.Inventory, fit.Reserved{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		incarnation := resource.Incarnation{JournalID: string(id), BootID: "b"}
+		rev := x.put(t, record.NodeIdentityKey(id), record.MustEncode(record.NodeIdentity{Incarnation: incarnation}))
+		spec := record.NodeSpec{Capacity: admission.CapacityOf(host, fits.Allocatable()), Allocatable: fits.Allocatable()}
+		spec.Topology.GPUModels, spec.Topology.GPUModel = []string{host.Inventory.Devices[0].Model}, make([]int, len(host.Inventory.Devices))
+		specRev := x.put(t, record.NodeSpecKey(id), record.MustEncode(spec))
+		x.give(t, Heard{Opened{Hello: grant.Hello{Node: id, Incarnation: incarnation, Revision: rev, Host: host}, Fit: fits}})
+		x.give(t, Registered{Node: id, Spec: spec, Revision: specRev})
+	}
+	return x
+}
+
+func (x *inputs) put(t *rapid.T, key string, value []byte) resource.Revision {
+	r, err := x.kv.Txn(context.Background(), record.Txn{Then: []record.Op{record.Put(key, value)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Revision
+}
+
+// give hands the leader an input.
+func (x *inputs) give(t *rapid.T, in Input) { x.take(t, x.Apply(x.clock, in, nil)) }
+
+// do has the leader handle what is not an input yet.
+func (x *inputs) do(t *rapid.T, f func()) { x.take(t, x.handle(x.clock, nil, f)) }
+
+// take keeps the effects that want an answer, schedules, and checks the leader.
+func (x *inputs) take(t *rapid.T, effects []Effect) {
+	for _, e := range x.Pass(x.clock, effects) {
+		switch e.Kind {
+		case WriteKeys, ReadKey:
+			x.asked = append(x.asked, e)
+		case WakeAt:
+			x.wakes = e.At
+		case EndTerm:
+			t.Fatalf("the term ends: %v", e.Err)
+		}
+	}
+	if err := x.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range x.units {
+		x.seen[u.lifecycle]++
+	}
+}
+
+// create submits an allocation, or a job whose gang grows.
+func (x *inputs) create(t *rapid.T) {
+	x.made++
+	priority := rapid.IntRange(0, 2).Draw(t, "priority")
+	spec := fmt.Sprintf(`"preemptionPolicy":%q,"resources":{"requests":{"nvidia.com/gpu":"%d"}}`, rapid.SampledFrom([]string{preemptLower, preemptNever}).Draw(t, "policy"), rapid.IntRange(3, 8).Draw(t, "gpus"))
+	var s *submission
+	var bad *api.Status
+	if rapid.Bool().Draw(t, "a job") {
+		document := fmt.Appendf(nil, `{"metadata":{"name":"j%d"},"spec":{"priority":%d,"parallelism":3,"template":{"spec":{%s,"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, x.made, priority, spec)
+		doc, status := api.DecodeJob(document)
+		if status != nil {
+			t.Fatal(status)
+		}
+		s, bad = x.submissionOfJob(Submitted{Namespace: "default", Document: document}, doc)
+	} else {
+		document := fmt.Appendf(nil, `{"metadata":{"name":"a%d"},"spec":{"priority":%d,%s}}`, x.made, priority, spec)
+		doc, status := api.DecodeAllocation(document)
+		if status != nil {
+			t.Fatal(status)
+		}
+		s, bad = x.submissionOfAllocation(Submitted{Namespace: "default", Document: document}, doc)
+	}
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	x.do(t, func() {
+		if _, _, status := x.accept(s); status != nil {
+			t.Fatal(status)
+		}
+	})
+}
+
+// any draws a unit.
+func (x *inputs) any(t *rapid.T) *unit {
+	if len(x.units) == 0 {
+		t.Skip("there is no unit")
+	}
+	var paths []string
+	for path := range x.units {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return x.units[rapid.SampledFrom(paths).Draw(t, "unit")]
+}
+
+// answer answers a write or a read, whichever; a write may have no answer and
+// have landed or not, and may be refused.
+func (x *inputs) answer(t *rapid.T) {
+	if len(x.asked) == 0 {
+		t.Skip("nothing was asked")
+	}
+	i := rapid.IntRange(0, len(x.asked)-1).Draw(t, "question")
+	e := x.asked[i]
+	x.asked = slices.Delete(x.asked, i, i+1)
+	if e.Kind == ReadKey {
+		kv, found, rev, err := x.kv.Get(context.Background(), e.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.give(t, HasRead{e.Token, kv, found, rev})
+		return
+	}
+	fault := rapid.IntRange(0, 9).Draw(t, "fault")
+	switch fault {
+	case 0:
+		x.give(t, Wrote{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
+		return
+	case 1:
+		x.give(t, Wrote{e.Token, txn.Conflict, 0, errors.New("refused")})
+		return
+	}
+	write := record.Txn{If: e.Write.Compares, Then: e.Write.Ops}
+	if !e.Write.AnyEpoch {
+		write.If = append([]record.Compare{x.held}, write.If...)
+	}
+	r, err := x.kv.Txn(context.Background(), write)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case fault == 2:
+		x.give(t, Wrote{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
+	case r.Succeeded:
+		x.give(t, Wrote{e.Token, txn.Landed, r.Revision, nil})
+	default:
+		x.give(t, Wrote{e.Token, txn.Conflict, r.Revision, nil})
+	}
+}
+
+// speak has an agent say what it may of an attempt.
+func (x *inputs) speak(t *rapid.T) {
+	u := x.any(t)
+	a := u.attempt
+	if a == nil {
+		t.Skip("it has no attempt")
+	}
+	id := rapid.SampledFrom(a.machine.Nodes()).Draw(t, "node")
+	n := x.nodes[id]
+	e := grant.Replied{Node: id, Tx: a.machine.ID(), Incarnation: n.incarnation, Revision: n.revision}
+	if h := n.held[e.Tx]; h != nil {
+		e.Members = h.members
+	}
+	switch s := a.machine.State(); {
+	case a.machine.Undecided():
+		e.State = grant.Reserved
+		if len(a.victims) > 0 && s == txn.Reserving {
+			e.State = grant.Waiting
+		}
+		if rapid.IntRange(0, 5).Draw(t, "refuse") == 0 {
+			e.State, e.Members = grant.No, nil
+		}
+	case s >= txn.Evicting:
+		e.State, e.Members = grant.Tombstone, nil
+	default:
+		e.State = grant.Held
+	}
+	x.give(t, Heard{e})
+}
+
+// TestAUnitTakesOnlyStepsOfTheTable: whatever clients ask, agents say and the
+// store answers, in any order, what check says holds between two inputs.
+func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
+	seen := map[unitPhase]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		x := newInputs(t, seen)
+		defer x.kv.Close()
+		t.Repeat(map[string]func(*rapid.T){
+			"create": func(t *rapid.T) {
+				if len(x.units) < 8 {
+					x.create(t)
+				}
+			},
+			"delete": func(t *rapid.T) {
+				u := x.any(t)
+				x.do(t, func() {
+					if u.job == nil {
+						x.end(u, txn.ReleaseAsked{Reason: "deleted"})
+						return
+					}
+					x.cancelJob(u.job, txn.ReleaseAsked{Reason: "deleted"}, rapid.Bool().Draw(t, "remove"), func(*api.Status) {})
+				})
+			},
+			"evict":         func(t *rapid.T) { u := x.any(t); x.do(t, func() { x.evict(u, txn.EvictAsked{Reason: "evicted"}) }) },
+			"answer":        x.answer,
+			"answer more":   x.answer,
+			"answer again":  x.answer,
+			"speak":         x.speak,
+			"speak more":    x.speak,
+			"speak again":   x.speak,
+			"reconnect":     func(t *rapid.T) { x.reconnect(t) },
+			"let time pass": func(t *rapid.T) { x.pause(t, time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms"))*time.Millisecond) },
+		})
+	})
+	if testing.Short() {
+		return // too few inputs
+	}
+	for p := range unitPhases {
+		if p != phaseAdopting && seen[p] == 0 { // needs another leader
+			t.Errorf("no unit was ever %s", p)
+		}
+	}
+}
+
+// reconnect has an agent come back with all that the leader knows of it.
+func (x *inputs) reconnect(t *rapid.T) {
+	id := rapid.SampledFrom([]resource.NodeID{"n1", "n2"}).Draw(t, "node")
+	n := x.nodes[id]
+	x.give(t, Heard{grant.Disconnected{Node: id}})
+	var o grant.Occupancy
+	for tx, h := range n.held {
+		if h.confirmed {
+			s := grant.Reserved
+			if a := x.attempts[tx]; a != nil && !a.machine.Undecided() {
+				s = grant.Held
+			} else if h.waiting {
+				s = grant.Waiting
+			}
+			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.epoch, State: s, Members: h.members})
+		}
+	}
+	x.give(t, Heard{Opened{Hello: grant.Hello{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Occupancy: o}, Fit: n.view.Host}})
+}
+
+// pause lets time pass, and alarms ring.
+func (x *inputs) pause(t *rapid.T, d time.Duration) {
+	x.clock = x.clock.Add(d)
+	if !x.wakes.IsZero() && !x.wakes.After(x.clock) {
+		x.wakes = time.Time{}
+		x.give(t, Woken{})
+	}
+	x.give(t, Ticked{})
+}
+
+func TestEachPhaseIsReachedAndTheEndIsTheEnd(t *testing.T) {
+	reached := map[unitPhase]bool{phaseCreating: true}
+	for range unitPhases {
+		for s := range unitSteps {
+			for p := range unitPhases {
+				next, ok := p.after(s)
+				switch {
+				case ok && p == phaseEnded && next != phaseEnded:
+					t.Errorf("what has ended is %s after it was %s", next, s)
+				case ok && reached[p]:
+					reached[next] = true
+				}
+			}
+		}
+	}
+	for p := range unitPhases {
+		if !reached[p] {
+			t.Errorf("no steps lead to %s", p)
+		}
+	}
+}
+
+func TestAStepThatTheTableDoesNotHaveIsNoted(t *testing.T) {
+	u := &unit{path: "ns/alloc/a/0"}
+	u.commit("tx", 5, "now")
+	if err := u.check(); err == nil || !strings.Contains(err.Error(), "ns/alloc/a/0 is creating and cannot be committed") {
+		t.Errorf("check says %v", err)
+	}
+}

@@ -1,0 +1,72 @@
+package lead
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/resource"
+)
+
+// view is the cluster as the leader knows it and decides by it: loaded from the
+// store's keys, and kept up to date by what it does and hears. Nobody else has
+// one.
+//
+// Invariant: nodes and order agree: order ascends by ID over all of nodes.
+type view struct {
+	// now is the time of what is being handled.
+	now time.Time
+	// floor is a revision that no list is older than.
+	floor resource.Revision
+
+	nodes    map[resource.NodeID]*node
+	order    []*place.Node
+	units    map[string]*unit
+	jobs     map[string]*job    // by namespace/name
+	members  map[string]*member // by namespace/name: all allocations clients see
+	attempts map[resource.TxID]*attempt
+	queue    queue.Queue
+	quotas   *quotas
+}
+
+func newView(o quota.Options, floor resource.Revision, now time.Time) view {
+	return view{
+		now: now, floor: floor, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now),
+	}
+}
+
+// member is one line among the allocations.
+type member struct {
+	unit  *unit
+	index int
+}
+
+// node returns the view of a node, made on first sight.
+func (v *view) node(id resource.NodeID) *node {
+	n := v.nodes[id]
+	if n == nil {
+		n = newNode(id)
+		v.nodes[id] = n
+		i, _ := slices.BinarySearchFunc(v.order, id, func(v *place.Node, id resource.NodeID) int { return cmp.Compare(v.ID, id) })
+		v.order = slices.Insert(v.order, i, &n.view)
+	}
+	return n
+}
+
+// member finds an allocation as clients name it.
+func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
+	m := v.members[namespace+"/"+name]
+	if m == nil {
+		return nil, 0, NotFound("allocation", namespace, name)
+	}
+	return m.unit, m.index, nil
+}
+
+func NotFound(kind, namespace, name string) *api.Status {
+	return api.Errorf(404, "%s %s not found in namespace %s", kind, name, namespace)
+}

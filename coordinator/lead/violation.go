@@ -1,0 +1,140 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file isolates nodes whose agents break the protocol (ADR 13): they take
+// no new work, durably, until an operator uncordons them.
+
+// violation is why a node is isolated, nil if it is not. It may not be durable
+// yet.
+func (n *node) violation() *record.Violation {
+	if n.accused != nil {
+		return n.accused
+	}
+	return n.spec.Violation
+}
+
+// severed reports whether no stream to the node may be open.
+func (n *node) severed() bool { v := n.violation(); return v != nil && v.Severed }
+
+// mayLog reports whether one more line about a node may be written now.
+func (l *Leader) mayLog(n *node) bool { return n.logs.Take(l.now, logRate) }
+
+// caught handles a lie: it accuses the node, or logs the doubt.
+func (l *Leader) caught(n *node, bad *lie) {
+	if bad.doubt {
+		if l.mayLog(n) {
+			l.out.warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
+		}
+		return
+	}
+	l.accuse(n, bad)
+}
+
+// accuse isolates a node: the leader cordons the node, ends its stream, and
+// places its undecided attempts elsewhere. Committed units stay there.
+func (l *Leader) accuse(n *node, bad *lie) {
+	l.out.count(MetricViolations, bad.reason)
+	if l.mayLog(n) {
+		l.out.error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
+	}
+	first := n.violation() == nil
+	if first {
+		n.setAccused(&record.Violation{Reason: bad.reason, Detail: Clip(bad.detail), At: l.stamp()})
+		n.setReady()
+	}
+	l.out.add(Effect{Kind: DistrustNode, Node: n.view.ID})
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
+			a.fail(n.view.ID, faultWrongVote)
+			l.step(a, txn.Refused{Node: n.view.ID, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})
+		}
+	}
+	l.makeDurable(n)
+}
+
+// makeDurable writes an isolation that is not in the store yet.
+func (l *Leader) makeDurable(n *node) {
+	if n.accused != nil && n.specRev != 0 && !n.accusing {
+		n.beginAccusing()
+		l.writeViolation(n, n.accused)
+	}
+}
+
+// writeViolation makes an isolation durable, so that the next leader knows of it.
+func (l *Leader) writeViolation(n *node, v *record.Violation) {
+	id := n.view.ID
+	if l.nodes[id] != n || n.accused != v { // deleted, or let back meanwhile
+		n.finishAccusing()
+		return
+	}
+	spec := n.spec
+	spec.Violation, spec.Unschedulable = v, true
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
+	if err != nil {
+		l.out.error("violation_not_written", "node", id, "error", err) // it holds for this term
+		return
+	}
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		ops:      []record.Op{record.Put(key, value)},
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			if o != txn.Landed {
+				l.after(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
+				return
+			}
+			n.finishAccusing()
+			if n.accused == v {
+				n.setAccused(nil)
+			}
+			n.setSpec(spec, rev)
+			n.setReady()
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.NodeSpec](key, value)
+		return found && err == nil && written.Violation != nil && *written.Violation == *v
+	})
+}
+
+// violationAgain is the time between attempts to write an isolation while the
+// node registers.
+const violationAgain = 100 * time.Millisecond
+
+// pardon lets a node back that an operator has uncordoned; that is durable.
+func (l *Leader) pardon(n *node) {
+	n.clearFaults()
+	n.setTripped(l.now)
+	n.setReady()
+	l.out.add(Effect{Kind: TrustNode, Node: n.view.ID})
+}
+
+// wakeFor wakes all waiting units because of a node's message, now or, if the
+// node has sent many such messages, within a second.
+func (l *Leader) wakeFor(n *node) {
+	if n.setWakes(!n.woken.Take(l.now, wakeRate)); !n.wakes {
+		l.wake()
+	}
+}
+
+// mend runs once a second: it does for a node the work that was put off because
+// of too many messages.
+func (l *Leader) mend(n *node) {
+	n.setTripped(l.now)
+	l.makeDurable(n)
+	if n.wakes {
+		n.setWakes(false)
+		l.wake()
+	}
+	if n.unanswered && n.connected {
+		n.clearUnanswered()
+		l.out.command(n.view.ID, grant.Resync{})
+	}
+}

@@ -1,0 +1,128 @@
+package lead
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// alone is a leader over a store, with one node that is partitioned.
+func alone(t *testing.T) (*Leader, *node) {
+	t.Helper()
+	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
+	n := partitioned(t)
+	l.nodes[n.view.ID], l.order = n, append(l.order, &n.view)
+	return l, n
+}
+
+// transaction is an id of an earlier epoch, which nobody answers.
+func transaction(counter uint64) resource.TxID {
+	return resource.NewTxID("u", 0, counter, resource.Nonce{})
+}
+
+// instances is a member with MIG instances of the first device.
+func instances(n *node, numbers ...int) []grant.Member {
+	var a resource.Assignment
+	for _, i := range numbers {
+		a.MIG = append(a.MIG, resource.MIGGrant{GPU: 0, Instance: i, UUID: n.host.Inventory.Devices[0].MIG.Instances[i].UUID, Profile: "1g.10gb"})
+	}
+	return []grant.Member{{Assignment: a}}
+}
+
+// An agent that promises other devices than were planned leaves the planned ones
+// free.
+func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
+	own, other := transaction(1), transaction(2)
+	cases := map[string]struct {
+		planned map[resource.TxID][]int
+		said    []int
+		wakes   bool
+	}{
+		"the planned devices":                       {map[resource.TxID][]int{own: {2}}, []int{2}, false},
+		"other devices":                             {map[resource.TxID][]int{own: {2}}, []int{3}, true},
+		"nothing was planned":                       {nil, []int{3}, false},
+		"what others planned does not fit any more": {map[resource.TxID][]int{other: {2, 3}}, []int{3}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l, n := alone(t)
+			for tx, numbers := range c.planned {
+				members := instances(n, numbers...)
+				n.held[tx] = &hold{members: members, taken: n.take(members)}
+			}
+			l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: instances(n, c.said...)})
+			if woken := l.generation > 1; woken != c.wakes {
+				t.Errorf("woken: %t, want %t", woken, c.wakes)
+			}
+		})
+	}
+}
+
+// What another transaction waits for is planned with again once its agent has
+// given that up, though nothing is free by that.
+func TestTheEndOfANominationWakesWhatWaits(t *testing.T) {
+	for _, ended := range []bool{true, false} {
+		l, n := alone(t)
+		held := grant.Grant{Tx: transaction(1), State: grant.Held, Members: instances(n, 2)}
+		waiting := grant.Grant{Tx: transaction(2), State: grant.Waiting, Members: instances(n, 2)}
+		for _, g := range []grant.Grant{held, waiting} {
+			n.confirm(g.Tx, g.Members, g.State == grant.Waiting, &l.out)
+		}
+		l.adoptions = map[resource.TxID]*adoption{waiting.Tx: {tx: waiting.Tx, over: true}}
+		e := grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health, Grants: []grant.Grant{held}}}
+		if !ended {
+			e.Occupancy.Grants = append(e.Occupancy.Grants, waiting)
+		}
+		if l.agentEvent(e); l.generation > 1 != ended {
+			t.Errorf("given up: %t, woken: %t", ended, l.generation > 1)
+		}
+	}
+}
+
+// A preemption that is given up leaves its place to others, though its own unit
+// ends.
+func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
+	for name, u := range map[string]*unit{
+		"its unit waits no more": nil,
+		"its unit waits":         {},
+		"its unit ends":          {stored: 1, ending: &txn.ReleaseAsked{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := alone(t)
+			d := &adoption{tx: transaction(1), unit: u, over: true}
+			l.adoptions = map[resource.TxID]*adoption{d.tx: d}
+			if l.abandoned(d, true); l.generation == 1 {
+				t.Error("nothing is tried again")
+			}
+		})
+	}
+}
+
+// A grant that an operator adopts may be evicted from then on; where the store
+// refused that, its quota is free.
+func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
+	l, n := alone(t)
+	u := &unit{path: "x/alloc/a/0", allocation: &api.Allocation{}}
+	g := &lost{}
+	g.Tx, g.holders = transaction(1), map[resource.NodeID]grant.Grant{"n1": {Members: instances(n, 2)}}
+	a := &attempt{unit: u, charges: []record.Charge{{Tree: "quota"}}, held: map[resource.NodeID]bool{}}
+	l.notAdopted(adoptee{unit: u, waited: true}, func() *attempt {
+		b := *a
+		b.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil)
+		return &b
+	}())
+	if l.generation == 1 {
+		t.Error("nothing is tried again though the charge has ended")
+	}
+	generation := l.generation
+	u.readopt(a, u.record, 7)
+	l.adopted(a, g, map[resource.NodeID]txn.Vote{}, 7)
+	if l.generation == generation || !u.evictable() {
+		t.Errorf("nothing is tried again though the unit is evictable: %t", u.evictable())
+	}
+}

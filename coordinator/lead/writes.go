@@ -1,0 +1,206 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// writeCommit asks for the commit point: record, unit and per-node index, if
+// this epoch still leads, the record is absent, the unit is what it was, and
+// every member's agent still is the incarnation that said Yes.
+//
+// That of a preemptor also releases its victims (PROTOCOL.md 6.5).
+func (l *Leader) writeCommit(a *attempt) {
+	if !l.mayDisplace(a) {
+		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
+		return
+	}
+	d, err := l.commitOf(a)
+	if err != nil { // judgeReply lets nothing through that cannot be written
+		l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
+		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict})
+		return
+	}
+	l.submit(d)
+}
+
+// commitOf makes the commit of what the votes promise.
+func (l *Leader) commitOf(a *attempt) (decision, error) {
+	u, tx := a.unit, a.machine.ID()
+	rec := record.Tx{
+		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
+		Charges: a.charges, Committed: l.stamp(),
+	}
+	// model: mutant NO_ABSENT_COMPARE
+	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
+		// model: mutant NO_INCARNATION_COMPARE
+		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+		index := record.NodeTx{}
+		for _, m := range v.Members {
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+			index.Members = append(index.Members, m.Index)
+		}
+		value, err := record.Encode(index)
+		if err != nil {
+			return d, err
+		}
+		d.ops = append(d.ops, record.Put(record.NodeTxKey(node, tx), value))
+	}
+	if len(rec.Members) != u.record.Members {
+		return d, fmt.Errorf("votes for %d members, the unit has %d", len(rec.Members), u.record.Members)
+	}
+	value, err := record.Encode(rec)
+	if err != nil {
+		return d, err
+	}
+	unit := u.record
+	unit.Phase, unit.TxID = string(api.Running), tx
+	if unit.Started == "" {
+		unit.Started = l.stamp()
+	}
+	d.ops = append(d.ops, record.Put(record.TxKey(tx), value), record.Put(unit.Path().Key(), record.MustEncode(unit)))
+	if u.queued {
+		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
+	}
+	if u.create != nil {
+		d.compares = append(d.compares, u.create.compares...)
+		d.ops = append(d.ops, u.create.ops...)
+	}
+	for _, v := range a.victims {
+		// model: mutant SWAP_WITHOUT_VICTIM_STATE
+		d.compares = append(append(d.compares, l.stillDead(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
+		d.ops = append(d.ops, l.releasedOps(v)...)
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if err != nil {
+			l.out.warn("commit_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		if o == txn.Conflict {
+			l.blame(a)
+		}
+		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
+	}
+	return d, nil
+}
+
+// blame notes the nodes that have voted under a registration other than the
+// store's, as far as this coordinator has followed it.
+func (l *Leader) blame(a *attempt) {
+	for _, id := range a.machine.Nodes() {
+		at := l.identityOf(id)
+		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
+			a.fail(id, faultUnregister)
+		}
+	}
+}
+
+// writeAborted fences: whichever Txn creates the record first decides.
+func (l *Leader) writeAborted(a *attempt) {
+	tx := a.machine.ID()
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
+	l.submit(decision{
+		anyEpoch: true,
+		compares: []record.Compare{record.Absent(record.TxKey(tx))},
+		ops:      []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))},
+		done: func(o txn.Outcome, _ resource.Revision, _ error) {
+			l.step(a, txn.FenceAnswered{Outcome: o})
+		},
+	})
+}
+
+// recordOf rebuilds the record of a committed transaction from its votes.
+func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
+	u := a.unit
+	_, epoch, _, err := a.machine.ID().Attempt() // of the leader that committed
+	if err != nil {
+		panic("coordinator: " + err.Error())
+	}
+	rec := record.Tx{
+		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
+		Charges: a.charges, Committed: u.record.Started,
+	}
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Vote(node)
+		for _, m := range v.Members {
+			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
+		}
+	}
+	rec.By, rec.Lost = a.by, a.lost
+	switch {
+	case u.ending != nil:
+		rec.Reason, rec.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+	case a.notice != nil:
+		rec.Reason, rec.GraceSeconds, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
+	}
+	return rec
+}
+
+// writeReleasing asks for COMMITTED or EVICTING → RELEASING.
+func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
+	u, tx := a.unit, a.machine.ID()
+	rec := l.recordOf(a, grant.RecordReleasing)
+	rec.Evicted = e.Evicted
+	unit := u.record
+	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
+	l.submit(decision{
+		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		ops: []record.Op{
+			record.Put(record.TxKey(tx), record.MustEncode(rec)),
+			record.Put(unit.Path().Key(), record.MustEncode(unit)),
+		},
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
+		},
+	})
+}
+
+// writeReleased asks for RELEASING → RELEASED, which ends the charge.
+func (l *Leader) writeReleased(a *attempt) {
+	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
+		compares: append(l.stillDead(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
+		ops:      l.releasedOps(a),
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
+			if o != txn.Conflict {
+				answered()
+				return
+			}
+			l.recheck(a, answered)
+		},
+	})
+}
+
+// releasedOps are the writes of RELEASED: the record, the index entries, and
+// what becomes of the unit.
+func (l *Leader) releasedOps(a *attempt) []record.Op {
+	tx := a.machine.ID()
+	if a.closing == nil {
+		a.setClosing(l.endOfUnit(a))
+	}
+	rec := l.recordOf(a, grant.RecordReleased)
+	a.setUnheard(slices.Sorted(maps.Keys(a.assumedFreed)))
+	rec.Ended, rec.Unheard = l.stamp(), a.unheard
+	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
+	for _, node := range a.machine.Nodes() {
+		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
+	}
+	return append(ops, a.closing.ops()...)
+}
+
+// identityOf is the revision of a node's registration, as far as the store has
+// been followed; 0 for none.
+func (l *Leader) identityOf(id resource.NodeID) resource.Revision {
+	if n := l.nodes[id]; n != nil {
+		return n.identity
+	}
+	return 0
+}
