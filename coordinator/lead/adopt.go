@@ -165,7 +165,7 @@ func (l *Leader) adopt(d *adoption) {
 		v.setPreemptor(a)
 	}
 	u.takeOver(a)
-	l.attempts[d.tx] = a
+	l.addAttempt(d.tx, a)
 	l.quotas.limits.Charge(d.tx, u.charge)
 	l.setBudget(a, l.rules.EvictionGrace+victimPatience)
 	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())

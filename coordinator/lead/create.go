@@ -194,7 +194,7 @@ func (l *Leader) number(s *submission) *api.Status {
 		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
 		create.compares = append(create.compares, record.Absent(key))
 		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
-		l.jobs[s.job.record.Namespace+"/"+s.job.record.Name] = s.job
+		l.addJob(s.job)
 	}
 	if key, rec, ok := s.requested(); ok {
 		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.RequestID), record.MustEncode(rec), l.requestLease))

@@ -138,7 +138,8 @@ func (l *Leader) Apply(now time.Time, in Input, out []Effect) []Effect {
 
 // handle runs f as the handling of one input.
 func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
-	l.now, l.out.effects = now, out
+	l.setNow(now)
+	l.out.effects = out
 	f()
 	l.goOnReconciling()
 	l.lookAgain()

@@ -12,10 +12,7 @@ import (
 
 // add makes a unit known and queues it; it is tried in this scheduling pass.
 func (l *Leader) add(u *unit) {
-	l.units[u.path] = u
-	for i := range u.record.Members {
-		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
-	}
+	l.addUnit(u)
 	l.queue.Push(u.key)
 	l.census.add(u)
 }
@@ -28,10 +25,7 @@ func (l *Leader) forget(u *unit) {
 	u.remove()
 	l.queue.Remove(u.key)
 	l.withdraw(u)
-	delete(l.units, u.path)
-	for i := range u.record.Members {
-		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
-	}
+	l.removeUnit(u)
 	l.notify(u)
 }
 
@@ -251,7 +245,7 @@ func (l *Leader) forgetJob(j *job) {
 		return
 	}
 	j.remove()
-	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
+	l.removeJob(j)
 	for _, u := range j.units {
 		l.forget(u)
 	}

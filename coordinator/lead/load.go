@@ -77,7 +77,7 @@ func (v *view) loadJobs(kvs []record.KV) error {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 		_, _, gang := api.JobUnits(doc)
-		v.jobs[rec.Namespace+"/"+rec.Name] = &job{record: rec, stored: kv.ModRev, doc: doc, gang: gang}
+		v.addJob(&job{record: rec, stored: kv.ModRev, doc: doc, gang: gang})
 	}
 	return nil
 }
@@ -106,10 +106,7 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	u.restore(kv.ModRev)
-	v.units[u.path] = u
-	for i := range rec.Members {
-		v.members[rec.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
-	}
+	v.addUnit(u)
 	return u, nil
 }
 

@@ -76,7 +76,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}
 	u.restoreAttempt(a)
-	v.attempts[id] = a
+	v.addAttempt(id, a)
 	return recovered{a, effects}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -170,9 +169,4 @@ func (l *Leader) deleted(n *node, rev resource.Revision) {
 	}
 	l.newsOf(n)
 	l.removeNode(id)
-}
-
-func (v *view) removeNode(id resource.NodeID) {
-	delete(v.nodes, id)
-	v.order = slices.DeleteFunc(v.order, func(at *place.Node) bool { return at.ID == id })
 }

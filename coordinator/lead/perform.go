@@ -131,7 +131,7 @@ func (l *Leader) aborted(a *attempt) {
 	l.cancel(a.budget)
 	l.account.Aborted(tx)
 	l.judgeNodes(a)
-	delete(l.attempts, tx)
+	l.removeAttempt(tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
@@ -168,7 +168,7 @@ func (l *Leader) releasing(a *attempt, e txn.AckReleasing) {
 func (l *Leader) released(a *attempt) {
 	tx := a.machine.ID()
 	l.account.Ended(tx, a.unit.path, a.unit.record.Reason)
-	delete(l.attempts, tx)
+	l.removeAttempt(tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)

@@ -151,7 +151,7 @@ func (l *Leader) configQuotas() []quotaWrite {
 // configOps are the writes that make the quotas of the configuration those in
 // force; configWritten says how many of them are durable.
 func (l *Leader) ConfigOps(now time.Time) []record.Op {
-	l.now = now
+	l.setNow(now)
 	l.config = l.configQuotas()
 	ops := make([]record.Op, len(l.config))
 	for i, w := range l.config {

@@ -125,7 +125,7 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.setMachine(machine)
 	a.setCommitted(rev)
-	l.attempts[g.Tx] = a
+	l.addAttempt(g.Tx, a)
 	for id, held := range g.holders {
 		if n := l.nodes[id]; n != nil {
 			n.confirm(g.Tx, held.Members, false, &l.out)
@@ -171,13 +171,10 @@ func (l *Leader) reserveName(who adoptee) {
 	l.counter++
 	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	if who.job != nil {
-		l.jobs[u.record.Namespace+"/"+u.record.Name] = who.job
+		l.addJob(who.job)
 	}
-	l.units[u.path] = u
+	l.addUnit(u)
 	l.census.add(u)
-	for i := range u.record.Members {
-		l.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
-	}
 }
 
 // adoptee is the unit that waits for the grant, or a new one with a document

@@ -147,7 +147,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 	machine, effects := txn.New(tx, nodes, victims...)
 	a.setMachine(machine)
 	u.launch(a)
-	l.attempts[tx] = a
+	l.addAttempt(tx, a)
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
 	if l.tried(a); len(a.victims) > 0 {
