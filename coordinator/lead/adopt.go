@@ -221,7 +221,7 @@ func (l *Leader) abandon(d *adoption) {
 func (l *Leader) abandoned(d *adoption, mine bool) {
 	delete(l.adoptions, d.tx)
 	if mine {
-		l.terminal = append(l.terminal, terminalRecord{d.tx, l.now})
+		l.retired.add(d.tx, nil, l.now)
 	}
 	for _, v := range l.order {
 		if n := l.nodes[v.ID]; n.held[d.tx] != nil {

@@ -171,7 +171,7 @@ func (l *Leader) tombstone(n *node, tx resource.TxID) {
 		l.step(a, txn.Freed{Node: n.view.ID})
 		return
 	}
-	l.heardOf(tx, n.view.ID)
+	l.retired.report(tx, n.view.ID, l.now)
 	l.reply(n, grant.Forget{Tx: tx})
 }
 
@@ -239,7 +239,7 @@ func (l *Leader) replied(e grant.Replied) {
 	if a == nil {
 		switch e.State {
 		case grant.Tombstone:
-			l.heardOf(e.Tx, e.Node)
+			l.retired.report(e.Tx, e.Node, l.now)
 			l.reply(n, grant.Forget{Tx: e.Tx})
 		case grant.Reserved, grant.Waiting:
 			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {

@@ -1,8 +1,6 @@
 package lead
 
 import (
-	"slices"
-
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -57,45 +55,15 @@ func (l *Leader) unpresume(n *node) {
 	}
 }
 
-// bury keeps a terminal record until it is old enough, and every node has told
-// that it holds nothing of it.
-func (l *Leader) bury(tx resource.TxID, unheard []resource.NodeID) {
-	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
-		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
-		return
-	}
-	l.unheard[tx] = map[resource.NodeID]bool{}
-	for _, id := range unheard {
-		l.unheard[tx][id] = true
-	}
-}
-
-// heardOf takes a node's word that it is rid of a transaction.
-func (l *Leader) heardOf(tx resource.TxID, id resource.NodeID) {
-	waits := l.unheard[tx]
-	if !waits[id] {
-		return
-	}
-	if delete(waits, id); len(waits) == 0 {
-		delete(l.unheard, tx)
-		l.bury(tx, nil)
-	}
-}
-
 // hearsNothingOf takes everything that a registered agent holds: of what is not
 // in it the node is rid.
 func (l *Leader) hearsNothingOf(n *node, present map[resource.TxID]bool) {
 	if !n.registered() {
 		return
 	}
-	var rid []resource.TxID
-	for tx, waits := range l.unheard {
-		if waits[n.view.ID] && !present[tx] {
-			rid = append(rid, tx)
+	for _, tx := range l.retired.waitingFor(n.view.ID) {
+		if !present[tx] {
+			l.retired.report(tx, n.view.ID, l.now)
 		}
-	}
-	slices.Sort(rid)
-	for _, tx := range rid {
-		l.heardOf(tx, n.view.ID)
 	}
 }

@@ -29,18 +29,14 @@ func (l *Leader) buryFences(found []Fenced) {
 	for _, u := range l.units {
 		units[u.record.UID] = true
 	}
-	waits := make(map[resource.TxID]bool, len(l.terminal))
-	for _, r := range l.terminal {
-		waits[r.tx] = true
-	}
+	waits := l.retired.all()
 	buried := 0
 	for _, f := range found {
 		_, adopting := l.adoptions[f.Tx]
-		_, unheard := l.unheard[f.Tx]
-		if units[f.Unit] || waits[f.Tx] || unheard || adopting || l.doubtful[f.Tx] || l.attempts[f.Tx] != nil {
+		if units[f.Unit] || waits[f.Tx] || adopting || l.attempts[f.Tx] != nil {
 			continue
 		}
-		l.bury(f.Tx, nil)
+		l.retired.add(f.Tx, nil, l.now)
 		buried++
 	}
 	if buried > 0 {

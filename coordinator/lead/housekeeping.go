@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -76,26 +75,19 @@ func (l *Leader) collect() {
 	for _, a := range l.attempts {
 		named[a.by] = true // model: mutant ATTEMPT_REUSED
 	}
-	var d decision
-	var rest []terminalRecord
-	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
-		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.rules.RecordRetention {
-			return false
-		}
-		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
-		rest = append(rest, r)
-		return true
-	})
-	if len(rest) == 0 {
+	old := l.retired.takeOld(l.now.Add(-l.rules.RecordRetention), named, collectAtOnce)
+	if len(old) == 0 {
 		return
+	}
+	var d decision
+	for _, r := range old {
+		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
 	}
 	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
 		if o == txn.Landed {
 			return
 		}
-		// Once more later.
-		l.terminal = append(rest, l.terminal...)
-		slices.SortStableFunc(l.terminal, func(a, b terminalRecord) int { return cmp.Compare(a.when.UnixNano(), b.when.UnixNano()) })
+		l.retired.putBack(old) // once more later
 	}
 	l.submit(d)
 }

@@ -68,14 +68,10 @@ type Leader struct {
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
-	terminal     []terminalRecord                           // ascending by when
-	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
-	// doubtful are transactions that ended while a Txn for them was in doubt:
-	// their records stay in this epoch.
-	doubtful map[resource.TxID]bool
-	sweptAt  time.Time          // of fences
-	account  *decisions.Tracker // nil: nobody keeps one
-	census   census             // nil before the first creation
+	retired      retired
+	sweptAt      time.Time          // of fences
+	account      *decisions.Tracker // nil: nobody keeps one
+	census       census             // nil before the first creation
 }
 
 // beginning is what a term begins with.
@@ -93,18 +89,12 @@ func NewLeader(b Beginning) *Leader {
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, hopeless: map[string]uint64{},
-		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
+		retired:   newRetired(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[Token]func(HasReadNode){},
 		calls:     map[Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[Token]func(){},
 	}
-}
-
-// terminalRecord waits to be collected.
-type terminalRecord struct {
-	tx   resource.TxID
-	when time.Time
 }
 
 // wake lets everything that waits be tried again.

@@ -31,7 +31,7 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 		}
 		decided[id] = true
 		if rec.State.Terminal() {
-			l.bury(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
+			l.retired.add(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil }), l.now) // it was deleted
 			continue
 		}
 		u := l.units[rec.Unit.String()]

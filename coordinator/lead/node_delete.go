@@ -2,8 +2,6 @@ package lead
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -138,21 +136,10 @@ func (l *Leader) keeps(n *node, found nodeKeys) *api.Status {
 	case found.pointers > 0:
 		return api.Errorf(409, "node %s has members of %d transactions that have not ended; ask again", id, found.pointers)
 	}
-	if waits := l.waitingFor(id); len(waits) > 0 && !found.who.ConfirmedDead {
+	if waits := l.retired.waitingFor(id); len(waits) > 0 && !found.who.ConfirmedDead {
 		return api.Errorf(409, "node %s has not told yet that it is rid of %d transactions that have ended, %s among them. Start its agent, %s", id, len(waits), waits[0], lost)
 	}
 	return nil
-}
-
-// waitingFor lists the terminal records that wait for a node to tell of itself.
-func (l *Leader) waitingFor(id resource.NodeID) []resource.TxID {
-	var txs []resource.TxID
-	for _, tx := range slices.Sorted(maps.Keys(l.unheard)) {
-		if l.unheard[tx][id] {
-			txs = append(txs, tx)
-		}
-	}
-	return txs
 }
 
 // deleted forgets a node, unless it has registered since. Nobody waits any more
@@ -164,8 +151,8 @@ func (l *Leader) deleted(n *node, rev resource.Revision) {
 	if n.specRev > rev || n.connected {
 		return
 	}
-	for _, tx := range l.waitingFor(id) {
-		l.heardOf(tx, id)
+	for _, tx := range l.retired.waitingFor(id) {
+		l.retired.report(tx, id, l.now)
 	}
 	l.newsOf(n)
 	l.removeNode(id)

@@ -137,9 +137,9 @@ func (l *Leader) aborted(a *attempt) {
 		l.nodes[n].drop(tx)
 	}
 	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
-		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
+		l.retired.add(tx, nil, l.now)
 	} else {
-		l.doubtful[tx] = true
+		l.retired.doubt(tx)
 	}
 	u.dropAttempt()
 	for _, v := range a.victims {
@@ -173,7 +173,7 @@ func (l *Leader) released(a *attempt) {
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
-	l.bury(tx, a.unheard)
+	l.retired.add(tx, a.unheard, l.now)
 	l.leave(a)
 	l.wake()
 }
