@@ -62,7 +62,7 @@ func (t *term) carry(e *lead.Effect) {
 		t.metrics.take(e.Metric, e.Value, e.Key)
 	case lead.AskToResign:
 		if t.mayResign(e.Node) {
-			in := lead.MayGo{Node: e.Node, Epoch: e.Epoch, Revision: e.Revision}
+			in := lead.ResignAllowed{Node: e.Node, Epoch: e.Epoch, Revision: e.Revision}
 			go t.tell(in)
 		}
 	case lead.AnswerClient:
@@ -71,7 +71,7 @@ func (t *term) carry(e *lead.Effect) {
 		k := e.Token
 		go func() {
 			t.settled(t.ctx)
-			t.tell(lead.HasSettled{Token: k})
+			t.tell(lead.SettleAnswer{Token: k})
 		}()
 	case lead.EndTerm:
 		t.commit.deposed(e.Err)
@@ -91,7 +91,7 @@ func (t *term) write(k lead.Token, w lead.Write) {
 	t.commit.submit(pendingWrite{
 		compares: w.Compares, ops: w.Ops, anyEpoch: w.AnyEpoch,
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			t.tell(lead.Wrote{Token: k, Outcome: o, Revision: rev, Err: err})
+			t.tell(lead.WriteAnswer{Token: k, Outcome: o, Revision: rev, Err: err})
 		},
 	})
 }
@@ -105,7 +105,7 @@ func (t *term) readKey(k lead.Token, key string) {
 			kv, found, revision, err := t.store.Get(t.ctx, key)
 			if err == nil {
 				t.post(func() {
-					t.apply(lead.HasRead{Token: k, Kv: kv, Found: found, Revision: revision})
+					t.apply(lead.ReadAnswer{Token: k, Kv: kv, Found: found, Revision: revision})
 					t.commit.barrier.end(id)
 				})
 				return
@@ -120,7 +120,7 @@ func (t *term) readKey(k lead.Token, key string) {
 // readNode reads all keys of a node, and its certificate's.
 func (t *term) readNode(k lead.Token, id resource.NodeID) {
 	go func() {
-		in := lead.HasReadNode{Token: k}
+		in := lead.NodeReadAnswer{Token: k}
 		in.Kvs, _, in.Err = t.store.Range(t.ctx, record.NodeIn(id), store.RangeOptions{})
 		if in.Err == nil {
 			in.Certified, _, _, in.Err = t.store.Get(t.ctx, record.EnrolledKey(id))
@@ -138,7 +138,7 @@ func (t *term) readFences() {
 			return
 		}
 		if len(found) > 0 {
-			t.tell(lead.HasReadFences{Found: found})
+			t.tell(lead.FenceReadAnswer{Found: found})
 		}
 	}()
 }
@@ -146,7 +146,7 @@ func (t *term) readFences() {
 func (t *term) grantLease() {
 	go func() {
 		if lease, err := t.store.Grant(t.ctx, lead.RequestLeaseTTL); err == nil {
-			t.tell(lead.Granted{Lease: lease.ID})
+			t.tell(lead.LeaseAnswer{Lease: lease.ID})
 		}
 	}()
 }
@@ -168,7 +168,7 @@ func (t *term) compact(upTo resource.Revision) {
 		if err != nil {
 			return
 		}
-		t.tell(lead.StoreIsAt{Revision: now})
+		t.tell(lead.CompactAnswer{Revision: now})
 		if upTo == 0 {
 			return
 		}

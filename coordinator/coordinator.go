@@ -106,7 +106,7 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, is bool) {
 	}
 	c.mu.Unlock()
 	if l := c.term.Load(); l != nil {
-		l.tell(lead.Suspected{Node: node, Suspected: is})
+		l.tell(lead.NodeSuspected{Node: node, Suspected: is})
 	}
 }
 
@@ -114,14 +114,14 @@ func (c *Coordinator) AgentSuspected(node resource.NodeID, is bool) {
 func (c *Coordinator) NodeRegistered(id resource.NodeID, spec record.NodeSpec, rev resource.Revision) {
 	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
-		l.tell(lead.Registered{Node: id, Spec: spec, Revision: rev})
+		l.tell(lead.NodeRegistered{Node: id, Spec: spec, Revision: rev})
 	}
 }
 
 // NodeHeard takes a heartbeat that this coordinator has served.
 func (c *Coordinator) NodeHeard(id resource.NodeID, usage resource.Vector) {
 	if l := c.term.Load(); l != nil {
-		l.tell(lead.Measured{Node: id, Usage: usage})
+		l.tell(lead.NodeMeasured{Node: id, Usage: usage})
 	}
 }
 

@@ -15,7 +15,7 @@ func (c *Coordinator) Trip(id resource.NodeID) {
 	l := c.term.Load()
 	l.post(func() {
 		l.observe = func(_ time.Time, in lead.Input) {
-			if in, is := in.(lead.Heard); is && in.Event.NodeID() == id {
+			if in, is := in.(lead.AgentEvent); is && in.Event.NodeID() == id {
 				panic("a fault of the loop")
 			}
 		}

@@ -137,11 +137,11 @@ func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) 
 }
 
 // follows is what the cache has of a node: its lease lives where nothing is known.
-func (f *follower) follows(id resource.NodeID) lead.Followed {
+func (f *follower) follows(id resource.NodeID) lead.NodeFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, leased := f.kvs[record.NodeLeaseKey(id)]
-	return lead.Followed{
+	return lead.NodeFacts{
 		Node: id, Leased: leased || f.revision == 0, Ban: lead.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
 		Status: f.kvs[record.NodeStatusKey(id)],
 	}

@@ -66,7 +66,7 @@ func (t *term) hear() (news, goesOn bool) {
 			news = true
 		} else if s != nil && !s.idle.Take(at, idleRate) {
 			t.mail.Rest(id, at, idleRest)
-			t.apply(lead.Flooded{Node: id, Until: at.Add(lead.LoudBreak)})
+			t.apply(lead.NodeThrottled{Node: id, Until: at.Add(lead.LoudBreak)})
 		}
 		if last := i+1 == len(events) || events[i+1].NodeID() != id; last {
 			if s != nil {
@@ -91,9 +91,9 @@ func (t *term) receive(e grant.Event) (ok bool) {
 		}
 	}()
 	if c, opens := e.(agents.Connected); opens {
-		e = lead.Opened{Hello: c.Hello, Fit: c.Fit}
+		e = lead.StreamOpened{Hello: c.Hello, Fit: c.Fit}
 	}
-	t.apply(lead.Heard{Event: e})
+	t.apply(lead.AgentEvent{Event: e})
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 // loop is a leader without a store, as far as its loop goes.
 func loop() *term {
 	t := newTerm(lead.NewLeader(lead.Beginning{Epoch: 1, Now: time.Now()}), nil, slog.New(slog.DiscardHandler), newMetrics(nil))
-	t.follows = func(id resource.NodeID) lead.Followed { return lead.Followed{Node: id} }
+	t.follows = func(id resource.NodeID) lead.NodeFacts { return lead.NodeFacts{Node: id} }
 	return t
 }
 
@@ -30,7 +30,7 @@ func TestAClientWaitsForOneShareOfANode(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		before := 0
 		l.observe = func(_ time.Time, in lead.Input) {
-			if _, is := in.(lead.Heard); is && ctx.Err() == nil {
+			if _, is := in.(lead.AgentEvent); is && ctx.Err() == nil {
 				before++
 			}
 		}
@@ -57,7 +57,7 @@ func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 				l := loop()
 				var until time.Time
 				l.observe = func(_ time.Time, in lead.Input) {
-					if in, is := in.(lead.Flooded); is {
+					if in, is := in.(lead.NodeThrottled); is {
 						until = in.Until
 					}
 				}
@@ -84,7 +84,7 @@ func TestAPanicStopsTheLoopAndNamesItsNode(t *testing.T) {
 	l := loop()
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
 	l.observe = func(_ time.Time, in lead.Input) {
-		if in, is := in.(lead.Heard); is && in.Event.NodeID() == "bad" {
+		if in, is := in.(lead.AgentEvent); is && in.Event.NodeID() == "bad" {
 			panic("a fault of the loop")
 		}
 	}

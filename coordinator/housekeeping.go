@@ -17,7 +17,7 @@ func (l *term) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("grant the request lease: %w", err)
 	}
-	l.apply(lead.Granted{Lease: lease.ID})
+	l.apply(lead.LeaseAnswer{Lease: lease.ID})
 	return l.prepareQuotas(ctx)
 }
 

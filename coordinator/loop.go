@@ -75,10 +75,10 @@ func (t *term) run(ctx context.Context) {
 			}
 			t.drain()
 		case <-t.alarm.C:
-			t.apply(lead.Woken{})
+			t.apply(lead.AlarmDue{})
 		case <-second.C:
 			t.tellFollowed()
-			t.apply(lead.Ticked{})
+			t.apply(lead.SecondPassed{})
 		}
 		t.schedule()
 	}

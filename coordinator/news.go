@@ -71,7 +71,7 @@ func (c *Coordinator) heardOfAgent(n news) {
 	if l := c.term.Load(); l != nil {
 		l.post(func() { l.tellFollowedOf(n.node) })
 		if n.spec != nil {
-			l.tell(lead.Registered{Node: n.node, Spec: *n.spec, Revision: n.revision, Known: true})
+			l.tell(lead.NodeRegistered{Node: n.node, Spec: *n.spec, Revision: n.revision, Known: true})
 		}
 	}
 	c.mu.Lock()

@@ -73,7 +73,7 @@ func (r *refusals) elect(t *testing.T) {
 // whether the term ends for that.
 func (r *refusals) say(node resource.NodeID, higher resource.Epoch) bool {
 	before := r.terms
-	r.post(func() { r.apply(lead.Heard{Event: grant.Refused{Node: node, Highest: r.epoch + higher}}) })
+	r.post(func() { r.apply(lead.AgentEvent{Event: grant.Refused{Node: node, Highest: r.epoch + higher}}) })
 	synctest.Wait()
 	return r.terms > before
 }

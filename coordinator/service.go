@@ -89,7 +89,7 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 		t.asked++
 		mine = t.asked
 		t.clients[mine] = replies
-		t.apply(lead.Asked{Token: mine, Request: r})
+		t.apply(lead.ClientRequest{Token: mine, Request: r})
 	})
 	if err != nil {
 		return nil, false, failure(err)
@@ -105,7 +105,7 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 	case <-ctx.Done():
 		go t.post(func() {
 			delete(t.clients, mine)
-			t.apply(lead.GaveUp{Token: mine})
+			t.apply(lead.ClientGone{Token: mine})
 		})
 		return nil, false, failure(ctx.Err())
 	}

@@ -30,7 +30,7 @@ type term struct {
 	mayResign func(resource.NodeID) bool
 	sever     func(id resource.NodeID, detail string)
 	letBack   func(resource.NodeID)
-	follows   func(resource.NodeID) lead.Followed
+	follows   func(resource.NodeID) lead.NodeFacts
 	// office is the compare of the leader's key, epoch the term's.
 	office record.Compare
 	epoch  resource.Epoch
@@ -51,7 +51,7 @@ type term struct {
 	asked    lead.Token                  // the last client's
 	alarm    *time.Timer
 	watchers map[string]chan struct{} // by key, of changes that somebody waits for
-	told     map[resource.NodeID]lead.Followed
+	told     map[resource.NodeID]lead.NodeFacts
 	shares   map[resource.NodeID]*turnShare
 	// observe sees each input before the leader takes it, nil for a pass; nil: nobody
 	// does. Tests set it.
@@ -66,7 +66,7 @@ func newTerm(l *lead.Leader, s store.Store, log *slog.Logger, m *metrics) *term 
 	t := &term{
 		Leader: l, store: s, log: log, metrics: m,
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
-		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]lead.Followed{}, shares: map[resource.NodeID]*turnShare{},
+		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]lead.NodeFacts{}, shares: map[resource.NodeID]*turnShare{},
 	}
 	t.alarm.Stop()
 	return t
@@ -127,7 +127,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	if err := l.prepare(ctx); err != nil {
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
-	l.apply(lead.Begins{})
+	l.apply(lead.BeginAccount{})
 	c.tellRestored(l, past)
 	l.commit.start(ctx)
 	l.pool = agents.NewPool(ctx, agents.Options{
@@ -137,7 +137,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	nodes, units, live, queued := l.Sizes()
 	log.Info("leading", "nodes", nodes, "units", units, "live", live, "queued", queued)
 	l.tellFollowed()
-	l.apply(lead.Resumes{})
+	l.apply(lead.ResumeWork{})
 	go func() {
 		select {
 		case <-office.Done():
@@ -168,7 +168,7 @@ func (c *Coordinator) open(l *term) {
 		c.dial(node)
 	}
 	for node, is := range c.suspects {
-		l.apply(lead.Suspected{Node: node, Suspected: is})
+		l.apply(lead.NodeSuspected{Node: node, Suspected: is})
 	}
 	c.term.Store(l)
 	c.turn(time.Now())

@@ -47,6 +47,6 @@ func (c *Coordinator) tellRestored(l *term, past int64) {
 	if c.back == nil || c.past.Load() != past {
 		return
 	}
-	l.apply(lead.WasRestored{Why: decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has}})
+	l.apply(lead.StoreRestored{Why: decisions.Restored{By: "coordinator " + c.config.ID, Before: c.back.Had, After: c.back.Has}})
 	c.back = nil
 }

@@ -22,7 +22,7 @@ func BanOf(kv record.KV) *record.Ban {
 
 // follow takes over what the store has of a node. Nothing is released by a ban:
 // its allocations stay as those of a silent node do.
-func (l *Leader) follow(in Followed) {
+func (l *Leader) follow(in NodeFacts) {
 	id, n := in.Node, l.nodes[in.Node]
 	if n == nil {
 		return

@@ -103,7 +103,7 @@ func (b *breaker) tries(now time.Time, tx resource.TxID) {
 	}
 }
 
-// gaveUp notes that an attempt has ended without a verdict on the node.
+// ClientGone notes that an attempt has ended without a verdict on the node.
 func (b *breaker) gaveUp(tx resource.TxID) {
 	if b.probe == tx {
 		b.probe = ""

@@ -9,11 +9,11 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file holds the effects of the leader: the leader does nothing to the world
-// by itself. Each input leaves a list of effects, which the term carries out in
-// the order of the list.
+// This file holds the effects of the leader. The leader does nothing to the world by
+// itself: each input leaves a list of effects, and the coordinator carries them out
+// in the order of the list.
 
-// token names an answer that the leader waits for. A token is used once.
+// Token names an answer that the leader waits for. A token is used once.
 type Token uint64
 
 // effectKind says which fields of an effect are set.
@@ -22,27 +22,27 @@ type effectKind uint8
 // The effects, with their fields.
 const (
 	SendCommand   effectKind = iota + 1 // command to the agent of node
-	OpenStream                          // of node anew: reconnect
-	DistrustNode                        // end the stream of node until trustNode
-	TrustNode                           // end what isolates node
-	WriteKeys                           // write, answered by wrote with token
-	ReadKey                             // key, answered by hasRead with token
-	ReadNodeKeys                        // the keys of node, answered by hasReadNode with token
-	ReadFenceKeys                       // the records of fences, answered by hasReadFences
-	GrantLease                          // for request ids, answered by granted
+	OpenStream                          // to the agent of node: reconnect
+	DistrustNode                        // end the stream of node until TrustNode
+	TrustNode                           // ends a DistrustNode of node
+	WriteKeys                           // write, answered by WriteAnswer with token
+	ReadKey                             // key, answered by ReadAnswer with token
+	ReadNodeKeys                        // the keys of node, answered by NodeReadAnswer with token
+	ReadFenceKeys                       // the records of fences, answered by FenceReadAnswer
+	GrantLease                          // for request ids, answered by LeaseAnswer
 	RevokeLease                         // lease
-	CompactStore                        // up to revision, 0: nothing; answered by storeIsAt
-	WakeAt                              // an input woken at or after at
+	CompactStore                        // up to revision, 0: nothing; answered by CompactAnswer
+	WakeAt                              // an AlarmDue at or after at
 	ShowChange                          // key of an object that has changed
 	LogEvent                            // event
 	MeasureValue                        // metric and value
-	AskToResign                         // the term may be of no use to the agent of node: refusedBy or nothing
+	AskToResign                         // the agent of node refuses the epoch; answered by ResignAllowed, or not at all
 	EndTerm                             // with err
 	AnswerClient                        // token: result or status
-	AskSettled                          // answered by hasSettled with token
+	AskSettled                          // answered by SettleAnswer with token
 )
 
-// effect is one thing that the leader wants done. Fields that the kind does not
+// Effect is one action that the leader asks of the coordinator. Fields that the kind does not
 // name are zero.
 type Effect struct {
 	Kind     effectKind
@@ -64,13 +64,13 @@ type Effect struct {
 	Final    bool // of status: the request is not to be served again
 }
 
-// write is a set of keys that must be written together.
+// Write is a set of keys that must be written together.
 //
 // Invariant: writes that are under way at one time write disjoint keys.
 type Write struct {
 	Compares []record.Compare
 	Ops      []record.Op
-	// anyEpoch leaves out the compare of the leader's key: only a fence may.
+	// AnyEpoch leaves out the compare of the leader's key: only a fence may.
 	AnyEpoch bool
 }
 
@@ -84,7 +84,7 @@ const (
 	SeverityError
 )
 
-// event is one line for the log: a name in snake_case, and keys and values in
+// Event is one line for the log: a name in snake_case, and keys and values in
 // turn.
 type Event struct {
 	Severity severity
@@ -92,10 +92,10 @@ type Event struct {
 	Fields   []any
 }
 
-// metric names a value that the leader measures.
+// Metric names a value that the leader measures.
 type Metric uint8
 
-// The metrics. label says what distinguishes the series, where there are several.
+// The metrics. A label distinguishes the series, where a metric has several.
 const (
 	MetricCommits Metric = iota + 1
 	MetricAborts
@@ -140,10 +140,10 @@ func (o *outbox) measure(m Metric, value float64) {
 	o.add(Effect{Kind: MeasureValue, Metric: m, Value: value})
 }
 
-// changed says that an object's clients have something new to see.
+// changed reports that an object has changed, for its watches.
 func (o *outbox) changed(key string) { o.add(Effect{Kind: ShowChange, Key: key}) }
 
-// command hands the agent of a node a command.
+// command sends a command to the agent of a node.
 func (o *outbox) command(node resource.NodeID, c grant.Command) {
 	o.add(Effect{Kind: SendCommand, Node: node, Command: c})
 }

@@ -17,7 +17,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 		return
 	}
 	switch e := e.(type) {
-	case Opened:
+	case StreamOpened:
 		l.connected(e)
 	case grant.Disconnected:
 		l.disconnected(e)
@@ -82,7 +82,7 @@ func (l *Leader) occupied(n *node, e grant.Occupied) {
 // offers is whether a node takes new work.
 func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
 
-func (l *Leader) connected(e Opened) {
+func (l *Leader) connected(e StreamOpened) {
 	n := l.node(e.Node)
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
 		l.caught(n, bad)

@@ -11,127 +11,127 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file holds the inputs of the leader and hands each to the code for it.
+// This file holds the inputs of the leader and passes each to the code for it.
 
-// input is one thing that the leader is told.
+// Input is one event for the leader.
 type Input interface{ input() }
 
 type (
-	// heard is a message of an agent, or of its stream.
-	Heard struct{ Event grant.Event }
-	// opened is the message that opens a stream, among those of heard. Fit is made of
-	// Host.
-	Opened struct {
+	// AgentEvent is a message of an agent, or an event of the agent's stream.
+	AgentEvent struct{ Event grant.Event }
+	// StreamOpened is the event of an AgentEvent that opens a stream. The coordinator
+	// makes Fit of Host.
+	StreamOpened struct {
 		grant.Hello
 		Fit *fit.Host
 	}
-	// wrote answers writeKeys: at revision if it landed. err says more of
-	// another outcome.
-	Wrote struct {
+	// WriteAnswer answers WriteKeys. Revision is set where the write landed; Err
+	// explains another outcome.
+	WriteAnswer struct {
 		Token    Token
 		Outcome  txn.Outcome
 		Revision resource.Revision
 		Err      error
 	}
-	// hasRead answers readKey. revision is the store's at the read.
-	HasRead struct {
+	// ReadAnswer answers ReadKey. Revision is the store's at the read.
+	ReadAnswer struct {
 		Token    Token
 		Kv       record.KV
 		Found    bool
 		Revision resource.Revision
 	}
-	// hasReadNode answers readNodeKeys; certified is zero where the node has no
+	// NodeReadAnswer answers ReadNodeKeys. Certified is zero where the node has no
 	// certificate.
-	HasReadNode struct {
+	NodeReadAnswer struct {
 		Token     Token
 		Kvs       []record.KV
 		Certified record.KV
 		Err       error
 	}
-	// hasReadFences answers readFenceKeys.
-	HasReadFences struct{ Found []Fenced }
-	// granted answers grantLease.
-	Granted struct{ Lease record.LeaseID }
-	// storeIsAt answers compactStore with the store's revision.
-	StoreIsAt struct{ Revision resource.Revision }
-	// woken comes at or after the instant of a wakeAt.
-	Woken struct{}
-	// ticked comes once a second.
-	Ticked struct{}
-	// mayGo answers askToResign: the term is to end for the node's sake.
-	MayGo struct {
+	// FenceReadAnswer answers ReadFenceKeys.
+	FenceReadAnswer struct{ Found []Fenced }
+	// LeaseAnswer answers GrantLease.
+	LeaseAnswer struct{ Lease record.LeaseID }
+	// CompactAnswer answers CompactStore with the store's revision.
+	CompactAnswer struct{ Revision resource.Revision }
+	// AlarmDue comes at or after the instant of a WakeAt.
+	AlarmDue struct{}
+	// SecondPassed comes once a second.
+	SecondPassed struct{}
+	// ResignAllowed answers AskToResign: the term ends for the sake of the node.
+	ResignAllowed struct {
 		Node     resource.NodeID
-		Epoch    resource.Epoch // that its agent has seen
+		Epoch    resource.Epoch // the newest that the node's agent has seen
 		Revision resource.Revision
 	}
-	// registered is a registration of a node, as the store has it.
-	Registered struct {
+	// NodeRegistered is a registration of a node, as the store has it.
+	NodeRegistered struct {
 		Node     resource.NodeID
 		Spec     record.NodeSpec
 		Revision resource.Revision
-		// known: it counts only if the leader knows the node.
+		// Known restricts the input to a node that the leader has already.
 		Known bool
 	}
-	// measured is what a node's agent measured on its host.
-	Measured struct {
+	// NodeMeasured is the usage that a node's agent measured on its host.
+	NodeMeasured struct {
 		Node  resource.NodeID
 		Usage resource.Vector
 	}
-	// suspected is what gossip believes of a node.
-	Suspected struct {
+	// NodeSuspected is the opinion of gossip about a node.
+	NodeSuspected struct {
 		Node      resource.NodeID
 		Suspected bool
 	}
-	// followed is what the coordinator's cache of the store has of a node.
-	Followed struct {
+	// NodeFacts is the content of the coordinator's cache of the store for a node.
+	NodeFacts struct {
 		Node     resource.NodeID
 		Leased   bool
 		Ban      *record.Ban
 		Identity resource.Revision // of the registration, 0 for none
-		Status   record.KV         // with the conditions that the agent tells; zero for none
+		Status   record.KV         // with the conditions that the agent reports; zero for none
 	}
-	// configWritten says that the next count of configOps are durable.
+	// ConfigWritten says that the next Count of the config's writes are durable.
 	ConfigWritten struct {
 		Count    int
 		Revision resource.Revision
 	}
-	// begins has the leader keep its account from now on.
-	Begins struct{}
-	// wasRestored says that the store was restored from a backup.
-	WasRestored struct{ Why decisions.Restored }
-	// resumes has the leader go on with what earlier leaders began.
-	Resumes struct{}
-	// flooded: the node goes on saying nothing new, and rests until then.
-	Flooded struct {
+	// BeginAccount starts the decision log of the term.
+	BeginAccount struct{}
+	// StoreRestored says that the store was restored from a backup.
+	StoreRestored struct{ Why decisions.Restored }
+	// ResumeWork makes the leader continue the transactions of earlier leaders.
+	ResumeWork struct{}
+	// NodeThrottled says that the node repeats itself and is not read before Until.
+	NodeThrottled struct {
 		Node  resource.NodeID
 		Until time.Time
 	}
 )
 
-// NodeID implements grant.Event.
-func (e Opened) NodeID() resource.NodeID { return e.Node }
+// NodeID implements [grant.Event].
+func (e StreamOpened) NodeID() resource.NodeID { return e.Node }
 
-func (Heard) input()         {}
-func (Wrote) input()         {}
-func (HasRead) input()       {}
-func (HasReadNode) input()   {}
-func (HasReadFences) input() {}
-func (Granted) input()       {}
-func (StoreIsAt) input()     {}
-func (Woken) input()         {}
-func (Ticked) input()        {}
-func (MayGo) input()         {}
-func (Registered) input()    {}
-func (Measured) input()      {}
-func (Suspected) input()     {}
-func (Followed) input()      {}
-func (ConfigWritten) input() {}
-func (Begins) input()        {}
-func (WasRestored) input()   {}
-func (Resumes) input()       {}
-func (Flooded) input()       {}
+func (AgentEvent) input()      {}
+func (WriteAnswer) input()     {}
+func (ReadAnswer) input()      {}
+func (NodeReadAnswer) input()  {}
+func (FenceReadAnswer) input() {}
+func (LeaseAnswer) input()     {}
+func (CompactAnswer) input()   {}
+func (AlarmDue) input()        {}
+func (SecondPassed) input()    {}
+func (ResignAllowed) input()   {}
+func (NodeRegistered) input()  {}
+func (NodeMeasured) input()    {}
+func (NodeSuspected) input()   {}
+func (NodeFacts) input()       {}
+func (ConfigWritten) input()   {}
+func (BeginAccount) input()    {}
+func (StoreRestored) input()   {}
+func (ResumeWork) input()      {}
+func (NodeThrottled) input()   {}
 
-// apply takes one input at a time and appends its effects to out.
+// Apply takes one input at a time and appends its effects to out.
 func (l *Leader) Apply(now time.Time, in Input, out []Effect) []Effect {
 	return l.handle(now, out, func() { l.react(in) })
 }
@@ -147,77 +147,77 @@ func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
 	return out
 }
 
-// pass tries what waits and appends the effects to out.
+// Pass tries to place the waiting units and appends the effects to out.
 func (l *Leader) Pass(now time.Time, out []Effect) []Effect {
 	return l.handle(now, out, l.schedule)
 }
 
 func (l *Leader) react(in Input) {
 	switch in := in.(type) {
-	case Heard:
+	case AgentEvent:
 		l.agentEvent(in.Event)
-	case Wrote:
+	case WriteAnswer:
 		if done, waits := l.writes[in.Token]; waits {
 			delete(l.writes, in.Token)
 			done(in.Outcome, in.Revision, in.Err)
 		}
-	case HasRead:
+	case ReadAnswer:
 		if answer, waits := l.reads[in.Token]; waits {
 			delete(l.reads, in.Token)
 			answer(in.Kv, in.Found, in.Revision)
 		}
-	case HasReadNode:
+	case NodeReadAnswer:
 		if answer, waits := l.nodeReads[in.Token]; waits {
 			delete(l.nodeReads, in.Token)
 			answer(in)
 		}
-	case HasReadFences:
+	case FenceReadAnswer:
 		l.buryFences(in.Found)
-	case Granted:
+	case LeaseAnswer:
 		l.requestLease = in.Lease
-	case StoreIsAt:
+	case CompactAnswer:
 		l.compactRev = in.Revision
-	case Woken:
+	case AlarmDue:
 		l.ring()
-	case Ticked:
+	case SecondPassed:
 		l.housekeep()
-	case MayGo:
+	case ResignAllowed:
 		l.resign(in)
-	case Registered:
+	case NodeRegistered:
 		if in.Known && l.nodes[in.Node] == nil { // it was deleted since, or is not connected yet
 			return
 		}
 		l.takeSpec(l.node(in.Node), in.Spec, in.Revision)
-	case Measured:
+	case NodeMeasured:
 		if n := l.nodes[in.Node]; n != nil {
 			n.setUsage(in.Usage)
 		}
-	case Suspected:
+	case NodeSuspected:
 		if n := l.nodes[in.Node]; n != nil {
 			n.setSuspect(in.Suspected)
 		}
-	case Followed:
+	case NodeFacts:
 		l.follow(in)
 	case ConfigWritten:
 		l.takeConfig(in)
-	case Begins:
+	case BeginAccount:
 		l.keepAccount()
-	case WasRestored:
+	case StoreRestored:
 		l.noteRestored(in.Why)
-	case Resumes:
+	case ResumeWork:
 		l.resume()
-	case Asked:
+	case ClientRequest:
 		l.serve(in)
-	case GaveUp:
+	case ClientGone:
 		if c := l.calls[in.Token]; c != nil {
 			l.leaveCall(c)
 		}
-	case HasSettled:
+	case SettleAnswer:
 		if then := l.settling[in.Token]; then != nil {
 			delete(l.settling, in.Token)
 			then()
 		}
-	case Flooded:
+	case NodeThrottled:
 		if n := l.nodes[in.Node]; n != nil {
 			n.setLoud(in.Until)
 			n.setTripped(l.now)
@@ -238,7 +238,7 @@ func (l *Leader) submit(d decision) {
 	l.out.add(Effect{Kind: WriteKeys, Token: t, Write: Write{d.compares, d.ops, d.anyEpoch}})
 }
 
-// read reads a key; answer takes what the store has. The revision is the store's
+// read asks for a key; answer takes the key of the store and the store's revision
 // at the read.
 func (l *Leader) read(key string, answer func(kv record.KV, found bool, revision resource.Revision)) {
 	t := l.nextToken()
@@ -246,7 +246,7 @@ func (l *Leader) read(key string, answer func(kv record.KV, found bool, revision
 	l.out.add(Effect{Kind: ReadKey, Token: t, Key: key})
 }
 
-// same reports whether nothing has changed.
-func (f Followed) Same(o Followed) bool {
+// Same reports whether f equals o.
+func (f NodeFacts) Same(o NodeFacts) bool {
 	return f.Leased == o.Leased && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
 }

@@ -31,7 +31,7 @@ type Leader struct {
 	lastToken Token
 	writes    map[Token]func(txn.Outcome, resource.Revision, error)
 	reads     map[Token]func(kv record.KV, found bool, revision resource.Revision)
-	nodeReads map[Token]func(HasReadNode)
+	nodeReads map[Token]func(NodeReadAnswer)
 
 	// calls are requests without an answer, by the clients' tokens; waiters those of
 	// them that wait for a unit; changed the units that have changed in this input.
@@ -92,7 +92,7 @@ func NewLeader(b Beginning) *Leader {
 		retired:   newRetired(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
-		nodeReads: map[Token]func(HasReadNode){},
+		nodeReads: map[Token]func(NodeReadAnswer){},
 		calls:     map[Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[Token]func(){},
 	}
 }

@@ -40,7 +40,7 @@ func (l *Leader) refused(e grant.Refused) {
 }
 
 // resign ends the term, because only a leader of a higher epoch can help a node.
-func (l *Leader) resign(in MayGo) {
+func (l *Leader) resign(in ResignAllowed) {
 	l.out.warn("leader_resigns", "node", in.Node, "epoch_seen_there", int64(in.Epoch), "revision", int64(in.Revision))
 	detail := fmt.Sprintf("its agent has seen epoch %d, this term is of epoch %d and ends for that", in.Epoch, l.epoch)
 	l.noteRestored(decisions.Restored{By: "node " + string(in.Node), After: in.Revision, Detail: detail})

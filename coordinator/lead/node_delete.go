@@ -17,7 +17,7 @@ const deleteAttempts = 8
 // deleteNode reads what the store has of a node, judges that, and deletes it.
 func (l *Leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
 	t := l.nextToken()
-	l.nodeReads[t] = func(in HasReadNode) {
+	l.nodeReads[t] = func(in NodeReadAnswer) {
 		if in.Err != nil {
 			answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
 			return

@@ -236,7 +236,7 @@ func (p *play) input(line string) {
 	case rest == "s pass":
 		p.pass(first)
 	case line == "the leader does its rounds":
-		p.apply(Ticked{})
+		p.apply(SecondPassed{})
 		p.keep(p.l.Pass(p.now, nil))
 	case first == "look" || first == api.ReconcileAdopt || first == api.ReconcileRelease:
 		grace := int64(playGrace.Seconds())
@@ -245,9 +245,9 @@ func (p *play) input(line string) {
 			o.Mode = first
 		}
 		p.client++
-		p.apply(Asked{p.client, ReconcileNode{resource.NodeID(rest), o}})
+		p.apply(ClientRequest{p.client, ReconcileNode{resource.NodeID(rest), o}})
 	case line == "the client gives up":
-		p.apply(GaveUp{p.client})
+		p.apply(ClientGone{p.client})
 	case line == "back's owner ends it":
 		p.turn(func() { p.l.end(p.l.units["default/alloc/back/0"], txn.ReleaseAsked{GraceSeconds: 1}) })
 	case line == "lost is forgotten":
@@ -257,20 +257,20 @@ func (p *play) input(line string) {
 		p.put(strings.Replace(key, "lost", string(lostTx), 1), []byte("{"))
 	case rest == "connects in quarantine":
 		p.has(node, list)
-		p.apply(Heard{Opened{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Host: p.host, Occupancy: p.occupancy(node), Quarantine: "the store went back"}, Fit: p.fit}})
+		p.apply(AgentEvent{StreamOpened{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Host: p.host, Occupancy: p.occupancy(node), Quarantine: "the store went back"}, Fit: p.fit}})
 	case rest == "connects":
 		p.has(node, list)
-		p.apply(Heard{Opened{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Revision: p.l.nodes[node].specRev, Host: p.host, Occupancy: p.occupancy(node)}, Fit: p.fit}})
+		p.apply(AgentEvent{StreamOpened{Hello: grant.Hello{Node: node, Incarnation: p.identity(node), Revision: p.l.nodes[node].specRev, Host: p.host, Occupancy: p.occupancy(node)}, Fit: p.fit}})
 	case rest == "tells all":
-		p.apply(Heard{grant.Occupied{Node: node, Occupancy: p.occupancy(node)}})
+		p.apply(AgentEvent{grant.Occupied{Node: node, Occupancy: p.occupancy(node)}})
 	case rest == "leaves":
-		p.apply(Heard{grant.Disconnected{Node: node}})
+		p.apply(AgentEvent{grant.Disconnected{Node: node}})
 	case rest == "is out of quarantine and registers":
-		p.apply(Heard{grant.HealthChanged{Node: node}})
+		p.apply(AgentEvent{grant.HealthChanged{Node: node}})
 	case rest == "registers":
 		revision := p.register(node)
-		p.apply(Registered{Node: node, Spec: record.NodeSpec{Hostname: string(node)}, Revision: revision})
-		p.apply(Heard{grant.Registered{Node: node, Incarnation: p.identity(node), Revision: revision}})
+		p.apply(NodeRegistered{Node: node, Spec: record.NodeSpec{Hostname: string(node)}, Revision: revision})
+		p.apply(AgentEvent{grant.Registered{Node: node, Incarnation: p.identity(node), Revision: revision}})
 	case rest == "registers elsewhere":
 		p.register(node)
 	case rest == "is deleted":
@@ -289,7 +289,7 @@ func (p *play) pass(seconds string) {
 		p.t.Fatal(err)
 	}
 	p.now = p.now.Add(wait)
-	p.apply(Woken{})
+	p.apply(AlarmDue{})
 }
 
 // has sets what an agent holds: "lost 0, shared 1" is a transaction and a member,
@@ -330,7 +330,7 @@ func (p *play) answer() {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		p.apply(HasRead{e.Token, kv, found, revision})
+		p.apply(ReadAnswer{e.Token, kv, found, revision})
 		return
 	}
 	result, err := p.store.Txn(p.t.Context(), record.Txn{If: e.Write.Compares, Then: e.Write.Ops})
@@ -341,7 +341,7 @@ func (p *play) answer() {
 	if result.Succeeded {
 		outcome = txn.Landed
 	}
-	p.apply(Wrote{e.Token, outcome, result.Revision, nil})
+	p.apply(WriteAnswer{e.Token, outcome, result.Revision, nil})
 }
 
 // run plays a script: lines with > are inputs, those below an input its effects.

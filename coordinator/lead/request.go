@@ -9,28 +9,28 @@ import (
 
 // This file serves clients' requests: each is an input, and its answer an effect.
 
-// request is a client's order or question. It does not change, because it may be
-// served twice (see hasty).
+// Request is an order or a question of a client. A request is never changed, since
+// the coordinator may submit it a second time after a refusal that is not final.
 type Request interface {
 	// serve carries the request out. The call has one answer, at once or later.
 	serve(l *Leader, c *call)
 }
 
 type (
-	// asked is a request of a client. token comes back with the answer.
-	Asked struct {
+	// ClientRequest is a request of a client. The answer carries its Token.
+	ClientRequest struct {
 		Token   Token
 		Request Request
 	}
-	// gaveUp ends the interest of a client in an answer.
-	GaveUp struct{ Token Token }
-	// hasSettled answers askSettled: the leader has taken in all that had landed.
-	HasSettled struct{ Token Token }
+	// ClientGone says that a client no longer waits for its answer.
+	ClientGone struct{ Token Token }
+	// SettleAnswer answers AskSettled: the leader has handled every write that had landed.
+	SettleAnswer struct{ Token Token }
 )
 
-func (Asked) input()      {}
-func (GaveUp) input()     {}
-func (HasSettled) input() {}
+func (ClientRequest) input() {}
+func (ClientGone) input()    {}
+func (SettleAnswer) input()  {}
 
 // call is a request that is being served.
 type call struct {
@@ -56,7 +56,7 @@ func (c *call) answer(result any, status *api.Status) {
 }
 
 // serve serves a request and keeps the call as long as it has no answer.
-func (l *Leader) serve(in Asked) {
+func (l *Leader) serve(in ClientRequest) {
 	c := &call{leader: l, token: in.Token}
 	l.calls[in.Token] = c
 	in.Request.serve(l, c)

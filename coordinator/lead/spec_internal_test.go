@@ -25,7 +25,7 @@ var ways = map[string]func(*Leader, *node, record.KV, record.NodeSpec){
 func answerRead(l *Leader, kv record.KV, ask func()) {
 	for _, e := range l.handle(l.now, nil, ask) {
 		if e.Kind == ReadKey && e.Key == kv.Key {
-			l.Apply(l.now, HasRead{e.Token, kv, true, kv.ModRev}, nil)
+			l.Apply(l.now, ReadAnswer{e.Token, kv, true, kv.ModRev}, nil)
 		}
 	}
 }

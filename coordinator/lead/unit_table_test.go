@@ -56,8 +56,8 @@ func newInputs(t *rapid.T, seen map[unitPhase]int) *inputs {
 		spec := record.NodeSpec{Capacity: admission.CapacityOf(host, fits.Allocatable()), Allocatable: fits.Allocatable()}
 		spec.Topology.GPUModels, spec.Topology.GPUModel = []string{host.Inventory.Devices[0].Model}, make([]int, len(host.Inventory.Devices))
 		specRev := x.put(t, record.NodeSpecKey(id), record.MustEncode(spec))
-		x.give(t, Heard{Opened{Hello: grant.Hello{Node: id, Incarnation: incarnation, Revision: rev, Host: host}, Fit: fits}})
-		x.give(t, Registered{Node: id, Spec: spec, Revision: specRev})
+		x.give(t, AgentEvent{StreamOpened{Hello: grant.Hello{Node: id, Incarnation: incarnation, Revision: rev, Host: host}, Fit: fits}})
+		x.give(t, NodeRegistered{Node: id, Spec: spec, Revision: specRev})
 	}
 	return x
 }
@@ -155,16 +155,16 @@ func (x *inputs) answer(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.give(t, HasRead{e.Token, kv, found, rev})
+		x.give(t, ReadAnswer{e.Token, kv, found, rev})
 		return
 	}
 	fault := rapid.IntRange(0, 9).Draw(t, "fault")
 	switch fault {
 	case 0:
-		x.give(t, Wrote{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
+		x.give(t, WriteAnswer{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
 		return
 	case 1:
-		x.give(t, Wrote{e.Token, txn.Conflict, 0, errors.New("refused")})
+		x.give(t, WriteAnswer{e.Token, txn.Conflict, 0, errors.New("refused")})
 		return
 	}
 	write := record.Txn{If: e.Write.Compares, Then: e.Write.Ops}
@@ -176,11 +176,11 @@ func (x *inputs) answer(t *rapid.T) {
 	case err != nil:
 		t.Fatal(err)
 	case fault == 2:
-		x.give(t, Wrote{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
+		x.give(t, WriteAnswer{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
 	case r.Succeeded:
-		x.give(t, Wrote{e.Token, txn.Landed, r.Revision, nil})
+		x.give(t, WriteAnswer{e.Token, txn.Landed, r.Revision, nil})
 	default:
-		x.give(t, Wrote{e.Token, txn.Conflict, r.Revision, nil})
+		x.give(t, WriteAnswer{e.Token, txn.Conflict, r.Revision, nil})
 	}
 }
 
@@ -211,7 +211,7 @@ func (x *inputs) speak(t *rapid.T) {
 	default:
 		e.State = grant.Held
 	}
-	x.give(t, Heard{e})
+	x.give(t, AgentEvent{e})
 }
 
 // TestAUnitTakesOnlyStepsOfTheTable: whatever clients ask, agents say and the
@@ -262,7 +262,7 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 func (x *inputs) reconnect(t *rapid.T) {
 	id := rapid.SampledFrom([]resource.NodeID{"n1", "n2"}).Draw(t, "node")
 	n := x.nodes[id]
-	x.give(t, Heard{grant.Disconnected{Node: id}})
+	x.give(t, AgentEvent{grant.Disconnected{Node: id}})
 	var o grant.Occupancy
 	for tx, h := range n.held {
 		if h.confirmed {
@@ -275,7 +275,7 @@ func (x *inputs) reconnect(t *rapid.T) {
 			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.epoch, State: s, Members: h.members})
 		}
 	}
-	x.give(t, Heard{Opened{Hello: grant.Hello{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Occupancy: o}, Fit: n.view.Host}})
+	x.give(t, AgentEvent{StreamOpened{Hello: grant.Hello{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Occupancy: o}, Fit: n.view.Host}})
 }
 
 // pause lets time pass, and alarms ring.
@@ -283,9 +283,9 @@ func (x *inputs) pause(t *rapid.T, d time.Duration) {
 	x.clock = x.clock.Add(d)
 	if !x.wakes.IsZero() && !x.wakes.After(x.clock) {
 		x.wakes = time.Time{}
-		x.give(t, Woken{})
+		x.give(t, AlarmDue{})
 	}
-	x.give(t, Ticked{})
+	x.give(t, SecondPassed{})
 }
 
 func TestEachPhaseIsReachedAndTheEndIsTheEnd(t *testing.T) {
