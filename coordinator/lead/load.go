@@ -2,6 +2,8 @@ package lead
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -88,7 +90,8 @@ func (v *view) loadUnits(kvs []record.KV) error {
 			return err
 		}
 	}
-	for _, j := range v.jobs {
+	for _, name := range slices.Sorted(maps.Keys(v.jobs)) {
+		j := v.jobs[name]
 		if len(j.units) == 0 {
 			return fmt.Errorf("job %s/%s has no unit", j.record.Namespace, j.record.Name)
 		}
