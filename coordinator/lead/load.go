@@ -20,7 +20,11 @@ type Loaded struct {
 // inputs; the transactions to go on with wait for resumes.
 func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
 	var err error
-	out = l.handle(now, out, func() { l.recovered, err = l.restore(in) })
+	out = l.handle(now, out, func() {
+		if l.recovered, err = l.restore(in); err == nil {
+			l.config = l.configQuotas()
+		}
+	})
 	return out, err
 }
 
