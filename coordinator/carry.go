@@ -18,6 +18,9 @@ import (
 // carryOut does what the effects of one input say, in order. None of it waits.
 func (t *term) carryOut(effects []lead.Effect) {
 	t.effects = effects
+	if t.observeEffects != nil {
+		t.observeEffects(effects)
+	}
 	for i := range effects {
 		t.carry(&effects[i])
 	}

@@ -50,6 +50,8 @@ type Config struct {
 	// DialAgents holds the credentials for agents.
 	DialAgents []grpc.DialOption
 	Logger     *slog.Logger
+	// observe sees each term before the term loads; tests set it.
+	observe func(*term, lead.Beginning)
 }
 
 // withDefaults fills what is not set and names what is missing.

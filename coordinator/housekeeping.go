@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
@@ -23,7 +22,7 @@ func (l *term) prepare(ctx context.Context) error {
 
 // prepareQuotas writes the quotas of the configuration. It runs before the loop.
 func (t *term) prepareQuotas(ctx context.Context) error {
-	ops := t.ConfigOps(time.Now())
+	ops := t.ConfigOps()
 	for part := range slices.Chunk(ops, t.store.MaxTxnOps()) {
 		result, err := t.store.Txn(ctx, record.Txn{If: []record.Compare{t.office}, Then: part})
 		if err != nil {

@@ -31,7 +31,11 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 		return 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
 	var err error
-	t.effects, err = t.Leader.Load(time.Now(), in, t.effects[:0])
+	now := time.Now()
+	if t.observeLoad != nil {
+		t.observeLoad(now, in)
+	}
+	t.effects, err = t.Leader.Load(now, in, t.effects[:0])
 	t.carryOut(t.effects)
 	if err != nil {
 		return 0, fmt.Errorf("load the state at revision %d: %w", read.revision, err)

@@ -38,35 +38,43 @@ func TestRandomFaults(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			o := limited(20, true)
-			o.Namespaces["small"] = lead.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
-			o.Configure = func(c *coordinator.Config) {
-				c.EvictionGrace = time.Duration(1+seed>>8%4) * time.Second
-				c.Quota = quota.Options{Settle: seed&1 != 0, EvictAtHard: seed&2 != 0, IgnoreOverdrawn: seed&4 != 0, FewestVictims: seed&8 != 0, PinnedWithinQuota: seed&16 != 0}
-			}
-			bubble(t, o, func(t *testing.T, c *rig.Cluster) {
-				k := c.Bring(4)
-				plant(t, k, "Org", org[0]...)
-				plant(t, k, "Service", "all nil 28", "gold all 8 hard", "best all 28")
-				bind(t, k, rig.Namespace, "", "Org/research", "Service/best")
-				bind(t, k, "small", "", "Org/ops")
-				w := &world{t: t, c: c, random: rand.New(rand.NewPCG(seed, 0)), late: rand.New(rand.NewPCG(seed, 1)), regroups: seed&32 != 0, objects: map[string]*object{}}
-				for range 120 {
-					w.step()
-					pass(time.Duration(w.random.IntN(300)) * time.Millisecond)
-					w.ask(func(ctx context.Context, k *rig.Coordinator) {
-						if err := k.Check(ctx); err != nil {
-							t.Errorf("%s: %v", k.ID, err)
-						}
-					})
-				}
-				w.settle()
-				if t.Failed() {
-					t.Logf("run again with: go test ./coordinator -run TestRandomFaults -seed %d", seed)
-				}
-			})
+			runRandomFaults(t, seed, func(*coordinator.Config) {})
 		})
 	}
+}
+
+// runRandomFaults runs one seed, with each coordinator's configuration changed by
+// configure.
+func runRandomFaults(t *testing.T, seed uint64, configure func(*coordinator.Config)) {
+	t.Helper()
+	o := limited(20, true)
+	o.Namespaces["small"] = lead.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
+	o.Configure = func(c *coordinator.Config) {
+		c.EvictionGrace = time.Duration(1+seed>>8%4) * time.Second
+		c.Quota = quota.Options{Settle: seed&1 != 0, EvictAtHard: seed&2 != 0, IgnoreOverdrawn: seed&4 != 0, FewestVictims: seed&8 != 0, PinnedWithinQuota: seed&16 != 0}
+		configure(c)
+	}
+	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(4)
+		plant(t, k, "Org", org[0]...)
+		plant(t, k, "Service", "all nil 28", "gold all 8 hard", "best all 28")
+		bind(t, k, rig.Namespace, "", "Org/research", "Service/best")
+		bind(t, k, "small", "", "Org/ops")
+		w := &world{t: t, c: c, random: rand.New(rand.NewPCG(seed, 0)), late: rand.New(rand.NewPCG(seed, 1)), regroups: seed&32 != 0, objects: map[string]*object{}}
+		for range 120 {
+			w.step()
+			pass(time.Duration(w.random.IntN(300)) * time.Millisecond)
+			w.ask(func(ctx context.Context, k *rig.Coordinator) {
+				if err := k.Check(ctx); err != nil {
+					t.Errorf("%s: %v", k.ID, err)
+				}
+			})
+		}
+		w.settle()
+		if t.Failed() {
+			t.Logf("run again with: go test ./coordinator -run TestRandomFaults -seed %d", seed)
+		}
+	})
 }
 
 // org are the forms of a tree: as it was meant, with less, and without one of

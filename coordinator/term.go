@@ -56,6 +56,10 @@ type term struct {
 	// observe sees each input before the leader takes it, nil for a pass; nil: nobody
 	// does. Tests set it.
 	observe func(now time.Time, in lead.Input)
+	// observeLoad sees what the leader loads, observeEffects each list of effects
+	// before the list is carried out. Tests set them.
+	observeLoad    func(now time.Time, in lead.Loaded)
+	observeEffects func([]lead.Effect)
 }
 
 // inboxSize lets clients, timers and the store's answers run ahead of the loop a
@@ -115,6 +119,9 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.sever, c.letBack, c.follower.follows
 	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)
+	if c.config.observe != nil {
+		c.config.observe(l, b)
+	}
 	var from ranger = c.store
 	if warm, ok := c.follower.snapshot(ctx, office.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
 		from = warm

@@ -44,7 +44,8 @@ func (l *Leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 			l.adoptions[by].victims = append(l.adoptions[by].victims, a)
 		}
 	}
-	for _, d := range l.adoptions {
+	for _, tx := range slices.Sorted(maps.Keys(l.adoptions)) {
+		d := l.adoptions[tx]
 		slices.SortFunc(d.victims, func(a, b *attempt) int { return cmp.Compare(a.machine.ID(), b.machine.ID()) })
 		if d.unit != nil {
 			d.unit.beginAdoption(d)
@@ -68,7 +69,8 @@ func (l *Leader) waiterOf(tx resource.TxID) *unit {
 
 // awaitAdoptions begins to wait for agents that keep the places.
 func (l *Leader) awaitAdoptions() {
-	for _, d := range l.adoptions {
+	for _, tx := range slices.Sorted(maps.Keys(l.adoptions)) {
+		d := l.adoptions[tx]
 		if d.unit == nil {
 			l.abandon(d)
 			continue
@@ -145,9 +147,9 @@ func (l *Leader) adopt(d *adoption) {
 	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: l.now, victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
 	var nodes []resource.NodeID
-	for node, found := range d.found {
+	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)
-		for _, m := range found {
+		for _, m := range d.found[node] {
 			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: u.demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
 		}
 	}

@@ -2,6 +2,8 @@ package lead
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -18,7 +20,11 @@ type Loaded struct {
 // inputs; the transactions to go on with wait for resumes.
 func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
 	var err error
-	out = l.handle(now, out, func() { l.recovered, err = l.restore(in) })
+	out = l.handle(now, out, func() {
+		if l.recovered, err = l.restore(in); err == nil {
+			l.config = l.configQuotas()
+		}
+	})
 	return out, err
 }
 
@@ -88,7 +94,8 @@ func (v *view) loadUnits(kvs []record.KV) error {
 			return err
 		}
 	}
-	for _, j := range v.jobs {
+	for _, name := range slices.Sorted(maps.Keys(v.jobs)) {
+		j := v.jobs[name]
 		if len(j.units) == 0 {
 			return fmt.Errorf("job %s/%s has no unit", j.record.Namespace, j.record.Name)
 		}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -148,11 +147,9 @@ func (l *Leader) configQuotas() []quotaWrite {
 	return changes
 }
 
-// configOps are the writes that make the quotas of the configuration those in
-// force; configWritten says how many of them are durable.
-func (l *Leader) ConfigOps(now time.Time) []record.Op {
-	l.setNow(now)
-	l.config = l.configQuotas()
+// ConfigOps are the writes that make the quotas of the configuration those in
+// force. Load decides them; ConfigWritten says how many of them are durable.
+func (l *Leader) ConfigOps() []record.Op {
 	ops := make([]record.Op, len(l.config))
 	for i, w := range l.config {
 		ops[i] = w.op

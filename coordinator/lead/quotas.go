@@ -147,7 +147,7 @@ func (q *quotas) plant(object api.QuotaTree, rev resource.Revision, spec quota.T
 	for _, name := range t.shape.Dangling {
 		delete(t.nodes, name)
 	}
-	for name := range t.nodes {
+	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
 		if parent := spec.Nodes[name].Parent; parent != "" {
 			t.nodes[parent] = false
 		}
@@ -170,8 +170,8 @@ func (q *quotas) regrow(name string, spec quota.TreeSpec) (quota.UpdateResult, e
 			}
 		}
 	}
-	for node, s := range spec.Nodes {
-		if err := cache.SetNode(node, s); err != nil {
+	for _, node := range slices.Sorted(maps.Keys(spec.Nodes)) {
+		if err := cache.SetNode(node, spec.Nodes[node]); err != nil {
 			return quota.UpdateResult{}, err
 		}
 	}

@@ -126,9 +126,9 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	a.setMachine(machine)
 	a.setCommitted(rev)
 	l.addAttempt(g.Tx, a)
-	for id, held := range g.holders {
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		if n := l.nodes[id]; n != nil {
-			n.confirm(g.Tx, held.Members, false, &l.out)
+			n.confirm(g.Tx, g.holders[id].Members, false, &l.out)
 		}
 	}
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))

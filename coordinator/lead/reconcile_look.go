@@ -177,11 +177,11 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	}
 	seen := map[int]bool{}
 	most := -1
-	for id, held := range g.holders {
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		if n := r.l.nodes[id]; n == nil || r.registrations[id].incarnation != n.incarnation {
 			return fmt.Sprintf("the agent of node %s is not registered as what it is", id), false
 		}
-		for _, m := range held.Members {
+		for _, m := range g.holders[id].Members {
 			if seen[m.Index] {
 				return fmt.Sprintf("member %d is held twice", m.Index), true
 			}
