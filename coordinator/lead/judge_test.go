@@ -64,11 +64,11 @@ func TestJudgeReply(t *testing.T) {
 				cpus[len(cpus)-1].ID = 255
 			}, "NUMA nodes, want 1", true,
 		},
-		"another member":       {func(_ *node, _ *attempt, e *grant.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
-		"no member":            {func(_ *node, _ *attempt, e *grant.Replied) { e.Members = nil }, "asked for 1", false},
-		"another incarnation":  {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
-		"no incarnation":       {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation = resource.Incarnation{} }, "incarnation", false},
-		"a node not asked":     {func(n *node, _ *attempt, _ *grant.Replied) { n.view.ID = "n3" }, "nothing was asked of it", false},
+		"another member":      {func(_ *node, _ *attempt, e *grant.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
+		"no member":           {func(_ *node, _ *attempt, e *grant.Replied) { e.Members = nil }, "asked for 1", false},
+		"another incarnation": {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
+		"no incarnation":      {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation = resource.Incarnation{} }, "incarnation", false},
+		"a node not asked":    {func(n *node, _ *attempt, _ *grant.Replied) { n.view.ID = "n3" }, "nothing was asked of it", false},
 		"a Waiting of a node not asked": {
 			func(n *node, _ *attempt, e *grant.Replied) { n.view.ID, e.State = "n3", grant.Waiting }, "nothing was asked of it", false,
 		},
