@@ -13,7 +13,7 @@ import (
 
 // charging is a leader of a namespace that is charged to two trees and has a
 // limit, with that many units charged already.
-func charging(b *testing.B, live int) *Leader {
+func charging(b testing.TB, live int) *Leader {
 	b.Helper()
 	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
 	for _, name := range []string{"Org", "Service"} {
@@ -44,6 +44,29 @@ func chargedUnit(namespace, name string) *unit {
 	u := &unit{record: rec, path: rec.Path().String()}
 	u.charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
 	return u
+}
+
+// TestAQuestionChargesNothing: judge says what admit would, and leaves all as it
+// was; so does an admission for which others would have to give way.
+func TestAQuestionChargesNothing(t *testing.T) {
+	l := charging(t, 1)
+	u := chargedUnit("bound", "new")
+	for range 2 {
+		if short := l.judge(u); short != nil {
+			t.Fatalf("refused: %v", l.reasons(short))
+		}
+		for _, tree := range []string{"Org", "Service"} {
+			if l.quotas.trees.IsAllocated(tree, u.path) {
+				t.Errorf("it is charged to %s", tree)
+			}
+		}
+	}
+	if err := l.quotas.trees.Check(); err != nil {
+		t.Error(err)
+	}
+	if short := l.admit(u); short != nil || !l.quotas.trees.IsAllocated("Org", u.path) {
+		t.Errorf("an admission charges nothing, and is short of %+v", short)
+	}
 }
 
 // BenchmarkAdmit is what quota costs one attempt to place a unit: of a

@@ -64,11 +64,17 @@ func TestJudgeReply(t *testing.T) {
 				cpus[len(cpus)-1].ID = 255
 			}, "NUMA nodes, want 1", true,
 		},
-		"another member":       {func(_ *node, _ *attempt, e *grant.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
-		"no member":            {func(_ *node, _ *attempt, e *grant.Replied) { e.Members = nil }, "asked for 1", false},
-		"another incarnation":  {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
-		"no incarnation":       {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation = resource.Incarnation{} }, "incarnation", false},
-		"a node not asked":     {func(n *node, _ *attempt, _ *grant.Replied) { n.view.ID = "n3" }, "nothing was asked of it", false},
+		"another member":      {func(_ *node, _ *attempt, e *grant.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
+		"no member":           {func(_ *node, _ *attempt, e *grant.Replied) { e.Members = nil }, "asked for 1", false},
+		"another incarnation": {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
+		"no incarnation":      {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation = resource.Incarnation{} }, "incarnation", false},
+		"a node not asked":    {func(n *node, _ *attempt, _ *grant.Replied) { n.view.ID = "n3" }, "nothing was asked of it", false},
+		"a Waiting of a node not asked": {
+			func(n *node, _ *attempt, e *grant.Replied) { n.view.ID, e.State = "n3", grant.Waiting }, "nothing was asked of it", false,
+		},
+		"other pinned devices of a node that was asked before its hardware changed": {
+			func(n *node, a *attempt, _ *grant.Replied) { n.stream++; a.requests["n1"][0].PinnedGPUs = []int{6, 7} }, "asked for [6 7]", true,
+		},
 		"other pinned devices": {func(_ *node, a *attempt, _ *grant.Replied) { a.requests["n1"][0].PinnedGPUs = []int{6, 7} }, "asked for [6 7]", false},
 		"a promise of HELD for less": {
 			func(_ *node, _ *attempt, e *grant.Replied) {
@@ -123,10 +129,16 @@ func TestJudgeOccupancy(t *testing.T) {
 		}
 		return g
 	}
+	most := make([]grant.Grant, maxHolds)
+	for i := range most {
+		most[i] = held(tx(uint64(i)), 0)
+	}
 	cases := map[string]struct {
 		grants []grant.Grant
 		want   string
 	}{
+		"as many as are taken":            {most, ""},
+		"an orphan of any name":           {[]grant.Grant{{Tx: "orphan", Origin: "orphan", State: grant.Held}}, ""},
 		"nothing":                         {nil, ""},
 		"two grants and an orphan":        {[]grant.Grant{held(tx(1), 0, 3), held(tx(2), 1), {Tx: "orphan:GPU-1", Origin: "orphan", State: grant.Held}}, ""},
 		"a grant twice":                   {[]grant.Grant{held(tx(1), 0), held(tx(1), 1)}, "listed twice"},
@@ -141,6 +153,29 @@ func TestJudgeOccupancy(t *testing.T) {
 				t.Errorf("judged %+v, want %q", bad, c.want)
 			}
 		})
+	}
+}
+
+// What an agent says of a decided transaction is not what it was asked for, but
+// what its record has.
+func TestJudgeReplyOfWhatIsDecided(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	e := x.reply(a, grant.Held)
+	if bad := x.judgeReply(x.nodes[e.Node], a.attempt, &e); bad != nil {
+		t.Errorf("what its record has: %+v", bad)
+	}
+	e.Members = nil
+	if bad := x.judgeReply(x.nodes[e.Node], a.attempt, &e); bad == nil || !bad.doubt {
+		t.Errorf("fewer members: %+v, want a doubt", bad)
+	}
+}
+
+func TestOfARefusalAFewReasonsAreKept(t *testing.T) {
+	for n, want := range map[int]int{0: 0, mostReasons: mostReasons, mostReasons + 1: mostReasons} {
+		if got := len(clipReasons(make([]resource.Reason, n))); got != want {
+			t.Errorf("of %d reasons %d are kept, want %d", n, got, want)
+		}
 	}
 }
 

@@ -1,0 +1,188 @@
+package lead
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// TestWhichRecordsAreCollected: those that are older than the retention, and that no
+// victim's record names.
+func TestWhichRecordsAreCollected(t *testing.T) {
+	const retention = time.Minute
+	for name, c := range map[string]struct {
+		age     time.Duration
+		named   bool
+		deletes bool
+	}{
+		"as old as the retention": {age: retention},
+		"older":                   {age: retention + 1, deletes: true},
+		"older, and named":        {age: retention + 1, named: true},
+	} {
+		x := newScene(t)
+		x.retired.terminal = []terminalRecord{{transaction(1), x.clock.Add(-c.age)}}
+		if c.named {
+			x.running("a", 2, "").attempt.by = transaction(1)
+		}
+		if x.do(x.collect); len(x.asked) > 0 != c.deletes || len(x.retired.terminal) > 0 == c.deletes {
+			t.Errorf("%s: %d writes, %d are left", name, len(x.asked), len(x.retired.terminal))
+		}
+	}
+}
+
+// TestACollectionThatDidNotLandIsTriedAgain: at most collectAtOnce records at a time,
+// and the oldest first, also then.
+func TestACollectionThatDidNotLandIsTriedAgain(t *testing.T) {
+	x := newScene(t)
+	for i := range collectAtOnce + 1 {
+		x.retired.terminal = append(x.retired.terminal, terminalRecord{transaction(uint64(i)), x.clock.Add(time.Duration(i)*time.Second - time.Hour)})
+	}
+	all := slices.Clone(x.retired.terminal)
+	x.do(x.collect)
+	if ops := len(x.asked[0].Write.Ops); ops != collectAtOnce || len(x.retired.terminal) != 1 {
+		t.Fatalf("%d records at once, %d are left", ops, len(x.retired.terminal))
+	}
+	x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, nil})
+	if !slices.Equal(x.retired.terminal, all) {
+		t.Errorf("%d records are left, want all %d in their order", len(x.retired.terminal), len(all))
+	}
+	x.do(x.collect)
+	if x.answer(); len(x.retired.terminal) != 1 {
+		t.Errorf("%d records are left once it has landed", len(x.retired.terminal))
+	}
+}
+
+// TestTheRoundsOfTheLeader: what it does once in a while, and not a moment earlier.
+func TestTheRoundsOfTheLeader(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind  effectKind
+		first bool // in the first round
+		every time.Duration
+	}{
+		"history is compacted":        {CompactStore, true, compactEvery},
+		"request ids get a new lease": {GrantLease, false, time.Hour + 1},
+		"fences are looked for":       {ReadFenceKeys, true, time.Minute},
+	} {
+		x := newScene(t)
+		for i, step := range []struct {
+			after time.Duration
+			does  bool
+		}{{0, c.first}, {c.every - 1, false}, {1, true}, {0, false}} {
+			x.clock = x.clock.Add(step.after)
+			x.clear()
+			if x.give(SecondPassed{}); x.did(c.kind) != step.does {
+				t.Errorf("%s, step %d: %t", name, i, !step.does)
+			}
+		}
+	}
+}
+
+// TestADifferenceIsActedOnWhenItLasts: the second audit in a row that finds one asks
+// the agent for everything.
+func TestADifferenceIsActedOnWhenItLasts(t *testing.T) {
+	x := newScene(t)
+	n := x.nodes["n1"]
+	for i, c := range []struct {
+		astray, asks bool
+	}{{true, false}, {false, false}, {true, false}, {true, true}, {true, false}, {true, true}} {
+		n.mirror.told = n.mirror.sum
+		if c.astray {
+			n.mirror.told++
+		}
+		x.clear()
+		if x.do(x.audit); slices.Contains(x.commands(), "n1 Resync") != c.asks {
+			t.Errorf("audit %d: asked %t", i, !c.asks)
+		}
+	}
+	n.connected = false
+	x.clear()
+	if x.do(x.audit); len(x.commands()) > 0 {
+		t.Errorf("who is not connected is asked: %v", x.commands())
+	}
+}
+
+// TestAlarmsRingInTheirOrder: by their instants, and of one instant in the order in
+// which they were set; what is cancelled stays silent.
+func TestAlarmsRingInTheirOrder(t *testing.T) {
+	x := newScene(t)
+	var rang []string
+	set := func(wait time.Duration, name string) *alarm {
+		return x.after(wait, func() { rang = append(rang, name) })
+	}
+	var cancelled *alarm
+	x.do(func() {
+		set(3, "late")
+		set(2, "first of two")
+		cancelled = set(2, "cancelled")
+		set(2, "second of two")
+		set(1, "early")
+		x.cancel(cancelled)
+		x.cancel(cancelled)
+		x.cancel(nil)
+	})
+	x.pass(1)
+	if want := []string{"early"}; !slices.Equal(rang, want) {
+		t.Errorf("at 1 %v, want %v", rang, want)
+	}
+	x.pass(1)
+	x.do(func() { x.cancel(cancelled) })
+	x.pass(1)
+	if want := []string{"early", "first of two", "second of two", "late"}; !slices.Equal(rang, want) {
+		t.Errorf("at 3 %v, want %v", rang, want)
+	}
+}
+
+// TestAWakeUpIsAskedForOnce: an earlier alarm asks anew, a later one does not.
+func TestAWakeUpIsAskedForOnce(t *testing.T) {
+	x := newScene(t)
+	for i, c := range []struct {
+		wait time.Duration
+		asks bool
+	}{{5, true}, {5, false}, {6, false}, {4, true}} {
+		x.clear()
+		if x.do(func() { x.after(c.wait, func() {}) }); x.did(WakeAt) != c.asks {
+			t.Errorf("step %d: asks %t", i, !c.asks)
+		}
+	}
+	x.clear()
+	if x.pass(4); !x.did(WakeAt) {
+		t.Error("nobody asks for the next alarm")
+	}
+}
+
+// TestEverythingWakesAtTheEarliestTime: another alarm only replaces a later one.
+func TestEverythingWakesAtTheEarliestTime(t *testing.T) {
+	x := newScene(t)
+	x.do(func() {
+		x.wakeAt(time.Time{})
+		x.wakeAt(x.clock.Add(5))
+		x.wakeAt(x.clock.Add(7))
+		x.wakeAt(x.clock.Add(3))
+	})
+	for i, wakes := range []bool{false, false, true, false, false, false, false} {
+		before := x.generation
+		if x.pass(1); x.generation > before != wakes {
+			t.Errorf("at %d: woken %t", i+1, !wakes)
+		}
+	}
+}
+
+// TestTheLeaseOfARequestIDEndsAfterADay: ids expire by whole seconds.
+func TestTheLeaseOfARequestIDEndsAfterADay(t *testing.T) {
+	x := newScene(t)
+	key := RequestKeyOf("t", "id")
+	x.requests.remember(key, newRequest(record.Request{}), x.clock)
+	for _, c := range []struct {
+		after time.Duration
+		known bool
+	}{{RequestLeaseTTL, true}, {time.Second, false}} {
+		x.clock = x.clock.Add(c.after)
+		x.give(SecondPassed{})
+		if _, known := x.requests.get(key); known != c.known {
+			t.Errorf("after %v: known %t", c.after, known)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// scene is a leader as a value over a store in memory, with the nodes n1 and n2 of
+// eight GPUs. What the leader asks of the store waits until the test has it
+// answered.
+type scene struct {
+	*Leader
+	t     testing.TB
+	kv    *mem.Store
+	clock time.Time
+	asked []Effect // writes and reads that have no answer yet
+	left  []Effect // all effects since clear
+	hosts map[resource.NodeID]StreamOpened
+}
+
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	x := &scene{t: t, kv: mem.Open(mem.Options{}), clock: time.Unix(1_700_000_000, 0), hosts: map[resource.NodeID]StreamOpened{}}
+	t.Cleanup(func() { x.kv.Close() })
+	at := x.put("/leader", nil)
+	x.Leader = NewLeader(Beginning{
+		Rules: Rules{
+			Id: "c1", ReservationTTL: time.Minute, VoteBudget: time.Minute, EvictionGrace: time.Second, RecordRetention: time.Minute, NamespaceAllocations: 20,
+			Namespaces: map[string]Namespace{"default": {QueueAllocations: true}},
+		},
+		Epoch: resource.Epoch(at), Held: record.CreateRevIs("/leader", at), MaxOps: mem.DefaultMaxTxnOps, Now: x.clock,
+	})
+	x.adoptions = map[resource.TxID]*adoption{}
+	for _, id := range []resource.NodeID{"n1", "n2"} {
+		x.connect(id)
+	}
+	x.answers()
+	return x
+}
+
+// connect registers a node of eight GPUs and opens a stream to its agent.
+func (x *scene) connect(id resource.NodeID) {
+	x.t.Helper()
+	profile, err := fake.Lookup("dgx-a100")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	host := grant.Host{Hostname: string(id), Topology: profile.Topology(), Inventory: profile.Inventory(string(id))}
+	fits, err := fit.NewHost(host.Topology, host.Inventory, fit.Reserved{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	incarnation := resource.Incarnation{JournalID: string(id), BootID: "b"}
+	rev := x.put(record.NodeIdentityKey(id), record.MustEncode(record.NodeIdentity{Incarnation: incarnation}))
+	spec := record.NodeSpec{Capacity: admission.CapacityOf(host, fits.Allocatable()), Allocatable: fits.Allocatable()}
+	spec.Topology.GPUModels, spec.Topology.GPUModel = []string{host.Inventory.Devices[0].Model}, make([]int, len(host.Inventory.Devices))
+	specRev := x.put(record.NodeSpecKey(id), record.MustEncode(spec))
+	x.hosts[id] = StreamOpened{Hello: grant.Hello{Node: id, Incarnation: incarnation, Revision: rev, Host: host}, Fit: fits}
+	x.hear(x.hosts[id])
+	x.give(NodeRegistered{Node: id, Spec: spec, Revision: specRev})
+}
+
+func (x *scene) put(key string, value []byte) resource.Revision {
+	x.t.Helper()
+	r, err := x.kv.Txn(x.t.Context(), record.Txn{Then: []record.Op{record.Put(key, value)}})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return r.Revision
+}
+
+// give hands the leader an input, and has it schedule.
+func (x *scene) give(in Input) { x.take(x.Apply(x.clock, in, nil)) }
+
+// hear hands the leader a message of an agent.
+func (x *scene) hear(e grant.Event) { x.give(AgentEvent{e}) }
+
+// do has the leader run f as the handling of an input.
+func (x *scene) do(f func()) { x.take(x.handle(x.clock, nil, f)) }
+
+func (x *scene) take(effects []Effect) {
+	for _, e := range x.Pass(x.clock, effects) {
+		x.left = append(x.left, e)
+		switch e.Kind {
+		case WriteKeys, ReadKey, ReadNodeKeys:
+			x.asked = append(x.asked, e)
+		case EndTerm:
+			x.t.Fatalf("the term ends: %v", e.Err)
+		}
+	}
+}
+
+// pass lets time pass, and alarms ring.
+func (x *scene) pass(d time.Duration) {
+	x.clock = x.clock.Add(d)
+	x.give(AlarmDue{})
+}
+
+// submit submits an allocation of that many GPUs, with more in its specification.
+func (x *scene) submit(name string, gpus int, more string) *unit {
+	x.t.Helper()
+	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{%s"resources":{"requests":{"nvidia.com/gpu":"%d"}}}}`, name, more, gpus)
+	doc, status := api.DecodeAllocation(document)
+	if status != nil {
+		x.t.Fatal(status)
+	}
+	s, status := x.submissionOfAllocation(Submitted{Namespace: "default", Document: document}, doc)
+	if status != nil {
+		x.t.Fatal(status)
+	}
+	x.accepts(s)
+	return s.units[0]
+}
+
+// submitJob submits a job with units of one GPU for each member: the first of two
+// where it is a gang, and as many more as it has members beyond that.
+func (x *scene) submitJob(name string, members int) *unit {
+	x.t.Helper()
+	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"1"}},"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, name, members)
+	doc, status := api.DecodeJob(document)
+	if status != nil {
+		x.t.Fatal(status)
+	}
+	s, status := x.submissionOfJob(Submitted{Namespace: "default", Document: document}, doc)
+	if status != nil {
+		x.t.Fatal(status)
+	}
+	x.accepts(s)
+	return s.units[0]
+}
+
+func (x *scene) accepts(s *submission) {
+	x.t.Helper()
+	x.do(func() {
+		if _, _, status := x.accept(s); status != nil {
+			x.t.Fatal(status)
+		}
+	})
+}
+
+// reply is what the agent of the unit's first node says of it.
+func (x *scene) reply(u *unit, state grant.State) grant.Replied {
+	x.t.Helper()
+	if u.attempt == nil {
+		x.t.Fatalf("%s has no attempt", u.path)
+	}
+	id := u.attempt.machine.Nodes()[0]
+	n := x.nodes[id]
+	e := grant.Replied{Node: id, Tx: u.attempt.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: state}
+	if h := n.held[e.Tx]; h != nil && holds(state) {
+		e.Members = h.members
+	}
+	return e
+}
+
+// says has every node of a unit say that of it.
+func (x *scene) says(u *unit, state grant.State) {
+	x.t.Helper()
+	if u.attempt == nil {
+		x.t.Fatalf("%s has no attempt", u.path)
+	}
+	for _, id := range u.attempt.machine.Nodes() {
+		e := x.reply(u, state)
+		n := x.nodes[id]
+		e.Node, e.Incarnation, e.Revision = id, n.incarnation, n.revision
+		if h := n.held[e.Tx]; h != nil && holds(state) {
+			e.Members = h.members
+		}
+		x.hear(e)
+	}
+}
+
+// running submits an allocation and has it run.
+func (x *scene) running(name string, gpus int, more string) *unit {
+	x.t.Helper()
+	u := x.submit(name, gpus, more)
+	x.says(u, grant.Reserved)
+	x.answers()
+	if u.phase() != api.Running {
+		x.t.Fatalf("%s is %s", u.path, u.phase())
+	}
+	return u
+}
+
+// answer has the store answer the oldest question.
+func (x *scene) answer() {
+	x.t.Helper()
+	e := x.next()
+	switch e.Kind {
+	case ReadKey:
+		kv, found, rev, err := x.kv.Get(x.t.Context(), e.Key)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		x.give(ReadAnswer{e.Token, kv, found, rev})
+	default:
+		write := record.Txn{If: e.Write.Compares, Then: e.Write.Ops}
+		if !e.Write.AnyEpoch {
+			write.If = append([]record.Compare{x.held}, write.If...)
+		}
+		r, err := x.kv.Txn(x.t.Context(), write)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		x.give(WriteAnswer{e.Token, map[bool]txn.Outcome{true: txn.Landed, false: txn.Conflict}[r.Succeeded], r.Revision, nil})
+	}
+}
+
+// next takes the oldest question from those without an answer.
+func (x *scene) next() Effect {
+	x.t.Helper()
+	if len(x.asked) == 0 {
+		x.t.Fatal("the leader asks nothing of the store")
+	}
+	e := x.asked[0]
+	x.asked = x.asked[1:]
+	return e
+}
+
+// loses answers the oldest write with an unknown outcome, whether it lands or not.
+func (x *scene) loses(lands bool) {
+	x.t.Helper()
+	e := x.next()
+	if lands {
+		if _, err := x.kv.Txn(x.t.Context(), record.Txn{If: e.Write.Compares, Then: e.Write.Ops}); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	x.give(WriteAnswer{e.Token, txn.Unknown, 0, record.ErrUnknownOutcome})
+}
+
+// answers has the store answer all questions.
+func (x *scene) answers() {
+	x.t.Helper()
+	for len(x.asked) > 0 {
+		x.answer()
+	}
+}
+
+// clear forgets the effects so far.
+func (x *scene) clear() { x.left = nil }
+
+// commands are the effects since clear that are commands to agents, as Go types.
+func (x *scene) commands() []string {
+	var all []string
+	for _, e := range x.left {
+		if e.Kind == SendCommand {
+			all = append(all, fmt.Sprintf("%s %s", e.Node, strings.TrimPrefix(fmt.Sprintf("%T", e.Command), "grant.")))
+		}
+	}
+	return all
+}
+
+// did reports whether there was an effect of a kind since clear.
+func (x *scene) did(kind effectKind) bool {
+	return slices.ContainsFunc(x.left, func(e Effect) bool { return e.Kind == kind })
+}
+
+// compares are the conditions of the oldest question, a write, in words.
+func (x *scene) compares() string {
+	x.t.Helper()
+	if len(x.asked) == 0 || x.asked[0].Kind != WriteKeys {
+		x.t.Fatalf("of %d questions the oldest is no write", len(x.asked))
+	}
+	var all []string
+	for _, c := range x.asked[0].Write.Compares {
+		kv, _, _, err := x.kv.Get(x.t.Context(), c.Key)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		what := "has changed"
+		switch {
+		case c.Rev == 0 && kv.ModRev == 0:
+			what = "absent"
+		case c.Target == record.CompareModRev && c.Rev == kv.ModRev:
+			what = "unchanged"
+		}
+		all = append(all, x.named(c.Key)+" "+what)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// named is a key without what all have in common; a transaction has its unit's
+// name.
+func (x *scene) named(key string) string {
+	for tx, a := range x.attempts {
+		key = strings.ReplaceAll(key, string(tx), a.unit.record.Name)
+	}
+	if rest, is := strings.CutPrefix(key, record.TxPrefix); is && strings.Contains(rest, ".") {
+		return "tx/of nobody"
+	}
+	return strings.TrimPrefix(key, record.Root)
+}

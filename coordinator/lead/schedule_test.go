@@ -1,0 +1,193 @@
+package lead
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// TestTheBackoffOfARefusedUnit: it doubles up to two seconds, and the unit is tried
+// again when it is over.
+func TestTheBackoffOfARefusedUnit(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 2, "")
+	x.says(u, grant.No) // the first time it is stored instead
+	x.answers()
+	for i, want := range []time.Duration{40, 80, 160, 320, 640, 1280, 2000, 2000} {
+		want *= time.Millisecond
+		if u.attempt == nil {
+			t.Fatalf("refusal %d: it is not tried", i+2)
+		}
+		x.says(u, grant.No)
+		x.answers()
+		if got := u.rested.Sub(x.clock); got != want {
+			t.Errorf("refusal %d: it rests for %v, want %v", i+2, got, want)
+		}
+		if x.pass(want - 1); u.attempt != nil {
+			t.Errorf("refusal %d: it is tried too early", i+2)
+		}
+		x.pass(1)
+	}
+}
+
+// TestWhatEndsWhileItRestsIsNotTriedAgain: neither an end that is under way nor one
+// that has come.
+func TestWhatEndsWhileItRestsIsNotTriedAgain(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 2, "")
+	for range 2 {
+		x.says(u, grant.No)
+		x.answers()
+	}
+	x.do(func() { x.end(u, txn.ReleaseAsked{}) })
+	if x.pass(lastBackoff); u.attempt != nil || x.queue.Len() != 0 {
+		t.Errorf("it is tried while it ends, or waits in the queue of %d", x.queue.Len())
+	}
+}
+
+// TestAPlanThatNoTxnCanCommit: as many nodes as leave room for the rest of a commit.
+func TestAPlanThatNoTxnCanCommit(t *testing.T) {
+	x := newScene(t)
+	plan := []place.Choice{{Node: &x.nodes["n1"].view}, {Node: &x.nodes["n2"].view}, {Node: &x.nodes["n2"].view}}
+	for most, wide := range map[int]bool{commitOps + 1: true, commitOps + 2: false} {
+		x.maxOps = most
+		if got := x.tooWide(plan); got != "" != wide {
+			t.Errorf("of %d operations: %q", most, got)
+		}
+	}
+}
+
+// TestWhatFailedIsNotSearchedAgain: until something is free.
+func TestWhatFailedIsNotSearchedAgain(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 9, "")
+	x.answers()
+	if got, is := x.hopeless[u.shape]; !is || got != x.generation {
+		t.Errorf("it has failed at %d of %d", got, x.generation)
+	}
+	if x.do(x.wake); len(x.hopeless) != 1 || x.hopeless[u.shape] != x.generation {
+		t.Errorf("woken, it has failed at %d of %d", x.hopeless[u.shape], x.generation)
+	}
+}
+
+// TestNobodyGivesWayForWhatIsNotStored: the next leader must know for whom it was.
+func TestNobodyGivesWayForWhatIsNotStored(t *testing.T) {
+	x := newScene(t)
+	for _, name := range []string{"a", "c"} {
+		x.running(name, 8, "")
+	}
+	b := x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
+	if b.attempt != nil || x.mayEvict(b) {
+		t.Error("others give way for a unit that is not stored")
+	}
+	if x.answers(); b.attempt == nil || len(b.attempt.victims) != 1 {
+		t.Error("nobody gives way for a unit that is stored")
+	}
+}
+
+// TestWhoGivesWay: who runs, is of lower priority, and neither leaves nor is claimed
+// already.
+func TestWhoGivesWay(t *testing.T) {
+	preempts := `"preemptionPolicy":"PreemptLowerPriority","priority":`
+	for name, c := range map[string]struct {
+		a, b  string // their specifications
+		ends  bool   // a is asked to end
+		gives bool
+	}{
+		"of lower priority":        {`"priority":4,`, preempts + "5,", false, true},
+		"of the same":              {`"priority":5,`, preempts + "5,", false, false},
+		"of higher priority":       {`"priority":6,`, preempts + "5,", false, false},
+		"one that ends":            {`"priority":4,`, preempts + "5,", true, false},
+		"one that stays":           {`"priority":4,"quota":{"unPreemptable":true},`, preempts + "5,", false, false},
+		"for who does not ask":     {`"priority":4,`, `"priority":5,`, false, false},
+		"for who never wants that": {`"priority":4,`, `"preemptionPolicy":"Never","priority":5,`, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			a := x.running("a", 8, c.a)
+			x.running("c", 8, `"priority":9,`)
+			if c.ends {
+				x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+			}
+			b := x.submit("b", 8, c.b)
+			x.answers()
+			if gives := b.attempt != nil; gives != c.gives {
+				t.Errorf("gives way %t: %s", gives, b.stuck)
+			}
+		})
+	}
+}
+
+// TestAVictimThatHasChangedIsNotEvicted: nothing is sent then, and nobody has notice.
+func TestAVictimThatHasChangedIsNotEvicted(t *testing.T) {
+	for name, change := range map[string]func(*scene, *unit){
+		"its owner ends it":   func(x *scene, a *unit) { x.do(func() { x.end(a, txn.ReleaseAsked{}) }); x.answers() },
+		"it ends for nobody":  func(x *scene, a *unit) { x.do(func() { x.evict(a, txn.EvictAsked{}) }); x.answers() },
+		"its wish is asked":   func(_ *scene, a *unit) { a.ending = &txn.ReleaseAsked{} },
+		"another has claimed": func(_ *scene, a *unit) { a.attempt.setPreemptor(&attempt{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			a, b := x.preemptor()
+			change(x, a)
+			state := a.attempt.machine.State()
+			at := b.attempt
+			x.says(b, grant.Waiting)
+			for _, e := range x.asked {
+				if e.Kind == WriteKeys && len(e.Write.Compares) > 1 {
+					t.Errorf("an eviction is written: %d compares", len(e.Write.Compares))
+				}
+			}
+			if x.answers(); a.attempt != nil && a.attempt.machine.State() != state || at.machine.Undecided() && b.attempt == at {
+				t.Errorf("the victim is %v and was %v, the preemptor goes on", a.attempt.machine.State(), state)
+			}
+		})
+	}
+}
+
+// TestAPreemptorCommitsWhenAllHaveLeft: not while a victim is there, or is back.
+func TestAPreemptorCommitsWhenAllHaveLeft(t *testing.T) {
+	x := newScene(t)
+	a, b := x.claimed()
+	if x.says(b, grant.Reserved); len(x.asked) != 0 || x.mayDisplace(b.attempt) {
+		t.Error("it commits while its victim is there")
+	}
+	x.says(a, grant.Tombstone)
+	if len(x.asked) != 1 || !x.mayDisplace(b.attempt) {
+		t.Error("it does not commit though its victim has left")
+	}
+	if x.answers(); b.phase() != api.Running || a.phase() != api.Preempted {
+		t.Errorf("it is %s, its victim %s", b.phase(), a.phase())
+	}
+}
+
+// TestWhatEndsIsNotEvicted: nor is what holds nothing.
+func TestWhatEndsIsNotEvicted(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.do(func() { x.end(a, txn.ReleaseAsked{GraceSeconds: 7}) })
+	x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
+	x.answers()
+	if a.attempt.notice != nil || a.evictable() {
+		t.Error("what its owner ends has notice, or may be chosen")
+	}
+	x.do(func() { x.evict(x.submit("b", 9, ""), txn.EvictAsked{}) })
+}
+
+// TestTheSpecOfANode: the store's revisions decide which is newer.
+func TestTheSpecOfANode(t *testing.T) {
+	x := newScene(t)
+	n := x.nodes["n1"]
+	for rev, takes := range map[resource.Revision]bool{n.specRev - 1: false, n.specRev: false, n.specRev + 1: true} {
+		m := *n
+		if m.setSpec(record.NodeSpec{}, rev) != takes {
+			t.Errorf("at %d of %d: taken over %t", rev, n.specRev, !takes)
+		}
+	}
+}
