@@ -140,8 +140,8 @@ func (l *Leader) Apply(now time.Time, in Input, out []Effect) []Effect {
 func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
 	l.now, l.out.effects = now, out
 	f()
-	l.goOnReconciling()
-	l.lookAgain()
+	l.advanceReconciliation()
+	l.recheckWaiters()
 	out, l.out.effects = l.out.effects, nil
 	return out
 }
@@ -171,13 +171,13 @@ func (l *Leader) react(in Input) {
 			answer(in)
 		}
 	case FenceReadAnswer:
-		l.buryFences(in.Found)
+		l.retireFences(in.Found)
 	case LeaseAnswer:
 		l.requestLease = in.Lease
 	case CompactAnswer:
 		l.compactRev = in.Revision
 	case AlarmDue:
-		l.ring()
+		l.runDueAlarms()
 	case SecondPassed:
 		l.housekeep()
 	case ResignAllowed:

@@ -20,14 +20,14 @@ func (l *Leader) add(u *unit) {
 	l.census.add(u)
 }
 
-// forget removes a unit from memory.
-func (l *Leader) forget(u *unit) {
+// removeUnit removes a unit from memory.
+func (l *Leader) removeUnit(u *unit) {
 	if !u.gone {
 		l.census.remove(u)
 	}
 	u.remove()
 	l.queue.Remove(u.key)
-	l.withdraw(u)
+	l.removeConsumer(u)
 	delete(l.units, u.path)
 	for i := range u.record.Members {
 		delete(l.members, u.record.Namespace+"/"+u.memberName(i))
@@ -99,7 +99,7 @@ func (l *Leader) undoCreation(u *unit) {
 		l.forgetJob(u.job)
 		return
 	}
-	l.forget(u)
+	l.removeUnit(u)
 }
 
 // end asks for a unit's release, however far it is.
@@ -193,10 +193,10 @@ func (l *Leader) endQueued(u *unit) {
 // finish follows a unit's end: a deleted allocation is gone; a job ends with
 // its last unit.
 func (l *Leader) finish(u *unit) {
-	l.withdraw(u)
+	l.removeConsumer(u)
 	l.notify(u)
 	if u.job == nil {
-		l.forget(u)
+		l.removeUnit(u)
 		return
 	}
 	l.finishJob(u.job)
@@ -253,7 +253,7 @@ func (l *Leader) forgetJob(j *job) {
 	j.remove()
 	delete(l.jobs, j.record.Namespace+"/"+j.record.Name)
 	for _, u := range j.units {
-		l.forget(u)
+		l.removeUnit(u)
 	}
 	l.notifyJob(j)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// loaded is what the store has, all of one revision.
+// Loaded is what the store has, all of one revision.
 type Loaded struct {
 	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Requests []record.KV
 	Cached                                                  map[RequestKey]Remembered // beside requests
 }
 
-// load rebuilds the leader's view from what the store has. It comes before all
+// Load rebuilds the leader's view from what the store has. It comes before all
 // inputs; the transactions to go on with wait for resumes.
 func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
 	var err error
@@ -172,7 +172,7 @@ func (l *Leader) loadRequests(cached map[RequestKey]Remembered, kvs []record.KV)
 	return nil
 }
 
-// readRequest reads a key below record.RequestsPrefix.
+// ReadRequest reads a key below record.RequestsPrefix.
 func ReadRequest(kv record.KV) (RequestKey, Remembered, error) {
 	tenant, id, err := record.ParseRequestKey(kv.Key)
 	if err != nil {

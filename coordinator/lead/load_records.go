@@ -31,7 +31,7 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 		}
 		decided[id] = true
 		if rec.State.Terminal() {
-			l.bury(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
+			l.retireRecord(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil })) // it was deleted
 			continue
 		}
 		u := l.units[rec.Unit.String()]
@@ -54,7 +54,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		vote.Members = append(vote.Members, m.AsMember())
 		votes[m.Node] = vote
 		n := v.node(m.Node)
-		n.hold(id).addMember(m.AsMember())
+		n.reservationOf(id).addMember(m.AsMember())
 	}
 	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{

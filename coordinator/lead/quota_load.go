@@ -61,7 +61,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		if status != nil {
 			return status
 		}
-		_, err := v.quotas.plant(*object, rev, spec)
+		_, err := v.quotas.setTree(*object, rev, spec)
 		return err
 	case record.QuotaForests:
 		object, status := api.DecodeQuotaForest(rec.Document)
@@ -82,7 +82,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 	return nil
 }
 
-// metadataOf adds what is the server's to what an operator set.
+// MetadataOf adds what is the server's to what an operator set.
 func MetadataOf(r record.Quota, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
 	return at(m, rev)
@@ -148,7 +148,7 @@ func (l *Leader) configQuotas() []quotaWrite {
 	return changes
 }
 
-// configOps are the writes that make the quotas of the configuration those in
+// ConfigOps are the writes that make the quotas of the configuration those in
 // force; configWritten says how many of them are durable.
 func (l *Leader) ConfigOps(now time.Time) []record.Op {
 	l.now = now

@@ -92,7 +92,7 @@ func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 				done(api.Errorf(409, "transaction %s was decided while node %s was reconciled (%v); ask again", g.Tx, r.id, err))
 				return
 			}
-			r.l.bury(g.Tx, holders)
+			r.l.retireRecord(g.Tx, holders)
 			r.l.out.warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
 			tell()
 		},
