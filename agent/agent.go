@@ -58,7 +58,7 @@ type Agent struct {
 	// sighting is what runs on the devices; the warden replaces it as a whole.
 	sighting atomic.Pointer[sighting]
 
-	silence  *silence
+	silence  *contactState
 	journal  *journal.Journal
 	owner    *owner
 	listener net.Listener
@@ -103,7 +103,7 @@ func (a *Agent) open() error {
 		return fmt.Errorf("agent: data folder: %w", err)
 	}
 	var err error
-	if a.silence, err = openSilence(a.config.DataDir, a.deps.Discovered.BootID, a.config.AssumeDeadAfter, a.deps.Now, a.log); err != nil {
+	if a.silence, err = openContactState(a.config.DataDir, a.deps.Discovered.BootID, a.config.AssumeDeadAfter, a.deps.Now, a.log); err != nil {
 		return err
 	}
 	assignments := cmp.Or(a.config.AssignmentsDir, filepath.Join(a.config.DataDir, "assignments"))

@@ -70,7 +70,7 @@ type silenceTest struct {
 	*testing.T
 	dir   string
 	clock clock
-	*silence
+	*contactState
 }
 
 func newSilenceTest(t *testing.T) *silenceTest {
@@ -80,13 +80,13 @@ func newSilenceTest(t *testing.T) *silenceTest {
 // start is another process; the one before may have been killed at any moment.
 func (s *silenceTest) start(boot string, wanted time.Duration) {
 	s.Helper()
-	if s.silence != nil {
+	if s.contactState != nil {
 		if err := s.close(); err != nil {
 			s.Fatal(err)
 		}
 	}
 	var err error
-	if s.silence, err = openSilence(s.dir, boot, wanted, func() time.Time { return s.clock.now }, slog.New(slog.DiscardHandler)); err != nil {
+	if s.contactState, err = openContactState(s.dir, boot, wanted, func() time.Time { return s.clock.now }, slog.New(slog.DiscardHandler)); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -28,7 +28,7 @@ func (o *owner) end(due []resource.TxID) []ledger.Reply {
 	for _, tx := range slices.Compact(due) {
 		reply, _ := o.apply(ledger.Stopped{Tx: tx, Busy: busy})
 		if reply.State == grant.Evicting || reply.State == grant.Stopping {
-			o.linger(tx)
+			o.deferRelease(tx)
 			continue
 		}
 		delete(o.lingering, tx)
@@ -41,9 +41,9 @@ func (o *owner) end(due []resource.TxID) []ledger.Reply {
 // nor in quarantine.
 func (o *owner) ends() bool { return o.ledger.Registration() > 0 && o.ledger.Quarantine().IsZero() }
 
-// linger takes the files of a grant whose time is over: its launchers have to
+// deferRelease takes the files of a grant whose time is over: its launchers have to
 // end what runs.
-func (o *owner) linger(tx resource.TxID) {
+func (o *owner) deferRelease(tx resource.TxID) {
 	o.scribe.remove(tx)
 	if o.lingering[tx] {
 		return

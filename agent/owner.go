@@ -64,7 +64,7 @@ type owner struct {
 	log     *slog.Logger
 	ledger  *ledger.Ledger
 	journal *journal.Journal
-	scribe  *scribe
+	scribe  *assignmentWriter
 
 	incarnation resource.Incarnation
 	inbox       chan item

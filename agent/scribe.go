@@ -10,14 +10,14 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// scribe keeps the folder of assignment files in step with what the owner has
+// assignmentWriter keeps the folder of assignment files in step with what the owner has
 // journaled, on a goroutine of its own, so that no decision waits for the file
 // system. Wishes are carried out in the order in which they came; one that was
 // overtaken by a later wish for the same transaction never reaches the disk.
 // A failure is tried again: the journal is the truth, and the grant stands. Until
 // it succeeds the node takes no new grants, and the leader does not hear that
 // this one can be used.
-type scribe struct {
+type assignmentWriter struct {
 	files *handoff.Dir
 	log   *slog.Logger
 	more  chan struct{} // capacity 1: there is something to do
@@ -47,8 +47,8 @@ type scribe struct {
 // roomEvery is the time between two looks at the room for files.
 const roomEvery = 10 * time.Second
 
-func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
-	return &scribe{
+func newScribe(files *handoff.Dir, log *slog.Logger) *assignmentWriter {
+	return &assignmentWriter{
 		files: files, log: log, more: make(chan struct{}, 1),
 		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{}, withheld: map[resource.TxID]bool{},
 		awaited: map[resource.TxID]bool{},
@@ -58,7 +58,7 @@ func newScribe(files *handoff.Dir, log *slog.Logger) *scribe {
 
 // ready reports whether launchers can read the files of a grant, or the grant
 // wants none. Otherwise arrived is called once they can.
-func (s *scribe) ready(tx resource.TxID) bool {
+func (s *assignmentWriter) ready(tx resource.TxID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, wanted := s.wanted[tx]
@@ -71,14 +71,14 @@ func (s *scribe) ready(tx resource.TxID) bool {
 }
 
 // failure returns why no more grants may be promised; nil while all is well.
-func (s *scribe) failure() error {
+func (s *assignmentWriter) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble
 }
 
 // want is called with mu held, or before run.
-func (s *scribe) want(g handoff.Grant) {
+func (s *assignmentWriter) want(g handoff.Grant) {
 	s.wanted[g.Tx] = g
 	if s.closed {
 		s.withheld[g.Tx] = true
@@ -87,14 +87,14 @@ func (s *scribe) want(g handoff.Grant) {
 }
 
 // shows reports whether a grant's files should be there; mu is held.
-func (s *scribe) shows(tx resource.TxID) bool {
+func (s *assignmentWriter) shows(tx resource.TxID) bool {
 	_, wanted := s.wanted[tx]
 	return wanted && !s.closed && !s.withheld[tx]
 }
 
 // close wishes that nobody sees any files, of whatever was wished for or will
 // be; it does not block.
-func (s *scribe) close() {
+func (s *assignmentWriter) close() {
 	s.mu.Lock()
 	s.closed, s.pruning = true, true
 	for tx := range s.wanted {
@@ -107,7 +107,7 @@ func (s *scribe) close() {
 
 // reopen ends close, for what has been confirmed and what comes; the rest stays
 // withheld. It does not block.
-func (s *scribe) reopen() {
+func (s *assignmentWriter) reopen() {
 	s.mu.Lock()
 	if s.closed {
 		s.closed = false
@@ -120,7 +120,7 @@ func (s *scribe) reopen() {
 }
 
 // confirm ends what close or withhold has done to one grant; it does not block.
-func (s *scribe) confirm(tx resource.TxID) {
+func (s *assignmentWriter) confirm(tx resource.TxID) {
 	s.mu.Lock()
 	if s.withheld[tx] {
 		delete(s.withheld, tx)
@@ -131,7 +131,7 @@ func (s *scribe) confirm(tx resource.TxID) {
 }
 
 // closedTo reports whether all files are withheld, and how many are.
-func (s *scribe) closedTo() (closed bool, withheld int) {
+func (s *assignmentWriter) closedTo() (closed bool, withheld int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed, len(s.withheld)
@@ -141,7 +141,7 @@ func (s *scribe) closedTo() (closed bool, withheld int) {
 // written now, on a full disk say, run tries again. What else is in the folder
 // stays for now, unless that was wished otherwise: a journal that lost its memory
 // may have forgotten what still runs, and only the store knows (see prune).
-func (s *scribe) start(live []handoff.Grant) {
+func (s *assignmentWriter) start(live []handoff.Grant) {
 	for _, g := range live {
 		s.want(g)
 	}
@@ -150,7 +150,7 @@ func (s *scribe) start(live []handoff.Grant) {
 
 // prune wishes that what belongs to no grant goes. The owner asks for it once
 // the store's records have been applied; it does not block.
-func (s *scribe) prune() {
+func (s *assignmentWriter) prune() {
 	s.mu.Lock()
 	s.pruning = true
 	s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *scribe) prune() {
 }
 
 // put wishes for the files of a grant; it does not block.
-func (s *scribe) put(g handoff.Grant) {
+func (s *assignmentWriter) put(g handoff.Grant) {
 	s.mu.Lock()
 	if _, there := s.wanted[g.Tx]; !there {
 		s.want(g)
@@ -169,7 +169,7 @@ func (s *scribe) put(g handoff.Grant) {
 
 // withhold is put for a grant that has to be confirmed first; one that has its
 // files keeps them.
-func (s *scribe) withhold(g handoff.Grant) {
+func (s *assignmentWriter) withhold(g handoff.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, there := s.wanted[g.Tx]; !there {
@@ -179,7 +179,7 @@ func (s *scribe) withhold(g handoff.Grant) {
 }
 
 // remove wishes that a grant has no files; it does not block.
-func (s *scribe) remove(tx resource.TxID) {
+func (s *assignmentWriter) remove(tx resource.TxID) {
 	s.mu.Lock()
 	if _, there := s.wanted[tx]; there {
 		delete(s.wanted, tx)
@@ -192,7 +192,7 @@ func (s *scribe) remove(tx resource.TxID) {
 }
 
 // run works until ctx ends, and then once more through what is left.
-func (s *scribe) run(ctx context.Context) {
+func (s *assignmentWriter) run(ctx context.Context) {
 	look := time.NewTicker(roomEvery)
 	defer look.Stop()
 	looks := false
@@ -217,7 +217,7 @@ func (s *scribe) run(ctx context.Context) {
 
 // work goes through the pending wishes, keeps those that fail, and then tops up
 // the room for what will be promised. look: even if nothing has used it.
-func (s *scribe) work(ctx context.Context, look bool) (failed bool) {
+func (s *assignmentWriter) work(ctx context.Context, look bool) (failed bool) {
 	s.mu.Lock()
 	batch := s.pending
 	s.pending = nil
@@ -251,7 +251,7 @@ func (s *scribe) work(ctx context.Context, look bool) (failed bool) {
 }
 
 // clean prunes if that is wished. What is to be shown or is written stays.
-func (s *scribe) clean() error {
+func (s *assignmentWriter) clean() error {
 	s.mu.Lock()
 	pruning := s.pruning
 	keep := make([]handoff.Grant, 0, len(s.wanted)+len(s.written))
@@ -277,7 +277,7 @@ func (s *scribe) clean() error {
 }
 
 // settle makes one transaction's files what they should be.
-func (s *scribe) settle(ctx context.Context, tx resource.TxID) error {
+func (s *assignmentWriter) settle(ctx context.Context, tx resource.TxID) error {
 	s.mu.Lock()
 	want, wanted := s.wanted[tx], s.shows(tx)
 	have, there := s.written[tx]

@@ -13,17 +13,17 @@ import (
 // TestFilesThatAreAwaitedAreToldOf: whatever becomes of the wish in between.
 func TestFilesThatAreAwaitedAreToldOf(t *testing.T) {
 	for name, c := range map[string]struct {
-		before func(*scribe)
+		before func(*assignmentWriter)
 		ready  bool
-		after  func(*scribe)
+		after  func(*assignmentWriter)
 		told   bool
 	}{
-		"not written yet":                    {before: func(s *scribe) { s.put(handoff.Grant{Tx: "a"}) }, told: true},
-		"written":                            {before: func(s *scribe) { s.put(handoff.Grant{Tx: "a"}); s.work(context.Background(), false) }, ready: true},
-		"no files wanted":                    {before: func(*scribe) {}, ready: true},
-		"removed before they were written":   {before: func(s *scribe) { s.put(handoff.Grant{Tx: "a"}) }, after: func(s *scribe) { s.remove("a") }},
-		"withheld, then confirmed":           {before: func(s *scribe) { s.withhold(handoff.Grant{Tx: "a"}) }, after: func(s *scribe) { s.confirm("a") }, told: true},
-		"withheld":                           {before: func(s *scribe) { s.withhold(handoff.Grant{Tx: "a"}) }},
+		"not written yet":                    {before: func(s *assignmentWriter) { s.put(handoff.Grant{Tx: "a"}) }, told: true},
+		"written":                            {before: func(s *assignmentWriter) { s.put(handoff.Grant{Tx: "a"}); s.work(context.Background(), false) }, ready: true},
+		"no files wanted":                    {before: func(*assignmentWriter) {}, ready: true},
+		"removed before they were written":   {before: func(s *assignmentWriter) { s.put(handoff.Grant{Tx: "a"}) }, after: func(s *assignmentWriter) { s.remove("a") }},
+		"withheld, then confirmed":           {before: func(s *assignmentWriter) { s.withhold(handoff.Grant{Tx: "a"}) }, after: func(s *assignmentWriter) { s.confirm("a") }, told: true},
+		"withheld":                           {before: func(s *assignmentWriter) { s.withhold(handoff.Grant{Tx: "a"}) }},
 		"taken away and given back, unseen":  {before: written(false), after: reopened, told: true},
 		"taken away and given back, in turn": {before: written(true), after: reopened, told: true},
 	} {
@@ -53,8 +53,8 @@ func TestFilesThatAreAwaitedAreToldOf(t *testing.T) {
 
 // written has the files of a written and then taken away from launchers; seen:
 // the disk has followed.
-func written(seen bool) func(*scribe) {
-	return func(s *scribe) {
+func written(seen bool) func(*assignmentWriter) {
+	return func(s *assignmentWriter) {
 		s.put(handoff.Grant{Tx: "a"})
 		s.work(context.Background(), false)
 		s.close()
@@ -65,4 +65,4 @@ func written(seen bool) func(*scribe) {
 }
 
 // reopened gives them back.
-func reopened(s *scribe) { s.confirm("a"); s.reopen() }
+func reopened(s *assignmentWriter) { s.confirm("a"); s.reopen() }

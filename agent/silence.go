@@ -54,9 +54,9 @@ func (c contact) still(now time.Time) stillness {
 	return silent
 }
 
-// silence keeps the contact of an agent, in memory and in its file. Its methods
+// contactState keeps the contact of an agent, in memory and in its file. Its methods
 // may be called from any goroutine and may block on the disk.
-type silence struct {
+type contactState struct {
 	path   string
 	wanted time.Duration // by the configuration; 0 is off
 	now    func() time.Time
@@ -68,11 +68,11 @@ type silence struct {
 	bad   bool     // the last write failed
 }
 
-// openSilence reads what an earlier process has left. Only what this boot wrote
+// openContactState reads what an earlier process has left. Only what this boot wrote
 // counts: nothing runs after a start of the machine before it has registered. A
 // file that cannot be read counts as contact at the zero of the clock, long ago.
-func openSilence(dir, boot string, wanted time.Duration, now func() time.Time, log *slog.Logger) (*silence, error) {
-	s := &silence{path: filepath.Join(dir, "contact"), wanted: wanted, now: now, log: log, known: contact{boot: boot}}
+func openContactState(dir, boot string, wanted time.Duration, now func() time.Time, log *slog.Logger) (*contactState, error) {
+	s := &contactState{path: filepath.Join(dir, "contact"), wanted: wanted, now: now, log: log, known: contact{boot: boot}}
 	data, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -83,16 +83,16 @@ func openSilence(dir, boot string, wanted time.Duration, now func() time.Time, l
 	switch c, err := parseContact(data); {
 	case err != nil:
 		log.Error("last contact is unreadable: it counts as long ago", "path", s.path, "error", err)
-		s.forget()
+		s.assumeNothing()
 	case c.boot == boot:
 		s.known = c
 	}
 	return s, nil
 }
 
-// forget takes the careful side: what coordinators count on is not known, nor
+// assumeNothing takes the careful side: what coordinators count on is not known, nor
 // what runs.
-func (s *silence) forget() {
+func (s *contactState) assumeNothing() {
 	s.known.at, s.known.stopped = time.Unix(0, 0), true
 	if s.known.after = s.wanted; s.wanted == 0 {
 		s.known.after = MinAssumeDead
@@ -101,17 +101,17 @@ func (s *silence) forget() {
 
 // wiped tells that the journal is new. Where nothing is known of a contact
 // either, the disk may be, under programs that run.
-func (s *silence) wiped() {
+func (s *contactState) wiped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.after == 0 && s.wanted > 0 {
-		s.forget()
+		s.assumeNothing()
 	}
 }
 
 // announce is what to tell coordinators. From now on they may count on it, so it
 // is on disk before, and a shorter limit of before stays in force.
-func (s *silence) announce() time.Duration {
+func (s *contactState) announce() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted == 0 || s.known.after > 0 && s.known.after <= s.wanted {
@@ -131,7 +131,7 @@ func (s *silence) announce() time.Duration {
 
 // registered takes note of a registration that left at a time and announced a
 // limit: it is the store's now.
-func (s *silence) registered(announced time.Duration, left time.Time) {
+func (s *contactState) registered(announced time.Duration, left time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.known
@@ -140,14 +140,14 @@ func (s *silence) registered(announced time.Duration, left time.Time) {
 }
 
 // kept takes note of a heartbeat that left at a time and kept the lease.
-func (s *silence) kept(left time.Time) {
+func (s *contactState) kept(left time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.take(s.known, left)
 }
 
 // take is called with mu held.
-func (s *silence) take(next contact, left time.Time) {
+func (s *contactState) take(next contact, left time.Time) {
 	if left.After(next.at) {
 		next.at = left
 	}
@@ -162,10 +162,10 @@ func (s *silence) take(next contact, left time.Time) {
 }
 
 // stop notes that assignments are taken away, resumed that all are back.
-func (s *silence) stop()    { s.mark(true) }
-func (s *silence) resumed() { s.mark(false) }
+func (s *contactState) stop()    { s.mark(true) }
+func (s *contactState) resumed() { s.mark(false) }
 
-func (s *silence) mark(stopped bool) {
+func (s *contactState) mark(stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.stopped != stopped {
@@ -177,7 +177,7 @@ func (s *silence) mark(stopped bool) {
 // write puts a contact over the one before: in place, so that a full disk does
 // not keep it out. No fsync: what an OS crash takes it makes void. It is called
 // with mu held.
-func (s *silence) write(c contact) error {
+func (s *contactState) write(c contact) error {
 	data, err := c.encode()
 	if err == nil && s.file == nil {
 		s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -194,13 +194,13 @@ func (s *silence) write(c contact) error {
 }
 
 // state is the contact and how far the lack of a newer one has come.
-func (s *silence) state() (contact, stillness) {
+func (s *contactState) state() (contact, stillness) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known, s.known.still(s.now())
 }
 
-func (s *silence) close() error {
+func (s *contactState) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {

@@ -41,7 +41,7 @@ func isolated(t *testing.T) *ledger.View {
 
 func TestTheRingsAreToldOfAQuarantine(t *testing.T) {
 	a := &Agent{config: Config{Node: "n1"}, deps: Deps{Now: time.Now}}
-	a.silence = &silence{now: time.Now}
+	a.silence = &contactState{now: time.Now}
 	a.owner = &owner{scribe: newScribe(nil, nil)}
 	v := isolated(t)
 	if d := a.digestOf(v, "cell", 1); d.Flags != digest.Quarantined {

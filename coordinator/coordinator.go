@@ -55,7 +55,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}),
 	}
 	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
-	c.follower.forget, c.follower.registered = c.forget, c.heardOfAgent
+	c.follower.forget, c.follower.registered = c.onStoreRestored, c.heardOfAgent
 	return c, nil
 }
 

@@ -86,7 +86,7 @@ func (t *term) hear() (news, goesOn bool) {
 func (t *term) receive(e grant.Event) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.fell(e.NodeID(), r, debug.Stack())
+			t.endAfterPanic(e.NodeID(), r, debug.Stack())
 			ok = false
 		}
 	}()
@@ -97,8 +97,8 @@ func (t *term) receive(e grant.Event) (ok bool) {
 	return true
 }
 
-// fell ends the term after a panic over a node's message.
-func (t *term) fell(id resource.NodeID, cause any, stack []byte) {
+// endAfterPanic ends the term after a panic over a node's message.
+func (t *term) endAfterPanic(id resource.NodeID, cause any, stack []byte) {
 	detail := lead.Clip(fmt.Sprintf("the leader could not go on after a message of it: %v", cause))
 	t.log.Error("protocol_violation", "node", id, "reason", lead.ViolationPanic, "detail", detail, "stack", string(stack))
 	t.sever(id, detail)

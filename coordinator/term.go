@@ -116,7 +116,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	rand.Read(b.Seed[:])
 	l := newTerm(lead.NewLeader(b), c.store, log, c.metrics)
 	l.holds, l.office, l.epoch, l.ctx = office.Holds, office.Held(), office.Epoch, ctx
-	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.sever, c.letBack, c.follower.follows
+	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.disconnectViolator, c.letBack, c.follower.follows
 	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)
 	if c.config.observe != nil {

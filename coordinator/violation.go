@@ -17,10 +17,10 @@ const (
 	severPatience = 2 * time.Second
 )
 
-// sever isolates a node after a message of which a term has ended: no stream to
+// disconnectViolator isolates a node after a message of which a term has ended: no stream to
 // it is opened by this process again, nor by another once it is in the store,
 // until an operator lets it back.
-func (c *Coordinator) sever(id resource.NodeID, detail string) {
+func (c *Coordinator) disconnectViolator(id resource.NodeID, detail string) {
 	c.metrics.violations.WithLabelValues(lead.ViolationPanic).Inc()
 	c.mu.Lock()
 	t := c.targets[id]

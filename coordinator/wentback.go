@@ -9,12 +9,12 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 )
 
-// forget takes note that the store was restored from a backup: what this
+// onStoreRestored takes note that the store was restored from a backup: what this
 // coordinator knows of it never was. The present term ends, and one that has
 // been won but not begun does not begin; only then does the store answer again.
 // The restored store's candidates count, this one's last term among them: the
 // next begins when its lease has run out.
-func (c *Coordinator) forget(ctx context.Context, back *record.WentBackError) {
+func (c *Coordinator) onStoreRestored(ctx context.Context, back *record.WentBackError) {
 	c.past.Add(1) // before the term is looked at: see begin
 	c.mu.Lock()
 	c.back, c.deposers = back, nil

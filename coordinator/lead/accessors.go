@@ -17,7 +17,7 @@ type specification struct {
 	Revision resource.Revision
 }
 
-// specifications are those of all nodes, in their order.
+// Specifications are those of all nodes, in their order.
 func (l *Leader) Specifications() iter.Seq2[resource.NodeID, specification] {
 	return func(yield func(resource.NodeID, specification) bool) {
 		for _, at := range l.order {
@@ -28,22 +28,22 @@ func (l *Leader) Specifications() iter.Seq2[resource.NodeID, specification] {
 	}
 }
 
-// knows reports whether the leader knows a node.
+// Knows reports whether the leader knows a node.
 func (l *Leader) Knows(id resource.NodeID) bool { return l.nodes[id] != nil }
 
-// sizes counts nodes, units, transactions under way or live, and units that wait.
+// Sizes counts nodes, units, transactions under way or live, and units that wait.
 func (l *Leader) Sizes() (nodes, units, live, queued int) {
 	return len(l.nodes), len(l.units), len(l.attempts), l.queue.Len()
 }
 
-// idleMessages counts the messages of agents that said nothing new.
+// IdleMessages counts the messages of agents that said nothing new.
 func (l *Leader) IdleMessages() uint64 { return l.idle }
 
-// wakeUps counts how often everything that waits was woken.
+// WakeUps counts how often everything that waits was woken.
 func (l *Leader) WakeUps() uint64 { return l.generation }
 
-// show is what clients are shown at a time. changes is a channel that closes when
+// Show is what clients are shown at a time. changes is a channel that closes when
 // an object changes, by the key in showChange.
 func (l *Leader) Show(now time.Time, changes func(key string) <-chan struct{}) shown.Index {
-	return led{l, now, changes}
+	return shownLeader{l, now, changes}
 }

@@ -26,13 +26,13 @@ func (l *Leader) keepAccount() {
 	l.queue.Observe(l.account)
 }
 
-// passOver accounts for a unit that is not placed in this pass.
-func (l *Leader) passOver(u *unit) {
+// recordSkip accounts for a unit that is not placed in this pass.
+func (l *Leader) recordSkip(u *unit) {
 	if l.account == nil {
 		return
 	}
 	e := decisions.Evidence{Why: decisions.Infeasible, Like: u.shape}
-	detail := func() string { return l.wanting(u) }
+	detail := func() string { return l.describeDemand(u) }
 	switch {
 	case u.isBeingWritten() || u.attempt != nil:
 		e, detail = decisions.Evidence{Why: decisions.BeingWritten}, nil
@@ -43,8 +43,8 @@ func (l *Leader) passOver(u *unit) {
 	case u.grows():
 		e, detail = decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}, nil
 	case u.short != nil:
-		e = decisions.Evidence{Why: decisions.OverQuota, Subject: u.short.subject(u.record.Namespace), Like: u.stuck}
-		detail = func() string { return joinReasons(l.reasons(u.short), u.stuck) }
+		e = decisions.Evidence{Why: decisions.OverQuota, Subject: u.short.subject(u.record.Namespace), Like: u.noVictimsReason}
+		detail = func() string { return joinReasons(l.reasons(u.short), u.noVictimsReason) }
 	}
 	l.account.Skipped(u.key, e, detail)
 }
@@ -73,8 +73,8 @@ func joinReasons(reasons []resource.Reason, more string) string {
 	return strings.Join(parts, "; ")
 }
 
-// wanting says what a unit that has no place wants, and what there is.
-func (l *Leader) wanting(u *unit) string {
+// describeDemand says what a unit that has no place wants, and what there is.
+func (l *Leader) describeDemand(u *unit) string {
 	var ready, whole, most int
 	var gpu resource.Milli
 	var cpu resource.Millicores
@@ -95,8 +95,8 @@ func (l *Leader) wanting(u *unit) string {
 	text := fmt.Sprintf("%d × %s; %d nodes have free: cpu %s, memory %s, GPUs %s, of these %d whole, %d on one node",
 		u.demand.Members, strings.Join(wants, ", "), ready, resource.FormatAmount(resource.CPU, int64(cpu)), resource.FormatBytes(memory),
 		resource.FormatAmount(resource.GPU, int64(gpu)), whole, most)
-	if u.stuck != "" {
-		text += "; " + u.stuck
+	if u.noVictimsReason != "" {
+		text += "; " + u.noVictimsReason
 	}
 	return text
 }

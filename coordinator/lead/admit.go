@@ -25,9 +25,9 @@ type admitted struct {
 // registration, which wrote it.
 func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revision }
 
-// closed says in words why the node takes no new work, where the specification
+// closedReason says in words why the node takes no new work, where the specification
 // is the reason.
-func (n *node) closed() string {
+func (n *node) closedReason() string {
 	switch {
 	case n.view.Ready && !n.unapproved.IsZero():
 		return shown.AwaitsApproval(n.view.ID, n.unapproved)

@@ -79,16 +79,16 @@ func (l *Leader) awaitAdoptions() {
 	}
 }
 
-// promised takes a promise that an agent has made to a transaction that is not
+// onPromise takes a promise that an agent has made to a transaction that is not
 // driven here: it is part of an adoption, or of an attempt that nobody drives.
 // The latter is fenced. (Agents resolve by themselves what was RESERVED at once;
 // of what waited they leave it to the new leader.) One of this epoch has ended.
-func (l *Leader) promised(n *node, g grant.Grant) {
+func (l *Leader) onPromise(n *node, g grant.Grant) {
 	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
 		return
 	}
 	if g.Epoch == l.epoch {
-		l.outlived(n, g.Tx)
+		l.releaseEndedPromise(n, g.Tx)
 		return
 	}
 	if d := l.adoptions[g.Tx]; d != nil {
@@ -109,12 +109,12 @@ func (l *Leader) promised(n *node, g grant.Grant) {
 	l.abandon(d)
 }
 
-// outlived ends a promise whose attempt of this epoch has ended: an attempt
+// releaseEndedPromise ends a promise whose attempt of this epoch has ended: an attempt
 // stays in attempts until its record is terminal, and no workload starts on a
 // promise. The agent missed that, or took up a Reserve late; until its patience
 // ended it would refuse others what it keeps. What it keeps is free once its
 // agent says so.
-func (l *Leader) outlived(n *node, tx resource.TxID) {
+func (l *Leader) releaseEndedPromise(n *node, tx resource.TxID) {
 	l.reply(n, grant.Abort{Tx: tx, Epoch: l.epoch})
 }
 
@@ -141,7 +141,7 @@ func (l *Leader) adopt(d *adoption) {
 		return
 	default:
 		claims = true
-		l.hold(u)
+		l.chargeNominated(u)
 	}
 	// Nobody else takes the place of its equals.
 	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
@@ -167,7 +167,7 @@ func (l *Leader) adopt(d *adoption) {
 		v.setPreemptor(a)
 	}
 	u.takeOver(a)
-	l.addAttempt(d.tx, a)
+	l.insertAttempt(d.tx, a)
 	l.quotas.limits.Charge(d.tx, u.charge)
 	l.setBudget(a, l.rules.EvictionGrace+victimPatience)
 	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
@@ -226,7 +226,7 @@ func (l *Leader) abandoned(d *adoption, mine bool) {
 		l.retired.add(d.tx, nil, l.now)
 	}
 	for _, v := range l.order {
-		if n := l.nodes[v.ID]; n.held[d.tx] != nil {
+		if n := l.nodes[v.ID]; n.reservations[d.tx] != nil {
 			l.send(v.ID, grant.Abort{Tx: d.tx, Epoch: l.epoch})
 			n.drop(d.tx)
 		}

@@ -56,7 +56,7 @@ func keptPlace(t *testing.T) (*scene, *adoption, grant.Grant) {
 	x := newScene(t)
 	_, b := x.claimed()
 	tx := b.attempt.machine.ID()
-	members := x.nodes["n1"].held[tx].members
+	members := x.nodes["n1"].reservations[tx].members
 	next := x.succeeded()
 	next.give(ResumeWork{})
 	next.clear()

@@ -51,8 +51,8 @@ func (l *Leader) askToWake() {
 	}
 }
 
-// ring carries out the alarms whose time has come.
-func (l *Leader) ring() {
+// runDueAlarms carries out the alarms whose time has come.
+func (l *Leader) runDueAlarms() {
 	l.alarms.told = time.Time{}
 	for len(l.alarms.heap) > 0 && !l.alarms.heap[0].at.After(l.now) {
 		a := heap.Pop(&l.alarms.heap).(*alarm)

@@ -30,7 +30,7 @@ type assumption struct {
 	since  time.Time         // when this leader has first known of it
 }
 
-// assumedDeadAfter is the time from a fence to the death of its node: the agent
+// AssumedDeadAfter is the time from a fence to the death of its node: the agent
 // has stopped all after 1.5 times its limit, counted from before the fence, and
 // the rest is for two clocks that run apart (docs/adr/0012-assume-dead.md).
 func AssumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }

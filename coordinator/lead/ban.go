@@ -4,7 +4,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// banOf is the ban of a node in the store's key, nil for none. A key that cannot
+// BanOf is the ban of a node in the store's key, nil for none. A key that cannot
 // be read bans: it was written to ban somebody, or to end that.
 func BanOf(kv record.KV) *record.Ban {
 	if kv.ModRev == 0 {

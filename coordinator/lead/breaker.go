@@ -87,24 +87,24 @@ func (b *breaker) slow(now time.Time, tx resource.TxID) {
 	}
 }
 
-// served closes the breaker: an attempt has committed for which the node voted
+// recordSuccess closes the breaker: an attempt has committed for which the node voted
 // in time. It reports whether the breaker was open for failures.
-func (b *breaker) served() bool {
+func (b *breaker) recordSuccess() bool {
 	was := b.trips > 0
 	*b = breaker{}
 	return was
 }
 
-// tries notes that an attempt begins there: once it is half-open, that one is
+// beginTry notes that an attempt begins there: once it is half-open, that one is
 // the probe.
-func (b *breaker) tries(now time.Time, tx resource.TxID) {
+func (b *breaker) beginTry(now time.Time, tx resource.TxID) {
 	if !b.until.IsZero() && !b.trippedAt(now) {
 		b.probe = tx
 	}
 }
 
-// ClientGone notes that an attempt has ended without a verdict on the node.
-func (b *breaker) gaveUp(tx resource.TxID) {
+// abandonTry notes that an attempt has ended without a verdict on the node.
+func (b *breaker) abandonTry(tx resource.TxID) {
 	if b.probe == tx {
 		b.probe = ""
 	}
@@ -129,7 +129,7 @@ func (l *Leader) tried(a *attempt) {
 	now := l.now
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
-		n.breaker.tries(now, a.machine.ID())
+		n.breaker.beginTry(now, a.machine.ID())
 		n.setTripped(now)
 	}
 }
@@ -153,8 +153,8 @@ func (l *Leader) watchVotes(a *attempt) {
 	})
 }
 
-// silent notes the nodes whose votes have not come when the budget is spent.
-func (a *attempt) silent() {
+// recordMissingVotes notes the nodes whose votes have not come when the budget is spent.
+func (a *attempt) recordMissingVotes() {
 	if !a.machine.Undecided() || len(a.victims) > 0 {
 		return
 	}
@@ -165,16 +165,16 @@ func (a *attempt) silent() {
 	}
 }
 
-// praise closes the breakers of the nodes that voted in time for an attempt
+// closeBreakers closes the breakers of the nodes that voted in time for an attempt
 // which has committed.
-func (l *Leader) praise(a *attempt) {
+func (l *Leader) closeBreakers(a *attempt) {
 	now := l.now
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
 		switch {
 		case a.late[id]:
-			n.breaker.gaveUp(a.machine.ID())
-		case n.breaker.served():
+			n.breaker.abandonTry(a.machine.ID())
+		case n.breaker.recordSuccess():
 			l.out.info("node_answers_again", "node", id)
 		}
 		n.setTripped(now)
@@ -189,7 +189,7 @@ func (l *Leader) judgeNodes(a *attempt) {
 		n := l.nodes[id]
 		f := a.failed[id]
 		if f == "" {
-			n.breaker.gaveUp(tx)
+			n.breaker.abandonTry(tx)
 			n.setTripped(now)
 			continue
 		}

@@ -102,11 +102,11 @@ func TestBreaker(t *testing.T) {
 				case "fail":
 					b.failed(now, s.tx, s.f)
 				case "commit":
-					b.served()
+					b.recordSuccess()
 				case "try":
-					b.tries(now, s.tx)
+					b.beginTry(now, s.tx)
 				case "give up":
-					b.gaveUp(s.tx)
+					b.abandonTry(s.tx)
 				case "slow":
 					b.slow(now, s.tx)
 				}

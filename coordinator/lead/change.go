@@ -53,7 +53,7 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 	confirm := func() {
 		if c.cordons {
 			if !n.spec.Unschedulable {
-				l.pardon(n)
+				l.endIsolation(n)
 			}
 			l.out.command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
 		}

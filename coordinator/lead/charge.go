@@ -29,8 +29,8 @@ func (l *Leader) groupsOf(namespace string, wish api.QuotaDemand) map[string]str
 	return groups
 }
 
-// queues reports whether an allocation over quota waits.
-func (l *Leader) queues(namespace string) bool {
+// queuesOverQuota reports whether an allocation over quota waits.
+func (l *Leader) queuesOverQuota(namespace string) bool {
 	if b := l.quotas.bindings[namespace]; b != nil && b.object.Spec.Admission != "" {
 		return b.object.Spec.Admission == "queue"
 	}
@@ -50,10 +50,10 @@ func (l *Leader) bind(u *unit) {
 	}
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
 	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
-		l.withdraw(u)
+		l.removeConsumer(u)
 		u.setCharges(charges)
 		if len(charges) > 1 {
-			l.enroll(u, u.consumer(charges))
+			l.addConsumer(u, u.consumer(charges))
 		}
 	}
 	u.setBound(l.quotas.generation)
@@ -73,13 +73,13 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 	return c
 }
 
-func (l *Leader) enroll(u *unit, c quota.ConsumerSpec) {
+func (l *Leader) addConsumer(u *unit, c quota.ConsumerSpec) {
 	must(l.quotas.trees.AddConsumer(c))
 	u.setEnrolled()
 }
 
-// withdraw lets the trees forget a unit that is not charged.
-func (l *Leader) withdraw(u *unit) {
+// removeConsumer lets the trees forget a unit that is not charged.
+func (l *Leader) removeConsumer(u *unit) {
 	if u.enrolled {
 		must(l.quotas.trees.RemoveConsumer(u.path))
 		u.clearCharges()
@@ -99,7 +99,7 @@ func (l *Leader) admit(u *unit) *shortage {
 		return nil
 	}
 	for i, c := range u.charges[1:] {
-		if t := l.quotas.planted[c.Tree]; t == nil || t.closed {
+		if t := l.quotas.treeObjects[c.Tree]; t == nil || t.closed {
 			return &shortage{absent: &u.charges[1+i]}
 		}
 	}
@@ -111,14 +111,14 @@ func (l *Leader) admit(u *unit) *shortage {
 		return &shortage{refusal: r.Refusal}
 	case len(r.Preempted) > 0:
 		short := &shortage{victims: slices.Clone(r.Preempted)}
-		l.takeBack(u)
+		l.undoCharge(u)
 		return short
 	}
 	return nil
 }
 
-// takeBack undoes the charge of a unit that was admitted just now.
-func (l *Leader) takeBack(u *unit) {
+// undoCharge undoes the charge of a unit that was admitted just now.
+func (l *Leader) undoCharge(u *unit) {
 	if len(u.charges) > 1 {
 		must(l.quotas.trees.UndoAllocateForest(everyTree, u.path))
 	}
@@ -128,7 +128,7 @@ func (l *Leader) takeBack(u *unit) {
 func (l *Leader) judge(u *unit) *shortage {
 	short := l.admit(u)
 	if short == nil {
-		l.takeBack(u)
+		l.undoCharge(u)
 	}
 	return short
 }
@@ -140,7 +140,7 @@ func (l *Leader) discharge(a *attempt) {
 		if c.Tree == quota.Tree {
 			continue
 		}
-		if t := l.quotas.planted[c.Tree]; t != nil {
+		if t := l.quotas.treeObjects[c.Tree]; t != nil {
 			delete(t.detached, a.unit.path)
 		}
 	}
@@ -148,14 +148,14 @@ func (l *Leader) discharge(a *attempt) {
 		l.quotas.trees.DeallocateForest(everyTree, a.unit.path)
 	}
 	if a.mischarged { // what the trees know of it is not what it asks for
-		l.withdraw(a.unit)
+		l.removeConsumer(a.unit)
 	}
 }
 
 // chargeRecovered charges the live transactions, in the order of their
 // commits.
 func (l *Leader) chargeRecovered(live []recovered) error {
-	l.tellTime()
+	l.updateRuntimes()
 	ordered := slices.Clone(live)
 	slices.SortFunc(ordered, func(a, b recovered) int {
 		return cmp.Or(cmp.Compare(a.attempt.committed, b.attempt.committed), cmp.Compare(a.attempt.machine.ID(), b.attempt.machine.ID()))
@@ -173,7 +173,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 				})
 			}
 		}
-		l.seat(a)
+		l.chargeCommitted(a)
 	}
 	if err := l.quotas.limits.Check(); err != nil {
 		return err
@@ -181,13 +181,13 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 	return l.quotas.trees.Check()
 }
 
-// seat charges a live transaction to its trees, as its record says, evicting
+// chargeCommitted charges a live transaction to its trees, as its record says, evicting
 // nobody. It takes its place as an arrival does, so that sharers are pushed up
 // for owners; where that would take room from somebody for good, it is charged
 // where there is room, or over quota. Where a tree does not have the group it is
 // charged to the root, and where there is no tree to be charged to that is only
 // told.
-func (l *Leader) seat(a *attempt) {
+func (l *Leader) chargeCommitted(a *attempt) {
 	u := a.unit
 	c := u.consumer(a.charges)
 	if len(c.Demands) == 0 {
@@ -196,7 +196,7 @@ func (l *Leader) seat(a *attempt) {
 	a.clearMischarged()
 	for i := range c.Demands {
 		d := &c.Demands[i]
-		t := l.quotas.planted[d.Tree]
+		t := l.quotas.treeObjects[d.Tree]
 		if t == nil {
 			a.setMischarged()
 			continue
@@ -212,12 +212,12 @@ func (l *Leader) seat(a *attempt) {
 	}
 	u.setCharges(a.charges)
 	u.setBound(0)
-	l.enroll(u, c)
-	if !a.mischarged && l.arrives(u) {
+	l.addConsumer(u, c)
+	if !a.mischarged && l.chargeAsArrival(u) {
 		return
 	}
 	for _, d := range c.Demands {
-		t := l.quotas.planted[d.Tree]
+		t := l.quotas.treeObjects[d.Tree]
 		if t == nil {
 			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
 			continue
@@ -235,28 +235,28 @@ func (l *Leader) seat(a *attempt) {
 	}
 }
 
-// arrives charges a unit as if it arrived now, unless that evicts somebody.
-func (l *Leader) arrives(u *unit) bool {
+// chargeAsArrival charges a unit as if it arrived now, unless that evicts somebody.
+func (l *Leader) chargeAsArrival(u *unit) bool {
 	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
 	must(err)
 	if r.OK && len(r.Preempted) == 0 {
 		return true
 	}
-	l.takeBack(u)
+	l.undoCharge(u)
 	return false
 }
 
-// seatAgain charges units anew, by path, whose tree has changed beneath them:
+// rechargeUnits charges units anew, by path, whose tree has changed beneath them:
 // those that were lost, and those that are not charged as their record says.
-func (l *Leader) seatAgain(tree string, paths []string) {
+func (l *Leader) rechargeUnits(tree string, paths []string) {
 	for _, path := range paths {
 		u := l.units[path]
 		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.trees.IsAllocated(tree, path) {
 			continue
 		}
 		l.quotas.trees.DeallocateForest(everyTree, path)
-		l.withdraw(u)
-		l.seat(u.attempt)
+		l.removeConsumer(u)
+		l.chargeCommitted(u.attempt)
 	}
 }
 
@@ -269,7 +269,7 @@ func (l *Leader) reportOverQuota() {
 			l.out.warn("over_quota", "resource_quota", key, "resources", over)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
+	for _, name := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
 		nodes, err := l.quotas.trees.Nodes(name)
 		must(err)
 		for _, n := range nodes {
@@ -280,8 +280,8 @@ func (l *Leader) reportOverQuota() {
 	}
 }
 
-// tellTime lets the trees know how long their consumers have run.
-func (l *Leader) tellTime() {
+// updateRuntimes lets the trees know how long their consumers have run.
+func (l *Leader) updateRuntimes() {
 	if l.quotas.timed {
 		l.quotas.trees.SetNow(l.now)
 	}

@@ -23,7 +23,7 @@ func charging(b testing.TB, live int) *Leader {
 		if status != nil {
 			b.Fatal(status)
 		}
-		if _, err := l.quotas.plant(object, 1, spec); err != nil {
+		if _, err := l.quotas.setTree(object, 1, spec); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -84,7 +84,7 @@ func BenchmarkAdmit(b *testing.B) {
 						b.Fatal("refused")
 					}
 				}
-				l.withdraw(u)
+				l.removeConsumer(u)
 			})
 			b.Run(fmt.Sprintf("%s first/live=%d", namespace, live), func(b *testing.B) {
 				b.ReportAllocs()
@@ -93,7 +93,7 @@ func BenchmarkAdmit(b *testing.B) {
 					if l.judge(u) != nil {
 						b.Fatal("refused")
 					}
-					l.withdraw(u)
+					l.removeConsumer(u)
 				}
 			})
 		}

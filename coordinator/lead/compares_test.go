@@ -164,7 +164,10 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 			"certificate unchanged, nodes/n1/identity unchanged, nodes/n1/lease absent, nodes/n1/spec unchanged",
 		},
 		"a cordon": {
-			func(x *scene) { yes := true; x.give(ClientRequest{1, PatchNode{"n1", api.NodePatch{Unschedulable: &yes}}}) },
+			func(x *scene) {
+				yes := true
+				x.give(ClientRequest{1, PatchNode{"n1", api.NodePatch{Unschedulable: &yes}}})
+			},
 			"nodes/n1/spec unchanged",
 		},
 		"an isolation": {

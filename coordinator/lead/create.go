@@ -14,7 +14,7 @@ import (
 // DefaultQueue is where units wait that name no queue.
 const DefaultQueue = "default"
 
-// submitted is a validated document, and what its client says of it.
+// Submitted is a validated document, and what its client says of it.
 type Submitted struct {
 	Namespace string
 	Document  []byte // exactly as it was submitted
@@ -57,7 +57,7 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}, nil
 }
 
-// scopeOf is what of a unit's charge limits look at besides its amount.
+// ScopeOf is what of a unit's charge limits look at besides its amount.
 func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
 	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
 	if job != nil {
@@ -168,7 +168,7 @@ func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Stat
 	if status := l.hasRoom(s); status != nil {
 		return nil, false, status
 	}
-	return first, false, l.number(s)
+	return first, false, l.assignOrder(s)
 }
 
 // overQuota refuses an allocation that may not wait.
@@ -185,16 +185,16 @@ func (l *Leader) opsOf(s *submission) int {
 	return max(enqueue, commit)
 }
 
-// number gives the units their places in the order and lets them be tried, or
+// assignOrder gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
-func (l *Leader) number(s *submission) *api.Status {
+func (l *Leader) assignOrder(s *submission) *api.Status {
 	create := &creation{started: l.now}
 	first := s.units[0]
 	if s.job != nil {
 		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
 		create.compares = append(create.compares, record.Absent(key))
 		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
-		l.addJob(s.job)
+		l.insertJob(s.job)
 	}
 	if key, rec, ok := s.requested(); ok {
 		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.RequestID), record.MustEncode(rec), l.requestLease))

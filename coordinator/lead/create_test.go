@@ -113,7 +113,7 @@ func TestTheCensusAgreesWithTheUnits(t *testing.T) {
 		t.Errorf("kept %+v, counted %+v", counted, again)
 	}
 	a := x.units["default/alloc/a/0"]
-	x.do(func() { x.forget(a); x.forget(a) })
+	x.do(func() { x.removeUnit(a); x.removeUnit(a) })
 	if got := x.census["default"].allocations; got != 3 {
 		t.Errorf("%d allocations are left, want 3", got)
 	}
@@ -126,7 +126,7 @@ func TestWhatTheStoreTakesInOneTxn(t *testing.T) {
 	needs := x.opsOf(s)
 	for most, refused := range map[int]bool{needs - 1: true, needs: false} {
 		x.maxOps = most
-		_, _, status := x.accept(x.submission("a", "", ""))
+		_, _, status := x.accept(x.submission(fmt.Sprint("a", most), "", ""))
 		if (status != nil) != refused || status != nil && status.Code != 422 {
 			t.Errorf("of %d operations: %v", most, status)
 		}

@@ -73,7 +73,7 @@ func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
 // setBudget bounds how long an attempt waits for what comes next.
 func (l *Leader) setBudget(a *attempt, d time.Duration) {
 	l.setTimer(a, d, func() {
-		a.silent()
+		a.recordMissingVotes()
 		l.step(a, txn.BudgetSpent{})
 	})
 }
@@ -110,20 +110,20 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 	fits := r.OK && len(r.Preempted) == 0
 	if !fits {
 		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
-		l.takeBack(a.unit)
+		l.undoCharge(a.unit)
 	}
 	for _, v := range a.victims {
 		if v.unit.enrolled {
-			l.withdraw(v.unit)
-			l.seat(v)
+			l.removeConsumer(v.unit)
+			l.chargeCommitted(v)
 		}
 	}
 	return fits
 }
 
-// displaced ends the victims of a unit that has committed: RELEASED came with
+// endVictims ends the victims of a unit that has committed: RELEASED came with
 // its commit.
-func (l *Leader) displaced(a *attempt, revision resource.Revision) {
+func (l *Leader) endVictims(a *attempt, revision resource.Revision) {
 	for _, v := range a.victims {
 		l.step(v, txn.Displaced{Revision: revision})
 	}

@@ -30,8 +30,8 @@ func (l *Leader) agentEvent(e grant.Event) {
 		}
 		n.setRegistration(e.Incarnation, e.Revision)
 		n.isolate("")
-		l.newsOf(n)
-		l.returned(n)
+		l.noteNewsOf(n)
+		l.onAgentReturned(n)
 		n.setReady()
 		l.learnSpec(n)
 		for _, tx := range l.attemptsOn(e.Node) { // what was sent before was refused
@@ -44,7 +44,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 	case grant.Replied:
 		l.replied(e)
 	case grant.Occupied:
-		l.occupied(n, e)
+		l.onOccupied(n, e)
 	case grant.HealthChanged:
 		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.quarantine == Clip(e.Quarantine) {
 			l.idle++
@@ -60,16 +60,16 @@ func (l *Leader) agentEvent(e grant.Event) {
 	}
 }
 
-// occupied takes everything that an agent holds.
-func (l *Leader) occupied(n *node, e grant.Occupied) {
+// onOccupied takes everything that an agent holds.
+func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
-		l.caught(n, bad)
+		l.handleLie(n, bad)
 		return
 	}
 	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	generation := l.generation
-	l.occupy(n, e.Occupancy)
+	l.setOccupancy(n, e.Occupancy)
 	switch {
 	case l.generation != generation: // something has ended, and woke all
 	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
@@ -85,7 +85,7 @@ func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
 func (l *Leader) connected(e StreamOpened) {
 	n := l.node(e.Node)
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
-		l.caught(n, bad)
+		l.handleLie(n, bad)
 		return
 	}
 	n.setHost(e.Host, e.Fit, &l.out)
@@ -93,9 +93,9 @@ func (l *Leader) connected(e StreamOpened) {
 	n.setRegistration(e.Incarnation, e.Revision)
 	n.isolate(Clip(e.Quarantine))
 	l.noteQuarantine(n)
-	l.returned(n)
+	l.onAgentReturned(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
-	l.occupy(n, e.Occupancy)
+	l.setOccupancy(n, e.Occupancy)
 	n.setReady()
 	if l.mayLog(n) {
 		l.out.info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
@@ -126,46 +126,46 @@ func (l *Leader) learnSpec(n *node) {
 	})
 }
 
-// occupy replaces what the view believes of a node by the agent's own word.
+// setOccupancy replaces what the view believes of a node by the agent's own word.
 // What this leader has planned there and the agent has not seen yet stays.
-func (l *Leader) occupy(n *node, o grant.Occupancy) {
+func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 	n.setHealth(o.Health, o.DiskFull)
 	present := map[resource.TxID]bool{}
 	for _, g := range o.Grants {
 		if g.State == grant.Tombstone {
 			if n.quarantine == "" { // its record may be of before that
-				l.tombstone(n, g.Tx)
+				l.onTombstone(n, g.Tx)
 			}
 			continue
 		}
 		present[g.Tx] = true
-		n.hold(g.Tx).takeOver(g)
+		n.reservationOf(g.Tx).takeOver(g)
 		if n.quarantine == "" {
-			l.promised(n, g)
+			l.onPromise(n, g)
 		}
 	}
-	for tx, h := range n.held {
+	for tx, h := range n.reservations {
 		if present[tx] {
 			continue
 		}
 		a := l.attempts[tx]
 		if a == nil {
-			n.removeHold(tx)
+			n.removeReservation(tx)
 			continue
 		}
 		// What a preemption is nominated to stays so until it is given up, and its
 		// victims may be here still.
 		h.setPlanned(len(a.victims) > 0 && a.machine.Undecided())
 	}
-	l.hearsNothingOf(n, present)
+	l.retireAbsentRecords(n, present)
 	n.rebuild(&l.out)
 	n.setReady()
 	l.learnGrants(n, o)
 }
 
-// tombstone handles a transaction that the agent has freed for good: it counts
+// onTombstone handles a transaction that the agent has freed for good: it counts
 // as Freed where that is waited for, and is forgotten where nothing is.
-func (l *Leader) tombstone(n *node, tx resource.TxID) {
+func (l *Leader) onTombstone(n *node, tx resource.TxID) {
 	if a := l.attempts[tx]; a != nil {
 		a.clearAssumedFreed(n.view.ID)
 		l.step(a, txn.Freed{Node: n.view.ID})
@@ -189,15 +189,15 @@ func (l *Leader) disconnected(e grant.Disconnected) {
 	n := l.node(e.Node)
 	n.disconnect()
 	n.setReady()
-	l.newsOf(n)
-	if l.leavesFrom(n) {
+	l.noteNewsOf(n)
+	if l.hasLeavingUnit(n) {
 		l.wakeFor(n) // the agent decides how often
 	}
 	if l.mayLog(n) {
 		l.out.warn("node_disconnected", "node", e.Node, "error", Clip(fmt.Sprint(e.Err)))
 	}
 	if e.Broken {
-		l.accuse(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
+		l.isolateNode(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
 	}
 }
 
@@ -211,7 +211,7 @@ func (l *Leader) replied(e grant.Replied) {
 		n.mirror.heard(e) // even so: its sum is the agent's
 	}
 	if bad != nil {
-		l.notCounted(n, a, bad)
+		l.dropAnswer(n, a, bad)
 		return
 	}
 	switch e.State {
@@ -222,12 +222,12 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.No, grant.None:
 		// An agent that has not registered refuses even what is committed to it.
 		// What a preemption is nominated to stays so until it is given up.
-		if n.held[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
+		if n.reservations[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
 			n.drop(e.Tx)
 			l.wakeFor(n)
 		}
 	case grant.Tombstone:
-		if n.held[e.Tx] == nil {
+		if n.reservations[e.Tx] == nil {
 			break
 		}
 		if n.drop(e.Tx); a != nil {
@@ -243,7 +243,7 @@ func (l *Leader) replied(e grant.Replied) {
 			l.reply(n, grant.Forget{Tx: e.Tx})
 		case grant.Reserved, grant.Waiting:
 			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {
-				l.outlived(n, e.Tx)
+				l.releaseEndedPromise(n, e.Tx)
 			}
 		case grant.None, grant.No, grant.Held, grant.Evicting, grant.Stopping:
 		}
@@ -271,14 +271,14 @@ func (l *Leader) replied(e grant.Replied) {
 	}
 }
 
-// notCounted drops an answer that is not to what was asked: it counts as the
+// dropAnswer drops an answer that is not to what was asked: it counts as the
 // node's No.
-func (l *Leader) notCounted(n *node, a *attempt, bad *lie) {
+func (l *Leader) dropAnswer(n *node, a *attempt, bad *lie) {
 	id := n.view.ID
 	if a != nil && a.machine.Undecided() {
 		a.fail(id, faultWrongVote)
 	}
-	l.caught(n, bad)
+	l.handleLie(n, bad)
 	if a == nil || !a.machine.Undecided() || l.attempts[a.machine.ID()] != a {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 // more.
 func (x *scene) occupied(id resource.NodeID, more ...grant.Grant) grant.Occupancy {
 	o := grant.Occupancy{Grants: more}
-	for tx, h := range x.nodes[id].held {
+	for tx, h := range x.nodes[id].reservations {
 		if !slices.ContainsFunc(more, func(g grant.Grant) bool { return g.Tx == tx }) {
 			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.epoch, State: grant.Held, Members: h.members})
 		}
@@ -62,12 +62,12 @@ func TestWhatANoTakesBack(t *testing.T) {
 	for _, s := range []grant.State{grant.No, grant.None} {
 		x := newScene(t)
 		a := x.running("a", 2, "")
-		if x.says(a, s); x.nodes["n1"].held[a.attempt.machine.ID()] == nil {
+		if x.says(a, s); x.nodes["n1"].reservations[a.attempt.machine.ID()] == nil {
 			t.Errorf("%s frees what is committed", s)
 		}
 		b := x.submit("b", 2, "")
 		tx := b.attempt.machine.ID()
-		if x.says(b, s); x.nodes["n1"].held[tx] != nil {
+		if x.says(b, s); x.nodes["n1"].reservations[tx] != nil {
 			t.Errorf("%s keeps what was planned", s)
 		}
 	}
@@ -161,13 +161,13 @@ func TestANominationIsKeptOverAStream(t *testing.T) {
 	a, b := x.claimed()
 	tx := b.attempt.machine.ID()
 	e := x.hosts["n1"]
-	e.Occupancy.Grants = []grant.Grant{{Tx: a.attempt.machine.ID(), Epoch: x.epoch, State: grant.Held, Members: x.nodes["n1"].held[a.attempt.machine.ID()].members}}
-	if x.hear(e); !x.nodes["n1"].held[tx].waiting {
+	e.Occupancy.Grants = []grant.Grant{{Tx: a.attempt.machine.ID(), Epoch: x.epoch, State: grant.Held, Members: x.nodes["n1"].reservations[a.attempt.machine.ID()].members}}
+	if x.hear(e); !x.nodes["n1"].reservations[tx].waiting {
 		t.Error("it is planned as if nobody had to leave")
 	}
 	c := x.units["default/alloc/c/0"].attempt.machine.ID() // it runs
 	e = x.hosts["n2"]
-	if x.hear(e); x.nodes["n2"].held[c].waiting {
+	if x.hear(e); x.nodes["n2"].reservations[c].waiting {
 		t.Error("what runs waits")
 	}
 }
@@ -218,8 +218,8 @@ func TestALateVoteDoesNotCloseABreaker(t *testing.T) {
 func TestWhatIsIsolatedMeanwhile(t *testing.T) {
 	x := newScene(t)
 	n := x.nodes["n1"]
-	x.do(func() { x.accuse(n, &lie{reason: violationMessage}) })
-	x.do(func() { x.accuse(n, &lie{reason: ViolationVote}) })
+	x.do(func() { x.isolateNode(n, &lie{reason: violationMessage}) })
+	x.do(func() { x.isolateNode(n, &lie{reason: ViolationVote}) })
 	if got := n.accused.Reason; got != violationMessage {
 		t.Errorf("the reason is %s", got)
 	}

@@ -14,9 +14,9 @@ func (u *unit) evictable() bool {
 	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.preemptor == nil
 }
 
-// leavesSoon reports whether a unit that still holds something is on its way
+// isLeavingSoon reports whether a unit that still holds something is on its way
 // out.
-func (u *unit) leavesSoon() bool {
+func (u *unit) isLeavingSoon() bool {
 	return u.attempt != nil && !u.attempt.machine.Undecided() && u.attempt.machine.State() > txn.Claimed
 }
 
@@ -118,14 +118,14 @@ func (e *unitEnd) ops() []record.Op {
 	return []record.Op{record.Put(key, record.MustEncode(e.record))}
 }
 
-// leave takes over what became of a unit whose transaction is RELEASED.
-func (l *Leader) leave(a *attempt) {
+// onUnitReleased takes over what became of a unit whose transaction is RELEASED.
+func (l *Leader) onUnitReleased(a *attempt) {
 	u := a.unit
 	e := a.closing
 	if e == nil { // another has written it
 		e = l.endOfUnit(a)
 	}
-	u.leave(e, a.machine.Revision())
+	u.setReleased(e, a.machine.Revision())
 	switch {
 	case e.requeued:
 		l.out.info("unit_requeued", "unit", u.path)
@@ -140,7 +140,7 @@ func (l *Leader) leave(a *attempt) {
 	case u.ending != nil:
 		l.endQueued(u)
 	default:
-		l.withdraw(u)
+		l.removeConsumer(u)
 		l.notify(u)
 	}
 }

@@ -33,7 +33,7 @@ func (l *Leader) explainUnit(u *unit) *api.Explanation {
 	if u.preempting() {
 		e.Nomination, e.Quota = u.attempt.nomination().Show(), nil
 	} else {
-		e.PreemptionBlockedBy = u.stuck
+		e.PreemptionBlockedBy = u.noVictimsReason
 	}
 	x := place.Explain(l.order, u.demand)
 	e.Fit, e.Shortages, e.Nodes = x.Fit, x.Shortages, x.Nodes

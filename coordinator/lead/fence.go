@@ -56,7 +56,7 @@ const fenceAttempts = 8
 // the loop. A death is confirmed of the incarnation that is read first, which is
 // noted: another one has begun since, and is alive.
 func (l *Leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOptions, attempts int, done func(*api.Status)) {
-	l.readHeard(n, done, func(identity, lease record.KV) {
+	l.readContact(n, done, func(identity, lease record.KV) {
 		now, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
 		switch {
 		case err != nil: // told below
@@ -70,9 +70,9 @@ func (l *Leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOpti
 	})
 }
 
-// readHeard reads a node's identity, which must be there, and its lease; a zero
+// readContact reads a node's identity, which must be there, and its lease; a zero
 // lease is none.
-func (l *Leader) readHeard(n *node, done func(*api.Status), then func(identity, lease record.KV)) {
+func (l *Leader) readContact(n *node, done func(*api.Status), then func(identity, lease record.KV)) {
 	id := n.view.ID
 	l.read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
 		if !found {
@@ -100,7 +100,7 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 		done(nil)
 		return
 	case (lease.Key != "" || n.connected) && !o.Force: // its first heartbeat may not have come yet
-		done(l.stillHeard(id, lease, o))
+		done(l.refuseFenceOfLive(id, lease, o))
 		return
 	}
 	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.stamp(), o.Reason
@@ -115,7 +115,7 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 		switch {
 		case outcome == txn.Landed:
 			l.fenced(n, fenceOf(identity, rev))
-			l.unlease(lease)
+			l.endLease(lease)
 			done(nil)
 		case attempts > 1:
 			first := identity.Incarnation
@@ -130,8 +130,8 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 	})
 }
 
-// stillHeard refuses to fence what is alive.
-func (l *Leader) stillHeard(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
+// refuseFenceOfLive refuses to fence what is alive.
+func (l *Leader) refuseFenceOfLive(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
 	by := "coordinator " + l.rules.Id
 	if v, err := record.Decode[record.NodeLease](lease.Key, lease.Value); err == nil {
 		by = "coordinator " + v.Coordinator
@@ -143,9 +143,9 @@ func (l *Leader) stillHeard(id resource.NodeID, lease record.KV, o api.FenceOpti
 	return api.Errorf(409, "node %s is alive: %s hears its agent, or did so less than 40 s ago. Fenced now, %s. Wait until its lease has expired, or use force", id, by, follows)
 }
 
-// unlease ends the lease of a node that was fenced while it was heard, so that
+// endLease ends the lease of a node that was fenced while it was heard, so that
 // its next heartbeat meets the fence.
-func (l *Leader) unlease(lease record.KV) {
+func (l *Leader) endLease(lease record.KV) {
 	if lease.Lease == 0 {
 		return
 	}
@@ -158,21 +158,21 @@ func (l *Leader) fenced(n *node, f *fence) {
 		return
 	}
 	n.setFence(f)
-	l.unpresume(n)
+	l.retractAssumedFreed(n)
 	n.setReady()
 	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
 	l.out.add(Effect{Kind: OpenStream, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil {
-			l.forsake(a)
+			l.onNodeFenced(a)
 		}
 	}
 	l.wake()
 }
 
-// returned ends the fence of a node whose agent has registered since: what it
+// onAgentReturned ends the fence of a node whose agent has registered since: what it
 // may still hold is its own to free.
-func (l *Leader) returned(n *node) {
+func (l *Leader) onAgentReturned(n *node) {
 	if n.fence == nil || n.revision <= n.fence.revision {
 		return
 	}
@@ -181,7 +181,7 @@ func (l *Leader) returned(n *node) {
 
 func (l *Leader) unfence(n *node) {
 	n.setFence(nil)
-	l.unpresume(n)
+	l.retractAssumedFreed(n)
 }
 
 // recheck reads whether the nodes that an attempt presumes dead still are, then
@@ -215,5 +215,5 @@ func (l *Leader) learn(n *node, kv record.KV) {
 		}
 		n.setReady()
 	}
-	l.unpresume(n)
+	l.retractAssumedFreed(n)
 }

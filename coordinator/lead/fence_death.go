@@ -6,10 +6,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// forsake goes on with an attempt that has members on fenced nodes. An undecided
+// onNodeFenced goes on with an attempt that has members on fenced nodes. An undecided
 // one cannot count on them. One that is decided stays, unless its node is dead:
 // then its unit ends as lost, whole, and the node counts as freed.
-func (l *Leader) forsake(a *attempt) {
+func (l *Leader) onNodeFenced(a *attempt) {
 	for _, part := range a.machine.Nodes() {
 		n := l.nodes[part]
 		if n == nil || n.fence == nil {
@@ -29,9 +29,9 @@ func (l *Leader) forsake(a *attempt) {
 	}
 }
 
-// stillDead are the compares of a Txn to RELEASED: the nodes that count as freed
+// deadNodeCompares are the compares of a Txn to RELEASED: the nodes that count as freed
 // without their word are dead when it lands.
-func (l *Leader) stillDead(a *attempt) []record.Compare {
+func (l *Leader) deadNodeCompares(a *attempt) []record.Compare {
 	var compares []record.Compare
 	for _, id := range a.machine.Nodes() {
 		if a.assumedFreed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
@@ -41,9 +41,9 @@ func (l *Leader) stillDead(a *attempt) []record.Compare {
 	return compares
 }
 
-// unpresume takes back that a node counts as freed, unless it is dead: it may
+// retractAssumedFreed takes back that a node counts as freed, unless it is dead: it may
 // have registered, and been fenced anew without a word on its death.
-func (l *Leader) unpresume(n *node) {
+func (l *Leader) retractAssumedFreed(n *node) {
 	if n.fence != nil && n.fence.dead {
 		return
 	}
@@ -55,9 +55,9 @@ func (l *Leader) unpresume(n *node) {
 	}
 }
 
-// hearsNothingOf takes everything that a registered agent holds: of what is not
+// retireAbsentRecords takes everything that a registered agent holds: of what is not
 // in it the node is rid.
-func (l *Leader) hearsNothingOf(n *node, present map[resource.TxID]bool) {
+func (l *Leader) retireAbsentRecords(n *node, present map[resource.TxID]bool) {
 	if !n.registered() {
 		return
 	}

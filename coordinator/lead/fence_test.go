@@ -37,7 +37,7 @@ func TestARegistrationEndsAFence(t *testing.T) {
 		if n.registered() != ends {
 			t.Errorf("at %d: registered %t", revision, n.registered())
 		}
-		if x.do(func() { x.returned(n) }); (n.fence == nil) != ends {
+		if x.do(func() { x.onAgentReturned(n) }); (n.fence == nil) != ends {
 			t.Errorf("at %d: the fence is %+v", revision, n.fence)
 		}
 	}
@@ -233,7 +233,11 @@ func TestARecordWaitsForEveryNodeThatCountedAsFreed(t *testing.T) {
 	tx := transaction(1)
 	waits := func() bool { _, is := x.retired.unheard[tx]; return is }
 	x.do(func() { x.retired.add(tx, []resource.NodeID{"n1", "n2"}, x.now) })
-	x.do(func() { x.retired.report(tx, "n3", x.now); x.retired.report(tx, "n1", x.now); x.retired.report(tx, "n1", x.now) })
+	x.do(func() {
+		x.retired.report(tx, "n3", x.now)
+		x.retired.report(tx, "n1", x.now)
+		x.retired.report(tx, "n1", x.now)
+	})
 	if !waits() || len(x.retired.terminal) > 0 {
 		t.Fatal("it is collected though n2 has not told")
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// fenced is a record that a fence for an agent made (rpc.Server.Resolve).
+// Fenced is a record that a fence for an agent made (rpc.Server.Resolve).
 type Fenced struct {
 	Tx   resource.TxID
 	Unit resource.UnitUID
@@ -21,10 +21,10 @@ func (l *Leader) sweepFences() {
 	l.out.add(Effect{Kind: ReadFenceKeys})
 }
 
-// buryFences has the fences collected of units that are not there: no commit of
+// retireFences has the fences collected of units that are not there: no commit of
 // theirs is under way, for a unit is known before its first attempt; none is in
 // doubt (doubtful); and none can be adopted, for that takes the unit.
-func (l *Leader) buryFences(found []Fenced) {
+func (l *Leader) retireFences(found []Fenced) {
 	units := make(map[resource.UnitUID]bool, len(l.units))
 	for _, u := range l.units {
 		units[u.record.UID] = true

@@ -24,7 +24,7 @@ func TestWhichFencesOfAgentsAreCollected(t *testing.T) {
 		x := newScene(t)
 		known(x)
 		before := len(x.retired.terminal)
-		x.Leader.handle(x.clock, nil, func() { x.buryFences([]Fenced{{tx, "u"}}) })
+		x.Leader.handle(x.clock, nil, func() { x.retireFences([]Fenced{{tx, "u"}}) })
 		want := name == "nothing is known" || name == "another unit exists"
 		if got := len(x.retired.terminal) > before; got != want {
 			t.Errorf("%s: collected %t", name, got)

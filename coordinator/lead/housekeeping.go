@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// requestLeaseTTL: request ids are idempotent for 24 h; those of one hour share
+// RequestLeaseTTL: request ids are idempotent for 24 h; those of one hour share
 // a lease.
 const RequestLeaseTTL = 25 * time.Hour
 
@@ -22,7 +22,7 @@ func (l *Leader) housekeep() {
 	ready, suspect, unapproved := 0, 0, 0
 	for _, n := range l.order {
 		at := l.nodes[n.ID]
-		l.mend(at)
+		l.resumeDeferredWork(at)
 		if at.breaker.trips > 0 {
 			suspect++
 		}

@@ -141,8 +141,8 @@ func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
 	l.setNow(now)
 	l.out.effects = out
 	f()
-	l.goOnReconciling()
-	l.lookAgain()
+	l.advanceReconciliation()
+	l.recheckWaiters()
 	out, l.out.effects = l.out.effects, nil
 	return out
 }
@@ -172,13 +172,13 @@ func (l *Leader) react(in Input) {
 			answer(in)
 		}
 	case FenceReadAnswer:
-		l.buryFences(in.Found)
+		l.retireFences(in.Found)
 	case LeaseAnswer:
 		l.requestLease = in.Lease
 	case CompactAnswer:
 		l.compactRev = in.Revision
 	case AlarmDue:
-		l.ring()
+		l.runDueAlarms()
 	case SecondPassed:
 		l.housekeep()
 	case ResignAllowed:

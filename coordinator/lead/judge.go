@@ -52,10 +52,10 @@ func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
 	}
 	id := n.view.ID
 	if a == nil {
-		if n.held[e.Tx] == nil && len(n.held) >= maxHolds {
+		if n.reservations[e.Tx] == nil && len(n.reservations) >= maxHolds {
 			return &lie{reason: violationTooMany, detail: fmt.Sprintf("it says that it has something for more than %d transactions", maxHolds)}
 		}
-		if n.held[e.Tx] == nil {
+		if n.reservations[e.Tx] == nil {
 			if bad := judgeTx(e.Tx, ""); bad != nil {
 				bad.doubt = true // an answer does not say whether a leader made it
 				return bad

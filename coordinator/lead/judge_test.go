@@ -112,7 +112,7 @@ func TestJudgeReplyBoundsWhatIsKept(t *testing.T) {
 		t.Errorf("a transaction that no leader names: %+v", bad)
 	}
 	for i := range maxHolds {
-		n.held[resource.NewTxID("u", 1, uint64(i), resource.Nonce{})] = &hold{}
+		n.reservations[resource.NewTxID("u", 1, uint64(i), resource.Nonce{})] = &reservation{}
 	}
 	e.Tx = resource.NewTxID("u", 2, 1, resource.Nonce{})
 	if bad := (&Leader{}).judgeReply(n, nil, &e); bad == nil || bad.reason != violationTooMany {

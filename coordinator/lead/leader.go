@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// leader is one term of office as a value: everything that the leader keeps in
+// Leader is one term of office as a value: everything that the leader keeps in
 // memory. It takes inputs (apply), schedules (pass) and leaves effects; it reads
 // no clock, starts no goroutine and calls nobody (input.go, effect.go). The term
 // around it owns it and does the rest.
@@ -48,8 +48,8 @@ type Leader struct {
 
 	// generation grows whenever something was freed or added: what failed
 	// before may fit now. hopeless holds demands that failed at it.
-	generation uint64
-	hopeless   map[string]uint64
+	generation   uint64
+	infeasibleAt map[string]uint64
 	// expectant: a unit waits for another to become evictable.
 	expectant bool
 	adoptions map[resource.TxID]*adoption // that are under way
@@ -74,7 +74,7 @@ type Leader struct {
 	census       census             // nil before the first creation
 }
 
-// beginning is what a term begins with.
+// Beginning is what a term begins with.
 type Beginning struct {
 	Rules  Rules
 	Epoch  resource.Epoch
@@ -88,7 +88,7 @@ func NewLeader(b Beginning) *Leader {
 	return &Leader{
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
-		generation: 1, leasedAt: b.Now, hopeless: map[string]uint64{},
+		generation: 1, leasedAt: b.Now, infeasibleAt: map[string]uint64{},
 		retired:   newRetired(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
@@ -100,7 +100,7 @@ func NewLeader(b Beginning) *Leader {
 // wake lets everything that waits be tried again.
 func (l *Leader) wake() {
 	l.generation++
-	clear(l.hopeless)
+	clear(l.infeasibleAt)
 	l.queue.Wake()
 	l.account.Freed(l.generation)
 }

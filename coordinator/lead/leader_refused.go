@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// errDeposed ends a wait on a leader that has lost its office.
+// ErrDeposed ends a wait on a leader that has lost its office.
 var ErrDeposed = errors.New("this coordinator no longer leads")
 
 // refused looks whether this term can still be of use to an agent.

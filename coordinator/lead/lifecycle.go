@@ -12,20 +12,20 @@ import (
 
 // add makes a unit known and queues it; it is tried in this scheduling pass.
 func (l *Leader) add(u *unit) {
-	l.addUnit(u)
+	l.insertUnit(u)
 	l.queue.Push(u.key)
 	l.census.add(u)
 }
 
-// forget removes a unit from memory.
-func (l *Leader) forget(u *unit) {
+// removeUnit removes a unit from memory.
+func (l *Leader) removeUnit(u *unit) {
 	if !u.gone {
 		l.census.remove(u)
 	}
 	u.remove()
 	l.queue.Remove(u.key)
-	l.withdraw(u)
-	l.removeUnit(u)
+	l.removeConsumer(u)
+	l.deleteUnit(u)
 	l.notify(u)
 }
 
@@ -93,7 +93,7 @@ func (l *Leader) undoCreation(u *unit) {
 		l.forgetJob(u.job)
 		return
 	}
-	l.forget(u)
+	l.removeUnit(u)
 }
 
 // end asks for a unit's release, however far it is.
@@ -187,10 +187,10 @@ func (l *Leader) endQueued(u *unit) {
 // finish follows a unit's end: a deleted allocation is gone; a job ends with
 // its last unit.
 func (l *Leader) finish(u *unit) {
-	l.withdraw(u)
+	l.removeConsumer(u)
 	l.notify(u)
 	if u.job == nil {
-		l.forget(u)
+		l.removeUnit(u)
 		return
 	}
 	l.finishJob(u.job)
@@ -245,9 +245,9 @@ func (l *Leader) forgetJob(j *job) {
 		return
 	}
 	j.remove()
-	l.removeJob(j)
+	l.deleteJob(j)
 	for _, u := range j.units {
-		l.forget(u)
+		l.removeUnit(u)
 	}
 	l.notifyJob(j)
 }

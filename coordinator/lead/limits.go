@@ -18,7 +18,7 @@ var (
 // condition or a record of the store takes.
 const longestForeign = 512
 
-// clip is a text of at most longestForeign bytes, cut between characters.
+// Clip is a text of at most longestForeign bytes, cut between characters.
 func Clip(text string) string { return clipTo(text, longestForeign) }
 
 func clipTo(text string, most int) string {

@@ -10,13 +10,13 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// loaded is what the store has, all of one revision.
+// Loaded is what the store has, all of one revision.
 type Loaded struct {
 	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Requests []record.KV
 	Cached                                                  map[RequestKey]Remembered // beside requests
 }
 
-// load rebuilds the leader's view from what the store has. It comes before all
+// Load rebuilds the leader's view from what the store has. It comes before all
 // inputs; the transactions to go on with wait for resumes.
 func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
 	var err error
@@ -83,7 +83,7 @@ func (v *view) loadJobs(kvs []record.KV) error {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 		_, _, gang := api.JobUnits(doc)
-		v.addJob(&job{record: rec, stored: kv.ModRev, doc: doc, gang: gang})
+		v.insertJob(&job{record: rec, stored: kv.ModRev, doc: doc, gang: gang})
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	u.restore(kv.ModRev)
-	v.addUnit(u)
+	v.insertUnit(u)
 	return u, nil
 }
 
@@ -176,7 +176,7 @@ func (l *Leader) loadRequests(cached map[RequestKey]Remembered, kvs []record.KV)
 	return nil
 }
 
-// readRequest reads a key below record.RequestsPrefix.
+// ReadRequest reads a key below record.RequestsPrefix.
 func ReadRequest(kv record.KV) (RequestKey, Remembered, error) {
 	tenant, id, err := record.ParseRequestKey(kv.Key)
 	if err != nil {

@@ -55,7 +55,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		vote.Members = append(vote.Members, m.AsMember())
 		votes[m.Node] = vote
 		n := v.node(m.Node)
-		n.hold(id).addMember(m.AsMember())
+		n.reservationOf(id).addMember(m.AsMember())
 	}
 	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
 	found := txn.Found{
@@ -77,7 +77,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}
 	u.restoreAttempt(a)
-	v.addAttempt(id, a)
+	v.insertAttempt(id, a)
 	return recovered{a, effects}
 }
 

@@ -20,19 +20,19 @@ type node struct {
 	spec    record.NodeSpec
 	specRev resource.Revision
 
-	connected   bool
-	incarnation resource.Incarnation
-	revision    resource.Revision // of the registration; 0 = not registered
-	host        grant.Host
-	held        map[resource.TxID]*hold
-	mirror      mirror
-	health      map[int]grant.DeviceHealth // by index; devices that are ok are left out
-	diskFull    bool
-	usage       resource.Vector // measured on the host; nil = not heard yet
-	fence       *fence          // nil: its incarnation may be counted on
-	ban         *record.Ban     // nil: it is not banned
-	unheard     bool            // its lease is over
-	assumption  assumption      // the leader's
+	connected    bool
+	incarnation  resource.Incarnation
+	revision     resource.Revision // of the registration; 0 = not registered
+	host         grant.Host
+	reservations map[resource.TxID]*reservation
+	mirror       mirror
+	health       map[int]grant.DeviceHealth // by index; devices that are ok are left out
+	diskFull     bool
+	usage        resource.Vector // measured on the host; nil = not heard yet
+	fence        *fence          // nil: its incarnation may be counted on
+	ban          *record.Ban     // nil: it is not banned
+	unheard      bool            // its lease is over
+	assumption   assumption      // the leader's
 	// quarantine says why the agent promises nothing and obeys nothing, "" while
 	// it does; grants are all that it told last, told counts how often it did, and
 	// known: that was all it holds.
@@ -66,7 +66,7 @@ type node struct {
 }
 
 func newNode(id resource.NodeID) *node {
-	n := &node{view: place.Node{ID: id}, held: map[resource.TxID]*hold{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	n := &node{view: place.Node{ID: id}, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
 	n.admit()
 	return n
 }
@@ -114,5 +114,5 @@ func (n *node) cordoned() bool { return n.spec.Unschedulable || n.violation() !=
 func (n *node) setReady() {
 	n.view.Ready = n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
 	n.view.Unschedulable = n.cordoned() || n.ban != nil || !n.unapproved.IsZero()
-	n.view.Closed = n.closed()
+	n.view.Closed = n.closedReason()
 }

@@ -38,7 +38,7 @@ func (l *Leader) deleteRead(id resource.NodeID, kvs []record.KV, certified recor
 		answer(nil, api.Errorf(404, "node %s not found", id))
 		return
 	}
-	if status := l.keeps(n, found); status != nil {
+	if status := l.refuseDeletion(n, found); status != nil {
 		answer(nil, status)
 		return
 	}
@@ -119,8 +119,8 @@ func nodeKeysOf(kvs []record.KV) (k nodeKeys, err error) {
 	return k, nil
 }
 
-// keeps says why a node must stay, and what to do about it.
-func (l *Leader) keeps(n *node, found nodeKeys) *api.Status {
+// refuseDeletion says why a node must stay, and what to do about it.
+func (l *Leader) refuseDeletion(n *node, found nodeKeys) *api.Status {
 	id := n.view.ID
 	lost := fmt.Sprintf("or, if its machine is off for good, say so with `muster fence %s --confirm-dead`, which ends what has members there", id)
 	live := l.attemptsOn(id)
@@ -154,6 +154,6 @@ func (l *Leader) deleted(n *node, rev resource.Revision) {
 	for _, tx := range l.retired.waitingFor(id) {
 		l.retired.report(tx, id, l.now)
 	}
-	l.newsOf(n)
+	l.noteNewsOf(n)
 	l.removeNode(id)
 }

@@ -34,7 +34,7 @@ func TestWhichNodesStay(t *testing.T) {
 			if name != "it is connected" {
 				x.nodes["n1"].connected = false
 			}
-			if status := x.keeps(x.nodes["n1"], found); status != nil != c.stays || status != nil && status.Code != 409 {
+			if status := x.refuseDeletion(x.nodes["n1"], found); status != nil != c.stays || status != nil && status.Code != 409 {
 				t.Errorf("%v", status)
 			}
 		})

@@ -31,17 +31,17 @@ const (
 // preempts starts a preemption for a unit that was admitted and has no place:
 // some of lower priority give way. False: nobody does, now; u.stuck says why.
 func (l *Leader) preempts(u *unit) bool {
-	if u.policy != preemptLower || !l.mayEvict(u) || u.helpless == l.generation {
+	if u.policy != preemptLower || !l.mayEvict(u) || u.noVictimsAt == l.generation {
 		return false
 	}
 	return l.nominate(u, nil)
 }
 
-// claims starts a preemption for a unit to which quota says whose charge is in
+// claimQuota starts a preemption for a unit to which quota says whose charge is in
 // its way. They give way, and whoever of lower priority has to besides, if the
 // unit asks for that.
-func (l *Leader) claims(u *unit) bool {
-	if !l.mayEvict(u) || u.helpless == l.generation {
+func (l *Leader) claimQuota(u *unit) bool {
+	if !l.mayEvict(u) || u.noVictimsAt == l.generation {
 		return false
 	}
 	var victims []*unit
@@ -50,22 +50,22 @@ func (l *Leader) claims(u *unit) bool {
 		switch {
 		case v.evictable():
 			victims = append(victims, v)
-		case v.leavesSoon(), v.attempt.preemptor != nil:
-			return l.stay(u, path+" is leaving already")
+		case v.isLeavingSoon(), v.attempt.preemptor != nil:
+			return l.recordNoVictims(u, path+" is leaving already")
 		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0:
 			l.step(v.attempt, txn.BudgetSpent{}) // u comes first
-			return l.stay(u, path+" gives up what it was about to take")
+			return l.recordNoVictims(u, path+" gives up what it was about to take")
 		default:
 			l.expectant = true
-			return l.stay(u, path+" is about to start, and can give way only then")
+			return l.recordNoVictims(u, path+" is about to start, and can give way only then")
 		}
 	}
 	return l.nominate(u, victims)
 }
 
-// stay notes why nobody gives way for a unit at this generation.
-func (l *Leader) stay(u *unit, why string) bool {
-	u.setStuck(why, l.generation)
+// recordNoVictims notes why nobody gives way for a unit at this generation.
+func (l *Leader) recordNoVictims(u *unit, why string) bool {
+	u.setNoVictims(why, l.generation)
 	return false
 }
 
@@ -75,13 +75,13 @@ func (l *Leader) stay(u *unit, why string) bool {
 func (l *Leader) nominate(u *unit, given []*unit) bool {
 	if leaving := l.leaving(); len(leaving) > 0 && len(given) == 0 {
 		if _, ok := preempt.With(l.order, u.demand, leaving); ok {
-			return l.stay(u, fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
+			return l.recordNoVictims(u, fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
 	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, given))
 	if !ok {
 		l.expectant = l.expectant || l.expects(u, given)
-		return l.stay(u, "no set of units that may give way would make room")
+		return l.recordNoVictims(u, "no set of units that may give way would make room")
 	}
 	victims := slices.Clone(given)
 	for _, path := range plan.Victims {
@@ -90,12 +90,12 @@ func (l *Leader) nominate(u *unit, given []*unit) bool {
 		}
 	}
 	if len(victims) == 0 {
-		return l.stay(u, "nobody is in its way") // the view has changed since it was tried
+		return l.recordNoVictims(u, "nobody is in its way") // the view has changed since it was tried
 	}
 	if ops := l.opsOfPreemption(u, victims); ops > l.maxOps {
-		return l.stay(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
+		return l.recordNoVictims(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
 	}
-	u.clearStuck()
+	u.clearNoVictims()
 	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
 	return true
 }
@@ -111,7 +111,7 @@ func (l *Leader) holders(u *unit, given []*unit) []preempt.Holder {
 		return all
 	}
 	for _, v := range l.units {
-		if v.record.Priority < u.record.Priority && v.evictable() && !v.groups.Unpreemptable && !slices.Contains(given, v) && !l.contested(v) {
+		if v.record.Priority < u.record.Priority && v.evictable() && !v.groups.Unpreemptable && !slices.Contains(given, v) && !l.isContested(v) {
 			all = append(all, v.holder(v.record.Priority))
 		}
 	}
@@ -129,13 +129,13 @@ func (l *Leader) expects(u *unit, given []*unit) bool {
 	known := len(holders)
 	for tx, a := range l.attempts {
 		v := a.unit
-		if v.record.Priority >= u.record.Priority || v.groups.Unpreemptable || v.ending != nil || v.leavesSoon() ||
-			v.evictable() && !l.contested(v) || slices.Contains(given, v) {
+		if v.record.Priority >= u.record.Priority || v.groups.Unpreemptable || v.ending != nil || v.isLeavingSoon() ||
+			v.evictable() && !l.isContested(v) || slices.Contains(given, v) {
 			continue
 		}
 		h := preempt.Holder{Unit: v.path, Priority: v.record.Priority}
 		for _, node := range a.machine.Nodes() {
-			if held := l.nodes[node].held[tx]; held != nil {
+			if held := l.nodes[node].reservations[tx]; held != nil {
 				for _, m := range held.members {
 					h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
 				}
@@ -159,14 +159,14 @@ func (l *Leader) wakeExpectant() {
 	}
 }
 
-// contested reports whether a unit has something that is nominated to another,
+// isContested reports whether a unit has something that is nominated to another,
 // whose plan did not know that: its agent has refused it, or will. Until that is
 // given up nobody else is to plan with it (I7).
-func (l *Leader) contested(u *unit) bool {
+func (l *Leader) isContested(u *unit) bool {
 	own := u.attempt.machine.ID()
 	for _, node := range u.attempt.machine.Nodes() {
 		vote, _ := u.attempt.machine.Vote(node)
-		for tx, h := range l.nodes[node].held {
+		for tx, h := range l.nodes[node].reservations {
 			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m grant.Member) bool {
 				return slices.ContainsFunc(vote.Members, func(n grant.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
 			}) {
@@ -205,7 +205,7 @@ func (l *Leader) leaving() []preempt.Holder {
 	var all []preempt.Holder
 	for _, a := range l.attempts {
 		reached := func(id resource.NodeID) bool { return l.nodes[id].view.Ready }
-		if a.unit.leavesSoon() && a.preemptor == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
+		if a.unit.isLeavingSoon() && a.preemptor == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
 			all = append(all, a.unit.holder(0))
 		}
 	}
@@ -213,12 +213,12 @@ func (l *Leader) leaving() []preempt.Holder {
 	return all
 }
 
-// leavesFrom reports whether a unit with members on a node is leaving: others
+// hasLeavingUnit reports whether a unit with members on a node is leaving: others
 // may have counted on its room.
-func (l *Leader) leavesFrom(n *node) bool {
+func (l *Leader) hasLeavingUnit(n *node) bool {
 	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool {
 		a := l.attempts[tx]
-		return a.unit.leavesSoon() || a.machine.State() == txn.Reading // the write of its end may be in doubt
+		return a.unit.isLeavingSoon() || a.machine.State() == txn.Reading // the write of its end may be in doubt
 	})
 }
 
@@ -243,10 +243,10 @@ func (l *Leader) beginPreemption(u *unit, plan []place.Choice, victims []*unit, 
 	}
 	slices.SortFunc(a.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
 	if claims {
-		l.hold(u)
+		l.chargeNominated(u)
 	}
 	l.out.info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", claims)
-	l.launch(a, plan, func(n *node, h *hold) {
+	l.launch(a, plan, func(n *node, h *reservation) {
 		n.takeWaiting(h)
 	})
 }
@@ -260,9 +260,9 @@ func (a *attempt) victimPaths() []string {
 	return paths
 }
 
-// hold charges a unit to its trees beside those who give way for it, over quota
+// chargeNominated charges a unit to its trees beside those who give way for it, over quota
 // where need be, so that nobody else takes what they leave.
-func (l *Leader) hold(u *unit) {
+func (l *Leader) chargeNominated(u *unit) {
 	if len(u.charges) < 2 {
 		return
 	}

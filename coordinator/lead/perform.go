@@ -65,7 +65,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.aborted(a)
 		}
 	}
-	l.forsake(a)
+	l.onNodeFenced(a)
 }
 
 // reservation asks a node for an attempt's members there.
@@ -85,8 +85,8 @@ func (l *Leader) reservation(a *attempt, node resource.NodeID) grant.Command {
 func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	u := a.unit
 	l.account.Committed(a.machine.ID(), revision)
-	l.praise(a)
-	l.displaced(a, revision)
+	l.closeBreakers(a)
+	l.endVictims(a, revision)
 	a.setCommitted(revision)
 	create := u.create
 	u.commit(a.machine.ID(), revision, l.stamp())
@@ -131,7 +131,7 @@ func (l *Leader) aborted(a *attempt) {
 	l.cancel(a.budget)
 	l.account.Aborted(tx)
 	l.judgeNodes(a)
-	l.removeAttempt(tx)
+	l.deleteAttempt(tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
@@ -168,13 +168,13 @@ func (l *Leader) releasing(a *attempt, e txn.AckReleasing) {
 func (l *Leader) released(a *attempt) {
 	tx := a.machine.ID()
 	l.account.Ended(tx, a.unit.path, a.unit.record.Reason)
-	l.removeAttempt(tx)
+	l.deleteAttempt(tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
 	l.retired.add(tx, a.unheard, l.now)
-	l.leave(a)
+	l.onUnitReleased(a)
 	l.wake()
 }
 
@@ -202,7 +202,7 @@ func (l *Leader) readRecord(a *attempt) {
 	})
 }
 
-// stamp is a time as records carry it: for people, never compared.
+// Stamp is a time as records carry it: for people, never compared.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // stamp is the time of the present input as records carry it.

@@ -27,12 +27,12 @@ func (n *node) isolate(why string) {
 // waits for it. Of grants with another origin there is nothing to reconcile.
 func (l *Leader) learnGrants(n *node, o grant.Occupancy) {
 	n.setGrants(o)
-	l.newsOf(n)
+	l.noteNewsOf(n)
 }
 
-// newsOf notes that something of a node was heard, for the reconciliation that
+// noteNewsOf notes that something of a node was heard, for the reconciliation that
 // may wait for it.
-func (l *Leader) newsOf(n *node) {
+func (l *Leader) noteNewsOf(n *node) {
 	if r := l.reconciliation; r != nil && slices.Contains(r.concerned, n.view.ID) {
 		r.news = true
 	}

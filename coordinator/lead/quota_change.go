@@ -25,8 +25,8 @@ type quotaWrite struct {
 	failed func()
 }
 
-// inTurn runs a change that calls done, now or when those before it are done.
-func (l *Leader) inTurn(change func(done func())) {
+// changeInTurn runs a change that calls done, now or when those before it are done.
+func (l *Leader) changeInTurn(change func(done func())) {
 	l.quotas.changes = append(l.quotas.changes, change)
 	if len(l.quotas.changes) == 1 {
 		l.nextChange()

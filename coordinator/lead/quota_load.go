@@ -60,7 +60,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		if status != nil {
 			return status
 		}
-		_, err := v.quotas.plant(*object, rev, spec)
+		_, err := v.quotas.setTree(*object, rev, spec)
 		return err
 	case record.QuotaForests:
 		object, status := api.DecodeQuotaForest(rec.Document)
@@ -81,7 +81,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 	return nil
 }
 
-// metadataOf adds what is the server's to what an operator set.
+// MetadataOf adds what is the server's to what an operator set.
 func MetadataOf(r record.Quota, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
 	return at(m, rev)

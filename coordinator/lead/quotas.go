@@ -27,10 +27,10 @@ type quotas struct {
 	trees  *quota.Manager
 	timed  bool // the trees want to know the time
 
-	resources map[string]*resourceQuota // by namespace/name
-	planted   map[string]*quotaTree
-	forests   map[string]*kept[api.QuotaForest]
-	bindings  map[string]*kept[api.QuotaBinding] // by namespace
+	resources   map[string]*resourceQuota // by namespace/name
+	treeObjects map[string]*quotaTree
+	forests     map[string]*kept[api.QuotaForest]
+	bindings    map[string]*kept[api.QuotaBinding] // by namespace
 
 	// generation grows with every change of what units are charged to.
 	generation uint64
@@ -44,7 +44,7 @@ type quotas struct {
 func newQuotas(o quota.Options, now time.Time) *quotas {
 	q := &quotas{
 		limits: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
-		resources: map[string]*resourceQuota{}, planted: map[string]*quotaTree{},
+		resources: map[string]*resourceQuota{}, treeObjects: map[string]*quotaTree{},
 		forests: map[string]*kept[api.QuotaForest]{}, bindings: map[string]*kept[api.QuotaBinding]{}, generation: 1, sampled: now,
 	}
 	must(q.trees.SetMode(quota.Normal))
@@ -105,7 +105,7 @@ func (q *quotas) removeResourceQuota(namespace, name string) {
 	q.limits.RemoveLimit(namespace, name)
 }
 
-// specOf reads a tree's document.
+// SpecOf reads a tree's document.
 func SpecOf(object api.QuotaTree) (quota.TreeSpec, *api.Status) {
 	object.Kind = api.KindQuotaTree
 	spec, err := quotajson.Tree(encodeDocument(object), quotajson.Natural)
@@ -115,13 +115,13 @@ func SpecOf(object api.QuotaTree) (quota.TreeSpec, *api.Status) {
 	return spec, nil
 }
 
-// plant takes over a tree, new or changed, and returns the units that have to
+// setTree takes over a tree, new or changed, and returns the units that have to
 // be charged to it anew: those that it lost, and those that it did not have a
 // group for before.
-func (q *quotas) plant(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec) (again []string, err error) {
+func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec) (again []string, err error) {
 	name := object.Metadata.Name
 	t := &quotaTree{kept: kept[api.QuotaTree]{object, rev}, spec: spec, nodes: map[string]bool{}, detached: map[string]bool{}}
-	before := q.planted[name]
+	before := q.treeObjects[name]
 	if before == nil {
 		t.shape, err = q.trees.AddTree(spec)
 		if err != nil {
@@ -131,7 +131,7 @@ func (q *quotas) plant(object api.QuotaTree, rev resource.Revision, spec quota.T
 			return nil, err
 		}
 	} else {
-		result, err := q.regrow(name, spec)
+		result, err := q.updateTree(name, spec)
 		if err != nil {
 			return nil, err
 		}
@@ -152,13 +152,13 @@ func (q *quotas) plant(object api.QuotaTree, rev resource.Revision, spec quota.T
 			t.nodes[parent] = false
 		}
 	}
-	q.planted[name] = t
+	q.treeObjects[name] = t
 	q.generation++
 	return again, nil
 }
 
-// regrow replaces a tree's specification; its consumers move to the new tree.
-func (q *quotas) regrow(name string, spec quota.TreeSpec) (quota.UpdateResult, error) {
+// updateTree replaces a tree's specification; its consumers move to the new tree.
+func (q *quotas) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResult, error) {
 	cache, err := q.trees.Cache(name)
 	if err != nil {
 		return quota.UpdateResult{}, err
@@ -181,10 +181,10 @@ func (q *quotas) regrow(name string, spec quota.TreeSpec) (quota.UpdateResult, e
 	return q.trees.UpdateTree(name)
 }
 
-// fell removes a tree to which nobody is charged.
-func (q *quotas) fell(name string) {
+// deleteTree removes a tree to which nobody is charged.
+func (q *quotas) deleteTree(name string) {
 	must(q.trees.DeleteTree(name))
-	delete(q.planted, name)
+	delete(q.treeObjects, name)
 	q.generation++
 }
 

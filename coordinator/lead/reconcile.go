@@ -79,7 +79,7 @@ type lost struct {
 	partial bool
 }
 
-// reconcileNode is the request for a reconciliation. Without a mode it changes
+// ReconcileNode is the request for a reconciliation. Without a mode it changes
 // nothing.
 type ReconcileNode struct {
 	Node    resource.NodeID
@@ -117,10 +117,10 @@ func (l *Leader) reconcile(id resource.NodeID, o api.ReconcileOptions, answer fu
 	}
 }
 
-// goOnReconciling takes the reconciliation as far as it gets without another
+// advanceReconciliation takes the reconciliation as far as it gets without another
 // input. It is called at the end of an input, never in the middle of another
 // operation.
-func (l *Leader) goOnReconciling() {
+func (l *Leader) advanceReconciliation() {
 	r := l.reconciliation
 	if r == nil || !r.news {
 		return

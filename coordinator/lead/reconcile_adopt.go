@@ -109,11 +109,11 @@ func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.reasons(short))
 	}
 	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
-	l.withdraw(u)
+	l.removeConsumer(u)
 	l.quotas.limits.Charge(g.Tx, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
-	l.seat(a)
+	l.chargeCommitted(a)
 	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
 	a.setMachine(machine)
 	return a
@@ -125,7 +125,7 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.setMachine(machine)
 	a.setCommitted(rev)
-	l.addAttempt(g.Tx, a)
+	l.insertAttempt(g.Tx, a)
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		if n := l.nodes[id]; n != nil {
 			n.confirm(g.Tx, g.holders[id].Members, false, &l.out)
@@ -156,7 +156,7 @@ func (l *Leader) notAdopted(who adoptee, a *attempt) {
 	case who.job != nil:
 		l.forgetJob(who.job)
 	default:
-		l.forget(u)
+		l.removeUnit(u)
 	}
 }
 
@@ -171,9 +171,9 @@ func (l *Leader) reserveName(who adoptee) {
 	l.counter++
 	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	if who.job != nil {
-		l.addJob(who.job)
+		l.insertJob(who.job)
 	}
-	l.addUnit(u)
+	l.insertUnit(u)
 	l.census.add(u)
 }
 

@@ -59,7 +59,7 @@ func BenchmarkPageOfJobs(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		var i shown.Index = led{l: l}
+		var i shown.Index = shownLeader{l: l}
 		p := rest.Page[api.Job]{Limit: 50}
 		items, _ := p.Of(i.Jobs(""), func(position string) *api.Job {
 			j, _ := i.Job(position)

@@ -101,20 +101,20 @@ func (l *Leader) stopWaiting(c *call) {
 	c.on = nil
 }
 
-// lookAgain has the calls look again that wait for units which have changed. It
+// recheckWaiters has the calls look again that wait for units which have changed. It
 // runs when an input has been handled, so that no call sees half of a change.
-func (l *Leader) lookAgain() {
+func (l *Leader) recheckWaiters() {
 	for len(l.changed) > 0 {
 		u := l.changed[0]
 		l.changed = l.changed[1:]
 		for _, w := range slices.Clone(l.waiters[u]) {
-			l.lookOnce(w)
+			l.recheckWaiter(w)
 		}
 	}
 	l.changed = nil
 }
 
-func (l *Leader) lookOnce(w *waiter) {
+func (l *Leader) recheckWaiter(w *waiter) {
 	c := w.call
 	if c.over || c.on == nil {
 		return

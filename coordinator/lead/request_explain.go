@@ -51,7 +51,7 @@ func (j *job) firstWaiting() *unit {
 
 func (r ExplainQuota) serve(l *Leader, c *call) {
 	if j := l.jobs[r.Namespace+"/"+r.Name]; j != nil {
-		c.answer(l.standing(j.firstWaiting()), nil)
+		c.answer(l.quotaExplanation(j.firstWaiting()), nil)
 		return
 	}
 	u, _, status := l.member(r.Namespace, r.Name)
@@ -59,7 +59,7 @@ func (r ExplainQuota) serve(l *Leader, c *call) {
 		c.answer(nil, api.Errorf(404, "no allocation and no job %s found in namespace %s", r.Name, r.Namespace))
 		return
 	}
-	c.answer(l.standing(u), nil)
+	c.answer(l.quotaExplanation(u), nil)
 }
 
 func (r TryQuota) serve(l *Leader, c *call) {
@@ -79,9 +79,9 @@ func (r GetQuotaTree) serve(l *Leader, c *call) {
 func (r ListQuotaTrees) serve(l *Leader, c *call) {
 	list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
 	newest := l.floor
-	for _, name := range slices.Sorted(maps.Keys(l.quotas.planted)) {
-		list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.planted[name]))
-		newest = max(newest, l.quotas.planted[name].rev)
+	for _, name := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
+		list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.treeObjects[name]))
+		newest = max(newest, l.quotas.treeObjects[name].rev)
 	}
 	list.Metadata.ResourceVersion = at(api.ObjectMeta{}, newest).ResourceVersion
 	c.answer(list, nil)

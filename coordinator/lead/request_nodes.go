@@ -9,26 +9,26 @@ import (
 
 // This file serves requests about nodes. The result of each is the node.
 
-// patchNode changes what operators set.
+// PatchNode changes what operators set.
 type PatchNode struct {
 	Node  resource.NodeID
 	Patch api.NodePatch
 }
 
-// approveNode approves the capacity that is registered.
+// ApproveNode approves the capacity that is registered.
 type ApproveNode struct {
 	Node    resource.NodeID
 	Options api.ApproveOptions
 }
 
-// fenceNode makes that nothing counts on a node's incarnation any more. Its
+// FenceNode makes that nothing counts on a node's incarnation any more. Its
 // result comes once that is durable.
 type FenceNode struct {
 	Node    resource.NodeID
 	Options api.FenceOptions
 }
 
-// deleteNode forgets a node that has left for good.
+// DeleteNode forgets a node that has left for good.
 type DeleteNode struct{ Node resource.NodeID }
 
 func (r PatchNode) serve(l *Leader, c *call) {

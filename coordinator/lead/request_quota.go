@@ -54,7 +54,7 @@ func (r DeleteQuotaBinding) serve(l *Leader, c *call)  { l.changeQuotas(c, r.jud
 // changeQuotas makes one change when those before it are done: judge says what to
 // write, or refuses.
 func (l *Leader) changeQuotas(c *call, judge func(l *Leader) (quotaWrite, *api.Status)) {
-	l.inTurn(func(done func()) {
+	l.changeInTurn(func(done func()) {
 		w, status := judge(l)
 		if status != nil {
 			c.answer(nil, status)
@@ -123,7 +123,7 @@ func (r PutQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 	name := r.Object.Metadata.Name
 	object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Spec: r.Object.Spec}
 	var before *kept[api.QuotaTree]
-	if planted := l.quotas.planted[name]; planted != nil {
+	if planted := l.quotas.treeObjects[name]; planted != nil {
 		before = &planted.kept
 	}
 	w, status := put(l, before, "quota tree "+name, r.Object.Metadata, r.Create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
@@ -133,12 +133,12 @@ func (r PutQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 	w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 	w.landed = func(rev resource.Revision) {
 		object.Metadata = at(object.Metadata, rev)
-		again, err := l.quotas.plant(object, rev, r.Spec)
+		again, err := l.quotas.setTree(object, rev, r.Spec)
 		must(err) // it was judged
-		l.seatAgain(name, again)
+		l.rechargeUnits(name, again)
 		l.reportShape(name)
 	}
-	w.result = func() any { return l.quotaTreeObject(l.quotas.planted[name]) }
+	w.result = func() any { return l.quotaTreeObject(l.quotas.treeObjects[name]) }
 	return w, nil
 }
 
@@ -154,7 +154,7 @@ func (r DeleteQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 	t.closed = true
 	return quotaWrite{
 		op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Name}.Key()), rev: t.rev,
-		landed: func(resource.Revision) { l.quotas.fell(r.Name) },
+		landed: func(resource.Revision) { l.quotas.deleteTree(r.Name) },
 		failed: func() { t.closed = false },
 		result: func() any { return was },
 	}, nil

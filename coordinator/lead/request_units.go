@@ -10,7 +10,7 @@ import (
 
 // This file serves requests about allocations and jobs.
 
-// createAllocation submits an allocation and waits, for at most wait, until it
+// CreateAllocation submits an allocation and waits, for at most wait, until it
 // runs or has ended. Its result is a created.
 type CreateAllocation struct {
 	Submitted
@@ -18,14 +18,14 @@ type CreateAllocation struct {
 	Wait     time.Duration
 }
 
-// createJob is the same of a job.
+// CreateJob is the same of a job.
 type CreateJob struct {
 	Submitted
 	Document *api.Job
 	Wait     time.Duration
 }
 
-// created is what a client's submission made; repeated: an earlier request with
+// Created is what a client's submission made; repeated: an earlier request with
 // its id did. One of the objects is set.
 type Created struct {
 	Allocation *api.Allocation
@@ -91,7 +91,7 @@ func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
 	l.wait(c, u, settled)
 }
 
-// deleteAllocation asks for an allocation's end. Its result is the allocation,
+// DeleteAllocation asks for an allocation's end. Its result is the allocation,
 // once that is durable.
 type DeleteAllocation struct {
 	Namespace, Name string
@@ -150,7 +150,7 @@ func (l *Leader) ifStillThere(c *call, u *unit, then func()) {
 	})
 }
 
-// endJob asks for a job's end, and for the removal of its object if remove is
+// EndJob asks for a job's end, and for the removal of its object if remove is
 // set. Its result is the job, once that is durable.
 type EndJob struct {
 	Namespace, Name string
@@ -167,7 +167,7 @@ func (r EndJob) serve(l *Leader, c *call) {
 	l.cancelJob(j, releaseFor(r.Options), r.Remove, func(status *api.Status) { c.answer(l.jobObject(j), status) })
 }
 
-// evictUnit ends the unit of an allocation under notice. Its result is an
+// EvictUnit ends the unit of an allocation under notice. Its result is an
 // eviction, once that is durable.
 type EvictUnit struct {
 	Options EvictOptions
@@ -199,14 +199,14 @@ func (r EvictUnit) serve(l *Leader, c *call) {
 	l.ifStillThere(c, u, noticed)
 }
 
-// drainNode gives notice to every unit with a member on a node. Its result is a
+// DrainNode gives notice to every unit with a member on a node. Its result is a
 // drained, once all that is durable.
 type DrainNode struct {
 	Node   resource.NodeID
 	Notice txn.EvictAsked
 }
 
-// drained is what a drain has begun.
+// Drained is what a drain has begun.
 type Drained struct {
 	// coming are members that were promised before the agent knew of the cordon.
 	Coming int
@@ -263,7 +263,7 @@ func (l *Leader) drainNext(c *call, d Drained, left []occupant) {
 	})
 }
 
-// defaultGrace is the documented grace of a deletion, in seconds.
+// DefaultGrace is the documented grace of a deletion, in seconds.
 const DefaultGrace = 30
 
 // releaseFor turns delete options into a release.

@@ -13,7 +13,7 @@ import (
 // is kept in a few bytes without pointers: what a request made is found by the
 // name in the repeated document, and known by its UID.
 
-// requestKey stands for a tenant's request id.
+// RequestKey stands for a tenant's request id.
 type RequestKey [16]byte
 
 func RequestKeyOf(tenant resource.TenantID, id string) RequestKey {
@@ -26,7 +26,7 @@ func digest(s string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// remembered is what a request id made.
+// Remembered is what a request id made.
 type Remembered struct {
 	hash   [16]byte // digest of the document's hash
 	object [16]byte // digest of the object's UID

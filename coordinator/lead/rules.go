@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// rules are the configuration that the leader decides by; Config says what each
+// Rules are the configuration that the leader decides by; Config says what each
 // field means.
 type Rules struct {
 	Id                   string

@@ -160,7 +160,7 @@ func (x *scene) reply(u *unit, state grant.State) grant.Replied {
 	id := u.attempt.machine.Nodes()[0]
 	n := x.nodes[id]
 	e := grant.Replied{Node: id, Tx: u.attempt.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: state}
-	if h := n.held[e.Tx]; h != nil && holds(state) {
+	if h := n.reservations[e.Tx]; h != nil && holds(state) {
 		e.Members = h.members
 	}
 	return e
@@ -176,7 +176,7 @@ func (x *scene) says(u *unit, state grant.State) {
 		e := x.reply(u, state)
 		n := x.nodes[id]
 		e.Node, e.Incarnation, e.Revision = id, n.incarnation, n.revision
-		if h := n.held[e.Tx]; h != nil && holds(state) {
+		if h := n.reservations[e.Tx]; h != nil && holds(state) {
 			e.Members = h.members
 		}
 		x.hear(e)

@@ -22,7 +22,7 @@ const (
 // behind it are still tried: a large gang at the head does not idle the
 // cluster.
 func (l *Leader) schedule() {
-	l.tellTime()
+	l.updateRuntimes()
 	for _, key := range l.queue.Active() {
 		u := l.units[key.Path]
 		if u == nil || !u.waiting() || u.ending != nil {
@@ -31,7 +31,7 @@ func (l *Leader) schedule() {
 		}
 		if !u.mayBeTried() || u.grows() {
 			l.queue.Park(key) // what it waits for wakes it
-			l.passOver(u)
+			l.recordSkip(u)
 			continue
 		}
 		l.try(u)
@@ -44,32 +44,32 @@ func (l *Leader) try(u *unit) {
 	u.beginTry(l.now)
 	switch u.setShort(l.admit(u)); {
 	case u.short == nil:
-		if l.fits(u) || l.preempts(u) {
+		if l.placeUnit(u) || l.preempts(u) {
 			return
 		}
-		l.takeBack(u)
-	case u.short.victims != nil && l.claims(u):
+		l.undoCharge(u)
+	case u.short.victims != nil && l.claimQuota(u):
 		return
 	}
-	if u.create != nil && u.job == nil && u.short != nil && u.short.victims == nil && !l.queues(u.record.Namespace) {
+	if u.create != nil && u.job == nil && u.short != nil && u.short.victims == nil && !l.queuesOverQuota(u.record.Namespace) {
 		u.fail(overQuota(l.reasons(u.short)))
 		l.undoCreation(u)
 		return
 	}
 	l.queue.Park(u.key)
 	u.setFailed(l.generation)
-	l.passOver(u)
+	l.recordSkip(u)
 	if u.create != nil {
 		l.enqueue(u) // it waits: that must survive this leader
 	}
 }
 
-// fits places a unit and starts its transaction, or reports that there is no
+// placeUnit places a unit and starts its transaction, or reports that there is no
 // place now. Equal demands that failed since anything was freed are not
 // searched again.
-func (l *Leader) fits(u *unit) bool {
+func (l *Leader) placeUnit(u *unit) bool {
 	shape := u.shape
-	if l.hopeless[shape] == l.generation {
+	if l.infeasibleAt[shape] == l.generation {
 		return false
 	}
 	demand := u.demand
@@ -82,7 +82,7 @@ func (l *Leader) fits(u *unit) bool {
 		}
 	}
 	if !ok {
-		l.hopeless[shape] = l.generation
+		l.infeasibleAt[shape] = l.generation
 		return false
 	}
 	l.begin(u, plan)
@@ -111,13 +111,13 @@ func (l *Leader) tooWide(plan []place.Choice) string {
 // on its charge counts and its devices are taken in the view.
 func (l *Leader) begin(u *unit, plan []place.Choice) {
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
-	l.launch(a, plan, func(_ *node, h *hold) { h.setPlacedTaken() })
+	l.launch(a, plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
 }
 
 // launch sends an attempt's members to the nodes of its plan. take is called
 // once per node, to take what they are to have there. A preemption asks for the
 // very devices that the plan names.
-func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)) {
+func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reservation)) {
 	u := a.unit
 	tx := l.nextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
@@ -126,11 +126,11 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 	for _, m := range plan {
 		id := m.Node.ID
 		n := l.nodes[id]
-		if n.held[tx] == nil {
+		if n.reservations[tx] == nil {
 			nodes = append(nodes, id)
 			a.setAsked(id, n.stream)
 		}
-		n.hold(tx).addMember(m.AsMember())
+		n.reservationOf(tx).addMember(m.AsMember())
 		request := grant.MemberRequest{Index: m.Index, Request: u.demand.Request}
 		if len(a.victims) > 0 {
 			request.PinnedGPUs = devicesOf(m.Assignment)
@@ -138,7 +138,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 		a.addRequest(id, request)
 	}
 	for _, id := range nodes {
-		take(l.nodes[id], l.nodes[id].held[tx])
+		take(l.nodes[id], l.nodes[id].reservations[tx])
 	}
 	victims := make([]resource.TxID, len(a.victims))
 	for i, v := range a.victims {
@@ -147,7 +147,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *hold)
 	machine, effects := txn.New(tx, nodes, victims...)
 	a.setMachine(machine)
 	u.launch(a)
-	l.addAttempt(tx, a)
+	l.insertAttempt(tx, a)
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
 	if l.tried(a); len(a.victims) > 0 {
@@ -179,17 +179,17 @@ func (l *Leader) retry(u *unit) {
 		l.queue.Push(u.key)
 		l.queue.Park(u.key)
 		l.enqueue(u)
-		l.passOver(u)
+		l.recordSkip(u)
 		return
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	l.queue.Push(u.key)
-	u.rest(l.now.Add(wait))
+	u.beginBackoff(l.now.Add(wait))
 	l.after(wait, func() {
-		u.endRest()
+		u.endBackoff()
 		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
 			l.queue.Push(u.key)
-			delete(l.hopeless, u.shape)
+			delete(l.infeasibleAt, u.shape)
 		}
 	})
 }

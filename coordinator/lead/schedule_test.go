@@ -68,11 +68,11 @@ func TestWhatFailedIsNotSearchedAgain(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 9, "")
 	x.answers()
-	if got, is := x.hopeless[u.shape]; !is || got != x.generation {
+	if got, is := x.infeasibleAt[u.shape]; !is || got != x.generation {
 		t.Errorf("it has failed at %d of %d", got, x.generation)
 	}
-	if x.do(x.wake); len(x.hopeless) != 1 || x.hopeless[u.shape] != x.generation {
-		t.Errorf("woken, it has failed at %d of %d", x.hopeless[u.shape], x.generation)
+	if x.do(x.wake); len(x.infeasibleAt) != 1 || x.infeasibleAt[u.shape] != x.generation {
+		t.Errorf("woken, it has failed at %d of %d", x.infeasibleAt[u.shape], x.generation)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestWhoGivesWay(t *testing.T) {
 			b := x.submit("b", 8, c.b)
 			x.answers()
 			if gives := b.attempt != nil; gives != c.gives {
-				t.Errorf("gives way %t: %s", gives, b.stuck)
+				t.Errorf("gives way %t: %s", gives, b.noVictimsReason)
 			}
 		})
 	}

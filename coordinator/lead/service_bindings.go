@@ -13,7 +13,7 @@ import (
 func (l *Leader) judgeBinding(b *api.QuotaBinding) *api.Status {
 	for _, tree := range slices.Sorted(maps.Keys(b.Spec.Groups)) {
 		group := b.Spec.Groups[tree]
-		t := l.quotas.planted[tree]
+		t := l.quotas.treeObjects[tree]
 		if t == nil {
 			return api.Errorf(422, "spec.groups.%s: quota tree %s does not exist", tree, tree)
 		}

@@ -21,7 +21,7 @@ type EvictOptions struct {
 	Reason       string // "" is the default
 }
 
-// eviction is one that is durable.
+// Eviction is one that is durable.
 type Eviction struct {
 	Tx       resource.TxID
 	Revision resource.Revision

@@ -11,7 +11,7 @@ import (
 // one, or that would leave a namespace bound to it without a group.
 func (l *Leader) judgeForest(f *api.QuotaForest) *api.Status {
 	for i, tree := range f.Spec.Trees {
-		if l.quotas.planted[tree] == nil {
+		if l.quotas.treeObjects[tree] == nil {
 			return api.Errorf(422, "spec.trees[%d]: quota tree %s does not exist", i, tree)
 		}
 		for _, other := range slices.Sorted(maps.Keys(l.quotas.forests)) {

@@ -18,7 +18,7 @@ type reclaim struct {
 	chosen []*unit
 }
 
-// reclaimQuota ends what a tree has too much of. Its result is an
+// ReclaimQuota ends what a tree has too much of. Its result is an
 // api.QuotaReclaim, once that is durable.
 type ReclaimQuota struct {
 	Tree   string
@@ -27,9 +27,9 @@ type ReclaimQuota struct {
 }
 
 func (r ReclaimQuota) serve(l *Leader, c *call) {
-	l.inTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
+	l.changeInTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
 		defer done()
-		found, status := l.overdrawn(r.Tree)
+		found, status := l.chooseReclaimed(r.Tree)
 		switch {
 		case status != nil:
 			c.answer(nil, status)
@@ -50,10 +50,10 @@ func (r ReclaimQuota) serve(l *Leader, c *call) {
 	})
 }
 
-// overdrawn chooses who has to end for a tree's sake. Jobs are chosen whole,
+// chooseReclaimed chooses who has to end for a tree's sake. Jobs are chosen whole,
 // since nobody may end a member alone, and whatever is ending already counts as
 // gone.
-func (l *Leader) overdrawn(tree string) (*reclaim, *api.Status) {
+func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 	if _, status := l.quotaTree(tree); status != nil {
 		return nil, status
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// standing tells where a unit stands on its trees.
-func (l *Leader) standing(u *unit) *api.QuotaExplanation {
+// quotaExplanation tells where a unit stands on its trees.
+func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
 	s := &api.QuotaExplanation{Kind: "QuotaExplanation", Consumer: u.record.Namespace + "/" + u.record.Name, Phase: u.phase(), Placements: []api.QuotaPlacement{}}
 	charges := u.charges
 	switch {
@@ -22,23 +22,23 @@ func (l *Leader) standing(u *unit) *api.QuotaExplanation {
 		charges = u.charges
 	}
 	for _, d := range u.consumer(charges).Demands {
-		s.Placements = append(s.Placements, seatOf(quota.PlacementView{Demand: d, Group: d.Group}))
+		s.Placements = append(s.Placements, placementOf(quota.PlacementView{Demand: d, Group: d.Group}))
 	}
 	if u.enrolled {
 		view, err := l.quotas.trees.Consumer(u.path)
 		must(err)
 		for i, seat := range view.Placements {
 			group := s.Placements[i].Group // as it was asked for, even where the tree does not have it
-			s.Placements[i] = seatOf(seat)
+			s.Placements[i] = placementOf(seat)
 			s.Placements[i].Group = group
 		}
 	}
-	s.Summary = standingSummary(s)
+	s.Summary = summarizeExplanation(s)
 	return s
 }
 
-// seatOf shows a place on a tree.
-func seatOf(v quota.PlacementView) api.QuotaPlacement {
+// placementOf shows a place on a tree.
+func placementOf(v quota.PlacementView) api.QuotaPlacement {
 	seat := api.QuotaPlacement{
 		Tree: v.Tree, Group: v.Demand.Group, Request: api.Amounts(v.Request), Priority: int32(v.Priority), Unpreemptable: v.Unpreemptable,
 	}
@@ -48,19 +48,19 @@ func seatOf(v quota.PlacementView) api.QuotaPlacement {
 	return seat
 }
 
-// standingSummary says it in one sentence.
-func standingSummary(s *api.QuotaExplanation) string {
+// summarizeExplanation says it in one sentence.
+func summarizeExplanation(s *api.QuotaExplanation) string {
 	switch {
 	case len(s.Reasons) > 0:
 		return fmt.Sprintf("%s is not charged: %s", s.Consumer, s.Reasons[0].Detail)
 	case len(s.Placements) == 0:
 		return s.Consumer + " is charged to no tree"
 	}
-	return s.Consumer + " " + seatsSummary(s.Placements)
+	return s.Consumer + " " + summarizePlacements(s.Placements)
 }
 
-// seatsSummary says tree by tree where a unit is counted.
-func seatsSummary(seats []api.QuotaPlacement) string {
+// summarizePlacements says tree by tree where a unit is counted.
+func summarizePlacements(seats []api.QuotaPlacement) string {
 	parts := make([]string, len(seats))
 	for i, seat := range seats {
 		switch {
@@ -89,7 +89,7 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Statu
 		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
 	}
 	for i, d := range spec.Demands {
-		if t := l.quotas.planted[d.Tree]; t == nil || t.closed {
+		if t := l.quotas.treeObjects[d.Tree]; t == nil || t.closed {
 			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
 		}
 	}
@@ -97,24 +97,24 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Statu
 	if err := trees.AddConsumer(spec); err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	l.tellTime()
+	l.updateRuntimes()
 	r, err := trees.TryAllocateForest(everyTree, spec.ID)
 	must(err)
 	trial.Admitted = r.OK && len(r.Preempted) == 0 // until somebody can be evicted for it
 	if r.OK {
-		l.showTrial(trial, spec.ID, r)
+		l.showDryRun(trial, spec.ID, r)
 	} else {
 		trial.Reasons = []resource.Reason{l.refusalReason(r.Refusal)}
 	}
 	must(trees.UndoAllocateForest(everyTree, spec.ID))
 	must(trees.RemoveConsumer(spec.ID))
-	trial.Summary = trialSummary(name, trial)
+	trial.Summary = summarizeDryRun(name, trial)
 	return trial, nil
 }
 
-// showTrial tells where a consumer that was admitted would be, and what that
+// showDryRun tells where a consumer that was admitted would be, and what that
 // would do to others.
-func (l *Leader) showTrial(trial *api.QuotaDryRun, id string, r quota.Result) {
+func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result) {
 	trial.Victims = slices.Clone(r.Preempted)
 	for _, m := range l.quotas.trees.Moves() {
 		if m.Consumer != id && m.From != "" && m.To != "" {
@@ -124,16 +124,16 @@ func (l *Leader) showTrial(trial *api.QuotaDryRun, id string, r quota.Result) {
 	view, err := l.quotas.trees.Consumer(id)
 	must(err)
 	for _, seat := range view.Placements {
-		trial.Placements = append(trial.Placements, seatOf(seat))
+		trial.Placements = append(trial.Placements, placementOf(seat))
 	}
 }
 
-func trialSummary(name string, trial *api.QuotaDryRun) string {
+func summarizeDryRun(name string, trial *api.QuotaDryRun) string {
 	switch {
 	case len(trial.Victims) > 0:
 		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims))
 	case !trial.Admitted:
 		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
 	}
-	return fmt.Sprintf("%s would be admitted: %s", name, seatsSummary(trial.Placements))
+	return fmt.Sprintf("%s would be admitted: %s", name, summarizePlacements(trial.Placements))
 }

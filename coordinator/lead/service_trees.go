@@ -11,7 +11,7 @@ import (
 
 // reportShape logs what of a tree is not as it was meant.
 func (l *Leader) reportShape(name string) {
-	t := l.quotas.planted[name]
+	t := l.quotas.treeObjects[name]
 	if len(t.shape.Dangling) > 0 {
 		l.out.warn("tree_dangling", "tree", name, "nodes", t.shape.Dangling)
 	}
@@ -53,7 +53,7 @@ func (l *Leader) unused(tree string) *api.Status {
 }
 
 func (l *Leader) quotaTree(name string) (*quotaTree, *api.Status) {
-	if t := l.quotas.planted[name]; t != nil {
+	if t := l.quotas.treeObjects[name]; t != nil {
 		return t, nil
 	}
 	return nil, api.Errorf(404, "quota tree %s not found", name)

@@ -58,7 +58,7 @@ func (l *Leader) refusalReason(r quota.Refusal) resource.Reason {
 	of := fmt.Sprintf("node %s of quota tree %s", r.Node, r.Tree)
 	var limit int64
 	var node quota.NodeSpec
-	if t := l.quotas.planted[r.Tree]; t != nil {
+	if t := l.quotas.treeObjects[r.Tree]; t != nil {
 		node = t.spec.Nodes[r.Node]
 	}
 	switch r.Code {

@@ -14,15 +14,15 @@ import (
 // This file is what the leader shows: plain values of its state, made for one
 // answer in the loop.
 
-// led is the leader's state as clients are shown it at a time.
-type led struct {
+// shownLeader is the leader's state as clients are shown it at a time.
+type shownLeader struct {
 	l   *Leader
 	now time.Time
 	// changes is a channel that closes when an object changes, by its key.
 	changes func(key string) <-chan struct{}
 }
 
-var _ shown.Index = led{}
+var _ shown.Index = shownLeader{}
 
 // allocation shows one member of a unit, stored or not.
 func (l *Leader) allocation(u *unit, index int) *api.Allocation {
@@ -37,10 +37,10 @@ func (l *Leader) jobObject(j *job) *api.Job {
 }
 
 // Floor implements shown.Index.
-func (i led) Floor() resource.Revision { return i.l.floor }
+func (i shownLeader) Floor() resource.Revision { return i.l.floor }
 
 // Newest implements shown.Index.
-func (i led) Newest() resource.Revision {
+func (i shownLeader) Newest() resource.Revision {
 	newest := i.l.floor
 	for _, u := range i.l.units {
 		newest = max(newest, u.stored)
@@ -49,7 +49,7 @@ func (i led) Newest() resource.Revision {
 }
 
 // Member implements shown.Index.
-func (i led) Member(position string) (shown.Member, bool) {
+func (i shownLeader) Member(position string) (shown.Member, bool) {
 	m := i.l.members[position]
 	if m == nil || m.unit.stored == 0 { // it may yet come to nothing
 		return shown.Member{}, false
@@ -58,7 +58,7 @@ func (i led) Member(position string) (shown.Member, bool) {
 }
 
 // Members implements shown.Index.
-func (i led) Members(namespace string) iter.Seq[string] {
+func (i shownLeader) Members(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for position, m := range i.l.members {
 			if m.unit.stored != 0 && (namespace == "" || m.unit.record.Namespace == namespace) && !yield(position) {
@@ -69,7 +69,7 @@ func (i led) Members(namespace string) iter.Seq[string] {
 }
 
 // MemberChanged implements shown.Index.
-func (i led) MemberChanged(position string) <-chan struct{} {
+func (i shownLeader) MemberChanged(position string) <-chan struct{} {
 	if m := i.l.members[position]; m != nil {
 		return i.changes(m.unit.path)
 	}
@@ -77,7 +77,7 @@ func (i led) MemberChanged(position string) <-chan struct{} {
 }
 
 // Job implements shown.Index.
-func (i led) Job(position string) (shown.Job, bool) {
+func (i shownLeader) Job(position string) (shown.Job, bool) {
 	j := i.l.jobs[position]
 	if j == nil || j.stored == 0 { // it may yet come to nothing
 		return shown.Job{}, false
@@ -86,7 +86,7 @@ func (i led) Job(position string) (shown.Job, bool) {
 }
 
 // Jobs implements shown.Index.
-func (i led) Jobs(namespace string) iter.Seq[string] {
+func (i shownLeader) Jobs(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for position, j := range i.l.jobs {
 			if j.stored != 0 && (namespace == "" || j.record.Namespace == namespace) && !yield(position) {
@@ -97,7 +97,7 @@ func (i led) Jobs(namespace string) iter.Seq[string] {
 }
 
 // JobChanged implements shown.Index.
-func (i led) JobChanged(position string) <-chan struct{} {
+func (i shownLeader) JobChanged(position string) <-chan struct{} {
 	if j := i.l.jobs[position]; j != nil {
 		return i.changes(j.key())
 	}
@@ -105,7 +105,7 @@ func (i led) JobChanged(position string) <-chan struct{} {
 }
 
 // Node implements shown.Index.
-func (i led) Node(id resource.NodeID) (shown.Node, bool) {
+func (i shownLeader) Node(id resource.NodeID) (shown.Node, bool) {
 	n := i.l.nodes[id]
 	if n == nil {
 		return shown.Node{}, false
@@ -114,7 +114,7 @@ func (i led) Node(id resource.NodeID) (shown.Node, bool) {
 }
 
 // Nodes implements shown.Index.
-func (i led) Nodes() iter.Seq[shown.Node] {
+func (i shownLeader) Nodes() iter.Seq[shown.Node] {
 	return func(yield func(shown.Node) bool) {
 		for _, at := range i.l.order {
 			if !yield(i.l.showNode(i.l.nodes[at.ID])) {
@@ -125,7 +125,7 @@ func (i led) Nodes() iter.Seq[shown.Node] {
 }
 
 // ResourceQuota implements shown.Index.
-func (i led) ResourceQuota(position string) (shown.ResourceQuota, bool) {
+func (i shownLeader) ResourceQuota(position string) (shown.ResourceQuota, bool) {
 	q := i.l.quotas.resources[position]
 	if q == nil {
 		return shown.ResourceQuota{}, false
@@ -134,7 +134,7 @@ func (i led) ResourceQuota(position string) (shown.ResourceQuota, bool) {
 }
 
 // ResourceQuotas implements shown.Index.
-func (i led) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
+func (i shownLeader) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
 	return func(yield func(shown.ResourceQuota) bool) {
 		for _, q := range i.l.quotas.resources {
 			if (namespace == "" || q.object.Metadata.Namespace == namespace) && !yield(i.l.showResourceQuota(q, i.now)) {
@@ -145,25 +145,27 @@ func (i led) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
 }
 
 // Binding implements shown.Index.
-func (i led) Binding(namespace string) (shown.Versioned[api.QuotaBinding], bool) {
+func (i shownLeader) Binding(namespace string) (shown.Versioned[api.QuotaBinding], bool) {
 	return i.l.quotas.bindings[namespace].show()
 }
 
 // Bindings implements shown.Index.
-func (i led) Bindings() iter.Seq[shown.Versioned[api.QuotaBinding]] {
+func (i shownLeader) Bindings() iter.Seq[shown.Versioned[api.QuotaBinding]] {
 	return showAll(i.l.quotas.bindings)
 }
 
 // Forest implements shown.Index.
-func (i led) Forest(name string) (shown.Versioned[api.QuotaForest], bool) {
+func (i shownLeader) Forest(name string) (shown.Versioned[api.QuotaForest], bool) {
 	return i.l.quotas.forests[name].show()
 }
 
 // Forests implements shown.Index.
-func (i led) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] { return showAll(i.l.quotas.forests) }
+func (i shownLeader) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
+	return showAll(i.l.quotas.forests)
+}
 
 // Queue implements shown.Index.
-func (i led) Queue(head int) (int, []shown.Queued) {
+func (i shownLeader) Queue(head int) (int, []shown.Queued) {
 	var first []shown.Queued
 	for _, key := range i.l.queue.Head(head) {
 		r := &i.l.units[key.Path].record

@@ -18,7 +18,7 @@ func (l *Leader) nodeObject(n *node) *api.Node {
 func (l *Leader) showNode(n *node) shown.Node {
 	s := n.show()
 	s.Told = n.said.conditions
-	for tx, h := range n.held {
+	for tx, h := range n.reservations {
 		if a := l.attempts[tx]; a != nil {
 			for _, m := range h.members {
 				s.Allocations = append(s.Allocations, a.unit.record.Namespace+"/"+a.unit.memberName(m.Index))

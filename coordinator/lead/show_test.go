@@ -143,7 +143,7 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 	confirmed := planned.Clone()
 	confirmed.MIG[0].Instance, confirmed.MIG[0].UUID = 3, n.host.Inventory.Devices[0].MIG.Instances[3].UUID
 	plan := []grant.Member{{Assignment: planned}}
-	n.held["tx"] = &hold{members: plan, taken: n.take(plan)}
+	n.reservations["tx"] = &reservation{members: plan, taken: n.take(plan)}
 	n.confirm("tx", []grant.Member{{Assignment: confirmed}}, false, nil)
 	if n.view.Free.MIG[0] != 0b0111 {
 		t.Errorf("instances %04b are free, want 0111", n.view.Free.MIG[0])

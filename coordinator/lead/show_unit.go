@@ -93,7 +93,7 @@ func (l *Leader) freed(a *attempt, at shown.Place) bool {
 	if a.machine.FreedBy(at.Node) {
 		return true
 	}
-	for tx, h := range l.nodes[at.Node].held {
+	for tx, h := range l.nodes[at.Node].reservations {
 		other := l.attempts[tx]
 		if other == nil || other.committed <= a.committed || other.machine.Undecided() {
 			continue

@@ -73,10 +73,10 @@ type unit struct {
 	lastAttempt time.Time
 	short       *shortage // why quota held it back when it was tried last, or nil
 	wide        string    // why the place it would have had cannot be committed, or ""
-	// stuck is why nobody gave way for it when it was tried last, in plain
+	// noVictimsReason is why nobody gave way for it when it was tried last, in plain
 	// words; helpless the view's generation of that.
-	stuck    string
-	helpless uint64
+	noVictimsReason string
+	noVictimsAt     uint64
 
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status

@@ -81,14 +81,14 @@ func (u *unit) dropAttempt() {
 	u.move(stepAborted)
 }
 
-// rest begins a backoff.
-func (u *unit) rest(until time.Time) {
+// beginBackoff begins a backoff.
+func (u *unit) beginBackoff(until time.Time) {
 	u.rested = until
 	u.move(stepRefused)
 }
 
-// endRest ends a backoff, unless the unit does not wait any more.
-func (u *unit) endRest() {
+// endBackoff ends a backoff, unless the unit does not wait any more.
+func (u *unit) endBackoff() {
 	if u.lifecycle == phaseResting {
 		u.move(stepRested)
 	}
@@ -148,14 +148,14 @@ func (u *unit) release(evicted bool, rev resource.Revision) {
 	u.move(stepReleasing)
 }
 
-// leave takes over what became of the unit when its record was RELEASED at rev.
-func (u *unit) leave(e *unitEnd, rev resource.Revision) {
+// setReleased takes over what became of the unit when its record was RELEASED at rev.
+func (u *unit) setReleased(e *unitEnd, rev resource.Revision) {
 	u.attempt, u.record, u.stored = nil, e.record, rev
 	if !e.requeued {
 		u.move(stepReleased)
 		return
 	}
-	u.queued, u.failed, u.refusals, u.short, u.stuck = true, 0, 0, nil, ""
+	u.queued, u.failed, u.refusals, u.short, u.noVictimsReason = true, 0, 0, nil, ""
 	u.move(stepRequeued)
 }
 

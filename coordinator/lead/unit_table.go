@@ -164,7 +164,7 @@ func (u *unit) check() error {
 	return errors.Join(errs...)
 }
 
-// check verifies what holds of the leader's units between two inputs.
+// Check verifies what holds of the leader's units between two inputs.
 //
 // Invariant: the queue has what waits and has no attempt, until its end is asked
 // for; what reconciliation makes again it does not have. Each attempt is its

@@ -194,7 +194,7 @@ func (x *inputs) speak(t *rapid.T) {
 	id := rapid.SampledFrom(a.machine.Nodes()).Draw(t, "node")
 	n := x.nodes[id]
 	e := grant.Replied{Node: id, Tx: a.machine.ID(), Incarnation: n.incarnation, Revision: n.revision}
-	if h := n.held[e.Tx]; h != nil {
+	if h := n.reservations[e.Tx]; h != nil {
 		e.Members = h.members
 	}
 	switch s := a.machine.State(); {
@@ -264,7 +264,7 @@ func (x *inputs) reconnect(t *rapid.T) {
 	n := x.nodes[id]
 	x.give(t, AgentEvent{grant.Disconnected{Node: id}})
 	var o grant.Occupancy
-	for tx, h := range n.held {
+	for tx, h := range n.reservations {
 		if h.confirmed {
 			s := grant.Reserved
 			if a := x.attempts[tx]; a != nil && !a.machine.Undecided() {

@@ -25,11 +25,13 @@ func (u *unit) setWide(why string) { u.wide = why }
 // setFailed notes the generation at which placing was tried in vain.
 func (u *unit) setFailed(generation uint64) { u.failed = generation }
 
-// setStuck notes why nobody gives way for the unit at a generation.
-func (u *unit) setStuck(why string, generation uint64) { u.stuck, u.helpless = why, generation }
+// setNoVictims notes why nobody gives way for the unit at a generation.
+func (u *unit) setNoVictims(why string, generation uint64) {
+	u.noVictimsReason, u.noVictimsAt = why, generation
+}
 
-// clearStuck notes that somebody gives way for the unit.
-func (u *unit) clearStuck() { u.stuck = "" }
+// clearNoVictims notes that somebody gives way for the unit.
+func (u *unit) clearNoVictims() { u.noVictimsReason = "" }
 
 // countRefusal counts an attempt that came to nothing.
 func (u *unit) countRefusal() { u.refusals++ }

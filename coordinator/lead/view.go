@@ -80,30 +80,30 @@ func (v *view) removeNode(id resource.NodeID) {
 // setNow begins the handling of an input.
 func (v *view) setNow(now time.Time) { v.now = now }
 
-// addUnit takes a unit and its members in.
-func (v *view) addUnit(u *unit) {
+// insertUnit takes a unit and its members in.
+func (v *view) insertUnit(u *unit) {
 	v.units[u.path] = u
 	for i := range u.record.Members {
 		v.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}
 }
 
-// removeUnit takes a unit and its members out.
-func (v *view) removeUnit(u *unit) {
+// deleteUnit takes a unit and its members out.
+func (v *view) deleteUnit(u *unit) {
 	delete(v.units, u.path)
 	for i := range u.record.Members {
 		delete(v.members, u.record.Namespace+"/"+u.memberName(i))
 	}
 }
 
-// addJob takes a job in; its units are added by themselves.
-func (v *view) addJob(j *job) { v.jobs[j.record.Namespace+"/"+j.record.Name] = j }
+// insertJob takes a job in; its units are added by themselves.
+func (v *view) insertJob(j *job) { v.jobs[j.record.Namespace+"/"+j.record.Name] = j }
 
-// removeJob takes a job out.
-func (v *view) removeJob(j *job) { delete(v.jobs, j.record.Namespace+"/"+j.record.Name) }
+// deleteJob takes a job out.
+func (v *view) deleteJob(j *job) { delete(v.jobs, j.record.Namespace+"/"+j.record.Name) }
 
-// addAttempt takes a transaction in that is under way or live.
-func (v *view) addAttempt(tx resource.TxID, a *attempt) { v.attempts[tx] = a }
+// insertAttempt takes a transaction in that is under way or live.
+func (v *view) insertAttempt(tx resource.TxID, a *attempt) { v.attempts[tx] = a }
 
-// removeAttempt takes a transaction out that has ended.
-func (v *view) removeAttempt(tx resource.TxID) { delete(v.attempts, tx) }
+// deleteAttempt takes a transaction out that has ended.
+func (v *view) deleteAttempt(tx resource.TxID) { delete(v.attempts, tx) }

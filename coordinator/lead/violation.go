@@ -27,20 +27,20 @@ func (n *node) severed() bool { v := n.violation(); return v != nil && v.Severed
 // mayLog reports whether one more line about a node may be written now.
 func (l *Leader) mayLog(n *node) bool { return n.logs.Take(l.now, logRate) }
 
-// caught handles a lie: it accuses the node, or logs the doubt.
-func (l *Leader) caught(n *node, bad *lie) {
+// handleLie handles a lie: it accuses the node, or logs the doubt.
+func (l *Leader) handleLie(n *node, bad *lie) {
 	if bad.doubt {
 		if l.mayLog(n) {
 			l.out.warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
 		}
 		return
 	}
-	l.accuse(n, bad)
+	l.isolateNode(n, bad)
 }
 
-// accuse isolates a node: the leader cordons the node, ends its stream, and
+// isolateNode isolates a node: the leader cordons the node, ends its stream, and
 // places its undecided attempts elsewhere. Committed units stay there.
-func (l *Leader) accuse(n *node, bad *lie) {
+func (l *Leader) isolateNode(n *node, bad *lie) {
 	l.out.count(MetricViolations, bad.reason)
 	if l.mayLog(n) {
 		l.out.error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
@@ -108,8 +108,8 @@ func (l *Leader) writeViolation(n *node, v *record.Violation) {
 // node registers.
 const violationAgain = 100 * time.Millisecond
 
-// pardon lets a node back that an operator has uncordoned; that is durable.
-func (l *Leader) pardon(n *node) {
+// endIsolation lets a node back that an operator has uncordoned; that is durable.
+func (l *Leader) endIsolation(n *node) {
 	n.clearFaults()
 	n.setTripped(l.now)
 	n.setReady()
@@ -124,9 +124,9 @@ func (l *Leader) wakeFor(n *node) {
 	}
 }
 
-// mend runs once a second: it does for a node the work that was put off because
+// resumeDeferredWork runs once a second: it does for a node the work that was put off because
 // of too many messages.
-func (l *Leader) mend(n *node) {
+func (l *Leader) resumeDeferredWork(n *node) {
 	n.setTripped(l.now)
 	l.makeDurable(n)
 	if n.wakes {

@@ -53,7 +53,7 @@ func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
 			l, n := alone(t)
 			for tx, numbers := range c.planned {
 				members := instances(n, numbers...)
-				n.held[tx] = &hold{members: members, taken: n.take(members)}
+				n.reservations[tx] = &reservation{members: members, taken: n.take(members)}
 			}
 			l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: instances(n, c.said...)})
 			if woken := l.generation > 1; woken != c.wakes {

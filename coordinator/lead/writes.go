@@ -77,7 +77,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	}
 	for _, v := range a.victims {
 		// model: mutant SWAP_WITHOUT_VICTIM_STATE
-		d.compares = append(append(d.compares, l.stillDead(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
+		d.compares = append(append(d.compares, l.deadNodeCompares(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
 		d.ops = append(d.ops, l.releasedOps(v)...)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
@@ -85,16 +85,16 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 			l.out.warn("commit_failed", "tx", tx, "outcome", o, "error", err)
 		}
 		if o == txn.Conflict {
-			l.blame(a)
+			l.recordStaleVotes(a)
 		}
 		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
 	return d, nil
 }
 
-// blame notes the nodes that have voted under a registration other than the
+// recordStaleVotes notes the nodes that have voted under a registration other than the
 // store's, as far as this coordinator has followed it.
-func (l *Leader) blame(a *attempt) {
+func (l *Leader) recordStaleVotes(a *attempt) {
 	for _, id := range a.machine.Nodes() {
 		at := l.identityOf(id)
 		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
@@ -166,7 +166,7 @@ func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *Leader) writeReleased(a *attempt) {
 	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
-		compares: append(l.stillDead(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
+		compares: append(l.deadNodeCompares(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
 		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }

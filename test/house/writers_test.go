@@ -12,7 +12,7 @@ import (
 // than these. Three are enough for what is changed anew; the ledger has more, by
 // kind of event, and gets no more than that.
 var state = map[string]map[string]int{
-	"coordinator/lead": {"view": 3, "retired": 3, "unit": 3, "attempt": 3, "node": 3, "hold": 3, "job": 3, "adoption": 3},
+	"coordinator/lead": {"view": 3, "retired": 3, "unit": 3, "attempt": 3, "node": 3, "reservation": 3, "job": 3, "adoption": 3},
 	"agent/ledger":     {"Ledger": 6},
 	"fit":              {"Host": 3, "Free": 3},
 }

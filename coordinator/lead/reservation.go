@@ -11,8 +11,8 @@ import (
 
 // This file changes what transactions hold on a node, and what is free of it.
 
-// hold is what a transaction has on a node: planned, or confirmed by the agent.
-type hold struct {
+// reservation is what a transaction has on a node: planned, or confirmed by the agent.
+type reservation struct {
 	members   []grant.Member
 	confirmed bool
 	// waiting: others hold some of it still. What is free of it is taken, and
@@ -23,39 +23,39 @@ type hold struct {
 	taken []resource.Assignment
 }
 
-// hold returns a transaction's, made on first sight.
-func (n *node) hold(tx resource.TxID) *hold {
-	h := n.held[tx]
+// reservationOf returns a transaction's, made on first sight.
+func (n *node) reservationOf(tx resource.TxID) *reservation {
+	h := n.reservations[tx]
 	if h == nil {
-		h = &hold{}
-		n.held[tx] = h
+		h = &reservation{}
+		n.reservations[tx] = h
 	}
 	return h
 }
 
-// removeHold forgets a hold; rebuild gives back what it has taken.
-func (n *node) removeHold(tx resource.TxID) { delete(n.held, tx) }
+// removeReservation forgets a hold; rebuild gives back what it has taken.
+func (n *node) removeReservation(tx resource.TxID) { delete(n.reservations, tx) }
 
 // addMember adds a planned member, or one of a record.
-func (h *hold) addMember(m grant.Member) { h.members = append(h.members, m) }
+func (h *reservation) addMember(m grant.Member) { h.members = append(h.members, m) }
 
 // takeOver takes over what an agent says that it holds; rebuild takes that.
-func (h *hold) takeOver(g grant.Grant) {
+func (h *reservation) takeOver(g grant.Grant) {
 	h.members, h.confirmed, h.waiting = g.Members, true, g.State == grant.Waiting
 }
 
 // setPlanned says that the agent has not heard of the hold, or not any more.
-func (h *hold) setPlanned(waiting bool) { h.confirmed, h.waiting = false, waiting }
+func (h *reservation) setPlanned(waiting bool) { h.confirmed, h.waiting = false, waiting }
 
 // setPlacedTaken notes what placing the members has subtracted already.
-func (h *hold) setPlacedTaken() {
+func (h *reservation) setPlacedTaken() {
 	for _, m := range h.members {
 		h.taken = append(h.taken, m.Assignment)
 	}
 }
 
 // takeWaiting subtracts what is free of a hold that others have some of.
-func (n *node) takeWaiting(h *hold) {
+func (n *node) takeWaiting(h *reservation) {
 	h.waiting = true
 	h.taken = n.takePresent(h.members)
 	n.view.Refresh()
@@ -71,10 +71,10 @@ func (n *node) rebuild(out *outbox) {
 	}
 	n.view.Free = n.view.Host.NewFree()
 	n.applyHealth()
-	txs := slices.SortedFunc(maps.Keys(n.held), cmp.Compare[resource.TxID])
+	txs := slices.SortedFunc(maps.Keys(n.reservations), cmp.Compare[resource.TxID])
 	for _, rank := range []int{heldNow, heldNext, heldLast} {
 		for _, tx := range txs {
-			h := n.held[tx]
+			h := n.reservations[tx]
 			if h.rank() != rank {
 				continue
 			}
@@ -99,7 +99,7 @@ const (
 	heldLast
 )
 
-func (h *hold) rank() int {
+func (h *reservation) rank() int {
 	switch {
 	case h.waiting:
 		return heldNext
@@ -115,7 +115,7 @@ func (n *node) take(members []grant.Member) []resource.Assignment {
 	taken := make([]resource.Assignment, 0, len(members))
 	for _, m := range members {
 		if err := n.view.Host.Take(n.view.Free, m.Assignment); err != nil {
-			n.give(taken)
+			n.giveBack(taken)
 			return nil
 		}
 		taken = append(taken, m.Assignment)
@@ -123,7 +123,7 @@ func (n *node) take(members []grant.Member) []resource.Assignment {
 	return taken
 }
 
-func (n *node) give(taken []resource.Assignment) {
+func (n *node) giveBack(taken []resource.Assignment) {
 	for _, a := range taken {
 		if err := n.view.Host.Give(n.view.Free, a); err != nil {
 			panic("coordinator: " + string(n.view.ID) + ": " + err.Error())
@@ -133,16 +133,16 @@ func (n *node) give(taken []resource.Assignment) {
 
 // drop ends a hold.
 func (n *node) drop(tx resource.TxID) {
-	h := n.held[tx]
+	h := n.reservations[tx]
 	if h == nil {
 		return
 	}
-	delete(n.held, tx)
+	delete(n.reservations, tx)
 	if h.taken == nil || n.view.Free == nil {
 		return
 	}
-	n.give(h.taken)
-	n.handOn()
+	n.giveBack(h.taken)
+	n.fillWaiting()
 	n.view.Refresh()
 }
 
@@ -150,7 +150,7 @@ func (n *node) drop(tx resource.TxID) {
 // to plan with what they wait for.
 func (n *node) nominated() []resource.TxID {
 	var waiting []resource.TxID
-	for tx, h := range n.held {
+	for tx, h := range n.reservations {
 		if h.waiting {
 			waiting = append(waiting, tx)
 		}
@@ -159,12 +159,12 @@ func (n *node) nominated() []resource.TxID {
 	return waiting
 }
 
-// handOn lets the holds that wait take what has become free, before anybody
+// fillWaiting lets the holds that wait take what has become free, before anybody
 // else can.
-func (n *node) handOn() {
+func (n *node) fillWaiting() {
 	for _, tx := range n.nominated() {
-		h := n.held[tx]
-		n.give(h.taken)
+		h := n.reservations[tx]
+		n.giveBack(h.taken)
 		h.taken = n.takePresent(h.members)
 	}
 }
@@ -174,7 +174,7 @@ func (n *node) handOn() {
 // eviction: the agent has chosen other devices, the plan was not taken, or what
 // others had planned does not fit any more.
 func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) (freed bool) {
-	h := n.hold(tx)
+	h := n.reservationOf(tx)
 	same := h.taken != nil && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
 	waited := h.waiting
 	h.confirmed, h.waiting = true, waiting
@@ -183,7 +183,7 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, o
 	}
 	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember))
 	if h.taken != nil && n.view.Free != nil {
-		n.give(h.taken)
+		n.giveBack(h.taken)
 		h.taken = nil
 	}
 	h.members = members
