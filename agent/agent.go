@@ -55,7 +55,7 @@ type Agent struct {
 
 	// hardware is what the host has now; the owner replaces it as a whole.
 	hardware atomic.Pointer[hardware]
-	// sighting is what runs on the devices; the warden replaces it as a whole.
+	// sighting is what runs on the devices; the health monitor replaces it as a whole.
 	sighting atomic.Pointer[sighting]
 
 	silence  *contactState

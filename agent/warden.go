@@ -9,21 +9,21 @@ import (
 	"github.com/musterd/muster/devices/health"
 )
 
-// warden keeps the devices' health, and which devices there are, in step with
+// healthMonitor keeps the devices' health, and which devices there are, in step with
 // what the driver tells. What follows from an event devices/health decides;
 // what is known the ledger keeps.
-type warden struct {
+type healthMonitor struct {
 	agent  *Agent
 	policy health.Policy
 	states map[string]health.State // by UUID
 }
 
-func newWarden(a *Agent) *warden {
-	return &warden{agent: a, policy: health.DefaultPolicy(), states: map[string]health.State{}}
+func newHealthMonitor(a *Agent) *healthMonitor {
+	return &healthMonitor{agent: a, policy: health.DefaultPolicy(), states: map[string]health.State{}}
 }
 
 // run looks after the devices until ctx ends.
-func (w *warden) run(ctx context.Context) {
+func (w *healthMonitor) run(ctx context.Context) {
 	if w.agent.deps.Watch == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (w *warden) run(ctx context.Context) {
 }
 
 // take notes what the watch has told.
-func (w *warden) take(ctx context.Context, c devices.Change) {
+func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	log := w.agent.log
 	for _, warning := range c.Warnings {
 		log.Warn("host is odd", "warning", warning)
@@ -96,7 +96,7 @@ func (w *warden) take(ctx context.Context, c devices.Change) {
 }
 
 // of is the state of a device; one not seen before is as the inventory says.
-func (w *warden) of(d devices.Device) health.State {
+func (w *healthMonitor) of(d devices.Device) health.State {
 	s, known := w.states[d.UUID]
 	if !known {
 		s = health.Restored(d.Health, "", time.Now())
@@ -106,7 +106,7 @@ func (w *warden) of(d devices.Device) health.State {
 
 // publish lets time pass for every device and tells the ledger what has
 // changed.
-func (w *warden) publish(ctx context.Context) {
+func (w *healthMonitor) publish(ctx context.Context) {
 	v, err := w.agent.view(ctx, nil)
 	if err != nil {
 		return
@@ -126,7 +126,7 @@ func (w *warden) publish(ctx context.Context) {
 }
 
 // next is when the earliest device changes by itself.
-func (w *warden) next() (at time.Time, ok bool) {
+func (w *healthMonitor) next() (at time.Time, ok bool) {
 	for _, d := range w.agent.Host().Inventory().Devices {
 		due, waits := w.policy.Next(w.states[d.UUID])
 		if waits && (!ok || due.Before(at)) {

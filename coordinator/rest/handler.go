@@ -232,7 +232,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			h.Logger.Error("panic while serving a request",
+			h.Logger.Error("panic_while_serving",
 				"method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			code = h.refuse(w, api.Errorf(http.StatusInternalServerError,
 				"%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path))
@@ -297,7 +297,7 @@ func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	case r.Context().Err() != nil:
 		return api.Errorf(http.StatusServiceUnavailable, "%s %s was given up: the client went away, or this coordinator stops; ask again", r.Method, r.URL.Path)
 	}
-	h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	h.Logger.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	return api.Errorf(http.StatusInternalServerError, "%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path)
 }
 
@@ -341,7 +341,7 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 	}
 	if err != nil {
 		to.hangUp()
-		h.Logger.Debug("the client did not take its answer", "error", err)
+		h.Logger.Debug("answer_not_taken", "error", err)
 	}
 	return a.code
 }
