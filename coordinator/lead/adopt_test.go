@@ -135,6 +135,21 @@ func TestAnAgentMayHaveKeptSomethingElse(t *testing.T) {
 	}
 }
 
+// TestTwoAgentsMayHaveKeptTheSameMember: each of its own devices.
+func TestTwoAgentsMayHaveKeptTheSameMember(t *testing.T) {
+	x, d, g := keptPlace(t)
+	x.hear(x.hosts["n2"])
+	host := x.nodes["n2"].view.Host
+	m := grant.Member{Index: g.Members[0].Index}
+	if !host.Assign(host.NewFree(), d.unit.demand.Request, &m.Assignment) {
+		t.Fatal("n2 has no room")
+	}
+	d.found["n1"], d.found["n2"] = g.Members, []grant.Member{m}
+	if id, err := x.placesOf(d); err == nil || id != "n2" {
+		t.Errorf("%s: %v", id, err)
+	}
+}
+
 // TestACreationThatHadNoAnswerIsFencedBeforeItIsRead: else it could land after the
 // read.
 func TestACreationThatHadNoAnswerIsFencedBeforeItIsRead(t *testing.T) {
@@ -177,11 +192,13 @@ func TestADoubtIsSettledByAReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		first txn.Outcome
 		lands bool
-		want  []txn.Outcome // of done
+		late  bool        // after it was read
+		want  txn.Outcome // of done
 	}{
-		"a conflict":                        {first: txn.Conflict, want: []txn.Outcome{txn.Conflict}},
-		"unknown, and it has landed":        {first: txn.Unknown, lands: true, want: []txn.Outcome{txn.Landed}},
-		"unknown, and another's has landed": {first: txn.Unknown, want: []txn.Outcome{txn.Conflict}},
+		"a conflict":                        {first: txn.Conflict, want: txn.Conflict},
+		"unknown, and it has landed":        {first: txn.Unknown, lands: true, want: txn.Landed},
+		"unknown, and it lands late":        {first: txn.Unknown, late: true, want: txn.Landed},
+		"unknown, and another's has landed": {first: txn.Unknown, want: txn.Conflict},
 	} {
 		x := newScene(t)
 		var got []txn.Outcome
@@ -191,13 +208,17 @@ func TestADoubtIsSettledByAReading(t *testing.T) {
 				done: func(o txn.Outcome, _ resource.Revision, _ error) { got = append(got, o) },
 			}, "/k", func(value []byte, found bool) bool { return found && string(value) == "mine" })
 		})
-		if !c.lands {
+		if !c.lands && !c.late {
 			x.put("/k", []byte("another's"))
 		}
 		if c.first == txn.Unknown {
 			x.loses(c.lands)
 		}
-		if x.answers(); len(got) != 1 || got[0] != c.want[0] {
+		if c.late {
+			x.answer() // the reading: it is sent again
+			x.put("/k", []byte("mine"))
+		}
+		if x.answers(); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

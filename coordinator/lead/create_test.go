@@ -58,10 +58,6 @@ func TestARepeatedRequest(t *testing.T) {
 	if _, _, status := x.accept(x.submission("a", "hash", "id")); status == nil {
 		t.Error("another object of the name counts as the one that was made")
 	}
-	first.gone = true
-	if _, _, status := x.accept(x.submission("a", "hash", "id")); status == nil {
-		t.Error("what is gone counts as what was made")
-	}
 }
 
 // TestANameThatIsJustBeingTakenIsWaitedFor: a refusal would tell of an object that may

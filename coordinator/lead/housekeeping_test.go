@@ -159,8 +159,8 @@ func TestEverythingWakesAtTheEarliestTime(t *testing.T) {
 	x.do(func() {
 		x.wakeAt(time.Time{})
 		x.wakeAt(x.clock.Add(5))
-		x.wakeAt(x.clock.Add(7))
 		x.wakeAt(x.clock.Add(3))
+		x.wakeAt(x.clock.Add(7))
 	})
 	for i, wakes := range []bool{false, false, true, false, false, false, false} {
 		before := x.generation

@@ -112,10 +112,10 @@ func (l *Leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 	}
 	first := s.units[0]
 	if s.job != nil {
-		if j := l.jobs[s.job.record.Namespace+"/"+s.job.record.Name]; j != nil && digest(j.record.UID) == earlier.object && !j.gone {
+		if j := l.jobs[s.job.record.Namespace+"/"+s.job.record.Name]; j != nil && digest(j.record.UID) == earlier.object {
 			return j.units[0], true, nil
 		}
-	} else if u := l.units[first.path]; u != nil && digest(string(u.record.UID)) == earlier.object && !u.gone {
+	} else if u := l.units[first.path]; u != nil && digest(string(u.record.UID)) == earlier.object {
 		return u, true, nil
 	}
 	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.RequestID)

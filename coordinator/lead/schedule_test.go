@@ -172,12 +172,21 @@ func TestWhatEndsIsNotEvicted(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 2, "")
 	x.do(func() { x.end(a, txn.ReleaseAsked{GraceSeconds: 7}) })
+	x.clear()
 	x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
+	if x.did(LogEvent) {
+		t.Errorf("the log says that it is evicted: %+v", x.left)
+	}
 	x.answers()
 	if a.attempt.notice != nil || a.evictable() {
 		t.Error("what its owner ends has notice, or may be chosen")
 	}
 	x.do(func() { x.evict(x.submit("b", 9, ""), txn.EvictAsked{}) })
+	c := x.running("c", 2, "")
+	c.ending = &txn.ReleaseAsked{} // before its transaction has heard of it
+	if c.evictable() {
+		t.Error("what its owner ends may be chosen")
+	}
 }
 
 // TestTheSpecOfANode: the store's revisions decide which is newer.

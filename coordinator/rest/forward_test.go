@@ -155,7 +155,9 @@ const someAllocation = `{"metadata":{"name":"a"},"spec":{"resources":{"requests"
 // ask sends a request and reads the answer: the object or the refusal.
 func (p *post) ask(t *testing.T, method, path, key, body string, token string) (int, *api.Allocation, *api.Status, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, p.server.URL+path, strings.NewReader(body))
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second) // a request that goes in circles has no answer
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, method, p.server.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
