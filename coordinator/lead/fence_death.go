@@ -8,9 +8,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// onNodeFenced goes on with an attempt that has members on fenced nodes. An undecided
-// one cannot count on them. One that is decided stays, unless its node is dead:
-// then its unit ends as lost, whole, and the node counts as freed.
+// onNodeFenced continues an attempt that has members on fenced nodes. An
+// undecided attempt is refused there. A decided attempt stays, unless its node
+// is dead: then the whole unit ends as lost, and the node counts as freed.
 func (l *Leader) onNodeFenced(a *attempt) {
 	for _, part := range a.machine.Nodes() {
 		n := l.nodes[part]
@@ -31,8 +31,8 @@ func (l *Leader) onNodeFenced(a *attempt) {
 	}
 }
 
-// deadNodeCompares are the compares of a Txn to RELEASED: the nodes that count as freed
-// without their word are dead when it lands.
+// deadNodeCompares are the compares of a Txn to RELEASED: the nodes that are
+// assumed freed are still dead when the Txn lands.
 func (l *Leader) deadNodeCompares(a *attempt) []record.Compare {
 	var compares []record.Compare
 	for _, id := range a.machine.Nodes() {
@@ -43,8 +43,9 @@ func (l *Leader) deadNodeCompares(a *attempt) []record.Compare {
 	return compares
 }
 
-// retractAssumedFreed takes back that a node counts as freed, unless it is dead: it may
-// have registered, and been fenced anew without a word on its death.
+// retractAssumedFreed ends the assumption that a node has freed its grants,
+// unless the node is dead. The node may have registered and been fenced anew,
+// without a confirmed death.
 func (l *Leader) retractAssumedFreed(n *node) {
 	if n.fence != nil && n.fence.dead {
 		return
@@ -57,8 +58,8 @@ func (l *Leader) retractAssumedFreed(n *node) {
 	}
 }
 
-// retireRecord keeps a terminal record until it is old enough, and every node has told
-// that it holds nothing of it.
+// retireRecord keeps a terminal record until the record is old enough and every
+// node has reported that the transaction holds nothing there.
 func (l *Leader) retireRecord(tx resource.TxID, unheard []resource.NodeID) {
 	if len(unheard) == 0 { // model: mutant COLLECT_UNHEARD
 		l.terminal = append(l.terminal, terminalRecord{tx, l.now})
@@ -70,7 +71,7 @@ func (l *Leader) retireRecord(tx resource.TxID, unheard []resource.NodeID) {
 	}
 }
 
-// onRecordFreed takes a node's word that it is rid of a transaction.
+// onRecordFreed handles a node's report that a transaction holds nothing there.
 func (l *Leader) onRecordFreed(tx resource.TxID, id resource.NodeID) {
 	waits := l.unheard[tx]
 	if !waits[id] {
@@ -82,8 +83,8 @@ func (l *Leader) onRecordFreed(tx resource.TxID, id resource.NodeID) {
 	}
 }
 
-// retireAbsentRecords takes everything that a registered agent holds: of what is not
-// in it the node is rid.
+// retireAbsentRecords handles the list of all grants of a registered agent: a
+// transaction that is absent from the list holds nothing on the node.
 func (l *Leader) retireAbsentRecords(n *node, present map[resource.TxID]bool) {
 	if !n.registered() {
 		return
