@@ -79,10 +79,10 @@ func (l *Leader) awaitAdoptions() {
 	}
 }
 
-// onPromise takes a promise that an agent has made to a transaction that is not
-// driven here: it is part of an adoption, or of an attempt that nobody drives.
-// The latter is fenced. (Agents resolve by themselves what was RESERVED at once;
-// of what waited they leave it to the new leader.) One of this epoch has ended.
+// onPromise handles a promise of an agent to a transaction that this leader
+// does not drive. The promise belongs to an adoption, or to an attempt without
+// a driver, which is fenced. (Agents resolve RESERVED grants by themselves and
+// leave WAITING grants to the new leader.) An attempt of this epoch has ended.
 func (l *Leader) onPromise(n *node, g grant.Grant) {
 	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
 		return
@@ -109,16 +109,16 @@ func (l *Leader) onPromise(n *node, g grant.Grant) {
 	l.abandon(d)
 }
 
-// releaseEndedPromise ends a promise whose attempt of this epoch has ended: an attempt
-// stays in attempts until its record is terminal, and no workload starts on a
-// promise. The agent missed that, or took up a Reserve late; until its patience
-// ended it would refuse others what it keeps. What it keeps is free once its
-// agent says so.
+// releaseEndedPromise ends a promise whose attempt of this epoch has ended. An
+// attempt stays in attempts until its record is terminal, and no workload
+// starts on a promise. The agent missed the end, or accepted a Reserve late,
+// and would refuse the devices to other transactions until its patience ends.
+// The devices are free once the agent reports that.
 func (l *Leader) releaseEndedPromise(n *node, tx resource.TxID) {
 	l.reply(n, grant.Abort{Tx: tx, Epoch: l.epoch})
 }
 
-// adopt goes on with a preemption whose members are all found.
+// adopt continues a preemption whose members are all found.
 func (l *Leader) adopt(d *adoption) {
 	u := d.unit
 	members := 0
@@ -179,9 +179,9 @@ func (l *Leader) adopt(d *adoption) {
 	}
 }
 
-// placesOf reports which node has kept something else for an adoption than what
-// its unit asks for, and what. Nobody is accused: it was another leader that
-// asked.
+// placesOf reports a node that keeps other amounts for an adoption than the
+// unit asks for, and those amounts. The node is not isolated, because another
+// leader sent the request.
 func (l *Leader) placesOf(d *adoption) (resource.NodeID, error) {
 	seen := make([]bool, d.unit.record.Members)
 	for _, id := range slices.Sorted(maps.Keys(d.found)) {
@@ -204,8 +204,8 @@ func (l *Leader) placesOf(d *adoption) (resource.NodeID, error) {
 	return "", nil
 }
 
-// abandon fences a transaction that nobody drives; then its promises are given
-// back, and its victims end for nobody.
+// abandon fences a transaction that no leader drives. Then the agents free its
+// promises, and its victims end without a preemptor.
 func (l *Leader) abandon(d *adoption) {
 	if d.over || l.adoptions[d.tx] != d {
 		return

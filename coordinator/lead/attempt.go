@@ -14,7 +14,7 @@ import (
 type attempt struct {
 	machine *txn.Machine
 	unit    *unit
-	// charges are what the record carries.
+	// charges are the charges of the record.
 	charges []record.Charge
 	// mischarged: not charged to a tree as the record says, because the tree does
 	// not have the group, or nothing at all.
@@ -27,24 +27,25 @@ type attempt struct {
 	failed map[resource.NodeID]fault // nodes that failed it
 	late   map[resource.NodeID]bool  // nodes that had not voted in good time
 	budget *alarm
-	// victims end for this one, in the order of their transactions; claims:
-	// their quota is what it takes. noticed is when they were given notice.
+	// victims end for this attempt, in the order of their transactions; claims:
+	// the attempt takes their quota. noticed is the time of their notices.
 	victims []*attempt
 	claims  bool
-	// preemptor is the attempt whose victim this one was chosen to be.
+	// preemptor is the attempt that this attempt is a victim of.
 	preemptor *attempt
 	noticed   time.Time
-	// notice is the eviction that ends this one, by the preemptor's, if any.
+	// notice is the eviction that ends this attempt, for the preemptor if there
+	// is one.
 	notice *txn.EvictAsked
 	by     resource.TxID
-	// lost: it ends because a node of its is confirmed dead. assumedFreed are the
-	// nodes that count as freed for that reason alone.
+	// lost: the attempt ends because one of its nodes is confirmed dead.
+	// assumedFreed are the nodes that count as freed for that reason alone.
 	lost bool
 	// unheard are those of the Txn to RELEASED that was sent last.
 	assumedFreed map[resource.NodeID]bool
 	unheard      []resource.NodeID
-	// closing is what becomes of the unit at RELEASED, once a Txn to it was
-	// sent.
+	// closing is the outcome of the unit at RELEASED, set when the Txn to
+	// RELEASED is sent.
 	closing   *unitEnd
 	committed resource.Revision // of the commit
 	// begun is when Reserve was sent, voted when the last Yes came.
@@ -92,23 +93,22 @@ func (a *attempt) addLate(node resource.NodeID) {
 	a.late[node] = true
 }
 
-// setBudget sets the timer of what comes next.
+// setBudget sets the timer of the attempt's next step.
 func (a *attempt) setBudget(timer *alarm) { a.budget = timer }
 
-// setMischarged notes that the trees do not charge the attempt as its record
-// says.
+// setMischarged notes that the charges in the trees differ from the record's.
 func (a *attempt) setMischarged() { a.mischarged = true }
 
-// clearMischarged notes that the trees charge the attempt as its record says.
+// clearMischarged notes that the charges in the trees equal the record's.
 func (a *attempt) clearMischarged() { a.mischarged = false }
 
-// addVictim has another attempt end for this one.
+// addVictim adds an attempt that ends for this attempt.
 func (a *attempt) addVictim(v *attempt) {
 	a.victims = append(a.victims, v)
 	v.setPreemptor(a)
 }
 
-// setPreemptor says for which attempt this one is to end, nil for none.
+// setPreemptor sets the attempt that this attempt ends for, nil for none.
 func (a *attempt) setPreemptor(p *attempt) { a.preemptor = p }
 
 // setNoticed notes when the victims were given notice.
@@ -117,7 +117,7 @@ func (a *attempt) setNoticed(now time.Time) { a.noticed = now }
 // setNotice takes over the eviction that ends the attempt.
 func (a *attempt) setNotice(e txn.EvictAsked) { a.notice = &e }
 
-// receiveNotice takes over the eviction that ends the attempt, and whose it is.
+// receiveNotice sets the eviction that ends the attempt, and the preemptor.
 func (a *attempt) receiveNotice(e txn.EvictAsked, now time.Time) {
 	a.setNotice(e)
 	if by := a.machine.By(); by != "" {
@@ -143,7 +143,7 @@ func (a *attempt) clearAssumedFreed(node resource.NodeID) { delete(a.assumedFree
 // setUnheard notes the nodes that the Txn to RELEASED assumes freed.
 func (a *attempt) setUnheard(nodes []resource.NodeID) { a.unheard = nodes }
 
-// setClosing fixes what becomes of the unit at RELEASED.
+// setClosing sets the outcome of the unit at RELEASED.
 func (a *attempt) setClosing(e *unitEnd) { a.closing = e }
 
 // setVoted notes when the last Yes came.

@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// agentEvent takes what an agent said. What says nothing new counts as idle.
+// agentEvent handles an event of an agent. A repeated event counts as idle.
 func (l *Leader) agentEvent(e grant.Event) {
 	n := l.node(e.NodeID())
 	if _, over := e.(grant.Disconnected); n.severed() && !over {
@@ -34,7 +34,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 		l.onAgentReturned(n)
 		n.setReady()
 		l.learnSpec(n)
-		for _, tx := range l.attemptsOn(e.Node) { // what was sent before was refused
+		for _, tx := range l.attemptsOn(e.Node) { // the agent refused every earlier command
 			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 		if l.mayLog(n) {
@@ -60,7 +60,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 	}
 }
 
-// onOccupied takes everything that an agent holds.
+// onOccupied handles the list of all grants of an agent.
 func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
 		l.handleLie(n, bad)
@@ -71,7 +71,7 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	generation := l.generation
 	l.setOccupancy(n, e.Occupancy)
 	switch {
-	case l.generation != generation: // something has ended, and woke all
+	case l.generation != generation: // a grant has ended, and all units were woken
 	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
 		l.wakeFor(n)
 	default:
@@ -79,7 +79,7 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	}
 }
 
-// offers is whether a node takes new work.
+// offers reports whether a node takes new work.
 func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
 
 func (l *Leader) connected(e StreamOpened) {
@@ -110,8 +110,8 @@ func (l *Leader) connected(e StreamOpened) {
 	l.wakeFor(n)
 }
 
-// learnSpec reads what the store has of a node that registered with another
-// coordinator: a registration writes identity and specification in one Txn.
+// learnSpec reads the specification of a node that registered with another
+// coordinator. A registration writes identity and specification in one Txn.
 func (l *Leader) learnSpec(n *node) {
 	if n.revision <= n.specRev {
 		return
@@ -126,8 +126,9 @@ func (l *Leader) learnSpec(n *node) {
 	})
 }
 
-// setOccupancy replaces what the view believes of a node by the agent's own word.
-// What this leader has planned there and the agent has not seen yet stays.
+// setOccupancy replaces the confirmed reservations of a node by the grants that
+// the agent reports. Reservations that this leader has planned and the agent
+// has not seen stay.
 func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 	n.setHealth(o.Health, o.DiskFull)
 	present := map[resource.TxID]bool{}
@@ -153,8 +154,8 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 			n.removeReservation(tx)
 			continue
 		}
-		// What a preemption is nominated to stays so until it is given up, and its
-		// victims may be here still.
+		// The reservation of a nomination stays until the preemption is given up,
+		// and its victims may still be on the node.
 		h.setPlanned(len(a.victims) > 0 && a.machine.Undecided())
 	}
 	l.retireAbsentRecords(n, present)
@@ -163,8 +164,9 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 	l.learnGrants(n, o)
 }
 
-// onTombstone handles a transaction that the agent has freed for good: it counts
-// as Freed where that is waited for, and is forgotten where nothing is.
+// onTombstone handles a transaction that the agent has freed for good. An
+// attempt that waits for Freed continues; where no attempt waits, the agent may
+// forget the transaction.
 func (l *Leader) onTombstone(n *node, tx resource.TxID) {
 	if a := l.attempts[tx]; a != nil {
 		a.clearAssumedFreed(n.view.ID)
@@ -175,8 +177,9 @@ func (l *Leader) onTombstone(n *node, tx resource.TxID) {
 	l.reply(n, grant.Forget{Tx: tx})
 }
 
-// reply answers what a node said of a transaction that is not driven here. What
-// is too much has no answer now: the node is asked for everything later.
+// reply answers an event about a transaction that this leader does not drive.
+// Beyond the rate limit the event has no answer, and the node is asked for all
+// its grants later.
 func (l *Leader) reply(n *node, c grant.Command) {
 	if !n.answered.Take(l.now, answerRate) {
 		n.setUnanswered()
@@ -201,14 +204,14 @@ func (l *Leader) disconnected(e grant.Disconnected) {
 	}
 }
 
-// replied is an agent's answer on one transaction.
+// replied handles the answer of an agent about one transaction.
 func (l *Leader) replied(e grant.Replied) {
 	n := l.node(e.Node)
 	a := l.attempts[e.Tx]
 	e.Reasons = clipReasons(e.Reasons)
 	bad := l.judgeReply(n, a, &e)
 	if bad == nil || bad.reason != violationTooMany {
-		n.mirror.heard(e) // even so: its sum is the agent's
+		n.mirror.heard(e) // a bad answer too: the agent's ledger sum includes it
 	}
 	if bad != nil {
 		l.dropAnswer(n, a, bad)
@@ -220,8 +223,8 @@ func (l *Leader) replied(e grant.Replied) {
 			l.wakeFor(n)
 		}
 	case grant.No, grant.None:
-		// An agent that has not registered refuses even what is committed to it.
-		// What a preemption is nominated to stays so until it is given up.
+		// An agent that has not registered refuses even a committed transaction.
+		// The reservation of a nomination stays until the preemption is given up.
 		if n.reservations[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
 			n.drop(e.Tx)
 			l.wakeFor(n)
@@ -259,7 +262,7 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.No:
 		if a.machine.Undecided() {
 			a.fail(e.Node, faultRefused)
-			l.reply(n, grant.Resync{}) // its ledger is not what the view says
+			l.reply(n, grant.Resync{}) // its ledger differs from the view
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
 	case grant.Tombstone:
@@ -269,8 +272,8 @@ func (l *Leader) replied(e grant.Replied) {
 	}
 }
 
-// dropAnswer drops an answer that is not to what was asked: it counts as the
-// node's No.
+// dropAnswer drops an answer that does not fit its request. The answer counts
+// as the node's No.
 func (l *Leader) dropAnswer(n *node, a *attempt, bad *lie) {
 	id := n.view.ID
 	if a != nil && a.machine.Undecided() {

@@ -11,11 +11,11 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// fence is what the store says against a node's incarnation: no transaction may
-// count on it, and, where it is dead, nothing that it was granted runs any more.
-// A registration ends it.
+// fence is the mark of the store against a node's incarnation: no transaction
+// may count on the incarnation, and where the node is dead, none of its
+// workloads runs any more. A registration ends the fence.
 type fence struct {
-	revision resource.Revision // of the identity that says so
+	revision resource.Revision // of the identity with the fence
 	dead     bool
 	at       string // RFC 3339
 	reason   string
@@ -33,7 +33,7 @@ func fenceOf(i record.NodeIdentity, rev resource.Revision) *fence {
 	}
 }
 
-// loadFence takes over what the store says of a node's incarnation.
+// loadFence sets the fence of a node from its identity in the store.
 func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
 	identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 	if err != nil {
@@ -52,14 +52,14 @@ func (n *node) registered() bool {
 // registered, or its lease began, at the same time.
 const fenceAttempts = 8
 
-// fenceNode reads who is registered and heard, then fences that; done runs in
-// the loop. A death is confirmed of the incarnation that is read first, which is
-// noted: another one has begun since, and is alive.
+// fenceNode reads a node's registration and lease, then fences the incarnation.
+// A death is confirmed of the incarnation of the first read, because a later
+// incarnation is alive.
 func (l *Leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOptions, attempts int, done func(*api.Status)) {
 	l.readContact(n, done, func(identity, lease record.KV) {
 		now, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
 		switch {
-		case err != nil: // told below
+		case err != nil: // answered below
 		case first.IsZero():
 			*first = now.Incarnation
 		case o.ConfirmDead && now.Incarnation != *first: // model: mutant END_BEFORE_FREED
@@ -130,7 +130,7 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 	})
 }
 
-// refuseFenceOfLive refuses to fence what is alive.
+// refuseFenceOfLive refuses to fence a node with a live lease.
 func (l *Leader) refuseFenceOfLive(id resource.NodeID, lease record.KV, o api.FenceOptions) *api.Status {
 	by := "coordinator " + l.rules.Id
 	if v, err := record.Decode[record.NodeLease](lease.Key, lease.Value); err == nil {
@@ -143,8 +143,8 @@ func (l *Leader) refuseFenceOfLive(id resource.NodeID, lease record.KV, o api.Fe
 	return api.Errorf(409, "node %s is alive: %s hears its agent, or did so less than 40 s ago. Fenced now, %s. Wait until its lease has expired, or use force", id, by, follows)
 }
 
-// endLease ends the lease of a node that was fenced while it was heard, so that
-// its next heartbeat meets the fence.
+// endLease ends the lease of a node that was fenced while its lease was alive,
+// so that the node's next heartbeat meets the fence.
 func (l *Leader) endLease(lease record.KV) {
 	if lease.Lease == 0 {
 		return
@@ -170,8 +170,8 @@ func (l *Leader) fenced(n *node, f *fence) {
 	l.wake()
 }
 
-// onAgentReturned ends the fence of a node whose agent has registered since: what it
-// may still hold is its own to free.
+// onAgentReturned ends the fence of a node whose agent has registered since.
+// The agent itself frees the grants that it may still have.
 func (l *Leader) onAgentReturned(n *node) {
 	if n.fence == nil || n.revision <= n.fence.revision {
 		return
@@ -184,8 +184,9 @@ func (l *Leader) unfence(n *node) {
 	l.retractAssumedFreed(n)
 }
 
-// recheck reads whether the nodes that an attempt presumes dead still are, then
-// goes on: one that has registered may be heard of only later.
+// recheck reads whether the nodes that an attempt assumes dead are still dead,
+// then continues the attempt. The leader may learn of a registration only
+// later.
 func (l *Leader) recheck(a *attempt, then func()) {
 	ids := slices.Sorted(maps.Keys(a.assumedFreed))
 	if len(ids) == 0 {
@@ -210,7 +211,7 @@ func (l *Leader) learn(n *node, kv record.KV) {
 		l.out.error("node_unreadable", "key", kv.Key, "error", err)
 	}
 	if n.fence == nil {
-		if n.revision < kv.ModRev { // its agent tells of it on the next stream
+		if n.revision < kv.ModRev { // its agent reports the registration on the next stream
 			n.clearRegistration()
 		}
 		n.setReady()

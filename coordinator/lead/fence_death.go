@@ -6,9 +6,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// onNodeFenced goes on with an attempt that has members on fenced nodes. An undecided
-// one cannot count on them. One that is decided stays, unless its node is dead:
-// then its unit ends as lost, whole, and the node counts as freed.
+// onNodeFenced continues an attempt that has members on fenced nodes. An
+// undecided attempt is refused there. A decided attempt stays, unless its node
+// is dead: then the whole unit ends as lost, and the node counts as freed.
 func (l *Leader) onNodeFenced(a *attempt) {
 	for _, part := range a.machine.Nodes() {
 		n := l.nodes[part]
@@ -29,8 +29,8 @@ func (l *Leader) onNodeFenced(a *attempt) {
 	}
 }
 
-// deadNodeCompares are the compares of a Txn to RELEASED: the nodes that count as freed
-// without their word are dead when it lands.
+// deadNodeCompares are the compares of a Txn to RELEASED: the nodes that are
+// assumed freed are still dead when the Txn lands.
 func (l *Leader) deadNodeCompares(a *attempt) []record.Compare {
 	var compares []record.Compare
 	for _, id := range a.machine.Nodes() {
@@ -41,8 +41,9 @@ func (l *Leader) deadNodeCompares(a *attempt) []record.Compare {
 	return compares
 }
 
-// retractAssumedFreed takes back that a node counts as freed, unless it is dead: it may
-// have registered, and been fenced anew without a word on its death.
+// retractAssumedFreed ends the assumption that a node has freed its grants,
+// unless the node is dead. The node may have registered and been fenced anew,
+// without a confirmed death.
 func (l *Leader) retractAssumedFreed(n *node) {
 	if n.fence != nil && n.fence.dead {
 		return
@@ -55,8 +56,8 @@ func (l *Leader) retractAssumedFreed(n *node) {
 	}
 }
 
-// retireAbsentRecords takes everything that a registered agent holds: of what is not
-// in it the node is rid.
+// retireAbsentRecords handles the list of all grants of a registered agent: a
+// transaction that is absent from the list holds nothing on the node.
 func (l *Leader) retireAbsentRecords(n *node, present map[resource.TxID]bool) {
 	if !n.registered() {
 		return

@@ -13,10 +13,11 @@ import (
 
 // node is the leader's view of one host.
 //
-// Invariant: view.Free is what the host has, less every hold that is taken.
+// Invariant: view.Free is the host's amounts less every reservation that is
+// taken.
 type node struct {
 	view place.Node
-	// spec is what the store holds; specRev its mod revision.
+	// spec is the specification in the store; specRev is its mod revision.
 	spec    record.NodeSpec
 	specRev resource.Revision
 
@@ -33,14 +34,15 @@ type node struct {
 	ban          *record.Ban     // nil: it is not banned
 	unheard      bool            // its lease is over
 	assumption   assumption      // the leader's
-	// quarantine says why the agent promises nothing and obeys nothing, "" while
-	// it does; grants are all that it told last, told counts how often it did, and
-	// known: that was all it holds.
+	// quarantine is the reason why the agent makes no promises and obeys no
+	// command, "" outside quarantine. grants is the agent's last report of
+	// grants, told counts the reports, and known: that report was complete.
 	quarantine string
 	grants     map[resource.TxID]grant.Grant
 	told       uint64
 	known      bool
-	// accused is why the node is isolated, as long as that is not in the store.
+	// accused is the reason for the node's isolation, until the store has the
+	// reason.
 	accused  *record.Violation
 	accusing bool // it is being written
 	breaker  breaker
@@ -49,18 +51,18 @@ type node struct {
 	// learning: its specification is being read; learnAgain: it is to be read
 	// once more after that.
 	learning, learnAgain bool
-	// unanswered: something that its agent said had no answer, because it said
-	// too much. It is asked for everything later.
+	// unanswered: an event of the agent had no answer, because of the rate limit.
+	// The agent is asked for all its grants later.
 	unanswered                   bool
 	logs, answered, ended, woken pace.Bucket
 	leased                       bool              // its lease lives, as far as the store has been followed
 	identity                     resource.Revision // of the registration in the store, likewise; 0 for none
-	// wakes: something that it said would have woken what waits, and it has said
-	// too much. That is made good later.
+	// wakes: an event of the agent would have woken waiting units, and the rate
+	// limit prevented that. The leader wakes them later.
 	wakes bool
 	said  said
-	// changes are operators' changes that wait for the first of them, which is
-	// under way: each compares what the one before has written.
+	// changes are operators' changes. The first is under way and the others wait,
+	// because each compares the revision that its predecessor writes.
 	changes []func()
 	admitted
 }
@@ -71,8 +73,8 @@ func newNode(id resource.NodeID) *node {
 	return n
 }
 
-// setHost takes over the host's hardware and rebuilds what is free: amounts of
-// the hardware before mean nothing on it.
+// setHost sets the host's hardware and rebuilds the free amounts, which depend
+// on the hardware.
 func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
 	n.host, n.view.Host = h, host
 	n.rebuild(out)
@@ -93,8 +95,8 @@ func (n *node) applyHealth() {
 	n.view.Free.Unhealthy = mask
 }
 
-// setSpec takes over a specification, unless a newer one is known, and reports
-// whether it has.
+// setSpec sets a specification, unless the node has a newer one, and reports
+// whether the specification was set.
 func (n *node) setSpec(spec record.NodeSpec, rev resource.Revision) bool {
 	if rev <= n.specRev {
 		return false

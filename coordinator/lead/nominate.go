@@ -37,9 +37,9 @@ func (l *Leader) preempts(u *unit) bool {
 	return l.nominate(u, nil)
 }
 
-// claimQuota starts a preemption for a unit to which quota says whose charge is in
-// its way. They give way, and whoever of lower priority has to besides, if the
-// unit asks for that.
+// claimQuota starts a preemption for a unit whose quota other units use, as
+// quota reports. Those units are the victims, and further units of lower
+// priority if the unit's policy allows that.
 func (l *Leader) claimQuota(u *unit) bool {
 	if !l.mayEvict(u) || u.noVictimsAt == l.generation {
 		return false
@@ -63,7 +63,8 @@ func (l *Leader) claimQuota(u *unit) bool {
 	return l.nominate(u, victims)
 }
 
-// recordNoVictims notes why nobody gives way for a unit at this generation.
+// recordNoVictims records the reason why a unit has no victims at this
+// generation.
 func (l *Leader) recordNoVictims(u *unit, why string) bool {
 	u.setNoVictims(why, l.generation)
 	return false
@@ -159,9 +160,10 @@ func (l *Leader) wakeExpectant() {
 	}
 }
 
-// isContested reports whether a unit has something that is nominated to another,
-// whose plan did not know that: its agent has refused it, or will. Until that is
-// given up nobody else is to plan with it (I7).
+// isContested reports whether a unit has devices that are nominated to another
+// unit, whose plan did not include that: the agent has refused the plan, or
+// will. Until the nomination is given up, no other unit may plan with those
+// devices (I7).
 func (l *Leader) isContested(u *unit) bool {
 	own := u.attempt.machine.ID()
 	for _, node := range u.attempt.machine.Nodes() {
@@ -260,8 +262,8 @@ func (a *attempt) victimPaths() []string {
 	return paths
 }
 
-// chargeNominated charges a unit to its trees beside those who give way for it, over quota
-// where need be, so that nobody else takes what they leave.
+// chargeNominated charges a unit to its trees beside its victims, over quota
+// where needed, so that no other unit takes the quota that the victims leave.
 func (l *Leader) chargeNominated(u *unit) {
 	if len(u.charges) < 2 {
 		return

@@ -9,21 +9,24 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file changes what transactions hold on a node, and what is free of it.
+// This file changes the reservations of a node and the free amounts that are
+// left beside them.
 
-// reservation is what a transaction has on a node: planned, or confirmed by the agent.
+// reservation holds the members of one transaction on a node: planned, or
+// confirmed by the agent.
 type reservation struct {
 	members   []grant.Member
 	confirmed bool
-	// waiting: others hold some of it still. What is free of it is taken, and
-	// the rest as soon as it is.
+	// waiting: other transactions still hold a part of the members' devices. The
+	// free part is taken, and the rest as soon as it is free.
 	waiting bool
-	// taken is what is subtracted from view.Free, nil for nothing: all that the
-	// members hold, or what the host still has of it.
+	// taken is subtracted from view.Free, nil for nothing: the members'
+	// assignments, or the part of them that the host still has.
 	taken []resource.Assignment
 }
 
-// reservationOf returns a transaction's, made on first sight.
+// reservationOf returns the reservation of a transaction and makes an absent
+// one.
 func (n *node) reservationOf(tx resource.TxID) *reservation {
 	h := n.reservations[tx]
 	if h == nil {
@@ -33,38 +36,40 @@ func (n *node) reservationOf(tx resource.TxID) *reservation {
 	return h
 }
 
-// removeReservation forgets a hold; rebuild gives back what it has taken.
+// removeReservation removes a reservation; rebuild gives its taken amounts
+// back.
 func (n *node) removeReservation(tx resource.TxID) { delete(n.reservations, tx) }
 
 // addMember adds a planned member, or one of a record.
 func (h *reservation) addMember(m grant.Member) { h.members = append(h.members, m) }
 
-// takeOver takes over what an agent says that it holds; rebuild takes that.
+// takeOver sets the members that an agent reports; rebuild takes their amounts.
 func (h *reservation) takeOver(g grant.Grant) {
 	h.members, h.confirmed, h.waiting = g.Members, true, g.State == grant.Waiting
 }
 
-// setPlanned says that the agent has not heard of the hold, or not any more.
+// setPlanned marks the reservation as unknown to the agent.
 func (h *reservation) setPlanned(waiting bool) { h.confirmed, h.waiting = false, waiting }
 
-// setPlacedTaken notes what placing the members has subtracted already.
+// setPlacedTaken marks the members as subtracted, which placing them has done.
 func (h *reservation) setPlacedTaken() {
 	for _, m := range h.members {
 		h.taken = append(h.taken, m.Assignment)
 	}
 }
 
-// takeWaiting subtracts what is free of a hold that others have some of.
+// takeWaiting subtracts the free part of a reservation that waits for other
+// transactions.
 func (n *node) takeWaiting(h *reservation) {
 	h.waiting = true
 	h.taken = n.takePresent(h.members)
 	n.view.Refresh()
 }
 
-// rebuild computes Free anew from the holds: confirmed ones first, then those
-// that wait for them, then planned ones in order; a planned hold that no longer
-// fits stays untaken until the agent has answered. Of a confirmed one counts
-// what the host has: it may have lost a card that is held.
+// rebuild computes Free anew from the reservations: confirmed first, then
+// waiting, then planned, in order. A planned reservation that no longer fits
+// stays untaken until the agent has answered. A confirmed reservation takes
+// only devices that the host still has, because a host may lose a card in use.
 func (n *node) rebuild(out *outbox) {
 	if n.view.Host == nil {
 		return
@@ -92,7 +97,7 @@ func (n *node) rebuild(out *outbox) {
 	n.view.Refresh()
 }
 
-// The order in which holds take what they have.
+// The order in which reservations are taken.
 const (
 	heldNow = iota
 	heldNext
@@ -109,8 +114,8 @@ func (h *reservation) rank() int {
 	return heldLast
 }
 
-// take subtracts all members and returns what they hold, or nil and subtracts
-// nothing.
+// take subtracts all members and returns their assignments, or subtracts
+// nothing and returns nil.
 func (n *node) take(members []grant.Member) []resource.Assignment {
 	taken := make([]resource.Assignment, 0, len(members))
 	for _, m := range members {
@@ -131,7 +136,7 @@ func (n *node) giveBack(taken []resource.Assignment) {
 	}
 }
 
-// drop ends a hold.
+// drop ends a reservation.
 func (n *node) drop(tx resource.TxID) {
 	h := n.reservations[tx]
 	if h == nil {
@@ -146,8 +151,8 @@ func (n *node) drop(tx resource.TxID) {
 	n.view.Refresh()
 }
 
-// nominated lists the transactions that wait for others to leave: nobody else is
-// to plan with what they wait for.
+// nominated lists the transactions that wait for victims to leave. No other
+// unit may plan with the devices of those victims.
 func (n *node) nominated() []resource.TxID {
 	var waiting []resource.TxID
 	for tx, h := range n.reservations {
@@ -159,8 +164,8 @@ func (n *node) nominated() []resource.TxID {
 	return waiting
 }
 
-// fillWaiting lets the holds that wait take what has become free, before anybody
-// else can.
+// fillWaiting gives amounts that have become free to the waiting reservations,
+// before any unit is placed.
 func (n *node) fillWaiting() {
 	for _, tx := range n.nominated() {
 		h := n.reservations[tx]
@@ -169,10 +174,10 @@ func (n *node) fillWaiting() {
 	}
 }
 
-// confirm replaces what was planned for a transaction by what the agent says. It
-// reports whether something may be free now that was not, or may become so by an
-// eviction: the agent has chosen other devices, the plan was not taken, or what
-// others had planned does not fit any more.
+// confirm replaces the planned members of a transaction by the members that the
+// agent reports. The result is true if amounts may be free now that were not,
+// or may become free by an eviction: the agent has chosen other devices, the
+// plan was not taken, or the plan of another transaction does not fit any more.
 func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.reservationOf(tx)
 	same := h.taken != nil && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
@@ -195,7 +200,7 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, o
 	}
 	switch {
 	case h.taken != nil:
-	case waiting, waited: // that it has what it waited for may be told before that others have left
+	case waiting, waited: // the agent may report the end of the wait before the end of the victims
 		h.waiting = true
 		h.taken = n.takePresent(members)
 	default:

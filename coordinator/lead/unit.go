@@ -22,16 +22,16 @@ type unit struct {
 	path   string // "namespace/alloc|job/name/n"
 	record record.Unit
 	stored resource.Revision // mod revision of the unit's key
-	// queued says that the order key is in the store.
+	// queued: the order key is in the store.
 	queued bool
 	key    queue.Key
 
 	demand place.Unit
 	shape  string // of the demand; see shapeOf
 	charge quota.Charge
-	// groups is what the specification says of groups; charges is what the unit
-	// is charged when it is placed, by the bindings of that generation, its
-	// namespace first, then trees in ascending order.
+	// groups are the groups of the specification. charges are the unit's charges
+	// when it is placed, by the bindings of that generation: its namespace first,
+	// then trees in ascending order.
 	groups  api.QuotaDemand
 	policy  string // preemptionPolicy, as it was written
 	charges []record.Charge
@@ -42,7 +42,8 @@ type unit struct {
 	allocation *api.Allocation
 	job        *job
 
-	// lifecycle is the unit's phase here, where phase is what clients see of it.
+	// lifecycle is the unit's phase in the leader; phase is the phase that
+	// clients see.
 	lifecycle unitPhase
 	// misstep is the first step that the table of phases does not have.
 	misstep string
@@ -52,13 +53,13 @@ type unit struct {
 	// writing is the Txn about the unit that is under way, beside its attempt's.
 	writing unitWrite
 
-	// create is what else the Txn that first stores the unit writes; nil once
-	// it is stored.
+	// create holds the further writes of the Txn that first stores the unit; nil
+	// once the unit is stored.
 	create *creation
 	// attempt is that of the phases trying, live and closing.
 	attempt *attempt
-	// adopting is that of the phase adopting: a preemption for the unit that an
-	// earlier leader began is being taken over, or given up.
+	// adopting is set in the phase adopting: the leader continues or gives up a
+	// preemption that an earlier leader began for the unit.
 	adopting *adoption
 
 	// failed is the view's generation at which placing was tried in vain.
@@ -73,8 +74,8 @@ type unit struct {
 	lastAttempt time.Time
 	short       *shortage // why quota held it back when it was tried last, or nil
 	wide        string    // why the place it would have had cannot be committed, or ""
-	// noVictimsReason is why nobody gave way for it when it was tried last, in plain
-	// words; helpless the view's generation of that.
+	// noVictimsReason is the reason why the last try found no victims, in plain
+	// words; noVictimsAt is the view's generation of that try.
 	noVictimsReason string
 	noVictimsAt     uint64
 
@@ -84,7 +85,7 @@ type unit struct {
 	gone bool
 }
 
-// creation is what a unit's first Txn writes besides the unit itself.
+// creation holds the further writes of a unit's first Txn.
 type creation struct {
 	ops      []record.Op
 	compares []record.Compare
@@ -92,10 +93,10 @@ type creation struct {
 	started  time.Time
 }
 
-// setAllocation says to which object the unit belongs.
+// setAllocation sets the allocation that the unit belongs to.
 func (u *unit) setAllocation(doc *api.Allocation) { u.allocation = doc }
 
-// setJob says to which object the unit belongs.
+// setJob sets the job that the unit belongs to.
 func (u *unit) setJob(j *job) { u.job = j }
 
 // setSequence gives the unit its place in the order.
@@ -104,7 +105,7 @@ func (u *unit) setSequence(s record.Sequence) {
 	u.key = queue.Key{Priority: u.record.Priority, Epoch: s.Epoch, Counter: s.Counter, Path: u.path}
 }
 
-// setCreation says what else the Txn writes that first stores the unit.
+// setCreation sets the further writes of the Txn that first stores the unit.
 func (u *unit) setCreation(c *creation) { u.create = c }
 
 // memberName is how a member appears among allocations.
@@ -115,7 +116,7 @@ func (u *unit) memberName(index int) string {
 	return fmt.Sprintf("%s-%d", u.record.Name, u.record.FirstMember+index)
 }
 
-// phase is what a client sees of the unit's members.
+// phase is the phase of the unit's members that clients see.
 func (u *unit) phase() api.Phase { return api.Phase(u.record.Phase) }
 
 // grows reports whether the unit is to grow a gang that does not run yet.

@@ -25,12 +25,12 @@ func (u *unit) setWide(why string) { u.wide = why }
 // setFailed notes the generation at which placing was tried in vain.
 func (u *unit) setFailed(generation uint64) { u.failed = generation }
 
-// setNoVictims notes why nobody gives way for the unit at a generation.
+// setNoVictims sets the reason why the unit has no victims at a generation.
 func (u *unit) setNoVictims(why string, generation uint64) {
 	u.noVictimsReason, u.noVictimsAt = why, generation
 }
 
-// clearNoVictims notes that somebody gives way for the unit.
+// clearNoVictims notes that the unit has victims.
 func (u *unit) clearNoVictims() { u.noVictimsReason = "" }
 
 // countRefusal counts an attempt that came to nothing.
