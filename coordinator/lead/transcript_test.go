@@ -186,6 +186,9 @@ func document(kind, name string, options map[string]string) string {
 	spec := map[string]any{"resources": map[string]any{"requests": map[string]string{
 		"cpu": options["gpus"], "memory": options["gpus"] + "Gi", string(resource.GPU): options["gpus"],
 	}}}
+	if options["memory"] != "" {
+		spec["resources"].(map[string]any)["requests"].(map[string]string)["memory"] = options["memory"]
+	}
 	if options["policy"] != "" {
 		spec["preemptionPolicy"] = options["policy"]
 	}
