@@ -1,20 +1,52 @@
-// Package lead decides for a coordinator while it leads: which units are placed
-// where, which units end for others, and which records, commands and answers follow
-// from each event. Package coordinator carries the effects out.
+// Package lead is the leader of a term as a value. A Leader decides when and where
+// units run, who gives way, what agents are told and what the store is asked to
+// write. A Leader decides nothing about elections, connections, retries of the
+// store's calls, or how objects are rendered; and it reads no clock, starts no
+// goroutine and calls nobody.
 //
-// A Leader is a value (docs/adr/0017-leader-as-a-value.md). It reads no clock, does
-// no I/O, starts no goroutine and writes no log. Where things are:
+// The shell (package coordinator) hands a Leader its inputs and carries out the
+// effects of each in their order: NewLeader, Load, then Apply for each input, and
+// Pass to try what waits. A question that needs an answer from outside carries a
+// Token, which comes back with the answer in a later input. Nonces and uids are
+// drawn from the Beginning's seed. The same Beginning and inputs at the same times
+// therefore leave the same effects, byte for byte; no order of a map reaches an
+// effect. Inputs, requests and effects are immutable once they are handed over.
 //
-//   - inputs and effects: input, request and request_*, effect, alarm; reads
-//     between inputs: show and show_*, present, accessors;
-//   - the beginning of a term: leader, load, load_records, view;
-//   - units: unit, unit_phase, unit_table (phases), unit_wait, lifecycle, job;
-//   - the order, admission and placement: schedule, charge, quotas, shortage;
-//   - transactions: attempt, perform, writes, outcome, housekeeping;
-//   - preemption: nominate, evict, displace, adopt;
-//   - nodes: node, node_facts, reservation, events, mirror, ban, fence, fence_death,
-//     assume_dead, quarantine, reconcile and reconcile_*, node_delete;
-//   - labels and approval of growth: admit, change;
-//   - agents that break the protocol, hang or flood (ADR 13): judge, violation,
-//     breaker.
+// Between two inputs the shell may read what accessors.go offers, and nothing
+// else; reading changes nothing.
+//
+// Planned with the rebuilt scheduling: Pass has no budget yet. It tries everything
+// that waits and was woken, in one call; then it will take a budget and report
+// whether more is left.
+//
+// Where things are:
+//
+//   - the value and its borders: leader (state), input, request (clients' calls),
+//     effect, alarm (what is done later), accessors, load and load_records (the
+//     beginning of a term), rules and limits (configuration), view;
+//   - requests: request_units, request_nodes, request_quota, request_explain, and
+//     service_* for the parts that a kind of object needs;
+//   - units: unit, unit_phase, unit_table (phases and their steps), unit_wait,
+//     lifecycle, job, create, census (how much a namespace has stored), requests
+//     (request ids that are known);
+//   - the order, admission and placement: schedule, charge, shortage, quotas,
+//     quota_load, quota_change;
+//   - transactions: attempt, perform (a machine's effects), writes (what is
+//     written), outcome (answers that were lost), housekeeping (records that are
+//     done);
+//   - preemption: nominate, displace, evict, adopt (preemptions of earlier
+//     leaders);
+//   - nodes: node, node_facts, reservation (who has what), retired (records that are done), events (what agents say),
+//     mirror, change (what operators set), admit (approval of growth), ban,
+//     quarantine, leader_refused (agents that have seen a higher epoch),
+//     node_delete, and fence, fence_death, fences, assume_dead;
+//   - reconciliation with agents after a store was restored: reconcile,
+//     reconcile_look, reconcile_adopt, reconcile_release, reconcile_report,
+//     wentback;
+//   - agents that lie, hang or flood (ADR 13): judge, violation, breaker;
+//   - what people see: show, show_node, show_unit, explain, present, account (the
+//     decision log).
+//
+// How the store's writes share Txns is decided in lead/batch. Transcripts in
+// testdata/transcripts tell what a leader does, story by story.
 package lead

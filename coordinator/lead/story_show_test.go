@@ -1,0 +1,166 @@
+package lead_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file shows effects to people. Metrics, changes that clients watch and
+// debug lines of the log are left out.
+
+// name is the short name of a transaction: tx1 is the first that was mentioned.
+func (s *story) name(tx resource.TxID) string {
+	i := slices.Index(s.txs, tx)
+	if i < 0 {
+		i = len(s.txs)
+		s.txs = append(s.txs, tx)
+	}
+	return fmt.Sprintf("tx%d", i+1)
+}
+
+// named replaces transactions by their short names.
+func (s *story) named(text string) string {
+	for i, tx := range s.txs {
+		text = strings.ReplaceAll(text, string(tx), fmt.Sprintf("tx%d", i+1))
+	}
+	return text
+}
+
+func (s *story) show(e lead.Effect) string {
+	switch e.Kind {
+	case lead.SendCommand:
+		return fmt.Sprintf("tell %s: %s", e.Node, s.command(e.Command))
+	case lead.WriteKeys:
+		return fmt.Sprintf("write %d: %s", e.Token, s.write(e.Write))
+	case lead.ReadKey:
+		return fmt.Sprintf("read %d: %s", e.Token, s.key(e.Key))
+	case lead.AnswerClient:
+		return s.reply(e)
+	case lead.WakeAt:
+		return fmt.Sprintf("wake in %v", e.At.Sub(s.now).Round(time.Millisecond))
+	case lead.AskSettled:
+		return "ask whether all writes so far have settled"
+	case lead.LogEvent:
+		if e.Event.Severity == lead.SeverityDebug {
+			return ""
+		}
+		text := "log " + e.Event.Name
+		for i := 0; i+1 < len(e.Event.Fields); i += 2 {
+			text += fmt.Sprintf(" %v=%v", e.Event.Fields[i], e.Event.Fields[i+1])
+		}
+		return s.named(text)
+	case lead.EndTerm:
+		return "end the term: " + e.Err.Error()
+	}
+	return ""
+}
+
+func (s *story) command(c grant.Command) string {
+	switch c := c.(type) {
+	case grant.Reserve:
+		text := "reserve " + s.name(c.Tx)
+		for i, m := range c.Members {
+			text += fmt.Sprintf("%s member %d wants %d GPUs", [...]string{":", ","}[min(i, 1)], m.Index, m.Request.GPUs)
+		}
+		for _, tx := range c.After {
+			text += ", after " + s.name(tx)
+		}
+		return text
+	case grant.Commit:
+		return "commit " + s.name(c.Tx)
+	case grant.Abort:
+		return "abort " + s.name(c.Tx)
+	case grant.Release:
+		return fmt.Sprintf("release %s, with a grace of %v", s.name(c.Tx), c.Grace)
+	case grant.Evict:
+		return fmt.Sprintf("evict %s, with a grace of %v", s.name(c.Tx), c.Grace)
+	case grant.Forget:
+		return "forget " + s.name(c.Tx)
+	case grant.Resync:
+		return "tell all that you hold"
+	}
+	return fmt.Sprintf("%T", c)
+}
+
+// key names a key of the store.
+func (s *story) key(key string) string {
+	if tx, err := record.ParseTxKey(key); err == nil {
+		return s.name(tx)
+	}
+	if unit, err := record.ParseUnitKey(key); err == nil {
+		return "unit " + unit.String()
+	}
+	if strings.HasPrefix(key, record.OrderPrefix) {
+		return "place in the queue"
+	}
+	return s.named(strings.TrimPrefix(key, record.Root))
+}
+
+// write shows the conditions and the operations of a write.
+func (s *story) write(w lead.Write) string {
+	var parts, conditions []string
+	for _, op := range w.Ops {
+		name := s.key(op.Key)
+		switch {
+		case op.Delete:
+			name = "delete " + name
+		case strings.HasPrefix(op.Key, record.TxPrefix):
+			rec, err := record.Decode[record.Tx](op.Key, op.Value)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			name += " " + rec.State.String()
+		case strings.HasPrefix(op.Key, record.UnitsPrefix):
+			rec, err := record.Decode[record.Unit](op.Key, op.Value)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			name += " " + rec.Phase
+		}
+		parts = append(parts, name)
+	}
+	for _, c := range w.Compares {
+		is := "unchanged"
+		if c.Rev == 0 {
+			is = "absent"
+		}
+		conditions = append(conditions, s.key(c.Key)+" is "+is)
+	}
+	text := strings.Join(parts, ", ")
+	if len(conditions) > 0 {
+		text += "\n      if " + strings.Join(conditions, ", ")
+	}
+	return s.named(text)
+}
+
+// reply shows the answer to a client.
+func (s *story) reply(e lead.Effect) string {
+	if e.Status != nil {
+		return s.named(fmt.Sprintf("refuse client %d: %d %s", e.Token, e.Status.Code, e.Status.Message))
+	}
+	text := fmt.Sprintf("answer client %d: ", e.Token)
+	switch r := e.Result.(type) {
+	case lead.Created:
+		if r.Job != nil {
+			return text + fmt.Sprintf("job %s is %s", r.Job.Metadata.Name, r.Job.Status.Phase)
+		}
+		return text + fmt.Sprintf("allocation %s is %s", r.Allocation.Metadata.Name, r.Allocation.Status.Phase)
+	case *api.Allocation:
+		return text + fmt.Sprintf("allocation %s is %s", r.Metadata.Name, r.Status.Phase)
+	case *api.Job:
+		return text + fmt.Sprintf("job %s is %s", r.Metadata.Name, r.Status.Phase)
+	case lead.Eviction:
+		return text + fmt.Sprintf("%s is under notice, in %s", r.Unit, s.name(r.Tx))
+	case *api.Node:
+		return text + fmt.Sprintf("node %s", r.Metadata.Name)
+	}
+	return text + fmt.Sprintf("%T", e.Result)
+}

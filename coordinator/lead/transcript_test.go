@@ -1,0 +1,237 @@
+package lead_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// TestTranscripts tells stories of a leader: each line with > is an input, and
+// below it are the effects that the leader leaves, those of the scheduling pass
+// after it included. What an agent says is in brackets. Transactions are numbered
+// as they are first mentioned; one that a creation only compares is its guard,
+// which is written if the creation's outcome stays unknown. Rewrite with
+// -rewrite.
+//
+// "story" shows what happens; "before" does the same without a word, and then has
+// agents and store answer until nothing is left to answer. Their lines are:
+//
+//	nodes 2                      registers n1 and n2, with 8 GPUs each
+//	lead                         a new leader loads the store
+//	connect n1                   opens the stream to the agent of n1
+//	create a gpus=4              submits an allocation: priority=, policy=, namespace=
+//	job j members=2 gpus=8 gang=2
+//	delete a
+//	evict a grace=10
+//	tree Org all:-:16 lab:all:8  puts a quota tree: groups with parents and GPUs
+//	bind a Org/lab               charges a namespace to a group
+//	fence n1 dead                fences a node; dead confirms that it is dead
+//	n1 obeys                     the agent carries out its oldest command
+//	n1 refuses                   the agent says No to its oldest Reserve
+//	n1 stops                     the workloads that are to end have ended there
+//	n1 is busy                   something else runs on all GPUs there
+//	n1 is idle                   that has ended, and the agent says so
+//	n1 leaves                    the stream ends
+//	store answers                the oldest write or read
+//	store loses the answer       of the oldest write, which lands
+//	store loses the write        with its answer
+//	all settle                   agents and store answer until nothing is left
+//	3s pass
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
+		s := newStory(t)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			for line := range strings.Lines(d.Input) {
+				line = strings.TrimSpace(line)
+				fmt.Fprintf(&s.told, "> %s\n", line)
+				if !s.do(line) {
+					d.Fatalf(t, "no input is %q", line)
+				}
+			}
+			if d.Cmd == "before" {
+				s.settle()
+				s.told.Reset()
+				return ""
+			}
+			text := s.told.String()
+			s.told.Reset()
+			return text
+		})
+	})
+}
+
+// do carries out one line; false if there is no such line.
+func (s *story) do(line string) bool {
+	words := strings.Fields(line)
+	options := map[string]string{}
+	for _, w := range words[1:] {
+		if k, v, is := strings.Cut(w, "="); is {
+			options[k] = v
+		}
+	}
+	if a := s.agents[resource.NodeID(words[0])]; a != nil {
+		return s.doAgent(resource.NodeID(words[0]), a, words[1:])
+	}
+	switch words[0] {
+	case "nodes":
+		for n := range s.number(words[1]) {
+			s.addNode(resource.NodeID(fmt.Sprint("n", n+1)))
+		}
+	case "lead":
+		s.lead()
+	case "connect":
+		s.connect(resource.NodeID(words[1]))
+	case "store":
+		f, known := map[string]fate{"answers": answered, "loses the answer": answerLost, "loses the write": writeLost}[strings.Join(words[1:], " ")]
+		if !known {
+			return false
+		}
+		s.storeAnswers(f)
+	case "all":
+		s.settle()
+	default:
+		if wait, err := time.ParseDuration(words[0]); err == nil {
+			s.pass(wait)
+			return true
+		}
+		return s.doClient(words, options)
+	}
+	return true
+}
+
+func (s *story) doAgent(node resource.NodeID, a *storyAgent, words []string) bool {
+	switch words[0] {
+	case "obeys":
+		s.obey(node)
+	case "refuses":
+		s.refuse(node)
+	case "stops":
+		s.stop(node)
+	case "leaves":
+		a.connected, a.commands = false, nil
+		s.apply(lead.AgentEvent{Event: grant.Disconnected{Node: node}})
+	case "is":
+		host, _ := storyHost(s.t, node)
+		var gpus []string
+		for _, d := range host.Inventory.Devices {
+			gpus = append(gpus, d.UUID)
+		}
+		if words[1] == "busy" {
+			s.decide(a, ledger.Observed{Busy: gpus})
+			return true
+		}
+		s.decide(a, ledger.Observed{Idle: gpus})
+		s.apply(lead.AgentEvent{Event: grant.Occupied{Node: node, Occupancy: a.occupancy()}})
+	default:
+		return false
+	}
+	return true
+}
+
+// doClient carries out a client's request.
+func (s *story) doClient(words []string, options map[string]string) bool {
+	namespace := "default"
+	if options["namespace"] != "" {
+		namespace = options["namespace"]
+	}
+	grace := int64(s.number(options["grace"]))
+	switch words[0] {
+	case "create":
+		s.create(namespace, document("Allocation", words[1], options))
+	case "job":
+		s.createJob(namespace, document("Job", words[1], options))
+	case "delete":
+		s.ask(lead.DeleteAllocation{Namespace: namespace, Name: words[1], Options: api.DeleteOptions{GracePeriodSeconds: &grace}})
+	case "evict":
+		s.ask(lead.EvictUnit{Options: lead.EvictOptions{Namespace: namespace, Name: words[1]}, Notice: noticeOf(grace)})
+	case "fence":
+		dead := len(words) > 2
+		s.ask(lead.FenceNode{Node: resource.NodeID(words[1]), Options: api.FenceOptions{ConfirmDead: dead, Reason: "its power is off"}})
+	case "tree":
+		s.ask(putTree(words[1], words[2:]))
+	case "bind":
+		tree, group, _ := strings.Cut(words[2], "/")
+		b := &api.QuotaBinding{Kind: api.KindQuotaBinding, Metadata: api.ObjectMeta{Name: words[1]}}
+		b.Spec.Groups = map[string]string{tree: group}
+		s.ask(lead.PutQuotaBinding{Object: b})
+	default:
+		return false
+	}
+	return true
+}
+
+// number reads a number; none is 0.
+func (s *story) number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil && text != "" {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// document is what a client submits.
+func document(kind, name string, options map[string]string) string {
+	spec := map[string]any{"resources": map[string]any{"requests": map[string]string{
+		"cpu": options["gpus"], "memory": options["gpus"] + "Gi", string(resource.GPU): options["gpus"],
+	}}}
+	if options["memory"] != "" {
+		spec["resources"].(map[string]any)["requests"].(map[string]string)["memory"] = options["memory"]
+	}
+	if options["policy"] != "" {
+		spec["preemptionPolicy"] = options["policy"]
+	}
+	top := spec
+	if kind == "Job" {
+		members, _ := strconv.Atoi(options["members"])
+		top = map[string]any{"parallelism": members, "template": map[string]any{"spec": spec}}
+		if gang, err := strconv.Atoi(options["gang"]); err == nil {
+			spec["scheduling"] = map[string]any{"gangScheduling": map[string]any{"minMembers": gang}}
+		}
+	}
+	if priority, err := strconv.Atoi(options["priority"]); err == nil {
+		top["priority"] = priority
+	}
+	text, err := json.Marshal(map[string]any{"kind": kind, "metadata": map[string]any{"name": name}, "spec": top})
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// putTree is a request for a quota tree of groups like lab:all:8.
+func putTree(name string, groups []string) lead.PutQuotaTree {
+	nodes := map[string]any{}
+	for _, g := range groups {
+		f := strings.Split(g, ":")
+		if f[1] == "-" {
+			f[1] = "nil"
+		}
+		nodes[f[0]] = map[string]any{"parent": f[1], "quota": map[string]string{string(resource.GPU): f[2]}}
+	}
+	text, err := json.Marshal(map[string]any{"resourceNames": []resource.Name{resource.GPU}, "nodes": nodes})
+	if err != nil {
+		panic(err)
+	}
+	object := &api.QuotaTree{Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: name}, Spec: text}
+	spec, status := lead.SpecOf(*object)
+	if status != nil {
+		panic(status)
+	}
+	return lead.PutQuotaTree{Object: object, Spec: spec}
+}
+
+func noticeOf(grace int64) txn.EvictAsked {
+	return txn.EvictAsked{GraceSeconds: grace, Reason: "evicted by an operator"}
+}
