@@ -1,20 +1,25 @@
-// Package coordinator is the thin half of Muster. A coordinator is elected, loads
-// the store into a leader, and carries out the leader's decisions (docs/DESIGN.md,
-// section 5). A coordinator owns no durable state: kill it, start another, nothing
-// is lost.
+// Package coordinator is the thin half of Muster: it is elected, rebuilds its
+// view from the store, orders and places units, and drives their transactions
+// against the agents (DESIGN.md section 5). It owns no durable state: kill it,
+// start another, nothing is lost.
 //
-// Package lead decides: its Leader takes inputs and leaves effects. This package is
-// the shell of the leader. One goroutine per term owns the leader.
+// A term's decisions are those of a lead.Leader, a value that package
+// coordinator/lead describes. This package is the leader's shell: one goroutine
+// per term owns the leader, hands it inputs one at a time and carries out its
+// effects. What is durable is the store's.
 //
 // Where things are:
 //
-//   - a coordinator, its terms and their beginning: coordinator, term, load,
-//     wentback (a store that was restored);
-//   - the loop of a term: loop (inputs and passes), carry (effects), hear (messages
-//     of agents), committer (writes, over lead/batch), barrier;
-//   - requests of clients: service and service_*, create, drain, fence,
-//     reconcile, explain;
-//   - agents: targets (addresses to dial), news, violation, ban, fences;
+//   - a coordinator, its campaigns and terms: coordinator, config, term, load,
+//     wentback, housekeeping (the configured quotas);
+//   - the loop of a term: loop, hear (agents' messages in fair shares), carry
+//     (effects), news (registrations and conditions from the store's cache),
+//     targets (whom to dial);
+//   - writes: committer (the I/O of lead/batch), barrier (reads after writes);
+//   - nodes: leader_refused (agents that have seen a higher epoch), violation (a
+//     message that ended a term);
+//   - clients' requests, which wait for the leader's answer: service and service_*,
+//     create, change, drain, ban, fence, fences, node_delete, reconcile, explain;
 //   - followers, and reads from any coordinator: follow and follow_*, where;
-//   - operators: queries (over gossip), metrics, census, housekeeping.
+//   - what operators and monitoring see: queries, census, metrics.
 package coordinator
