@@ -90,6 +90,9 @@ func TestQuotasOverGRPC(t *testing.T) {
 
 func TestWhoMayCallWhat(t *testing.T) {
 	cluster := resttest.New(time.Now)
+	if _, err := cluster.PutQuotaTree(t.Context(), &api.QuotaTree{Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: "Lab"}, Spec: []byte(`{"nodes":{"all":{"quota":{"cpu":1}}}}`)}, true); err != nil {
+		t.Fatal(err)
+	}
 	l := serve(t, cluster, grpcapi.Guard(people{}))
 	call := func(secret string, f func(context.Context, musterv1.QuotasClient) error) codes.Code {
 		return status.Code(f(t.Context(), musterv1.NewQuotasClient(dial(t, l, secret))))
@@ -130,7 +133,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 			return err
 		}, codes.OK, codes.PermissionDenied, codes.Unauthenticated},
 		"a dry run is free": {func(ctx context.Context, c musterv1.QuotasClient) error {
-			_, err := c.TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: []byte(`{"kind":"Consumer","spec":{"id":"x","trees":[]}}`)})
+			_, err := c.TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: []byte(`{"kind":"Consumer","spec":{"id":"x","trees":[{"treeName":"Lab","groupID":"all","request":{"cpu":1}}]}}`)})
 			return err
 		}, codes.OK, codes.OK, codes.Unauthenticated},
 	} {

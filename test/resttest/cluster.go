@@ -1,95 +1,121 @@
-// Package resttest is a small rest.Service for tests of the API and its
-// clients: a cluster in memory that really places, queues, waits and explains,
-// by first fit over nodes that start at once and never fail, within quotas that
-// it counts on a real quota.Manager. It decides nothing for production, has no
-// order by priority and no preemption, tells no trend, and ends what is deleted
-// at once whatever the grace.
+// Package resttest is a rest.Service for tests of the API and its clients: the
+// real leader (coordinator/lead) over a store in memory, with agents of real
+// ledgers, all in the process. Writes land at once, agents answer at once, and
+// nothing runs on their hosts. There are no goroutines; timers alone act
+// between two requests.
 //
 // RunQuotas is the contract that every rest.Quotas keeps, whichever way it is
 // reached.
 package resttest
 
 import (
-	"strings"
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
-	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 )
 
-// Node describes one host of the cluster. Hosts of more than 8 CPUs have two
-// NUMA nodes.
-type Node struct {
-	Name   resource.NodeID
-	CPUs   int
-	Memory resource.Bytes
-	GPUs   int
-	Labels map[string]string
-}
-
 // Cluster is the service. All methods are safe for concurrent use.
 type Cluster struct {
-	now func() time.Time
+	now   func() time.Time
+	store *mem.Store
+	held  record.Compare // of the leader's key
 
-	mu          sync.Mutex
-	changed     chan struct{} // closed and replaced at every change
-	revision    int
-	nodes       []*host
-	allocations map[string]*api.Allocation // by namespace/name
-	grants      map[string]placement       // of what runs
-	jobs        map[string]*api.Job
-	queue       []*unit           // oldest first
-	requests    map[string]string // request id → namespace/name it made
-	quota       quotas
+	mu       sync.Mutex
+	leader   *lead.Leader
+	inputs   []lead.Input // that the leader has not taken yet
+	agents   map[resource.NodeID]*agent
+	told     map[resource.NodeID]lead.NodeFacts
+	clients  map[lead.Token]chan<- reply // each takes one reply without a wait
+	asked    lead.Token                  // the last client's
+	watchers map[string]chan struct{}    // by key, of changes that somebody waits for
+
+	reached time.Time // the time is this at least: a timer has gone off
+	wakeAt  time.Time // when the leader wants to be woken, zero for never
+	timer   *time.Timer
 }
 
 var _ rest.Service = (*Cluster)(nil)
 
-// unit waits to be placed all at once.
-type unit struct {
-	key      string // namespace/name of the job or allocation
-	members  []string
-	request  resource.Request
-	selector map[string]string
-	// What quotas need to know.
-	consumer    quota.ConsumerSpec
-	class       string
-	terminating bool
-}
-
-// New builds a cluster; now stamps objects.
+// New builds a cluster; now is its clock. Where that stands still, time goes on
+// only when a request has waited.
 func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
-		now: now, changed: make(chan struct{}), allocations: map[string]*api.Allocation{},
-		grants: map[string]placement{}, jobs: map[string]*api.Job{}, requests: map[string]string{},
-		quota: newQuotas(),
+		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*agent{}, told: map[resource.NodeID]lead.NodeFacts{},
+		clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{},
 	}
+	key := record.LeaderKey(1)
+	elected := c.write(record.Txn{Then: []record.Op{record.Put(key, nil)}})
+	c.held = record.CreateRevIs(key, elected)
 	for _, n := range nodes {
-		h := &host{Node: n, memory: n.Memory}
-		for range n.CPUs {
-			h.cpu = append(h.cpu, resource.WholeCPU)
-		}
-		for range n.GPUs {
-			h.gpu = append(h.gpu, resource.WholeDevice)
-		}
-		c.nodes = append(c.nodes, h)
+		c.agents[n.Name] = c.register(n)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lead(resource.Epoch(elected))
+	for _, n := range nodes {
+		c.inputs = append(c.inputs, c.agents[n.Name].hello())
+	}
+	c.settle()
 	return c
 }
 
-func (c *Cluster) stamp() string { return c.now().UTC().Format(time.RFC3339) }
-
-// touch ends a change: it numbers it and wakes all waits.
-func (c *Cluster) touch() {
-	c.revision++
-	close(c.changed)
-	c.changed = make(chan struct{})
+// lead begins the one term.
+func (c *Cluster) lead(epoch resource.Epoch) {
+	c.leader = lead.NewLeader(lead.Beginning{
+		Rules: lead.Rules{
+			Id: "resttest", NamespaceAllocations: 10_000, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second,
+			EvictionGrace: lead.DefaultGrace * time.Second, RecordRetention: 10 * time.Minute,
+		},
+		Epoch: epoch, Held: c.held, MaxOps: c.store.MaxTxnOps(), Now: c.time(),
+	})
+	loaded := lead.Loaded{Nodes: c.keys(record.NodesPrefix)}
+	effects, err := c.leader.Load(c.time(), loaded, nil)
+	must(err)
+	c.carryOut(effects)
+	c.inputs = append(c.inputs, lead.ConfigWritten{}, lead.BeginAccount{}, lead.ResumeWork{})
 }
 
-func split(key string) (namespace, name string) {
-	namespace, name, _ = strings.Cut(key, "/")
-	return namespace, name
+// time is now, or when a timer went off last.
+func (c *Cluster) time() time.Time {
+	if now := c.now(); now.After(c.reached) {
+		return now
+	}
+	return c.reached
+}
+
+// keys are the keys below a prefix.
+func (c *Cluster) keys(prefix string) []record.KV {
+	kvs, _, err := c.store.Range(context.Background(), prefix, store.RangeOptions{})
+	must(err)
+	return kvs
+}
+
+func (c *Cluster) key(key string) (kv record.KV, found bool, at resource.Revision) {
+	kv, found, at, err := c.store.Get(context.Background(), key)
+	must(err)
+	return kv, found, at
+}
+
+// write writes what no compare can refuse.
+func (c *Cluster) write(t record.Txn) resource.Revision {
+	result, err := c.store.Txn(context.Background(), t)
+	must(err)
+	if !result.Succeeded {
+		panic(fmt.Sprintf("resttest: the store refused %+v", t))
+	}
+	return result.Revision
+}
+
+func must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("resttest: %v", err))
+	}
 }

@@ -1,0 +1,160 @@
+package resttest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+)
+
+// This file is the leader's shell: it hands inputs in and carries effects out,
+// one after the other.
+
+// settle hands the leader what it has not taken yet, and what follows from that,
+// until nothing follows any more. c.mu is held.
+func (c *Cluster) settle() {
+	c.ring()
+	for again := true; again; again = len(c.inputs) > 0 {
+		for len(c.inputs) > 0 {
+			in := c.inputs[0]
+			c.inputs = c.inputs[1:]
+			c.carryOut(c.leader.Apply(c.time(), in, nil))
+		}
+		if c.follow(); len(c.inputs) == 0 {
+			c.carryOut(c.leader.Pass(c.time(), nil))
+		}
+	}
+	c.arm()
+}
+
+func (c *Cluster) carryOut(effects []lead.Effect) {
+	for i := range effects {
+		c.carry(&effects[i])
+	}
+}
+
+func (c *Cluster) carry(e *lead.Effect) {
+	switch e.Kind {
+	case lead.SendCommand:
+		if a := c.agents[e.Node]; a != nil {
+			c.hear(a.obey(e.Command, c.time())...)
+		}
+	case lead.OpenStream:
+		if a := c.agents[e.Node]; a != nil {
+			c.inputs = append(c.inputs, a.hello())
+		}
+	case lead.WriteKeys:
+		c.inputs = append(c.inputs, c.wrote(e.Token, e.Write))
+	case lead.ReadKey:
+		in := lead.ReadAnswer{Token: e.Token}
+		in.Kv, in.Found, in.Revision = c.key(e.Key)
+		c.inputs = append(c.inputs, in)
+	case lead.ReadNodeKeys:
+		in := lead.NodeReadAnswer{Token: e.Token, Kvs: c.keys(record.NodeIn(e.Node))}
+		in.Certified, _, _ = c.key(record.EnrolledKey(e.Node))
+		c.inputs = append(c.inputs, in)
+	case lead.WakeAt:
+		c.wakeAt = e.At
+	case lead.ShowChange:
+		if changed := c.watchers[e.Key]; changed != nil {
+			close(changed)
+			delete(c.watchers, e.Key)
+		}
+	case lead.AnswerClient:
+		if client := c.clients[e.Token]; client != nil {
+			delete(c.clients, e.Token)
+			client <- reply{e.Result, e.Status}
+		}
+	case lead.AskSettled:
+		c.inputs = append(c.inputs, lead.SettleAnswer{Token: e.Token})
+	case lead.TrustNode, lead.LogEvent, lead.MeasureValue, lead.ReadFenceKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore:
+		// Nobody looks at it here, or a cluster does not live that long.
+	case lead.DistrustNode, lead.AskToResign, lead.EndTerm:
+		panic(fmt.Sprintf("resttest: the leader gives up on its agents or its term: effect %d, node %q, %v", e.Kind, e.Node, e.Err))
+	}
+}
+
+// hear queues what agents say.
+func (c *Cluster) hear(events ...grant.Event) {
+	for _, e := range events {
+		c.inputs = append(c.inputs, lead.AgentEvent{Event: e})
+	}
+}
+
+// wrote writes as the leader wants, and returns the store's answer.
+func (c *Cluster) wrote(k lead.Token, w lead.Write) lead.WriteAnswer {
+	compares := w.Compares
+	if !w.AnyEpoch {
+		compares = append([]record.Compare{c.held}, compares...)
+	}
+	result, err := c.store.Txn(context.Background(), record.Txn{If: compares, Then: w.Ops})
+	if err != nil || !result.Succeeded {
+		return lead.WriteAnswer{Token: k, Outcome: txn.Conflict, Err: err}
+	}
+	return lead.WriteAnswer{Token: k, Outcome: txn.Landed, Revision: result.Revision}
+}
+
+// follow tells the leader what the store has of its nodes, as far as that has
+// changed. The agent of a node that was fenced ends, as that of a lost host.
+func (c *Cluster) follow() {
+	for id := range c.leader.Specifications() {
+		identity, found, _ := c.key(record.NodeIdentityKey(id))
+		_, leased, _ := c.key(record.NodeLeaseKey(id))
+		now := lead.NodeFacts{Node: id, Leased: leased, Identity: identity.ModRev}
+		if before, known := c.told[id]; known && before.Same(now) {
+			continue
+		}
+		c.told[id] = now
+		c.inputs = append(c.inputs, now)
+		if found && c.agents[id] != nil {
+			who, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
+			must(err)
+			if who.Fenced {
+				delete(c.agents, id)
+				c.hear(grant.Disconnected{Node: id, Err: context.Canceled})
+			}
+		}
+	}
+}
+
+// ring has everybody do what is due.
+func (c *Cluster) ring() {
+	now := c.time()
+	if !c.wakeAt.IsZero() && !c.wakeAt.After(now) {
+		c.wakeAt = time.Time{}
+		c.inputs = append(c.inputs, lead.AlarmDue{})
+	}
+	for _, a := range c.agents {
+		c.hear(a.tick(now)...)
+	}
+	c.inputs = append(c.inputs, lead.SecondPassed{})
+}
+
+// arm sets the timer to what is due next.
+func (c *Cluster) arm() {
+	next := c.wakeAt
+	for _, a := range c.agents {
+		if at, any := a.due(); any && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
+	}
+	if next.IsZero() {
+		return
+	}
+	c.timer = time.AfterFunc(max(0, next.Sub(c.time())), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if next.After(c.reached) {
+			c.reached = next
+		}
+		c.settle()
+	})
+}

@@ -1,0 +1,59 @@
+package resttest
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// CreateAllocation implements rest.Allocations.
+func (c *Cluster) CreateAllocation(ctx context.Context, create rest.Create, a *api.Allocation) (*api.Allocation, error) {
+	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(create), Document: a, Wait: create.Wait})
+	tellRepeated(made, create)
+	return made.Allocation, err
+}
+
+// tellRepeated tells the API whether an earlier request has made the object.
+func tellRepeated(m lead.Created, create rest.Create) {
+	if m.Repeated && create.Repeated != nil {
+		*create.Repeated = true
+	}
+}
+
+// GetAllocation implements rest.Allocations.
+func (c *Cluster) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
+	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Allocation], *api.Status) {
+		position := namespace + "/" + name
+		m, found := i.Member(position)
+		if !found {
+			return watched[*api.Allocation]{}, lead.NotFound("allocation", namespace, name)
+		}
+		return watched[*api.Allocation]{m.Show(), m.Settled, i.MemberChanged(position)}, nil
+	})
+}
+
+// ListAllocations implements rest.Allocations.
+func (c *Cluster) ListAllocations(ctx context.Context, namespace string, p rest.Page[api.Allocation]) (*api.AllocationList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.AllocationList, *api.Status) {
+		list := &api.AllocationList{Kind: "AllocationList", Metadata: shown.ListMeta(i.Newest())}
+		list.Items, list.Metadata.Continue = p.Of(i.Members(namespace), func(position string) *api.Allocation {
+			m, _ := i.Member(position)
+			return m.Show()
+		})
+		return list, nil
+	})
+}
+
+// DeleteAllocation implements rest.Allocations. It answers once the release is
+// durable.
+func (c *Cluster) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {
+	return ask[*api.Allocation](ctx, c, lead.DeleteAllocation{Namespace: namespace, Name: name, Options: o})
+}
+
+func submittedAs(c rest.Create) lead.Submitted {
+	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID}
+}

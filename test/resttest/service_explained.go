@@ -1,0 +1,44 @@
+package resttest
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/quota/quotajson"
+)
+
+// ExplainAllocation implements rest.Allocations.
+func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string) (*api.Explanation, error) {
+	return ask[*api.Explanation](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name})
+}
+
+// ExplainJob implements rest.Jobs. The job's first unit that waits is
+// explained.
+func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string) (*api.Explanation, error) {
+	return ask[*api.Explanation](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name})
+}
+
+// ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
+// explained, else the first.
+func (c *Cluster) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
+	return ask[*api.QuotaExplanation](ctx, c, lead.ExplainQuota{Namespace: namespace, Name: name})
+}
+
+// TryQuota implements rest.Quotas.
+func (c *Cluster) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
+	spec, _, err := quotajson.Consumer(consumer, quotajson.Natural)
+	if err != nil {
+		return nil, api.Errorf(422, "%v", err)
+	}
+	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec})
+}
+
+// ReclaimQuota implements rest.Quotas.
+func (c *Cluster) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error) {
+	options := api.ReclaimOptions{GracePeriodSeconds: grace}
+	if status := options.Validate(); status != nil {
+		return nil, status
+	}
+	return ask[*api.QuotaReclaim](ctx, c, lead.ReclaimQuota{Tree: tree, DryRun: dryRun, Grace: grace})
+}

@@ -1,0 +1,74 @@
+package resttest
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// PutQuotaForest implements rest.Quotas.
+func (c *Cluster) PutQuotaForest(ctx context.Context, f *api.QuotaForest, create bool) (*api.QuotaForest, error) {
+	if status := f.Validate(); status != nil {
+		return nil, status
+	}
+	return ask[*api.QuotaForest](ctx, c, lead.PutQuotaForest{Object: f, Create: create})
+}
+
+// GetQuotaForest implements rest.Quotas.
+func (c *Cluster) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
+	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
+		s, found := i.Forest(name)
+		if !found {
+			return nil, lead.NoQuotaForest(name)
+		}
+		return s.Copy(), nil
+	})
+}
+
+// ListQuotaForests implements rest.Quotas.
+func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Forests())
+		return &api.QuotaForestList{Kind: "QuotaForestList", Metadata: version, Items: items}, nil
+	})
+}
+
+// DeleteQuotaForest implements rest.Quotas.
+func (c *Cluster) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
+	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name})
+}
+
+// PutQuotaBinding implements rest.Quotas. Units that run stay charged as they
+// are; those that wait follow.
+func (c *Cluster) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, create bool) (*api.QuotaBinding, error) {
+	if status := b.Validate(); status != nil {
+		return nil, status
+	}
+	return ask[*api.QuotaBinding](ctx, c, lead.PutQuotaBinding{Object: b, Create: create})
+}
+
+// GetQuotaBinding implements rest.Quotas.
+func (c *Cluster) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
+	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
+		s, found := i.Binding(namespace)
+		if !found {
+			return nil, lead.NoQuotaBinding(namespace)
+		}
+		return s.Copy(), nil
+	})
+}
+
+// ListQuotaBindings implements rest.Quotas.
+func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Bindings())
+		return &api.QuotaBindingList{Kind: "QuotaBindingList", Metadata: version, Items: items}, nil
+	})
+}
+
+// DeleteQuotaBinding implements rest.Quotas.
+func (c *Cluster) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
+	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace})
+}

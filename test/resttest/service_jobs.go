@@ -1,0 +1,52 @@
+package resttest
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// CreateJob implements rest.Jobs.
+func (c *Cluster) CreateJob(ctx context.Context, create rest.Create, doc *api.Job) (*api.Job, error) {
+	made, err := ask[lead.Created](ctx, c, lead.CreateJob{Submitted: submittedAs(create), Document: doc, Wait: create.Wait})
+	tellRepeated(made, create)
+	return made.Job, err
+}
+
+// GetJob implements rest.Jobs. A wait is for the job's first unit.
+func (c *Cluster) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
+	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Job], *api.Status) {
+		position := namespace + "/" + name
+		j, found := i.Job(position)
+		if !found {
+			return watched[*api.Job]{}, lead.NotFound("job", namespace, name)
+		}
+		return watched[*api.Job]{j.Show(), j.Settled, i.JobChanged(position)}, nil
+	})
+}
+
+// ListJobs implements rest.Jobs.
+func (c *Cluster) ListJobs(ctx context.Context, namespace string, p rest.Page[api.Job]) (*api.JobList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.JobList, *api.Status) {
+		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(i.Newest())}
+		list.Items, list.Metadata.Continue = p.Of(i.Jobs(namespace), func(position string) *api.Job {
+			j, _ := i.Job(position)
+			return j.Show()
+		})
+		return list, nil
+	})
+}
+
+// CancelJob implements rest.Jobs.
+func (c *Cluster) CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
+	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: false})
+}
+
+// DeleteJob implements rest.Jobs.
+func (c *Cluster) DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
+	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: true})
+}

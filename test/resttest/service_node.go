@@ -1,0 +1,66 @@
+package resttest
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// ListNodes implements rest.Nodes.
+func (c *Cluster) ListNodes(ctx context.Context) (*api.NodeList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.NodeList, *api.Status) {
+		list := &api.NodeList{Kind: "NodeList", Metadata: shown.ListMeta(i.Newest()), Items: []api.Node{}}
+		for n := range i.Nodes() {
+			list.Items = append(list.Items, *n.Show())
+		}
+		return list, nil
+	})
+}
+
+// GetNode implements rest.Nodes.
+func (c *Cluster) GetNode(ctx context.Context, name string) (*api.Node, error) {
+	return see(ctx, c, func(i shown.Index) (*api.Node, *api.Status) {
+		n, found := i.Node(resource.NodeID(name))
+		if !found {
+			return nil, api.Errorf(404, "node %s not found", name)
+		}
+		return n.Show(), nil
+	})
+}
+
+// PatchNode implements rest.Nodes.
+func (c *Cluster) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
+	return ask[*api.Node](ctx, c, lead.PatchNode{Node: resource.NodeID(name), Patch: p})
+}
+
+// SetUnschedulable cordons a node, or ends that.
+func (c *Cluster) SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error) {
+	return c.PatchNode(ctx, name, api.NodePatch{Unschedulable: &unschedulable})
+}
+
+// ApproveNode implements rest.Nodes: the registered capacity is approved.
+func (c *Cluster) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
+	return ask[*api.Node](ctx, c, lead.ApproveNode{Node: resource.NodeID(name), Options: o})
+}
+
+// FenceNode implements rest.Nodes. It returns once the fence is durable; what
+// follows from a confirmed death goes on by itself, from one leader to the next.
+func (c *Cluster) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
+	return ask[*api.Node](ctx, c, lead.FenceNode{Node: resource.NodeID(name), Options: o})
+}
+
+// DeleteNode implements rest.Nodes: a node that has left for good is forgotten.
+// It is refused while its agent is heard, while anything is granted there, and
+// while an ended transaction may still run there for all that is known, and while
+// a quarantine is being ended.
+func (c *Cluster) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
+	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name)})
+}
+
+// ReconcileNode implements rest.Nodes.
+func (c *Cluster) ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
+	return ask[*api.Reconciliation](ctx, c, lead.ReconcileNode{Node: resource.NodeID(name), Options: o})
+}

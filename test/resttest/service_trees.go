@@ -1,0 +1,45 @@
+package resttest
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/quota"
+)
+
+// PutQuotaTree implements rest.Quotas. An update that leaves a node with less
+// than is charged to it ends nobody.
+func (c *Cluster) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create bool) (*api.QuotaTree, error) {
+	name := t.Metadata.Name
+	if status := t.Validate(); status != nil {
+		return nil, status
+	}
+	if name == quota.Tree {
+		return nil, api.Errorf(422, "metadata.name: %q names the limits of the namespaces, choose another", name)
+	}
+	if !json.Valid(t.Spec) {
+		return nil, api.Errorf(400, "spec: not JSON")
+	}
+	spec, status := lead.SpecOf(*t)
+	if status != nil {
+		return nil, status
+	}
+	return ask[*api.QuotaTree](ctx, c, lead.PutQuotaTree{Object: t, Create: create, Spec: spec})
+}
+
+// GetQuotaTree implements rest.Quotas.
+func (c *Cluster) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+	return ask[*api.QuotaTree](ctx, c, lead.GetQuotaTree{Name: name})
+}
+
+// ListQuotaTrees implements rest.Quotas.
+func (c *Cluster) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
+	return ask[*api.QuotaTreeList](ctx, c, lead.ListQuotaTrees{})
+}
+
+// DeleteQuotaTree implements rest.Quotas.
+func (c *Cluster) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+	return ask[*api.QuotaTree](ctx, c, lead.DeleteQuotaTree{Name: name})
+}
