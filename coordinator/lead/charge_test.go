@@ -2,12 +2,14 @@ package lead
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
@@ -66,6 +68,56 @@ func TestAQuestionChargesNothing(t *testing.T) {
 	}
 	if short := l.admit(u); short != nil || !l.quotas.trees.IsAllocated("Org", u.path) {
 		t.Errorf("an admission charges nothing, and is short of %+v", short)
+	}
+}
+
+// TestTheEndOfAnAttemptEndsItsCharge: with the limits and with the trees.
+func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
+	l := charging(t, 1)
+	u := chargedUnit("bound", "new")
+	used := func() resource.Vector { return l.quotas.limits.Used("bound", "config") }
+	before := used().Clone()
+	if short := l.admit(u); short != nil {
+		t.Fatalf("refused: %v", l.reasons(short))
+	}
+	a := &attempt{unit: u, charges: u.charges}
+	a.machine, _ = txn.New(resource.NewTxID("u", 1, 1, resource.Nonce{}), nil)
+	l.quotas.limits.Charge(a.machine.ID(), u.charge)
+	if maps.Equal(used(), before) || !l.quotas.trees.IsAllocated("Org", u.path) {
+		t.Fatal("it is not charged")
+	}
+	l.discharge(a)
+	if !maps.Equal(used(), before) || l.quotas.trees.IsAllocated("Org", u.path) {
+		t.Errorf("charged %v, before %v", used(), before)
+	}
+}
+
+// TestWhoTakesBackIsNotChargedYet: while others have to give way.
+func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
+	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
+	object := api.QuotaTree{Metadata: api.ObjectMeta{Name: "Org"}, Spec: []byte(`{"nodes":{"all":{"quota":{"cpu":8}},"a":{"parent":"all","quota":{"cpu":4}},"b":{"parent":"all","quota":{"cpu":4}}}}`)}
+	spec, status := SpecOf(object)
+	if status != nil {
+		t.Fatal(status)
+	}
+	if _, err := l.quotas.setTree(object, 1, spec); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"a", "b"} {
+		l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object: api.QuotaBinding{Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": namespace}}}}
+	}
+	for _, name := range []string{"own", "borrowed"} {
+		if short := l.admit(chargedUnit("b", name)); short != nil {
+			t.Fatalf("%s: %v", name, l.reasons(short))
+		}
+	}
+	u := chargedUnit("a", "owner")
+	short := l.admit(u)
+	if short == nil || len(short.victims) != 1 {
+		t.Fatalf("short of %+v, want one victim", short)
+	}
+	if l.quotas.trees.IsAllocated("Org", u.path) || !l.quotas.trees.IsAllocated("Org", short.victims[0]) {
+		t.Error("it is charged, or its victim is not")
 	}
 }
 

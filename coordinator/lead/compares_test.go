@@ -40,7 +40,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 			"nodes/n1/identity unchanged, tx/a absent, units/default/alloc/a/0 absent",
 		},
 		"the commit of a new job": {
-			func(x *scene) { x.says(x.submitJob("a", 2), grant.Reserved) },
+			func(x *scene) { x.says(x.submitJob("a", 2, 1), grant.Reserved) },
 			"jobs/default/a absent, nodes/n1/identity unchanged, tx/a absent, units/default/job/a/0 absent",
 		},
 		"the commit of a unit that has waited": {
@@ -62,7 +62,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 			"tx/of nobody absent, units/default/alloc/a/0 absent",
 		},
 		"a job of several units": {
-			func(x *scene) { x.submitJob("a", 3) },
+			func(x *scene) { x.submitJob("a", 3, 1) },
 			"jobs/default/a absent, tx/of nobody absent, units/default/job/a/0 absent, units/default/job/a/1 absent",
 		},
 		"the fence of an attempt": {
@@ -120,7 +120,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 		},
 		"the end of a job": {
 			func(x *scene) {
-				a := x.submitJob("a", 17)
+				a := x.submitJob("a", 17, 1)
 				x.answers()
 				x.says(a, grant.No)
 				x.answers()

@@ -125,11 +125,11 @@ func (x *scene) submit(name string, gpus int, more string) *unit {
 	return s.units[0]
 }
 
-// submitJob submits a job with units of one GPU for each member: the first of two
-// where it is a gang, and as many more as it has members beyond that.
-func (x *scene) submitJob(name string, members int) *unit {
+// submitJob submits a job whose members have that many GPUs each: a gang of two,
+// which grows to as many members.
+func (x *scene) submitJob(name string, members, gpus int) *unit {
 	x.t.Helper()
-	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"1"}},"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, name, members)
+	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"%d"}},"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, name, members, gpus)
 	doc, status := api.DecodeJob(document)
 	if status != nil {
 		x.t.Fatal(status)

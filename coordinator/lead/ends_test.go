@@ -1,0 +1,177 @@
+package lead
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+)
+
+// TestTheFirstRequestToEndCounts: and it counts for a unit that is just being stored.
+func TestTheFirstRequestToEndCounts(t *testing.T) {
+	x := newScene(t)
+	a := x.submit("a", 9, "")
+	x.do(func() {
+		x.end(a, txn.ReleaseAsked{GraceSeconds: 1})
+		x.end(a, txn.ReleaseAsked{GraceSeconds: 7})
+	})
+	if a.ending.GraceSeconds != 1 {
+		t.Errorf("the grace is %d", a.ending.GraceSeconds)
+	}
+	if x.answers(); !a.gone {
+		t.Errorf("it is %s", a.phase())
+	}
+}
+
+// TestAnEndThatWasRefusedIsNone: the unit waits as before.
+func TestAnEndThatWasRefusedIsNone(t *testing.T) {
+	x := newScene(t)
+	a := x.submit("a", 9, "")
+	x.answers()
+	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+	x.put(a.record.Path().Key(), record.MustEncode(a.record))
+	if x.answers(); a.gone || a.ending != nil || x.queue.Len() != 1 {
+		t.Errorf("gone %t, ending %v, %d wait", a.gone, a.ending, x.queue.Len())
+	}
+}
+
+// TestACreationThatFailedMayBeRepeated: with its request id.
+func TestACreationThatFailedMayBeRepeated(t *testing.T) {
+	x := newScene(t)
+	s := x.submission("a", "hash", "id")
+	x.accepts(s)
+	x.do(func() { x.undoCreation(s.units[0]) })
+	if key, _, _ := s.requested(); x.units[s.units[0].path] != nil {
+		t.Error("the unit is there")
+	} else if _, known := x.requests.get(key); known {
+		t.Error("the id is taken")
+	}
+}
+
+// TestWhatBecomesOfAUnit: what its owner ends is gone, though it had notice.
+func TestWhatBecomesOfAUnit(t *testing.T) {
+	for ends, phase := range map[bool]api.Phase{false: api.Preempted, true: ""} {
+		x := newScene(t)
+		a := x.running("a", 2, "")
+		x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
+		x.answers()
+		if ends {
+			x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+		}
+		x.answers()
+		if x.says(a, grant.Tombstone); !ends {
+			x.answer() // RELEASING
+		}
+		if x.answer(); a.gone != ends || phase != "" && a.phase() != phase {
+			t.Errorf("ended %t: gone %t, %s", ends, a.gone, a.phase())
+		}
+	}
+}
+
+// TestARecordInDoubtIsNotCollected: the commit that had no answer could land then.
+func TestARecordInDoubtIsNotCollected(t *testing.T) {
+	for lost, collected := range map[bool]int{false: 1, true: 0} {
+		x := newScene(t)
+		a := x.submit("a", 2, "")
+		tx := a.attempt.machine.ID()
+		if lost {
+			x.says(a, grant.Reserved)
+			x.loses(false)
+		} else {
+			x.says(a, grant.No)
+		}
+		for x.attempts[tx] != nil {
+			x.answer()
+		}
+		if len(x.retired.terminal) != collected || x.retired.doubtful[tx] != lost {
+			t.Errorf("lost %t: %d to collect, in doubt %t", lost, len(x.retired.terminal), x.retired.doubtful[tx])
+		}
+	}
+}
+
+// TestAUnitIsReadyWhenAllItsNodesHoldIt: clients are told then.
+func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
+	x := newScene(t)
+	a := x.submitJob("a", 2, 8)
+	x.says(a, grant.Reserved)
+	x.answers()
+	for i, id := range a.attempt.machine.Nodes() {
+		n := x.nodes[id]
+		tx := a.attempt.machine.ID()
+		x.clear()
+		x.hear(grant.Replied{Node: id, Tx: tx, State: grant.Held, Incarnation: n.incarnation, Revision: n.revision, Members: n.reservations[tx].members})
+		if told := x.did(ShowChange); told != (i == 1) {
+			t.Errorf("node %d of 2: told %t", i+1, told)
+		}
+	}
+}
+
+// TestWhoIsBlamedForACommit: a node whose registration is another than what it voted
+// under, as far as that is known.
+func TestWhoIsBlamedForACommit(t *testing.T) {
+	for _, followed := range []bool{true, false} {
+		x := newScene(t)
+		a := x.submit("a", 2, "")
+		at := a.attempt
+		x.says(a, grant.Reserved)
+		rev := x.put(record.NodeIdentityKey("n1"), record.MustEncode(record.NodeIdentity{Incarnation: x.nodes["n1"].incarnation}))
+		if followed {
+			x.nodes["n1"].identity = rev
+		}
+		if x.answer(); at.failed["n1"] == faultUnregister != followed {
+			t.Errorf("followed %t: failed as %q", followed, at.failed["n1"])
+		}
+	}
+}
+
+// TestACommitIsOfAllMembers: and keeps when the unit was started first.
+func TestACommitIsOfAllMembers(t *testing.T) {
+	x := newScene(t)
+	a := x.submit("a", 2, "")
+	x.says(a, grant.Reserved)
+	a.record.Started = "2026-01-01T00:00:00Z"
+	d, err := x.commitOf(a.attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range d.ops {
+		if key := a.record.Path().Key(); op.Key == key {
+			if rec, err := record.Decode[record.Unit](key, op.Value); err != nil || rec.Started != a.record.Started {
+				t.Errorf("started %q, %v", rec.Started, err)
+			}
+		}
+	}
+	a.record.Members++
+	if _, err := x.commitOf(a.attempt); err == nil {
+		t.Error("it is committed without a member")
+	}
+}
+
+// TestWhileOthersLeaveNobodyIsEvicted: where their room is enough.
+func TestWhileOthersLeaveNobodyIsEvicted(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 8, "")
+	x.running("c", 8, "")
+	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+	x.answers()
+	b := x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
+	x.answers()
+	if b.attempt != nil || !strings.Contains(b.noVictimsReason, "are leaving") {
+		t.Errorf("attempt %v, stuck: %s", b.attempt, b.noVictimsReason)
+	}
+}
+
+// TestAPreemptionFitsIntoOneTxn: of as many operations as the store takes.
+func TestAPreemptionFitsIntoOneTxn(t *testing.T) {
+	for most, begins := range map[int]bool{7: false, 8: true} {
+		x := newScene(t)
+		x.maxOps = most
+		_, b := x.preemptor()
+		if b.attempt != nil != begins {
+			t.Errorf("of %d operations: begins %t, %s", most, !begins, b.noVictimsReason)
+		}
+	}
+}
