@@ -5,10 +5,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// mirror is what a node's agent has said that it holds, and nothing of what
-// this leader plans: its sum is then the hash of the agent's ledger, which
-// comes with every message. The two may differ for the moment in which one
-// decision of the agent is told in several messages, not longer.
+// mirror holds the grants that a node's agent has reported, without this
+// leader's plans. Its sum is therefore the hash of the agent's ledger, which
+// comes with every message. The two differ only while the agent reports one
+// decision in several messages.
 //
 // Invariant: sum is that of prints.
 type mirror struct {
@@ -19,7 +19,7 @@ type mirror struct {
 	astray int
 }
 
-// reset takes the agent's word for everything it holds.
+// reset replaces the mirror by the agent's report of all its grants.
 func (m *mirror) reset(grants []grant.Grant, hash uint64) {
 	*m = mirror{prints: make(map[resource.TxID]uint64, len(grants)), told: hash}
 	for _, g := range grants {
@@ -29,7 +29,7 @@ func (m *mirror) reset(grants []grant.Grant, hash uint64) {
 	}
 }
 
-// heard takes the agent's word for one transaction.
+// heard takes the agent's report about one transaction.
 func (m *mirror) heard(e grant.Replied) {
 	m.told = e.LedgerHash
 	switch e.State {
@@ -37,7 +37,7 @@ func (m *mirror) heard(e grant.Replied) {
 		m.put(e.Tx, e.Members)
 	case grant.None, grant.Tombstone:
 		m.drop(e.Tx)
-	case grant.No: // says nothing of what the transaction has
+	case grant.No: // leaves the transaction's grant unchanged
 	}
 }
 
@@ -66,8 +66,8 @@ func (m *mirror) lastsAstray() bool {
 	return m.astray > 1
 }
 
-// audit asks the agents whose ledgers are not what this leader was told for
-// everything they hold.
+// audit asks an agent for all its grants if the ledger's hash differs from the
+// mirror.
 func (l *Leader) audit() {
 	for _, v := range l.order {
 		n := l.nodes[v.ID]

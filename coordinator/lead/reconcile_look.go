@@ -30,8 +30,9 @@ func (l *Leader) concerned(id resource.NodeID) []resource.NodeID {
 	return ids
 }
 
-// readRegistrations reads who is registered, before the agents tell what they
-// hold: an agent that registers after this fails what is compared with it.
+// readRegistrations reads the nodes' registrations, before the agents report
+// their grants: a later registration fails the compares of the reconciliation's
+// writes.
 func (r *reconciliation) readRegistrations() bool {
 	if r.next == len(r.concerned) {
 		r.bePatient()
@@ -42,7 +43,8 @@ func (r *reconciliation) readRegistrations() bool {
 	return true
 }
 
-// resync has the next agent tell everything it holds, once the one before has.
+// resync asks the next agent for all its grants, once the previous agent has
+// answered.
 func (r *reconciliation) resync() bool {
 	if r.next == len(r.concerned) {
 		r.l.cancel(r.patience)
@@ -65,7 +67,8 @@ func (r *reconciliation) resync() bool {
 	return false
 }
 
-// lookAtGrants takes over what the agents have told, if that is all.
+// lookAtGrants collects the agents' grants, if all agents have reported all of
+// them.
 func (r *reconciliation) lookAtGrants() bool {
 	if unknown := r.unknown(); unknown != "" {
 		return r.refuse(api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown))
@@ -74,8 +77,8 @@ func (r *reconciliation) lookAtGrants() bool {
 	return r.enter(readingRecords)
 }
 
-// readRecords reads what the store has of the next grant, after the agents have
-// told what they hold.
+// readRecords reads the record of the next grant, after the agents have
+// reported their grants.
 func (r *reconciliation) readRecords() bool {
 	if r.next == len(r.grants) {
 		return r.lookAtRecords()
@@ -97,8 +100,8 @@ func (r *reconciliation) readRecords() bool {
 	return true
 }
 
-// lookAtRecords judges both sides. Without a mode the report is all that was
-// asked for.
+// lookAtRecords compares grants and records. Without a mode the report is the
+// answer.
 func (r *reconciliation) lookAtRecords() bool {
 	r.judge()
 	r.report = r.makeReport()
@@ -111,8 +114,8 @@ func (r *reconciliation) lookAtRecords() bool {
 	return r.enter(endingReturned)
 }
 
-// unknown is the first node of which it is not known what it holds, "" if there
-// is none: what it does not tell of would count as gone.
+// unknown is the first node whose grants are not known, "" if there is none: a
+// grant that an agent does not report would count as gone.
 func (r *reconciliation) unknown() resource.NodeID {
 	for _, id := range r.concerned {
 		if n := r.l.nodes[id]; n == nil || !n.known {
@@ -122,7 +125,7 @@ func (r *reconciliation) unknown() resource.NodeID {
 	return ""
 }
 
-// collect takes over what the agents have said.
+// collect takes the grants that the agents have reported.
 func (r *reconciliation) collect() {
 	n := r.l.nodes[r.id]
 	r.why = cmp.Or(n.quarantine, r.why)
@@ -141,7 +144,8 @@ func (r *reconciliation) collect() {
 	}
 }
 
-// judge finds what came back, and what of the grants can have a record.
+// judge finds the records that came back, and the grants that can have a record
+// again.
 func (r *reconciliation) judge() {
 	n := r.l.nodes[r.id]
 	for _, tx := range r.l.attemptsOn(r.id) {
@@ -169,8 +173,8 @@ func (g *lost) held() bool { return g.State == grant.Held || g.State == grant.Ev
 // adoptable reports whether a record is to be made again.
 func (g *lost) adoptable() bool { return g.record == grant.RecordAbsent && g.problem == "" }
 
-// problem says what keeps a grant from having a record again, and whether that
-// is for good: a member that no agent holds is never back.
+// problem is the obstacle to a new record of a grant, and whether the obstacle
+// is permanent: a member that no agent holds never comes back.
 func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	if _, _, _, err := g.Tx.Attempt(); err != nil {
 		return err.Error(), true
