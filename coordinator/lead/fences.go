@@ -37,7 +37,7 @@ func (l *Leader) buryFences(found []Fenced) {
 	for _, f := range found {
 		_, adopting := l.adoptions[f.Tx]
 		_, unheard := l.unheard[f.Tx]
-		if units[f.Unit] || waits[f.Tx] || unheard || adopting || l.doubtful[f.Tx] || l.attempts[f.Tx] != nil {
+		if units[f.Unit] || waits[f.Tx] || l.collecting[f.Tx] || unheard || adopting || l.doubtful[f.Tx] || l.attempts[f.Tx] != nil {
 			continue
 		}
 		l.bury(f.Tx, nil)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -84,12 +85,16 @@ func (l *Leader) collect() {
 		}
 		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
 		rest = append(rest, r)
+		l.collecting[r.tx] = true
 		return true
 	})
 	if len(rest) == 0 {
 		return
 	}
 	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		for _, r := range rest {
+			delete(l.collecting, r.tx)
+		}
 		if o == txn.Landed {
 			return
 		}
@@ -110,4 +115,9 @@ func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
 	}
 	slices.Sort(txs)
 	return txs
+}
+
+// anyQuarantine reports whether an agent is in quarantine, as far as is heard.
+func (l *Leader) anyQuarantine() bool {
+	return slices.ContainsFunc(l.order, func(at *place.Node) bool { return l.nodes[at.ID].quarantine != "" })
 }

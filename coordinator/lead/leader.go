@@ -69,6 +69,7 @@ type Leader struct {
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
 	terminal     []terminalRecord                           // ascending by when
+	collecting   map[resource.TxID]bool                     // terminal records whose deletion is under way
 	unheard      map[resource.TxID]map[resource.NodeID]bool // terminal records that wait for nodes to tell of themselves
 	// doubtful are transactions that ended while a Txn for them was in doubt:
 	// their records stay in this epoch.
@@ -93,7 +94,7 @@ func NewLeader(b Beginning) *Leader {
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, hopeless: map[string]uint64{},
-		unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
+		collecting: map[resource.TxID]bool{}, unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{},
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[Token]func(HasReadNode){},
