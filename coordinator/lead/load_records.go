@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/record"
@@ -88,7 +89,8 @@ func (l *Leader) resume() {
 	}
 	l.recovered = nil
 	l.awaitAdoptions()
-	for _, j := range l.jobs {
+	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
+		j := l.jobs[name]
 		if c := j.record.Cancelled; c != nil {
 			for _, u := range j.units {
 				l.end(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason})
