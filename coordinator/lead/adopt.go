@@ -214,16 +214,30 @@ func (l *Leader) abandon(d *adoption) {
 	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
 	key := record.TxKey(d.tx)
 	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
+	if len(d.victims) > 0 { // of a restored store: it may have been committed, and be held where nobody is heard
+		rec.Unheard = l.unreached()
+	}
 	l.settle(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
-		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed) },
+		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed, rec.Unheard) },
 	}, key, func(_ []byte, found bool) bool { return found })
 }
 
-func (l *Leader) abandoned(d *adoption, mine bool) {
+// unreached are the nodes whose agents are not heard, in order.
+func (l *Leader) unreached() []resource.NodeID {
+	var ids []resource.NodeID
+	for _, at := range l.order {
+		if n := l.nodes[at.ID]; n.specRev != 0 && !n.connected {
+			ids = append(ids, at.ID)
+		}
+	}
+	return ids
+}
+
+func (l *Leader) abandoned(d *adoption, mine bool, unheard []resource.NodeID) {
 	delete(l.adoptions, d.tx)
 	if mine {
-		l.retired.add(d.tx, nil, l.now)
+		l.retired.add(d.tx, unheard, l.now)
 	}
 	for _, v := range l.order {
 		if n := l.nodes[v.ID]; n.reservations[d.tx] != nil {

@@ -104,8 +104,8 @@ func TestAPreemptionIsGivenUpOnce(t *testing.T) {
 		if len(x.asked) != 1 {
 			t.Fatalf("%d writes, want one", len(x.asked))
 		}
-		if x.answer(); len(x.retired.terminal) != collected || d.unit.adopting != nil {
-			t.Errorf("landed %t: %d records to collect, want %d", landed, len(x.retired.terminal), collected)
+		if x.answer(); len(x.retired.all()) != collected || d.unit.adopting != nil {
+			t.Errorf("landed %t: %d records to collect, want %d", landed, len(x.retired.all()), collected)
 		}
 	}
 }

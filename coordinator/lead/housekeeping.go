@@ -84,6 +84,7 @@ func (l *Leader) collect() {
 		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
 	}
 	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		l.retired.finishCollection(old)
 		if o == txn.Landed {
 			return
 		}

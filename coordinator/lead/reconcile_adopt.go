@@ -183,6 +183,9 @@ func (l *Leader) adoptee(g *lost) (adoptee, *api.Status) {
 	if u := l.waitingUnit(g); u != nil {
 		return adoptee{unit: u, waited: true}, nil
 	}
+	if u := l.unitOf(g.Unit); u != nil {
+		return adoptee{}, api.Errorf(409, "%s: its unit %s goes on otherwise by now; ask again", g.Tx, u.path)
+	}
 	path, err := record.ParseUnitPath(g.Name)
 	if err != nil {
 		path = record.UnitPath{Namespace: "default", Kind: record.AllocUnit}

@@ -199,6 +199,8 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	size := most + 1
 	if u := r.l.waitingUnit(g); u != nil {
 		size = max(size, u.record.Members)
+	} else if u := r.l.unitOf(g.Unit); u != nil { // I6: a unit is live in one transaction
+		return fmt.Sprintf("its unit %s is %s without it", u.path, u.lifecycle), u.attempt != nil && !u.attempt.machine.Undecided()
 	}
 	if len(seen) == size && g.alone() {
 		return "", false
@@ -231,4 +233,14 @@ func (l *Leader) waitingUnit(g *lost) *unit {
 		return nil
 	}
 	return u
+}
+
+// unitOf is the unit with a UID, nil where there is none.
+func (l *Leader) unitOf(uid resource.UnitUID) *unit {
+	for _, u := range l.units {
+		if u.record.UID == uid {
+			return u
+		}
+	}
+	return nil
 }

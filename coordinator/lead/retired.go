@@ -19,6 +19,8 @@ type retired struct {
 	// unheard are the records that wait for reports, with the nodes whose report is
 	// missing.
 	unheard map[resource.TxID]map[resource.NodeID]bool
+	// collecting are the records whose deletion is under way.
+	collecting map[resource.TxID]bool
 	// doubtful are transactions that ended while a Txn for them was in doubt: their
 	// records stay in this epoch.
 	doubtful map[resource.TxID]bool
@@ -31,7 +33,7 @@ type terminalRecord struct {
 }
 
 func newRetired() retired {
-	return retired{unheard: map[resource.TxID]map[resource.NodeID]bool{}, doubtful: map[resource.TxID]bool{}}
+	return retired{unheard: map[resource.TxID]map[resource.NodeID]bool{}, collecting: map[resource.TxID]bool{}, doubtful: map[resource.TxID]bool{}}
 }
 
 // add takes in a terminal record; nodes are those whose report is missing.
@@ -78,6 +80,7 @@ func (r *retired) all() map[resource.TxID]bool {
 	for _, t := range r.terminal {
 		all[t.tx] = true
 	}
+	maps.Copy(all, r.collecting)
 	for tx := range r.unheard {
 		all[tx] = true
 	}
@@ -93,9 +96,17 @@ func (r *retired) takeOld(before time.Time, named map[resource.TxID]bool, most i
 			return false
 		}
 		old = append(old, t)
+		r.collecting[t.tx] = true
 		return true
 	})
 	return old
+}
+
+// finishCollection notes that the deletion of records has an answer.
+func (r *retired) finishCollection(old []terminalRecord) {
+	for _, t := range old {
+		delete(r.collecting, t.tx)
+	}
 }
 
 // putBack takes records in again that takeOld has taken out.

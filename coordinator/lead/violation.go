@@ -114,6 +114,7 @@ func (l *Leader) endIsolation(n *node) {
 	n.setTripped(l.now)
 	n.setReady()
 	l.out.add(Effect{Kind: TrustNode, Node: n.view.ID})
+	l.wake() // an isolation that is not durable yet leaves the specification as it is
 }
 
 // wakeFor wakes all waiting units because of a node's message, now or, if the

@@ -96,7 +96,7 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 			l, _ := alone(t)
 			d := &adoption{tx: transaction(1), unit: u, over: true}
 			l.adoptions = map[resource.TxID]*adoption{d.tx: d}
-			if l.abandoned(d, true); l.generation == 1 {
+			if l.abandoned(d, true, nil); l.generation == 1 {
 				t.Error("nothing is tried again")
 			}
 		})

@@ -48,8 +48,8 @@ func (c *Checker) Limit(namespace string, hard resource.Vector) {
 	c.limits[namespace] = maps.Clone(hard)
 }
 
-// OverQuota allows that namespaces are charged more than their limits from now
-// on: what runs and is adopted is charged whatever there is.
+// OverQuota allows that namespaces and groups are charged more than their limits
+// from now on: what runs and is adopted is charged whatever there is.
 func (c *Checker) OverQuota() { c.overQuota = true }
 
 // admission is what a leader saw when it charged an attempt.

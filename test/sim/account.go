@@ -1,100 +1,50 @@
 package sim
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
-// This file is coordinator/account.go: the account that each term keeps of what
-// it decides, read by the checker of that coordinator's log as it is written.
+// This file reads the account that each term keeps of what it decides, with the
+// checker of that coordinator's log.
 
-// keepAccount begins the term's account.
-func (t *term) keepAccount() {
-	log := t.sim.logs[t.coordinator]
+// Append implements lead.DecisionLog.
+func (t *term) Append(r decisions.Record) (again bool) {
+	s := t.sim
+	log := s.logs[t.coordinator.name]
 	if log == nil {
 		log = decisions.NewChecker()
-		t.sim.logs[t.coordinator] = log
+		s.logs[t.coordinator.name] = log
 	}
-	t.account = decisions.NewTracker(t.epoch, t.generation, t.queue.Head(t.queue.Len()), func(r decisions.Record) bool {
-		known := len(log.Report().Violations)
-		log.Record(r)
-		for _, v := range log.Report().Violations[known:] {
-			if v.Rule == decisions.RuleNominated && (t.renumbered || t.sim.isVoid(v) || t.sim.ofLiar(v)) {
-				continue
-			}
-			t.sim.fail("I7", "%s: the decision log: %s", t.name, v)
+	known := len(log.Report().Violations)
+	log.Record(r)
+	for _, v := range log.Report().Violations[known:] {
+		if v.Rule == decisions.RuleNominated && (t.renumbered || s.isVoid(v) || s.ofLiar(v)) {
+			continue
 		}
-		if r.Place != nil {
-			t.sim.stats["placements verified"]++
-		}
-		return false
-	})
-	t.queue.Observe(t.account)
-}
-
-// passOver accounts for a unit that is not placed in this pass.
-func (t *term) passOver(u *unit) {
-	e := decisions.Evidence{Why: decisions.Infeasible, Like: fmt.Sprint(u.client.demand)}
+		s.fail("I7", "%s: the decision log: %s", t.name, v)
+	}
 	switch {
-	case u.writing || u.attempt != nil:
-		e = decisions.Evidence{Why: decisions.BeingWritten}
-	case u.adopting != nil:
-		e = decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
-	case u.resting:
-		e = decisions.Evidence{Why: decisions.InBackoff, Until: 1}
-	case u.short:
-		e = decisions.Evidence{Why: decisions.OverQuota, Subject: u.client.namespace + " " + u.client.group}
+	case r.Place != nil:
+		s.stats["placements verified"]++
+		t.placed(r.Place)
+	case r.Commit != nil:
+		s.checkAcknowledged(r.Commit.Tx)
 	}
-	t.account.Skipped(u.key, e, nil)
+	return false
 }
 
-// accountFor notes that an attempt begins. It comes before the unit leaves the
-// queue.
-func (t *term) accountFor(a *attempt, tx resource.TxID, planned []decisions.Devices, adopted bool) {
-	p := decisions.Placement{Key: a.unit.key, Tx: tx, Kind: decisions.Plain, Devices: planned, Adopted: adopted}
-	for _, v := range a.victims {
-		p.Victims = append(p.Victims, decisions.Victim{Unit: v.unit.client.name, Priority: v.unit.client.priority})
-	}
-	if len(a.victims) > 0 {
-		p.Kind = decisions.Preemption
-	}
-	t.account.Placed(p)
-}
-
-// plannedDevices are the GPUs of a plan, by node. They are numbered the same
-// whichever cards the host has at the moment; in the leader's log a card that is
-// added renumbers those behind it.
-func plannedDevices(plan []place.Choice) []decisions.Devices {
-	at := map[resource.NodeID]int{}
-	var list []decisions.Devices
-	for _, m := range plan {
-		i, found := at[m.Node.ID]
-		if !found {
-			i = len(list)
-			at[m.Node.ID] = i
-			list = append(list, decisions.Devices{Node: m.Node.ID})
-		}
-		for _, g := range m.Assignment.GPUs {
-			list[i].GPUs = append(list[i].GPUs, slotOf(m.Node.ID, g.UUID))
-		}
-	}
-	for i := range list {
-		slices.Sort(list[i].GPUs)
-	}
-	return list
-}
-
-// slotOf is the number of a GPU among all that a node may have.
-func slotOf(node resource.NodeID, uuid string) int {
-	kinds := hardware()[int(node[1]-'1')]
-	return slices.IndexFunc(kinds[len(kinds)-1].Inventory().Devices, func(d devices.Device) bool { return d.UUID == uuid })
+// placed notes that an attempt is charged from now on, under the limit of its
+// namespace as the leader knows it.
+func (t *term) placed(p *decisions.Place) {
+	path, err := record.ParseUnitPath(p.Unit)
+	must(err)
+	t.sim.admitted(p.Tx, t.limitNow[path.Namespace])
+	t.began[p.Tx] = true
 }
 
 // isVoid reports whether a device was nominated to a transaction that is ABORTED
@@ -102,4 +52,10 @@ func slotOf(node resource.NodeID, uuid string) int {
 func (s *Sim) isVoid(v decisions.Violation) bool {
 	tx := v.Detail[strings.LastIndexByte(v.Detail, ' ')+1:]
 	return s.checker.LastState(resource.TxID(tx)) == grant.RecordAborted
+}
+
+// ofLiar reports whether a breach of the decision log is about a device of the
+// liar's own host.
+func (s *Sim) ofLiar(v decisions.Violation) bool {
+	return s.liar.host != nil && strings.Contains(v.Detail, " of "+string(s.liar.host.node)+",")
 }

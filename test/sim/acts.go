@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/musterd/muster/coordinator/txn"
 )
 
 // action is one thing that may happen. It reports false if it cannot now.
@@ -179,7 +176,7 @@ func (s *Sim) actFlush() bool {
 func (s *Sim) actConnect() bool {
 	return s.withTerm(nil, func(t *term) {
 		h := pick(s, s.hosts)
-		if v := t.nodes[h.node]; h.agent != nil && v.stream == nil && !v.dialing {
+		if at := t.links[h.node]; h.agent != nil && at.stream == nil && !at.dialing && !at.distrusted {
 			t.connect(h)
 		}
 	})
@@ -198,41 +195,25 @@ func (s *Sim) actTime() bool {
 	return true
 }
 
-// actTimer lets one of a leader's timers fire: at any time, for a pause may
-// come between.
+// actTimer lets a leader's alarm go off: at any time, for a pause may come
+// between. The further it is away, the rarer that is.
 func (s *Sim) actTimer() bool {
-	return s.withTerm(nil, func(t *term) {
-		for _, name := range slices.Sorted(maps.Keys(t.units)) {
-			u := t.units[name]
-			switch {
-			case u == nil || s.rng.IntN(2) > 0:
-			case u.resting:
-				s.logf("%s: %s has rested", t.name, name)
-				t.rested(u)
-			case u.adopting != nil:
-				if s.rng.IntN(48) == 0 {
-					t.abandon(u.adopting)
-				}
-			case u.attempt != nil && u.attempt.budget && s.rng.IntN(u.attempt.patience()) == 0:
-				s.logf("%s: the time for votes on %s is over", t.name, name)
-				t.step(u.attempt, txn.BudgetSpent{})
-			}
+	return s.withTerm(func(t *term) bool { return !t.wakeAt.IsZero() }, func(t *term) {
+		rarity := 2
+		switch wait := t.wakeAt.Sub(t.now()); {
+		case wait > voteBudget:
+			rarity = 48
+		case wait > lastBackoff:
+			rarity = 6
 		}
-		t.schedule()
+		if s.rng.IntN(rarity) == 0 {
+			t.ring()
+		}
 	})
 }
 
-func (s *Sim) actCollect() bool {
-	return s.withTerm(func(t *term) bool { return len(t.terminal) > 0 }, func(t *term) { t.collect(s.rng.IntN(len(t.terminal))) })
-}
+// lastBackoff is the longest time between attempts of a unit that agents refuse.
+const lastBackoff = 2 * time.Second
 
-func (s *Sim) actLimit() bool {
-	return s.withTerm(nil, func(t *term) {
-		namespace := pick(s, namespaces)
-		amount := s.gpus(highLimit)
-		if t.limitNow[namespace] == amount {
-			amount = s.gpus(lowLimit)
-		}
-		t.changeLimit(namespace, amount)
-	})
-}
+// actCollect lets a leader do what it does once a second.
+func (s *Sim) actCollect() bool { return s.withTerm(nil, (*term).tick) }

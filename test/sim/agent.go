@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -55,9 +56,9 @@ func (h *host) startAgent() {
 	}
 	s.logf("%s: agent starts as %s", h.node, a.incarnation)
 	if s.bug == AnswerBeforeRegistering {
-		if _, known := s.store.keys[identityKey(h.node)]; known {
+		if _, known := s.store.keys[record.NodeIdentityKey(h.node)]; known {
 			a.do(ledger.Start{Incarnation: a.incarnation}, nil)
-			a.do(ledger.Registered{Revision: s.store.keys[identityKey(h.node)].mod}, nil)
+			a.do(ledger.Registered{Revision: s.store.keys[record.NodeIdentityKey(h.node)].ModRev}, nil)
 			return
 		}
 	}
@@ -115,14 +116,14 @@ func (a *agent) do(c ledger.Command, out *stream) (reply ledger.Reply, ok bool) 
 	}
 	for _, tx := range reply.Woken {
 		if g, known := a.l.Lookup(tx); known {
-			a.tell(replied{a.stamped(ledger.Reply{Tx: tx, State: g.State, Members: g.Members})})
+			a.tell(replied{Reply: a.stamped(ledger.Reply{Tx: tx, State: g.State, Members: g.Members})})
 		}
 	}
 	for _, tx := range reply.Stop {
 		h.stop(tx, true)
 	}
 	if out != nil {
-		out.say(a, replied{reply})
+		out.say(a, replied{Reply: reply})
 	}
 	a.told(reply)
 	if (reply.State == grant.Reserved || reply.State == grant.Waiting) && s.mishap(40) {
@@ -241,7 +242,7 @@ func (a *agent) tell(e event) {
 // occupancy is everything the ledger holds, once it may be told.
 func (a *agent) occupancy() occupied {
 	v := a.l.Snapshot()
-	o := occupied{cordoned: v.Cordoned, unhealthy: v.Free.Unhealthy}
+	o := occupied{hash: a.l.Hash(), cordoned: v.Cordoned, unhealthy: v.Free.Unhealthy}
 	if a.l.Known() {
 		o.grants = v.Grants
 		for _, g := range v.Grants {

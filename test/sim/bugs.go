@@ -26,8 +26,6 @@ const (
 	UnknownIsAborted
 	// EpochNotCompared: a leader's Txns do not compare its election.
 	EpochNotCompared
-	// ChargeDroppedOnUnknown: a commit without an answer is not charged.
-	ChargeDroppedOnUnknown
 	// SumBeforeElection: a new leader reads the state from before its election.
 	SumBeforeElection
 	// TombstoneForgottenEarly: the leader lets a tombstone go when it hears
@@ -45,8 +43,6 @@ const (
 	CommitOverRecord
 	// RestoreUnnoticed: an agent believes a store that has gone back.
 	RestoreUnnoticed
-	// EvictBeforeAllWait: victims are evicted once the first member waits.
-	EvictBeforeAllWait
 	// EvictForDecided: the Txn that evicts does not compare that the preemptor
 	// has no record.
 	EvictForDecided
@@ -58,19 +54,11 @@ const (
 	SwapKeepsVictims
 	// GraceCut: an agent gives a victim no grace.
 	GraceCut
-	// EvictEquals: those of equal priority are evicted too.
-	EvictEquals
-	// AdoptionForgotten: a new leader does not care about preemptions that were
-	// begun.
-	AdoptionForgotten
 	// CollectEvictionInDoubt: an ABORTED preemptor is deleted while its Txn that
 	// evicts may land.
 	CollectEvictionInDoubt
 	// VictimsNotRead: an eviction without an answer is taken for failed.
 	VictimsNotRead
-	// CollectNamed: an ABORTED preemptor is deleted while a victim's record names
-	// it.
-	CollectNamed
 	// FencedIsDead: a node that is fenced counts as dead.
 	FencedIsDead
 	// EndIgnoresFence: the Txn to RELEASED does not compare that the nodes which
@@ -87,70 +75,49 @@ const (
 	DeathOutlived
 	// OrphansUnseen: what runs on free devices is not told to the ledger.
 	OrphansUnseen
-	// HeadPassedOver: the first in the order is not tried while there are others.
-	HeadPassedOver
 	// EndedInQuarantine: what is held or evicted is buried when a quarantine ends, before
 	// the registration.
 	EndedInQuarantine
 	// VictimsUnseen: the ledger is not told what runs where a victim has stopped.
 	VictimsUnseen
-	// VotesNotJudged: the leader takes what agents vote for what it asked.
-	VotesNotJudged
-	// VictimUnnoticed: a unit that becomes evictable wakes no preemptor.
-	VictimUnnoticed
-	// CutOffUnnoticed: the loss of a node from which units are leaving wakes
-	// nobody.
-	CutOffUnnoticed
-	// CordonUnnoticed: the end of a cordon wakes nobody.
-	CordonUnnoticed
 	BugCount
 )
 
 var bugNames = [...]string{
 	"none", "commit without the incarnation compare", "compare the identity read anew", "answer before registering",
 	"register without reading", "read before registering", "Freed before it is durable", "Freed before the workload has stopped",
-	"unknown outcome taken for aborted", "epoch not compared", "charge dropped on an unknown outcome", "sum taken before the election",
+	"unknown outcome taken for aborted", "epoch not compared", "sum taken before the election",
 	"tombstone forgotten early", "reservation freed without a fence", "acknowledged before the commit", "charge ended before all freed",
 	"record collected while its commit is in doubt", "commit without \"record absent\"",
 	"restored store not noticed",
-	"evicted before all wait", "evicted for a decided preemptor", "evicted without the incarnation compare", "swapped before the victims are freed",
-	"swapped without the victims", "grace cut short", "equals evicted", "preemption forgotten at an election",
+	"evicted for a decided preemptor", "evicted without the incarnation compare", "swapped before the victims are freed",
+	"swapped without the victims", "grace cut short",
 	"record collected while its eviction is in doubt", "unknown eviction taken for failed",
-	"record collected that a victim names",
 	"fenced taken for dead", "ended for a node that is back", "record collected before a dead node is heard",
 	"death confirmed of who is back", "a death outlives a new fence",
 	"free devices handed out that something runs on",
-	"head of the order passed over", "a grant ends before the registration",
+	"a grant ends before the registration",
 	"a preemptor takes a busy device",
-	"votes not judged",
-	"a victim's commit wakes no preemptor", "a node that is cut off wakes nobody", "the end of a cordon wakes nobody",
 }
 
 // needs are the parts that a run with the bug has.
 func (b Bug) needs() Parts {
 	switch {
-	case b == CordonUnnoticed:
-		return 0
-	case b >= VictimUnnoticed:
-		return Evictions
-	case b == VotesNotJudged:
-		return Liars
 	case b == RestoreUnnoticed:
 		return Restores
 	case b == EndedInQuarantine:
 		return Restores | Evictions
 	case b == VictimsUnseen:
 		return Stragglers | Evictions
-	case b == HeadPassedOver:
-		return 0
 	case b >= OrphansUnseen:
 		return Stragglers
 	case b >= FencedIsDead:
 		return Fences
-	case b >= EvictBeforeAllWait:
+	case b >= EvictForDecided:
 		return Evictions
 	}
 	return 0
 }
 
+// String says what the mistake is.
 func (b Bug) String() string { return bugNames[b] }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -17,12 +18,12 @@ func (s *Sim) lost() bool { return s.mishap(25) }
 
 // record is a transaction's record as a node is to see it.
 func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
-	rec, e := value[record.Tx](s.store, txKey(tx))
+	rec, e := value[record.Tx](s.store, record.TxKey(tx))
 	r := ledger.Record{Tx: tx, Revision: s.store.rev}
-	if e.value == nil {
+	if e.ModRev == 0 {
 		return r
 	}
-	r.Unit, r.Epoch, r.Revision, r.Grace = rec.UnitUID, rec.Epoch, e.mod, seconds(rec.GraceSeconds)
+	r.Unit, r.Epoch, r.Revision, r.Grace = rec.UnitUID, rec.Epoch, e.ModRev, seconds(rec.GraceSeconds)
 	r.State = rec.State
 	for _, m := range rec.Members {
 		if m.Node == node {
@@ -64,8 +65,10 @@ func (a *agent) call(tx resource.TxID) {
 				panic("sim: " + err.Error())
 			}
 			s.send(&write{
-				what: what + " with a fence", compares: []record.Compare{record.Absent(txKey(tx))},
-				ops: []op{{txKey(tx), record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: unit, Reason: "fenced for " + string(node)}}},
+				what: what + " with a fence", compares: []record.Compare{record.Absent(record.TxKey(tx))},
+				ops: []record.Op{record.Put(record.TxKey(tx), record.MustEncode(record.Tx{
+					State: grant.RecordAborted, Epoch: epoch, UnitUID: unit, Reason: record.FencedFor + string(node),
+				}))},
 				done: func(o txn.Outcome, _ resource.Revision) {
 					if o == txn.Unknown || s.lost() {
 						delete(a.calls, tx)
@@ -88,7 +91,7 @@ func (a *agent) resolved(r ledger.Record, asked grant.State) {
 	a.sure[r.Tx] = a.sure[r.Tx] || r.State == grant.RecordCommitted
 	a.h.sim.logf("%s: learns that %s is %s", a.h.node, short(r.Tx), r.State)
 	if reply, ok := a.do(ledger.Resolved{Tx: r.Tx, State: r.State, Revision: r.Revision, Grace: r.Grace, Asked: asked}, nil); ok {
-		a.tell(replied{reply})
+		a.tell(replied{Reply: reply})
 	}
 }
 
@@ -142,9 +145,10 @@ func (a *agent) callRegister() {
 // index lists what the store has for a node.
 func (s *Sim) index(node resource.NodeID) []ledger.Record {
 	var records []ledger.Record
-	prefix := indexIn(node)
-	for _, key := range s.store.under(prefix) {
-		records = append(records, s.record(node, resource.TxID(key[len(prefix):])))
+	for _, at := range s.store.under(record.NodeTxIn(node)) {
+		key, err := record.ParseNodeKey(at)
+		must(err)
+		records = append(records, s.record(node, key.Tx))
 	}
 	return records
 }
@@ -153,8 +157,8 @@ func (s *Sim) index(node resource.NodeID) []ledger.Record {
 func (a *agent) registerAt(then func(rev, now resource.Revision)) {
 	s, node := a.h.sim, a.h.node
 	s.ask("identity of "+string(node), func() func() {
-		old, e := value[identity](s.store, identityKey(node))
-		spec, specEntry := value[nodeSpec](s.store, specKey(node))
+		old, e := value[record.NodeIdentity](s.store, record.NodeIdentityKey(node))
+		spec, specEntry := value[record.NodeSpec](s.store, record.NodeSpecKey(node))
 		return func() {
 			if a.dead || s.lost() {
 				a.notRegistered()
@@ -162,27 +166,42 @@ func (a *agent) registerAt(then func(rev, now resource.Revision)) {
 			}
 			w := &write{
 				what:     "registration of " + string(node) + " as " + a.incarnation.String(),
-				compares: []record.Compare{record.ModRevIs(identityKey(node), e.mod), record.ModRevIs(specKey(node), specEntry.mod)},
-				ops:      []op{{specKey(node), spec}},
+				compares: []record.Compare{record.ModRevIs(record.NodeIdentityKey(node), e.ModRev), record.ModRevIs(record.NodeSpecKey(node), specEntry.ModRev)},
+				ops:      []record.Op{record.Put(record.NodeSpecKey(node), record.MustEncode(a.h.spec(spec)))},
 			}
-			same := old.incarnation == a.incarnation && !old.fenced
+			same := old.Incarnation == a.incarnation && !old.Fenced
 			if !same {
-				w.ops = append(w.ops, op{identityKey(node), identity{incarnation: a.incarnation}})
+				w.ops = append(w.ops, record.Put(record.NodeIdentityKey(node), record.MustEncode(record.NodeIdentity{Incarnation: a.incarnation})))
 			}
 			w.done = func(o txn.Outcome, rev resource.Revision) {
+				if o == txn.Landed {
+					s.withTerm(nil, func(t *term) { t.registered(node) })
+				}
 				if o != txn.Landed || a.dead || s.lost() {
 					a.notRegistered()
 					return
 				}
 				now := rev
 				if same {
-					rev = e.mod
+					rev = e.ModRev
 				}
 				then(rev, now)
 			}
 			s.send(w)
 		}
 	})
+}
+
+// spec is what a registration writes over what operators have set. What has been
+// approved is the largest that the host may be, so that no growth waits.
+func (h *host) spec(stored record.NodeSpec) record.NodeSpec {
+	kinds := hardware()[int(h.node[1]-'1')]
+	largest := kinds[len(kinds)-1]
+	hardware := grant.Host{Hostname: string(h.node), Topology: largest.Topology(), Inventory: largest.Inventory()}
+	stored.Hostname, stored.Allocatable = hardware.Hostname, largest.Allocatable()
+	stored.Capacity = admission.CapacityOf(hardware, stored.Allocatable)
+	stored.Topology = record.TopologySummary{GPUModels: []string{"A100"}, GPUModel: make([]int, len(hardware.Inventory.Devices))}
+	return stored
 }
 
 func (a *agent) notRegistered() { a.calling, a.register = false, true }

@@ -1,17 +1,23 @@
 package sim
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
 
-// client wants one allocation, and sooner or later its end.
+// client wants one unit, and sooner or later its end. Where units are evicted, or
+// lost with their nodes, it asks for a job, whose unit waits anew then.
 type client struct {
 	index     int
 	name      string
@@ -19,6 +25,7 @@ type client struct {
 	group     string
 	priority  int32
 	demand    place.Unit
+	kind      record.UnitKind
 	lower     bool // those of lower priority may be evicted for it
 
 	asked *term            // where it waits for an answer
@@ -27,12 +34,14 @@ type client struct {
 	over  bool
 }
 
-func (c *client) vector() resource.Vector {
-	return c.demand.Request.Vector().Scaled(int64(c.demand.Members))
+func (c *client) path() record.UnitPath {
+	return record.UnitPath{Namespace: c.namespace, Kind: c.kind, Name: c.name}
 }
 
-func (c *client) path() record.UnitPath {
-	return record.UnitPath{Namespace: c.namespace, Kind: record.AllocUnit, Name: c.name}
+// unit is a client's unit in the store; false where it is not there.
+func (s *Sim) unit(c *client) (record.Unit, bool) {
+	u, kv := value[record.Unit](s.store, c.path().Key())
+	return u, kv.ModRev != 0
 }
 
 // actClient lets a new client ask a leader.
@@ -42,7 +51,7 @@ func (s *Sim) actClient() bool {
 	}
 	c := &client{
 		index: len(s.clients), name: fmt.Sprintf("u%d", len(s.clients)+1), namespace: pick(s, namespaces), group: pick(s, groups),
-		priority: int32(s.rng.IntN(3)),
+		priority: int32(s.rng.IntN(3)), kind: record.JobUnit,
 	}
 	c.demand = place.Unit{Members: 1, Request: resource.Request{GPUs: 1 + s.rng.IntN(2), CPU: 1000}}
 	if s.rng.IntN(3) == 0 {
@@ -52,10 +61,58 @@ func (s *Sim) actClient() bool {
 		c.lower = s.rng.IntN(6) > 0
 		c.priority += int32(s.rng.IntN(4))
 	}
+	if !s.evictions && !s.fences && c.demand.Members == 1 && s.rng.IntN(2) == 0 {
+		c.kind = record.AllocUnit
+	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
 	s.checker.Demanded(c.path(), invariant.Wants{Members: c.demand.Members, GPUs: c.demand.Request.GPUs})
 	s.logf("client %s: wants %d times %d GPUs for %s and %s", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group)
 	return true
+}
+
+// spec is what each member of the client's unit asks for.
+func (c *client) spec() api.AllocationSpec {
+	spec := api.AllocationSpec{
+		Resources: api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.demand.Request.GPUs)}},
+		Quota:     &api.QuotaDemand{Groups: map[string]string{treeName: c.group}}, PreemptionPolicy: "Never",
+	}
+	if c.lower {
+		spec.PreemptionPolicy = "PreemptLowerPriority"
+	}
+	return spec
+}
+
+// submission is the client's document as a request.
+func (c *client) submission() lead.Request {
+	meta := api.ObjectMeta{Name: c.name, Namespace: c.namespace}
+	submitted := func(document []byte) lead.Submitted {
+		sum := sha256.Sum256(document)
+		return lead.Submitted{Namespace: c.namespace, Document: document, Hash: hex.EncodeToString(sum[:16]), RequestID: c.name}
+	}
+	if c.kind == record.AllocUnit {
+		spec := c.spec()
+		spec.Priority = &c.priority
+		document := encoded(api.Allocation{APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: meta, Spec: spec})
+		doc, status := api.DecodeAllocation(document)
+		mustTake(status)
+		return lead.CreateAllocation{Submitted: submitted(document), Document: doc}
+	}
+	members := int32(c.demand.Members)
+	spec := c.spec()
+	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members}
+	document := encoded(api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: meta, Spec: api.JobSpec{
+		Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec},
+	}})
+	doc, status := api.DecodeJob(document)
+	mustTake(status)
+	return lead.CreateJob{Submitted: submitted(document), Document: doc}
+}
+
+// mustTake is must for a document of a client.
+func mustTake(status *api.Status) {
+	if status != nil {
+		panic("sim: " + status.Message)
+	}
 }
 
 // actRetry lets a client ask that has no answer yet.
@@ -72,16 +129,65 @@ func (s *Sim) actRetry() bool {
 	return s.withTerm(nil, func(t *term) {
 		c := pick(s, fit)
 		s.logf("client %s: asks %s", c.name, t.name)
-		t.accept(c)
-		t.schedule()
+		c.asked = t
+		t.ask("what "+c.name+" wants", c.submission(), func(e lead.Effect) { t.created(c, e) })
 	})
+}
+
+// created takes the answer to a submission. The answer may be lost.
+func (t *term) created(c *client, e lead.Effect) {
+	s := t.sim
+	if c.asked == t {
+		c.asked = nil
+	}
+	if c.acked != "" || c.over {
+		return
+	}
+	switch {
+	case e.Status == nil && s.mishap(10):
+	case e.Status == nil:
+		made := e.Result.(lead.Created)
+		s.told(c, made)
+	case e.Status.Code == 409 && strings.Contains(e.Status.Message, "Idempotency-Key"):
+		c.over = true // it was made and has ended
+	case e.Status.Code == 409 && (strings.Contains(e.Status.Message, "already exists") || strings.Contains(e.Status.Message, "is taken")):
+		if u, exists := s.unit(c); exists { // an operator has adopted it; the client looks
+			s.ack(c, u.UID)
+		}
+	case e.Status.Code != 409 && e.Status.Code != 503:
+		s.fail("client", "%s is refused: %s", c.name, e.Status.Message)
+	}
+}
+
+// told acknowledges a unit to its client. The answer names the object; the store
+// has the unit of that.
+func (s *Sim) told(c *client, made lead.Created) {
+	u, exists := s.unit(c)
+	uid := resource.UnitUID("none")
+	switch {
+	case made.Allocation != nil:
+		uid = resource.UnitUID(made.Allocation.Metadata.UID)
+	case exists:
+		if j, _ := value[record.Job](s.store, record.JobKey(c.namespace, c.name)); j.UID == made.Job.Metadata.UID {
+			uid = u.UID
+		}
+	}
+	s.ack(c, uid)
+}
+
+func (s *Sim) ack(c *client, uid resource.UnitUID) {
+	s.violated(s.checker.Told(c.path(), uid))
+	c.acked = uid
+	s.changed = true
+	s.logf("client %s: is told of %s", c.name, uid)
 }
 
 // actRelease lets a client give back what it has.
 func (s *Sim) actRelease() bool {
 	var fit []*client
 	s.live = slices.DeleteFunc(s.live, func(c *client) bool {
-		return c.over || c.ends && s.store.keys[unitKey(c.name)].value == nil
+		_, exists := s.unit(c)
+		return c.over || c.ends && !exists
 	})
 	for _, c := range s.live {
 		if c.acked != "" {
@@ -91,16 +197,49 @@ func (s *Sim) actRelease() bool {
 	if len(fit) == 0 {
 		return false
 	}
-	return s.withTerm(nil, func(t *term) { s.release(t, pick(s, fit)) })
+	return s.withTerm(nil, func(t *term) { t.release(pick(s, fit), int64(s.rng.IntN(20))) })
 }
 
-func (s *Sim) release(t *term, c *client) {
-	u := t.units[c.name]
-	if u == nil {
-		return
-	}
-	s.endAsked(c)
-	s.logf("client %s: asks %s for its end", c.name, t.name)
-	t.finish(u, txn.ReleaseAsked{GraceSeconds: int64(s.rng.IntN(20)), Reason: "deleted"})
-	t.schedule()
+// release asks for a unit's end.
+func (t *term) release(c *client, grace int64) {
+	t.sim.endAsked(c)
+	t.sim.logf("client %s: asks %s for its end", c.name, t.name)
+	t.ask("the end of "+c.name, c.ending(grace), func(lead.Effect) {})
 }
+
+func (c *client) ending(grace int64) lead.Request {
+	o := api.DeleteOptions{GracePeriodSeconds: &grace, Reason: "deleted"}
+	if c.kind == record.AllocUnit {
+		return lead.DeleteAllocation{Namespace: c.namespace, Name: c.name, Options: o}
+	}
+	return lead.EndJob{Namespace: c.namespace, Name: c.name, Options: o, Remove: true}
+}
+
+// actEvict lets an operator evict what runs.
+func (s *Sim) actEvict() bool {
+	return s.withTerm(nil, func(t *term) {
+		if len(s.live) == 0 {
+			return
+		}
+		c := pick(s, s.live)
+		u, _ := s.unit(c)
+		if u.TxID == "" || u.Phase != running {
+			return
+		}
+		s.logf("%s: an operator evicts %s", t.name, c.name)
+		s.evictionAsked(u.TxID)
+		t.ask("the eviction of "+c.name, lead.EvictUnit{Options: lead.EvictOptions{Tx: u.TxID}, Notice: notice(int64(s.rng.IntN(10)))}, func(lead.Effect) {})
+	})
+}
+
+// clientOf is the client whose unit has a path; nil for none.
+func (s *Sim) clientOf(path string) *client {
+	i := slices.IndexFunc(s.clients, func(c *client) bool { return c.path().String() == path })
+	if i < 0 {
+		return nil
+	}
+	return s.clients[i]
+}
+
+// unbounded is the limit of what is adopted: it runs already.
+const unbounded = math.MaxInt64

@@ -7,22 +7,22 @@
 //
 // # What is real
 //
-// agent/ledger with its codec (each journal is replayed through it),
-// coordinator/txn, coordinator/quota (Limits and Manager), coordinator/queue,
-// coordinator/place, coordinator/preempt, coordinator/decisions (Tracker and
-// Checker), fit, and resource's identifiers.
+// The leader: coordinator/lead, with all that it decides by. term hands it inputs
+// (what agents say, what became of writes and reads, alarms, requests of clients and
+// operators, what the coordinator follows of the store) and carries out its
+// effects. agent/ledger with its codec (each journal is replayed through it),
+// coordinator/record's keys and values, decisions.Checker, and fit.
 //
 // # What is expressed again
 //
-// As short as may be, and to be kept in step by hand: the leader around the
-// machines (schedule, perform, writes, hear, create, term, load, view:
-// coordinator/{schedule, charge, perform, writes, events, create, lifecycle,
-// outcome, load, committer, node, judge}.go; evict, nominate, displace, adopt, fence,
-// account: the files of these names in coordinator); what coordinators do for agents (calls: coordinator/rpc); the owner's loop of the
-// agent (agent: one command is one group); the election (candidates' keys).
-// Only what concerns the protocol is there: units are allocations of one or
-// several equal members, all of one queue; there is one quota tree, with a hard
-// and a borrowing group, and a limit for each of two namespaces.
+// As short as may be, and to be kept in step by hand: the coordinator's loop,
+// committer and pool around the leader (term, hear: coordinator/{carry, loop,
+// committer}.go and coordinator/agents); what coordinators do for agents (calls:
+// coordinator/rpc); the owner's loop of the agent (agent: one command is one
+// group); the election (candidates' keys). Clients ask for jobs of one gang of
+// equal members and, where nothing is evicted, for allocations too, all of one
+// queue; there is one quota tree, with a hard and a borrowing group, and a limit
+// for each of two namespaces.
 //
 // # What is simulated
 //
@@ -40,7 +40,7 @@
 //     when agents end, and stop when machines do.
 //
 //   - Candidates lose their leases at any moment; a deposed leader goes on until
-//     it notices. A leader's timers fire at any moment.
+//     it notices. A leader's clock jumps ahead to its next alarm at any moment.
 //
 //   - Agents' boot-time clocks run up to a tenth fast or slow, step ahead, and
 //     start anew at a boot. Leaders compare no times at all.
@@ -57,9 +57,9 @@
 //   - In one run of three the store goes back to a backup, once (restore). For
 //     that coordinators are stopped, and nothing of before is on its way any
 //     more; agents and workloads go on. From then on agents audit now and then,
-//     and an operator reconciles them (operator): of what the store has lost he
-//     adopts some and releases the rest; what it lists though no agent holds it
-//     any more, he ends.
+//     and an operator asks the leader to reconcile them (operator): to adopt what
+//     the store has lost, or to release it. What the store lists though no agent
+//     holds it any more, he ends.
 //
 //   - In one run of two machines are switched off, and on again much later;
 //     agents keep leases, which end; an operator fences nodes, by force or once
@@ -73,8 +73,8 @@
 //
 //   - In one run of three the agent of one host lies: votes, occupancies,
 //     registrations and epochs are false, answers come late, twice and about other
-//     transactions (liars). The leader judges votes (judge), leaves the liar out,
-//     and an operator lets it back, to lie again.
+//     transactions (liars). The leader judges votes, isolates the liar, and an
+//     operator lets it back, to lie again.
 //
 // Each of these parts is drawn by the seed alone (Parts), so that a seed with
 // some of them only (Options.Only) stays what it is when others are added. All
@@ -89,26 +89,23 @@
 // each agent for everything once. These stay here:
 //
 //   - I7: decisions.Checker reads each coordinator's log as it is written (account);
+//   - units: lead.Leader.Check, after each input;
 //   - I13: checkKnowledge compares what the leader knows with the store and the
 //     ledgers: every unit runs, or waits with a reason;
 //   - checkDisjoint: decisions that share a Txn write different keys;
 //   - isolateLiar: nobody else is taken for a liar.
 //
-// checkWaiting looks for lost wake-ups ("wake"): after each pass of a leader over
-// its queue, and before the last resync, every unit that waits for room is tried
-// on the state as it is, and has to fail.
+// checkWaiting looks for lost wake-ups ("wake", lead.Leader.Overlooked): after each
+// pass of a leader over its queue, and before the last resync, every unit that waits
+// for room is tried on the state as it is, and has to fail.
 //
 // In runs with a liar all of them hold for everybody else; liars.go lists the
 // clauses that leave the liar's own host out. "I3 demand", for the liar's host too,
 // demands that a COMMITTED record is what its client asked for.
 //
-// I7 knows no claims of quota, I2 no escrow, and I14 is about principals, of
-// which there are none. Claims are left out because victims that quota names are
-// charged beside their claimer, over quota where need be: the rules of I2 and I7
-// would have to know which charges are held for whom, and so be the quota
-// manager once more (it has its own oracle, and coordinator/reclaim_test the
-// leader around it). Priorities are raised by nobody, as no coordinator does it;
-// the compare that stands ready for it is the model's.
+// I2 knows no escrow, and I14 is about principals, of which there are none.
+// Priorities are raised by nobody, as no coordinator does it; the compare that
+// stands ready for it is the model's.
 //
 // While the rest comes to its end, backoffs take time where units are evicted:
 // an agent that has missed an Abort keeps what it promised until its TTL, and
@@ -145,9 +142,14 @@
 //
 // # What it cannot see
 //
-// Mistakes in the loops themselves, which are expressed again: they are
+// Mistakes in the loops around the leader, which are expressed again: they are
 // test/rig's, with real loops in fake time. A process that begins between two
-// looks and outlives its grant. Bug lists mistakes planted in what is expressed
-// again, each of which has to be found; seeds that have found mistakes in the real
-// code are pinned in the tests.
+// looks and outlives its grant. An adoption charges what runs over quota, so that
+// I2 is not checked after one.
+//
+// Bug lists mistakes that are planted outside of the leader: its inputs and its
+// effects are falsified (planted), or what is expressed again is wrong. Mistakes in
+// the leader's own memory cannot be planted so (a wake-up left out, a vote that is
+// not judged, a charge dropped): those are test/mutate's, which changes its code.
+// Seeds that have found mistakes in the real code are pinned in the tests.
 package sim

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -18,10 +16,10 @@ func (s *Sim) actElect() bool {
 		return false
 	case c.key == "":
 		s.candidates++
-		c.key, c.preparing = fmt.Sprintf("%s%d", leaderPrefix, s.candidates), true
+		c.key, c.preparing = record.LeaderKey(record.LeaseID(s.candidates)), true
 		key := c.key
 		s.send(&write{
-			what: c.name + "'s candidacy", compares: []record.Compare{record.Absent(key)}, ops: []op{{key, c.name}},
+			what: c.name + "'s candidacy", compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(record.LeaderAddress{ID: c.name}))},
 			done: func(o txn.Outcome, rev resource.Revision) {
 				if c.key != key {
 					return
@@ -38,7 +36,7 @@ func (s *Sim) actElect() bool {
 			},
 		})
 		return true
-	case s.store.keys[c.key].create == 0:
+	case s.store.keys[c.key].CreateRev == 0:
 		c.key = "" // it waited in vain
 		return true
 	case s.elected() != c.epoch:
@@ -56,7 +54,7 @@ func (s *Sim) actElect() bool {
 				return
 			}
 			c.preparing = false
-			c.term = s.begin(c.name, c.key, c.epoch, state)
+			c.term = s.begin(c, state)
 			s.terms = append(s.terms, c.term)
 			c.term.schedule()
 		}

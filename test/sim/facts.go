@@ -28,32 +28,8 @@ func (s *Sim) endAsked(c *client) {
 	s.checker.EndAsked(c.path())
 }
 
-// told acknowledges a unit to its client; the answer may be lost.
-func (s *Sim) told(c *client, u *unit) {
-	if s.mishap(10) {
-		c.asked = nil
-		return
-	}
-	s.violated(s.checker.Told(c.path(), u.record.uid))
-	c.acked = u.record.uid
-	s.changed = true
-	s.logf("client %s: is told of %s", c.name, u.record.uid)
-}
-
 // checkAcknowledged is called when a commit is acknowledged.
 func (s *Sim) checkAcknowledged(tx resource.TxID) { s.violated(s.checker.CommitTold(tx)) }
-
-// checkDisjoint verifies what the committer assumes of decisions that share a
-// Txn.
-func (s *Sim) checkDisjoint(w *write) {
-	seen := map[string]bool{}
-	for _, o := range w.ops {
-		if seen[o.key] {
-			s.fail("store", "%s writes %s twice", w.what, o.key)
-		}
-		seen[o.key] = true
-	}
-}
 
 // promise notes the grace that an eviction brings.
 func (h *host) promise(tx resource.TxID, grace time.Duration) {

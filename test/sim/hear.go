@@ -1,193 +1,135 @@
 package sim
 
 import (
-	"maps"
-	"slices"
+	"errors"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
-// This file is coordinator/events.go: what the leader makes of what agents say.
+// This file stands for the wire between a leader and the agents: what an agent
+// says becomes an input, what the leader says goes out on its stream.
 
+// hear hands the leader what an agent said.
 func (t *term) hear(st *stream, e event) {
-	id := st.agent.h.node
-	v := t.node(id)
-	if v.stream != st {
+	h := st.agent.h
+	at := t.links[h.node]
+	if at.stream != st {
 		return
 	}
 	switch e := e.(type) {
 	case connected:
-		st.open, v.connected, v.registered = true, true, e.registered
-		v.isolate(e.quarantined)
-		t.returned(id)
-		t.renumbered = t.renumbered || v.view.Host != nil && v.view.Host != e.host
-		v.setHost(e.host)
-		t.occupy(id, e.occupancy)
-		if v.view.Unschedulable != e.occupancy.cordoned {
-			t.tell(id, order{command: grant.Cordon{Cordoned: v.view.Unschedulable}})
-		}
-		t.reconnected(id)
+		st.open = true
+		t.renumbered = t.renumbered || at.host != nil && at.host != e.host
+		at.host = e.host
+		t.heard(lead.StreamOpened{Hello: grant.Hello{
+			Node: h.node, Incarnation: e.incarnation, Revision: e.registered, LedgerHash: e.hash, Quarantine: quarantine(e.quarantined),
+			Host:      grant.Host{Hostname: string(h.node), Topology: e.host.Topology(), Inventory: e.host.Inventory()},
+			Occupancy: e.occupancy.words(),
+		}, Fit: e.host})
 	case disconnected:
-		v.stream, v.connected = nil, false
-		v.setReady()
-		if t.leavesFrom(id) && t.sim.bug != CutOffUnnoticed {
-			t.wake()
-		}
+		at.stream = nil
+		t.heard(grant.Disconnected{Node: h.node, Err: errors.New("the stream broke")})
 	case enrolled:
-		v.registered = e.revision
-		v.isolate(false)
-		t.returned(id)
-		v.setReady()
-		t.reconnected(id)
+		t.heard(grant.Registered{Node: h.node, Incarnation: e.incarnation, Revision: e.revision})
 	case replied:
-		t.replied(id, e.Reply)
+		t.replied(h, e)
 	case occupied:
-		t.occupy(id, e)
-		t.wake()
+		t.heard(grant.Occupied{Node: h.node, Occupancy: e.words(), LedgerHash: e.hash})
 	case health:
-		v.unhealthy = e.unhealthy
-		v.isolate(e.quarantined)
-		v.rebuild()
-		v.setReady()
-		t.wake()
+		t.heard(grant.HealthChanged{Node: h.node, Health: sickOf(e.unhealthy), Cordoned: e.cordoned, Quarantine: quarantine(e.quarantined)})
 	}
 }
 
-// reconnected repeats what the node must know.
-func (t *term) reconnected(id resource.NodeID) {
-	for _, tx := range slices.Sorted(maps.Keys(t.attempts)) {
-		if a := t.attempts[tx]; a != nil && slices.Contains(a.machine.Nodes(), id) {
-			t.step(a, txn.Reconnected{Node: id})
-		}
+func (t *term) heard(e grant.Event) { t.apply(lead.AgentEvent{Event: e}) }
+
+func (t *term) replied(h *host, e replied) {
+	r := grant.Replied{
+		Node: h.node, Tx: e.Tx, State: e.State, Incarnation: e.Incarnation, Revision: e.Registered, Members: membersOf(e.Members), Reasons: e.Reasons, LedgerHash: e.hash,
 	}
-	t.wake()
+	if e.Refused() {
+		r.State, r.Members = grant.No, nil
+	}
+	t.heard(r)
+	t.afterReply(r)
 }
 
-// occupy replaces what the view believes of a node by the agent's own word.
-func (t *term) occupy(id resource.NodeID, o occupied) {
-	v := t.node(id)
-	v.unhealthy = o.unhealthy
-	present := map[resource.TxID]bool{}
+func quarantine(is bool) string {
+	if is {
+		return "the store went back"
+	}
+	return ""
+}
+
+// words are an occupancy as a leader hears it.
+func (o occupied) words() grant.Occupancy {
+	words := grant.Occupancy{Cordoned: o.cordoned, Health: sickOf(o.unhealthy)}
 	for _, g := range o.grants {
-		if g.State == grant.Tombstone {
-			if !v.quarantined { // its record may be of before that
-				t.tombstone(id, g.Tx)
-			}
-			continue
+		w := grant.Grant{Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: membersOf(g.Members), Name: g.Name, Tenant: g.Tenant}
+		if g.Origin != ledger.OriginTxn {
+			w.Origin = g.Origin.String()
 		}
-		present[g.Tx] = true
-		v.held[g.Tx] = &hold{members: membersOf(g.Members), confirmed: true, waiting: g.State == grant.Waiting}
-		if !v.quarantined {
-			t.promised(id, g)
-		}
+		words.Grants = append(words.Grants, w)
 	}
-	for tx, h := range v.held {
-		if present[tx] {
-			continue
-		}
-		a := t.attempts[tx]
-		if a == nil {
-			delete(v.held, tx)
-			continue
-		}
-		h.confirmed, h.waiting = false, len(a.victims) > 0 && a.machine.Undecided()
-	}
-	t.hearsNothingOf(id, present)
-	v.rebuild()
-	v.setReady()
+	return words
 }
 
-// tombstone handles a transaction that the agent has freed for good.
-func (t *term) tombstone(id resource.NodeID, tx resource.TxID) {
-	if a := t.attempts[tx]; a != nil {
-		delete(a.presumed, id)
-		t.step(a, txn.Freed{Node: id})
-		return
+// sickOf are the devices that take no new work.
+func sickOf(mask uint64) map[int]grant.DeviceHealth {
+	sick := map[int]grant.DeviceHealth{}
+	for i := range 64 {
+		if mask&(1<<i) != 0 {
+			sick[i] = grant.DeviceHealth{Health: devices.Tainted, Reason: "simulated"}
+		}
 	}
-	t.heardOf(tx, id)
-	t.tell(id, order{command: grant.Forget{Tx: tx}})
-}
-
-// isolate takes an agent's word on whether it is in quarantine: its registration
-// is of revisions that are gone, then.
-func (v *nodeView) isolate(quarantined bool) {
-	if v.quarantined = quarantined; quarantined {
-		v.registered = 0
-	}
+	return sick
 }
 
 func membersOf(members []ledger.Holding) []grant.Member {
 	list := make([]grant.Member, len(members))
 	for i, m := range members {
-		list[i] = grant.Member{Index: m.Index, Assignment: m.Assignment}
+		list[i] = m.AsMember()
 	}
 	return list
 }
 
-// replied is an agent's answer on one transaction.
-func (t *term) replied(id resource.NodeID, r ledger.Reply) {
-	v := t.node(id)
-	a := t.attempts[r.Tx]
-	refused := r.Refused()
-	if a != nil && !t.judge(id, a, r) {
+// send gives an agent a command, if there is a stream to take it.
+func (t *term) send(id resource.NodeID, c grant.Command) {
+	if t.condition(id, c) {
 		return
 	}
-	switch {
-	case refused || r.State == grant.None:
-		if v.held[r.Tx] != nil && (a == nil || a.machine.State() < txn.Committed && len(a.victims) == 0) {
-			v.drop(r.Tx)
-			t.wake()
-		}
-	case r.State == grant.Tombstone:
-		if v.held[r.Tx] != nil {
-			v.drop(r.Tx)
-			t.wake()
-		}
-	default:
-		if v.confirm(r.Tx, membersOf(r.Members), r.State == grant.Waiting) {
-			t.wake()
-		}
-	}
-	if !refused && r.State == grant.Tombstone && (a == nil || t.sim.bug == TombstoneForgottenEarly) {
-		t.tell(id, order{command: grant.Forget{Tx: r.Tx}})
-	}
-	if a == nil {
-		if !refused && r.State == grant.Tombstone {
-			t.heardOf(r.Tx, id)
-		}
+	if _, is := c.(grant.Resync); is {
+		t.tell(id, order{resync: true})
 		return
 	}
-	switch {
-	case refused:
-		t.tell(id, order{resync: true}) // its ledger is not what the view says
-		t.step(a, txn.Refused{Node: id, Reasons: r.Reasons})
-	case r.State == grant.Reserved:
-		t.step(a, txn.Voted{Node: id, Vote: txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}})
-	case r.State == grant.Waiting:
-		vote := txn.Vote{Incarnation: r.Incarnation, Revision: r.Registered, Members: membersOf(r.Members)}
-		t.step(a, txn.Waited{Node: id, Vote: vote})
-		if t.sim.bug == EvictBeforeAllWait {
-			for _, other := range a.machine.Nodes() {
-				t.step(a, txn.Waited{Node: other, Vote: txn.Vote{Revision: t.nodes[other].registered}})
-			}
-		}
-	case r.State == grant.Tombstone:
-		delete(a.presumed, id)
-		t.step(a, txn.Freed{Node: id})
-		if t.sim.bug == ReleasedBeforeAllFreed {
-			for _, other := range a.machine.Nodes() {
-				t.step(a, txn.Freed{Node: other})
-			}
-		}
-	}
+	t.tell(id, order{command: c.(ledger.Command)})
 }
 
 // tell queues an order, if there is a stream to take it.
 func (t *term) tell(id resource.NodeID, o order) {
-	if st := t.nodes[id].stream; st != nil && st.open && !st.ended {
+	if st := t.links[id].stream; st != nil && st.open && !st.ended {
 		st.down = append(st.down, o)
 	}
+}
+
+// cut ends a node's stream; another begins by itself.
+func (t *term) cut(id resource.NodeID) {
+	if st := t.links[id].stream; st != nil {
+		st.cut()
+	}
+}
+
+// distrust ends a node's stream until an operator lets the node back.
+func (t *term) distrust(id resource.NodeID) {
+	t.links[id].distrusted = true
+	t.cut(id)
+}
+
+// hears reports whether the node's session is this term's.
+func (t *term) hears(h *host) bool {
+	st := t.links[h.node].stream
+	return st != nil && st.open && !st.ended && h.agent != nil && h.agent.session == st
 }

@@ -228,10 +228,9 @@ func (l *liar) epoch(st *stream, hi *hello) resource.Epoch {
 
 // actForgive is an operator who lets a liar back while it lies on.
 func (s *Sim) actForgive() bool {
-	return s.withTerm(func(t *term) bool { return t.node(s.liar.host.node).lied }, func(t *term) {
+	return s.withTerm(func(t *term) bool { return t.Accused(s.liar.host.node) }, func(t *term) {
 		s.logf("%s: %s is let back", t.name, s.liar.host.node)
 		t.forgive()
-		t.schedule()
 	})
 }
 

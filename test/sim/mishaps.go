@@ -2,8 +2,10 @@ package sim
 
 import (
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/grant"
 )
 
 // This file is what breaks.
@@ -29,7 +31,7 @@ func (s *Sim) actBreak() bool {
 // actExpire ends a candidacy's lease: mostly an orphan's, now and then the
 // leader's while it goes on.
 func (s *Sim) actExpire() bool {
-	keys := s.store.under(leaderPrefix)
+	keys := s.store.under(record.LeaderPrefix)
 	if len(keys) == 0 || s.rng.IntN(4) > 0 {
 		return false
 	}
@@ -38,13 +40,13 @@ func (s *Sim) actExpire() bool {
 }
 
 func (s *Sim) expire(key string) {
-	s.store.commit(nil, []op{{key, nil}})
+	s.store.commit(nil, []record.Op{record.Delete(key)})
 	s.logf("store: the lease of %s ends", key)
 }
 
 // actNotice lets a deposed leader notice.
 func (s *Sim) actNotice() bool {
-	return s.withTerm(func(t *term) bool { return s.store.keys[t.key].create == 0 }, func(t *term) { s.depose(t, "it was deposed") })
+	return s.withTerm(func(t *term) bool { return s.store.keys[t.key].CreateRev == 0 }, func(t *term) { s.depose(t, "it was deposed") })
 }
 
 func (s *Sim) depose(t *term, why string) {
@@ -143,15 +145,19 @@ func (s *Sim) actHost() bool {
 			a.tell(a.health())
 		}
 	case 3:
-		return s.withTerm(nil, func(t *term) {
-			v := t.nodes[h.node]
-			v.view.Unschedulable = !v.view.Unschedulable && s.rng.IntN(3) == 0
-			t.tell(h.node, order{command: grant.Cordon{Cordoned: v.view.Unschedulable}})
-			if s.bug != CordonUnnoticed {
-				t.wake()
-			}
-			t.schedule()
-		})
+		return s.withTerm(nil, func(t *term) { t.cordon(h, s.rng.IntN(4) == 0) })
 	}
 	return true
+}
+
+// cordon has a node take no new work, or take it again.
+func (t *term) cordon(h *host, on bool) {
+	if !t.Knows(h.node) {
+		return
+	}
+	if !on && h.lying() && t.Accused(h.node) && t.sim.faults {
+		return // see forgive
+	}
+	t.sim.logf("%s: an operator cordons %s: %t", t.name, h.node, on)
+	t.ask("a cordon of "+string(h.node), lead.PatchNode{Node: h.node, Patch: api.NodePatch{Unschedulable: &on}}, func(lead.Effect) {})
 }

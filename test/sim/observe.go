@@ -3,11 +3,9 @@ package sim
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -21,9 +19,6 @@ import (
 func (s *Sim) newChecker() *invariant.Checker {
 	c := invariant.New(invariant.Sim())
 	c.Renumbers()
-	c.NoClaims()
-	tree := quota.TreeSpec{Name: treeName, Resources: []resource.Name{resource.GPU}, Nodes: s.treeNodes()}
-	c.Apply(invariant.Batch{Changes: []invariant.Change{invariant.Tree{Name: treeName, New: &tree}}})
 	for _, h := range s.hosts {
 		for _, kind := range hardware()[int(h.node[1]-'1')] {
 			for _, d := range kind.Inventory().Devices {
@@ -45,70 +40,28 @@ func (s *Sim) violated(found []invariant.Violation) {
 }
 
 // follow takes what a revision of the store has changed.
-func (s *Sim) follow(revision resource.Revision, changed []op) {
+func (s *Sim) follow(changed record.Batch) {
 	s.changed = true
 	for _, h := range s.hosts {
 		s.show(h, nil)
 	}
-	b := invariant.Batch{Revision: revision}
-	for _, o := range changed {
-		if change := s.changeOf(revision, o); change != nil {
-			b.Changes = append(b.Changes, change)
+	b, failed := invariant.Decode(changed)
+	for _, err := range failed {
+		s.fail("store", "%v", err)
+	}
+	for _, c := range b.Changes {
+		switch c := c.(type) {
+		case invariant.Record:
+			if c.New != nil {
+				s.count(c.New.State)
+			}
+		case invariant.Identity:
+			if c.New != nil && c.New.ConfirmedDead {
+				s.deaths[c.Node] = true
+			}
 		}
 	}
 	s.violated(s.checker.Apply(b))
-}
-
-// changeOf reads one key's new value; nil where no invariant is about it.
-func (s *Sim) changeOf(revision resource.Revision, o op) invariant.Change {
-	kind, name, _ := strings.Cut(o.key, "/")
-	switch kind {
-	case "tx":
-		r, is := o.value.(record.Tx)
-		if is {
-			s.count(r.State)
-		}
-		return invariant.Record{Tx: resource.TxID(name), New: present(r, is)}
-	case "unit":
-		r, is := o.value.(unitRecord)
-		u := s.unitOf(r)
-		return invariant.Unit{Path: s.clientNamed(name).path(), New: present(u, is)}
-	case "order":
-		uid, is := o.value.(resource.UnitUID)
-		return invariant.Order{Key: o.key, Path: s.clientNamed(name).path(), UID: uid, Gone: !is}
-	case "index":
-		node, tx, _ := strings.Cut(name, "/")
-		return invariant.Index{Node: resource.NodeID(node), Tx: resource.TxID(tx), Gone: o.value == nil}
-	case "identity":
-		who, is := o.value.(identity)
-		return invariant.Identity{Node: resource.NodeID(name), New: present(record.NodeIdentity{Incarnation: who.incarnation, Fenced: who.fenced, ConfirmedDead: who.dead}, is)}
-	case "leader":
-		return invariant.Candidate{Key: o.key, Epoch: resource.Epoch(revision), Gone: o.value == nil}
-	case "limit":
-		return invariant.Quota{Namespace: name, Name: "hard", Hard: resource.Vector{resource.GPU: o.value.(int64)}}
-	}
-	return nil
-}
-
-// present is a value, or nil where its key was deleted.
-func present[T any](v T, exists bool) *T {
-	if !exists {
-		return nil
-	}
-	return &v
-}
-
-// unitOf is a unit's record as the store keeps it.
-func (s *Sim) unitOf(r unitRecord) record.Unit {
-	c := s.clients[r.client]
-	path := c.path()
-	return record.Unit{
-		UID: r.uid, Kind: path.Kind, Namespace: path.Namespace, Name: path.Name, Priority: c.priority, Phase: r.phase, TxID: r.tx, Members: c.demand.Members,
-	}
-}
-
-func (s *Sim) clientNamed(name string) *client {
-	return s.clients[slices.IndexFunc(s.clients, func(c *client) bool { return c.name == name })]
 }
 
 // count counts what becomes of transactions.
@@ -180,15 +133,6 @@ func (s *Sim) show(h *host, problem error) {
 func agentOf(a *agent) *invariant.Agent {
 	return &invariant.Agent{
 		Incarnation: a.incarnation, Registered: a.l.Registration() != 0, Quarantined: !a.l.Quarantine().IsZero(), Grants: a.l.Snapshot().Grants,
-	}
-}
-
-// eachLive calls f for every record that is charged, in order.
-func (s *Sim) eachLive(f func(tx resource.TxID, r record.Tx)) {
-	for _, key := range s.store.under(txKey("")) {
-		if r := s.store.keys[key].value.(record.Tx); r.State.Charged() {
-			f(resource.TxID(key[len(txKey("")):]), r)
-		}
 	}
 }
 

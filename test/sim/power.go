@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -17,6 +21,8 @@ var outages = []func(*Sim) bool{(*Sim).actPower, (*Sim).actBeat, (*Sim).actBeat,
 func (s *Sim) actPower() bool {
 	h := pick(s, s.hosts)
 	switch {
+	case h.off && h.condemned():
+		return false
 	case h.off:
 		h.powerOn()
 	case s.rng.IntN(4) > 0:
@@ -38,7 +44,7 @@ func (h *host) powerOn() {
 // actBeat lets an agent be heard: its lease begins, unless it is fenced.
 func (s *Sim) actBeat() bool {
 	h := pick(s, s.hosts)
-	if h.agent == nil || h.beating || s.store.keys[leaseKey(h.node)].value != nil {
+	if h.agent == nil || h.beating || s.store.keys[record.NodeLeaseKey(h.node)].ModRev != 0 {
 		return false
 	}
 	h.beat()
@@ -49,15 +55,15 @@ func (h *host) beat() {
 	s, a := h.sim, h.agent
 	h.beating = true
 	s.ask("identity of "+string(h.node)+" for its lease", func() func() {
-		who, e := value[identity](s.store, identityKey(h.node))
+		who, e := value[record.NodeIdentity](s.store, record.NodeIdentityKey(h.node))
 		return func() {
-			if e.value == nil || who.fenced {
+			if e.ModRev == 0 || who.Fenced {
 				h.beating, a.register = false, true
 				return
 			}
 			s.send(&write{
-				what: "lease of " + string(h.node), compares: []record.Compare{record.ModRevIs(identityKey(h.node), e.mod)},
-				ops: []op{{leaseKey(h.node), true}}, done: func(txn.Outcome, resource.Revision) { h.beating = false },
+				what: "lease of " + string(h.node), compares: []record.Compare{record.ModRevIs(record.NodeIdentityKey(h.node), e.ModRev)},
+				ops: []record.Op{record.Put(record.NodeLeaseKey(h.node), record.MustEncode(record.NodeLease{Coordinator: "c"}))}, done: func(txn.Outcome, resource.Revision) { h.beating = false },
 			})
 		}
 	})
@@ -66,10 +72,10 @@ func (h *host) beat() {
 // actSilence lets a lease end: that of an agent that is down, or out of reach.
 func (s *Sim) actSilence() bool {
 	h := pick(s, s.hosts)
-	if s.store.keys[leaseKey(h.node)].value == nil || h.agent != nil && s.rng.IntN(6) > 0 {
+	if s.store.keys[record.NodeLeaseKey(h.node)].ModRev == 0 || h.agent != nil && s.rng.IntN(6) > 0 {
 		return false
 	}
-	s.store.commit(nil, []op{{leaseKey(h.node), nil}})
+	s.store.commit(nil, []record.Op{record.Delete(record.NodeLeaseKey(h.node))})
 	s.logf("store: the lease of %s ends", h.node)
 	return true
 }
@@ -80,10 +86,22 @@ func (s *Sim) actFence() bool {
 	if !h.off && s.rng.IntN(6) > 0 {
 		return false
 	}
-	confirms := s.rng.IntN(4) > 0
-	f := fencing{node: h.node, force: s.rng.IntN(3) == 0, attempts: fenceAttempts, dead: func() bool { return confirms && h.off }}
-	return s.withTerm(nil, func(t *term) {
-		s.logf("%s: an operator fences %s (dead: %t, by force: %t)", t.name, h.node, f.dead(), f.force)
-		t.fence(f)
-	})
+	o := api.FenceOptions{ConfirmDead: h.off && s.rng.IntN(4) > 0, Force: s.rng.IntN(3) == 0, Reason: "an operator's wish"}
+	return s.withTerm(nil, func(t *term) { t.fence(h, o) })
+}
+
+// fence asks for a fence. The word that a machine is dead is about the incarnation
+// that the leader reads next: until then the machine stays off.
+func (t *term) fence(h *host, o api.FenceOptions) {
+	t.sim.logf("%s: an operator fences %s (dead: %t, by force: %t)", t.name, h.node, o.ConfirmDead, o.Force)
+	if o.ConfirmDead {
+		t.condemned[h.node] = true
+	}
+	o.ConfirmDead = o.ConfirmDead || t.sim.bug == FencedIsDead
+	t.ask("a fence of "+string(h.node), lead.FenceNode{Node: h.node, Options: o}, func(lead.Effect) { delete(t.condemned, h.node) })
+}
+
+// condemned reports whether an operator has just told that the machine is dead.
+func (h *host) condemned() bool {
+	return slices.ContainsFunc(h.sim.terms, func(t *term) bool { return !t.ended && t.condemned[h.node] })
 }

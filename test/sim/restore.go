@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -59,6 +60,7 @@ func (s *Sim) restore() bool {
 			s.depose(c.term, "the store is to be restored")
 		}
 		c.key, c.preparing, c.early = "", false, nil
+		clear(c.deposers)
 	}
 	s.requests, s.answers, s.late, s.past = nil, nil, nil, nil
 	for _, h := range s.hosts {
@@ -110,24 +112,9 @@ func (s *Sim) takeBack(then []client) {
 	}
 }
 
-// refused is an agent that has seen a higher epoch than this term's. If the store
-// still says that this one leads, it was restored, and has grown beyond what the
-// agent knew of: the next election's epoch is higher than the agent's.
-func (t *term) refused(highest resource.Epoch) {
-	s := t.sim
-	if !s.restored {
-		return
-	}
-	s.ask("who leads, for "+t.name+" is refused", func() func() {
-		leads, rev := s.elected() == t.epoch, s.store.rev
-		return func() {
-			if !t.ended && leads && rev > resource.Revision(highest) {
-				s.stats["resignations"]++
-				s.store.commit(nil, []op{{t.key, nil}})
-				s.depose(t, "an agent has seen a higher epoch")
-			}
-		}
-	})
+// refused is an agent that has seen a higher epoch than this term's.
+func (t *term) refused(id resource.NodeID, highest resource.Epoch) {
+	t.heard(grant.Refused{Node: id, Highest: highest})
 }
 
 // hasLost reports whether a host's agent holds what the store has lost.

@@ -3,9 +3,9 @@ package sim
 import (
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
 )
 
 // settle ends the faults and lets two TTLs and one resync pass; then everything
@@ -40,6 +40,7 @@ func (s *Sim) settle() {
 	}
 	s.withTerm(nil, func(t *term) {
 		t.checkWaiting() // an agent's answer wakes everything
+		t.tick()
 		for _, h := range s.hosts {
 			t.tell(h.node, order{resync: true})
 		}
@@ -48,10 +49,6 @@ func (s *Sim) settle() {
 		s.checkI13()
 	}
 }
-
-// backoff is the time between attempts of a unit that agents have refused again
-// and again.
-const backoff = 2 * time.Second
 
 // due reports whether a deadline of the agent has passed.
 func (h *host) due() bool {
@@ -99,7 +96,7 @@ func (s *Sim) proceed() bool {
 			a.tick()
 			return true
 		}
-		if s.fences && !h.beating && a.l.Registration() > 0 && s.store.keys[leaseKey(h.node)].value == nil {
+		if s.fences && !h.beating && a.l.Registration() > 0 && s.store.keys[record.NodeLeaseKey(h.node)].ModRev == 0 {
 			h.beat()
 			return true
 		}
@@ -118,7 +115,7 @@ func (s *Sim) proceed() bool {
 func (s *Sim) proceedTerm() bool {
 	s.terms = slices.DeleteFunc(s.terms, func(t *term) bool { return t.ended })
 	if len(s.terms) == 0 {
-		for _, key := range s.store.under(leaderPrefix) {
+		for _, key := range s.store.under(record.LeaderPrefix) {
 			if !slices.ContainsFunc(s.coordinators, func(c *coordinator) bool { return c.key == key }) {
 				s.expire(key)
 				return true
@@ -133,7 +130,7 @@ func (s *Sim) proceedTerm() bool {
 	}
 	t := s.terms[len(s.terms)-1]
 	for _, h := range s.hosts {
-		if v := t.nodes[h.node]; v.stream == nil && !v.dialing {
+		if at := t.links[h.node]; at.stream == nil && !at.dialing && !at.distrusted {
 			t.connect(h)
 			return true
 		}
@@ -143,29 +140,15 @@ func (s *Sim) proceedTerm() bool {
 			return true
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.units)) {
-		u := t.units[name]
-		if u.resting {
-			if s.evictions { // while agents keep what they promised to others, it would try for ever
-				s.clock += backoff
-			}
-			t.rested(u)
-			t.schedule()
-			return true
-		}
-		if u.attempt != nil && u.attempt.budget {
-			t.step(u.attempt, txn.BudgetSpent{})
-			t.schedule()
-			return true
-		}
-		if u.adopting != nil && !u.adopting.over {
-			t.abandon(u.adopting)
-			return true
-		}
+	if !t.wakeAt.IsZero() { // that time passes for agents too, which keep what they promised to others
+		s.clock += max(0, t.wakeAt.Sub(t.now()))
+		t.ring()
+		return true
 	}
 	for _, c := range s.live {
-		if u := t.units[c.name]; c.ends && u != nil && u.ending == nil {
-			s.release(t, c)
+		if u, exists := s.unit(c); exists && c.ends && u.Phase != terminating && !t.ending[resource.TxID(u.UID)] {
+			t.ending[resource.TxID(u.UID)] = true // once
+			t.release(c, 0)
 			return true
 		}
 	}

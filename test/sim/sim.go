@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
@@ -38,16 +38,6 @@ var (
 	namespaces = []string{"x", "y"}
 	groups     = []string{"a", "b"}
 )
-
-// treeNodes are a tree in which a borrows and b does not.
-func (s *Sim) treeNodes() map[string]quota.NodeSpec {
-	quotaOf := func(n int64) resource.Vector { return resource.Vector{resource.GPU: s.gpus(n)} }
-	return map[string]quota.NodeSpec{
-		"root": {Quota: quotaOf(10)},
-		"a":    {Parent: "root", Quota: quotaOf(5)},
-		"b":    {Parent: "root", Quota: quotaOf(5), Hard: true},
-	}
-}
 
 // The limits of a namespace, in devices.
 const (
@@ -98,6 +88,8 @@ type Sim struct {
 	logs                          map[string]*decisions.Checker // of each coordinator
 	evictions, fences, stragglers bool                          // as of the parts
 
+	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
+
 	step       int
 	transcript bytes.Buffer
 	failures   []string
@@ -112,6 +104,8 @@ type coordinator struct {
 	early     *kvStore // for SumBeforeElection
 	preparing bool
 	term      *term
+	// deposers are the nodes for whose sake it has ended a term.
+	deposers map[resource.NodeID]bool
 }
 
 // Run runs a seed to its end, or to its first failure.
@@ -135,8 +129,8 @@ func Run(o Options) Result {
 func newSim(o Options) *Sim {
 	s := &Sim{
 		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: time.Hour,
-		store: &kvStore{rev: 1, keys: map[string]entry{}}, stats: map[string]int{}, begun: map[resource.TxID]int{}, dirty: map[*host]bool{},
-		logs: map[string]*decisions.Checker{},
+		store: &kvStore{rev: 1, keys: map[string]record.KV{}}, stats: map[string]int{}, begun: map[resource.TxID]int{}, dirty: map[*host]bool{},
+		logs: map[string]*decisions.Checker{}, deaths: map[resource.NodeID]bool{},
 	}
 	s.trouble = pick(s, trouble)
 	s.plan(o)
@@ -160,11 +154,9 @@ func newSim(o Options) *Sim {
 		h.startAgent()
 	}
 	for i := range 2 {
-		s.coordinators = append(s.coordinators, &coordinator{name: fmt.Sprintf("c%d", i+1)})
+		s.coordinators = append(s.coordinators, &coordinator{name: fmt.Sprintf("c%d", i+1), deposers: map[resource.NodeID]bool{}})
 	}
-	for _, namespace := range namespaces {
-		s.store.commit(nil, []op{{limitPrefix + namespace, s.gpus(highLimit)}})
-	}
+	s.setQuotas()
 	return s
 }
 

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/musterd/muster/test/sim"
+	sim "github.com/musterd/muster/test/sim"
 )
 
 // What `make sim` sets.
@@ -59,7 +59,7 @@ func TestSeedsHoldEveryInvariant(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d seeds failed; in all: %v", failed, *seeds, total)
-	for _, what := range []string{"commits", "releases", "aborts", "agent crashes", "reboots", "terms", "evictions", "running at the end"} {
+	for _, what := range []string{"commits", "releases", "aborted records", "agent crashes", "reboots", "terms", "evictions", "running at the end"} {
 		if *seeds >= 100 && total[what] < *seeds {
 			t.Errorf("%s: %d in %d seeds: the simulation does not get far", what, total[what], *seeds)
 		}

@@ -11,43 +11,12 @@ import (
 	"github.com/musterd/muster/test/invariant"
 )
 
-// The keys, as in PROTOCOL.md section 1 but shorter.
-func txKey(tx resource.TxID) string { return "tx/" + string(tx) }
-
-func unitKey(name string) string    { return "unit/" + name }
-func orderKey(name string) string   { return "order/" + name }
-func requestKey(name string) string { return "request/" + name }
-
-func identityKey(n resource.NodeID) string { return "identity/" + string(n) }
-func leaseKey(n resource.NodeID) string    { return "lease/" + string(n) }
-func specKey(n resource.NodeID) string     { return "spec/" + string(n) }
-func indexIn(n resource.NodeID) string     { return "index/" + string(n) + "/" }
-
-func indexKey(n resource.NodeID, tx resource.TxID) string { return indexIn(n) + string(tx) }
-
-const (
-	leaderPrefix = "leader/"
-	limitPrefix  = "limit/"
-)
-
-// entry is a key's present version. Its value is never changed.
-type entry struct {
-	value       any
-	create, mod resource.Revision
-}
-
-// op writes a key; a nil value deletes it.
-type op struct {
-	key   string
-	value any
-}
-
 // write is a Txn on its way to the store, or one that may still arrive.
 type write struct {
 	what     string
 	epoch    resource.Epoch // of the leader that sent it, 0: nobody's
 	compares []record.Compare
-	ops      []op
+	ops      []record.Op
 	done     func(txn.Outcome, resource.Revision)
 	// delicate: what follows from its loss is to be seen more often.
 	delicate bool
@@ -57,9 +26,9 @@ type write struct {
 // kvStore is linearizable: one revision per Txn that changes anything.
 type kvStore struct {
 	rev  resource.Revision
-	keys map[string]entry
+	keys map[string]record.KV // values are never changed
 	// follow is called with what each Txn has changed; nil for a copy.
-	follow func(resource.Revision, []op)
+	follow func(record.Batch)
 }
 
 // under returns the keys with a prefix, ascending.
@@ -74,37 +43,47 @@ func (s *kvStore) under(prefix string) []string {
 	return keys
 }
 
+// all returns what the keys with a prefix hold, ascending.
+func (s *kvStore) all(prefix string) []record.KV {
+	var kvs []record.KV
+	for _, key := range s.under(prefix) {
+		kvs = append(kvs, s.keys[key])
+	}
+	return kvs
+}
+
 // commit does the operations if all compares hold.
-func (s *kvStore) commit(compares []record.Compare, ops []op) bool {
+func (s *kvStore) commit(compares []record.Compare, ops []record.Op) bool {
 	for _, c := range compares {
-		e := s.keys[c.Key]
-		have := e.mod
+		kv := s.keys[c.Key]
+		have := kv.ModRev
 		if c.Target == record.CompareCreateRev {
-			have = e.create
+			have = kv.CreateRev
 		}
 		if have != c.Rev {
 			return false
 		}
 	}
 	s.rev++
-	var changed []op
+	b := record.Batch{Revision: s.rev}
 	for _, o := range ops {
-		e := s.keys[o.key]
-		if o.value != nil || e.value != nil {
-			changed = append(changed, o)
-		}
-		if o.value == nil {
-			delete(s.keys, o.key)
+		kv, exists := s.keys[o.Key]
+		switch {
+		case o.Delete && !exists:
 			continue
+		case o.Delete:
+			delete(s.keys, o.Key)
+			b.Events = append(b.Events, record.Event{Type: record.EventDelete, KV: record.KV{Key: o.Key, ModRev: s.rev}})
+			continue
+		case !exists:
+			kv = record.KV{Key: o.Key, CreateRev: s.rev}
 		}
-		if e.create == 0 {
-			e.create = s.rev
-		}
-		e.value, e.mod = o.value, s.rev
-		s.keys[o.key] = e
+		kv.Value, kv.ModRev = o.Value, s.rev
+		s.keys[o.Key] = kv
+		b.Events = append(b.Events, record.Event{KV: kv})
 	}
 	if s.follow != nil {
-		s.follow(s.rev, changed)
+		s.follow(b)
 	}
 	return true
 }
@@ -112,13 +91,27 @@ func (s *kvStore) commit(compares []record.Compare, ops []op) bool {
 // snapshot is the store at this revision.
 func (s *kvStore) snapshot() *kvStore { return &kvStore{rev: s.rev, keys: maps.Clone(s.keys)} }
 
-// value reads a key of a known type; the zero value where it is absent.
-func value[T any](s *kvStore, key string) (v T, e entry) {
-	e = s.keys[key]
-	if e.value != nil {
-		v = e.value.(T)
+// value reads a key's record; the zero value where it is absent.
+func value[T record.Type](s *kvStore, key string) (v T, kv record.KV) {
+	kv = s.keys[key]
+	if kv.ModRev != 0 {
+		v = decoded[T](kv)
 	}
-	return v, e
+	return v, kv
+}
+
+// decoded is a record that somebody of this cluster has written.
+func decoded[T record.Type](kv record.KV) T {
+	v, err := record.Decode[T](kv.Key, kv.Value)
+	must(err)
+	return v
+}
+
+// must is for what only a mistake of the simulation makes fail.
+func must(err error) {
+	if err != nil {
+		panic("sim: " + err.Error())
+	}
 }
 
 // request is something for the store to do: a Txn, or a read that returns the
@@ -198,10 +191,23 @@ func (s *Sim) land(w *write) (txn.Outcome, resource.Revision) {
 // elected is the epoch of the first candidate whose key exists, 0 for none.
 func (s *Sim) elected() resource.Epoch {
 	var first resource.Revision
-	for k, e := range s.store.keys {
-		if strings.HasPrefix(k, leaderPrefix) && (first == 0 || e.create < first) {
-			first = e.create
+	for k, kv := range s.store.keys {
+		if strings.HasPrefix(k, record.LeaderPrefix) && (first == 0 || kv.CreateRev < first) {
+			first = kv.CreateRev
 		}
 	}
 	return resource.Epoch(first)
+}
+
+// checkDisjoint verifies what the committer assumes of decisions that share a
+// Txn.
+func (s *Sim) checkDisjoint(w *write) {
+	seen := map[string]bool{}
+	for _, o := range w.ops {
+		if seen[o.Key] {
+			s.fail("store", "%s writes %s twice", w.what, o.Key)
+		}
+		seen[o.Key] = true
+	}
+	must(record.Txn{If: w.compares, Then: w.ops}.Check(1000))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -19,14 +20,19 @@ type (
 		host        *fit.Host
 		occupancy   occupied
 		quarantined bool
+		hash        uint64 // of the ledger
 	}
 	disconnected struct{}
 	enrolled     struct {
 		incarnation resource.Incarnation
 		revision    resource.Revision
 	}
-	replied  struct{ ledger.Reply }
+	replied struct {
+		ledger.Reply
+		hash uint64 // of the ledger
+	}
 	occupied struct {
+		hash      uint64 // of the ledger
 		grants    []ledger.Grant
 		cordoned  bool
 		unhealthy uint64 // devices, by index
@@ -75,6 +81,10 @@ type stream struct {
 // say queues an event for the leader.
 func (st *stream) say(a *agent, e event) {
 	if !st.ended && a == st.agent && !a.dead {
+		if r, is := e.(replied); is {
+			r.hash = a.l.Hash()
+			e = r
+		}
 		st.up = append(st.up, st.sim.lie(st, e)...)
 	}
 }
@@ -103,18 +113,22 @@ func (st *stream) done() bool {
 // connect opens a stream: what the store has registered is read first.
 func (t *term) connect(h *host) {
 	s := t.sim
-	v := t.node(h.node)
-	v.dialing = true
+	at := t.links[h.node]
+	at.dialing = true
 	s.ask("identity of "+string(h.node)+" for a hello", func() func() {
-		rev := s.store.keys[identityKey(h.node)].mod
+		who, kv := value[record.NodeIdentity](s.store, record.NodeIdentityKey(h.node))
+		rev := kv.ModRev
+		if who.Fenced {
+			rev = 0
+		}
 		return func() {
-			v.dialing = false
-			if t.ended || h.agent == nil || v.stream != nil {
+			at.dialing = false
+			if t.ended || h.agent == nil || at.stream != nil || at.distrusted {
 				return
 			}
 			s.streamCount++
 			st := &stream{sim: s, id: s.streamCount, term: t, agent: h.agent}
-			v.stream = st
+			at.stream = st
 			st.down = append(st.down, order{hello: &hello{t.epoch, rev}})
 			s.streams = append(s.streams, st)
 		}
@@ -187,13 +201,13 @@ func (st *stream) admit(hi *hello) {
 	quarantined := !a.l.Quarantine().IsZero()
 	if claim := st.sim.liar.epoch(st, hi); claim > 0 {
 		st.cut()
-		st.term.refused(claim)
+		st.term.refused(a.h.node, claim)
 		return
 	}
 	if hi.epoch < a.l.Epoch() && !quarantined {
 		a.register = true // the store may have gone back
 		st.cut()
-		st.term.refused(a.l.Epoch())
+		st.term.refused(a.h.node, a.l.Epoch())
 		return
 	}
 	if _, ok := a.do(ledger.NewEpoch{Epoch: hi.epoch}, nil); !ok {
@@ -207,7 +221,7 @@ func (st *stream) admit(hi *hello) {
 	if registered > 0 && hi.revision != registered {
 		a.register = true
 	}
-	st.say(a, connected{a.incarnation, registered, a.h.hardware(), a.occupancy(), quarantined})
+	st.say(a, connected{a.incarnation, registered, a.h.hardware(), a.occupancy(), quarantined, a.l.Hash()})
 }
 
 // deliverUp hands the leader the next of what the agent said.

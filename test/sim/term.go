@@ -1,160 +1,243 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/musterd/muster/coordinator/decisions"
-	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
 // What the leader is told by configuration.
 const (
+	voteBudget     = 5 * time.Second
 	reservationTTL = 10 * time.Second
+	evictionGrace  = 5 * time.Second
+	waitingTTL     = evictionGrace + 15*time.Second
+	longestTTL     = max(reservationTTL, waitingTTL)
 	treeName       = "t"
 )
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // term is one coordinator's time as the leader, or what it takes for that: a
-// deposed leader goes on until it notices. The machines in it are real, what
-// stands around them is coordinator/*.go again, as short as may be.
+// deposed leader goes on until it notices. The leader is the real one; the term
+// stands for the coordinator's loop, its committer and its pool of streams.
 type term struct {
-	sim   *Sim
-	name  string
-	key   string // of the election
-	epoch resource.Epoch
-	ended bool
+	*lead.Leader
+	sim         *Sim
+	name        string
+	coordinator *coordinator
+	key         string // of the election
+	epoch       resource.Epoch
+	ended       bool
 
-	counter     uint64
-	nodes       map[resource.NodeID]*nodeView
-	order       []*place.Node
-	units       map[string]*unit
-	attempts    map[resource.TxID]*attempt
-	requests    map[string]*unit // nil: what it made is gone
-	queue       queue.Queue
-	limits      *quota.Limits
-	limitRev    map[string]resource.Revision
-	limitNow    map[string]int64
-	changing    bool
-	trees       *quota.Manager
-	account     *decisions.Tracker
-	coordinator string
+	skipped time.Duration // by which its clock is ahead of the world's
+	wakeAt  time.Time     // zero: no alarm is set
+	links   map[resource.NodeID]*link
+
+	waiting   []queued             // writes for the committer
+	underWay  map[lead.Token]bool  // writes and reads without an answer
+	settles   []settling           // questions whether all that had landed is known
+	asked     lead.Token           // the last client's
+	calls     map[lead.Token]*call // of clients and operators
+	followed  map[resource.NodeID]lead.NodeFacts
+	limitNow  map[string]int64
+	condemned map[resource.NodeID]bool // to be confirmed dead, not yet read
+	changing  map[string]bool          // limits
+	operating bool                     // an operator's order about a quarantine is under way
 	// renumbered: a host has other cards than before, so that what its agent had not
 	// confirmed is nominated under numbers that are others' now.
 	renumbered bool
-
-	generation uint64
-	expectant  bool // a unit waits for another to become evictable
-	operating  bool // an operator's decision is under way
-	adoptions  map[resource.TxID]*adoption
-	waiting    []decision
-	terminal   []resource.TxID
-	unheard    map[resource.TxID]map[resource.NodeID]bool // terminal records: who has not told of itself
+	planted
 }
 
-// unit as the leader knows it.
-type unit struct {
-	client *client
-	record unitRecord
-	stored resource.Revision
-	queued bool
-	key    queue.Key
-	charge quota.Charge
-
-	create   bool // its creation is to be written with its first Txn
-	attempt  *attempt
-	writing  bool
-	ending   *txn.ReleaseAsked
-	failed   uint64
-	resting  bool
-	enrolled bool
-	gone     bool
-
-	adopting *adoption
-	short    bool       // of quota, when it was tried last
-	helpless uint64     // the generation at which nobody gave way for it
-	counted  []*attempt // were leaving then, and their room would do
+// link is what a term has of an agent's stream.
+type link struct {
+	stream     *stream
+	dialing    bool
+	distrusted bool
+	host       *fit.Host
 }
 
-// unitRecord is the value of a unit's key, nodeSpec of a node's specification,
-// of which only the revision matters here.
-type (
-	unitRecord struct {
-		uid     resource.UnitUID
-		client  int
-		phase   string
-		tx      resource.TxID
-		epoch   resource.Epoch // with counter: arrival
-		counter uint64
-	}
-	nodeSpec struct{}
-)
-
-const (
-	pending     = "Pending"
-	running     = "Running"
-	terminating = "Terminating"
-)
-
-// attempt is one transaction for a unit.
-type attempt struct {
-	machine  *txn.Machine
-	unit     *unit
-	charges  []record.Charge
-	requests map[resource.NodeID][]grant.MemberRequest
-	budget   bool // the time for votes, or for the victims to leave, runs
-
-	// victims end for this one; prey is the attempt that has chosen this one.
-	victims   []*attempt
-	prey      *attempt
-	notice    *txn.EvictAsked // the eviction that ends it, by another if so
-	by        resource.TxID
-	closing   *unitEnd          // of the first Txn to RELEASED
-	committed resource.Revision // its commit
-
-	presumed map[resource.NodeID]bool // count as freed: they are dead
-	unheard  []resource.NodeID        // of these, when it was last ended
-}
-
-// decision is a set of writes that must land together.
-type decision struct {
+// call is a request that has no answer yet.
+type call struct {
 	what     string
-	compares []record.Compare
-	ops      []op
-	anyEpoch bool
-	delicate bool // as of write
-	slow     bool // as of write
-	done     func(txn.Outcome, resource.Revision)
+	answered func(lead.Effect)
 }
 
-// must is for calls of the quota manager that only a broken invariant makes
-// fail.
-func must(err error) {
+// settling is a question that is answered when all this is.
+type settling struct {
+	token  lead.Token
+	awaits map[lead.Token]bool
+}
+
+// rules are the leader's configuration.
+func (t *term) rules() lead.Rules {
+	r := lead.Rules{
+		Id: t.coordinator.name, Namespaces: map[string]lead.Namespace{}, NamespaceAllocations: 10_000,
+		VoteBudget: voteBudget, ReservationTTL: reservationTTL, EvictionGrace: evictionGrace, Decisions: t,
+	}
+	for _, namespace := range namespaces {
+		r.Namespaces[namespace] = lead.Namespace{Tenant: resource.TenantID(namespace), QueueAllocations: true}
+	}
+	return r
+}
+
+// begin starts a term on what was read from the store.
+func (s *Sim) begin(c *coordinator, state *kvStore) *term {
+	t := &term{
+		sim: s, name: fmt.Sprintf("%s@%d", c.name, c.epoch), coordinator: c, key: c.key, epoch: c.epoch,
+		links: map[resource.NodeID]*link{}, underWay: map[lead.Token]bool{}, calls: map[lead.Token]*call{},
+		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[resource.NodeID]bool{}, changing: map[string]bool{},
+		planted: newPlanted(),
+	}
+	for _, h := range s.hosts {
+		t.links[h.node] = &link{}
+	}
+	for _, namespace := range namespaces {
+		t.limitNow[namespace] = limitIn(state, namespace)
+	}
+	b := lead.Beginning{Rules: t.rules(), Epoch: c.epoch, Held: record.CreateRevIs(c.key, resource.Revision(c.epoch)), MaxOps: 128, Now: t.now()}
+	for i := range b.Seed {
+		b.Seed[i] = byte(s.rng.Uint32())
+	}
+	t.Leader = lead.NewLeader(b)
+	in := lead.Loaded{
+		Nodes: state.all(record.NodesPrefix), Bans: state.all(record.BansPrefix), Quotas: state.all(record.QuotaPrefix), Jobs: state.all(record.JobsPrefix),
+		Units: state.all(record.UnitsPrefix), Orders: state.all(record.OrderPrefix), Txs: state.all(record.TxPrefix), Requests: state.all(record.RequestsPrefix),
+	}
+	effects, err := t.Load(t.now(), in, nil)
 	if err != nil {
-		panic("sim: " + err.Error())
+		s.fail("load", "%s: %v", t.name, err)
+	}
+	s.stats["terms"]++
+	s.logf("%s: leads", t.name)
+	t.carryOut(effects)
+	t.apply(lead.BeginAccount{})
+	t.follow()
+	t.apply(lead.ResumeWork{})
+	return t
+}
+
+// now is the leader's clock.
+func (t *term) now() time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(t.sim.clock + t.skipped)
+}
+
+// apply hands the leader an input and carries out its effects.
+func (t *term) apply(in lead.Input) {
+	if t.ended {
+		return
+	}
+	t.carryOut(t.Apply(t.now(), in, nil))
+	if err := t.Check(); err != nil {
+		t.sim.fail("units", "%s: after %T: %v", t.name, in, err)
 	}
 }
 
-func (t *term) setLimit(namespace string, amount int64, rev resource.Revision) {
-	t.limitRev[namespace], t.limitNow[namespace] = rev, amount
-	t.limits.SetLimit(quota.Limit{Group: namespace, Name: "hard", Hard: resource.Vector{resource.GPU: amount}})
+// schedule has the leader try what waits.
+func (t *term) schedule() {
+	if t.ended {
+		return
+	}
+	t.carryOut(t.Pass(t.now(), nil))
+	t.checkWaiting()
 }
 
-func (t *term) newUnit(c *client, r unitRecord) *unit {
-	u := &unit{client: c, record: r}
-	u.key = queue.Key{Priority: c.priority, Epoch: r.epoch, Counter: r.counter, Path: c.name}
-	u.charge = quota.Charge{Group: c.namespace, Request: c.vector(), Members: int64(c.demand.Members)}
-	t.units[c.name], t.requests[c.name] = u, u
-	return u
+// checkWaiting looks, after a pass, for a unit that was tried in vain and not
+// woken since, though it would not fail again: a lost wake-up.
+func (t *term) checkWaiting() {
+	if t.ended {
+		return
+	}
+	if path := t.Overlooked(); path != "" {
+		t.sim.fail("wake", "%s waits although there is room, and nothing wakes it", path)
+	}
 }
 
-// end stops the term; nothing that it has asked for is heard any more.
+// carryOut does what the effects of one input say, in order.
+func (t *term) carryOut(effects []lead.Effect) {
+	for i := range effects {
+		if !t.ended {
+			t.carry(&effects[i])
+		}
+	}
+}
+
+func (t *term) carry(e *lead.Effect) {
+	s := t.sim
+	switch e.Kind {
+	case lead.SendCommand:
+		t.send(e.Node, e.Command)
+	case lead.OpenStream:
+		t.cut(e.Node)
+	case lead.DistrustNode:
+		t.distrust(e.Node)
+	case lead.TrustNode:
+		t.links[e.Node].distrusted = false
+	case lead.WriteKeys:
+		t.submit(e.Token, e.Write)
+	case lead.ReadKey:
+		t.readKey(e.Token, e.Key)
+	case lead.ReadFenceKeys:
+		t.readFences()
+	case lead.WakeAt:
+		t.wakeAt = e.At
+	case lead.LogEvent:
+		t.log(e.Event)
+	case lead.AskToResign:
+		t.askToResign(lead.ResignAllowed{Node: e.Node, Epoch: e.Epoch, Revision: e.Revision})
+	case lead.EndTerm:
+		s.store.commit(nil, []record.Op{record.Delete(t.key)})
+		s.stats["resignations"]++
+		s.depose(t, e.Err.Error())
+	case lead.AnswerClient:
+		t.answer(*e)
+	case lead.AskSettled:
+		t.askSettled(e.Token)
+	case lead.ReadNodeKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore, lead.ShowChange, lead.MeasureValue: // nobody asks for these
+	}
+}
+
+// log notes what the leader logs, and what of it must not be.
+func (t *term) log(e lead.Event) {
+	s := t.sim
+	if e.Severity < lead.SeverityInfo {
+		return
+	}
+	s.logf("%s: %s %v", t.name, e.Name, e.Fields)
+	switch e.Name {
+	case "protocol_violation":
+		if node, is := e.Fields[1].(resource.NodeID); is && !s.host(node).lying() {
+			s.fail("judge", "%s takes %s for a liar: %v", t.name, node, e.Fields)
+		}
+		s.stats["liars isolated"]++
+	case "message_not_counted":
+		s.stats["votes not believed"]++
+	case "view_astray":
+		s.stats["views astray"]++
+	case "preempting":
+		s.stats["preemptions begun"]++
+	case "unit_requeued":
+		s.stats["requeued"]++
+	case "grant_adopted":
+		s.stats["adopted"]++
+	case "node_reconciled":
+		s.stats["reconciled"]++
+	case "node_fenced":
+		s.stats["fences"]++
+	case "charge_lost", "charge_without_tree", "node_unreadable", "commit_not_made":
+		s.fail("log", "%s: %s %v", t.name, e.Name, e.Fields)
+	}
+}
+
+// stop ends the term; nothing that it has asked for is heard any more.
 func (t *term) stop(why string) {
 	t.sim.logf("%s: ends: %s", t.name, why)
 	t.ended = true
@@ -165,18 +248,249 @@ func (t *term) stop(why string) {
 	}
 }
 
-// wake lets everything that waits be tried again.
-func (t *term) wake() {
-	t.generation++
-	t.queue.Wake()
-	t.account.Freed(t.generation)
+// ring lets the alarm go off, whatever the time is.
+func (t *term) ring() {
+	if d := t.wakeAt.Sub(t.now()); d > 0 {
+		t.skipped += d
+	}
+	t.wakeAt = time.Time{}
+	t.sim.logf("%s: its alarm goes off", t.name)
+	t.apply(lead.AlarmDue{})
+	t.schedule()
 }
 
-func (t *term) nextTx(unit resource.UnitUID) resource.TxID {
-	t.counter++
-	var nonce resource.Nonce
-	for i := range 4 {
-		nonce[i] = byte(t.sim.rng.Uint32())
+// tick is what happens once a second.
+func (t *term) tick() {
+	t.skipped += time.Second
+	t.follow()
+	t.apply(lead.SecondPassed{})
+	t.schedule()
+}
+
+// follow tells the leader what the coordinator's cache of the store has of the
+// nodes.
+func (t *term) follow() {
+	for _, h := range t.sim.hosts {
+		if t.ended || !t.Knows(h.node) {
+			continue
+		}
+		now := lead.NodeFacts{
+			Node: h.node, Identity: t.sim.store.keys[record.NodeIdentityKey(h.node)].ModRev,
+			Leased: t.sim.store.keys[record.NodeLeaseKey(h.node)].ModRev != 0,
+		}
+		if before, known := t.followed[h.node]; !known || !before.Same(now) {
+			t.followed[h.node] = now
+			t.apply(now)
+		}
 	}
-	return resource.NewTxID(unit, t.epoch, t.counter, nonce)
+}
+
+// registered tells the leader of a registration that a coordinator has served, or
+// that it has seen in the store.
+func (t *term) registered(id resource.NodeID) {
+	spec, kv := value[record.NodeSpec](t.sim.store, record.NodeSpecKey(id))
+	if kv.ModRev != 0 && !t.ended {
+		t.apply(lead.NodeRegistered{Node: id, Spec: spec, Revision: kv.ModRev})
+		t.schedule()
+	}
+}
+
+// askToResign ends the term for a node's sake, once for each node.
+func (t *term) askToResign(in lead.ResignAllowed) {
+	c := t.coordinator
+	if c.deposers[in.Node] && t.sim.faults {
+		return
+	}
+	c.deposers[in.Node] = true
+	t.sim.reply(t.name+" may resign", func() { t.apply(in) })
+}
+
+// askSettled answers once all is answered that is under way.
+func (t *term) askSettled(k lead.Token) {
+	q := settling{k, map[lead.Token]bool{}}
+	for token := range t.underWay {
+		q.awaits[token] = true
+	}
+	t.settles = append(t.settles, q)
+	t.settled(0)
+}
+
+// settled notes that something is answered.
+func (t *term) settled(token lead.Token) {
+	delete(t.underWay, token)
+	t.settles = slices.DeleteFunc(t.settles, func(q settling) bool {
+		delete(q.awaits, token)
+		if len(q.awaits) > 0 {
+			return false
+		}
+		t.sim.reply(t.name+" has settled", func() {
+			t.apply(lead.SettleAnswer{Token: q.token})
+			t.schedule()
+		})
+		return true
+	})
+}
+
+// ask asks the leader for something, as a client or an operator.
+func (t *term) ask(what string, r lead.Request, answered func(lead.Effect)) {
+	t.asked++
+	t.calls[t.asked] = &call{what, answered}
+	t.apply(lead.ClientRequest{Token: t.asked, Request: r})
+	t.schedule()
+}
+
+func (t *term) answer(e lead.Effect) {
+	c := t.calls[e.Token]
+	if c == nil {
+		return
+	}
+	delete(t.calls, e.Token)
+	if e.Status != nil {
+		t.sim.logf("%s: refuses %s: %s", t.name, c.what, e.Status.Message)
+	}
+	c.answered(e)
+}
+
+// readKey reads a key; the answer comes if the term lives to hear it.
+func (t *term) readKey(k lead.Token, key string) {
+	t.underWay[k] = true
+	s := t.sim
+	s.ask(t.name+": "+strings.TrimPrefix(key, record.Root), func() func() {
+		kv, rev := s.store.keys[key], s.store.rev
+		kv = t.falsifyRead(kv)
+		if node, err := record.ParseNodeKey(key); err == nil && node.Part == record.NodeIdentityPart {
+			delete(t.condemned, node.ID)
+		}
+		return func() {
+			if t.ended {
+				return
+			}
+			t.apply(lead.ReadAnswer{Token: k, Kv: kv, Found: kv.ModRev != 0, Revision: rev})
+			t.settled(k)
+			t.schedule()
+		}
+	})
+}
+
+// readFences reads the records that agents had made by fences.
+func (t *term) readFences() {
+	s := t.sim
+	s.ask(t.name+": fences", func() func() {
+		var found []lead.Fenced
+		for _, kv := range s.store.all(record.TxPrefix) {
+			rec := decoded[record.Tx](kv)
+			if tx, err := record.ParseTxKey(kv.Key); err == nil && strings.HasPrefix(rec.Reason, record.FencedFor) && len(rec.Unheard) == 0 {
+				found = append(found, lead.Fenced{Tx: tx, Unit: rec.UnitUID})
+			}
+		}
+		return func() {
+			if len(found) > 0 {
+				t.apply(lead.FenceReadAnswer{Found: found})
+			}
+		}
+	})
+}
+
+// queued is a write that waits for the committer.
+type queued struct {
+	token lead.Token
+	lead.Write
+	what string
+}
+
+// submit queues a write for the store.
+func (t *term) submit(k lead.Token, w lead.Write) {
+	t.underWay[k] = true
+	p := queued{k, w, whatOf(w)}
+	t.noteWrite(w)
+	t.waiting = append(t.waiting, t.falsifyWrite(p))
+}
+
+// whatOf says in words what a write does.
+func whatOf(w lead.Write) string {
+	var words []string
+	for _, o := range w.Ops {
+		word := strings.TrimPrefix(o.Key, record.Root)
+		if tx, err := record.ParseTxKey(o.Key); err == nil {
+			word = "tx " + short(tx)
+			if !o.Delete {
+				word += " " + decoded[record.Tx](record.KV{Key: o.Key, Value: o.Value}).State.String()
+			}
+		} else if o.Delete {
+			word = "no " + word
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// flush sends some of the waiting writes as one Txn, which writes no key twice.
+// One whose compares fail is taken apart, so that each gets its own answer.
+func (t *term) flush(n int) {
+	if t.waiting[0].AnyEpoch {
+		n = 1
+	}
+	written := map[string]bool{}
+	for i, p := range t.waiting[:n] {
+		if i > 0 && (p.AnyEpoch || slices.ContainsFunc(p.Ops, func(o record.Op) bool { return written[o.Key] })) {
+			n = i
+			break
+		}
+		for _, o := range p.Ops {
+			written[o.Key] = true
+		}
+	}
+	batch := slices.Clone(t.waiting[:n])
+	t.waiting = slices.Delete(t.waiting, 0, n)
+	t.commit(batch)
+}
+
+func (t *term) commit(batch []queued) {
+	s := t.sim
+	w := &write{what: t.name + ": " + batch[0].what, slow: t.worstMoment(batch)}
+	if !batch[0].AnyEpoch {
+		w.epoch = t.epoch
+		if s.bug != EpochNotCompared {
+			w.compares = append(w.compares, record.CreateRevIs(t.key, resource.Revision(t.epoch)))
+		}
+	}
+	for _, p := range batch {
+		w.compares = append(w.compares, t.readAnew(p)...)
+		w.ops = append(w.ops, p.Ops...)
+		w.delicate = w.delicate || evictsFor(p.Write) != ""
+	}
+	if len(batch) > 1 {
+		w.what = fmt.Sprintf("%s and %d more", w.what, len(batch)-1)
+	}
+	w.done = func(o txn.Outcome, rev resource.Revision) {
+		if t.ended {
+			return
+		}
+		if o == txn.Conflict && len(batch) > 1 {
+			for i := range batch {
+				t.commit(batch[i : i+1])
+			}
+			return
+		}
+		for _, p := range batch {
+			t.wrote(p, o, rev)
+		}
+		t.schedule()
+	}
+	s.checkDisjoint(w)
+	s.send(w)
+}
+
+// wrote tells the leader what became of a write.
+func (t *term) wrote(p queued, o txn.Outcome, rev resource.Revision) {
+	if t.confirmAnew(p, o) {
+		return
+	}
+	in := lead.WriteAnswer{Token: p.token, Outcome: t.falsifyOutcome(p, o), Revision: rev}
+	if o == txn.Unknown {
+		in.Err = record.ErrUnknownOutcome
+	}
+	t.apply(in)
+	t.settled(p.token)
+	t.afterWrite(p, o)
 }

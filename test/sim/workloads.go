@@ -53,7 +53,7 @@ func (h *host) stop(tx resource.TxID, force bool) {
 	if !ok {
 		return
 	}
-	a.tell(replied{reply})
+	a.tell(replied{Reply: reply})
 	if h.sim.stragglers && a.l.Known() && (reply.State == grant.Evicting || reply.State == grant.Stopping) {
 		h.sim.stats["lingering"]++
 		h.sim.logf("%s: %s lingers", h.node, short(tx))

@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"encoding/json"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is what bounds the clients: a limit for each namespace, and a tree in
+// which group a borrows and group b does not.
+
+const limitName = "hard"
+
+// setQuotas writes what is there from the beginning.
+func (s *Sim) setQuotas() {
+	type node struct {
+		Parent string            `json:"parent"`
+		Quota  map[string]string `json:"quota"`
+		Hard   bool              `json:"hard,omitempty"`
+	}
+	of := func(n int64) map[string]string { return map[string]string{string(resource.GPU): amountOf(s.gpus(n))} }
+	spec := encoded(map[string]any{"resourceNames": []resource.Name{resource.GPU}, "nodes": map[string]node{
+		"root": {"nil", of(10), false}, "a": {"root", of(5), false}, "b": {"root", of(5), true},
+	}})
+	tree := encoded(api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: treeName}, Spec: spec})
+	ops := []record.Op{record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: treeName}.Key(), record.MustEncode(record.Quota{UID: "tree", Name: treeName, Document: tree}))}
+	for _, namespace := range namespaces {
+		q := limitOf(namespace, s.gpus(highLimit))
+		ops = append(ops, record.Put(limitKey(namespace), record.MustEncode(record.Quota{
+			UID: "limit-" + namespace, Namespace: namespace, Name: limitName, Document: encoded(q),
+		})))
+	}
+	s.store.commit(nil, ops)
+}
+
+func limitKey(namespace string) string {
+	return record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: limitName}.Key()
+}
+
+func amountOf(amount int64) string { return resource.FormatAmount(resource.GPU, amount) }
+
+func encoded(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	must(err)
+	return b
+}
+
+// limitOf is the limit of a namespace as an operator writes it.
+func limitOf(namespace string, amount int64) *api.ResourceQuota {
+	return &api.ResourceQuota{
+		APIVersion: api.APIVersion, Kind: api.KindResourceQuota, Metadata: api.ObjectMeta{Name: limitName, Namespace: namespace},
+		Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{resource.GPU: amountOf(amount)}},
+	}
+}
+
+// limitIn is the limit of a namespace in a store.
+func limitIn(s *kvStore, namespace string) int64 {
+	kept, _ := value[record.Quota](s, limitKey(namespace))
+	var q api.ResourceQuota
+	must(json.Unmarshal(kept.Document, &q))
+	amount, err := api.ParseAmount(resource.GPU, q.Spec.Hard[resource.GPU])
+	must(err)
+	return amount
+}
+
+// actLimit has an operator raise or lower a limit.
+func (s *Sim) actLimit() bool {
+	return s.withTerm(nil, func(t *term) {
+		namespace := pick(s, namespaces)
+		if t.changing[namespace] {
+			return
+		}
+		amount := s.gpus(highLimit)
+		if t.limitNow[namespace] == amount {
+			amount = s.gpus(lowLimit)
+		}
+		t.changing[namespace] = true
+		s.logf("%s: an operator sets the limit of %s to %s", t.name, namespace, amountOf(amount))
+		t.ask("the limit of "+namespace, lead.PutResourceQuota{Object: limitOf(namespace, amount)}, func(e lead.Effect) {
+			t.changing[namespace] = false
+			if e.Status == nil {
+				t.limitNow[namespace] = amount
+			}
+		})
+	})
+}
