@@ -80,6 +80,9 @@ func (l *Leader) collect() {
 	var d decision
 	var rest []terminalRecord
 	l.terminal = slices.DeleteFunc(l.terminal, func(r terminalRecord) bool {
+		if l.collecting[r.tx] { // buried twice: once is enough
+			return true
+		}
 		if len(rest) == collectAtOnce || named[r.tx] || l.now.Sub(r.when) <= l.rules.RecordRetention {
 			return false
 		}
