@@ -87,11 +87,14 @@ func (r *retired) all() map[resource.TxID]bool {
 	return all
 }
 
-// takeOld takes out records that were terminal before a time, at most as many as
+// takeOld takes out records, once each, that were terminal before a time, at most as many as
 // most; named are transactions whose records stay.
 func (r *retired) takeOld(before time.Time, named map[resource.TxID]bool, most int) []terminalRecord {
 	var old []terminalRecord
 	r.terminal = slices.DeleteFunc(r.terminal, func(t terminalRecord) bool {
+		if r.collecting[t.tx] { // retired twice, by its fence and by the sweep of fences
+			return true
+		}
 		if len(old) == most || named[t.tx] || !t.when.Before(before) {
 			return false
 		}

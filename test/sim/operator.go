@@ -66,10 +66,7 @@ func (t *term) reconcile(h *host) {
 		o.Mode = api.ReconcileAdopt
 	}
 	t.sim.logf("%s: an operator reconciles %s: %s", t.name, h.node, o.Mode)
-	t.ask("the reconciliation of "+string(h.node), lead.ReconcileNode{Node: h.node, Options: o}, func(e lead.Effect) {
-		t.operating = false
-		t.refusedAdoption = e.Status != nil
-	})
+	t.ask("the reconciliation of "+string(h.node), lead.ReconcileNode{Node: h.node, Options: o}, func(lead.Effect) { t.operating = false })
 }
 
 // endWhatCameBack ends a unit that an agent does not hold any more: it had

@@ -16,10 +16,9 @@ import (
 
 // planted is what a term remembers for that.
 type planted struct {
-	began           map[resource.TxID]bool              // attempts of this term
-	asksOf          map[resource.TxID][]resource.NodeID // nodes that wait for victims
-	ending          map[resource.TxID]bool
-	refusedAdoption bool
+	began  map[resource.TxID]bool              // attempts of this term
+	asksOf map[resource.TxID][]resource.NodeID // nodes that wait for victims
+	ending map[resource.TxID]bool
 	// Transactions whose commit, or whose eviction of victims, had no answer.
 	doubted, doubtedEviction map[resource.TxID]bool
 }
