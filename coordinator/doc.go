@@ -19,7 +19,7 @@
 //   - nodes: leader_refused (agents that have seen a higher epoch), violation (a
 //     message that ended a term);
 //   - clients' requests, which wait for the leader's answer: service and service_*,
-//     create, change, drain, ban, fence, fences, node_delete, reconcile, explain;
+//     change, drain, ban, fence, fences, node_delete, reconcile, explain;
 //   - followers, and reads from any coordinator: follow and follow_*, where;
-//   - what operators and monitoring see: queries, census, metrics.
+//   - what operators and monitoring see: queries, metrics.
 package coordinator

@@ -23,14 +23,6 @@ func (f *follower) at() (resource.Revision, <-chan struct{}) {
 	return f.revision, f.changed
 }
 
-// status is the key with what a node's agent said of itself; the zero value
-// where it said nothing.
-func (f *follower) status(id resource.NodeID) record.KV {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.kvs[record.NodeStatusKey(id)]
-}
-
 // reach waits until the cache is at a revision or beyond.
 func (f *follower) reach(ctx context.Context, rev resource.Revision) error {
 	for {

@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -56,4 +58,10 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 
 func submittedAs(c rest.Create) lead.Submitted {
 	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID}
+}
+
+// hashOf is the hash by which a repeated document is known.
+func hashOf(document []byte) string {
+	sum := sha256.Sum256(document)
+	return hex.EncodeToString(sum[:16])
 }

@@ -43,7 +43,7 @@ func (l *Leader) IdleMessages() uint64 { return l.idle }
 func (l *Leader) WakeUps() uint64 { return l.generation }
 
 // Show is what clients are shown at a time. changes is a channel that closes when
-// an object changes, by the key in showChange.
+// an object changes, by the key in ShowChange.
 func (l *Leader) Show(now time.Time, changes func(key string) <-chan struct{}) shown.Index {
 	return shownLeader{l, now, changes}
 }

@@ -32,7 +32,7 @@ const (
 	// slowBreak is how long a node is the last choice that has not voted within
 	// a quarter of the budget, the first time.
 	slowBreak = 5 * time.Second
-	// loudBreak is how long a node is the last choice after its messages had to
+	// LoudBreak is how long a node is the last choice after its messages had to
 	// wait because it says nothing new without end: its vote would wait as well.
 	LoudBreak = 5 * time.Second
 )

@@ -84,6 +84,7 @@ type Beginning struct {
 	Seed   [32]byte // of nonces and uids
 }
 
+// NewLeader returns a leader that knows nothing yet; Load comes next.
 func NewLeader(b Beginning) *Leader {
 	return &Leader{
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),

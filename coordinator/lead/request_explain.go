@@ -11,17 +11,17 @@ import (
 // This file serves questions whose answers need decisions. They change nothing.
 
 type (
-	// explainAllocation and explainJob ask why something waits; the result is an
+	// ExplainAllocation and explainJob ask why something waits; the result is an
 	// api.Explanation. Of a job its first unit that waits is explained.
 	ExplainAllocation struct{ Namespace, Name string }
 	ExplainJob        struct{ Namespace, Name string }
-	// explainQuota asks where an allocation or a job is charged; the result is an
+	// ExplainQuota asks where an allocation or a job is charged; the result is an
 	// api.QuotaExplanation.
 	ExplainQuota struct{ Namespace, Name string }
-	// tryQuota asks what would become of a consumer; the result is an
+	// TryQuota asks what would become of a consumer; the result is an
 	// api.QuotaDryRun.
 	TryQuota struct{ Consumer quota.ConsumerSpec }
-	// getQuotaTree and listQuotaTrees show trees with what is charged to them.
+	// GetQuotaTree and listQuotaTrees show trees with what is charged to them.
 	GetQuotaTree   struct{ Name string }
 	ListQuotaTrees struct{}
 )

@@ -15,14 +15,14 @@ import (
 // object with the change, or as it was before its deletion.
 
 type (
-	// putResourceQuota writes a valid quota, as a new one if create is set, else
+	// PutResourceQuota writes a valid quota, as a new one if create is set, else
 	// in place of one.
 	PutResourceQuota struct {
 		Object *api.ResourceQuota
 		Create bool
 	}
 	DeleteResourceQuota struct{ Namespace, Name string }
-	// putQuotaTree, putQuotaForest and putQuotaBinding write an object that is
+	// PutQuotaTree, putQuotaForest and putQuotaBinding write an object that is
 	// valid by itself. create: there must be none of its name.
 	PutQuotaTree struct {
 		Object *api.QuotaTree

@@ -208,9 +208,9 @@ type DrainNode struct {
 
 // Drained is what a drain has begun.
 type Drained struct {
-	// coming are members that were promised before the agent knew of the cordon.
+	// Coming are members that were promised before the agent knew of the cordon.
 	Coming int
-	// evicted are the members that are leaving, the last of them at until.
+	// Evicted are the members that are leaving, the last of them at until.
 	Evicted int
 	Until   time.Time
 }
