@@ -3,8 +3,8 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/pace"
-	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
@@ -16,7 +16,7 @@ import (
 // Invariant: view.Free is the host's amounts less every reservation that is
 // taken.
 type node struct {
-	view place.Node
+	view cluster.Node
 	// spec is the specification in the store; specRev is its mod revision.
 	spec    record.NodeSpec
 	specRev resource.Revision
@@ -68,7 +68,7 @@ type node struct {
 }
 
 func newNode(id resource.NodeID) *node {
-	n := &node{view: place.Node{ID: id}, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	n := &node{view: cluster.Node{ID: id}, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
 	n.admit()
 	return n
 }

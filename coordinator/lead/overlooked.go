@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/txn"
@@ -24,7 +25,7 @@ func (l *Leader) Phase(path string) (api.Phase, bool) {
 }
 
 // Offer is what placement knows of a node. It must not be changed.
-func (l *Leader) Offer(id resource.NodeID) *place.Node { return &l.nodes[id].view }
+func (l *Leader) Offer(id resource.NodeID) *cluster.Node { return &l.nodes[id].view }
 
 // Accused reports whether a node is isolated.
 func (l *Leader) Accused(id resource.NodeID) bool {

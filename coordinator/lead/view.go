@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
@@ -24,7 +24,7 @@ type view struct {
 	floor resource.Revision
 
 	nodes    map[resource.NodeID]*node
-	order    []*place.Node
+	order    []*cluster.Node
 	units    map[string]*unit
 	jobs     map[string]*job    // by namespace/name
 	members  map[string]*member // by namespace/name: all allocations clients see
@@ -52,7 +52,7 @@ func (v *view) node(id resource.NodeID) *node {
 	if n == nil {
 		n = newNode(id)
 		v.nodes[id] = n
-		i, _ := slices.BinarySearchFunc(v.order, id, func(v *place.Node, id resource.NodeID) int { return cmp.Compare(v.ID, id) })
+		i, _ := slices.BinarySearchFunc(v.order, id, func(v *cluster.Node, id resource.NodeID) int { return cmp.Compare(v.ID, id) })
 		v.order = slices.Insert(v.order, i, &n.view)
 	}
 	return n
@@ -74,7 +74,7 @@ func NotFound(kind, namespace, name string) *api.Status {
 // removeNode takes a node out.
 func (v *view) removeNode(id resource.NodeID) {
 	delete(v.nodes, id)
-	v.order = slices.DeleteFunc(v.order, func(at *place.Node) bool { return at.ID == id })
+	v.order = slices.DeleteFunc(v.order, func(at *cluster.Node) bool { return at.ID == id })
 }
 
 // setNow begins the handling of an input.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -14,7 +15,7 @@ const gib = resource.Bytes(1) << 30
 
 // dgx returns views of n equal hosts of 8 GPUs. Their score tables are shared,
 // as the leader shares them.
-func dgx(tb testing.TB, n int) []*place.Node {
+func dgx(tb testing.TB, n int) []*cluster.Node {
 	tb.Helper()
 	profile, err := fake.Lookup("dgx-a100")
 	if err != nil {
@@ -22,7 +23,7 @@ func dgx(tb testing.TB, n int) []*place.Node {
 	}
 	topology := profile.Topology()
 	var like *fit.Host
-	nodes := make([]*place.Node, n)
+	nodes := make([]*cluster.Node, n)
 	for i := range nodes {
 		id := fmt.Sprintf("node-%05d", i)
 		host, err := fit.NewHostLike(like, topology, profile.Inventory(id), fit.Reserved{})
@@ -30,7 +31,7 @@ func dgx(tb testing.TB, n int) []*place.Node {
 			tb.Fatal(err)
 		}
 		like = host
-		nodes[i] = &place.Node{ID: resource.NodeID(id), Ready: true, Host: host, Free: host.NewFree()}
+		nodes[i] = &cluster.Node{ID: resource.NodeID(id), Ready: true, Host: host, Free: host.NewFree()}
 		nodes[i].Refresh()
 	}
 	return nodes

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
 
@@ -38,12 +39,12 @@ func (c *Constraints) IsZero() bool {
 
 // Refuse reports whether labels or taints keep members off the node, whatever
 // room it has.
-func (c *Constraints) Refuse(n *Node) bool {
+func (c *Constraints) Refuse(n *cluster.Node) bool {
 	return (len(n.Taints) > 0 || !c.IsZero()) && c.refuses(n) != nil
 }
 
 // refuses returns why the node is not allowed, or nil.
-func (c *Constraints) refuses(n *Node) *resource.Reason {
+func (c *Constraints) refuses(n *cluster.Node) *resource.Reason {
 	for _, t := range n.Taints {
 		if t.Effect != "PreferNoSchedule" && !c.tolerates(t) {
 			return &resource.Reason{Code: resource.ReasonTaint, Detail: fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)}
@@ -68,7 +69,7 @@ func (c *Constraints) refuses(n *Node) *resource.Reason {
 }
 
 // preference is the sum of the weights of preferred terms that match.
-func (c *Constraints) preference(n *Node) int64 {
+func (c *Constraints) preference(n *cluster.Node) int64 {
 	var sum int64
 	for _, p := range c.Preferred {
 		if matchesAll(p.Preference, n.Labels) {

@@ -1,10 +1,10 @@
 package place
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,12 +20,12 @@ type Explanation struct {
 
 // Explain tells for each node, in the given order, how many members fit and
 // why no more do. It leaves the views as they were.
-func Explain(nodes []*Node, u Unit) Explanation {
+func Explain(nodes []*cluster.Node, u Unit) Explanation {
 	var e Explanation
 	free := resource.Vector{}
 	var placed []Choice
 	for i, n := range nodes {
-		reasons := n.closed()
+		reasons := n.WhyClosed()
 		if reasons == nil {
 			if r := u.Constraints.refuses(n); r != nil {
 				reasons = []resource.Reason{*r}
@@ -35,7 +35,7 @@ func Explain(nodes []*Node, u Unit) Explanation {
 			e.Nodes = append(e.Nodes, api.NodeExplanation{Node: n.ID, Reasons: reasons})
 			continue
 		}
-		free.Add(n.free(&u.Request))
+		free.Add(n.FreeFor(&u.Request))
 		here, s := 0, search{nodes: nodes[i : i+1], unit: &u}
 		for e.Fit+here < u.Members {
 			m, ok := s.place()
@@ -71,15 +71,4 @@ func shortFraction(r resource.Reason) int {
 		return 0
 	}
 	return int(r.Short() / max(1, r.Want/1000))
-}
-
-// closed returns why the node takes no work at all, or nil.
-func (n *Node) closed() []resource.Reason {
-	switch {
-	case !n.Ready:
-		return []resource.Reason{{Code: resource.ReasonUnreachable, Detail: cmp.Or(n.Closed, "no stream to a registered agent")}}
-	case n.Unschedulable:
-		return []resource.Reason{{Code: resource.ReasonCordoned, Detail: cmp.Or(n.Closed, "cordoned")}}
-	}
-	return nil
 }

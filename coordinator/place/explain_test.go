@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -16,7 +17,7 @@ import (
 func TestExplain(t *testing.T) {
 	wholeNode := resource.Request{GPUs: 8, CPU: 8000}
 	cases := map[string]struct {
-		prepare       func([]*place.Node) // four empty nodes of 8 GPUs
+		prepare       func([]*cluster.Node) // four empty nodes of 8 GPUs
 		unit          place.Unit
 		wantFit       int
 		wantPerNode   []int
@@ -24,7 +25,7 @@ func TestExplain(t *testing.T) {
 		wantCodes     []string // of the first reason of each node, "" for none
 	}{
 		"five whole nodes on four": {
-			func([]*place.Node) {},
+			func([]*cluster.Node) {},
 			place.Unit{Members: 5, Request: wholeNode},
 			4,
 			[]int{1, 1, 1, 1},
@@ -32,7 +33,7 @@ func TestExplain(t *testing.T) {
 			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"},
 		},
 		"enough GPUs, but scattered": {
-			func(n []*place.Node) { use(n[0], 1); use(n[1], 1); use(n[2], 1); use(n[3], 1) },
+			func(n []*cluster.Node) { use(n[0], 1); use(n[1], 1); use(n[2], 1); use(n[3], 1) },
 			place.Unit{Members: 1, Request: resource.Request{GPUs: 8}},
 			0,
 			[]int{0, 0, 0, 0},
@@ -40,7 +41,7 @@ func TestExplain(t *testing.T) {
 			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"},
 		},
 		"closed nodes say why and do not count": {
-			func(n []*place.Node) {
+			func(n []*cluster.Node) {
 				n[0].Ready = false
 				n[1].Unschedulable = true
 				n[2].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
@@ -52,7 +53,7 @@ func TestExplain(t *testing.T) {
 			[]string{"Unreachable", "Cordoned", "Taint", "Insufficient"},
 		},
 		"the shortest resource comes first": {
-			func([]*place.Node) {},
+			func([]*cluster.Node) {},
 			place.Unit{Members: 1, Request: resource.Request{GPUs: 33, CPU: resource.MaxCPU}},
 			0,
 			[]int{0, 0, 0, 0},
@@ -60,7 +61,7 @@ func TestExplain(t *testing.T) {
 			[]string{"Insufficient", "Insufficient", "Insufficient", "Insufficient"},
 		},
 		"a NUMA policy is the node's reason, not a shortage": {
-			func([]*place.Node) {},
+			func([]*cluster.Node) {},
 			place.Unit{Members: 1, Request: resource.Request{GPUs: 4, NUMA: resource.NUMASingleNode}},
 			0,
 			[]int{0, 0, 0, 0},
@@ -119,13 +120,13 @@ func ExamplePlace() {
 	if err != nil {
 		panic(err)
 	}
-	var nodes []*place.Node
+	var nodes []*cluster.Node
 	for _, id := range []resource.NodeID{"node-1", "node-2"} {
 		host, err := fit.NewHost(profile.Topology(), profile.Inventory(string(id)), fit.Reserved{})
 		if err != nil {
 			panic(err)
 		}
-		n := &place.Node{ID: id, Ready: true, Host: host, Free: host.NewFree()}
+		n := &cluster.Node{ID: id, Ready: true, Host: host, Free: host.NewFree()}
 		n.Refresh()
 		nodes = append(nodes, n)
 	}

@@ -1,8 +1,16 @@
+// Package place decides on which nodes a unit's members go: filter, score,
+// choose, over the cluster's nodes; all members or none. It is advice, run with
+// the same fit as the agents' verdict. It does not charge quota, order the queue
+// or talk to agents.
+//
+// Pure: no clock, no I/O, integer scores, ties by node id. The only thing it
+// changes are the Free amounts of the nodes it is given, and it undoes that.
 package place
 
 import (
 	"fmt"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -20,7 +28,7 @@ type Unit struct {
 // Choice is where one member goes, and what it would get there.
 type Choice struct {
 	Index      int // in the unit
-	Node       *Node
+	Node       *cluster.Node
 	Assignment resource.Assignment
 }
 
@@ -37,7 +45,7 @@ func (c Choice) AsMember() grant.Member {
 // Members are equal, so they are placed one after the other on the best node
 // that still takes one. A node that refuses one member refuses the rest too:
 // its free amounts only shrink while the unit is placed.
-func Place(nodes []*Node, u Unit) ([]Choice, bool) {
+func Place(nodes []*cluster.Node, u Unit) ([]Choice, bool) {
 	members := make([]Choice, 0, u.Members)
 	s := search{nodes: nodes, unit: &u}
 	for i := range u.Members {

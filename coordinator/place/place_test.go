@@ -6,13 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
 // frees copies what is free on each node.
-func frees(nodes []*place.Node) []*fit.Free {
+func frees(nodes []*cluster.Node) []*fit.Free {
 	copies := make([]*fit.Free, len(nodes))
 	for i, n := range nodes {
 		copies[i] = n.Free.Clone()
@@ -21,7 +22,7 @@ func frees(nodes []*place.Node) []*fit.Free {
 }
 
 // sameFree reports whether nothing was taken since copies was made.
-func sameFree(nodes []*place.Node, copies []*fit.Free) string {
+func sameFree(nodes []*cluster.Node, copies []*fit.Free) string {
 	type amounts struct {
 		CPU       []resource.Millicores
 		Memory    []resource.Bytes
@@ -44,7 +45,7 @@ func expressions(key, operator string, values ...string) api.NodeSelectorTerm {
 
 // places returns the node of each member, by position; nil if there is no
 // place.
-func places(nodes []*place.Node, u place.Unit) []int {
+func places(nodes []*cluster.Node, u place.Unit) []int {
 	members, ok := place.Place(nodes, u)
 	if !ok {
 		return nil
@@ -62,34 +63,34 @@ func places(nodes []*place.Node, u place.Unit) []int {
 
 func TestPlace(t *testing.T) {
 	required := func(terms ...api.NodeSelectorTerm) place.Constraints { return place.Constraints{Required: terms} }
-	taint := func(effect string) func([]*place.Node) {
-		return func(nodes []*place.Node) {
+	taint := func(effect string) func([]*cluster.Node) {
+		return func(nodes []*cluster.Node) {
 			nodes[0].Taints = []api.Taint{{Key: "gpu", Value: "yes", Effect: effect}}
 			nodes[1].Taints = nodes[0].Taints
 		}
 	}
 	tolerate := func(o api.Toleration) place.Constraints { return place.Constraints{Tolerations: []api.Toleration{o}} }
-	label := func(at int, key, value string) func([]*place.Node) {
-		return func(nodes []*place.Node) { nodes[at].Labels = map[string]string{key: value} }
+	label := func(at int, key, value string) func([]*cluster.Node) {
+		return func(nodes []*cluster.Node) { nodes[at].Labels = map[string]string{key: value} }
 	}
-	nothing := func([]*place.Node) {}
+	nothing := func([]*cluster.Node) {}
 	cases := map[string]struct {
-		prepare     func([]*place.Node) // three empty nodes of 8 GPUs
+		prepare     func([]*cluster.Node) // three empty nodes of 8 GPUs
 		constraints place.Constraints
 		members     int
 		request     resource.Request
 		want        []int
 	}{
 		"equal nodes: the first":                     {nothing, place.Constraints{}, 1, oneGPU, []int{0}},
-		"a used node is filled before a fresh one":   {func(n []*place.Node) { use(n[2], 1) }, place.Constraints{}, 1, oneGPU, []int{2}},
-		"a gang packs onto as few nodes as it can":   {func(n []*place.Node) { use(n[1], 5) }, place.Constraints{}, 4, oneGPU, []int{1, 1, 1, 0}},
+		"a used node is filled before a fresh one":   {func(n []*cluster.Node) { use(n[2], 1) }, place.Constraints{}, 1, oneGPU, []int{2}},
+		"a gang packs onto as few nodes as it can":   {func(n []*cluster.Node) { use(n[1], 5) }, place.Constraints{}, 4, oneGPU, []int{1, 1, 1, 0}},
 		"a gang of whole nodes takes one each":       {nothing, place.Constraints{}, 3, eightGPUs, []int{0, 1, 2}},
 		"a gang that is one too large gets nothing":  {nothing, place.Constraints{}, 4, eightGPUs, nil},
-		"work without GPUs goes where GPUs are gone": {func(n []*place.Node) { use(n[1], 8) }, place.Constraints{}, 1, resource.Request{CPU: 1000}, []int{1}},
-		"a cordoned node is left out":                {func(n []*place.Node) { n[0].Unschedulable = true }, place.Constraints{}, 1, oneGPU, []int{1}},
-		"a node that is not ready is left out":       {func(n []*place.Node) { n[0].Ready = false }, place.Constraints{}, 1, oneGPU, []int{1}},
+		"work without GPUs goes where GPUs are gone": {func(n []*cluster.Node) { use(n[1], 8) }, place.Constraints{}, 1, resource.Request{CPU: 1000}, []int{1}},
+		"a cordoned node is left out":                {func(n []*cluster.Node) { n[0].Unschedulable = true }, place.Constraints{}, 1, oneGPU, []int{1}},
+		"a node that is not ready is left out":       {func(n []*cluster.Node) { n[0].Ready = false }, place.Constraints{}, 1, oneGPU, []int{1}},
 		"a suspected node is the last choice, however well it fits": {
-			func(n []*place.Node) {
+			func(n []*cluster.Node) {
 				use(n[0], 6)
 				n[0].Suspect, n[0].Labels = true, map[string]string{"zone": "a"}
 			},
@@ -99,13 +100,13 @@ func TestPlace(t *testing.T) {
 			[]int{1, 1, 1, 1, 2, 2, 2, 2, 0},
 		},
 		"an unhealthy device takes no work": {
-			func(n []*place.Node) { n[0].Free.Unhealthy = 1; n[0].Refresh() },
+			func(n []*cluster.Node) { n[0].Free.Unhealthy = 1; n[0].Refresh() },
 			place.Constraints{},
 			1, eightGPUs,
 			[]int{1},
 		},
 		"the tightest node, refused by its fit, gives way to the next": {
-			func(n []*place.Node) { n[0].Free.Unhealthy = 0x55; n[0].Refresh() },
+			func(n []*cluster.Node) { n[0].Free.Unhealthy = 0x55; n[0].Refresh() },
 			place.Constraints{},
 			2,
 			resource.Request{GPUs: 2, CPU: 2000, NUMA: resource.NUMASingleNode},
@@ -145,7 +146,7 @@ func TestPlace(t *testing.T) {
 			[]int{1},
 		},
 		"the least preference outweighs any packing": {
-			func(n []*place.Node) { use(n[0], 7); label(2, "zone", "b")(n) },
+			func(n []*cluster.Node) { use(n[0], 7); label(2, "zone", "b")(n) },
 			place.Constraints{Preferred: []api.PreferredTerm{{Weight: 1, Preference: expressions("zone", "Exists")}}},
 			1, oneGPU,
 			[]int{2},
@@ -170,8 +171,8 @@ func TestPlace(t *testing.T) {
 }
 
 // use takes single GPUs of a node.
-func use(n *place.Node, gpus int) {
-	if _, ok := place.Place([]*place.Node{n}, place.Unit{Members: gpus, Request: oneGPU}); !ok {
+func use(n *cluster.Node, gpus int) {
+	if _, ok := place.Place([]*cluster.Node{n}, place.Unit{Members: gpus, Request: oneGPU}); !ok {
 		panic("the node is full too early")
 	}
 }

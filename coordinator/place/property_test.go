@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -14,8 +15,8 @@ import (
 )
 
 // drawNodes draws a small cluster of different hosts, partly used.
-func drawNodes(t *rapid.T) []*place.Node {
-	var nodes []*place.Node
+func drawNodes(t *rapid.T) []*cluster.Node {
+	var nodes []*cluster.Node
 	for i := range rapid.IntRange(0, 5).Draw(t, "nodes") {
 		profile, err := fake.Lookup(rapid.SampledFrom(fake.Names()).Draw(t, "profile"))
 		if err != nil {
@@ -30,7 +31,7 @@ func drawNodes(t *rapid.T) []*place.Node {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &place.Node{
+		n := &cluster.Node{
 			ID: resource.NodeID(id), Host: host, Free: host.NewFree(), Ready: rapid.IntRange(0, 7).Draw(t, "ready") > 0,
 			Unschedulable: rapid.IntRange(0, 7).Draw(t, "cordoned") == 0, Labels: map[string]string{"zone": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "zone")},
 		}
@@ -93,7 +94,7 @@ func drawUnit(t *rapid.T) place.Unit {
 
 // capacity is the oracle: members fit on a node until its fit says no, and
 // nodes do not depend on each other.
-func capacity(t *rapid.T, nodes []*place.Node, u place.Unit) int {
+func capacity(t *rapid.T, nodes []*cluster.Node, u place.Unit) int {
 	sum := 0
 	for _, n := range nodes {
 		if !allowed(n, u) {
@@ -114,7 +115,7 @@ func capacity(t *rapid.T, nodes []*place.Node, u place.Unit) int {
 	return sum
 }
 
-func allowed(n *place.Node, u place.Unit) bool {
+func allowed(n *cluster.Node, u place.Unit) bool {
 	zone, selects := u.Constraints.NodeSelector["zone"]
 	return n.Ready && !n.Unschedulable && (len(n.Taints) == 0 || len(u.Constraints.Tolerations) > 0) && (!selects || n.Labels["zone"] == zone)
 }
@@ -178,7 +179,7 @@ func TestUndoAndExplainChangeNothing(t *testing.T) {
 }
 
 // aggregates is all that Refresh computes.
-func aggregates(n *place.Node) []int64 {
+func aggregates(n *cluster.Node) []int64 {
 	return []int64{
 		int64(n.FreeCPU), int64(n.FreeCores), int64(n.FreeMemory), int64(n.WholeGPUs), int64(n.FreeGPU), int64(n.LargestGPU), int64(n.FreeMIG),
 	}

@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
@@ -13,12 +14,12 @@ import (
 // Invariant: once queued, queue is a binary heap, best on top, of every node
 // that is allowed, has room by its aggregates and has not refused a member.
 type search struct {
-	nodes   []*Node
+	nodes   []*cluster.Node
 	unit    *Unit
 	started bool
 	queued  bool
-	open    int   // nodes that first found to have room
-	refused *Node // the first choice, if its fit said no
+	open    int           // nodes that first found to have room
+	refused *cluster.Node // the first choice, if its fit said no
 	queue   []candidate
 }
 
@@ -50,7 +51,7 @@ func (s *search) place() (Choice, bool) {
 			s.queued = true // with nobody in it
 			return Choice{}, false
 		}
-		if m, ok := n.take(&s.unit.Request); ok {
+		if m, ok := take(n, &s.unit.Request); ok {
 			return m, true
 		}
 		s.refused = n
@@ -60,7 +61,7 @@ func (s *search) place() (Choice, bool) {
 	}
 	for len(s.queue) > 0 {
 		n := s.nodes[s.queue[0].at]
-		m, ok := n.take(&s.unit.Request)
+		m, ok := take(n, &s.unit.Request)
 		score, room := int64(0), false
 		if ok {
 			score, room = s.score(n)
@@ -81,8 +82,8 @@ func (s *search) place() (Choice, bool) {
 }
 
 // first returns the best node, or nil.
-func (s *search) first() *Node {
-	var chosen *Node
+func (s *search) first() *cluster.Node {
+	var chosen *cluster.Node
 	var greatest int64
 	least := 0
 	for _, n := range s.nodes {
@@ -131,9 +132,9 @@ func (s *search) sift(i int) {
 
 // score rates a node; false means that it is not allowed or has no room by its
 // aggregates.
-func (s *search) score(n *Node) (int64, bool) {
+func (s *search) score(n *cluster.Node) (int64, bool) {
 	u := s.unit
-	if !n.Ready || n.Unschedulable || !n.roomFor(&u.Request) || u.Constraints.Refuse(n) {
+	if !n.Ready || n.Unschedulable || !n.MayFit(&u.Request) || u.Constraints.Refuse(n) {
 		return 0, false
 	}
 	score := packed(n, &u.Request)
@@ -154,7 +155,7 @@ const (
 
 // doubt is why a node is the last choice whatever its score, 0 for none. It
 // keeps no member off a node that alone has room.
-func (s *search) doubt(n *Node) int {
+func (s *search) doubt(n *cluster.Node) int {
 	doubt := 0
 	if n.Suspect {
 		doubt |= suspected
@@ -169,7 +170,7 @@ func (s *search) doubt(n *Node) int {
 }
 
 // take fits one member on the node and takes what it gets there.
-func (n *Node) take(r *resource.Request) (Choice, bool) {
+func take(n *cluster.Node, r *resource.Request) (Choice, bool) {
 	var a resource.Assignment
 	if !n.Host.Assign(n.Free, *r, &a) {
 		return Choice{}, false
@@ -193,7 +194,7 @@ const (
 // nodes stay free for large gangs, and work without devices goes to nodes that
 // have none. MIG instances are nothing that a request for GPUs could leave
 // over. Greater is better.
-func packed(n *Node, r *resource.Request) int64 {
+func packed(n *cluster.Node, r *resource.Request) int64 {
 	left := n.FreeGPU
 	if wanted := resource.Milli(r.GPUs)*resource.WholeDevice + r.GPUShare; wanted > 0 {
 		left -= wanted
@@ -204,9 +205,9 @@ func packed(n *Node, r *resource.Request) int64 {
 }
 
 // leftOfMIG is what a request without GPUs leaves of the node's MIG instances.
-func leftOfMIG(n *Node, r *resource.Request) resource.Milli {
+func leftOfMIG(n *cluster.Node, r *resource.Request) resource.Milli {
 	if n.FreeMIG == 0 || r.MIG == 0 {
 		return n.FreeMIG
 	}
-	return max(0, n.FreeMIG-resource.Milli(r.MIG)*slicesMilli(devices.MIGInstance{Profile: r.MIGProfile}.Slices()))
+	return max(0, n.FreeMIG-resource.Milli(r.MIG)*cluster.SlicesMilli(devices.MIGInstance{Profile: r.MIGProfile}.Slices()))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -28,9 +29,9 @@ const partitioned = `{
 
 // special returns a plain host of two GPUs, one with 4 GiB in pages of 2 MiB
 // besides, and a partitioned one. All have 32 cores of two threads on one node.
-func special(tb testing.TB) []*place.Node {
+func special(tb testing.TB) []*cluster.Node {
 	tb.Helper()
-	var nodes []*place.Node
+	var nodes []*cluster.Node
 	plain, err := fake.Lookup("gpu2")
 	if err != nil {
 		tb.Fatal(err)
@@ -49,30 +50,30 @@ func special(tb testing.TB) []*place.Node {
 	return nodes
 }
 
-func nodeOf(tb testing.TB, id resource.NodeID, t *numa.Topology, p fake.Profile) *place.Node {
+func nodeOf(tb testing.TB, id resource.NodeID, t *numa.Topology, p fake.Profile) *cluster.Node {
 	tb.Helper()
 	host, err := fit.NewHost(t, p.Inventory(string(id)), fit.Reserved{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	n := &place.Node{ID: id, Ready: true, Host: host, Free: host.NewFree()}
+	n := &cluster.Node{ID: id, Ready: true, Host: host, Free: host.NewFree()}
 	n.Refresh()
 	return n
 }
 
 // hold takes what a request gets on a node.
-func hold(n *place.Node, r resource.Request) {
-	if _, ok := place.Place([]*place.Node{n}, place.Unit{Members: 1, Request: r}); !ok {
+func hold(n *cluster.Node, r resource.Request) {
+	if _, ok := place.Place([]*cluster.Node{n}, place.Unit{Members: 1, Request: r}); !ok {
 		panic(fmt.Sprintf("%s has no room for %+v", n.ID, r))
 	}
 }
 
 func TestPlaceOfCoresHugePagesAndInstances(t *testing.T) {
-	nothing := func([]*place.Node) {}
+	nothing := func([]*cluster.Node) {}
 	small := resource.Request{MIG: 1, MIGProfile: "1g.10gb"}
 	pages := func(b resource.Bytes) resource.Request { return resource.Request{Hugepages: b, HugepageSize: 2 << 20} }
 	for name, c := range map[string]struct {
-		prepare func([]*place.Node)
+		prepare func([]*cluster.Node)
 		members int
 		request resource.Request
 		want    []int
@@ -82,18 +83,18 @@ func TestPlaceOfCoresHugePagesAndInstances(t *testing.T) {
 		"two instances for one member":                   {nothing, 1, resource.Request{MIG: 2, MIGProfile: "1g.10gb"}, []int{2}},
 		"one instance more than there are":               {nothing, 3, small, nil},
 		"a profile that nobody has":                      {nothing, 1, resource.Request{MIG: 1, MIGProfile: "7g.80gb"}, nil},
-		"an instance of a device that takes no new work": {func(n []*place.Node) { n[2].Free.Unhealthy = 1; n[2].Refresh() }, 1, small, nil},
+		"an instance of a device that takes no new work": {func(n []*cluster.Node) { n[2].Free.Unhealthy = 1; n[2].Refresh() }, 1, small, nil},
 		"a partitioned GPU is not handed out whole":      {nothing, 5, resource.Request{GPUs: 1}, []int{2, 0, 0, 1, 1}},
-		"a used node is filled before a fresh one":       {func(n []*place.Node) { hold(n[1], resource.Request{GPUs: 1}) }, 1, resource.Request{GPUs: 1}, []int{1}},
-		"work without devices stays clear of instances":  {func(n []*place.Node) { hold(n[1], resource.Request{GPUs: 2}) }, 1, resource.Request{CPU: 1000}, []int{1}},
-		"free instances count as devices":                {func(n []*place.Node) { hold(n[2], resource.Request{GPUs: 1}) }, 1, resource.Request{CPU: 1000}, []int{2}},
+		"a used node is filled before a fresh one":       {func(n []*cluster.Node) { hold(n[1], resource.Request{GPUs: 1}) }, 1, resource.Request{GPUs: 1}, []int{1}},
+		"work without devices stays clear of instances":  {func(n []*cluster.Node) { hold(n[1], resource.Request{GPUs: 2}) }, 1, resource.Request{CPU: 1000}, []int{1}},
+		"free instances count as devices":                {func(n []*cluster.Node) { hold(n[2], resource.Request{GPUs: 1}) }, 1, resource.Request{CPU: 1000}, []int{2}},
 		"huge pages go where they are":                   {nothing, 2, pages(2 << 30), []int{1, 1}},
 		"more huge pages than there are":                 {nothing, 1, pages(5 << 30), nil},
 		"huge pages of another size":                     {nothing, 1, resource.Request{Hugepages: 1 << 30, HugepageSize: 1 << 30}, nil},
 		"memory in huge pages is no ordinary memory":     {nothing, 1, resource.Request{Memory: 256 << 30, CPU: 1000}, []int{0}},
 		"whole cores":                                      {nothing, 3, resource.Request{Cores: 32}, []int{0, 1, 2}},
 		"more whole cores than there are":                  {nothing, 1, resource.Request{Cores: 33}, nil},
-		"whole cores where one is used in part":            {func(n []*place.Node) { hold(n[0], resource.Request{CPU: 100}) }, 1, resource.Request{Cores: 32}, []int{1}},
+		"whole cores where one is used in part":            {func(n []*cluster.Node) { hold(n[0], resource.Request{CPU: 100}) }, 1, resource.Request{Cores: 32}, []int{1}},
 		"whole cores with huge pages and a GPU":            {nothing, 1, resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, GPUs: 1}, []int{1}},
 		"whole cores next to an instance of enough memory": {nothing, 1, resource.Request{Cores: 8, MIG: 1, MIGProfile: "3g.40gb", GPUMemory: 40 << 30}, []int{2}},
 		"an instance of more memory than there is":         {nothing, 1, resource.Request{MIG: 1, MIGProfile: "3g.40gb", GPUMemory: 41 << 30}, nil},
@@ -175,7 +176,7 @@ func TestCPUsOnNoNodeCountToo(t *testing.T) {
 		topology.CPUs[i].NUMA = numa.Unknown
 		topology.Nodes[0].CPUs.Remove(topology.CPUs[i].ID)
 	}
-	nodes := []*place.Node{nodeOf(t, "n1", topology, profile)}
+	nodes := []*cluster.Node{nodeOf(t, "n1", topology, profile)}
 	if got := places(nodes, place.Unit{Members: 64, Request: resource.Request{CPU: 1000}}); len(got) != 64 {
 		t.Errorf("%d members found a CPU, want 64", len(got))
 	}

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/resource"
 )
 
 // crowd fills n hosts of 8 GPUs with one-GPU units of three priorities.
-func crowd(tb testing.TB, n int) ([]*place.Node, []preempt.Holder) {
+func crowd(tb testing.TB, n int) ([]*cluster.Node, []preempt.Holder) {
 	tb.Helper()
 	nodes := hostsOf(tb, "dgx-a100", n)
 	holders := make([]preempt.Holder, 0, 8*n)

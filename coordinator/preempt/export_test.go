@@ -1,10 +1,13 @@
 package preempt
 
-import "github.com/musterd/muster/coordinator/place"
+import (
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
+)
 
 // Greedy is Find for a gang, however few candidates there are. One member is
 // searched as a gang too.
-func Greedy(nodes []*place.Node, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
+func Greedy(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
 	s := newSearch(nodes, &u, priority, holders)
 	chosen, ok := s.gang()
 	if !ok {
@@ -14,7 +17,7 @@ func Greedy(nodes []*place.Node, u place.Unit, priority int32, holders []Holder)
 }
 
 // Exhausted is Find when its steps are used up before it begins.
-func Exhausted(nodes []*place.Node, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
+func Exhausted(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
 	s := newSearch(nodes, &u, priority, holders)
 	s.steps = maxSteps + 1
 	if s.base() >= u.Members {

@@ -3,7 +3,7 @@ package preempt
 import (
 	"slices"
 
-	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
@@ -19,7 +19,7 @@ type candidate struct {
 //
 // Invariant: here ascends by rank; suffix[i] is the sum of here[i:].
 type field struct {
-	node   *place.Node
+	node   *cluster.Node
 	here   []occupant
 	suffix []amounts
 	free   amounts // without any eviction
@@ -55,7 +55,7 @@ func wanted(r *resource.Request) amounts {
 }
 
 // sumOf is what an assignment gives back to a node.
-func sumOf(n *place.Node, list []resource.Assignment) amounts {
+func sumOf(n *cluster.Node, list []resource.Assignment) amounts {
 	var sum amounts
 	for i := range list {
 		for _, g := range list[i].CPUs {

@@ -30,6 +30,7 @@ package preempt
 import (
 	"slices"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/resource"
 )
@@ -63,7 +64,7 @@ type Plan struct {
 // priority is strictly lower, it is not pinned, and all its parts are on nodes
 // that are Ready: what an agent out of reach holds is freed by nobody. Nodes
 // ascend by ID and are as they were afterwards.
-func Find(nodes []*place.Node, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
+func Find(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
 	s := newSearch(nodes, &u, priority, holders)
 	chosen, ok := s.choose()
 	if !ok {
@@ -83,20 +84,20 @@ func Find(nodes []*place.Node, u place.Unit, priority int32, holders []Holder) (
 // With returns where the unit goes with exactly these holders gone; false if
 // it has no room then. Whoever they are, they are not judged. Nodes ascend by
 // ID and are as they were afterwards.
-func With(nodes []*place.Node, u place.Unit, victims []Holder) ([]place.Choice, bool) {
+func With(nodes []*cluster.Node, u place.Unit, victims []Holder) ([]place.Choice, bool) {
 	touched := map[resource.NodeID][]resource.Assignment{}
 	for _, v := range victims {
 		for _, p := range v.Parts {
 			touched[p.Node] = append(touched[p.Node], p.Assignment)
 		}
 	}
-	views := make([]*place.Node, len(nodes))
+	views := make([]*cluster.Node, len(nodes))
 	for i, n := range nodes {
 		views[i] = without(n, touched[n.ID])
 	}
 	members, ok := place.Place(views, u)
 	place.Undo(members)
-	original := make(map[*place.Node]*place.Node, len(touched))
+	original := make(map[*cluster.Node]*cluster.Node, len(touched))
 	for i, v := range views {
 		if v != nodes[i] {
 			original[v] = nodes[i]
@@ -112,7 +113,7 @@ func With(nodes []*place.Node, u place.Unit, victims []Holder) ([]place.Choice, 
 
 // without returns the node with the assignments free: itself where there are
 // none. What the node does not have or counts as free already frees nothing.
-func without(n *place.Node, gone []resource.Assignment) *place.Node {
+func without(n *cluster.Node, gone []resource.Assignment) *cluster.Node {
 	if len(gone) == 0 || n.Host == nil || n.Free == nil {
 		return n
 	}

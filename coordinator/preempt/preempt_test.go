@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/resource"
@@ -28,7 +29,7 @@ func TestFind(t *testing.T) {
 	for name, test := range map[string]struct {
 		hosts       int // of two GPUs
 		held        []held
-		change      func(nodes []*place.Node)
+		change      func(nodes []*cluster.Node)
 		members     int
 		gpus        int
 		priority    int32 // of the preemptor; 0 is 5
@@ -82,19 +83,19 @@ func TestFind(t *testing.T) {
 		},
 		"a node that is cordoned is not cleared": {
 			hosts: 2, held: []held{{name: "a", gpus: 2, members: 1}, {name: "b", gpus: 2, members: 1}}, members: 1, gpus: 2,
-			change: func(nodes []*place.Node) { nodes[1].Unschedulable = true }, wantVictims: []string{"a"},
+			change: func(nodes []*cluster.Node) { nodes[1].Unschedulable = true }, wantVictims: []string{"a"},
 		},
 		"a node with a taint is not cleared": {
 			hosts: 2, held: []held{{name: "a", gpus: 2, members: 1}, {name: "b", gpus: 2, members: 1}}, members: 1, gpus: 2,
-			change: func(nodes []*place.Node) { nodes[1].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}} }, wantVictims: []string{"a"},
+			change: func(nodes []*cluster.Node) { nodes[1].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}} }, wantVictims: []string{"a"},
 		},
 		"a gang with a member out of reach stays": {
 			hosts: 3, held: []held{{name: "a", gpus: 2, members: 1}, {name: "gang", gpus: 2, members: 2}}, members: 1, gpus: 2,
-			change: func(nodes []*place.Node) { nodes[2].Ready = false }, wantVictims: []string{"a"},
+			change: func(nodes []*cluster.Node) { nodes[2].Ready = false }, wantVictims: []string{"a"},
 		},
 		"an unhealthy device is not worth a victim": {
 			hosts: 2, held: []held{{name: "a", gpus: 2, members: 1}, {name: "b", gpus: 2, members: 1}}, members: 1, gpus: 2,
-			change: func(nodes []*place.Node) { nodes[1].Free.Unhealthy = 1 }, wantVictims: []string{"a"},
+			change: func(nodes []*cluster.Node) { nodes[1].Free.Unhealthy = 1 }, wantVictims: []string{"a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/fit"
@@ -111,7 +112,7 @@ func highest(set []preempt.Holder) int32 {
 	return top
 }
 
-func frees(nodes []*place.Node) []*fit.Free {
+func frees(nodes []*cluster.Node) []*fit.Free {
 	copies := make([]*fit.Free, len(nodes))
 	for i, n := range nodes {
 		copies[i] = n.Free.Clone()
@@ -136,7 +137,7 @@ func (w *world) possible(t *rapid.T, members []place.Choice, victims []preempt.H
 	if len(members) != w.unit.Members {
 		t.Fatalf("%d members planned, want %d", len(members), w.unit.Members)
 	}
-	after := map[*place.Node]*fit.Free{}
+	after := map[*cluster.Node]*fit.Free{}
 	for _, n := range w.nodes {
 		after[n] = n.Free.Clone()
 		for _, v := range victims {

@@ -3,6 +3,7 @@ package preempt
 import (
 	"slices"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -31,7 +32,7 @@ type search struct {
 	assignment resource.Assignment
 }
 
-func newSearch(nodes []*place.Node, u *place.Unit, priority int32, holders []Holder) *search {
+func newSearch(nodes []*cluster.Node, u *place.Unit, priority int32, holders []Holder) *search {
 	s := &search{unit: u, want: wanted(&u.Request), scratch: map[*fit.Host]*fit.Free{}}
 	at := make(map[resource.NodeID]int, len(nodes)) // in fields, -1 for a node that is ready and not for this unit
 	for _, n := range nodes {

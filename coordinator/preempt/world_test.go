@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/devices/fake"
@@ -18,14 +19,14 @@ import (
 const gib = resource.Bytes(1) << 30
 
 // hostsOf makes hosts of one profile, whose tables are shared.
-func hostsOf(tb interface{ Fatal(...any) }, profile string, n int) []*place.Node {
+func hostsOf(tb interface{ Fatal(...any) }, profile string, n int) []*cluster.Node {
 	p, err := fake.Lookup(profile)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	topology := p.Topology()
 	var like *fit.Host
-	nodes := make([]*place.Node, n)
+	nodes := make([]*cluster.Node, n)
 	for i := range nodes {
 		id := fmt.Sprintf("node-%04d", i)
 		host, err := fit.NewHostLike(like, topology, p.Inventory(id), fit.Reserved{})
@@ -33,14 +34,14 @@ func hostsOf(tb interface{ Fatal(...any) }, profile string, n int) []*place.Node
 			tb.Fatal(err)
 		}
 		like = host
-		nodes[i] = &place.Node{ID: resource.NodeID(id), Ready: true, Host: host, Free: host.NewFree()}
+		nodes[i] = &cluster.Node{ID: resource.NodeID(id), Ready: true, Host: host, Free: host.NewFree()}
 		nodes[i].Refresh()
 	}
 	return nodes
 }
 
 // start lets a unit hold what place gives it.
-func start(nodes []*place.Node, name string, priority int32, started int64, members int, r resource.Request) (preempt.Holder, bool) {
+func start(nodes []*cluster.Node, name string, priority int32, started int64, members int, r resource.Request) (preempt.Holder, bool) {
 	placed, ok := place.Place(nodes, place.Unit{Members: members, Request: r})
 	h := preempt.Holder{Unit: name, Priority: priority, Started: started}
 	for _, m := range placed {
@@ -51,7 +52,7 @@ func start(nodes []*place.Node, name string, priority int32, started int64, memb
 
 // world is a drawn cluster, who holds it, and who wants room.
 type world struct {
-	nodes   []*place.Node
+	nodes   []*cluster.Node
 	holders []preempt.Holder
 	unit    place.Unit
 }
@@ -108,7 +109,7 @@ func drawRequest(t *rapid.T) resource.Request {
 // eligible says who may be evicted, by the words of Find.
 func (w *world) eligible(h preempt.Holder) bool {
 	return h.Priority < priority && !h.Pinned && !slices.ContainsFunc(h.Parts, func(p preempt.Part) bool {
-		return slices.ContainsFunc(w.nodes, func(n *place.Node) bool { return n.ID == p.Node && !n.Ready })
+		return slices.ContainsFunc(w.nodes, func(n *cluster.Node) bool { return n.ID == p.Node && !n.Ready })
 	})
 }
 

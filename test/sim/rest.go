@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 )
@@ -55,7 +55,7 @@ func (s *Sim) checkUnit(t *term, path, stored string) {
 }
 
 // checkFree compares what the leader takes for free with an agent's ledger.
-func (s *Sim) checkFree(v *place.Node, h *host) {
+func (s *Sim) checkFree(v *cluster.Node, h *host) {
 	l := h.agent.l.Snapshot()
 	for i, d := range l.GPUs {
 		healthy := d.Health == devices.OK || d.Health.Allocatable()

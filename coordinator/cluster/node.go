@@ -1,13 +1,12 @@
-// Package place decides on which nodes a unit's members go: filter, score,
-// choose, over the leader's cached views; all members or none. It is advice,
-// run with the same fit as the agents' verdict. It does not charge quota,
-// order the queue or talk to agents.
+// Package cluster is the state that scheduling reads: the nodes and what is free
+// on them. It chooses no node, charges no quota and talks to no agent.
 //
-// Pure: no clock, no I/O, integer scores, ties by node id. The only thing it
-// changes are the Free amounts of the views it is given, and it undoes that.
-package place
+// Pure: no clock, no I/O, integers only.
+package cluster
 
 import (
+	"cmp"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -47,8 +46,8 @@ type Node struct {
 	FreeMIG resource.Milli
 }
 
-// slicesMilli is GPU slices as part of a device, which has seven.
-func slicesMilli(slices int) resource.Milli {
+// SlicesMilli is GPU slices as part of a device, which has seven.
+func SlicesMilli(slices int) resource.Milli {
 	return min(resource.WholeDevice, resource.Milli(slices)*resource.WholeDevice/7)
 }
 
@@ -70,7 +69,7 @@ func (n *Node) Refresh() {
 			continue
 		}
 		if n.Free.MIG[i] != 0 {
-			n.FreeMIG += slicesMilli(n.Host.FreeSlices(n.Free, i))
+			n.FreeMIG += SlicesMilli(n.Host.FreeSlices(n.Free, i))
 		}
 		n.FreeGPU += g
 		n.LargestGPU = max(n.LargestGPU, g)
@@ -80,22 +79,22 @@ func (n *Node) Refresh() {
 	}
 }
 
-// roomFor is the cheap, never pessimistic test before a full fit.
-func (n *Node) roomFor(r *resource.Request) bool {
+// MayFit is the cheap, never pessimistic test before a full fit.
+func (n *Node) MayFit(r *resource.Request) bool {
 	return n.WholeGPUs >= r.GPUs && n.FreeCPU >= r.CPU && n.FreeMemory >= r.Memory && n.LargestGPU >= r.GPUShare && n.FreeCores >= r.Cores &&
-		(r.Hugepages == 0 && r.MIG == 0 || n.roomForSlots(r))
+		(r.Hugepages == 0 && r.MIG == 0 || n.hasSlotsFor(r))
 }
 
-// roomForSlots is roomFor for what few requests ask for: apart, so that roomFor
+// hasSlotsFor is MayFit for what few requests ask for: apart, so that MayFit
 // is inlined into the search.
-func (n *Node) roomForSlots(r *resource.Request) bool {
+func (n *Node) hasSlotsFor(r *resource.Request) bool {
 	return (r.Hugepages == 0 || n.Host.FreeHugepages(n.Free, r.HugepageSize) >= r.Hugepages) &&
 		(r.MIG == 0 || n.Host.FreeMIG(n.Free, r.MIGProfile) >= r.MIG)
 }
 
-// free is what the node has left of each resource that the request is for.
+// FreeFor is what the node has left of each resource that the request is for.
 // Devices that are partly used count for shares alone.
-func (n *Node) free(r *resource.Request) resource.Vector {
+func (n *Node) FreeFor(r *resource.Request) resource.Vector {
 	v := resource.Vector{
 		resource.CPU: int64(n.FreeCPU), resource.Cores: int64(n.FreeCores), resource.Memory: int64(n.FreeMemory), resource.GPU: int64(n.FreeGPU),
 	}
@@ -109,4 +108,15 @@ func (n *Node) free(r *resource.Request) resource.Vector {
 		v[resource.MIG(r.MIGProfile)] = int64(n.Host.FreeMIG(n.Free, r.MIGProfile))
 	}
 	return v
+}
+
+// WhyClosed returns why the node takes no work at all, or nil.
+func (n *Node) WhyClosed() []resource.Reason {
+	switch {
+	case !n.Ready:
+		return []resource.Reason{{Code: resource.ReasonUnreachable, Detail: cmp.Or(n.Closed, "no stream to a registered agent")}}
+	case n.Unschedulable:
+		return []resource.Reason{{Code: resource.ReasonCordoned, Detail: cmp.Or(n.Closed, "cordoned")}}
+	}
+	return nil
 }
