@@ -140,3 +140,34 @@ func TestDiscoveryFindsTheTopologyThatARealHostPrints(t *testing.T) {
 		t.Errorf("nodes (-nvidia-smi +discovered):\n%s", diff)
 	}
 }
+
+// TestDiscoveryFindsAPassedThroughH100: a virtual machine with one H100, as
+// driver 580.159.04 described it on real hardware. It has no NVLink calls, and
+// its sysfs knows no NUMA node of the card (-1); the driver knows one. Memory
+// pages are remapped by rows, and no retired page is known.
+func TestDiscoveryFindsAPassedThroughH100(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	nvmltest.ReplaceScript(t, script, []byte(`driver 580.159.04
+gpu 0000:00:06.0
+uuid GPU-6b7cf75e-64f8-6dfc-898b-000000000001
+name NVIDIA H100 80GB HBM3
+memory 85520809984
+numa 0
+mig off
+ecc 0 0
+rows 0 0
+`))
+	child := startChild(t, nvmltest.Build(t), script, "plain")
+	child.must("open")
+	got := child.must("discover")
+	want := &devices.Inventory{
+		Driver: "580.159.04",
+		Devices: []devices.Device{{
+			UUID: "GPU-6b7cf75e-64f8-6dfc-898b-000000000001", Model: "NVIDIA H100 80GB HBM3", Memory: 85520809984, PCIBusID: "0000:00:06.0",
+		}},
+		Links: [][]devices.Link{{devices.LinkNone}},
+	}
+	if diff := cmp.Diff(want, got.Inventory); diff != "" || len(got.Warnings) > 0 {
+		t.Errorf("warnings %v; inventory (-want +got):\n%s", got.Warnings, diff)
+	}
+}

@@ -401,7 +401,9 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
         ret = find(b, CALL_ANCESTOR, &gpu_b, &instance);
     if (ret != OK)
         return unlock(ret);
-    *level = gpu_a == gpu_b ? 0 : TOPOLOGY_SYSTEM;
+    if (gpu_a == gpu_b)
+        return unlock(NOT_SUPPORTED); /* as driver 580 answers about one GPU and itself */
+    *level = TOPOLOGY_SYSTEM;
     for (int i = 0; i < script.ancestors_len; i++) {
         struct ancestor *x = &script.ancestors[i];
         if ((same_address(x->a, gpu_a->pci) && same_address(x->b, gpu_b->pci)) ||
