@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/grant"
+)
+
+// heartbeats reports usage, conditions and grants to a coordinator until ctx
+// ends, and finds another one when the stream breaks.
+func (a *Agent) heartbeats(ctx context.Context) {
+	streams := 0 // that were answered
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		began := time.Now()
+		answered := func(answer rpc.Answer) {
+			if answer.Kept {
+				a.silence.kept(answer.Began)
+			}
+			if answer.First {
+				if streams++; streams > 1 {
+					wake(a.audit) // the store may have been restored in between, and no leader have come yet
+				}
+			}
+			for _, d := range answer.Directives {
+				a.obey(d)
+			}
+		}
+		err := a.calls.Heartbeats(ctx, a.config.Node, a.config.Heartbeat, a.heartbeat, answered)
+		if err == nil {
+			return
+		}
+		if time.Since(began) > a.config.Heartbeat {
+			attempt = 0 // it worked for a while
+		}
+		wait := backoff(attempt, 200*time.Millisecond, a.config.Heartbeat)
+		a.doubtIdentity(err)
+		a.log.Debug("heartbeats interrupted", "retry_in", wait.String(), "error", err)
+		if !pauseUntil(ctx, wait, a.found) {
+			return
+		}
+	}
+}
+
+// heartbeat tells usage, conditions and grants. It fails where the owner cannot
+// be asked: a heartbeat without conditions would take back those of before.
+func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
+	h := rpc.Heartbeat{Time: time.Now(), Began: a.deps.Now()}
+	u, err := a.usage(ctx)
+	if err != nil {
+		a.log.Debug("usage not fully measured", "error", err)
+	}
+	h.Usage = u
+	v, err := a.view(ctx, nil)
+	if err != nil {
+		return h, err
+	}
+	h.Conditions = a.conditions(v)
+	for _, g := range v.Grants {
+		if phase := phaseOf(g.State); phase != "" && g.Origin != ledger.OriginOrphan && (v.Registered > 0 || !v.Quarantine.IsZero()) {
+			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
+		}
+	}
+	return h, nil
+}
+
+// phaseOf is a grant's state in the API's words, "" where it has ended.
+func phaseOf(s grant.State) string {
+	switch s {
+	case grant.Waiting, grant.Reserved:
+		return "Pending"
+	case grant.Held:
+		return "Running"
+	case grant.Evicting, grant.Stopping:
+		return "Terminating"
+	}
+	return ""
+}
+
+func (a *Agent) obey(d rpc.Directive) {
+	switch d.Type {
+	case rpc.DirectiveRegister:
+		a.log.Info("a coordinator asks to register anew", "message", d.Message)
+		wake(a.register)
+	case rpc.DirectiveRenew:
+		a.renewTo(d.Message, false)
+	case rpc.DirectiveRenewNow:
+		a.renewTo(d.Message, true)
+	default:
+		a.log.Warn("unknown directive", "type", d.Type, "message", d.Message)
+	}
+}
