@@ -58,7 +58,7 @@ type Agent struct {
 	// sighting is what runs on the devices; the health monitor replaces it as a whole.
 	sighting atomic.Pointer[sighting]
 
-	silence  *contactState
+	contact  *contactState
 	journal  *journal.Journal
 	owner    *owner
 	listener net.Listener
@@ -103,7 +103,7 @@ func (a *Agent) open() error {
 		return fmt.Errorf("agent: data folder: %w", err)
 	}
 	var err error
-	if a.silence, err = openContactState(a.config.DataDir, a.deps.Discovered.BootID, a.config.AssumeDeadAfter, a.deps.Now, a.log); err != nil {
+	if a.contact, err = openContactState(a.config.DataDir, a.deps.Discovered.BootID, a.config.AssumeDeadAfter, a.deps.Now, a.log); err != nil {
 		return err
 	}
 	assignments := cmp.Or(a.config.AssignmentsDir, filepath.Join(a.config.DataDir, "assignments"))
@@ -119,7 +119,7 @@ func (a *Agent) open() error {
 	a.journal = j
 	a.logRecovery(recovery)
 	if recovery.Wiped || recovery.MovedTo != "" {
-		a.silence.wiped()
+		a.contact.wiped()
 	}
 	files, err := handoff.Open(assignments, a.assignmentOptions())
 	if err != nil {

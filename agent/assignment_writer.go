@@ -47,7 +47,7 @@ type assignmentWriter struct {
 // roomEvery is the time between two looks at the room for files.
 const roomEvery = 10 * time.Second
 
-func newScribe(files *handoff.Dir, log *slog.Logger) *assignmentWriter {
+func newAssignmentWriter(files *handoff.Dir, log *slog.Logger) *assignmentWriter {
 	return &assignmentWriter{
 		files: files, log: log, more: make(chan struct{}, 1),
 		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{}, withheld: map[resource.TxID]bool{},

@@ -32,7 +32,7 @@ func TestFilesThatAreAwaitedAreToldOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := newScribe(files, slog.New(slog.DiscardHandler))
+			s := newAssignmentWriter(files, slog.New(slog.DiscardHandler))
 			var told []resource.TxID
 			s.arrived = func(_ context.Context, tx resource.TxID) { told = append(told, tx) }
 			c.before(s)

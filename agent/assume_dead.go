@@ -24,7 +24,7 @@ const lookEvery = time.Second
 // pruneSilent takes away what a process before should have, whatever keeps this
 // one from starting.
 func (a *Agent) pruneSilent(dir string) error {
-	if c, still := a.silence.state(); still != silent && !c.stopped {
+	if c, phase := a.contact.state(); phase != contactLost && !c.stopped {
 		return nil
 	}
 	files, err := handoff.Open(dir, a.assignmentOptions())
@@ -42,7 +42,7 @@ func (a *Agent) assignmentOptions() handoff.Options {
 func (a *Agent) assumeDead(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	before := heard
+	before := inContact
 	for {
 		before = a.look(before)
 		select {
@@ -55,52 +55,52 @@ func (a *Agent) assumeDead(ctx context.Context) {
 
 // look does what the time since the last contact asks for, and returns how far
 // that has come.
-func (a *Agent) look(before stillness) stillness {
-	c, still := a.silence.state()
+func (a *Agent) look(before contactPhase) contactPhase {
+	c, phase := a.contact.state()
 	age := a.deps.Now().Sub(c.at)
-	if still > before {
+	if phase > before {
 		a.metrics.alarms.Inc()
 		log := a.log.With("without_contact", age.Round(time.Second).String(), "assume_dead_after", c.after.String())
-		switch still {
-		case doubtful:
+		switch phase {
+		case contactLate:
 			log.Warn("no coordinator that has the store is in reach")
-		case noticed:
+		case stopNoticed:
 			log.Error("no coordinator that has the store is in reach: what runs here is stopped after its grace", "grace", min(stopGrace, c.after/2).String())
-		case silent:
+		case contactLost:
 			log.Error("no coordinator that has the store was in reach: what runs here is stopped")
 		}
 	}
-	scribe := a.owner.scribe
-	switch closed, withheld := scribe.closedTo(); {
-	case still == silent && !closed:
-		a.silence.stop()
-		scribe.close()
-	case still < noticed && closed:
+	files := a.owner.assignments
+	switch closed, withheld := files.closedTo(); {
+	case phase == contactLost && !closed:
+		a.contact.stop()
+		files.close()
+	case phase < stopNoticed && closed:
 		wake(a.register) // only what it lists goes on
 	case !closed && withheld == 0 && c.stopped:
-		a.silence.resumed()
+		a.contact.resumed()
 		a.log.Info("what was stopped for lack of contact goes on, or has ended")
 	}
-	return still
+	return phase
 }
 
 // resume gives back what the store still has, after a registration. What it does
 // not list is read one by one, see Resolved.
 func (o *owner) resume(c ledger.Registered) {
-	if _, still := o.agent.silence.state(); still >= noticed || !o.ledger.Quarantine().IsZero() {
+	if _, phase := o.agent.contact.state(); phase >= stopNoticed || !o.ledger.Quarantine().IsZero() {
 		return
 	}
 	for _, r := range c.Records {
 		if r.State == grant.RecordCommitted {
-			o.scribe.confirm(r.Tx)
+			o.assignments.confirm(r.Tx)
 		}
 	}
-	o.scribe.reopen()
+	o.assignments.reopen()
 }
 
 // contactCondition tells of the policy; false where it is off.
 func (a *Agent) contactCondition() (rpc.Condition, bool) {
-	c, still := a.silence.state()
+	c, phase := a.contact.state()
 	condition := rpc.Condition{Type: "AssumeDead", Reason: "InContact"}
 	age := a.deps.Now().Sub(c.at).Round(time.Second)
 	switch {
@@ -109,7 +109,7 @@ func (a *Agent) contactCondition() (rpc.Condition, bool) {
 		condition.Message = fmt.Sprintf("without contact for %s: what ran here was stopped, and goes on once the node has registered and its record is read", c.after)
 	case c.after == 0:
 		return rpc.Condition{}, false
-	case still > heard:
+	case phase > inContact:
 		condition.True, condition.Reason = true, "NoContact"
 		condition.Message = fmt.Sprintf("no contact for %s; after %s what runs here is stopped", age, c.after)
 	}

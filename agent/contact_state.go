@@ -26,32 +26,32 @@ const AssumeDeadLabel = "muster.dev/assume-dead-after"
 // and the stop: the grace of an eviction that names none.
 const stopGrace = 30 * time.Second
 
-// stillness says how far a lack of contact has come.
-type stillness uint8
+// contactPhase says how far a lack of contact has come.
+type contactPhase uint8
 
 const (
-	heard    stillness = iota
-	doubtful           // for half the limit
-	noticed            // for the limit: grace runs
-	silent             // grace is over
+	inContact   contactPhase = iota
+	contactLate              // for half the limit
+	stopNoticed              // for the limit: grace runs
+	contactLost              // grace is over
 )
 
-// still is what the time since a contact comes to. All is stopped at the latest
+// phase is what the time since a contact comes to. All is stopped at the latest
 // after 1.5 times the limit: coordinators wait twice as long, and the rest is
 // for clocks of different rates (docs/adr/0012-assume-dead.md).
-func (c contact) still(now time.Time) stillness {
+func (c contact) phase(now time.Time) contactPhase {
 	if c.after == 0 {
-		return heard
+		return inContact
 	}
 	switch age := now.Sub(c.at); {
 	case age < c.after/2:
-		return heard
+		return inContact
 	case age < c.after:
-		return doubtful
+		return contactLate
 	case age < c.after+min(stopGrace, c.after/2):
-		return noticed
+		return stopNoticed
 	}
-	return silent
+	return contactLost
 }
 
 // contactState keeps the contact of an agent, in memory and in its file. Its methods
@@ -194,10 +194,10 @@ func (s *contactState) write(c contact) error {
 }
 
 // state is the contact and how far the lack of a newer one has come.
-func (s *contactState) state() (contact, stillness) {
+func (s *contactState) state() (contact, contactPhase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known, s.known.still(s.now())
+	return s.known, s.known.phase(s.now())
 }
 
 func (s *contactState) close() error {

@@ -66,19 +66,19 @@ type clock struct{ now time.Time }
 
 func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 
-type silenceTest struct {
+type contactTest struct {
 	*testing.T
 	dir   string
 	clock clock
 	*contactState
 }
 
-func newSilenceTest(t *testing.T) *silenceTest {
-	return &silenceTest{T: t, dir: t.TempDir(), clock: clock{time.Unix(3600, 0)}}
+func newContactTest(t *testing.T) *contactTest {
+	return &contactTest{T: t, dir: t.TempDir(), clock: clock{time.Unix(3600, 0)}}
 }
 
 // start is another process; the one before may have been killed at any moment.
-func (s *silenceTest) start(boot string, wanted time.Duration) {
+func (s *contactTest) start(boot string, wanted time.Duration) {
 	s.Helper()
 	if s.contactState != nil {
 		if err := s.close(); err != nil {
@@ -92,10 +92,10 @@ func (s *silenceTest) start(boot string, wanted time.Duration) {
 }
 
 // register is a registration that is answered.
-func (s *silenceTest) register() { s.registered(s.announce(), s.clock.now) }
+func (s *contactTest) register() { s.registered(s.announce(), s.clock.now) }
 
 // after passes time and expects what that comes to.
-func (s *silenceTest) after(d time.Duration, want stillness) {
+func (s *contactTest) after(d time.Duration, want contactPhase) {
 	s.Helper()
 	s.clock.pass(d)
 	if c, got := s.state(); got != want {
@@ -105,70 +105,70 @@ func (s *silenceTest) after(d time.Duration, want stillness) {
 
 func TestSilenceIsCountedFromTheLastContact(t *testing.T) {
 	const limit, long = 5 * time.Minute, time.Hour
-	for name, act := range map[string]func(*silenceTest){
-		"all of it, in steps": func(s *silenceTest) {
+	for name, act := range map[string]func(*contactTest){
+		"all of it, in steps": func(s *contactTest) {
 			s.start("b", limit)
 			s.register()
-			s.after(limit/2-1, heard)
-			s.after(1, doubtful)
-			s.after(limit/2, noticed)
-			s.after(stopGrace-1, noticed)
-			s.after(1, silent)
+			s.after(limit/2-1, inContact)
+			s.after(1, contactLate)
+			s.after(limit/2, stopNoticed)
+			s.after(stopGrace-1, stopNoticed)
+			s.after(1, contactLost)
 		},
-		"the shortest limit has all of its grace": func(s *silenceTest) {
+		"the shortest limit has all of its grace": func(s *contactTest) {
 			s.start("b", MinAssumeDead)
 			s.register()
-			s.after(MinAssumeDead+MinAssumeDead/2, silent)
+			s.after(MinAssumeDead+MinAssumeDead/2, contactLost)
 		},
-		"a contact begins it anew, from when its heartbeat left": func(s *silenceTest) {
+		"a contact begins it anew, from when its heartbeat left": func(s *contactTest) {
 			s.start("b", limit)
 			s.register()
 			s.clock.pass(limit - 1)
 			s.kept(s.clock.now.Add(-time.Minute))
 			s.kept(s.clock.now.Add(-2 * time.Minute)) // of an answer that is late
-			s.after(limit-time.Minute-1, doubtful)
-			s.after(1, noticed)
+			s.after(limit-time.Minute-1, contactLate)
+			s.after(1, stopNoticed)
 		},
-		"never where it is off": func(s *silenceTest) {
+		"never where it is off": func(s *contactTest) {
 			s.start("b", 0)
 			s.register()
-			s.after(1000*time.Hour, heard)
+			s.after(1000*time.Hour, inContact)
 			if _, err := os.Stat(filepath.Join(s.dir, "contact")); err == nil {
 				s.Error("there is a file")
 			}
 		},
-		"a restart goes on": func(s *silenceTest) {
+		"a restart goes on": func(s *contactTest) {
 			s.start("b", limit)
 			s.register()
 			s.clock.pass(limit - 1)
 			s.start("b", limit)
 			s.announce() // and nobody answers
-			s.after(1, noticed)
+			s.after(1, stopNoticed)
 			s.start("b", limit)
-			s.after(stopGrace, silent)
+			s.after(stopGrace, contactLost)
 		},
-		"a start of the machine ends it": func(s *silenceTest) {
+		"a start of the machine ends it": func(s *contactTest) {
 			s.start("b", limit)
 			s.register()
 			s.clock.pass(long)
 			s.start("b2", limit)
-			s.after(0, heard)
+			s.after(0, inContact)
 			s.announce()
-			s.after(limit, noticed)
+			s.after(limit, stopNoticed)
 		},
-		"a shorter limit holds from before it is sent": func(s *silenceTest) {
+		"a shorter limit holds from before it is sent": func(s *contactTest) {
 			s.start("b", long)
 			s.register()
 			s.clock.pass(limit)
 			s.start("b", limit)
-			s.after(0, heard)
+			s.after(0, inContact)
 			s.announce()
-			s.after(0, noticed)
+			s.after(0, stopNoticed)
 			s.start("b", long) // put back, while the answer is out
 			s.announce()
-			s.after(0, noticed)
+			s.after(0, stopNoticed)
 		},
-		"a longer limit, or none, holds once it is registered": func(s *silenceTest) {
+		"a longer limit, or none, holds once it is registered": func(s *contactTest) {
 			for _, next := range []time.Duration{long, 0} {
 				s.start("b", limit)
 				s.register()
@@ -176,44 +176,44 @@ func TestSilenceIsCountedFromTheLastContact(t *testing.T) {
 				if announced := s.announce(); announced != next {
 					s.Errorf("announces %v, want %v", announced, next)
 				}
-				s.after(limit, noticed)
+				s.after(limit, stopNoticed)
 				s.register()
-				s.after(limit, heard)
+				s.after(limit, inContact)
 			}
 		},
-		"a file that is torn counts as long ago": func(s *silenceTest) {
+		"a file that is torn counts as long ago": func(s *contactTest) {
 			if err := os.WriteFile(filepath.Join(s.dir, "contact"), []byte("muster-contact 1 b"), 0o600); err != nil {
 				s.Fatal(err)
 			}
 			for _, wanted := range []time.Duration{limit, 0} {
 				s.start("b", wanted)
-				s.after(0, silent)
+				s.after(0, contactLost)
 			}
 			s.register()
-			s.after(0, heard)
+			s.after(0, inContact)
 		},
-		"no file, and the journal is new: long ago": func(s *silenceTest) {
+		"no file, and the journal is new: long ago": func(s *contactTest) {
 			s.start("b", limit)
 			s.wiped()
-			s.after(0, silent)
+			s.after(0, contactLost)
 			s.register()
-			s.after(0, heard)
+			s.after(0, inContact)
 		},
-		"no file, and the journal is not new: it begins when it is announced": func(s *silenceTest) {
+		"no file, and the journal is not new: it begins when it is announced": func(s *contactTest) {
 			s.start("b", limit)
-			s.after(long, heard)
+			s.after(long, inContact)
 			s.announce()
-			s.after(limit, noticed)
+			s.after(limit, stopNoticed)
 		},
-		"what cannot be written is not announced": func(s *silenceTest) {
+		"what cannot be written is not announced": func(s *contactTest) {
 			s.start("b", limit)
 			s.path = filepath.Join(s.dir, "nowhere", "contact")
 			if announced := s.announce(); announced != 0 {
 				s.Errorf("announces %v", announced)
 			}
-			s.after(long, heard)
+			s.after(long, inContact)
 		},
-		"that something is stopped is remembered until all is back": func(s *silenceTest) {
+		"that something is stopped is remembered until all is back": func(s *contactTest) {
 			s.start("b", limit)
 			s.register()
 			s.stop()
@@ -230,7 +230,7 @@ func TestSilenceIsCountedFromTheLastContact(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSilenceTest(t)
+			s := newContactTest(t)
 			act(s)
 			if err := s.close(); err != nil {
 				t.Error(err)
@@ -242,10 +242,10 @@ func TestSilenceIsCountedFromTheLastContact(t *testing.T) {
 func TestAllIsStoppedWithinOneAndAHalfTimesTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := contact{at: time.Unix(0, 0), after: time.Duration(rapid.Int64Range(int64(MinAssumeDead), int64(MaxAssumeDead)).Draw(t, "limit"))}
-		if still := c.still(c.at.Add(c.after - 1)); still >= noticed {
+		if phase := c.phase(c.at.Add(c.after - 1)); phase >= stopNoticed {
 			t.Errorf("%v: noticed early", c.after)
 		}
-		if still := c.still(c.at.Add(c.after + c.after/2 - lookEvery)); c.after > MinAssumeDead+2*lookEvery && still != silent {
+		if phase := c.phase(c.at.Add(c.after + c.after/2 - lookEvery)); c.after > MinAssumeDead+2*lookEvery && phase != contactLost {
 			t.Errorf("%v: not stopped a look before 1.5 times of it", c.after)
 		}
 	})

@@ -13,13 +13,13 @@ import (
 // assignment files, until that has ended or nobody waits for them any more. The
 // preemptor's own patience, at its leader and here, bounds that.
 
-// end ends what is due, and what was and lingers. The agent has started nothing
+// endGrants ends what is due, and what was and lingers. The agent has started nothing
 // that it could stop. It returns what has become of each that does not linger.
-func (o *owner) end(due []resource.TxID) []ledger.Reply {
-	for tx := range o.lingering {
+func (o *owner) endGrants(due []resource.TxID) []ledger.Reply {
+	for tx := range o.deferred {
 		due = append(due, tx)
 	}
-	if len(due) == 0 || !o.ends() {
+	if len(due) == 0 || !o.mayEndGrants() {
 		return nil
 	}
 	slices.Sort(due)
@@ -31,24 +31,26 @@ func (o *owner) end(due []resource.TxID) []ledger.Reply {
 			o.deferRelease(tx)
 			continue
 		}
-		delete(o.lingering, tx)
+		delete(o.deferred, tx)
 		ended = append(ended, reply)
 	}
 	return ended
 }
 
-// ends reports whether anything ends at present: not before the registration,
+// mayEndGrants reports whether anything ends at present: not before the registration,
 // nor in quarantine.
-func (o *owner) ends() bool { return o.ledger.Registration() > 0 && o.ledger.Quarantine().IsZero() }
+func (o *owner) mayEndGrants() bool {
+	return o.ledger.Registration() > 0 && o.ledger.Quarantine().IsZero()
+}
 
 // deferRelease takes the files of a grant whose time is over: its launchers have to
 // end what runs.
 func (o *owner) deferRelease(tx resource.TxID) {
-	o.scribe.remove(tx)
-	if o.lingering[tx] {
+	o.assignments.remove(tx)
+	if o.deferred[tx] {
 		return
 	}
-	o.lingering[tx] = true
+	o.deferred[tx] = true
 	o.hurry()
 	for _, g := range o.ledger.Snapshot().Grants {
 		if slices.Contains(g.Victims, tx) {
@@ -58,9 +60,9 @@ func (o *owner) deferRelease(tx resource.TxID) {
 	}
 }
 
-// over reports whether a grant's files are to go although it holds its devices.
-func (o *owner) over(g *ledger.Grant) bool {
-	return o.ends() && (g.State == grant.Stopping || g.State == grant.Evicting && !o.agent.deps.Now().Before(g.Deadline))
+// isPastGrace reports whether a grant's files are to go although it holds its devices.
+func (o *owner) isPastGrace(g *ledger.Grant) bool {
+	return o.mayEndGrants() && (g.State == grant.Stopping || g.State == grant.Evicting && !o.agent.deps.Now().Before(g.Deadline))
 }
 
 // runningOn lists the devices of a grant that something was last seen to run on.

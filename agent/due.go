@@ -75,7 +75,7 @@ func (o *owner) rearm(group []item) {
 	if ticked {
 		o.retry()
 	}
-	again := len(o.unresolved)+len(o.lingering) > 0
+	again := len(o.unresolved)+len(o.deferred) > 0
 	if !ticked && !o.changed && !again {
 		return
 	}
@@ -101,7 +101,7 @@ func (o *owner) retry() {
 	for tx := range o.unresolved {
 		o.agent.resolver.want(tx, o.question(tx))
 	}
-	if len(o.lingering) > 0 {
+	if len(o.deferred) > 0 {
 		o.hurry()
 	}
 }
@@ -124,7 +124,7 @@ func (o *owner) question(tx resource.TxID) question {
 // handOver wishes for the files of a grant that may run.
 func (o *owner) handOver(tx resource.TxID) {
 	if g, ok := o.ledger.Lookup(tx); ok && len(g.Members) > 0 && g.State.Holds() && g.State != grant.Reserved {
-		o.scribe.put(o.grantFiles(g))
+		o.assignments.put(o.grantFiles(g))
 	}
 }
 
@@ -140,7 +140,7 @@ func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
 func (o *owner) runnable() []ledger.Grant {
 	var live []ledger.Grant
 	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State.Holds() && g.State != grant.Reserved && g.Origin != ledger.OriginOrphan && !o.over(&g) {
+		if g.State.Holds() && g.State != grant.Reserved && g.Origin != ledger.OriginOrphan && !o.isPastGrace(&g) {
 			live = append(live, g)
 		}
 	}

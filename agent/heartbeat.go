@@ -17,7 +17,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 		began := time.Now()
 		answered := func(answer rpc.Answer) {
 			if answer.Kept {
-				a.silence.kept(answer.Began)
+				a.contact.kept(answer.Began)
 			}
 			if answer.First {
 				if streams++; streams > 1 {

@@ -213,13 +213,13 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	if view.DiskFull {
 		full = 1
 	}
-	contact, _ := g.agent.silence.state()
+	contact, _ := g.agent.contact.state()
 	if contact.after > 0 {
 		gauge(g.contact, g.agent.deps.Now().Sub(contact.at).Seconds())
 	}
 	stopped := 0
 	if contact.stopped {
-		_, stopped = g.agent.owner.scribe.closedTo()
+		_, stopped = g.agent.owner.assignments.closedTo()
 	}
 	gauge(g.stopped, float64(stopped))
 	gauge(g.full, full)

@@ -60,11 +60,11 @@ type answer struct {
 // owner is the one goroutine (run) that owns the ledger and the journal. Memory runs ahead of the disk only within process: if the
 // journal fails, nothing of the group is answered and the agent ends.
 type owner struct {
-	agent   *Agent
-	log     *slog.Logger
-	ledger  *ledger.Ledger
-	journal *journal.Journal
-	scribe  *assignmentWriter
+	agent       *Agent
+	log         *slog.Logger
+	ledger      *ledger.Ledger
+	journal     *journal.Journal
+	assignments *assignmentWriter
 
 	incarnation resource.Incarnation
 	inbox       chan item
@@ -81,8 +81,8 @@ type owner struct {
 	vacated  bool // something may run on what is free
 	cleared  bool // without orphans: those of before are free
 	orphaned bool // what is an orphan has changed, and the leader is to be told
-	// lingering are grants that were told to end and have not, see end.
-	lingering map[resource.TxID]bool
+	// deferred are grants that were told to end and have not, see endGrants.
+	deferred map[resource.TxID]bool
 
 	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
@@ -97,14 +97,14 @@ type owner struct {
 
 func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	o := &owner{
-		agent: a, log: a.log, ledger: l, journal: a.journal, scribe: newScribe(files, a.log),
+		agent: a, log: a.log, ledger: l, journal: a.journal, assignments: newAssignmentWriter(files, a.log),
 		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
-		unresolved: map[resource.TxID]bool{}, lingering: map[resource.TxID]bool{}, vacated: true,
+		unresolved: map[resource.TxID]bool{}, deferred: map[resource.TxID]bool{}, vacated: true,
 		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
 	// Neither item matters to an owner that has ended.
-	o.scribe.arrived = func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) }
-	o.scribe.troubled = func(ctx context.Context) { _ = o.send(ctx, item{room: true}) }
+	o.assignments.arrived = func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) }
+	o.assignments.troubled = func(ctx context.Context) { _ = o.send(ctx, item{room: true}) }
 	return o
 }
 
@@ -114,17 +114,17 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 // files of before must not start anything either.
 func (o *owner) start(i resource.Incarnation) error {
 	if before := o.ledger.Incarnation().BootID; before != "" && before != i.BootID {
-		o.scribe.prune()
+		o.assignments.prune()
 	}
 	o.incarnation = i
 	for _, g := range o.ledger.Snapshot().Grants {
 		if g.State == grant.Stopping {
-			o.lingering[g.Tx] = true // it was cut off between its stop and its end
+			o.deferred[g.Tx] = true // it was cut off between its stop and its end
 		}
 	}
-	if c, still := o.agent.silence.state(); still == silent || c.stopped {
-		o.agent.silence.stop()
-		o.scribe.close()
+	if c, still := o.agent.contact.state(); still == contactLost || c.stopped {
+		o.agent.contact.stop()
+		o.assignments.close()
 	}
 	if err := o.process([]item{{command: ledger.Start{Incarnation: i}}}); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (o *owner) start(i resource.Incarnation) error {
 			files = append(files, o.grantFiles(g))
 		}
 	}
-	o.scribe.start(files)
+	o.assignments.start(files)
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (o *owner) handle(it *item) {
 			o.tell(o.replyOn(g))
 		}
 	case it.observe:
-		for _, ended := range o.end(nil) {
+		for _, ended := range o.endGrants(nil) {
 			o.tell(rpc.Reply(ended))
 		}
 		o.vacated = true
@@ -262,7 +262,7 @@ func (o *owner) command(it *item) {
 	case ledger.Resolved:
 		delete(o.unresolved, c.Tx)
 		if c.State == grant.RecordCommitted && reply.State == grant.Held {
-			o.scribe.confirm(c.Tx)
+			o.assignments.confirm(c.Tx)
 		}
 		out = o.listener() // the leader learns of it without having asked
 		o.log.Info("record resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
@@ -270,7 +270,7 @@ func (o *owner) command(it *item) {
 		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
 		o.resume(c)
 	}
-	if reply.State == grant.Held && !reply.Refused() && !o.scribe.ready(reply.Tx) {
+	if reply.State == grant.Held && !reply.Refused() && !o.assignments.ready(reply.Tx) {
 		out = nil // HELD means that its launcher can start it
 	}
 	if out == nil {
@@ -284,7 +284,7 @@ func (o *owner) command(it *item) {
 // once. The reply is what is true after all of it.
 func (o *owner) decide(c ledger.Command) ledger.Reply {
 	reply, stopping := o.apply(c)
-	for _, after := range o.end(append(stopping, reply.Stop...)) {
+	for _, after := range o.endGrants(append(stopping, reply.Stop...)) {
 		if after.Tx == reply.Tx {
 			reply.State, reply.Members = after.State, after.Members
 		} else {
@@ -368,10 +368,10 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		wake(o.agent.register)
 	case ledger.Buried:
 		o.urgent, o.vacated = true, true
-		o.scribe.remove(e.Tx)
+		o.assignments.remove(e.Tx)
 	case ledger.Dropped:
 		o.vacated = true
-		o.scribe.remove(e.Tx)
+		o.assignments.remove(e.Tx)
 	}
 	return "", false
 }

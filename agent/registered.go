@@ -61,12 +61,12 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 	}
 	for _, g := range o.runnable() {
 		if committed[g.Tx] || g.Origin != ledger.OriginTxn {
-			o.scribe.put(o.grantFiles(g))
+			o.assignments.put(o.grantFiles(g))
 		} else {
-			o.scribe.withhold(o.grantFiles(g))
+			o.assignments.withhold(o.grantFiles(g))
 		}
 	}
-	o.scribe.prune()
+	o.assignments.prune()
 	o.log.Info("agent registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
 	if !news {
 		return

@@ -129,7 +129,7 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	if err := a.owner.ask(ctx, func(o *owner) { heard = o.ledger.Heard() }); err != nil {
 		return err
 	}
-	announced := a.silence.announce()
+	announced := a.contact.announce()
 	left := a.deps.Now()
 	done, err := a.calls.Register(ctx, rpc.Registration{
 		AssumeDeadAfter: announced,
@@ -139,7 +139,7 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.silence.registered(announced, left)
+	a.contact.registered(announced, left)
 	records, read, err := a.calls.ReadNode(ctx, a.config.Node)
 	if err != nil {
 		return err

@@ -41,8 +41,8 @@ func isolated(t *testing.T) *ledger.View {
 
 func TestTheRingsAreToldOfAQuarantine(t *testing.T) {
 	a := &Agent{config: Config{Node: "n1"}, deps: Deps{Now: time.Now}}
-	a.silence = &contactState{now: time.Now}
-	a.owner = &owner{scribe: newScribe(nil, nil)}
+	a.contact = &contactState{now: time.Now}
+	a.owner = &owner{assignments: newAssignmentWriter(nil, nil)}
 	v := isolated(t)
 	if d := a.digestOf(v, "cell", 1); d.Flags != digest.Quarantined {
 		t.Errorf("flags of the digest: %b", d.Flags)

@@ -25,7 +25,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	failed := make(chan error, 4) // one per server and the owner, so that none blocks
 	var tasks sync.WaitGroup
 	tasks.Go(func() { failed <- a.owner.run(ctx) })
-	tasks.Go(func() { a.owner.scribe.run(ctx) })
+	tasks.Go(func() { a.owner.assignments.run(ctx) })
 	tasks.Go(func() { a.registrar(ctx) })
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })
@@ -126,8 +126,8 @@ func (a *Agent) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	if a.silence != nil {
-		errs = append(errs, a.silence.close())
+	if a.contact != nil {
+		errs = append(errs, a.contact.close())
 	}
 	a.server, a.listener, a.calls, a.metrics = nil, nil, nil, nil
 	return errors.Join(errs...)
