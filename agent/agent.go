@@ -148,14 +148,14 @@ func (a *Agent) open() error {
 func (a *Agent) logRecovery(r *journal.Recovery) {
 	switch {
 	case r.MovedTo != "":
-		a.log.Warn("journal moved aside", "to", r.MovedTo, "journal_id", r.JournalID)
+		a.log.Warn("journal_moved_aside", "to", r.MovedTo, "journal_id", r.JournalID)
 	case r.Wiped:
-		a.log.Info("journal is new", "path", a.journal.Path(), "journal_id", r.JournalID)
+		a.log.Info("journal_created", "path", a.journal.Path(), "journal_id", r.JournalID)
 	case r.Cut > 0 || r.Doubtful || r.Short > 0:
-		a.log.Warn("journal repaired under a new identifier", "path", a.journal.Path(), "cut_bytes", r.Cut,
+		a.log.Warn("journal_repaired", "path", a.journal.Path(), "cut_bytes", r.Cut,
 			"cut_offset", r.CutOffset, "doubtful", r.Doubtful, "missing_bytes", r.Short, "previous_id", r.PreviousID, "journal_id", r.JournalID)
 	default:
-		a.log.Info("journal replayed", "path", a.journal.Path(), "records", len(r.Payloads), "journal_id", r.JournalID)
+		a.log.Info("journal_replayed", "path", a.journal.Path(), "records", len(r.Payloads), "journal_id", r.JournalID)
 	}
 }
 

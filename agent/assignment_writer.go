@@ -226,12 +226,12 @@ func (s *assignmentWriter) work(ctx context.Context, look bool) (failed bool) {
 	var trouble error
 	for _, tx := range batch {
 		if err := s.settle(ctx, tx); err != nil {
-			s.log.Error("assignment file not up to date; trying again", "tx", string(tx), "error", err)
+			s.log.Error("assignment_file_not_written", "tx", string(tx), "error", err, "retry_in", retryAfter)
 			again, trouble = append(again, tx), err
 		}
 	}
 	if err := s.clean(); err != nil {
-		s.log.Error("assignment folder not cleaned; trying again", "error", err)
+		s.log.Error("assignment_folder_not_cleaned", "error", err, "retry_in", retryAfter)
 		failed = true
 	}
 	if look || !s.files.Reserved() {

@@ -63,11 +63,11 @@ func (a *Agent) look(before contactPhase) contactPhase {
 		log := a.log.With("without_contact", age.Round(time.Second).String(), "assume_dead_after", c.after.String())
 		switch phase {
 		case contactLate:
-			log.Warn("no coordinator that has the store is in reach")
+			log.Warn("store_out_of_reach")
 		case stopNoticed:
-			log.Error("no coordinator that has the store is in reach: what runs here is stopped after its grace", "grace", min(stopGrace, c.after/2).String())
+			log.Error("workloads_stop_soon", "reason", "no coordinator that has the store is in reach", "grace", min(stopGrace, c.after/2).String())
 		case contactLost:
-			log.Error("no coordinator that has the store was in reach: what runs here is stopped")
+			log.Error("workloads_stopped", "reason", "no coordinator that has the store was in reach")
 		}
 	}
 	files := a.owner.assignments
@@ -79,7 +79,7 @@ func (a *Agent) look(before contactPhase) contactPhase {
 		wake(a.register) // only what it lists goes on
 	case !closed && withheld == 0 && c.stopped:
 		a.contact.resumed()
-		a.log.Info("what was stopped for lack of contact goes on, or has ended")
+		a.log.Info("workloads_resumed")
 	}
 	return phase
 }

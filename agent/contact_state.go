@@ -82,7 +82,7 @@ func openContactState(dir, boot string, wanted time.Duration, now func() time.Ti
 	}
 	switch c, err := parseContact(data); {
 	case err != nil:
-		log.Error("last contact is unreadable: it counts as long ago", "path", s.path, "error", err)
+		log.Error("contact_unreadable", "path", s.path, "error", err, "effect", "the last contact counts as long ago")
 		s.assumeNothing()
 	case c.boot == boot:
 		s.known = c
@@ -187,7 +187,7 @@ func (s *contactState) write(c contact) error {
 	}
 	if failed := err != nil; failed != s.bad {
 		if s.bad = failed; failed {
-			s.log.Error("contact not written: a restart of the agent may stop what runs too early, never too late", "path", s.path, "error", err)
+			s.log.Error("contact_not_written", "path", s.path, "error", err, "effect", "after a restart the agent may stop workloads too early, never too late")
 		}
 	}
 	return err

@@ -54,7 +54,7 @@ func (o *owner) deferRelease(tx resource.TxID) {
 	o.hurry()
 	for _, g := range o.ledger.Snapshot().Grants {
 		if slices.Contains(g.Victims, tx) {
-			o.log.Info("a victim lingers while something runs on what its preemptor waits for",
+			o.log.Info("release_deferred",
 				"tx", string(tx), "preemptor", string(g.Tx), "running", o.agent.runningOn(g))
 		}
 	}

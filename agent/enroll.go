@@ -44,7 +44,7 @@ func (i *Identity) retry(ctx context.Context, try func() error) error {
 			return errors.Join(last, ctx.Err()) // err says no more than that
 		}
 		last = err
-		i.config.Log.Warn("no coordinator answers yet", "retry_in", enrollRetry, "error", err)
+		i.config.Log.Warn("enrolment_not_answered", "retry_in", enrollRetry, "error", err)
 		if !pause(ctx, enrollRetry) {
 			return errors.Join(last, ctx.Err())
 		}

@@ -45,7 +45,7 @@ func (w *healthMonitor) run(ctx context.Context) {
 			}
 		})
 		if err != nil && ctx.Err() == nil {
-			w.agent.log.Error("devices are not watched any more", "error", err)
+			w.agent.log.Error("device_watch_ended", "error", err)
 		}
 	}()
 	defer func() { <-watched }()
@@ -70,14 +70,14 @@ func (w *healthMonitor) run(ctx context.Context) {
 func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	log := w.agent.log
 	for _, warning := range c.Warnings {
-		log.Warn("host is odd", "warning", warning)
+		log.Warn("host_is_odd", "warning", warning)
 	}
 	w.agent.sight(c.Running) // before anybody is told of new devices
 	if c.Inventory != nil {
 		if err := w.agent.rehost(ctx, c.Inventory); err != nil {
-			log.Error("devices changed and cannot be taken over; the old ones stay", "error", err)
+			log.Error("device_change_refused", "error", err, "effect", "the agent keeps the inventory that it had")
 		} else {
-			log.Warn("devices changed", "gpus", len(c.Inventory.Devices))
+			log.Warn("devices_changed", "gpus", len(c.Inventory.Devices))
 		}
 	}
 	if len(c.Running) > 0 {
@@ -86,7 +86,7 @@ func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	}
 	for _, e := range c.Events {
 		w.agent.metrics.events.WithLabelValues(e.Kind.String()).Inc()
-		log.Warn("device event", "event", e.String())
+		log.Warn("device_event", "event", e.String())
 		for _, d := range w.agent.Host().Inventory().Devices {
 			if e.UUID == "" || e.UUID == d.UUID {
 				w.states[d.UUID] = w.policy.Observe(w.of(d), time.Now(), e)
@@ -121,7 +121,7 @@ func (w *healthMonitor) publish(ctx context.Context) {
 		if _, err := w.agent.owner.do(ctx, ledger.SetHealth{Device: d.Index, Health: s.Health, Reason: s.Reason}); err != nil {
 			return
 		}
-		w.agent.log.Warn("device health changed", "gpu", d.Index, "uuid", d.UUID, "from", known.Health.String(), "to", s.Health.String(), "reason", s.Reason)
+		w.agent.log.Warn("device_health_changed", "gpu", d.Index, "uuid", d.UUID, "from", known.Health.String(), "to", s.Health.String(), "reason", s.Reason)
 	}
 }
 

@@ -37,7 +37,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 		}
 		wait := backoff(attempt, 200*time.Millisecond, a.config.Heartbeat)
 		a.doubtIdentity(err)
-		a.log.Debug("heartbeats interrupted", "retry_in", wait.String(), "error", err)
+		a.log.Debug("heartbeats_interrupted", "retry_in", wait.String(), "error", err)
 		if !pauseUntil(ctx, wait, a.found) {
 			return
 		}
@@ -50,7 +50,7 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 	h := rpc.Heartbeat{Time: time.Now(), Began: a.deps.Now()}
 	u, err := a.usage(ctx)
 	if err != nil {
-		a.log.Debug("usage not fully measured", "error", err)
+		a.log.Debug("usage_incomplete", "error", err)
 	}
 	h.Usage = u
 	v, err := a.view(ctx, nil)
@@ -82,13 +82,13 @@ func phaseOf(s grant.State) string {
 func (a *Agent) obey(d rpc.Directive) {
 	switch d.Type {
 	case rpc.DirectiveRegister:
-		a.log.Info("a coordinator asks to register anew", "message", d.Message)
+		a.log.Info("registration_asked", "message", d.Message)
 		wake(a.register)
 	case rpc.DirectiveRenew:
 		a.renewTo(d.Message, false)
 	case rpc.DirectiveRenewNow:
 		a.renewTo(d.Message, true)
 	default:
-		a.log.Warn("unknown directive", "type", d.Type, "message", d.Message)
+		a.log.Warn("directive_unknown", "type", d.Type, "message", d.Message)
 	}
 }

@@ -110,7 +110,7 @@ func OpenIdentity(ctx context.Context, c IdentityConfig) (*Identity, error) {
 	if i.keyring, err = i.readKeyring(); err != nil {
 		// A version before let serf rewrite the file in place, and a crash in
 		// between left half of it: a coordinator has the keys.
-		c.Log.Warn("gossip keys unreadable, asking a coordinator", "file", f.KeyringPath(), "error", err)
+		c.Log.Warn("gossip_keys_unreadable", "file", f.KeyringPath(), "error", err, "do", "asking a coordinator")
 		err = i.recoverKeyring(ctx)
 	}
 	return i, err

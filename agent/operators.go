@@ -15,7 +15,7 @@ import (
 // use makes t the node's TLS identity, before its first connection.
 func (i *Identity) use(t *rpcauth.TLS) {
 	t.SetJudge(i, func(peer rpcauth.Caller, reason error) {
-		i.config.Log.Info("connection ended", "peer", peer.Identity.String(), "reason", reason)
+		i.config.Log.Info("connection_ended", "peer", peer.Identity.String(), "reason", reason)
 	})
 	i.tls = t
 }
@@ -81,7 +81,7 @@ func (i *Identity) loadRevoked() {
 		err = json.Unmarshal(text, &keys)
 	}
 	if err != nil {
-		i.config.Log.Warn("list of revoked operators unreadable, asking a coordinator", "error", err)
+		i.config.Log.Warn("revoked_operators_unreadable", "error", err, "do", "asking a coordinator")
 		return
 	}
 	i.revoked.Store(&keys)

@@ -129,7 +129,7 @@ func (o *owner) explain() {
 	}
 	o.orphaned = true
 	c, _ := o.agent.orphans(o.ledger.Snapshot())
-	o.log.Warn("orphans changed", "orphans", c.True, "message", c.Message)
+	o.log.Warn("orphans_changed", "orphans", c.True, "message", c.Message)
 	o.hurry()
 }
 

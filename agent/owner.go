@@ -265,7 +265,7 @@ func (o *owner) command(it *item) {
 			o.assignments.confirm(c.Tx)
 		}
 		out = o.listener() // the leader learns of it without having asked
-		o.log.Info("record resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
+		o.log.Info("record_resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
 	case ledger.Registered:
 		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
 		o.resume(c)
@@ -315,7 +315,7 @@ func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource
 		o.payloads = append(o.payloads, o.buffer[from:len(o.buffer):len(o.buffer)])
 	}
 	for _, alarm := range reply.Alarms {
-		o.log.Error("protocol alarm", "alarm", alarm)
+		o.log.Error("protocol_alarm", "alarm", alarm)
 		o.agent.metrics.alarms.Inc()
 	}
 	for _, tx := range reply.Resolve {

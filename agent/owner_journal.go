@@ -42,7 +42,7 @@ func (o *owner) checkRoom(group []item) error {
 	o.full = why
 	o.ledger.SetDiskFull(why)
 	if changed {
-		o.log.Warn("disk full state changed", "disk_full", full, "path", o.journal.Path(), "reason", why)
+		o.log.Warn("disk_full_changed", "disk_full", full, "path", o.journal.Path(), "reason", why)
 		o.tell(o.health())
 	}
 	return nil
@@ -111,6 +111,6 @@ func (o *owner) compact() error {
 		return fmt.Errorf("agent: compact: %w", err)
 	}
 	o.keep = o.journal.Size()
-	o.log.Info("journal compacted", "before_bytes", before, "after_bytes", o.keep)
+	o.log.Info("journal_compacted", "before_bytes", before, "after_bytes", o.keep)
 	return nil
 }

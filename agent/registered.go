@@ -50,7 +50,7 @@ func (a *Agent) awaitAudit(ctx context.Context) bool {
 func (o *owner) registered(c ledger.Registered, news bool) {
 	o.checked = o.agent.deps.Now()
 	if q := o.ledger.Quarantine(); !q.IsZero() {
-		o.log.Error("agent is in quarantine", "heard_revision", int64(q.Heard), "store_revision", int64(q.Store), "reason", q.String())
+		o.log.Error("quarantined", "heard_revision", int64(q.Heard), "store_revision", int64(q.Store), "reason", q.String())
 		o.tell(o.health())
 		o.tell(o.occupancy())
 		return
@@ -67,7 +67,7 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 		}
 	}
 	o.assignments.prune()
-	o.log.Info("agent registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
+	o.log.Info("registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
 	if !news {
 		return
 	}
@@ -83,6 +83,6 @@ func (o *owner) doubt(why string) {
 		return
 	}
 	o.checked = now
-	o.log.Warn("the store looks older than this agent: registering again", "why", why)
+	o.log.Warn("store_looks_older", "reason", why, "do", "registering again")
 	wake(o.agent.register)
 }

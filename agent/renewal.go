@@ -104,13 +104,13 @@ func (a *Agent) renewer(ctx context.Context) {
 		switch {
 		case err == nil && i.tls.Material().Chain[0].Equal(before):
 			failures = 0
-			a.log.Info("authorities and gossip keys are up to date", "authorities", len(i.tls.Material().Roots), "gossip_keys", len(i.keyring.Keys()))
+			a.log.Info("authorities_confirmed", "authorities", len(i.tls.Material().Roots), "gossip_keys", len(i.keyring.Keys()))
 		case err == nil:
 			failures = 0
-			a.log.Info("certificate renewed", "expires", i.tls.Material().Chain[0].NotAfter)
+			a.log.Info("certificate_renewed", "expires", i.tls.Material().Chain[0].NotAfter)
 		case ctx.Err() == nil:
 			failures++
-			a.log.Warn("certificate not renewed", "expires", i.tls.Material().Chain[0].NotAfter, "error", err)
+			a.log.Warn("certificate_not_renewed", "expires", i.tls.Material().Chain[0].NotAfter, "error", err)
 		}
 	}
 }
@@ -143,8 +143,8 @@ func (a *Agent) rejoin(ctx context.Context) {
 			return
 		}
 	}
-	a.log.Warn("coordinators do not accept this node's certificate any more", "error", err,
-		"next", fmt.Sprintf("put a token of `muster token create --node %s --replace` into bootstrapTokenFile", a.config.Node))
+	a.log.Warn("certificate_refused", "error", err,
+		"do", fmt.Sprintf("put a token of `muster token create --node %s --replace` into bootstrapTokenFile", a.config.Node))
 }
 
 // awaitRenewal waits until wait has passed, or until a coordinator has sent a

@@ -65,7 +65,7 @@ func (r *resolver) run(ctx context.Context) {
 		slices.Sort(txs)
 		for _, tx := range txs {
 			if err := r.one(ctx, tx, batch[tx]); err != nil {
-				r.agent.log.Warn("record cannot be read now; the grant stays as it is", "tx", string(tx), "fence", batch[tx].fence, "error", err)
+				r.agent.log.Warn("record_unreadable", "tx", string(tx), "fence", batch[tx].fence, "error", err)
 				break // nobody answers: the owner asks again
 			}
 		}

@@ -82,7 +82,7 @@ func (a *Agent) publisher(ctx context.Context) {
 			return // only when the agent ends
 		}
 		if err := rings.Capacity.Publish(a.digestOf(v, cell, uint64(a.deps.Now().UnixNano()))); err != nil {
-			a.log.Error("digest not published", "error", err)
+			a.log.Error("digest_not_published", "error", err)
 		}
 		// What changed meanwhile goes into the next one: at most ten a second.
 		if !pause(ctx, 100*time.Millisecond) {

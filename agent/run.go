@@ -46,7 +46,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 			}
 		})
 	}
-	a.log.Info("agent serving", "address", a.address, "metrics", a.MetricsAddress(), "incarnation", a.Incarnation().String())
+	a.log.Info("serving", "address", a.address, "metrics", a.MetricsAddress(), "incarnation", a.Incarnation().String())
 	err = <-failed // the owner ends with ctx
 	cancel()
 	a.owner.endSession(lastWords(err))
@@ -91,7 +91,7 @@ func (a *Agent) condemn() {
 		if err == nil {
 			return
 		}
-		a.log.Error("journal cannot be marked as doubtful", "attempt", attempt+1, "error", err)
+		a.log.Error("journal_not_marked_doubtful", "attempt", attempt+1, "error", err)
 		time.Sleep(100 * time.Millisecond << min(attempt, 4))
 	}
 }

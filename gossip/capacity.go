@@ -175,7 +175,7 @@ func (c *Capacity) end(leave bool) error {
 		c.cancel()
 		if leave {
 			if err := c.list.Leave(leavePhase); err != nil {
-				c.log.Debug("the goodbye to the ring was cut short", "error", err)
+				c.log.Debug("ring_leave_incomplete", "error", err)
 			}
 		}
 		c.err = c.list.Shutdown()

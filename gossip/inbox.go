@@ -113,7 +113,7 @@ func (b *inbox) answer(q *serf.Query) {
 		return
 	}
 	if err := q.Respond(cutAnswer(answer)); err != nil {
-		b.log.Debug("query not answered", "query", q.Name, "from", q.SourceNode(), "bytes", len(answer), "error", err)
+		b.log.Debug("query_not_answered", "query", q.Name, "from", q.SourceNode(), "bytes", len(answer), "error", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestLogWriterReadsTheSeverity(t *testing.T) {
 	if n, err := w.Write([]byte("[WARN] serf: x\n")); n != 15 || err != nil {
 		t.Errorf("Write = %d, %v", n, err)
 	}
-	if got := out.String(); !strings.Contains(got, `level=DEBUG msg="serf: x" ring=serf severity=warn`) {
+	if got := out.String(); !strings.Contains(got, `level=DEBUG msg=ring_log ring=serf severity=warn text="serf: x"`) {
 		t.Errorf("logged %q", got)
 	}
 }

@@ -82,7 +82,7 @@ func (j *joiner) run(ctx context.Context) {
 		if !in && j.isIn() {
 			in = true
 			close(j.joined)
-			j.log.Info("joined the gossip ring", "members", len(j.known())+1)
+			j.log.Info("ring_joined", "members", len(j.known())+1)
 		}
 		wait := rejoinEvery
 		switch {
@@ -90,7 +90,7 @@ func (j *joiner) run(ctx context.Context) {
 			wait = settleEvery
 			if !warned {
 				warned = true
-				j.log.Warn("the ring still holds this name at another address; if that is an earlier run it fades within a minute, else give one of the two another id", "own_address", j.own)
+				j.log.Warn("ring_name_taken", "own_address", j.own, "do", "wait a minute if the other address is an earlier run; else give one of the two another id")
 			}
 		case in && !settled:
 			wait = settleEvery
@@ -128,7 +128,7 @@ func (j *joiner) attempt(ctx context.Context, in, again bool) bool {
 		if !in && j.lastError() == nil {
 			level = slog.LevelWarn
 		}
-		j.log.Log(ctx, level, "cannot join the gossip ring yet, retrying", "addresses", targets, "error", err)
+		j.log.Log(ctx, level, "ring_not_joined", "addresses", targets, "error", err)
 		j.setLastError(err)
 		return true
 	}

@@ -21,7 +21,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	severity, text := splitSeverity(line)
-	w.logger.LogAttrs(ctx, slog.LevelDebug, text, slog.String("ring", w.ring), slog.String("severity", severity))
+	w.logger.LogAttrs(ctx, slog.LevelDebug, "ring_log", slog.String("ring", w.ring), slog.String("severity", severity), slog.String("text", text))
 	return len(line), nil
 }
 

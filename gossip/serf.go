@@ -155,7 +155,7 @@ func (s *Serf) listenRPC(r RPC) (net.Listener, error) {
 		s.rpcAddr = l.Addr().String()
 		return l, nil
 	case r.Optional && errors.Is(err, syscall.EADDRINUSE):
-		s.log.Warn("serf_rpc_not_served", "address", r.Addr, "error", err, "advice", "set gossip.serfRPC to a free port, or to \"\" for none")
+		s.log.Warn("serf_rpc_not_served", "address", r.Addr, "error", err, "do", "set gossip.serfRPC to a free port, or to \"\" for none")
 		return nil, nil
 	}
 	return nil, fmt.Errorf("serf RPC address %q: %w", r.Addr, err)
@@ -235,7 +235,7 @@ func (s *Serf) run(join []string) {
 			if ctx.Err() != nil {
 				return
 			}
-			s.log.Warn("the serf ring was left through its RPC port; restart this program to join again")
+			s.log.Warn("serf_ring_left", "through", "RPC", "do", "restart this program to join again")
 		}
 	})
 }

@@ -80,8 +80,8 @@ func waitText(t *testing.T, out *screen, want string) {
 func TestAnAgentStartsOnThisHostAndStopsCleanly(t *testing.T) {
 	dir := t.TempDir()
 	out, stop := background(t, arguments(t, dir))
-	waitText(t, out, "agent serving")
-	if n := strings.Count(out.String(), "host discovered"); n != 1 {
+	waitText(t, out, "msg=serving")
+	if n := strings.Count(out.String(), "host_discovered"); n != 1 {
 		t.Errorf("%d lines of what was found in\n%s", n, out)
 	}
 	var second bytes.Buffer
@@ -116,8 +116,8 @@ func TestAPortInUseIsNamedWithItsField(t *testing.T) {
 func TestAStopDuringTheStartIsClean(t *testing.T) {
 	for name, reached := range map[string]string{
 		"at once":                     "",
-		"once the host is discovered": "host discovered",
-		"once the journal is open":    "journal is new",
+		"once the host is discovered": "host_discovered",
+		"once the journal is open":    "journal_created",
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, stop := background(t, arguments(t, t.TempDir()))
@@ -132,7 +132,7 @@ func TestAStopDuringTheStartIsClean(t *testing.T) {
 func TestACorruptJournalIsRefusedWithTheWayOn(t *testing.T) {
 	dir := t.TempDir()
 	out, stop := background(t, arguments(t, dir))
-	waitText(t, out, "agent serving")
+	waitText(t, out, "msg=serving")
 	path := filepath.Join(dir, "journal", "journal")
 	if code := stop(); code != exitDone {
 		t.Fatalf("exit %d\n%s", code, out)
@@ -146,7 +146,7 @@ func TestACorruptJournalIsRefusedWithTheWayOn(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, refused.String())
 	}
 	again, stop := background(t, arguments(t, dir, "--new-journal"))
-	waitText(t, again, "agent serving")
+	waitText(t, again, "msg=serving")
 	if code := stop(); code != exitDone {
 		t.Errorf("exit %d\n%s", code, again)
 	}

@@ -132,16 +132,16 @@ func logFound(log *slog.Logger, d agent.Discovered) {
 	if d.NoDriver != "" {
 		attributes = append(attributes, "no_driver", d.NoDriver)
 	}
-	log.Info("host discovered", attributes...)
+	log.Info("host_discovered", attributes...)
 	for _, w := range d.Warnings {
-		log.Warn("host is odd", "warning", w)
+		log.Warn("host_is_odd", "warning", w)
 	}
 }
 
 // notify tells systemd, where it asked to be told.
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd not notified", "state", state, "error", err)
+		log.Warn("sd_notify_failed", "state", state, "error", err)
 	}
 }
 
@@ -162,7 +162,7 @@ func watchdog(ctx context.Context, log *slog.Logger, a *agent.Agent) {
 		case err == nil:
 			notify(log, daemon.SdNotifyWatchdog)
 		case ctx.Err() == nil:
-			log.Error("watchdog not fed", "error", err)
+			log.Error("watchdog_not_fed", "error", err)
 		}
 		select {
 		case <-ticker.C:

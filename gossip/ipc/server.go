@@ -86,7 +86,7 @@ func (s *Server) accept() {
 			return
 		}
 		if err != nil {
-			s.config.Logger.Warn("serf RPC connection not accepted", "error", err)
+			s.config.Logger.Warn("serf_rpc_not_accepted", "error", err)
 			select {
 			case <-s.ctx.Done():
 				return
@@ -102,7 +102,7 @@ func (s *Server) accept() {
 		s.wg.Go(func() {
 			defer s.end(c)
 			if err := c.serve(); err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
-				s.config.Logger.Debug("serf RPC connection ended", "from", conn.RemoteAddr().String(), "error", err)
+				s.config.Logger.Debug("serf_rpc_connection_ended", "from", conn.RemoteAddr().String(), "error", err)
 			}
 		})
 	}

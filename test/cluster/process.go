@@ -213,7 +213,7 @@ func (p *Process) keep() {
 }
 
 // never is what no program may write.
-var never = []string{"WARNING: DATA RACE", "panic:", "protocol alarm", "goroutine 1 ["}
+var never = []string{"WARNING: DATA RACE", "panic:", "protocol_alarm", "goroutine 1 ["}
 
 func (p *Process) judge() {
 	text := []byte(p.Log())

@@ -82,7 +82,7 @@ func launch(t *testing.T, name string, env []string, program string, args ...str
 
 // aged are the alarms of an agent whose store is restored: that it is in
 // quarantine, and what it has seen of records that came back before it was.
-var aged = regexp.MustCompile(`"protocol alarm" node=\S+ alarm="(quarantine: the store is at|transaction \S+ is COMMITTED at revision \d+ and (NONE|TOMBSTONE) here)`)
+var aged = regexp.MustCompile(`protocol_alarm node=\S+ alarm="(quarantine: the store is at|transaction \S+ is COMMITTED at revision \d+ and (NONE|TOMBSTONE) here)`)
 
 // judge fails the test for what no program may ever write.
 func (p *process) judge(t *testing.T) {
@@ -91,7 +91,7 @@ func (p *process) judge(t *testing.T) {
 	if p.restored {
 		text = aged.ReplaceAllString(text, "")
 	}
-	for _, never := range []string{"WARNING: DATA RACE", "panic:", "protocol alarm", "goroutine 1 ["} {
+	for _, never := range []string{"WARNING: DATA RACE", "panic:", "protocol_alarm", "goroutine 1 ["} {
 		if at := strings.Index(text, never); at >= 0 {
 			t.Errorf("%s wrote %q:\n%s", p.name, never, text[at:min(len(text), at+4000)])
 		}
