@@ -1,7 +1,7 @@
-// Package agent is the host's agent: it owns the ledger and its journal,
-// serves the leader's session, registers with coordinators, resolves what was
-// left undecided, writes assignment files, follows what happens to the devices,
-// and tells the rings what is free.
+// Package agent is the host's agent: it owns the ledger and its journal, serves
+// the leader's session, registers with coordinators, resolves undecided
+// transactions, writes assignment files, follows the events of the devices, and
+// publishes the free capacity on the rings.
 //
 // One goroutine (owner) decides; everything else sends it commands or asks it
 // for views. It decides nothing that agent/ledger and, of devices' health,
@@ -53,9 +53,10 @@ type Agent struct {
 	log     *slog.Logger
 	address string
 
-	// hardware is what the host has now; the owner replaces it as a whole.
+	// hardware is the host's present hardware; the owner replaces it as a
+	// whole.
 	hardware atomic.Pointer[hardware]
-	// sighting is what runs on the devices; the health monitor replaces it as a whole.
+	// sighting lists the processes on the devices; the health monitor replaces it as a whole.
 	sighting atomic.Pointer[sighting]
 
 	contact  *contactState
@@ -214,7 +215,7 @@ func (a *Agent) Rings() *gossip.Rings {
 }
 
 // coordinators lists the addresses that are configured and those that the ring
-// tells.
+// announces.
 func (a *Agent) coordinators() []string {
 	list := slices.Clone(a.config.Coordinators)
 	if r := a.Rings(); r != nil {

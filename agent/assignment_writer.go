@@ -10,13 +10,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// assignmentWriter keeps the folder of assignment files in step with what the owner has
-// journaled, on a goroutine of its own, so that no decision waits for the file
-// system. Wishes are carried out in the order in which they came; one that was
-// overtaken by a later wish for the same transaction never reaches the disk.
-// A failure is tried again: the journal is the truth, and the grant stands. Until
-// it succeeds the node takes no new grants, and the leader does not hear that
-// this one can be used.
+// assignmentWriter keeps the folder of assignment files in step with the owner's journal, on a goroutine of its own, so that no decision waits
+// for the file system. Wishes are carried out in the order in which they came; one that was overtaken by a later wish for the same transaction
+// never reaches the disk. A failure is tried again: the journal is the truth, and the grant stands. Until it succeeds the node takes no new
+// grants, and the leader gets no reply that this grant can be used.
 type assignmentWriter struct {
 	files *handoff.Dir
 	log   *slog.Logger
@@ -27,9 +24,9 @@ type assignmentWriter struct {
 	written map[resource.TxID]handoff.Grant // files that are there
 	pending []resource.TxID                 // to compare, oldest first
 	pruning bool
-	// closed: nobody is to see any files. withheld are those that were wanted
-	// then, or since, and those that nothing says are committed, until they are
-	// confirmed; all are in wanted.
+	// closed: launchers may see no files. withheld are the grants that were
+	// wanted when the writer closed or since, and those without a record that
+	// is COMMITTED, until they are confirmed. All of them are in wanted.
 	closed   bool
 	withheld map[resource.TxID]bool
 	// awaited are grants whose files the owner waits for, see ready.
@@ -92,8 +89,8 @@ func (s *assignmentWriter) shows(tx resource.TxID) bool {
 	return wanted && !s.closed && !s.withheld[tx]
 }
 
-// close wishes that nobody sees any files, of whatever was wished for or will
-// be; it does not block.
+// close wishes that launchers see no files, neither of the grants wanted now
+// nor of later ones; it does not block.
 func (s *assignmentWriter) close() {
 	s.mu.Lock()
 	s.closed, s.pruning = true, true
@@ -105,8 +102,8 @@ func (s *assignmentWriter) close() {
 	wake(s.more)
 }
 
-// reopen ends close, for what has been confirmed and what comes; the rest stays
-// withheld. It does not block.
+// reopen ends close for the confirmed grants and for later ones; the other
+// grants stay withheld. It does not block.
 func (s *assignmentWriter) reopen() {
 	s.mu.Lock()
 	if s.closed {
@@ -119,7 +116,7 @@ func (s *assignmentWriter) reopen() {
 	wake(s.more)
 }
 
-// confirm ends what close or withhold has done to one grant; it does not block.
+// confirm makes the files of a withheld grant visible again; it does not block.
 func (s *assignmentWriter) confirm(tx resource.TxID) {
 	s.mu.Lock()
 	if s.withheld[tx] {
@@ -137,10 +134,10 @@ func (s *assignmentWriter) closedTo() (closed bool, withheld int) {
 	return s.closed, len(s.withheld)
 }
 
-// start writes the files of the replayed ledger, before run; what cannot be
-// written now, on a full disk say, run tries again. What else is in the folder
-// stays for now, unless that was wished otherwise: a journal that lost its memory
-// may have forgotten what still runs, and only the store knows (see prune).
+// start writes the files of the replayed ledger, before run. If a write fails,
+// on a full disk say, run tries again. Other files in the folder stay for now,
+// unless prune was called: a damaged journal may lack grants whose workloads
+// still run, and only the store has their records.
 func (s *assignmentWriter) start(live []handoff.Grant) {
 	for _, g := range live {
 		s.want(g)
@@ -148,7 +145,7 @@ func (s *assignmentWriter) start(live []handoff.Grant) {
 	s.work(context.Background(), true)
 }
 
-// prune wishes that what belongs to no grant goes. The owner asks for it once
+// prune wishes that files of no grant are removed. The owner calls prune once
 // the store's records have been applied; it does not block.
 func (s *assignmentWriter) prune() {
 	s.mu.Lock()
@@ -191,7 +188,7 @@ func (s *assignmentWriter) remove(tx resource.TxID) {
 	wake(s.more)
 }
 
-// run works until ctx ends, and then once more through what is left.
+// run works until ctx ends, and then once more through the pending wishes.
 func (s *assignmentWriter) run(ctx context.Context) {
 	look := time.NewTicker(roomEvery)
 	defer look.Stop()
@@ -216,7 +213,7 @@ func (s *assignmentWriter) run(ctx context.Context) {
 }
 
 // work goes through the pending wishes, keeps those that fail, and then tops up
-// the room for what will be promised. look: even if nothing has used it.
+// the room for later grants. look: even if no file has used the room.
 func (s *assignmentWriter) work(ctx context.Context, look bool) (failed bool) {
 	s.mu.Lock()
 	batch := s.pending
@@ -250,7 +247,7 @@ func (s *assignmentWriter) work(ctx context.Context, look bool) (failed bool) {
 	return failed || trouble != nil
 }
 
-// clean prunes if that is wished. What is to be shown or is written stays.
+// clean prunes if that is wished. Files that are wanted or written stay.
 func (s *assignmentWriter) clean() error {
 	s.mu.Lock()
 	pruning := s.pruning
@@ -276,7 +273,7 @@ func (s *assignmentWriter) clean() error {
 	return nil
 }
 
-// settle makes one transaction's files what they should be.
+// settle writes or removes one transaction's files, as wished.
 func (s *assignmentWriter) settle(ctx context.Context, tx resource.TxID) error {
 	s.mu.Lock()
 	want, wanted := s.wanted[tx], s.shows(tx)

@@ -12,17 +12,17 @@ import (
 )
 
 // This file is the agent's half of the assume-dead policy (PROTOCOL.md section
-// 5). What it stops it stops as a crash of the OS does: the grants stay, so
-// nothing here is given to others before the store has ended them, and only the
-// assignments are taken away from their launchers. They are back once a
-// registration has found the record COMMITTED.
+// 5). The agent stops workloads as a crash of the OS does: the grants stay, so
+// no device is given to others before the store has ended the grants, and only
+// the assignment files are taken away from the launchers. The files are back
+// once a registration has found the record COMMITTED.
 
 // lookEvery is the time between two looks at the boot-time clock. Timers of the
 // runtime stand still while the host sleeps.
 const lookEvery = time.Second
 
-// pruneSilent takes away what a process before should have, whatever keeps this
-// one from starting.
+// pruneSilent removes the assignment files that an earlier process should have
+// removed, even if this process fails to start afterwards.
 func (a *Agent) pruneSilent(dir string) error {
 	if c, phase := a.contact.state(); phase != contactLost && !c.stopped {
 		return nil
@@ -53,8 +53,8 @@ func (a *Agent) assumeDead(ctx context.Context) {
 	}
 }
 
-// look does what the time since the last contact asks for, and returns how far
-// that has come.
+// look acts on the time since the last contact, and returns the phase of the
+// contact.
 func (a *Agent) look(before contactPhase) contactPhase {
 	c, phase := a.contact.state()
 	age := a.deps.Now().Sub(c.at)
@@ -76,7 +76,7 @@ func (a *Agent) look(before contactPhase) contactPhase {
 		a.contact.stop()
 		files.close()
 	case phase < stopNoticed && closed:
-		wake(a.register) // only what it lists goes on
+		wake(a.register) // only the grants that the registration lists go on
 	case !closed && withheld == 0 && c.stopped:
 		a.contact.resumed()
 		a.log.Info("workloads_resumed")
@@ -84,8 +84,8 @@ func (a *Agent) look(before contactPhase) contactPhase {
 	return phase
 }
 
-// resume gives back what the store still has, after a registration. What it does
-// not list is read one by one, see Resolved.
+// resume confirms the grants that the store lists as COMMITTED at a
+// registration. Records of other grants are read one by one, see Resolved.
 func (o *owner) resume(c ledger.Registered) {
 	if _, phase := o.agent.contact.state(); phase >= stopNoticed || !o.ledger.Quarantine().IsZero() {
 		return
@@ -98,7 +98,8 @@ func (o *owner) resume(c ledger.Registered) {
 	o.assignments.reopen()
 }
 
-// contactCondition tells of the policy; false where it is off.
+// contactCondition returns the condition AssumeDead; false where the policy is
+// off.
 func (a *Agent) contactCondition() (rpc.Condition, bool) {
 	c, phase := a.contact.state()
 	condition := rpc.Condition{Type: "AssumeDead", Reason: "InContact"}

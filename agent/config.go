@@ -24,7 +24,7 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// Config says who an agent is and where it lives. New validates it.
+// Config holds an agent's identity, addresses and folders. New validates it.
 type Config struct {
 	Cluster string
 	Node    resource.NodeID
@@ -46,7 +46,7 @@ type Config struct {
 	// Coordinators are addresses known from the start.
 	Coordinators []string
 	Labels       map[string]string
-	// ReservedCPUs and ReservedMemory are what the system keeps for itself.
+	// ReservedCPUs and ReservedMemory are kept for the system.
 	ReservedCPUs   bitset.Set
 	ReservedMemory resource.Bytes
 	// Heartbeat is the time between reports of usage; 0 is 10 s.
@@ -62,8 +62,8 @@ type Config struct {
 	Gossip *GossipConfig
 	// Orphans are off unless they are enabled.
 	Orphans OrphansConfig
-	// AssumeDeadAfter opts in to the assume-dead policy: so long without contact,
-	// and what coordinators have granted is stopped. MinAssumeDead to
+	// AssumeDeadAfter opts in to the assume-dead policy: after so long without
+	// contact the agent stops all workloads of its grants. MinAssumeDead to
 	// MaxAssumeDead; 0 is off.
 	AssumeDeadAfter time.Duration
 }
@@ -78,7 +78,7 @@ type GossipConfig struct {
 	Transports             gossip.Transports // nil is the host's network
 }
 
-// Deps are what an agent works with. The zero value of a field is its default.
+// Deps are the adapters of an agent. The zero value of a field is its default.
 type Deps struct {
 	// Discovered is required.
 	Discovered Discovered
@@ -89,8 +89,7 @@ type Deps struct {
 	// Token is required, and everything stays on loopback.
 	Identity *Identity
 	Token    rpcauth.Token
-	// Listener replaces Config.Listen, and Address is what the leader then
-	// dials.
+	// Listener replaces Config.Listen, and the leader then dials Address.
 	Listener net.Listener
 	Address  string
 	// Dialer replaces TCP for calls to coordinators.
@@ -101,12 +100,12 @@ type Deps struct {
 	// gather too.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
-	// Watch looks after the devices from then on until ctx ends, and tells emit,
-	// from one goroutine, what happens to them; nil watches nothing. See
-	// WatchDevices.
+	// Watch looks after the devices from then on until ctx ends, and calls
+	// emit, from one goroutine, with each change of them; nil watches nothing.
+	// See WatchDevices.
 	Watch func(ctx context.Context, known *devices.Inventory, emit func(devices.Change)) error
-	// Hurry, where not nil and of capacity 1, is how the agent asks Watch to look
-	// soon at what runs (nvml.WatchOptions.Hurry).
+	// Hurry, where not nil and of capacity 1, is the agent's request that Watch
+	// soon lists the processes anew (nvml.WatchOptions.Hurry).
 	Hurry chan struct{}
 	// ProcessName is the name of a process's command, "" where it is not known;
 	// nil asks the kernel.

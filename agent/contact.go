@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// contact is what an agent knows of its last contact with the store, and what
-// coordinators may count on after it. It is kept in a file over restarts of the
-// process; a start of the machine ends all that it is about.
+// contact is an agent's last contact with the store, and the limit that
+// coordinators may count on after it. A file keeps it over restarts of the
+// process; a start of the machine voids it.
 type contact struct {
 	boot string // the kernel's boot id that the clock is of
 	// at is the boot-time clock's reading when the latest message left that was
@@ -24,7 +24,7 @@ type contact struct {
 	stopped bool
 }
 
-// contactSize is what the file holds, in bytes: one write, within one page.
+// contactSize is the size of the file in bytes: one write, within one page.
 const contactSize = 256
 
 // contactHead names the format and its version.
@@ -40,7 +40,7 @@ func (c contact) encode() ([]byte, error) {
 	return []byte(line + strings.Repeat(" ", contactSize-len(line)-1) + "\n"), nil
 }
 
-// parseContact reads what encode made. The error says what of it is torn.
+// parseContact reads what encode made. The error names the torn part.
 func parseContact(data []byte) (contact, error) {
 	bad := func(format string, args ...any) (contact, error) {
 		return contact{}, fmt.Errorf("contact: "+format, args...)

@@ -26,7 +26,7 @@ const AssumeDeadLabel = "muster.dev/assume-dead-after"
 // and the stop: the grace of an eviction that names none.
 const stopGrace = 30 * time.Second
 
-// contactPhase says how far a lack of contact has come.
+// contactPhase is the phase of a lack of contact.
 type contactPhase uint8
 
 const (
@@ -36,9 +36,10 @@ const (
 	contactLost              // grace is over
 )
 
-// phase is what the time since a contact comes to. All is stopped at the latest
-// after 1.5 times the limit: coordinators wait twice as long, and the rest is
-// for clocks of different rates (docs/adr/0012-assume-dead.md).
+// phase returns the phase that the time since a contact amounts to. All
+// workloads are stopped at the latest after 1.5 times the limit: coordinators
+// wait twice as long, and the rest is for clocks of different rates
+// (docs/adr/0012-assume-dead.md).
 func (c contact) phase(now time.Time) contactPhase {
 	if c.after == 0 {
 		return inContact
@@ -68,9 +69,8 @@ type contactState struct {
 	bad   bool     // the last write failed
 }
 
-// openContactState reads what an earlier process has left. Only what this boot wrote
-// counts: nothing runs after a start of the machine before it has registered. A
-// file that cannot be read counts as contact at the zero of the clock, long ago.
+// openContactState reads the file of an earlier process. Only a file of this boot counts: after a start of the machine no workload runs before
+// the agent has registered. A file that cannot be read counts as contact at the zero of the clock, long ago.
 func openContactState(dir, boot string, wanted time.Duration, now func() time.Time, log *slog.Logger) (*contactState, error) {
 	s := &contactState{path: filepath.Join(dir, "contact"), wanted: wanted, now: now, log: log, known: contact{boot: boot}}
 	data, err := os.ReadFile(s.path)
@@ -90,8 +90,7 @@ func openContactState(dir, boot string, wanted time.Duration, now func() time.Ti
 	return s, nil
 }
 
-// assumeNothing takes the careful side: what coordinators count on is not known, nor
-// what runs.
+// assumeNothing takes the careful side: the limit that coordinators count on is unknown, and so are the running workloads.
 func (s *contactState) assumeNothing() {
 	s.known.at, s.known.stopped = time.Unix(0, 0), true
 	if s.known.after = s.wanted; s.wanted == 0 {
@@ -99,8 +98,8 @@ func (s *contactState) assumeNothing() {
 	}
 }
 
-// wiped tells that the journal is new. Where nothing is known of a contact
-// either, the disk may be, under programs that run.
+// wiped records that the journal is new. If no contact is known either, the
+// disk may be new too, while workloads of the old one still run.
 func (s *contactState) wiped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +108,9 @@ func (s *contactState) wiped() {
 	}
 }
 
-// announce is what to tell coordinators. From now on they may count on it, so it
-// is on disk before, and a shorter limit of before stays in force.
+// announce returns the limit to announce to coordinators. From then on they may
+// count on it, so announce writes it to disk first; a shorter limit announced
+// earlier stays in force.
 func (s *contactState) announce() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *contactState) announce() time.Duration {
 	}
 	next.after = s.wanted
 	if err := s.write(next); err != nil {
-		return s.known.after // what could not be remembered is not promised
+		return s.known.after // a limit that is not on disk is not announced
 	}
 	s.known = next
 	return s.wanted
@@ -170,13 +170,13 @@ func (s *contactState) mark(stopped bool) {
 	defer s.mu.Unlock()
 	if s.known.stopped != stopped {
 		s.known.stopped = stopped
-		_ = s.write(s.known) // it is said again when the process starts late
+		_ = s.write(s.known) // a process that starts late marks it again
 	}
 }
 
 // write puts a contact over the one before: in place, so that a full disk does
-// not keep it out. No fsync: what an OS crash takes it makes void. It is called
-// with mu held.
+// not keep it out. No fsync: an OS crash that loses the write voids the contact
+// too. write is called with mu held.
 func (s *contactState) write(c contact) error {
 	data, err := c.encode()
 	if err == nil && s.file == nil {

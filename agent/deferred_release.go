@@ -8,13 +8,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file is victims that were told to end while something runs on a device
-// with which their preemptor would be woken at once. They stay, without their
-// assignment files, until that has ended or nobody waits for them any more. The
-// preemptor's own patience, at its leader and here, bounds that.
+// This file defers the release of victims that have to end while a process runs
+// on a device that their preemptor waits for. Such victims stay, without their
+// assignment files, until the process has ended or no preemptor waits for them
+// any more. The preemptor's patience, at the leader and here, bounds the wait.
 
-// endGrants ends what is due, and what was and lingers. The agent has started nothing
-// that it could stop. It returns what has become of each that does not linger.
+// endGrants ends the grants that are due, and the deferred ones. The agent has started no process that it could stop. endGrants returns the
+// reply for each grant that is not deferred further.
 func (o *owner) endGrants(due []resource.TxID) []ledger.Reply {
 	for tx := range o.deferred {
 		due = append(due, tx)
@@ -43,8 +43,8 @@ func (o *owner) mayEndGrants() bool {
 	return o.ledger.Registration() > 0 && o.ledger.Quarantine().IsZero()
 }
 
-// deferRelease takes the files of a grant whose time is over: its launchers have to
-// end what runs.
+// deferRelease removes the files of a grant whose time is over: its launchers
+// have to end its processes.
 func (o *owner) deferRelease(tx resource.TxID) {
 	o.assignments.remove(tx)
 	if o.deferred[tx] {
@@ -85,7 +85,7 @@ func (a *Agent) runningOn(g ledger.Grant) []string {
 	return list
 }
 
-// hurry asks for a new look at what runs.
+// hurry asks for a new list of the processes.
 func (o *owner) hurry() {
 	if o.agent.deps.Hurry != nil {
 		wake(o.agent.deps.Hurry)

@@ -12,18 +12,19 @@ import (
 	"github.com/musterd/muster/numa/sysfs"
 )
 
-// Discovered is what a host turned out to be. It is immutable.
+// Discovered holds the facts discovered about a host. It is immutable.
 type Discovered struct {
-	// Host is its identity as the tree tells it.
+	// Host is the host's identity as sysfs gives it.
 	Host sysfs.Host
 	// BootID is the running kernel's boot identifier, half of the incarnation.
 	BootID    string
 	Topology  *numa.Topology
 	Inventory *devices.Inventory // empty on a host without GPUs
-	// Running is what ran on the devices and MIG instances whose driver tells it.
+	// Running lists the processes on the devices and MIG instances whose driver
+	// reports them.
 	Running []devices.Running
-	// NoDriver says why there are no GPUs where the driver is absent; "" where
-	// it answered.
+	// NoDriver is the reason for having no GPUs where the driver is absent; ""
+	// where it answered.
 	NoDriver string
 	// Warnings are faults of the host that were worked around, in the order
 	// found.
@@ -34,7 +35,8 @@ type Discovered struct {
 type DiscoverOptions struct {
 	// SysfsRoot is a folder that holds sys/ and proc/; "" is "/".
 	SysfsRoot string
-	// NVMLLibrary is the library to open; "" is what the loader finds.
+	// NVMLLibrary is the library to open; "" stands for the one that the loader
+	// finds.
 	NVMLLibrary string
 }
 

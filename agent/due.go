@@ -60,8 +60,8 @@ func (o *owner) ask(ctx context.Context, f func(*owner)) error {
 	}
 }
 
-// rearm sets the timer for the earliest deadline. What is overdue is tried
-// again after a while, never at once, for it stays overdue until it is done.
+// rearm sets the timer for the earliest deadline. An overdue task is tried
+// again after retryAfter, never at once, for it stays overdue until it is done.
 func (o *owner) rearm(group []item) {
 	if o.timer == nil {
 		return // before run, whose timer fires at once
@@ -96,7 +96,7 @@ func (o *owner) rearm(group []item) {
 	o.timer.Reset(at.Sub(now))
 }
 
-// retry does once more what could not be done before.
+// retry repeats the tasks that failed before.
 func (o *owner) retry() {
 	for tx := range o.unresolved {
 		o.agent.resolver.want(tx, o.question(tx))
@@ -114,8 +114,8 @@ func (o *owner) resolve(tx resource.TxID) {
 	}
 }
 
-// question is what to ask of a transaction's record. An undecided one may be
-// aborted where its promise is only a promise.
+// question returns the question about a transaction's record. An undecided one
+// may be aborted where its promise is only a promise.
 func (o *owner) question(tx resource.TxID) question {
 	g, _ := o.ledger.Lookup(tx)
 	return question{fence: g.State == grant.Waiting || g.State == grant.Reserved, asked: g.State}

@@ -15,14 +15,16 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// recoverKeyring renews, since that tells the gossip keys too.
+// recoverKeyring renews the certificate, since the answer carries the gossip
+// keys too.
 func (i *Identity) recoverKeyring(ctx context.Context) error {
 	calls := rpc.NewCoordinators(func() []string { return i.config.Coordinators }, i.tls, i.config.Dialer)
 	err := i.retry(ctx, func() error { return i.renew(ctx, calls) })
 	return errors.Join(err, calls.Close())
 }
 
-// enrollUntil enrolls by the token; why says what is wrong with the certificate.
+// enrollUntil enrolls by the token; why is the fault of the present
+// certificate.
 func (i *Identity) enrollUntil(ctx context.Context, why string) error {
 	c := i.config
 	if c.TokenFile == "" {
@@ -32,7 +34,7 @@ func (i *Identity) enrollUntil(ctx context.Context, why string) error {
 	return i.retry(ctx, func() error { return i.enroll(ctx) })
 }
 
-// retry repeats what failed for want of a coordinator.
+// retry repeats a call that failed for want of a coordinator.
 func (i *Identity) retry(ctx context.Context, try func() error) error {
 	var last error
 	for {
@@ -41,7 +43,7 @@ func (i *Identity) retry(ctx context.Context, try func() error) error {
 		case err == nil || errors.Is(err, rpc.ErrRefused) || errors.Is(err, ErrNoIdentity):
 			return err
 		case ctx.Err() != nil:
-			return errors.Join(last, ctx.Err()) // err says no more than that
+			return errors.Join(last, ctx.Err()) // err adds nothing to that
 		}
 		last = err
 		i.config.Log.Warn("enrolment_not_answered", "retry_in", enrollRetry, "error", err)
@@ -101,7 +103,7 @@ func (i *Identity) pendingKey() (crypto.Signer, error) {
 	return i.folder.PendingKey()
 }
 
-// take checks what a coordinator gave, keeps it, and uses it from then on.
+// take checks a coordinator's answer, keeps it, and uses it from then on.
 func (i *Identity) take(got rpc.Certified, key crypto.Signer) error {
 	chain, err := pki.ParseCertificates(got.Chain)
 	if err != nil {

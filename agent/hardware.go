@@ -11,10 +11,10 @@ import (
 	"github.com/musterd/muster/grant"
 )
 
-// hardware is what a host has at one time. It is immutable.
+// hardware is a host's hardware at one time. It is immutable.
 type hardware struct {
 	host *fit.Host
-	wire grant.Host // the same as coordinators are told
+	wire grant.Host // the same in the form for coordinators
 }
 
 func (a *Agent) hardwareOf(host *fit.Host) *hardware {

@@ -9,9 +9,8 @@ import (
 	"github.com/musterd/muster/devices/health"
 )
 
-// healthMonitor keeps the devices' health, and which devices there are, in step with
-// what the driver tells. What follows from an event devices/health decides;
-// what is known the ledger keeps.
+// healthMonitor keeps the devices' health, and which devices there are, in step with the driver's reports. Package devices/health decides the
+// effect of an event; the ledger keeps the resulting health.
 type healthMonitor struct {
 	agent  *Agent
 	policy health.Policy
@@ -66,13 +65,13 @@ func (w *healthMonitor) run(ctx context.Context) {
 	}
 }
 
-// take notes what the watch has told.
+// take applies one report of the watch.
 func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	log := w.agent.log
 	for _, warning := range c.Warnings {
 		log.Warn("host_is_odd", "warning", warning)
 	}
-	w.agent.sight(c.Running) // before anybody is told of new devices
+	w.agent.sight(c.Running) // before any new device can be granted
 	if c.Inventory != nil {
 		if err := w.agent.rehost(ctx, c.Inventory); err != nil {
 			log.Error("device_change_refused", "error", err, "effect", "the agent keeps the inventory that it had")
@@ -95,7 +94,7 @@ func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	}
 }
 
-// of is the state of a device; one not seen before is as the inventory says.
+// of is the state of a device; one not seen before has the inventory's health.
 func (w *healthMonitor) of(d devices.Device) health.State {
 	s, known := w.states[d.UUID]
 	if !known {
@@ -104,8 +103,8 @@ func (w *healthMonitor) of(d devices.Device) health.State {
 	return s
 }
 
-// publish lets time pass for every device and tells the ledger what has
-// changed.
+// publish lets time pass for every device and reports changed health to the
+// ledger.
 func (w *healthMonitor) publish(ctx context.Context) {
 	v, err := w.agent.view(ctx, nil)
 	if err != nil {

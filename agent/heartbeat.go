@@ -44,8 +44,8 @@ func (a *Agent) heartbeats(ctx context.Context) {
 	}
 }
 
-// heartbeat tells usage, conditions and grants. It fails where the owner cannot
-// be asked: a heartbeat without conditions would take back those of before.
+// heartbeat collects usage, conditions and grants. It fails if the owner does
+// not answer: a heartbeat without conditions would withdraw the earlier ones.
 func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 	h := rpc.Heartbeat{Time: time.Now(), Began: a.deps.Now()}
 	u, err := a.usage(ctx)

@@ -18,7 +18,8 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// IdentityConfig says where a node's certificate is and how it gets one.
+// IdentityConfig holds the files of a node's certificate and the means of
+// getting one.
 type IdentityConfig struct {
 	Cluster string
 	Node    resource.NodeID
@@ -76,7 +77,7 @@ func (i *Identity) TLS() *rpcauth.TLS { return i.tls }
 func (i *Identity) Keyring() *gossip.Keyring { return i.keyring }
 
 // ErrNoIdentity means that the node has no certificate that is good, and no way
-// to get one; the text says what to do.
+// to get one; the text names the remedy.
 var ErrNoIdentity = errors.New("this node has no good certificate")
 
 // enrollRetry is the time between two attempts to enroll, while no coordinator

@@ -18,8 +18,8 @@ import (
 // scrapeTimeout bounds how long a scrape waits for the owner.
 const scrapeTimeout = time.Second
 
-// metrics counts what the owner does; gauges are read from the ledger when
-// they are scraped.
+// metrics counts the owner's actions; gauges are read from the ledger when they
+// are scraped.
 type metrics struct {
 	registerer prometheus.Registerer // nil without metrics
 	collectors []prometheus.Collector

@@ -24,8 +24,8 @@ func (i *Identity) use(t *rpcauth.TLS) {
 func (i *Identity) Admit(_ context.Context, peer rpcauth.Caller) error { return i.Holds(peer) }
 
 // Holds implements rpcauth.Judge: operators whose certificates were revoked are
-// refused. Coordinators say which; an agent that hears none goes by the last
-// list.
+// refused. Coordinators send the list; an agent without contact to any goes by
+// the last list.
 func (i *Identity) Holds(peer rpcauth.Caller) error {
 	if peer.Identity.Role != pki.Operator {
 		return nil
@@ -69,8 +69,8 @@ func (i *Identity) refuse(keys []string) error {
 	return nil
 }
 
-// loadRevoked reads the list that was kept. A coordinator tells it again when the
-// fingerprint differs, as it does after a damaged file.
+// loadRevoked reads the list that was kept. A coordinator sends it again when
+// the fingerprint differs, as it does after a damaged file.
 func (i *Identity) loadRevoked() {
 	text, err := i.folder.LoadRevoked()
 	if errors.Is(err, fs.ErrNotExist) {

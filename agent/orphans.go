@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// OrphansConfig says what becomes of free devices that something runs on.
+// OrphansConfig sets the treatment of free devices that some process uses.
 type OrphansConfig struct {
 	// Enabled keeps them from being handed out.
 	Enabled bool
@@ -27,8 +27,8 @@ var DefaultIgnore = []string{"Xorg", "Xwayland", "gnome-shell", "nvidia-persiste
 // (TASK_COMM_LEN less its end, proc(5)).
 const commLength = 15
 
-// sighting is what was last seen to run on each device and instance, by UUID. It
-// is immutable.
+// sighting lists the processes last seen on each device and instance, by UUID.
+// It is immutable.
 type sighting map[string][]process
 
 type process struct {
@@ -90,7 +90,7 @@ func (a *Agent) seen() sighting {
 	return nil
 }
 
-// sight takes what was seen to run.
+// sight takes a new list of processes.
 func (a *Agent) sight(news []devices.Running) {
 	if a.config.Orphans.Enabled && len(news) > 0 {
 		next := a.seen().with(news, a.config.Orphans.Ignore, a.deps.ProcessName)
@@ -113,9 +113,9 @@ func (o *owner) observed() ledger.Observed {
 	return c
 }
 
-// explain makes orphans of what was freed while something was last seen to run
-// on it, before anybody can be promised it. Often it has just ended: a new look
-// is asked for.
+// explain makes orphans of freed devices on which a process was last seen,
+// before any other grant can get them. Often the process has just ended, so
+// explain asks for a new list.
 func (o *owner) explain() {
 	if !o.vacated || o.cleared {
 		return
@@ -133,7 +133,7 @@ func (o *owner) explain() {
 	o.hurry()
 }
 
-// tellOrphans tells the leader of all that is held, once orphans have changed.
+// tellOrphans sends the leader the whole occupancy, once orphans have changed.
 func (o *owner) tellOrphans() {
 	if o.orphaned {
 		o.orphaned = false

@@ -21,10 +21,10 @@ const (
 	// maxGroup bounds the commands of one group, and with it the time until
 	// the first of them is answered.
 	maxGroup = 256
-	// retryAfter is the time between attempts at what is overdue.
+	// retryAfter is the time between attempts at an overdue task.
 	retryAfter = time.Second
 	// compactAt is the journal's size, in bytes, from which it is rewritten
-	// once it is also twice as large as what must stay.
+	// once it is also twice as large as its live records.
 	compactAt = 4 << 20
 )
 
@@ -39,7 +39,7 @@ type item struct {
 	refused *rpc.Reply
 	open    *opening
 	// query runs on the owner's goroutine once its group is in the journal, so
-	// that what it sees may be told; it must be short.
+	// that its result may leave the host; it must be short.
 	query func(*owner)
 
 	out *rpc.Outbox // where answers go; nil sends none
@@ -47,7 +47,7 @@ type item struct {
 	done func(ledger.Reply)
 }
 
-// answer is what leaves once the group is in the journal.
+// answer is a message that leaves once the group is in the journal.
 type answer struct {
 	out  *rpc.Outbox
 	body rpc.Body
@@ -78,10 +78,10 @@ type owner struct {
 	held     bool // holds a HELD: fsync soon
 	changed  bool // holds a change of ownership
 
-	vacated  bool // something may run on what is free
+	vacated  bool // a process may run on a free device
 	cleared  bool // without orphans: those of before are free
-	orphaned bool // what is an orphan has changed, and the leader is to be told
-	// deferred are grants that were told to end and have not, see endGrants.
+	orphaned bool // the orphans have changed, and the leader needs the new occupancy
+	// deferred are grants that have to end and cannot yet, see endGrants.
 	deferred map[resource.TxID]bool
 
 	session    *rpc.Outbox            // the leader's, nil without one
@@ -108,10 +108,10 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	return o
 }
 
-// start takes up the incarnation and makes it durable, before run. What a new
-// one holds may have ended, as far as its journal has forgotten that: its files
-// wait for the registration. After a start of the machine nothing runs, and the
-// files of before must not start anything either.
+// start takes up the incarnation and makes it durable, before run. The grants
+// of a new incarnation may have ended without a trace in its journal: their
+// files wait for the registration. After a start of the machine no workload
+// runs, and earlier files must not start any.
 func (o *owner) start(i resource.Incarnation) error {
 	if before := o.ledger.Incarnation().BootID; before != "" && before != i.BootID {
 		o.assignments.prune()
@@ -221,8 +221,9 @@ func (a *answer) send() {
 func (o *owner) handle(it *item) {
 	switch {
 	case it.out != nil && it.out != o.session:
-		// Of a session that has ended: its leader says again what matters in the
-		// next one, whose welcome must not be overtaken by this.
+		// Of a session that has ended: its leader repeats in the next session
+		// every command that matters, and this answer must not overtake the
+		// welcome of that session.
 	case it.refused != nil:
 		r := *it.refused
 		r.Incarnation, r.Registered = o.incarnation, o.ledger.Registration()
@@ -247,7 +248,8 @@ func (o *owner) handle(it *item) {
 	}
 }
 
-// command decides one command and queues its answer, and what follows from it.
+// command decides one command and queues its answer, and the answers of the
+// commands that follow from it.
 func (o *owner) command(it *item) {
 	began := time.Now()
 	registration, hash := o.ledger.Registration(), o.hash()
@@ -281,7 +283,7 @@ func (o *owner) command(it *item) {
 }
 
 // decide decides and applies a command, and the stops that follow from it at
-// once. The reply is what is true after all of it.
+// once. The reply is the state after all of them.
 func (o *owner) decide(c ledger.Command) ledger.Reply {
 	reply, stopping := o.apply(c)
 	for _, after := range o.endGrants(append(stopping, reply.Stop...)) {
@@ -339,8 +341,8 @@ func (o *owner) replyOn(g ledger.Grant) rpc.Reply {
 	return rpc.Reply{Tx: g.Tx, State: g.State, Members: g.Members, Incarnation: o.incarnation, Registered: o.ledger.Registration()}
 }
 
-// note remembers what an event asks of the rest of the agent. It reports a
-// transaction that is now Stopping.
+// note records the work that an event causes in the rest of the agent. It
+// reports a transaction that is now Stopping.
 func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 	o.changed = true
 	switch e := e.(type) {

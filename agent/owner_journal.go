@@ -49,13 +49,13 @@ func (o *owner) checkRoom(group []item) error {
 }
 
 // record writes the group to the journal. Tombstones are made durable before
-// anyone hears of them; HELD soon after.
+// any reply about them leaves; HELD soon after.
 func (o *owner) record() error {
 	if len(o.payloads) == 0 {
 		return nil
 	}
-	// The room for promises was made sure of before they were decided, so
-	// everything here may use what is left.
+	// The room for promises was made sure of before they were decided, so these
+	// records may use the space that is left.
 	if err := o.journal.AppendEssential(o.payloads...); err != nil {
 		return fmt.Errorf("agent: journal a group of %d decisions: %w", len(o.payloads), err)
 	}

@@ -42,11 +42,12 @@ func (a *Agent) awaitAudit(ctx context.Context) bool {
 	}
 }
 
-// registered follows a registration: the assignment files are those of what is
-// held now, no others, and who listens is told if it has brought news. One that
-// has not costs the leader nothing. What the store does not list as COMMITTED may
-// have ended while the node was away, after a confirmed death say: unless its
-// files are there, it has none before its record is read.
+// registered follows a registration: the assignment files become those of the
+// present grants, no others, and the leader's session gets an Enrolled if the
+// registration has changed anything. Otherwise the registration costs the
+// leader nothing. A grant that the store does not list as COMMITTED may have
+// ended while the node was away, after a confirmed death say: unless its files
+// are there already, they are written only after its record is read.
 func (o *owner) registered(c ledger.Registered, news bool) {
 	o.checked = o.agent.deps.Now()
 	if q := o.ledger.Quarantine(); !q.IsZero() {

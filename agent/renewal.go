@@ -44,7 +44,7 @@ func (i *Identity) renewAs(ctx context.Context, calls *rpc.Coordinators, key cry
 	return i.take(got, key)
 }
 
-// fingerprint is what coordinators compare with theirs.
+// fingerprint is compared by coordinators with theirs.
 func (i *Identity) fingerprint() string {
 	m := i.tls.Material()
 	return pki.Fingerprint(m.Roots, m.Chain[0].AuthorityKeyId, i.keyring.Keys(), i.revokedKeys()...)

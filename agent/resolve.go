@@ -13,8 +13,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// resolver asks coordinators for records that the owner wants to know. What
-// cannot be had is left: the owner asks again, and keeps its promise.
+// resolver asks coordinators for records that the owner wants to know. A record
+// that cannot be read is left out: the owner asks again, and keeps its promise.
 type resolver struct {
 	agent *Agent
 	more  chan struct{} // capacity 1: there is something in wanted
@@ -23,7 +23,7 @@ type resolver struct {
 	wanted map[resource.TxID]question
 }
 
-// question is what is to be asked of a record, and what the grant was then.
+// question is a question about a record, with the grant's state at that time.
 type question struct {
 	fence bool
 	asked grant.State
@@ -82,7 +82,7 @@ func (r *resolver) one(ctx context.Context, tx resource.TxID, q question) error 
 	})
 }
 
-// listener is the session that may be told things, or nil.
+// listener is the session that may get news, or nil.
 func (o *owner) listener() *rpc.Outbox {
 	if !o.ledger.Known() {
 		return nil
@@ -94,9 +94,9 @@ func (o *owner) listener() *rpc.Outbox {
 // store's records with the ledger, and sees whether the store has gone back.
 const auditEvery = 10 * time.Minute
 
-// registrar registers this incarnation, reads what the store has for the node
-// and has the owner apply it, at the start, whenever it is wished, and now and
-// then, until ctx ends.
+// registrar registers this incarnation, reads the store's records of the node
+// and has the owner apply them: at the start, on every request, and at
+// intervals, until ctx ends.
 func (a *Agent) registrar(ctx context.Context) {
 	for {
 		for attempt := 0; ; attempt++ {
@@ -123,8 +123,9 @@ func (a *Agent) registrar(ctx context.Context) {
 
 // registerOnce is register, read, apply, in this order; model: mutants READ_BEFORE_REGISTERING, REJOIN_WITHOUT_READING
 func (a *Agent) registerOnce(ctx context.Context) error {
-	// What was heard before the store is asked: a read that shows less is of a
-	// store that has gone back; what is heard meanwhile may be newer than it.
+	// The highest revision before the store is asked: a read at a lower
+	// revision shows a store that has gone back. A revision received meanwhile
+	// may be higher than the read's.
 	var heard resource.Revision
 	if err := a.owner.ask(ctx, func(o *owner) { heard = o.ledger.Heard() }); err != nil {
 		return err
@@ -151,8 +152,8 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	return nil
 }
 
-// registration is what a registration and the read after it say together; 0
-// revisions were not told.
+// registration joins a registration and the read after it; a revision of 0 is
+// unknown.
 func registration(done rpc.Registered, read, heard resource.Revision, records []ledger.Record) ledger.Registered {
 	c := ledger.Registered{Revision: done.Revision, Store: done.Store, Heard: max(heard, done.Store), Records: records}
 	if c.Store == 0 || read > 0 && read < c.Store {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// queryLimit is what serf carries in an answer, in bytes.
+	// queryLimit bounds an answer that serf carries, in bytes.
 	queryLimit   = 1024
 	queryTimeout = time.Second
 	// apiVersion is the newest version of Muster's API that agents speak.
@@ -84,7 +84,8 @@ func (a *Agent) publisher(ctx context.Context) {
 		if err := rings.Capacity.Publish(a.digestOf(v, cell, uint64(a.deps.Now().UnixNano()))); err != nil {
 			a.log.Error("digest_not_published", "error", err)
 		}
-		// What changed meanwhile goes into the next one: at most ten a second.
+		// Changes made meanwhile go into the next digest: at most ten digests a
+		// second.
 		if !pause(ctx, 100*time.Millisecond) {
 			return
 		}

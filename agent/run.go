@@ -61,7 +61,8 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// lastWords is what the leader is told of the end: the node shows it.
+// lastWords is the reason that the leader gets for the end of the session: the
+// node shows it.
 func lastWords(err error) error {
 	if errors.Is(err, journal.ErrPoisoned) {
 		return fmt.Errorf("%w: %w", rpc.ErrFailed, err)
@@ -84,7 +85,7 @@ func (a *Agent) stopServer() {
 // condemn marks a failed journal as doubtful, so that the next start takes a
 // new incarnation. It tries for a while: a disk that cannot take even that
 // cannot be opened by the next start either. It outlives the context that ends
-// the agent: what it writes is for the next start.
+// the agent: the mark is for the next start.
 func (a *Agent) condemn() {
 	for attempt := range 10 {
 		err := a.journal.Condemn()
@@ -96,7 +97,7 @@ func (a *Agent) condemn() {
 	}
 }
 
-// Close gives back what New took. After Run it does nothing.
+// Close releases the resources that New took. After Run it does nothing.
 func (a *Agent) Close() error {
 	var errs []error
 	if a.server != nil {

@@ -83,9 +83,9 @@ func (o *owner) admit(op *opening) {
 		wake(o.agent.audit) // an election may be the first sign of a store that was restored
 	}
 	registered := o.ledger.Registration()
-	// A registration that the leader knows and this agent does not is of
-	// somebody else, or of this one with the answer lost. An older one is what
-	// the leader saw before this agent registered.
+	// If the leader knows a registration that this agent does not know, another
+	// agent made it, or the answer to this agent was lost. An older
+	// registration is one that the leader read before this agent registered.
 	switch {
 	case registered > 0 && op.hello.Revision > registered:
 		wake(o.agent.register)
@@ -100,7 +100,7 @@ func (o *owner) admit(op *opening) {
 	o.answers = append(o.answers, answer{done: func(ledger.Reply) { op.done <- w }})
 }
 
-// tell queues news for the leader, once it may be told anything.
+// tell queues a message for the leader, if the session may get any yet.
 func (o *owner) tell(body rpc.Body) {
 	if o.session != nil && o.ledger.Known() {
 		o.answers = append(o.answers, answer{out: o.session, body: body, hash: o.hash()})
@@ -108,7 +108,7 @@ func (o *owner) tell(body rpc.Body) {
 }
 
 // hash is the ledger's, and that of an empty one before the registration, when
-// nothing is told of the grants.
+// messages carry no grants.
 func (o *owner) hash() uint64 {
 	if !o.ledger.Known() {
 		return 0
@@ -117,8 +117,8 @@ func (o *owner) hash() uint64 {
 }
 
 // occupancy is everything the ledger holds. Before the registration it is
-// empty, for nothing may be answered then, not even that something is free; in
-// quarantine it is told, for an operator has to see it.
+// empty, for no claim may leave then, not even that a device is free; in
+// quarantine it is sent, for an operator has to see it.
 func (o *owner) occupancy() rpc.Occupancy {
 	v := o.ledger.Snapshot()
 	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, Health: unhealthy(v)}

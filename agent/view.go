@@ -83,7 +83,7 @@ func deviceFree(g ledger.GPUFree, d devices.Device) rpc.DeviceFree {
 	return free
 }
 
-// capacity is all there is: what the system keeps for itself included.
+// capacity is all there is, the part that the system keeps included.
 func capacity(h *fit.Host) resource.Vector {
 	v := h.Allocatable()
 	v[resource.CPU] = int64(h.Topology().Threads()) * int64(resource.WholeCPU)
@@ -110,7 +110,7 @@ func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Di
 	return d
 }
 
-// diskPressure tells whether the journal and the assignment files have room.
+// diskPressure reports whether the journal and the assignment files have room.
 func (a *Agent) diskPressure(v *ledger.View) rpc.Condition {
 	files := a.owner.assignments.failure()
 	switch {

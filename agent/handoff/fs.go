@@ -11,7 +11,7 @@ import (
 // FS is how the files of a folder are changed; they are read where they are. All
 // calls may block on the disk. A Dir uses it from one goroutine at a time.
 type FS interface {
-	// WriteFile makes a file with these permissions, or replaces what is in it
+	// WriteFile makes a file with these permissions, or replaces its content
 	// and sets them. A failure may leave the file half done.
 	WriteFile(path string, data []byte, mode fs.FileMode) error
 	// Rename moves a file over another, atomically.
@@ -29,7 +29,7 @@ type osFS struct{}
 func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
 func (osFS) Remove(path string) error     { return os.Remove(path) }
 
-// WriteFile sets the permissions whatever the umask is.
+// WriteFile sets the permissions regardless of the umask.
 func (osFS) WriteFile(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
@@ -81,7 +81,7 @@ func allocate(f *os.File, size int64) error {
 	return nil
 }
 
-// diskFull reports whether err says that there is no room.
+// diskFull reports whether err means that there is no room.
 func diskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

@@ -1,5 +1,5 @@
-// Package handoff writes what a committed transaction may use on this host to
-// files that a launcher reads: one JSON document per transaction and one
+// Package handoff writes the resources of a committed transaction on this host
+// to files that a launcher reads: one JSON document per transaction and one
 // environment file per member. It decides nothing: the journal is the truth,
 // and these files are derived from it.
 package handoff
@@ -28,7 +28,7 @@ const schemaVersion = 1
 // cdiVendor names NVIDIA's devices in the Container Device Interface.
 const cdiVendor = "nvidia.com/gpu="
 
-// Grant is what a transaction holds on this host.
+// Grant is all that a transaction holds on this host.
 type Grant struct {
 	Tx      resource.TxID
 	Unit    resource.UnitUID
@@ -56,9 +56,9 @@ type member struct {
 	CDIDevices  []string            `json:"cdiDevices,omitempty"`
 }
 
-// Environment is what a member's processes should see, as docs/assignments.md
-// has it. Lists are in ascending order; GPUs of a member that has none are
-// hidden by an empty CUDA_VISIBLE_DEVICES.
+// Environment is the environment for a member's processes, as in
+// docs/assignments.md. Lists are in ascending order; GPUs of a member that has
+// none are hidden by an empty CUDA_VISIBLE_DEVICES.
 func Environment(a resource.Assignment) map[string]string {
 	var uuids []string
 	var share resource.Milli
@@ -117,7 +117,7 @@ type Options struct {
 	// FS replaces how the files are changed; nil is the operating system's.
 	FS FS
 	// Mode holds the permissions of the files; 0 is DefaultMode. The folder's
-	// follow: who may read a file may list and enter the folder.
+	// follow: users who may read a file may list and enter the folder.
 	Mode fs.FileMode
 }
 
@@ -163,7 +163,7 @@ func (d *Dir) protect() error {
 	if err != nil {
 		return err
 	}
-	want := 0o300 | d.mode | d.mode&0o444>>2 // who may read a file may list and enter the folder
+	want := 0o300 | d.mode | d.mode&0o444>>2 // users who may read a file may list and enter the folder
 	if info.Mode()&(fs.ModePerm|fs.ModeSetgid) == want|info.Mode()&fs.ModeSetgid {
 		return nil
 	}

@@ -14,9 +14,9 @@ const RoomFile = ".room"
 // of environment and 4 KiB of document each.
 const DefaultRoom = 1 << 20
 
-// roomSlack is what has to be free beside the room, in bytes, before a folder that
-// was short of room counts as having it: a node on a disk that is nearly full must
-// not come and go with each release.
+// roomSlack is the space that has to be free beside the room, in bytes, before
+// a folder that was short of room counts as having it: a node on a disk that is
+// nearly full must not come and go with each release.
 const roomSlack = 64 << 10
 
 // roomStep is the least part of the room that is given up at one time, in bytes.

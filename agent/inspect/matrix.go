@@ -13,7 +13,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// distances prints the square where it says more than a single node would.
+// distances prints the square where there is more than a single node.
 func (p *picture) distances() {
 	nodes := p.report.NUMA.Nodes
 	if len(nodes) < 2 {

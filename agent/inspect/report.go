@@ -1,7 +1,7 @@
-// Package inspect renders what was found on a host: as the JSON document of
+// Package inspect renders the hardware found on a host: as the JSON document of
 // `muster-agent inspect -o json` and as a picture for a terminal. It decides
 // only how facts are shown; it finds none (numa/sysfs and devices/nvml do) and
-// does no I/O but writing where it is told to.
+// does no I/O but writing to the writer that it is given.
 package inspect
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Report is what a host turned out to be. Its JSON form is a contract
+// Report is the hardware of a host. Its JSON form is a contract
 // (docs/inspect.md): every field but a CPU's kind and isolated is always
 // present, lists are never null, and their order is that of the topology and
 // the inventory.
@@ -27,7 +27,7 @@ type Report struct {
 	Links    []Link   `json:"links"` // each pair once, A < B
 	Warnings []string `json:"warnings"`
 
-	// driver is what only the picture shows: "" where there is no NVIDIA driver.
+	// driver appears in the picture alone: "" where there is no NVIDIA driver.
 	driver string
 }
 

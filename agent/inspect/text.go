@@ -29,8 +29,8 @@ func (r Report) Text(w io.Writer) error {
 	return nil
 }
 
-// A picture is the text as far as it is drawn, and what is looked up again and
-// again while it is.
+// A picture is the text as far as it is drawn, with tables that the drawing
+// looks up often.
 type picture struct {
 	report            Report
 	text              strings.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// A branch is a line of a drawn tree, wrapped where it is long, and what hangs
-// below it.
+// A branch is a line of a drawn tree, wrapped where it is long, and the
+// branches below it.
 type branch struct {
 	title string
 	words []string
@@ -71,7 +71,7 @@ func (p *picture) nodes() {
 	}
 }
 
-// nodeTitle names what a node stands below.
+// nodeTitle names the parent that a node stands below.
 func (p *picture) nodeTitle(n Node) string {
 	var sockets bitset.Set
 	for id := range n.CPUs.All() {
@@ -92,7 +92,8 @@ func (p *picture) nodeTitle(n Node) string {
 	return "sockets " + sockets.String()
 }
 
-// coreGroup is what cores are drawn together by: their L3 cache and kind.
+// coreGroup is the key by which cores are drawn together: their L3 cache and
+// kind.
 type coreGroup struct {
 	l3   int
 	kind string
@@ -200,7 +201,7 @@ func instances(n int) string {
 	return count(n, "instance")
 }
 
-// healthMeaning says what a state means for those who ask for the device.
+// healthMeaning explains a state to users who ask for the device.
 func healthMeaning(health string) string {
 	switch health {
 	case "tainted":

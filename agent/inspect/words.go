@@ -87,7 +87,7 @@ func wrap(title string, words []string, width int) []string {
 	return lines
 }
 
-// clip cuts a line that is too wide and says so by an ellipsis.
+// clip cuts a line that is too wide and marks the cut by an ellipsis.
 func clip(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
@@ -104,7 +104,7 @@ func count(n int, what string) string {
 
 func orUnknown(s string) string { return cmp.Or(printable(s), "unknown") }
 
-// printable replaces what a terminal could obey.
+// printable replaces characters that a terminal could obey.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {

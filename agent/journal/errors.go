@@ -14,9 +14,9 @@ var (
 
 // Errors of an open journal.
 var (
-	// ErrPoisoned: a write or sync failed, so nobody knows what the disk has.
-	// Every later call fails with it; the agent must stop, and comes back
-	// under a new identifier.
+	// ErrPoisoned: a write or sync failed, so the content of the disk is
+	// unknown. Every later call fails with it; the agent must stop, and comes
+	// back under a new identifier.
 	ErrPoisoned = errors.New("journal is poisoned by a failed write")
 	// ErrDiskFull: the room that must stay in reserve cannot be had. Nothing
 	// was written; the journal goes on.
@@ -30,7 +30,7 @@ var (
 type CorruptError struct {
 	File    string // path of the file
 	Offset  int64  // byte offset of the fault
-	Problem string // what is wrong there
+	Problem string // the fault found there
 }
 
 // Error names the file, the offset and the way on.

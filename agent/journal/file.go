@@ -155,7 +155,7 @@ func takeLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// diskFull reports whether err says that there is no room.
+// diskFull reports whether err means that there is no room.
 func diskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

@@ -53,8 +53,8 @@ func (h header) encode() []byte {
 	return b
 }
 
-// seed is what the checksums of this file's records begin with, so that no
-// record of another journal passes for one of this.
+// seed is the start of the checksums of this file's records, so that no record
+// of another journal passes for one of this.
 func (h header) seed() uint32 {
 	if h.version < 2 {
 		return 0
@@ -123,7 +123,7 @@ func recordAt(b []byte, seed uint32) (sequence uint64, payload []byte, ok bool) 
 	return binary.LittleEndian.Uint64(b[4:]), payload, true
 }
 
-// image is what a file's bytes say.
+// image is the decoded content of a file.
 type image struct {
 	header   header
 	payloads [][]byte // slices of the bytes parsed

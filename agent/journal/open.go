@@ -14,13 +14,13 @@ const (
 	doubtName = "doubt"
 )
 
-// DefaultHeadroom is what stays preallocated behind the records so that
-// releases still work on a full disk: 16 MiB.
+// DefaultHeadroom is the size of the room that stays preallocated behind the
+// records so that releases still work on a full disk: 16 MiB.
 const DefaultHeadroom = 16 << 20
 
 // Options of Open; the zero value is the default.
 type Options struct {
-	// NewJournal moves whatever file is there aside and starts an empty one.
+	// NewJournal moves any present file aside and starts an empty one.
 	NewJournal bool
 	// Headroom is preallocated behind the records, in bytes, 0..1 GiB; 0 is
 	// DefaultHeadroom.
@@ -30,7 +30,7 @@ type Options struct {
 	FS FS
 }
 
-// Recovery is what Open found.
+// Recovery is the result of Open's recovery.
 type Recovery struct {
 	// Payloads are the records in order. They share one buffer.
 	Payloads [][]byte
@@ -47,8 +47,8 @@ type Recovery struct {
 	// Doubtful: the process before this one saw a write or sync fail.
 	Doubtful bool
 	// Wiped: there was nothing to remember, since no file was found or
-	// NewJournal moved it aside. The agent quarantines and adopts what the
-	// store says.
+	// NewJournal moved it aside. The agent quarantines and adopts the store's
+	// records.
 	Wiped bool
 	// MovedTo is the path of the file that NewJournal moved aside, or "".
 	MovedTo string
@@ -56,7 +56,7 @@ type Recovery struct {
 
 // Open locks the folder, making it if it is absent, and recovers its journal.
 // The records it returns are durable. Errors: wraps ErrLocked; *CorruptError;
-// or what the disk said.
+// or the disk's error.
 func Open(dir string, opts Options) (*Journal, *Recovery, error) {
 	if opts.Headroom < 0 || opts.Headroom > headroomMost {
 		return nil, nil, fmt.Errorf("journal: headroom of %d bytes is outside 0..%d", opts.Headroom, headroomMost)
@@ -199,7 +199,7 @@ func (j *Journal) renew(payloads [][]byte) error {
 	rand.Read(fresh.id[:]) // never fails: it ends the process instead
 	err := j.replace(fresh, payloads, j.headroom)
 	if errors.Is(err, ErrDiskFull) {
-		// Start all the same: what is held must be re-adopted, and new
+		// Start all the same: the grants must be re-adopted, and new
 		// reservations are refused until there is room.
 		err = j.replace(fresh, payloads, 0)
 	}

@@ -69,15 +69,15 @@ func (j *Journal) replace(h header, payloads [][]byte, room int64) error {
 	j.sequence = h.base + uint64(len(payloads))
 	j.tail, j.allocated, j.full = int64(len(b)), allocated, allocated < int64(len(b))+j.headroom
 	if old != nil {
-		// Nothing reads it any more; what it may fail to write is superseded.
+		// Nothing reads it any more; a write that fails here is superseded.
 		_ = old.Close()
 	}
 	return nil
 }
 
-// replaceFailed tidies up after a failure before the rename, and tells a full
-// disk from the rest. The half-made file is emptied so that it does not hold
-// the room that the disk lacks.
+// replaceFailed tidies up after a failure before the rename, and distinguishes
+// a full disk from other errors. The half-made file is emptied so that it does
+// not hold the room that the disk lacks.
 func (j *Journal) replaceFailed(file File, cause error) error {
 	if file != nil {
 		cause = errors.Join(cause, file.Close())

@@ -8,10 +8,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// account is how much of one host is owned, without by whom: what is free, and
-// what is owned although the host does not have it (see lost). Both follow from
-// the host and the assignments taken alone, in whatever order these were taken
-// and given back, and through whatever other hosts.
+// account counts how much of one host is owned, but not by which grants: the
+// free resources, and the owned ones that the host does not have (see lost).
+// Both follow from the host and the assignments taken alone, in any order of
+// taking and giving back, and through any other hosts in between.
 //
 // Invariant: where lost has memory or pages of a pool, none of that pool is
 // free; of a GPU in MIG mode that somebody owns as a whole or in shares, no
@@ -36,10 +36,10 @@ func (a *account) copyFrom(b *account) {
 	a.shut = slices.Clone(b.shut)
 }
 
-// take makes an assignment owned: all of it or, with an error, nothing. What
-// the host lacks is owned all the same. An error is a contradiction: somebody
-// else owns it. The indices of the assignment must be those of this host (see
-// places.reindex).
+// take makes an assignment owned: all of it or, with an error, nothing.
+// Resources that the host lacks are owned all the same. An error is a
+// contradiction: another grant owns a part. The indices of the assignment must
+// be those of this host (see places.reindex).
 func (a *account) take(what *resource.Assignment) error {
 	err := a.places.host.Take(a.free, *what)
 	if err == nil {
@@ -75,8 +75,8 @@ func (a *account) give(what *resource.Assignment) {
 	}
 }
 
-// split parts an assignment into what the host has and the rest. Of memory and
-// pages, the host has what is free.
+// split parts an assignment into the resources that the host has and the rest.
+// Of memory and pages, the host has the free ones.
 func (a *account) split(what *resource.Assignment) (part, rest resource.Assignment) {
 	for _, g := range what.CPUs {
 		if a.places.hasCPU(g.ID) {

@@ -10,8 +10,8 @@ import (
 
 // Apply changes the ledger by one event, in the order in which Decide returned
 // them. It never fails on an event that Decide made of this state; an error
-// names an event that contradicts what came before it, and then the ledger is
-// of no use any more.
+// names an event that contradicts the ones before it, and then the ledger is of
+// no use any more.
 func (l *Ledger) Apply(event Event) error {
 	switch e := event.(type) {
 	case Started:
@@ -79,10 +79,10 @@ func (l *Ledger) applyStarted(e Started) {
 	l.forgotten = later(l.forgotten, e.Forgotten)
 }
 
-// hear takes up a revision of the store.
+// hear records a revision of the store.
 func (l *Ledger) hear(r resource.Revision) { l.heard = max(l.heard, r) }
 
-// applyGranted adds a grant and takes what it holds or blocks.
+// applyGranted adds a grant and takes the resources that it holds or blocks.
 func (l *Ledger) applyGranted(add *Grant) error {
 	if old := l.grants[add.Tx]; old != nil {
 		return fmt.Errorf("grant %s as %s: it is %s already", add.Tx, add.State, old.State)
@@ -144,8 +144,8 @@ func (l *Ledger) recycle(g *entry) {
 	}
 }
 
-// applyBuried turns a grant into a tombstone, and hands what a Waiting grant
-// was waiting for to it.
+// applyBuried turns a grant into a tombstone, and hands its resources to the
+// Waiting grant that claims them.
 func (l *Ledger) applyBuried(e Buried) error {
 	l.hear(e.Revision)
 	g := l.grants[e.Tx]
@@ -161,8 +161,8 @@ func (l *Ledger) applyBuried(e Buried) error {
 	return err
 }
 
-// leave ends a grant's hold; what a Waiting grant awaits of it is blocked for
-// that one in the same step.
+// leave ends a grant's hold; in the same step, the resources that a Waiting
+// grant awaits of it are blocked for that Waiting grant.
 func (l *Ledger) leave(g *entry) error {
 	waiting := l.grants[g.claimed]
 	g.claimed = ""
@@ -181,8 +181,8 @@ func (l *Ledger) leave(g *entry) error {
 	return nil
 }
 
-// vacate gives back what a grant holds or blocks, and takes it out of the
-// hash.
+// vacate gives back the resources that a grant holds or blocks, and takes it
+// out of the hash.
 func (l *Ledger) vacate(g *entry) {
 	if g.State.Holds() {
 		for i := range g.Members {

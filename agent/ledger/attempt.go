@@ -63,7 +63,7 @@ func cutLast(s string) (before, after string, found bool) {
 
 // forget takes up that the tombstone of a transaction is gone. One of an epoch
 // that no leader has announced here is of a store that was restored since, and
-// says nothing about this one's attempts.
+// has no bearing on this store's attempts.
 func (l *Ledger) forget(tx resource.TxID) {
 	if a := attemptOf(tx); a.Epoch <= l.epoch {
 		l.forgotten = later(l.forgotten, a)

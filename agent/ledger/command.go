@@ -8,8 +8,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Limits of a command; what exceeds them is refused as InvalidRequest. They
-// keep the events of one decision well below a journal payload.
+// Limits of a command; a command that exceeds them is refused as
+// InvalidRequest. They keep the events of one decision well below a journal
+// payload.
 const (
 	MaxMembers = 1024 // of one transaction on one host
 	MaxVictims = 1024
@@ -20,25 +21,25 @@ const (
 	MaxGrants = 2048
 )
 
-// Command is what the ledger decides: the leader's commands of package grant
-// but Resync, and the owner's below. All commands may be repeated any number of
-// times; the answer for a known transaction is its present state. The leader's
-// are refused until this incarnation has registered and while the agent is in
-// quarantine, and those with an Epoch also when it is older than the highest
-// one seen.
+// Command is an input that the ledger decides: the leader's commands of package
+// grant but Resync, and the owner's below. All commands may be repeated any
+// number of times; the answer for a known transaction is its present state. The
+// leader's are refused until this incarnation has registered and while the
+// agent is in quarantine, and those with an Epoch also when it is older than
+// the highest one seen.
 type Command interface{ LedgerCommand() }
 
 // Commands of the owner. Their replies may be sent on only while Registered.
 type (
 	// Start is the first command after a replay.
 	Start struct{ Incarnation resource.Incarnation }
-	// Registered says that this incarnation is registered at Revision, and
-	// what the store's index of this node listed after that.
+	// Registered reports that this incarnation is registered at Revision, and
+	// the records that the store's index of this node listed after that.
 	Registered struct {
 		Revision resource.Revision
-		// Store is the store's revision at the registration, or at the read after
-		// it if that is lower; 0 where the store does not tell. Heard is what
-		// Ledger.Heard was before any of it was asked for: a Store below it has
+		// Store is the store's revision at the registration, or at the read
+		// after it if that is lower; 0 where it is unknown. Heard is the value
+		// of Ledger.Heard from before the registration: a Store below it has
 		// gone back, and the agent goes into quarantine.
 		Store, Heard resource.Revision
 		Records      []Record
@@ -52,32 +53,33 @@ type (
 		State    grant.RecordState
 		Revision resource.Revision
 		Grace    time.Duration
-		// Asked is what the grant was when the record was asked for. If it is
-		// something else by now, the answer may be too old to be alarmed by.
+		// Asked is the grant's state when the record was asked for. If the
+		// state is another by now, the answer may be too old to be alarmed by.
 		Asked grant.State
 	}
-	// Stopped says that nothing that was started for the transaction runs any
-	// more. On the devices Busy, GPUs and MIG instances by UUID, something was
-	// last seen to run all the same. Where a Waiting grant would become Reserved
-	// with one of them, nothing follows: it is to be said again.
+	// Stopped reports that the transaction's workload has ended. Busy lists the
+	// devices, GPUs and MIG instances by UUID, on which a process was last seen
+	// all the same. Where a Waiting grant would become Reserved with one of
+	// them, Stopped has no effect and has to be repeated.
 	Stopped struct {
 		Tx   resource.TxID
 		Busy []string
 	}
-	// SetHealth sets a device's health; Device is its index. Reason says in
-	// plain words why it is not OK; of an OK device it is not kept.
+	// SetHealth sets a device's health; Device is its index. Reason is the
+	// cause in plain words if the health is not OK; of an OK device it is not
+	// kept.
 	SetHealth struct {
 		Device int
 		Health devices.Health
 		Reason string
 	}
-	// Observed says on which GPUs and MIG instances, by UUID, something that no
-	// grant explains may run, and on which nothing does; of others it is not
-	// known. One in both lists is busy. Before the registration and in quarantine
-	// nothing follows: the owner says it again after the registration, in the same
-	// group, so that nothing is promised in between.
+	// Observed lists the GPUs and MIG instances, by UUID, on which a process
+	// that no grant explains may run, and those without any process; of others
+	// nothing is known. A device in both lists is busy. Before the registration
+	// and in quarantine Observed has no effect: the owner repeats it after the
+	// registration, in the same group, so that nothing is promised in between.
 	Observed struct{ Busy, Idle []string }
-	// Tick asks what is due. It changes nothing.
+	// Tick asks for the due transactions. It changes nothing.
 	Tick struct{}
 )
 
@@ -113,7 +115,7 @@ type Reply struct {
 	Stop []resource.TxID
 	// Woken lists Waiting grants that became Reserved: they answer Yes now.
 	Woken []resource.TxID
-	// Alarms say what must not happen, in plain words, for an operator.
+	// Alarms are violations of the protocol, in plain words, for an operator.
 	Alarms []string
 }
 

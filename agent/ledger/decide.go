@@ -21,7 +21,7 @@ type decision struct {
 	// yielding and adopted are a registration's, see join.
 	yielding []yielding
 	adopted  []*Record
-	// state is what Tx will be once the events are applied, where they change
+	// state is the state of Tx once the events are applied, where they change
 	// it.
 	state   grant.State
 	members []Holding
@@ -105,7 +105,7 @@ func (d *decision) present() {
 
 func (d *decision) emit(e Event) { d.events = append(d.events, e) }
 
-// become notes what the reply's transaction will be.
+// become records the next state of the reply's transaction.
 func (d *decision) become(s grant.State, members []Holding) {
 	d.state, d.members, d.changed = s, members, true
 }
@@ -186,7 +186,7 @@ func (d *decision) end(g *entry, e Event) {
 }
 
 // bury makes the reply's transaction a tombstone; revision, here and below, is
-// that of the record which says so, 0 where none was read.
+// that of the record which ended it, 0 where none was read.
 func (d *decision) bury(tx resource.TxID, g *entry, revision resource.Revision) {
 	if g == nil {
 		d.emit(Buried{tx, revision})
@@ -221,7 +221,8 @@ func (d *decision) stop(g *entry, grace time.Duration, reason string, revision r
 	d.become(grant.Stopping, g.Members)
 }
 
-// tick lists what is due. A due transaction is listed until it is dealt with.
+// tick lists the due transactions. A due transaction is listed until it is
+// dealt with.
 func (d *decision) tick() {
 	if d.l.registered > 0 { // to be fenced or learnt of, not freed. model: mutant TTL_FREES_WITHOUT_FENCE
 		d.resolve(d.l.sorted(func(g *entry) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Event is a change of the ledger, and what the journal keeps.
+// Event is a change of the ledger; the journal keeps events.
 type Event interface{ event() }
 
 type (
@@ -20,8 +20,8 @@ type (
 		Heard     resource.Revision
 		Forgotten Attempt
 	}
-	// Enrolled: the present incarnation is registered, and what the store
-	// lists for this node has been applied. Store was the store's revision.
+	// Enrolled: the present incarnation is registered, and the store's records
+	// of this node have been applied. Store was the store's revision.
 	Enrolled struct{ Revision, Store resource.Revision }
 	// EpochRaised: requests of older epochs take no effect from now on.
 	EpochRaised struct{ Epoch resource.Epoch }
@@ -29,7 +29,7 @@ type (
 	Granted struct{ Grant Grant }
 	// Committed: Reserved becomes Held, or a Held grant's record moved on. An
 	// Evicting or Stopping grant becomes Held again: the store it is registered
-	// in has lost what ended it.
+	// in has lost the change that ended it.
 	Committed struct {
 		Tx       resource.TxID
 		Revision resource.Revision
@@ -78,12 +78,13 @@ type (
 	}
 	// CordonSet: the host takes new work, or does not.
 	CordonSet struct{ Cordoned bool }
-	// Quarantined: the store was at revision Store when this agent had heard of
-	// revision Heard. Nothing is promised, stopped, adopted or freed from now on.
+	// Quarantined: the store was at revision Store when this agent had seen
+	// revision Heard. Nothing is promised, stopped, adopted or freed from now
+	// on.
 	Quarantined struct{ Heard, Store resource.Revision }
-	// Reconciled: the quarantine is over. What was heard of the store, and of its
-	// leaders, begins anew, and so does the registration. Released grants that it
-	// does not list are stopped then, with Grace.
+	// Reconciled: the quarantine is over. The highest revision and epoch seen
+	// begin anew, and so does the registration. Released grants that it does
+	// not list are stopped then, with Grace.
 	Reconciled struct {
 		Epoch    resource.Epoch
 		Revision resource.Revision

@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Origin says who made a grant.
+// Origin is the way in which a grant came about.
 type Origin uint8
 
 const (
@@ -36,10 +36,10 @@ func (o Origin) String() string {
 type Holding struct {
 	// Index is the member's position in its unit, from 0.
 	Index int
-	// Request is what it asked for; zero where the grant was adopted from a
-	// record, which does not keep it.
+	// Request is the request of the member; zero where the grant was adopted
+	// from a record, which does not keep it.
 	Request resource.Request
-	// Assignment is exactly what it has.
+	// Assignment is the exact devices, CPUs and memory of the member.
 	Assignment resource.Assignment
 }
 
@@ -86,7 +86,7 @@ type Grant struct {
 	// Disowned: an operator released it in a quarantine. It is stopped unless the
 	// registration that follows finds a record of it.
 	Disowned bool
-	// Name is the unit's, Tenant whose it is, where Reserve said so.
+	// Name is the unit's name, Tenant its tenant, where Reserve named them.
 	Name   string
 	Tenant resource.TenantID
 }
@@ -106,10 +106,10 @@ type Record struct {
 	Tenant resource.TenantID
 }
 
-// entry is a Grant with what the ledger keeps about it.
+// entry is a Grant with the ledger's own fields about it.
 //
-// Invariant: blocked, which is what of its assignment no victim of it has, is
-// not zero only while Waiting.
+// Invariant: blocked, the part of the assignment that no victim has, is not
+// zero only while Waiting.
 type entry struct {
 	Grant
 	blocked resource.Assignment

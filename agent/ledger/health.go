@@ -43,8 +43,8 @@ func (l *Ledger) applyHealth(e HealthChanged) {
 	}
 }
 
-// conditions returns the health of a host's devices: what events told of them,
-// else what the inventory says.
+// conditions returns the health of a host's devices: as events reported it,
+// else as the inventory has it.
 func (l *Ledger) conditions(p *places) []condition {
 	list := make([]condition, len(p.host.Inventory().Devices))
 	for i, d := range p.host.Inventory().Devices {

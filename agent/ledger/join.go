@@ -16,10 +16,10 @@ type yielding struct {
 	record *Record // nil where none is listed
 }
 
-// to reports whether the grant gives way to a record. The store says that this
-// host promised the devices to both, so it had freed the grant's before the
-// record's: the grant is one that a damaged journal has revived. Of two that are
-// being ended the newer attempt is the one that may still run.
+// to reports whether the grant gives way to a record. By the record, this host
+// promised the devices to both, so it had freed the grant before it promised
+// the record's: a damaged journal has revived the grant. Of two that are being
+// ended the newer attempt is the one that may still run.
 func (y yielding) to(r *Record) bool {
 	return y.record == nil || r.State == grant.RecordCommitted || attemptOf(y.Tx).compare(attemptOf(r.Tx)) < 0
 }
@@ -28,7 +28,7 @@ func (y yielding) to(r *Record) bool {
 // nothing has been answered since, so the list is how things are.
 func (d *decision) join(listed map[resource.TxID]*Record) {
 	d.l.scratch.copyFrom(&d.l.own)
-	// What waits goes first, so that no event of this decision wakes it.
+	// Waiting grants go first, so that no event of this decision wakes them.
 	for _, state := range []grant.State{grant.Waiting, grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Tombstone} {
 		for _, tx := range d.l.sorted(func(g *entry) bool { return g.State == state && g.Origin == OriginTxn }) {
 			d.meet(d.l.grants[tx], listed)
@@ -78,7 +78,7 @@ func (d *decision) meet(g *entry, listed map[resource.TxID]*Record) {
 			d.resolve(g.Tx)
 		}
 	case g.State == grant.Waiting || g.State == grant.Reserved && !sameMembers(g.Members, d.l.places.reindex(r.Members)):
-		// The record names what is protected; the local promise gives way.
+		// The record names a protected promise; the local promise gives way.
 		d.leave(g, Dropped{g.Tx, 0})
 	default:
 		delete(listed, g.Tx)
@@ -103,7 +103,7 @@ func (d *decision) meetRecord(g *entry, r *Record, old bool) {
 		}
 		return
 	case r.State == grant.RecordCommitted && (g.State == grant.Evicting || g.State == grant.Stopping):
-		// What ended it is lost with the records that a restored store has lost.
+		// Its end is lost with the records that a restored store has lost.
 		d.emit(Committed{g.Tx, r.Revision})
 		return
 	case r.State == grant.RecordCommitted && g.State == grant.Tombstone:
@@ -133,8 +133,8 @@ func (d *decision) leave(g *entry, e Event) {
 	}
 }
 
-// adopt takes in a record that nothing here answers to. One that is being ended
-// is stopped first, whenever its Yes was said: it may have been adopted and
+// adopt takes in a record for which there is no grant. One that is being ended
+// is stopped first, whatever the time of its Yes: it may have been adopted and
 // started in this boot by a journal that is gone.
 func (d *decision) adopt(r *Record) {
 	state := grant.Held
@@ -224,7 +224,7 @@ func (d *decision) claim(r *Record, a *resource.Assignment, gone *[]*entry) erro
 	return err
 }
 
-// unclaim undoes what claim did.
+// unclaim undoes claim.
 func (d *decision) unclaim(taken []Holding, gone []*entry) {
 	for i := range taken {
 		d.l.scratch.give(&taken[i].Assignment)
@@ -256,7 +256,8 @@ func overlaps(members []Holding, a *resource.Assignment) bool {
 	return false
 }
 
-// adoptable returns what keeps a record from becoming a grant, or "".
+// adoptable returns the reason that keeps a record from becoming a grant, or
+// "".
 func adoptable(r *Record) string {
 	switch {
 	case r.Tx == "" || len(r.Tx) > MaxText || len(r.Unit) > MaxText:

@@ -12,16 +12,16 @@ import (
 
 // Ledger is one host's grants. It has a single owner.
 //
-// Invariant (verified by Check): own is what the holding grants have and the
-// Waiting ones block; hash is the sum of the grants' hashes; every victim of a
-// Waiting grant holds and is claimed by it alone; health is what told says of a
-// device, else what the inventory does.
+// Invariant (verified by Check): own is the sum of the holding grants'
+// resources and of those that the Waiting ones block; hash is the sum of the
+// grants' hashes; every victim of a Waiting grant holds and is claimed by it
+// alone; the health of a device is that in told, else that in the inventory.
 type Ledger struct {
 	places *places
 	own    account
 
 	health []condition          // by device index
-	told   map[string]condition // by UUID, devices that are gone included: what events said
+	told   map[string]condition // by UUID, devices that are gone included: the health that events reported
 
 	grants map[resource.TxID]*entry
 	spare  []*entry // dropped ones, for new ones
@@ -42,8 +42,8 @@ type Ledger struct {
 	assignment resource.Assignment // of a Decide
 }
 
-// New returns the ledger of a host that holds nothing. Replay what the journal
-// has, then decide Start.
+// New returns the ledger of a host that holds nothing. Replay the journal's
+// events, then decide Start.
 func New(host *fit.Host) *Ledger {
 	p := newPlaces(host)
 	l := &Ledger{places: p, own: newAccount(p), scratch: newAccount(p), told: map[string]condition{}, grants: map[resource.TxID]*entry{}}
@@ -65,8 +65,8 @@ func (l *Ledger) Incarnation() resource.Incarnation { return l.incarnation }
 // Epoch returns the highest epoch seen.
 func (l *Ledger) Epoch() resource.Epoch { return l.epoch }
 
-// Heard returns the highest revision of the store that this ledger has heard
-// of: of records, registrations and elections.
+// Heard returns the highest revision of the store that this ledger has seen: of
+// records, registrations and elections.
 func (l *Ledger) Heard() resource.Revision { return l.heard }
 
 // Lookup returns the grant of a transaction.
@@ -111,9 +111,9 @@ func (l *Ledger) sorted(pick func(*entry) bool) []resource.TxID {
 	return list
 }
 
-// Check recomputes what is free, the hash and the claims from the grants and
-// names the first difference. It is for tests and audits: its cost grows with
-// the host and the grants.
+// Check recomputes the free resources, the hash and the claims from the grants
+// and names the first difference. It is for tests and audits: its cost grows
+// with the host and the grants.
 func (l *Ledger) Check() error {
 	if err := l.places.host.Check(l.own.free); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (l *Ledger) Check() error {
 	return nil
 }
 
-// checkGrant verifies one grant and takes what it has from own.
+// checkGrant verifies one grant and takes its resources from own.
 func (l *Ledger) checkGrant(g *entry, own *account) error {
 	if (len(g.Members) == 0) != (g.State == grant.Tombstone) {
 		return fmt.Errorf("it has %d members", len(g.Members))

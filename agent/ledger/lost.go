@@ -7,19 +7,19 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// lost is what is owned of a host that does not have it, or does not hand it
-// out: a card is gone or went into MIG mode, CPUs are offline or newly
-// reserved, a node reports less memory. It stays owned, so that it is not free
-// if it comes back. The zero value is of a host that has all that is owned.
+// lost is the owned part that the host does not have, or does not hand out: a
+// card is gone or went into MIG mode, CPUs are offline or newly reserved, a
+// node reports less memory. It stays owned, so that it is not free if it comes
+// back. The zero value is of a host that has all that is owned.
 type lost struct {
 	cpus   map[int]resource.Millicores
-	memory map[int]resource.Bytes // by node: what is owned beyond what it has
+	memory map[int]resource.Bytes // by node: the owned amount beyond the node's own
 	pages  map[pool]resource.Bytes
 	gpus   map[string]resource.Milli
 	mig    map[string]bool
 }
 
-// mostBytes bounds what is owned beyond what a node has: far above any host, so
+// mostBytes bounds the owned amount beyond a node's own: far above any host, so
 // that sums do not overflow.
 const mostBytes resource.Bytes = 1 << 62
 
@@ -40,7 +40,7 @@ func (l *lost) clone() lost {
 	return lost{maps.Clone(l.cpus), maps.Clone(l.memory), maps.Clone(l.pages), maps.Clone(l.gpus), maps.Clone(l.mig)}
 }
 
-// refuses says what of an assignment somebody else has lost already.
+// refuses names a part of an assignment that another grant has lost already.
 func (l *lost) refuses(a resource.Assignment) error {
 	for _, g := range a.CPUs {
 		if owned := l.cpus[g.ID]; owned+g.Milli > resource.WholeCPU {
@@ -99,8 +99,8 @@ func add[K comparable, V ~int64](m *map[K]V, k K, v V) {
 	(*m)[k] += v
 }
 
-// sub removes what the host lacks of an assignment and returns the part that
-// the host has.
+// sub removes the part that the host lacks of an assignment and returns the
+// part that the host has.
 func (l *lost) sub(p *places, a *resource.Assignment) resource.Assignment {
 	var part resource.Assignment
 	for _, g := range a.CPUs {
@@ -142,7 +142,8 @@ func (l *lost) sub(p *places, a *resource.Assignment) resource.Assignment {
 	return part
 }
 
-// subtract takes v from an entry, at most what it has, and returns how much.
+// subtract takes v from an entry, at most the entry's value, and returns the
+// amount.
 func subtract[K comparable, V ~int64](m map[K]V, k K, v V) V {
 	switch have := m[k]; {
 	case have == 0:

@@ -27,7 +27,8 @@ func OrphanUUID(tx resource.TxID) (uuid string, ok bool) {
 }
 
 // observe makes orphans of devices that are wholly free and busy, and frees
-// orphans that are idle. What a grant has a part of is the grant's to explain.
+// orphans that are idle. Processes on a device that a grant has a part of
+// belong to the grant.
 func (d *decision) observe(c Observed) {
 	if d.l.registered == 0 {
 		return
@@ -69,9 +70,9 @@ func (l *Ledger) whole(uuid string) (resource.Assignment, bool) {
 }
 
 // wakesOnBusy reports whether the end of a victim, the last that its preemptor
-// waits for, would give that one a busy device: it never is free in between, and
-// so never an orphan. What runs on a device that another grant may use too is
-// that one's to explain.
+// waits for, would give that one a busy device: the device never is free in
+// between, and so never an orphan. Processes on a device that another grant may
+// use too are attributed to that grant.
 func (l *Ledger) wakesOnBusy(victim *entry, busy []string) bool {
 	waiting := l.grants[victim.claimed]
 	if waiting == nil || len(waiting.Victims) > 1 {
@@ -98,8 +99,8 @@ func hasDevice(members []Holding, uuid string) bool {
 	})
 }
 
-// makeWay ends the orphans on devices that the store's records name: what runs
-// there is explained by them.
+// makeWay ends the orphans on devices that the store's records name: the
+// processes there belong to the records' grants.
 func (d *decision) makeWay(listed map[resource.TxID]*Record) {
 	for _, tx := range d.l.sorted(func(g *entry) bool { return g.Origin == OriginOrphan }) {
 		g := d.l.grants[tx]

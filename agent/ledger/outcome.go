@@ -5,7 +5,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file answers what becomes of a transaction: one function per column of
+// This file decides the outcome of a transaction: one function per column of
 // the table in PROTOCOL.md section 4.
 
 func (d *decision) commit(c grant.Commit) {
@@ -15,7 +15,7 @@ func (d *decision) commit(c grant.Commit) {
 	}
 	switch {
 	case g == nil || g.State == grant.Tombstone:
-		// An old message, or a lost promise: only the record can tell.
+		// An old message, or a lost promise: only the record decides.
 		d.resolve(c.Tx)
 	case g.State == grant.Waiting:
 		d.alarm("transaction %s is COMMITTED although this host only answered Waiting", c.Tx)
@@ -84,9 +84,8 @@ func (d *decision) forget(c grant.Forget) {
 	}
 }
 
-// stopped ends a grant that was told to end, unless its preemptor would wake
-// on a busy device. Before the registration it stays: after a quarantine an operator
-// may have given it a new record, by which it is held again.
+// stopped ends a grant whose end is due, unless its preemptor would wake on a busy device. Before the registration it stays: after a quarantine
+// an operator may have given it a new record, by which it is held again.
 func (d *decision) stopped(c Stopped) {
 	d.reply.Tx = c.Tx
 	if d.l.registered == 0 {
@@ -99,7 +98,7 @@ func (d *decision) stopped(c Stopped) {
 	d.bury(c.Tx, g, 0)
 }
 
-// resolved follows the record, whatever was missed on the way.
+// resolved follows the record, whichever messages were missed on the way.
 func (d *decision) resolved(c Resolved) {
 	d.reply.Tx = c.Tx
 	g := d.l.grants[c.Tx]

@@ -11,8 +11,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// places says where on a host the things are that assignments name, and which
-// of them it hands out. It never changes.
+// places maps the devices, CPUs and memory that assignments name to their
+// places on a host, and marks those that the host hands out. It never changes.
 type places struct {
 	host      *fit.Host
 	full      *fit.Free // the host with nothing taken
@@ -52,7 +52,7 @@ func (p *places) hasMIG(uuid string) bool {
 	return ok && p.full.MIG[at.gpu]&(1<<at.instance) != 0
 }
 
-// memory is what f has free of a node, 0 where the node is not there.
+// memory is the free memory of a node in f, 0 where the node is not there.
 func (p *places) memory(f *fit.Free, node int) resource.Bytes {
 	if at := p.host.Topology().NodeIndex(node); at >= 0 {
 		return f.Memory[at]
@@ -60,7 +60,8 @@ func (p *places) memory(f *fit.Free, node int) resource.Bytes {
 	return 0
 }
 
-// pages is what f has free of a pool, 0 where the pool is not there.
+// pages is the number of free pages of a pool in f, 0 where the pool is not
+// there.
 func (p *places) pages(f *fit.Free, node int, size resource.Bytes) resource.Bytes {
 	if at := p.host.Topology().NodeIndex(node); at >= 0 {
 		return p.host.HugepagesOn(f, at, size)
@@ -82,7 +83,7 @@ func (p *places) freeInstances(f *fit.Free, uuid string, list []resource.MIGGran
 	return list
 }
 
-// pools is what f has free of the huge pages of the node at a position.
+// pools lists the free huge pages in f of the node at a position.
 func (p *places) pools(f *fit.Free, node int) []PoolFree {
 	var list []PoolFree
 	for _, size := range p.sizes {
@@ -114,7 +115,7 @@ func (p *places) reindex(members []Holding) []Holding {
 	return changed
 }
 
-// moved reports whether a GPU or instance is not where the assignment says.
+// moved reports whether a GPU or instance is not at the assignment's place.
 func (p *places) moved(a *resource.Assignment) bool {
 	list := p.host.Inventory().Devices
 	for _, g := range a.GPUs {

@@ -9,19 +9,21 @@ import (
 )
 
 // This file is the last row of PROTOCOL.md section 5: a store that was restored
-// from an old backup, and has lost records of what runs here.
+// from an old backup, and has lost records of grants here.
 
-// Quarantine says how it was seen that the store went back. The zero value is
-// no quarantine.
+// Quarantine is the evidence that the store went back. The zero value is no
+// quarantine.
 type Quarantine struct {
-	// Heard is what this agent had heard of, Store what the store was at.
+	// Heard is the highest revision that this agent had seen, Store the store's
+	// revision.
 	Heard, Store resource.Revision
 }
 
 // IsZero reports whether there is no quarantine.
 func (q Quarantine) IsZero() bool { return q == Quarantine{} }
 
-// String says it in plain words, with the way out; "" without a quarantine.
+// String describes it in plain words, with the way out; "" without a
+// quarantine.
 func (q Quarantine) String() string {
 	if q.IsZero() {
 		return ""
@@ -33,7 +35,7 @@ func (q Quarantine) String() string {
 // Quarantine returns the present one, the zero value for none.
 func (l *Ledger) Quarantine() Quarantine { return l.quarantine }
 
-// Known reports whether the leader may be told what the ledger holds: once this
+// Known reports whether the leader may get the ledger's grants: once this
 // incarnation has registered, and always in quarantine, for an operator has to
 // see it.
 func (l *Ledger) Known() bool { return l.registered > 0 || !l.quarantine.IsZero() }
@@ -41,7 +43,7 @@ func (l *Ledger) Known() bool { return l.registered > 0 || !l.quarantine.IsZero(
 // wentBack reports whether the store that a registration saw is an older one.
 func (c *Registered) wentBack() bool { return c.Store > 0 && c.Store < c.Heard }
 
-// isolate begins a quarantine. The registration stays what it was.
+// isolate begins a quarantine. The registration stays.
 func (d *decision) isolate(c *Registered) {
 	q := Quarantine{Heard: c.Heard, Store: c.Store}
 	d.emit(Quarantined(q))
@@ -90,7 +92,7 @@ func (d *decision) keepOut(tx resource.TxID) {
 	d.refuse(resource.Reason{Code: resource.ReasonQuarantined, Want: int64(q.Heard), Have: int64(q.Store), Detail: q.String()})
 }
 
-// reconcile ends the quarantine. What is released is stopped only once the
+// reconcile ends the quarantine. Released grants are stopped only once the
 // registration that follows has shown that the store has no record of it: the
 // order may come from a leader that was deposed, and the next one may have
 // adopted it. Reservations stay: a commit that is under way may still count on

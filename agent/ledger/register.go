@@ -26,8 +26,8 @@ func (d *decision) restart(c Start) {
 	d.reply.Incarnation, d.reply.Registered = c.Incarnation, 0
 }
 
-// register is the step "register, read, apply": what the store lists for this
-// node meets what the journal knows.
+// register is the step "register, read, apply": the store's records of this
+// node meet the journal's grants.
 func (d *decision) register(c Registered) {
 	if c.wentBack() { // model: mutant RESTORED_WITHOUT_QUARANTINE
 		d.isolate(&c)
@@ -47,10 +47,10 @@ func (d *decision) register(c Registered) {
 }
 
 // audit is a registration of an incarnation that has registered before. It has
-// answered since, so what was read may be old: a record on the list may have
+// answered since, so the records read may be old: a record on the list may have
 // ended, and its tombstone may be forgotten. The journal knows everything that
-// this incarnation has promised, so nothing is adopted; what differs is read
-// again, one by one.
+// this incarnation has promised, so nothing is adopted; records that differ are
+// read again, one by one.
 func (d *decision) audit(listed map[resource.TxID]*Record) {
 	for _, tx := range d.l.sorted(func(g *entry) bool { return g.Origin == OriginTxn }) {
 		g, r := d.l.grants[tx], listed[tx]
@@ -89,8 +89,9 @@ func (d *decision) follow(g *entry, r *Record) bool {
 	return false
 }
 
-// sameMembers reports whether a record names what is promised here; both have
-// the indices of this host. The requests are not compared: a record has none.
+// sameMembers reports whether a record names the assignments promised here;
+// both have the indices of this host. The requests are not compared: a record
+// has none.
 func sameMembers(a, b []Holding) bool {
 	return slices.EqualFunc(a, b, func(x, y Holding) bool {
 		return x.Index == y.Index && x.Assignment.Equal(y.Assignment)

@@ -8,24 +8,26 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Rehost says that the host is another one from now on: a card was added or is
-// gone, a GPU was partitioned anew, CPUs went offline, memory came or went.
-// Call it between an Apply and the next Decide.
+// Rehost replaces the host from now on: a card was added or is gone, a GPU was
+// partitioned anew, CPUs went offline, memory came or went. Call it between an
+// Apply and the next Decide.
 //
-// All grants stay in their states. What they own is found again by the GPU's
+// All grants stay in their states. Their resources are found again by the GPU's
 // or instance's UUID, the CPU's number and the NUMA node's number, and their
-// members carry the indices of the new inventory. What is gone stays owned and
-// is numbered behind what is there; if it comes back while its grant lives it
-// is still that grant's. A GPU that went into MIG mode under its owner has no
-// free instance until that grant ends. Health is kept by UUID as far as an
-// event told it; of the other devices the new inventory says it.
+// members carry the indices of the new inventory. A device that is gone stays
+// owned and is numbered behind the present ones; if it comes back while its
+// grant lives it is still that grant's. A GPU that went into MIG mode under its
+// owner has no free instance until that grant ends. Health is kept by UUID as
+// far as an event reported it; other devices have the health of the new
+// inventory.
 //
 // Nothing is journalled: replaying the journal on the new host gives the same
 // ledger. But Hash, Pinned devices and SetHealth count by index: the caller
 // ends the leader's session, so that the next one begins with the new host.
 //
-// An error, which says that two grants own one thing on the new host, leaves
-// the ledger as it was. No ledger that came about by Decide gives one.
+// An error, which means that two grants own one device, CPU or byte on the new
+// host, leaves the ledger as it was. No ledger that came about by Decide gives
+// one.
 func (l *Ledger) Rehost(host *fit.Host) error {
 	next := newPlaces(host)
 	own := newAccount(next)

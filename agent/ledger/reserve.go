@@ -65,7 +65,7 @@ func (d *decision) reserve(c *grant.Reserve) {
 }
 
 // reserveAgain answers a repeated Reserve. It renews a Waiting grant's
-// patience, and lets a newer leader adopt what waits or waited.
+// patience, and lets a newer leader adopt a grant that waits or waited.
 func (d *decision) reserveAgain(g *entry, c *grant.Reserve) {
 	switch {
 	case g.State == grant.Tombstone:
@@ -109,8 +109,8 @@ func validate(c *grant.Reserve) error {
 	return nil
 }
 
-// fitAll finds room for all members as if the victims were gone, or says why
-// there is none.
+// fitAll finds room for all members as if the victims were gone, or returns the
+// reason why there is none.
 func (l *Ledger) fitAll(requests []grant.MemberRequest, victims []resource.TxID) ([]Holding, []resource.Reason) {
 	own := &l.own
 	if len(requests) > 1 || len(victims) > 0 {
@@ -164,7 +164,8 @@ func (l *Ledger) fitOne(free *fit.Free, r *grant.MemberRequest) bool {
 	return l.places.host.Assign(free, r.Request, &l.assignment)
 }
 
-// explain says why member i of n does not fit after those before it.
+// explain returns the reason why member i of n does not fit after those before
+// it.
 func (l *Ledger) explain(free *fit.Free, r *grant.MemberRequest, i, n int) []resource.Reason {
 	var reasons []resource.Reason
 	if len(r.PinnedGPUs) > 0 {

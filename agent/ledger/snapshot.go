@@ -23,7 +23,7 @@ type View struct {
 	Hash        uint64 // see Ledger.Hash
 	// Host is the hardware that the rest is of.
 	Host *fit.Host
-	// Free is what may be handed out; read it, never Take from it.
+	// Free is the capacity that may be handed out; read it, never Take from it.
 	Free *fit.Free
 	// Nodes are the NUMA nodes with ordinary memory, in ascending order.
 	Nodes []NodeFree
@@ -32,7 +32,7 @@ type View struct {
 	Grants []Grant
 }
 
-// NodeFree is what is free of one NUMA node.
+// NodeFree is the free capacity of one NUMA node.
 type NodeFree struct {
 	ID         int
 	CPU        resource.Millicores
@@ -41,13 +41,13 @@ type NodeFree struct {
 	Hugepages  []PoolFree // ascending by Size; every pool that the node has
 }
 
-// PoolFree is what is free of a node's huge pages of one size.
+// PoolFree is the free part of a node's huge pages of one size.
 type PoolFree struct {
 	Size  resource.Bytes // of one page
 	Bytes resource.Bytes // a multiple of Size
 }
 
-// GPUFree is what is free of one GPU, whatever its health.
+// GPUFree is the free part of one GPU, regardless of its health.
 type GPUFree struct {
 	Index int
 	UUID  string
@@ -80,8 +80,8 @@ func (l *Ledger) Snapshot() *View {
 	return v
 }
 
-// SnapshotEvents returns events that make an empty ledger of this host equal
-// to this one: what a compacted journal holds. Victims come before those that
+// SnapshotEvents returns events that make an empty ledger of this host equal to
+// this one: the content of a compacted journal. Victims come before those that
 // wait for them.
 func (l *Ledger) SnapshotEvents() []Event {
 	events := []Event{Started{l.incarnation, l.startedAt, l.heard, l.forgotten}}

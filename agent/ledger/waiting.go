@@ -10,8 +10,8 @@ import (
 )
 
 // tally adds up amounts by CPU, NUMA node, pool of huge pages, GPU and MIG
-// instance. Devices are told apart by UUID, for one that is gone has no index
-// of its own.
+// instance. Devices are distinguished by UUID, for one that is gone has no
+// index of its own.
 type tally struct {
 	cpus    map[int]resource.Millicores
 	memory  map[int]resource.Bytes
@@ -78,7 +78,7 @@ func (t *tally) positive(p *places) resource.Assignment {
 	return p.renumbered(a)
 }
 
-// block takes what of a Waiting grant no live victim of it covers.
+// block takes the part of a Waiting grant that no live victim of it covers.
 func (l *Ledger) block(g *entry) error {
 	var t tally
 	for _, m := range g.Members {
@@ -97,8 +97,8 @@ func (l *Ledger) block(g *entry) error {
 	return nil
 }
 
-// promote makes a Waiting grant without victims Reserved: it now owns what it
-// blocked, which is all of its assignment.
+// promote makes a Waiting grant without victims Reserved: it now owns the
+// blocked part, which is all of its assignment.
 func (l *Ledger) promote(g *entry) {
 	l.own.give(&g.blocked)
 	g.blocked = resource.Assignment{}

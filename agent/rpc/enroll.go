@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// DirectiveRenew asks the agent to ask for what is new: authorities, its
+// DirectiveRenew asks the agent to fetch its new credentials: authorities, its
 // certificate, gossip keys. The message is the fingerprint that it will have
 // then (pki.Fingerprint).
 const DirectiveRenew = "renew"
@@ -27,7 +27,8 @@ const DirectiveRenew = "renew"
 // DirectiveRenewNow is DirectiveRenew in a message that answers no heartbeat.
 const DirectiveRenewNow = "renew_now"
 
-// Certified is what a node is given: certificates in DER.
+// Certified is a coordinator's answer to an enrolment or a renewal:
+// certificates in DER.
 type Certified struct {
 	Chain       [][]byte // its certificate first
 	Authorities [][]byte

@@ -42,7 +42,7 @@ func (e *StaleEpochError) Error() string {
 	return fmt.Sprintf("epoch %d is over: this agent has seen epoch %d", e.Got, e.Highest)
 }
 
-// reason is what the leader is told in the status' details: it may have to be
+// reason is the text for the leader in the status' details: it may have to be
 // elected anew, beyond the epoch that is wanted.
 func (e *StaleEpochError) reason() *musterv1.Reason {
 	return wire.ToReasons([]resource.Reason{{

@@ -25,8 +25,8 @@ type Eviction struct {
 	Reason       string
 }
 
-// Evictions asks whoever decides evictions. It may block until the decision is
-// durable; it ends early with its context.
+// Evictions asks the authority that decides evictions. It may block until the
+// decision is durable; it ends early with its context.
 type Evictions interface {
 	Evict(ctx context.Context, e Eviction) error
 }
@@ -75,7 +75,7 @@ func (n *nodeAgent) EvictAllocation(ctx context.Context, r *schedulerv1.EvictReq
 	return evictAnswer(e, n.evictions.Evict(ctx, e))
 }
 
-// evictAnswer tells a refusal apart from an outcome that nobody knows. Of the
+// evictAnswer distinguishes a refusal from an unknown outcome. Of the
 // coordinators' answers the first one that is final counts.
 func evictAnswer(e Eviction, err error) (*schedulerv1.EvictResponse, error) {
 	if err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// Heartbeat is what an agent reports of itself: information for people and
-// the sign that keeps the node's lease alive.
+// Heartbeat is an agent's report of itself: information for people and the sign
+// that keeps the node's lease alive.
 type Heartbeat struct {
 	Time       time.Time // the node's clock; information only
 	Began      time.Time // a time before it is sent, on any clock; the answer has it
@@ -38,10 +38,10 @@ type Phase struct {
 	Phase string
 }
 
-// Directive is what a coordinator asks in answer to a heartbeat.
+// Directive is a coordinator's request in answer to a heartbeat.
 type Directive struct{ Type, Tx, Message string }
 
-// Answer is what a coordinator says to a heartbeat.
+// Answer is a coordinator's answer to a heartbeat.
 type Answer struct {
 	Began time.Time // of the heartbeat that it answers
 	First bool      // of its stream; there may be several, one after the other
@@ -53,9 +53,8 @@ type Answer struct {
 // DirectiveRegister asks the agent to register anew.
 const DirectiveRegister = "register"
 
-// Heartbeats opens a stream to a coordinator and sends what next returns at
-// once and then on every tick, until the stream breaks or its coordinator cannot
-// keep the lease (an error) or ctx ends (nil). answered is called with each answer, in order, from another goroutine
+// Heartbeats opens a stream to a coordinator and sends the heartbeat that next returns, at once and then on every tick, until the stream breaks
+// or its coordinator cannot keep the lease (an error) or ctx ends (nil). answered is called with each answer, in order, from another goroutine
 // that has ended when Heartbeats returns.
 func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, every time.Duration,
 	next func(context.Context) (Heartbeat, error), answered func(Answer),
@@ -64,7 +63,7 @@ func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, eve
 		return heartbeats(ctx, conn, node, every, next, answered)
 	})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was told to end
+		return nil //nolint:nilerr // the context ended it
 	}
 	return err
 }

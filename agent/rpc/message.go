@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// Body is what one message to the leader says: a Reply, an Occupancy, an
+// Body is the content of one message to the leader: a Reply, an Occupancy, an
 // Enrolled or a HealthChange.
 type Body interface{ fill(*musterv1.AgentMessage) }
 
@@ -22,12 +22,12 @@ type (
 		Cordoned, DiskFull bool
 		Health             []DeviceHealth // ascending; devices that are ok are left out
 	}
-	// Enrolled says that this incarnation has registered.
+	// Enrolled reports that this incarnation has registered.
 	Enrolled struct {
 		Incarnation resource.Incarnation
 		Revision    resource.Revision
 	}
-	// HealthChange tells the health of all devices that are not ok, and
+	// HealthChange reports the health of all devices that are not ok, and
 	// whether the host takes new work.
 	HealthChange struct {
 		Health             []DeviceHealth
@@ -95,7 +95,7 @@ func welcomeMessage(w Welcome) *musterv1.AgentMessage {
 	}}}
 }
 
-// originMessage is "" for what nearly all grants are.
+// originMessage is "" for the origin of nearly all grants.
 func originMessage(o ledger.Origin) string {
 	if o == ledger.OriginTxn {
 		return ""

@@ -59,10 +59,10 @@ const (
 	lastRedial  = 5 * time.Second
 )
 
-// Dial returns a client connection to a coordinator, to whom member proves
-// itself. It does not block: the connection is made when the first call needs
-// it. Without a Dialer of its own it refuses addresses that do not suit how
-// member proves itself.
+// Dial returns a client connection to a coordinator; member proves itself to
+// it. It does not block: the connection is made when the first call needs it.
+// Without a Dialer of its own it refuses addresses that do not suit how member
+// proves itself.
 func Dial(address string, member rpcauth.Member, dialer Dialer) (*grpc.ClientConn, error) {
 	options := append(append(member.DialOptions(rpcauth.AnyCoordinator()), limits.DialOptions()...),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxAnswer), grpc.MaxCallSendMsgSize(limits.MaxSession)),

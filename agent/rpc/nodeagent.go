@@ -20,7 +20,7 @@ type Snapshot struct {
 	Grants                           []GrantMember // in order of transaction and member
 }
 
-// NUMAFree is what is free on one NUMA node.
+// NUMAFree is the free capacity of one NUMA node.
 type NUMAFree struct {
 	ID         int
 	CPU        resource.Millicores
@@ -29,7 +29,7 @@ type NUMAFree struct {
 	WholeCores int
 }
 
-// DeviceFree is what is free of one device.
+// DeviceFree is the free part of one device.
 type DeviceFree struct {
 	Index       int
 	UUID, Model string
@@ -56,8 +56,8 @@ type GrantMember struct {
 	Assignment resource.Assignment
 }
 
-// Snapshots tells what a host has and holds; it may block until the owner of
-// the ledger answers. What it returns is immutable.
+// Snapshots returns a host's resources and grants; it may block until the owner
+// of the ledger answers. The result is immutable.
 type Snapshots interface {
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
@@ -110,7 +110,7 @@ func (n *nodeAgent) BindAllocation(ctx context.Context, r *schedulerv1.BindReque
 	}, nil
 }
 
-// GetResourceSnapshot tells what the host has, and who holds it.
+// GetResourceSnapshot returns the host's resources and their grants.
 func (n *nodeAgent) GetResourceSnapshot(ctx context.Context, _ *schedulerv1.SnapshotRequest) (*schedulerv1.ResourceSnapshot, error) {
 	s, err := n.snapshots.Snapshot(ctx)
 	if err != nil {

@@ -26,8 +26,8 @@ type Order struct {
 }
 
 // orderOf reads a message. A command with a broken field becomes a refusal of
-// its transaction; what cannot be answered so is an error that wraps
-// ErrBadMessage and ends the session.
+// its transaction; a message without a transaction to refuse is an error that
+// wraps ErrBadMessage and ends the session.
 func orderOf(m *musterv1.LeaderMessage) (Order, error) {
 	var command ledger.Command
 	var err error

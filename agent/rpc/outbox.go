@@ -10,7 +10,8 @@ const outboxSize = 4096
 // Envelope is one message to the leader.
 type Envelope struct {
 	Body Body
-	// LedgerHash is the hash over all grants after what the body reports.
+	// LedgerHash is the hash over all grants after the change that the body
+	// reports.
 	LedgerHash uint64
 }
 
@@ -39,7 +40,7 @@ func (o *Outbox) Put(e Envelope) {
 }
 
 // End closes the session for the given reason once; later calls do nothing.
-// What is still queued may be lost.
+// Queued messages may be lost.
 func (o *Outbox) End(reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/musterd/muster/wire"
 )
 
-// Registration is what an agent tells of itself.
+// Registration is an agent's registration of itself.
 type Registration struct {
 	Cluster     string
 	Node        resource.NodeID
@@ -30,7 +30,7 @@ type Registration struct {
 // Registered is the answer to a registration.
 type Registered struct {
 	// Revision is the store's of this incarnation's registration, Store the
-	// store's own then; 0 where the coordinator does not tell.
+	// store's own then; 0 where the coordinator does not send it.
 	Revision, Store resource.Revision
 }
 
@@ -56,8 +56,8 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 	return done, err
 }
 
-// ReadNode returns every transaction record that names the node, and the store's
-// revision of that; 0 where the coordinator does not tell.
+// ReadNode returns every transaction record that names the node, and the
+// store's revision of that read; 0 where the coordinator does not send it.
 func (c *Coordinators) ReadNode(ctx context.Context, node resource.NodeID) ([]ledger.Record, resource.Revision, error) {
 	var records []ledger.Record
 	var revision resource.Revision

@@ -37,8 +37,8 @@ type Welcome struct {
 	Host       grant.Host
 	Occupancy  Occupancy
 	LedgerHash uint64
-	// Quarantine says why the agent promises nothing until it is reconciled, ""
-	// while there is none.
+	// Quarantine is the reason why the agent promises nothing until it is
+	// reconciled, "" while there is none.
 	Quarantine string
 }
 
@@ -53,7 +53,7 @@ type Owner interface {
 	// Submit queues one order of the session; its answer goes into out, after
 	// the answers to the orders before it.
 	Submit(ctx context.Context, order Order, out *Outbox) error
-	// Close says that the session is over.
+	// Close marks the end of the session.
 	Close(out *Outbox)
 }
 

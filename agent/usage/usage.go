@@ -1,7 +1,7 @@
-// Package usage measures what a host uses right now: processor time, memory,
-// load, disk and network. It reads the counters through gopsutil and decides
-// nothing; what it measures is information for people and never changes what
-// may be handed out.
+// Package usage measures a host's present use of resources: processor time,
+// memory, load, disk and network. It reads the counters through gopsutil and
+// decides nothing; its measurements are information for people and never change
+// the free capacity.
 package usage
 
 import (
@@ -20,16 +20,16 @@ import (
 )
 
 // Usage is one measurement. A part that could not be measured is 0, and the
-// error that came with it says so.
+// error that came with it names it.
 type Usage struct {
-	// CPU is what all CPUs together did since the measurement before.
+	// CPU is the use of all CPUs together since the measurement before.
 	CPU           resource.Millicores
 	Memory        resource.Bytes // in use, not counting caches
 	Load1, Load5  float64
 	Disk          resource.Bytes // in use on the file system of the sampler's path
 	NetworkRX     resource.Bytes // received since boot, loopback not counted
 	NetworkTX     resource.Bytes
-	DiskAvailable resource.Bytes // what the agent may still write there
+	DiskAvailable resource.Bytes // the space that the agent may still use there
 }
 
 // Sampler measures one host. It may be used by several goroutines.
