@@ -10,10 +10,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// assignmentWriter keeps the folder of assignment files in step with the owner's journal, on a goroutine of its own, so that no decision waits
-// for the file system. Wishes are carried out in the order in which they came; one that was overtaken by a later wish for the same transaction
-// never reaches the disk. A failure is tried again: the journal is the truth, and the grant stands. Until it succeeds the node takes no new
-// grants, and the leader gets no reply that this grant can be used.
+// assignmentWriter keeps the folder of assignment files in step with the
+// owner's journal, on a goroutine of its own, so that no decision waits for the
+// file system. Wishes are carried out in the order in which they came; one that
+// was overtaken by a later wish for the same transaction never reaches the
+// disk. A failure is tried again: the journal is the truth, and the grant
+// stands. Until it succeeds the node takes no new grants, and the leader gets
+// no reply that this grant can be used.
 type assignmentWriter struct {
 	files *handoff.Dir
 	log   *slog.Logger

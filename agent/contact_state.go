@@ -69,8 +69,10 @@ type contactState struct {
 	bad   bool     // the last write failed
 }
 
-// openContactState reads the file of an earlier process. Only a file of this boot counts: after a start of the machine no workload runs before
-// the agent has registered. A file that cannot be read counts as contact at the zero of the clock, long ago.
+// openContactState reads the file of an earlier process. Only a file of this
+// boot counts: after a start of the machine no workload runs before the agent
+// has registered. A file that cannot be read counts as contact at the zero of
+// the clock, long ago.
 func openContactState(dir, boot string, wanted time.Duration, now func() time.Time, log *slog.Logger) (*contactState, error) {
 	s := &contactState{path: filepath.Join(dir, "contact"), wanted: wanted, now: now, log: log, known: contact{boot: boot}}
 	data, err := os.ReadFile(s.path)
@@ -90,7 +92,8 @@ func openContactState(dir, boot string, wanted time.Duration, now func() time.Ti
 	return s, nil
 }
 
-// assumeNothing takes the careful side: the limit that coordinators count on is unknown, and so are the running workloads.
+// assumeNothing takes the careful side: the limit that coordinators count on is
+// unknown, and so are the running workloads.
 func (s *contactState) assumeNothing() {
 	s.known.at, s.known.stopped = time.Unix(0, 0), true
 	if s.known.after = s.wanted; s.wanted == 0 {

@@ -13,8 +13,9 @@ import (
 // assignment files, until the process has ended or no preemptor waits for them
 // any more. The preemptor's patience, at the leader and here, bounds the wait.
 
-// endGrants ends the grants that are due, and the deferred ones. The agent has started no process that it could stop. endGrants returns the
-// reply for each grant that is not deferred further.
+// endGrants ends the grants that are due, and the deferred ones. The agent has
+// started no process that it could stop. endGrants returns the reply for each
+// grant that is not deferred further.
 func (o *owner) endGrants(due []resource.TxID) []ledger.Reply {
 	for tx := range o.deferred {
 		due = append(due, tx)

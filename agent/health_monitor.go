@@ -9,8 +9,9 @@ import (
 	"github.com/musterd/muster/devices/health"
 )
 
-// healthMonitor keeps the devices' health, and which devices there are, in step with the driver's reports. Package devices/health decides the
-// effect of an event; the ledger keeps the resulting health.
+// healthMonitor keeps the devices' health, and which devices there are, in step
+// with the driver's reports. Package devices/health decides the effect of an
+// event; the ledger keeps the resulting health.
 type healthMonitor struct {
 	agent  *Agent
 	policy health.Policy

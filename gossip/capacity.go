@@ -17,7 +17,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// capacityConfig is what a member of one cell's capacity ring needs. See Config
+// capacityConfig configures a member of one cell's capacity ring. See Config
 // for the fields' meaning; ID is the member's name.
 type capacityConfig struct {
 	Cluster string
@@ -103,7 +103,7 @@ func newCapacity(cfg capacityConfig) (*Capacity, error) {
 	return c, nil
 }
 
-// run starts what goes on in the background.
+// run starts the member's goroutines.
 func (c *Capacity) run(onDigest func(DigestEvent), sources func() ([]string, bool)) {
 	c.joiner.own = c.addr
 	c.joiner.sources = sources
@@ -158,7 +158,7 @@ func (c *Capacity) Digests() []digest.Digest { return c.table.digests() }
 // Members counts the ring's living members, this one included.
 func (c *Capacity) Members() int { return c.table.size() }
 
-// Counters says what became of the digests that arrived.
+// Counters counts the received digests by their outcome.
 func (c *Capacity) Counters() Counters { return c.table.counters() }
 
 // Close leaves the ring and ends the member. It takes less than half a second,
@@ -225,7 +225,7 @@ func (d delegate) NotifyLeave(n *memberlist.Node) { d.c.table.leave(resource.Nod
 func (d delegate) NotifyUpdate(*memberlist.Node) {}
 
 // NotifyMerge refuses nobody. It notices when the ring holds this member's name
-// at another port, which is what remains of an earlier life until the others
+// at another port: the entry of an earlier run, which stays until the others
 // forget it.
 func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 	own := d.c.port.Load()

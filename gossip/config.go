@@ -17,14 +17,15 @@ const DefaultCell = "0"
 // maxCluster bounds a cluster's name: a label holds 255 bytes with the rest.
 const maxCluster = 63
 
-// Config is what a process needs to be in both rings of one cluster and cell.
+// Config configures a process as a member of both rings of one cluster and
+// cell.
 type Config struct {
 	// Cluster names the cluster: 1 to 63 letters, digits, '-', '_' and '.'.
 	Cluster string
 	// Cell is the capacity ring's cell; empty is DefaultCell.
 	Cell string
-	// Tags say who this is. Tags.ID is the member's name in both rings and must
-	// be unique in each; Cell and Capacity are filled in by Start.
+	// Tags identify this process. Tags.ID is the member's name in both rings
+	// and must be unique in each; Cell and Capacity are filled in by Start.
 	Tags Tags
 	// SerfBind and CapacityBind are "host:port", used for TCP and UDP: on a
 	// loopback address without a Keyring, on any with one. Port 0 takes a free
@@ -50,7 +51,7 @@ type Config struct {
 	Transports Transports
 	Profile    Profile
 	// Queries answers operators' queries by name. Every member of the ring may
-	// ask, and members forge names: no answer may tell a tenant's secrets.
+	// ask, and members forge names: no answer may contain a tenant's secrets.
 	Queries map[string]QueryHandler
 	// Local answers the same queries for operators of this host, who have shown
 	// the token of the RPC port. Queries that it does not name are answered as for
@@ -93,7 +94,7 @@ func validCluster(name string) error {
 	return nil
 }
 
-// bindAddress parses "host:port" and refuses what is reachable from outside
+// bindAddress parses "host:port" and refuses addresses reachable from outside
 // while there is no keyring. The host "localhost" is 127.0.0.1.
 func bindAddress(field, text string, keyring *Keyring) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(text)

@@ -1,6 +1,6 @@
 // Package gossip joins a process to a cluster's two rings: the serf ring, which
-// says who is alive and answers operators' queries, and the capacity ring,
-// which spreads every agent's digest of free capacity.
+// tracks the live members and answers operators' queries, and the capacity
+// ring, which spreads every agent's digest of free capacity.
 //
 // It decides nothing about work. Tags and digests are hints: they help to find
 // agents and to rank candidates; nothing is admitted, freed or fenced because
@@ -21,14 +21,14 @@
 //	serf query   -rpc-addr=127.0.0.1:7373 -rpc-auth=TOKEN -timeout=1s capacity
 //
 // A serf query always waits its whole timeout, even when everybody has
-// answered. Unless told, that is 1.6 s below 10 members, 3.2 s below 100 and
-// 4.8 s below 1,000; -timeout makes it shorter. An answer longer than 1,024
-// bytes is cut and says so in its last line. Handlers of Config.Local answer
-// operators of the host in full. `serf leave` and `serf
-// force-leave` act on the serf ring alone; see Serf.Stopped.
+// answered. By default that is 1.6 s below 10 members, 3.2 s below 100 and 4.8
+// s below 1,000; -timeout makes it shorter. An answer longer than 1,024 bytes
+// is cut, and its last line marks the cut. Handlers of Config.Local answer
+// operators of the host in full. `serf leave` and `serf force-leave` act on the
+// serf ring alone; see Serf.Stopped.
 //
 // Goroutines: every callback runs on a goroutine of this package and may block
-// without stalling a ring; what it has not taken yet is folded into the newest
-// per member or dropped with a counter, as each callback says. All end with
-// Close, Abandon included.
+// without stalling a ring; values that it has not taken yet are folded into the
+// newest per member or dropped with a counter, as documented at each callback.
+// All end with Close, Abandon included.
 package gossip

@@ -18,10 +18,10 @@ import (
 // it on. Every member has the keys of the rings, so every message may come from
 // a hostile one, and the sender's name in it may be forged.
 //
-// It refuses what serf would believe or spend without limit: queries that change
-// or list keys, answers and relays to addresses that are no member's, texts
-// longer than honest members send, clocks that would run over, and more new
-// queries, events and names than its budgets allow.
+// It refuses messages that serf would believe or spend memory on without limit:
+// queries that change or list keys, answers and relays to addresses that are no
+// member's, texts longer than honest members send, clocks that would run over,
+// and more new queries, events and names than its budgets allow.
 type guard struct {
 	memberlist.Delegate // serf's
 
@@ -62,8 +62,8 @@ const (
 	// 512 full event times.
 	maxStateBytes = 8 << 20
 
-	// clockFar is where clocks must not jump to, and clockStep how far they may
-	// be ahead of what this member has seen from there on.
+	// clockFar is the time that clocks must not jump beyond, and clockStep the
+	// most by which they may be ahead of this member's clock from there on.
 	clockFar  = 1 << 62
 	clockStep = 1 << 20
 )
@@ -225,7 +225,7 @@ func (g *guard) judgeRelay(body []byte) (Refusal, error) {
 }
 
 // admit lets a message through that was not there before, within its budget and
-// what one time may hold. mu is held.
+// the limit of one time. mu is held.
 func (g *guard) admit(c *crowd, b int, time, id uint64, what string) (Refusal, error) {
 	switch c.add(time, id, &g.budgets[b]) {
 	case crowdSeen:

@@ -13,8 +13,8 @@ import (
 
 // QueryHandler answers one operator query. It may block for as long as the
 // query lasts; queries are served one after the other. An answer longer than
-// 1,024 bytes is cut and says so; nil answers nothing. The payload is the
-// handler's to keep.
+// 1,024 bytes is cut and ends with a mark of the cut; nil answers nothing. The
+// payload is the handler's to keep.
 type QueryHandler func(payload []byte) []byte
 
 // inboxSize is how many queries and hints may wait behind a slow callback.
@@ -117,8 +117,8 @@ func (b *inbox) answer(q *serf.Query) {
 	}
 }
 
-// cutAnswer returns at most answerLimit bytes. What is longer ends with a line
-// that says so, and never within a character.
+// cutAnswer returns at most answerLimit bytes. A longer one is cut between
+// characters and ends with a line that marks the cut.
 func cutAnswer(answer []byte) []byte {
 	if len(answer) <= answerLimit {
 		return answer

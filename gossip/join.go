@@ -18,8 +18,9 @@ const (
 	// should know and does not, which heals a partition.
 	rejoinEvery = 10 * time.Second
 	// settleEvery is how soon a member that has just joined exchanges its state
-	// once more, for what changed while everybody joined, and how often it does
-	// while others still hold its name at an older address.
+	// once more, to catch changes made while all members joined, and the time
+	// between such exchanges while others still hold its name at an older
+	// address.
 	settleEvery = time.Second
 	// joinAtOnce bounds the full exchanges of one attempt.
 	joinAtOnce = 3
@@ -136,7 +137,7 @@ func (j *joiner) attempt(ctx context.Context, in, again bool) bool {
 	return true
 }
 
-// keyHint says in plain words what the library's error about keys means.
+// keyHint explains the library's error about keys in plain words.
 func keyHint(err error) string {
 	text := err.Error()
 	switch {

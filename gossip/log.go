@@ -7,8 +7,8 @@ import (
 )
 
 // logWriter turns the rings' own lines ("2026/01/02 15:04:05 [WARN] memberlist:
-// ...") into debug records: what they call an error is mostly a peer that went
-// away, and what matters is logged by this package itself.
+// ...") into debug records: most of their errors are peers that went away, and
+// this package logs the important events itself.
 type logWriter struct {
 	logger *slog.Logger
 	ring   string

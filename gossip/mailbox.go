@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// mailbox hands values to one slow reader without ever blocking a writer. What
-// the reader has not taken yet is folded to the newest value per key, so it
-// holds at most one value per key. Keys are read in the order in which they
-// first waited.
+// mailbox hands values to one slow reader without ever blocking a writer.
+// Values that the reader has not taken yet are folded to the newest value per
+// key, so it holds at most one value per key. Keys are read in the order in
+// which they first waited.
 type mailbox[K comparable, V any] struct {
 	wake chan struct{} // capacity 1: set while something waits
 

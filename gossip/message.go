@@ -103,7 +103,7 @@ func encode(t messageType, body any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// fingerprint tells the events of one time apart.
+// fingerprint distinguishes the events of one time.
 func fingerprint(name string, payload []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, name)
@@ -140,7 +140,7 @@ func (c *crowd) add(time, id uint64, b *budget) crowdAnswer {
 	at := &c[time%crowdTimes]
 	if at.time != time {
 		if time < at.time {
-			return crowdSeen // older than what serf remembers
+			return crowdSeen // older than the events that serf remembers
 		}
 		at.time, at.ids = time, at.ids[:0]
 	}

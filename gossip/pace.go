@@ -41,7 +41,7 @@ func newPacer(members func() int, send func(digest.Digest)) *pacer {
 	return &pacer{send: send, members: members, wake: make(chan struct{}, 1)}
 }
 
-// offer replaces what waits when d is newer. It never blocks.
+// offer replaces the waiting digest when d is newer. It never blocks.
 func (p *pacer) offer(d digest.Digest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

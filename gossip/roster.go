@@ -18,8 +18,8 @@ import (
 const maxMembers = 16384
 
 // roster is the names that a ring holds, with the address of each. It is the
-// gate of the ring: memberlist asks it about every message that says that a
-// member lives, before it keeps anything of it (memberlist.AliveDelegate).
+// gate of the ring: memberlist asks it about every message that reports a
+// member alive, before it keeps anything of it (memberlist.AliveDelegate).
 type roster struct {
 	judge func(*memberlist.Node) error // further rules for a member; nil for none
 

@@ -23,8 +23,8 @@ import (
 	"github.com/musterd/muster/gossip/ipc"
 )
 
-// SerfConfig is what a member of the serf ring needs. See Config for the
-// fields' meaning.
+// SerfConfig configures a member of the serf ring. See Config for the fields'
+// meaning.
 type SerfConfig struct {
 	Cluster    string
 	Tags       Tags
@@ -49,7 +49,7 @@ type Status string
 const (
 	Alive   Status = "alive"
 	Leaving Status = "leaving"
-	Left    Status = "left"   // said goodbye
+	Left    Status = "left"   // left on purpose
 	Failed  Status = "failed" // does not answer; may return
 	Reaped  Status = "reaped" // gone for so long that the ring forgot it
 )
@@ -209,7 +209,7 @@ func (cfg SerfConfig) validate() (bind netip.AddrPort, err error) {
 	return bindAddress("serf bind address", cfg.Bind, cfg.Keyring)
 }
 
-// run starts what goes on in the background.
+// run starts the member's goroutines.
 func (s *Serf) run(join []string) {
 	local := s.serf.LocalMember()
 	s.addr = net.JoinHostPort(local.Addr.String(), strconv.Itoa(int(local.Port)))
@@ -385,9 +385,9 @@ func memberOf(m serf.Member, status Status) Member {
 	}
 }
 
-// mergeWatch notices when the ring holds this member's name at another port,
-// which is what remains of an earlier life until the others see that it died.
-// It is called under the ring's locks and must not call back.
+// mergeWatch notices when the ring holds this member's name at another port:
+// the entry of an earlier run, which stays until the others see that the run
+// has died. It is called under the ring's locks and must not call back.
 type mergeWatch struct{ s *Serf }
 
 // NotifyMerge never refuses anyone.

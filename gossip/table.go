@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// DigestEvent says that a node's digest was replaced, or with Gone that the
+// DigestEvent reports that a node's digest was replaced, or with Gone that the
 // node left the ring or failed; then only Digest.NodeID is set. Events of one
 // node that wait are folded into the newest.
 type DigestEvent struct {
@@ -18,13 +18,13 @@ type DigestEvent struct {
 	Gone   bool
 }
 
-// Counters say what became of the digests that arrived from the ring.
+// Counters count the digests received from the ring by their outcome.
 type Counters struct {
-	Accepted  uint64 // newer than what was known
+	Accepted  uint64 // newer than the digest known
 	Stale     uint64 // not newer
 	Malformed uint64 // not readable, or of another cell
 	Early     uint64 // of a node that is not a member (yet), set aside
-	Outranked uint64 // about this very node and newer than what it published
+	Outranked uint64 // about this very node and newer than the digest it published
 }
 
 // maxEarly bounds the digests set aside for nodes that are not members yet.
@@ -34,13 +34,14 @@ const maxEarly = 256
 // it come entries of a u16 length, big-endian, and a digest.
 const stateVersion = 1
 
-// table is what this member knows of every member's capacity.
+// table is this member's knowledge of every member's capacity.
 //
 // Invariant: every key of entries is a member or self; no key of early is.
 type table struct {
 	self resource.NodeID
 	cell string
-	// changed hears of every change, in order, under mu: it must not block.
+	// changed is called with every change, in order, under mu: it must not
+	// block.
 	changed func(DigestEvent)
 
 	mu      sync.RWMutex
@@ -130,7 +131,7 @@ func (t *table) join(node resource.NodeID, addr string) {
 	}
 }
 
-// leave drops a member and what was known of it.
+// leave drops a member and its digest.
 func (t *table) leave(node resource.NodeID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +169,7 @@ func (t *table) counters() Counters {
 }
 
 // digests returns every member's digest by node id. The caller must not change
-// what their slices hold.
+// the elements of their slices.
 func (t *table) digests() []digest.Digest {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -192,7 +193,7 @@ func (t *table) state() []byte {
 	return out
 }
 
-// merge takes another member's table. What cannot be read ends it with a count:
+// merge takes another member's table. An unreadable entry ends it with a count:
 // the entries before stay.
 func (t *table) merge(b []byte) {
 	if len(b) == 0 {

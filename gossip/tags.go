@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Role is what a member of the serf ring does.
+// Role is the kind of a member of the serf ring.
 type Role string
 
 const (
@@ -21,13 +21,14 @@ const (
 // MaxTags bounds the encoded tags: every tag costs its bytes on every join.
 const MaxTags = 300
 
-// Tags are what a member tells about itself, seldom changing and never
-// believed: whoever dials Addr checks who answers.
+// Tags are a member's statements about itself, seldom changing and never
+// believed: a caller that dials Addr checks the identity of the party that
+// answers.
 type Tags struct {
 	Role Role
 	ID   string // the member's name: an agent's node id, a coordinator's own
 	Addr string // "host:port" of its gRPC service
-	// Where the host stands, and what GPUs it has; empty where not told.
+	// The host's place and its GPU model; empty where unknown.
 	Zone, Rack, Block, Model string
 	// API is the newest version of muster's API that the member speaks.
 	API string

@@ -11,7 +11,7 @@ const (
 	CapacityRing Ring = "capacity"
 )
 
-// Transports opens what a member's rings talk through, in place of UDP and TCP
+// Transports opens the transports of a member's rings, in place of UDP and TCP
 // on the bind addresses. The address that a transport advertises stands for the
 // member from then on, so it must be a loopback address too, and no other
 // member's. The ring shuts the transport down.

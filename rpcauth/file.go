@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxTokenFile bounds what is read of a token file, in bytes.
+// maxTokenFile bounds the part of a token file that is read, in bytes.
 const maxTokenFile = 4096
 
 // ReadFile reads a token from a file that only its owner may read. A file that

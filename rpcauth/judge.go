@@ -21,8 +21,9 @@ type Judge interface {
 	// once and ends with ctx. A gRPC status is answered as it is, any other error
 	// as PermissionDenied.
 	Admit(ctx context.Context, peer Caller) error
-	// Holds refuses a peer by what is in memory. It does not block: it is asked
-	// for each message of a stream, and for all open connections after a change.
+	// Holds refuses a peer by lists in memory. It does not block: it is asked
+	// for each message of a stream, and for all open connections after a
+	// change.
 	Holds(peer Caller) error
 }
 

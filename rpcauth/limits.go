@@ -40,7 +40,7 @@ const (
 	connectionsOfPeer = 64 // of a coordinator, an operator, or the bearers of tokens at one address
 )
 
-// Limits bound what one connection of a gRPC server holds. A connection may
+// Limits bound the memory of one connection of a gRPC server. A connection may
 // read ahead at most a window and a message of each of its streams.
 func Limits() []grpc.ServerOption {
 	return []grpc.ServerOption{
@@ -72,7 +72,7 @@ func limitsOf(total, unproven, perAddress int) netlimit.Limits {
 	}
 }
 
-// limited tells a handshake's connection that its peer is proven.
+// limited informs a handshake's connection that its peer is proven.
 type limited struct{ transport }
 
 // ServerHandshake implements credentials.TransportCredentials.

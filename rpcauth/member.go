@@ -7,8 +7,9 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// Member is how one party of a cluster proves that it belongs there, and
-// judges who else does: a Token, over loopback alone, or a TLS identity.
+// Member is the means by which one party of a cluster proves that it belongs
+// there, and judges other parties: a Token, over loopback alone, or a TLS
+// identity.
 type Member interface {
 	// DialOptions are the credentials of a client that means to reach want.
 	DialOptions(want Want) []grpc.DialOption
@@ -21,7 +22,7 @@ type Member interface {
 	serverOptions(rules Rules, guards []Guard) []grpc.ServerOption
 }
 
-// Want is who a client means to reach.
+// Want is the identity that a client means to reach.
 type Want struct {
 	Role pki.Role
 	// ID is the party's; "" takes any coordinator, and of a node the one that
@@ -36,14 +37,14 @@ func AnyCoordinator() Want { return Want{Role: pki.Coordinator} }
 func NamedNode() Want { return Want{Role: pki.Node} }
 
 // Server returns the options of a server whose callers prove themselves to m
-// and may do what rules say. The calls of guarded services are for their guards
-// to check; they are unary.
+// and may make the calls that rules allow. The calls of guarded services are
+// for their guards to check; they are unary.
 func Server(m Member, rules Rules, guards ...Guard) []grpc.ServerOption {
 	return m.serverOptions(rules, guards)
 }
 
-// DialOptions put the token on every call. They carry no TLS: dial only what
-// CheckAddress accepts.
+// DialOptions put the token on every call. They carry no TLS: dial only
+// addresses that CheckAddress accepts.
 func (t Token) DialOptions(Want) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(Credentials(t))}
 }
@@ -51,8 +52,8 @@ func (t Token) DialOptions(Want) []grpc.DialOption {
 // CheckAddress is CheckLoopback: a token never leaves this machine.
 func (t Token) CheckAddress(field, address string) error { return CheckLoopback(field, address) }
 
-// serverOptions let everybody with the token do everything: it does not tell
-// who calls.
+// serverOptions let every caller with the token make every call: a token does
+// not identify the caller.
 func (t Token) serverOptions(_ Rules, guards []Guard) []grpc.ServerOption {
 	return ServerOptions(t, guards...)
 }

@@ -84,7 +84,7 @@ func (c *connections) add(w *watched, peer Caller, expired func(Caller)) {
 			}
 			return
 		}
-		_ = w.Close() // its reader is told
+		_ = w.Close() // its reader gets the error
 		expired(peer)
 	})
 }
@@ -102,7 +102,7 @@ func (c *connections) sweep(concerns func(Caller) bool, holds func(Caller) error
 	c.mu.Unlock()
 	for _, w := range list {
 		if err := holds(w.peer); err != nil {
-			_ = w.Close() // its reader is told
+			_ = w.Close() // its reader gets the error
 			if closed != nil {
 				closed(w.peer, err)
 			}

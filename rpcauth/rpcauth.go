@@ -1,9 +1,9 @@
-// Package rpcauth is how agents and coordinators prove to each other that they
+// Package rpcauth lets agents and coordinators prove to each other that they
 // belong to one cluster: by certificates that name each of them (TLS), or,
-// without TLS, by a shared token on every call (Token), and then nothing
-// leaves the loopback interface. Services for others than members have a Guard
-// of their own. It decides who may call; what a call means is agent/rpc's and
-// the coordinator's business.
+// without TLS, by a shared token on every call (Token), and then nothing leaves
+// the loopback interface. Services for others than members have a Guard of
+// their own. It decides which parties may call; the meaning of a call is the
+// business of agent/rpc and the coordinator.
 package rpcauth
 
 import (
@@ -40,7 +40,7 @@ func (t Token) GoString() string { return t.String() }
 // IsZero reports whether there is no secret.
 func (t Token) IsZero() bool { return t.secret == "" }
 
-// Secret returns the secret itself, for whoever has to write it down.
+// Secret returns the secret itself, for callers that have to store it.
 func (t Token) Secret() string { return t.secret }
 
 // minSecret is the least number of characters of a token.
@@ -152,7 +152,7 @@ func (g *Guard) admit(ctx context.Context, method string) (context.Context, erro
 }
 
 // Credentials puts the token on every call of a client. They travel without
-// TLS, so dial only what CheckLoopback accepts.
+// TLS, so dial only addresses that CheckLoopback accepts.
 func Credentials(t Token) credentials.PerRPCCredentials { return perRPC{t} }
 
 type perRPC struct{ token Token }

@@ -11,7 +11,7 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// Rule says who may call a service or one method of it.
+// Rule lists the parties that may call a service or one method of it.
 type Rule struct {
 	// Open lets in callers without a certificate too.
 	Open bool
@@ -24,12 +24,12 @@ type Rule struct {
 	Self bool
 }
 
-// Rules are by full method name, "/service/Method", or by "/service/", of
-// which the former goes before the latter. What no rule covers is refused.
+// Rules are by full method name, "/service/Method", or by "/service/", of which
+// the former goes before the latter. Calls that no rule covers are refused.
 type Rules map[string]Rule
 
-// AgentRules are who may call an agent: coordinators lead it, and what it tells
-// of itself is for operators and for its own host as well.
+// AgentRules list the parties that may call an agent: coordinators lead it, and
+// its reports of itself are for operators and for its own host as well.
 func AgentRules() Rules {
 	return Rules{
 		"/muster.v1.Agent/":        {Roles: []pki.Role{pki.Coordinator}},
@@ -37,8 +37,8 @@ func AgentRules() Rules {
 	}
 }
 
-// CoordinatorRules are who may call a coordinator: each node for itself, and
-// coordinators that pass on what was asked of them.
+// CoordinatorRules list the parties that may call a coordinator: each node for
+// itself, and coordinators that pass on requests.
 func CoordinatorRules() Rules {
 	return Rules{
 		"/muster.v1.Coordinator/":           {Roles: []pki.Role{pki.Node, pki.Coordinator}, Own: true},
@@ -90,7 +90,7 @@ func rolesText(roles []pki.Role) string {
 	return strings.Join(names, ", ")
 }
 
-// named is a message that says which node it is about.
+// named is a message that names the node that it is about.
 type named interface{ GetNodeId() string }
 
 // checkNode refuses a message in which a node speaks of another one.

@@ -106,8 +106,8 @@ func leftByTap(ctx context.Context) error {
 }
 
 // Register returns a registrar for the services of a server with Server's
-// options. Its handlers refuse what the tap has left to them before they read a
-// message.
+// options. Its handlers refuse the calls that the tap has left to them before
+// they read a message.
 func Register(s grpc.ServiceRegistrar) grpc.ServiceRegistrar { return registrar{s} }
 
 type registrar struct{ grpc.ServiceRegistrar }

@@ -20,11 +20,11 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// Material is what a party proves itself with and judges others by. It is
+// Material holds a party's own proof and the means to judge others. It is
 // immutable.
 type Material struct {
-	// Chain is the party's own certificate, then what helps others to find a
-	// root they trust.
+	// Chain is the party's own certificate, then the intermediates by which
+	// others find a root they trust.
 	Chain []*x509.Certificate
 	Key   crypto.Signer
 	// Roots are the authorities that the party trusts.
@@ -49,7 +49,7 @@ type state struct {
 	certificate tls.Certificate
 }
 
-// NewTLS checks that the material proves an identity to those who trust the
+// NewTLS checks that the material proves an identity to parties that trust the
 // same roots, now.
 func NewTLS(m Material) (*TLS, error) {
 	s, own, err := check(m)
@@ -107,14 +107,14 @@ func (t *TLS) CheckAddress(field, address string) error {
 	return nil
 }
 
-// base is what both ends have in common.
+// base is the configuration that both ends share.
 func (t *TLS) base() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}
 }
 
 // ServerConfig is for servers of the cluster's own protocols. It asks for a
-// certificate and takes any: who shows none, or a bad one, is told so by the
-// call's status.
+// certificate and takes any: a client that shows none, or a bad one, learns so
+// from the call's status.
 func (t *TLS) ServerConfig() *tls.Config {
 	c := t.base()
 	c.ClientAuth = tls.RequestClientCert
@@ -147,7 +147,7 @@ func (t *TLS) ClientConfig(want Want) *tls.Config {
 	return c
 }
 
-// expect compares who is there with who was meant.
+// expect compares the present party with the intended one.
 func (t *TLS) expect(want Want, got pki.Identity) error {
 	switch {
 	case got.Cluster != t.own.Cluster:
@@ -173,7 +173,8 @@ type transport struct {
 	want Want
 }
 
-// info is what a handshake found out; err is why the other end proved nothing.
+// info is the result of a handshake; err is the reason why the other end proved
+// nothing.
 type info struct {
 	credentials.TLSInfo
 	caller Caller
@@ -220,7 +221,7 @@ func (t *TLS) keep(w *watched, peer Caller, trust *state) {
 		}
 	})
 	if t.state.Load() != trust && t.trusted(peer) != nil {
-		_ = w.Close() // its reader is told
+		_ = w.Close() // its reader gets the error
 	}
 }
 
@@ -273,8 +274,8 @@ func callerOf(shown []*x509.Certificate, roots pki.Bundle, use x509.ExtKeyUsage)
 	return Caller{Identity: identity, Certificate: shown[0], chain: shown, use: use}, nil
 }
 
-// CallerOf returns who made a call over TLS; an error says why that is not
-// known.
+// CallerOf returns the party that made a call over TLS; an error gives the
+// reason why it is unknown.
 func CallerOf(ctx context.Context) (Caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -257,7 +257,7 @@ func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
 }
 
 // linksOfVersion1 returns links that an older agent sent as devices.Link
-// numbers them now. What was out of range stays so.
+// numbers them now. Numbers out of range stay so.
 func linksOfVersion1(old []byte) []byte {
 	links := make([]byte, len(old))
 	for i, b := range old {

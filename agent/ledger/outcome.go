@@ -84,8 +84,9 @@ func (d *decision) forget(c grant.Forget) {
 	}
 }
 
-// stopped ends a grant whose end is due, unless its preemptor would wake on a busy device. Before the registration it stays: after a quarantine
-// an operator may have given it a new record, by which it is held again.
+// stopped ends a grant whose end is due, unless its preemptor would wake on a
+// busy device. Before the registration it stays: after a quarantine an operator
+// may have given it a new record, by which it is held again.
 func (d *decision) stopped(c Stopped) {
 	d.reply.Tx = c.Tx
 	if d.l.registered == 0 {

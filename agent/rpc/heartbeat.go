@@ -53,9 +53,11 @@ type Answer struct {
 // DirectiveRegister asks the agent to register anew.
 const DirectiveRegister = "register"
 
-// Heartbeats opens a stream to a coordinator and sends the heartbeat that next returns, at once and then on every tick, until the stream breaks
-// or its coordinator cannot keep the lease (an error) or ctx ends (nil). answered is called with each answer, in order, from another goroutine
-// that has ended when Heartbeats returns.
+// Heartbeats opens a stream to a coordinator and sends the heartbeat that next
+// returns, at once and then on every tick, until the stream breaks or its
+// coordinator cannot keep the lease (an error) or ctx ends (nil). answered is
+// called with each answer, in order, from another goroutine that has ended when
+// Heartbeats returns.
 func (c *Coordinators) Heartbeats(ctx context.Context, node resource.NodeID, every time.Duration,
 	next func(context.Context) (Heartbeat, error), answered func(Answer),
 ) error {

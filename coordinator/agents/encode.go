@@ -68,7 +68,8 @@ func texts(txs []resource.TxID) []string {
 	return list
 }
 
-// longestReason is what an agent takes, in bytes; the record has the whole.
+// longestReason is the longest reason that an agent accepts, in bytes; the
+// record has the whole.
 const longestReason = 256
 
 // clipped is a text of at most longestReason bytes, cut between runes.

@@ -1,7 +1,7 @@
 // Package agents is the leader's side of the Session streams: one long-lived
 // connection to each agent, commands one way, events the other (DESIGN.md
-// section 5). It decides only when to connect again; what to say and what an
-// answer means is the leader's business.
+// section 5). It decides only when to connect again; the commands and the
+// meaning of the answers are the leader's business.
 package agents
 
 import (

@@ -17,12 +17,12 @@ const (
 	shareBytes      = 512 << 10
 )
 
-// Mailbox keeps the events of all nodes until the leader's loop takes them. Each
-// node has a box of bounded size: while it is full, Put waits, so that a node
-// that sends too much holds up its own stream alone. Of Occupied and
-// HealthChanged, which tell everything anew, a box keeps the newest, and the Put
-// that replaced one waits for the node's next turn; everything else stays, in
-// order. Take goes round the nodes and gives each a bounded share.
+// Mailbox keeps the events of all nodes until the leader's loop takes them.
+// Each node has a box of bounded size: while it is full, Put waits, so that a
+// node that sends too much holds up its own stream alone. Of Occupied and
+// HealthChanged, which carry the whole state, a box keeps the newest, and the
+// Put that replaced one waits for the node's next turn; everything else stays,
+// in order. Take goes round the nodes and gives each a bounded share.
 //
 // Put and Close may be called by any goroutine; Take and Rest by one.
 type Mailbox struct {
@@ -121,7 +121,7 @@ func (b *box) awaitRoom() <-chan struct{} {
 	return b.room
 }
 
-// supersede drops an earlier event of which the new one tells everything, and
+// supersede drops an earlier event that the new one includes completely, and
 // reports whether there was one.
 func (b *box) supersede(e grant.Event) bool {
 	var same func(grant.Event) bool
@@ -155,10 +155,10 @@ func (m *Mailbox) wake() {
 	}
 }
 
-// Take returns what waits: of each node in turn at most 32 events and 512 KiB,
-// at least one, in the order in which they came; in all about most events. Nodes
-// that rest are left out. If anything stays, Waiting is signalled again: at once,
-// or when a rest is over.
+// Take returns the waiting events: of each node in turn at most 32 events and
+// 512 KiB, at least one, in the order in which they came; in all about most
+// events. Nodes that rest are left out. If anything stays, Waiting is signalled
+// again: at once, or when a rest is over.
 func (m *Mailbox) Take(now time.Time, most int) []grant.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()

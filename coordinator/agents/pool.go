@@ -22,8 +22,8 @@ type Options struct {
 	Cluster  string
 	LeaderID string
 	Epoch    resource.Epoch
-	// Identity returns what the store has registered for a node; it is asked
-	// before each Hello and may block.
+	// Identity returns a node's registration in the store; it is asked before
+	// each Hello and may block.
 	Identity func(context.Context, resource.NodeID) (resource.Incarnation, resource.Revision, error)
 	// Deliver takes events, from one goroutine per node; it may block.
 	Deliver func(grant.Event)
@@ -90,9 +90,9 @@ func (p *Pool) Close() {
 	p.wg.Wait()
 }
 
-// SetTarget opens a session to a node at an address, or moves it there. Whoever
-// calls it has heard of the node: one that waits there to connect again does so
-// now.
+// SetTarget opens a session to a node at an address, or moves it there. A call
+// is a sign that the node may be there: a session that waits there to connect
+// again does so now.
 func (p *Pool) SetTarget(node resource.NodeID, addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,10 +140,10 @@ func (p *Pool) RemoveTarget(node resource.NodeID) {
 	}
 }
 
-// Registered tells that the agent of a node has registered: it lives. A session
-// that waits to connect again does so now. A stream to another incarnation than
-// the one given, if any is, is to one that is gone, however long its connection
-// takes to tell.
+// Registered reports that the agent of a node has registered: it lives. A
+// session that waits to connect again does so now. A stream to another
+// incarnation than the one given, if any is, is to one that is gone, even if
+// its connection has not failed yet.
 func (p *Pool) Registered(node resource.NodeID, incarnation resource.Incarnation) {
 	p.mu.Lock()
 	s := p.sessions[node]
@@ -159,7 +159,7 @@ func (p *Pool) Registered(node resource.NodeID, incarnation resource.Incarnation
 	s.reconnect()
 }
 
-// Hint tells that the agent of a node may be there: a session that waits to
+// Hint reports that the agent of a node may be there: a session that waits to
 // connect again does so now, at most once a second for this reason.
 func (p *Pool) Hint(node resource.NodeID) {
 	s := p.session(node)
@@ -227,8 +227,8 @@ func (s *session) wake() {
 	}
 }
 
-// Reconnect ends the stream to a node; the next one begins at once, with what
-// the store then has of it.
+// Reconnect ends the stream to a node; the next one begins at once, with the
+// store's registration at that time.
 func (p *Pool) Reconnect(node resource.NodeID) {
 	p.mu.Lock()
 	s := p.sessions[node]
@@ -250,8 +250,8 @@ func (s *session) reconnect() {
 	s.wake()
 }
 
-// Send queues a command; false means that there is no stream to take it (the
-// next Connected event says when to repeat what matters).
+// Send queues a command; false means that there is no stream to take it (after
+// the next Connected event the caller repeats the commands that matter).
 func (p *Pool) Send(node resource.NodeID, c grant.Command) bool {
 	p.mu.Lock()
 	s := p.sessions[node]

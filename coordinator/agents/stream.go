@@ -27,7 +27,7 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	conn, err := grpc.NewClient("passthrough:///"+s.addr, append([]grpc.DialOption{
-		grpc.WithAuthority(string(s.node)), // whom a certificate has to name (rpcauth.NamedNode)
+		grpc.WithAuthority(string(s.node)), // the node that a certificate has to name (rpcauth.NamedNode)
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, MaxDelay: lastRetry}, MinConnectTimeout: time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxSession)),

@@ -7,8 +7,8 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// submission reads what every create has in common; meta is the decoded
-// document's.
+// submission reads the parts that every create has in common; meta is the
+// decoded document's.
 func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated *bool) (Create, *api.Status) {
 	if meta.Namespace != "" && meta.Namespace != c.namespace {
 		return Create{}, api.Errorf(http.StatusBadRequest, "metadata.namespace: %q does not match the namespace %q of the URL",

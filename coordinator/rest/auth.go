@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Principal is who calls.
+// Principal is the authenticated caller.
 type Principal struct {
 	Name   string
 	Tenant resource.TenantID
@@ -61,7 +61,7 @@ func bearer(header string) (string, bool) {
 	return token, found && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// authenticate returns the caller or a 401 that says what is missing.
+// authenticate returns the caller or a 401 that names the missing part.
 func authenticate(a Authenticator, r *http.Request) (Principal, *api.Status) {
 	header := r.Header.Get("Authorization")
 	if header == "" {

@@ -127,7 +127,7 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 const firstRead = 4 << 10
 
 // readAll reads a body into a buffer that grows with the bytes that arrive, not
-// with the length that is announced. A status says that there is no room.
+// with the length that is announced. A status means that there is no room.
 func (h *handler) readAll(c *call, r io.Reader) ([]byte, *api.Status, error) {
 	var body []byte
 	for {

@@ -58,7 +58,7 @@ func (h *handler) listCoordinators(c *call) (answer, error) {
 	return ok(&api.CoordinatorList{Kind: "CoordinatorList", Items: items}), nil
 }
 
-// filled is what the store tells of a coordinator with what it says itself.
+// filled joins the store's record of a coordinator and its own status.
 func filled(known, said api.Coordinator) api.Coordinator {
 	said.REST, said.GRPC, said.Epoch = cmp.Or(known.REST, said.REST), cmp.Or(known.GRPC, said.GRPC), cmp.Or(said.Epoch, known.Epoch)
 	return said

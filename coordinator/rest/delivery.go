@@ -163,7 +163,8 @@ func (one *delivery) hangUp() {
 	}
 }
 
-// release gives back up to n bytes of the room of what has been written.
+// release gives back up to n bytes of the room of the bytes that have been
+// written.
 func (one *delivery) release(n int64) {
 	one.of.mu.Lock()
 	n = min(n, one.held)

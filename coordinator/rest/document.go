@@ -16,16 +16,16 @@ type documented[T api.QuotaDocument] struct {
 	meta   func(*T) *api.ObjectMeta
 	// typed names version and kind, which a service may leave out.
 	typed func(*T)
-	// bare drops the status: it is no part of what a client sets.
+	// bare drops the status, which clients do not set.
 	bare func(*T)
-	// key says which object a request's URL names.
+	// key returns the object that a request's URL names.
 	key func(*call) (namespace, name string)
 	// recordedOnly may be nil.
 	recordedOnly func(*T) []string
 
 	get    func(ctx context.Context, namespace, name string) (*T, error)
 	create func(context.Context, *T) (*T, error)
-	// update replaces what there is; where there is nothing it may create it.
+	// update replaces an object; where there is none it may create it.
 	update func(context.Context, *T) (*T, error)
 	remove func(ctx context.Context, namespace, name string) (*T, error)
 }
@@ -36,7 +36,7 @@ func (d documented[T]) answered(code int, got *T) answer {
 	return answer{code: code, body: got}
 }
 
-// warned is answered, with a word on what is recorded only.
+// warned is answered, with a warning about fields that have no effect.
 func (d documented[T]) warned(code int, got *T) answer {
 	a := d.answered(code, got)
 	if d.recordedOnly != nil {
@@ -90,7 +90,7 @@ func (d documented[T]) post(h *handler) endpoint {
 const races = 5
 
 // put replaces an object, or creates it where it does not exist and no
-// resourceVersion says that it should.
+// resourceVersion requires that it exists.
 func (d documented[T]) put(h *handler) endpoint {
 	return func(c *call) (answer, error) {
 		v, status := d.submitted(h, c)
@@ -133,7 +133,7 @@ func is(err error, code int) bool {
 
 // patch applies a merge patch (RFC 7386) to the object as it is. A
 // resourceVersion in it is a precondition; without one a patch that loses to
-// another change is applied anew to what that has left.
+// another change is applied anew to the changed object.
 func (d documented[T]) patch(h *handler) endpoint {
 	return func(c *call) (answer, error) {
 		if status := c.parameters(); status != nil {
@@ -171,7 +171,7 @@ func (d documented[T]) patch(h *handler) endpoint {
 	}
 }
 
-// patched is what becomes of an object.
+// patched is the result of a patch of an object.
 func (d documented[T]) patched(current *T, patch []byte) (*T, *api.Status) {
 	meta := *d.meta(current)
 	d.bare(current)

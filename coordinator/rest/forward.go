@@ -18,7 +18,7 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Bounds of what is passed on.
+// Bounds of a request that is passed on.
 const (
 	peerDialTimeout = time.Second
 	// peerPause is between two looks for a leader that answers.
@@ -26,7 +26,7 @@ const (
 	// catchUp bounds how long an answer to a write is held back until reads
 	// here show the write.
 	catchUp = time.Second
-	// mostRefusal bounds what is read of a refusal, in bytes.
+	// mostRefusal bounds the part of a refusal that is read, in bytes.
 	mostRefusal = 1 << 20
 	// mostBuffered bounds how much of an answer is read before any of it is
 	// passed on, in bytes. No answer to a write is longer.
@@ -57,7 +57,7 @@ func repeatable(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && r.Header.Get("Idempotency-Key") != ""
 }
 
-// passing is one request on its way to whoever leads.
+// passing is one request on its way to the leader.
 type passing struct {
 	*handler
 	call     *call
@@ -69,7 +69,7 @@ type passing struct {
 	limit time.Time
 	// begun: it may have been done already.
 	begun bool
-	// last is what the last coordinator said that was asked.
+	// last is the answer of the last coordinator that was asked.
 	last *api.Status
 	// failed describes the last try that brought no answer; nil if the last
 	// coordinator that was asked has answered.
@@ -163,7 +163,8 @@ func (p *passing) stillLeads(leader Leader) bool {
 	return err == nil && now == leader
 }
 
-// try asks whoever leads now; it reports whether the request has been answered.
+// try asks the present leader; it reports whether the request has been
+// answered.
 func (p *passing) try() (int, bool) {
 	if p.begun && !repeatable(p.call.r) {
 		return 0, false
@@ -209,7 +210,7 @@ func (p *passing) lost(status *api.Status) {
 	}
 }
 
-// left is what is left of the time that the client wants to wait.
+// left is the rest of the time that the client wants to wait.
 func (p *passing) left() time.Duration {
 	if p.wait == 0 {
 		return 0
@@ -257,7 +258,7 @@ func (p *passing) unanswered(f *failure, sent bool) {
 	p.Logger.Debug("forward_failed", "leader", f.leader.ID, "address", f.leader.Address, "took", f.took, "error", f.err)
 }
 
-// timedOut reports whether an error says that nothing came back in time.
+// timedOut reports whether an error means that no answer came in time.
 func timedOut(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
@@ -271,7 +272,7 @@ func (p *passing) followed(ctx context.Context, cancel func(), asked Leader) (en
 		look := time.NewTicker(10 * peerPause)
 		defer look.Stop()
 		known, stop := context.WithCancel(ctx)
-		stop() // what is known already
+		stop() // the leader that is known already
 		for {
 			select {
 			case <-done:
@@ -335,8 +336,9 @@ func refusedElsewhere(answer *http.Response) *api.Status {
 	return elsewhere(status)
 }
 
-// relay writes the leader's answer, once reads here show what it tells of. After
-// an error nothing has been written: all that fits into memory is read before.
+// relay writes the leader's answer, once reads here show the state that it
+// reports. After an error nothing has been written: all that fits into memory
+// is read before.
 func (h *handler) relay(c *call, answer *http.Response) (int, error) {
 	held := int64(0)
 	if n := buffered(answer); n > smallAnswer && c.r.Method == http.MethodGet {
@@ -428,7 +430,7 @@ func (s *silence) covers(leader Leader) bool {
 	return s != nil && s.leader == leader && time.Now().Before(s.until)
 }
 
-// unavailable refuses what may be asked again soon.
+// unavailable refuses a request that may be repeated soon.
 func (h *handler) unavailable(c *call, status *api.Status) int {
 	c.w.Header().Set("Retry-After", strconv.Itoa(1))
 	return h.refuse(c.w, status)

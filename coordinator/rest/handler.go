@@ -22,7 +22,7 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Config is what a handler needs.
+// Config configures a handler.
 type Config struct {
 	Service       Service
 	Authenticator Authenticator
@@ -31,19 +31,20 @@ type Config struct {
 	Logger *slog.Logger
 	// Metrics, where not nil, gets the counters and latencies of requests.
 	Metrics prometheus.Registerer
-	// Ready says why the program cannot serve yet; nil = always ready. It must
-	// not block.
+	// Ready returns the reason why the program cannot serve yet; nil = always
+	// ready. It must not block.
 	Ready func(context.Context) error
 	// Version is the program's version.
 	Version string
-	// Identity is who is who; nil where the cluster runs without TLS.
+	// Identity serves certificates, tokens and bans; nil where the cluster runs
+	// without TLS.
 	Identity Identity
 	// BodyTimeout bounds how long a request's body may take to arrive; 0 = 10 s.
 	BodyTimeout time.Duration
 
 	// ID names this coordinator to others.
 	ID string
-	// Peer finds the coordinator that leads, to which is passed on what the
+	// Peer finds the leading coordinator, which gets the requests that the
 	// Service refuses with api.NotLeader or api.LeaderLost; nil = such refusals
 	// are the answer.
 	Peer Peer
@@ -61,7 +62,8 @@ type Config struct {
 	Revision func() int64
 }
 
-// handler is the routing table with what the endpoints share. It is immutable.
+// handler is the routing table with the fields that the endpoints share. It is
+// immutable.
 type handler struct {
 	Config
 	mux      *http.ServeMux
@@ -138,7 +140,7 @@ func NewHandler(c Config) http.Handler {
 	return h
 }
 
-// access says who may call an endpoint.
+// access is the set of callers that may use an endpoint.
 type access uint8
 
 const (
@@ -169,7 +171,7 @@ func (c *call) rewind(wait time.Duration) {
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// answer is what an endpoint returns.
+// answer is the result of an endpoint.
 type answer struct {
 	code    int
 	body    any
@@ -201,7 +203,8 @@ type endpoint func(*call) (answer, error)
 // ServeHTTP routes one request.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// route registers an endpoint with what surrounds every one of them.
+// route registers an endpoint with the checks and counters that surround every
+// endpoint.
 func (h *handler) route(pattern string, who access, serve endpoint) {
 	h.routeTo(pattern, who, serve, false)
 }
@@ -258,7 +261,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	return h.reply(c, a)
 }
 
-// admit authenticates, authorises and reads what the URL says.
+// admit authenticates, authorises and reads the URL.
 func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*call, *api.Status) {
 	c := &call{w: w, r: r, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	if who != anyone {
@@ -288,7 +291,7 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 	return c, nil
 }
 
-// statusOf turns a service's error into what is answered.
+// statusOf turns a service's error into the answer's status.
 func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	var status *api.Status
 	switch {
@@ -360,8 +363,8 @@ func (h *handler) ready(c *call) (answer, error) {
 	return ok("ok"), nil
 }
 
-// nothingHere answers what no other pattern takes: 405 where the path is
-// served with another method, else 404.
+// nothingHere answers requests that no other pattern takes: 405 where the path
+// is served with another method, else 404.
 func (h *handler) nothingHere(c *call) (answer, error) {
 	var allowed []string
 	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {

@@ -8,11 +8,12 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Identity is who is who in the cluster. Any coordinator serves it, leader or
-// not. All methods return an *api.Status as error for every refusal.
+// Identity manages the cluster's certificates, tokens and bans. Any coordinator
+// serves it, leader or not. All methods return an *api.Status as error for
+// every refusal.
 type Identity interface {
 	// PutBootstrapToken makes a token; ttl 0 is the default. The answer alone
-	// tells it.
+	// carries it.
 	PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error)
 	ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error)
 	DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error)
@@ -30,13 +31,14 @@ type Identity interface {
 	// RevokeOperator ends all certificates of an operator and lists them.
 	RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error)
 
-	// BanNode keeps a node id out until UnbanNode, whatever it shows.
+	// BanNode keeps a node id out until UnbanNode, even with a good
+	// certificate.
 	BanNode(ctx context.Context, node, reason, by string) (*api.NodeBan, error)
 	UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error)
 	ListBans(ctx context.Context) (*api.NodeBanList, error)
 }
 
-// routeIdentity registers what admins say of who is who.
+// routeIdentity registers the admins' endpoints about identities.
 func (h *handler) routeIdentity(v1 string) {
 	h.route("POST "+v1+"/bootstraptokens", admin, h.identified(h.named(h.createBootstrapToken)))
 	h.route("GET "+v1+"/bootstraptokens", admin, h.identified(func(c *call) (answer, error) {
@@ -93,7 +95,7 @@ func found[T any](v *T, err error) (answer, error) {
 	return ok(v), nil
 }
 
-// named serves an endpoint that notes who asked.
+// named serves an endpoint that records the caller's name.
 func (h *handler) named(serve func(c *call, by string) (answer, error)) endpoint {
 	return func(c *call) (answer, error) {
 		who, status := authenticate(h.Authenticator, c.r)

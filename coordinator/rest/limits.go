@@ -13,7 +13,7 @@ import (
 	"github.com/musterd/muster/netlimit"
 )
 
-// Bounds of what the requests of all clients hold together.
+// Bounds of the memory that the requests of all clients hold together.
 const (
 	// maxBodies bounds the bodies that are being read or decided on, in bytes.
 	maxBodies = 64 << 20
@@ -36,7 +36,7 @@ const (
 	maxAnswers = 16 << 20
 	// roomWithin is how long a request waits for room before it is refused.
 	roomWithin = 2 * time.Second
-	// retryAfter is what refused clients are told to wait, in seconds.
+	// retryAfter is the Retry-After of refused requests, in seconds.
 	retryAfter = 1
 )
 
@@ -58,7 +58,7 @@ const (
 	throttleAnswers throttle = "answers"
 )
 
-// room is what the requests of one handler share.
+// room is the memory budget that the requests of one handler share.
 type room struct {
 	bodies, yaml, decoded, parked *semaphore.Weighted
 	answers                       *deliveries
@@ -129,7 +129,8 @@ func (h *handler) park(c *call) *api.Status {
 	return nil
 }
 
-// free gives back what a request has reserved. It may be called twice.
+// free gives back the memory that a request has reserved. It may be called
+// twice.
 func (h *handler) free(c *call) {
 	h.room.bodies.Release(c.held)
 	h.room.parked.Release(c.parked)

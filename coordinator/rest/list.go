@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// listed says how a list sees the objects of one kind.
+// listed describes the objects of one kind to a list.
 type listed[T any] struct {
 	meta   func(*T) *api.ObjectMeta
 	fields map[string]func(*T) string

@@ -54,7 +54,7 @@ func (m *metrics) cut() {
 	}
 }
 
-// observer returns what records one request to a route.
+// observer returns the function that records one request to a route.
 func (m *metrics) observer(route string) func(code int, took time.Duration) {
 	if m == nil {
 		return func(int, time.Duration) {}

@@ -110,7 +110,7 @@ func (h *handler) fenceNode(c *call) (answer, error) {
 	return ok(typedNode(got)), nil
 }
 
-// reconcileNode ends a node's quarantine, or shows what that would do.
+// reconcileNode ends a node's quarantine, or shows the effect without it.
 func (h *handler) reconcileNode(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {
 		return answer{}, status

@@ -56,7 +56,7 @@ func gather[T any](p Page[T], visit func(Page[T]) ([]T, api.ListMeta, error)) (a
 	return all, meta, nil
 }
 
-// Page says which objects of a list are wanted. The zero value is all of them.
+// Page selects objects of a list. The zero value is all of them.
 type Page[T any] struct {
 	// After is the position, NAMESPACE/NAME, of the last object of the page
 	// before; "" begins the list.

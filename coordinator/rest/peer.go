@@ -21,7 +21,7 @@ type Leader struct {
 	ID string
 	// Address is where its REST API is: "host:port" for plain HTTP, or a URL.
 	Address string
-	// Epoch tells one term from the next.
+	// Epoch distinguishes one term from the next.
 	Epoch int64
 	// Own: this coordinator leads, and serves.
 	Own bool
@@ -30,29 +30,29 @@ type Leader struct {
 // Peer knows the other coordinators. Its methods may be called from any
 // goroutine.
 type Peer interface {
-	// Leader waits until a coordinator leads, at most until ctx ends; what is
-	// known already is returned even if ctx has ended.
+	// Leader waits until a coordinator leads, at most until ctx ends; a leader
+	// that is known already is returned even if ctx has ended.
 	Leader(ctx context.Context) (Leader, error)
-	// Reach waits until what is read here is not older than a revision.
+	// Reach waits until reads here are not older than a revision.
 	Reach(ctx context.Context, revision int64) error
 }
 
-// Roster tells of the coordinators.
+// Roster lists the coordinators.
 type Roster interface {
 	// Self is this coordinator.
 	Self() api.Coordinator
 	// Candidates are all that lead or would, the leader first, as far as the
-	// store tells.
+	// store lists them.
 	Candidates() []api.Coordinator
 }
 
 // Headers between coordinators, and from them.
 const (
-	// hopHeader names the coordinator that has passed a request on: whoever
-	// gets it does not pass it on again.
+	// hopHeader names the coordinator that has passed a request on: a
+	// coordinator that gets the header does not pass the request on again.
 	hopHeader = "Muster-Forwarded-By"
-	// revisionHeader is, in answers, a revision that is not older than anything
-	// the answer tells of.
+	// revisionHeader is, in answers, a revision that is not older than any
+	// object of the answer.
 	revisionHeader = "Muster-Revision"
 )
 
@@ -112,7 +112,7 @@ func peerDialer() *net.Dialer {
 // that was sent to it.
 const unacknowledged = 3 * time.Second
 
-// revisionOf reads an answer's revision; 0 if it tells none.
+// revisionOf reads an answer's revision; 0 if it has none.
 func revisionOf(header http.Header) int64 {
 	rev, err := strconv.ParseInt(header.Get(revisionHeader), 10, 64)
 	if err != nil {

@@ -19,7 +19,7 @@ type part struct {
 }
 
 // arena is the memory of maxAnswers bytes of parts. It is outside of the
-// collector's heap, which may grow to several times of what is in use: a byte
+// collector's heap, which may grow to several times the memory in use: a byte
 // that waits for a slow reader takes one byte.
 var arena = struct {
 	begin sync.Once

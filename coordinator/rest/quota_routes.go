@@ -7,8 +7,9 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// routeQuotas registers what serves quota. Any tenant sees trees and forests,
-// as it sees nodes, and its own namespace's limits; admins alone change them.
+// routeQuotas registers the endpoints of quota. Any tenant sees trees and
+// forests, as it sees nodes, and its own namespace's limits; admins alone
+// change them.
 func (h *handler) routeQuotas(v1 string) {
 	quotas, trees, forests, bindings := h.resourceQuotas(), h.quotaTrees(), h.quotaForests(), h.quotaBindings()
 	inNamespace := v1 + "/namespaces/{namespace}/resourcequotas"
@@ -109,7 +110,7 @@ func (h *handler) quotaBindings() documented[api.QuotaBinding] {
 
 func clusterKey(c *call) (namespace, name string) { return "", c.name }
 
-// named calls what knows objects by their name alone.
+// named adapts a method of objects without a namespace.
 func named[T any](f func(ctx context.Context, name string) (*T, error)) func(context.Context, string, string) (*T, error) {
 	return func(ctx context.Context, _, name string) (*T, error) { return f(ctx, name) }
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Quotas are what bounds tenants. Objects are changed under optimistic
+// Quotas are the limits of tenants. Objects are changed under optimistic
 // concurrency: an update carries the resourceVersion it was made from and is
-// refused with 409 where that is no longer the object's; "" means whatever it
-// is. Limits that are lowered below the usage end nothing.
+// refused with 409 where that is no longer the object's; "" means any. Limits
+// that are lowered below the usage end nothing.
 type Quotas interface {
 	CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error)
 	GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error)
@@ -37,16 +37,16 @@ type Quotas interface {
 	ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error)
 	DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error)
 
-	// ReclaimQuota ends what has to end so that no node of a tree is over its
-	// quota any more, or with dryRun only says what that is. Jobs end whole;
-	// what must not be evicted stays. grace is in seconds, nil for the default.
-	// It answers once the ends are durable, which may take grace to come; asked
-	// again in between it ends nothing more.
+	// ReclaimQuota ends units until no node of a tree is over its quota any
+	// more, or with dryRun only lists them. Jobs end whole; units that must not
+	// be evicted stay. grace is in seconds, nil for the default. It answers
+	// once the ends are durable, which may take grace to come; asked again in
+	// between it ends nothing more.
 	ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error)
 
-	// ExplainQuota tells where an allocation or job stands on its trees.
+	// ExplainQuota returns the placements of an allocation or job on its trees.
 	ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error)
-	// TryQuota answers what admission would say of a consumer document
+	// TryQuota returns the answer of admission to a consumer document
 	// (spec/quota-manager.txt, kind Consumer) now, without effect.
 	TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error)
 }

@@ -15,10 +15,9 @@ const idleTimeout = 2 * time.Minute
 // maxHeader bounds the headers of a request, in bytes; net/http takes 4 KiB more.
 const maxHeader = 28 << 10
 
-// NewServer wraps a handler in an HTTP/1.1 server with limits on what a slow
-// or hostile client can hold: 5 s for headers of at most 32 KiB, 30 s for an
-// answer beyond its wait, 10 s for a body, 2 min for an idle connection. There
-// is no read timeout on the whole request, since it would also end waits. The caller listens, serves and shuts down.
+// NewServer wraps a handler in an HTTP/1.1 server with limits on the resources that a slow or hostile client can hold: 5 s for headers of at
+// most 32 KiB, 30 s for an answer beyond its wait, 10 s for a body, 2 min for an idle connection. There is no read timeout on the whole
+// request, since it would also end waits. The caller listens, serves and shuts down.
 func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

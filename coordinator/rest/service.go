@@ -1,6 +1,7 @@
 // Package rest is the public REST API: routing, authentication, decoding,
-// waiting and the error format. It decides who may call what and whether a
-// document is well formed; everything else is the Service's.
+// waiting and the error format. It decides which callers may use which
+// endpoints and whether a document is well formed; everything else is the
+// Service's.
 package rest
 
 import (
@@ -10,9 +11,9 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Service is what the API serves: the kinds, quota and the explanations. All
-// methods may block; they return an *api.Status as error for every refusal.
-// What they return is the caller's own copy.
+// Service is the implementation behind the API: the kinds, quota and the
+// explanations. All methods may block; they return an *api.Status as error for
+// every refusal. The results are the caller's own copies.
 type Service interface {
 	Allocations
 	Jobs
@@ -65,8 +66,9 @@ type Jobs interface {
 type Nodes interface {
 	ListNodes(ctx context.Context) (*api.NodeList, error)
 	GetNode(ctx context.Context, name string) (*api.Node, error)
-	// PatchNode changes what operators set on a node. The change is refused with
-	// 409 where the node has another resourceVersion than the patch names.
+	// PatchNode changes the fields of a node that operators set. The change is
+	// refused with 409 where the node has another resourceVersion than the
+	// patch names.
 	PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error)
 	// ApproveNode approves all that a node has registered. It may be repeated.
 	ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error)
@@ -74,7 +76,7 @@ type Nodes interface {
 	DeleteNode(ctx context.Context, name string) (*api.Node, error)
 	// FenceNode returns once the fence is durable. It may be repeated.
 	FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error)
-	// ReconcileNode returns once the node's agent is out of quarantine, or what it
-	// would do. It may be repeated.
+	// ReconcileNode returns once the node's agent is out of quarantine; a dry
+	// run returns the effect. It may be repeated.
 	ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error)
 }

@@ -6,7 +6,7 @@ type row struct {
 	Verdict
 }
 
-// What sources are called; docs/health.md has their addresses.
+// Names of the sources; docs/health.md has their addresses.
 const (
 	xids    = "Xid Catalog: " // and its immediate and investigatory resolution bucket
 	plugin  = "; k8s-device-plugin: application error"
@@ -26,8 +26,8 @@ const (
 )
 
 // catalog is every XID that has a verdict of its own, ascending. Numbers that
-// the vendor marks as unused since Ampere have none: older cards may send them,
-// and what they meant there is not what a row could say.
+// the vendor marks as unused since Ampere have none: older cards may send them
+// with another meaning, which a row could not express.
 var catalog = [...]row{
 	{8, 8, Verdict{Suspicious, false, "the GPU stopped processing", whyEngine, xids + "RESTART_APP " + support}},
 	{11, 11, Verdict{Application, false, "invalid commands in a push buffer", "", xids + "RESTART_APP / CHECK_APP/CUDA"}},

@@ -95,7 +95,7 @@ func (p Policy) Next(s State) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// xid does what the catalogue says of the number.
+// xid applies the catalogue's verdict on the number.
 func (p Policy) xid(s *State, now time.Time, e devices.Event) {
 	v := XID(e.XID)
 	if v.Effect == Application || v.Effect == Notice {
@@ -204,8 +204,8 @@ func (p Policy) hung(s *State, now time.Time, why string) {
 	}
 }
 
-// corrected compares the growth of the count with the limit. The first count
-// that is heard is a mark alone, and one that has fallen began anew.
+// corrected compares the growth of the count with the limit. The first count is
+// a mark alone, and one that has fallen began anew.
 func (p Policy) corrected(s *State, now time.Time, count uint64) {
 	switch {
 	case s.window.IsZero():
@@ -222,7 +222,7 @@ func (p Policy) corrected(s *State, now time.Time, count uint64) {
 	}
 }
 
-// uncorrected says how many errors there are, where that is known.
+// uncorrected describes the number of errors, where it is known.
 func uncorrected(count uint64) string {
 	if count == 0 {
 		return "uncorrected memory error"
@@ -255,7 +255,7 @@ func (s *State) recover(now time.Time) {
 	s.enter(devices.OK, now)
 }
 
-// inWords is what the event itself says, or else the words for its kind.
+// inWords is the event's own text, or else the words for its kind.
 func inWords(detail, kind string) string {
 	if detail = printable(detail); detail != "" {
 		return detail
@@ -263,7 +263,7 @@ func inWords(detail, kind string) string {
 	return kind
 }
 
-// told is what was seen and what the driver says of it.
+// told joins the observation and the driver's text on it.
 func told(what, detail string) string {
 	if detail = printable(detail); detail == "" {
 		return what

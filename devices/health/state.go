@@ -13,27 +13,27 @@ import (
 // MaxReason is the most bytes of State.Reason.
 const MaxReason = 160
 
-// State is what is known of one device. It is a value: functions return the
-// next one. The zero value is a device of which nothing bad was heard.
+// State is the knowledge about one device. It is a value: functions return the
+// next one. The zero value is a device without any bad event.
 //
 // Invariant: Reason is empty exactly where Health is OK; an OK state has no
 // cause; a device is tainted exactly while timed or blocked by a cause;
-// replacement, reset, absence and driver are causes of tainted devices alone;
-// a device on probation has the cause fault; timed implies tainted, brief
-// implies tainted or probation; strikes are the first counted, ascending as
-// they were told, and zero after that.
+// replacement, reset, absence and driver are causes of tainted devices alone; a
+// device on probation has the cause fault; timed implies tainted, brief implies
+// tainted or probation; strikes are the first counted, ascending as reported,
+// and zero after that.
 type State struct {
 	Health devices.Health
 	// Since is when the device entered Health.
 	Since time.Time
-	// Reason says to people why the device is not ok, in at most MaxReason
+	// Reason explains to people why the device is not ok, in at most MaxReason
 	// bytes of printable UTF-8.
 	Reason string
 
 	from     time.Time // when the clock of Health was started last
 	why      [causes]string
 	hungAt   time.Time // when the silence began, where there is one
-	timed    bool      // tainted for a time at least, whatever is awaited besides
+	timed    bool      // tainted for a time at least, even if other events are awaited too
 	brief    bool      // tainted, or on probation, for the driver alone
 	relapses uint8
 	calm     time.Time // end of the last probation
@@ -48,7 +48,7 @@ type State struct {
 }
 
 // cause is why a device is not ok, in plain words in State.why. Those that are
-// awaited come first, in the order in which people want to hear of them.
+// awaited come first, in the order of their importance to people.
 type cause uint8
 
 const (
@@ -71,9 +71,9 @@ const probationPrefix = "on probation after "
 func Fresh(now time.Time) State { return State{Since: now, from: now} }
 
 // Restored is a device as the journal remembers it after a restart of the
-// agent, for the reason given then. Its clocks start anew. What was awaited is
-// not remembered: whoever watches devices tells what it still sees, and a
-// device of which it has nothing to tell works off its time.
+// agent, for the reason given then. Its clocks start anew. Awaited events are
+// not remembered: the watch of the devices reports the faults that it still
+// sees, and a device without such a report works off its time.
 func Restored(h devices.Health, reason string, now time.Time) State {
 	s := Fresh(now)
 	if h == devices.OK {
@@ -113,8 +113,8 @@ func (s *State) blocked() bool {
 	return false
 }
 
-// cause is what a person should hear of first: the first of all causes, but
-// that a reset is due matters little to a device that takes no work.
+// cause is the cause to show to people: the first of all causes, but that a
+// reset is due matters little to a device that takes no work.
 func (s *State) cause() cause {
 	for c := range causes {
 		if s.why[c] != "" && (c != due || s.Health == devices.Suspect) {
@@ -124,16 +124,16 @@ func (s *State) cause() cause {
 	return causes
 }
 
-// note remembers a cause. The first of its kind stays, for what follows from it
-// is told later; only a passing fault gives way to a newer one.
+// note remembers a cause. The first of its kind stays, for its consequences are
+// reported later; only a passing fault gives way to a newer one.
 func (s *State) note(c cause, why string) {
 	if s.why[c] == "" || c == fault && !s.timed && s.Health != devices.Probation {
 		s.why[c] = why
 	}
 }
 
-// drop forgets causes that are over. The foremost of all is still told while the
-// device works off its time.
+// drop forgets causes that are over. The foremost of all is still shown while
+// the device works off its time.
 func (s *State) drop(over ...cause) {
 	if c := s.cause(); s.Health != devices.Probation && slices.Contains(over, c) {
 		s.why[fault] = s.why[c]
@@ -156,8 +156,8 @@ func (s *State) explain() {
 	}
 }
 
-// printable bounds a text of somebody else and makes it fit for a line: control
-// characters become blanks. What must stay is kept at its end.
+// printable bounds a foreign text and makes it fit for a line: control
+// characters become blanks. The part that must stay is kept at its end.
 func printable(text string, keep ...string) string {
 	end := strings.Join(keep, "")
 	room := MaxReason - len(end)

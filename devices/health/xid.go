@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Effect is the class of an error: what it says of the device.
+// Effect is the class of an error by its meaning for the device.
 type Effect uint8
 
 const (
@@ -34,20 +34,20 @@ func (e Effect) String() string {
 	return "unknown"
 }
 
-// Verdict is what an XID number says of a device.
+// Verdict is the meaning of an XID number for a device.
 type Verdict struct {
 	Effect Effect
 	// Reset: the way back to ok is a reset of the device. A Fatal error then
 	// taints until the reset; a device that is only watched or suspicious works
 	// on as suspect until it.
 	Reset bool
-	// Name says what happened, to be read after "XID n: ".
+	// Name names the event, to be read after "XID n: ".
 	Name string
 	// Why is the reason for the class, "" where the source's word is taken as it
 	// is.
 	Why string
-	// Source is where the vendor says so: a document and its words for what to
-	// do, first at once and then on closer inspection. docs/health.md has the
+	// Source is the vendor's source: a document and its words for the remedy,
+	// first at once and then on closer inspection. docs/health.md has the
 	// addresses.
 	Source string
 }

@@ -188,8 +188,8 @@ func (r *reader) text(field string, most int) string {
 	return string(r.take(field, n))
 }
 
-// count reads a number of entries and checks it against the bound and what is
-// left, so that no count alone makes the caller allocate.
+// count reads a number of entries and checks it against the bound and the
+// remaining bytes, so that no count alone makes the caller allocate.
 func (r *reader) count(field string, most, size int) int {
 	n := int(r.uint8(field))
 	if r.err == nil && n > most {

@@ -1,17 +1,17 @@
 // Package digest is the summary of one host's free capacity as it travels in
-// the capacity ring: what it holds, its fixed binary layout, and which of two
-// is newer.
+// the capacity ring: its fields, its fixed binary layout, and the order of two
+// by age.
 //
 // A digest is a hint. It ranks candidates; it grants nothing, frees nothing and
-// fences nobody. What it shows never exceeds what the host really has free, so
-// whoever trusts it too much is at worst too careful (see Folded for hosts
+// fences nobody. Its amounts never exceed the host's real free capacity, so a
+// reader that trusts it too much is at worst too careful (see Folded for hosts
 // larger than the layout).
 //
 // Measure takes a digest's amounts from a host's state, and Summary gives them
 // to fit, whose answers from it are never more optimistic than the host's own.
 //
 // The package decides neither when a digest is sent (package gossip does) nor
-// what the host's state is (the agent does). No I/O, clock or goroutine.
+// the host's state (the agent does). No I/O, clock or goroutine.
 package digest
 
 import (
@@ -27,11 +27,11 @@ const (
 	// MaxNodeID and MaxCell are the most bytes of a node's and a cell's name.
 	MaxNodeID = 63
 	MaxCell   = 15
-	// MaxGPUs and MaxNUMANodes are how many entries are told one by one.
+	// MaxGPUs and MaxNUMANodes are the most entries that are listed one by one.
 	MaxGPUs      = 16
 	MaxNUMANodes = 16
-	// MaxMemory is the most free memory of one NUMA node that is told; more is
-	// sent as this much.
+	// MaxMemory is the most free memory of one NUMA node that a digest can
+	// hold; more is sent as this much.
 	MaxMemory resource.Bytes = 1<<48 - 1
 )
 
@@ -46,7 +46,7 @@ const (
 	// Unregistered hosts have not registered with a coordinator yet.
 	Unregistered
 	// Truncated digests come from a host with more GPUs or NUMA nodes than the
-	// layout tells one by one. Append sets it; see Folded.
+	// layout lists one by one. Append sets it; see Folded.
 	Truncated
 
 	knownFlags = Cordoned | Quarantined | Unregistered | Truncated
@@ -76,19 +76,20 @@ type Digest struct {
 	NUMA          []NUMANode
 	// PriorityFloor is the lowest priority that could be preempted here.
 	PriorityFloor int32
-	// EscrowFree is what waiting reservations have collected, in device-milli.
+	// EscrowFree is the amount that waiting reservations have collected, in
+	// device-milli.
 	EscrowFree uint32
 	// LedgerHash names the ledger state that the rest was taken from.
 	LedgerHash uint64
 }
 
-// GPU is what is free on one device.
+// GPU is the free capacity of one device.
 type GPU struct {
 	FreeMilli uint16 // 0 to 1000
 	MIGSlices uint8  // free compute slices
 }
 
-// NUMANode is what is free on one NUMA node.
+// NUMANode is the free capacity of one NUMA node.
 type NUMANode struct {
 	ID             uint16 // the kernel's node number
 	FreeMillicores uint32
@@ -119,7 +120,7 @@ func (d Digest) Clone() Digest {
 // GPUs keeps the first 15; entry 16 then stands for all the rest and holds the
 // least of each of their amounts, so that it is true of every one of them. NUMA
 // nodes likewise, entry 16 keeping the number of the first it stands for. The
-// masks still tell GPUs up to 63 one by one. Memory is cut to MaxMemory.
+// masks still list GPUs up to 63 one by one. Memory is cut to MaxMemory.
 func (d Digest) Folded() Digest {
 	d = d.Clone()
 	if len(d.GPUs) > MaxGPUs || len(d.NUMA) > MaxNUMANodes {

@@ -10,8 +10,8 @@ import (
 // mib is the unit of NUMANode.FreeHugepages.
 const mib resource.Bytes = 1 << 20
 
-// Measure fills what a digest tells of devices and NUMA nodes: FreeGPUs,
-// UnhealthyGPUs, GPUs and NUMA, whose room it reuses. Nodes are listed where
+// Measure fills a digest's fields about devices and NUMA nodes: FreeGPUs,
+// UnhealthyGPUs, GPUs and NUMA, whose memory it reuses. Nodes are listed where
 // they are ordinary, those with CPUs or memory to hand out. The other fields
 // stay as they are. f must be of h.
 func (d *Digest) Measure(h *fit.Host, f *fit.Free) {
@@ -44,10 +44,9 @@ func (d *Digest) Measure(h *fit.Host, f *fit.Free) {
 	}
 }
 
-// Summary returns what the digest tells of devices and NUMA nodes, for
-// fit.Host.FreeOf. Whether the host takes new work at all (Flags) is not in
-// it. Of a Truncated digest every device that FreeGPUs names is still wholly
-// free.
+// Summary returns the digest's content about devices and NUMA nodes, for
+// fit.Host.FreeOf. Whether the host takes new work at all (Flags) is not in it.
+// Of a Truncated digest every device that FreeGPUs names is still wholly free.
 func (d Digest) Summary() fit.Summary {
 	s := fit.Summary{Unhealthy: d.UnhealthyGPUs, Folded: d.Flags&Truncated != 0}
 	for _, g := range d.GPUs {

@@ -81,7 +81,7 @@ func (c *connection) join(seq uint64) error {
 	return c.send(seq, text(err), &joinResponse{int32(n)})
 }
 
-// leave says goodbye to the ring and ends the member; the process goes on.
+// leave leaves the ring and ends the member; the process goes on.
 func (c *connection) leave(seq uint64) error {
 	ring := c.server.config.Serf
 	err := c.send(seq, text(ring.Leave()), nil)

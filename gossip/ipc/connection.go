@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/serf/serf"
 )
 
-// connection is one client. serve owns all but what stands below mu.
+// connection is one client. serve owns all fields but those below mu.
 type connection struct {
 	server *Server
 	conn   net.Conn
@@ -141,7 +141,8 @@ func (c *connection) send(seq uint64, problem string, body any) error {
 }
 
 // stream runs a stream under a request's sequence until it ends, the client
-// stops it or goes. The result says why it does not, "" if it does.
+// stops it or goes. The result is the reason why it does not run, "" if it
+// runs.
 func (c *connection) stream(seq uint64, run func(context.Context)) (problem string) {
 	c.stopping.Lock()
 	defer c.stopping.Unlock()

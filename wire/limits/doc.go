@@ -19,5 +19,6 @@
 //     refused: a tab in a reason must not cut an agent off.
 //
 // The package does not decide whether the values of a message fit together
-// (package wire does) or who may send a message (package rpcauth does).
+// (package wire does) or which callers may send a message (package rpcauth
+// does).
 package limits

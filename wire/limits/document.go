@@ -51,7 +51,7 @@ func rows(b *strings.Builder, all map[protoreflect.FullName]*plan, whole map[pro
 	for i := range m.Fields().Len() {
 		field := m.Fields().Get(i)
 		limit := fields[string(field.FullName())]
-		if limit.kind == part || limit.kind == flag { // said by its own rows; has no limit
+		if limit.kind == part || limit.kind == flag { // covered by its own rows; has no limit
 			continue
 		}
 		fmt.Fprintf(b, "| %s.%s | %s |\n", m.Name(), field.Name(), limit)

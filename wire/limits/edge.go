@@ -13,10 +13,10 @@ import (
 type Refused func(ctx context.Context, method string, v *Violation)
 
 // ServerOptions judge every message that a server receives. They come after the
-// options that check who calls: interceptors run in the order of the options,
-// and the contexts that refused gets have the caller.
-// A refusal is InvalidArgument; beyond the size of its message or the elements
-// in all it is Internal, as gRPC calls what it does not decode.
+// options that authenticate the caller: interceptors run in the order of the
+// options, and the contexts that refused gets have the caller. A refusal is
+// InvalidArgument; beyond the size of its message or the elements in all it is
+// Internal, as gRPC calls messages that it does not decode.
 func ServerOptions(refused ...Refused) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(Codec()),

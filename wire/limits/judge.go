@@ -15,7 +15,7 @@ import (
 //
 // It reads the fields of the generated struct by package reflect, without an
 // allocation: protoreflect allocates for each list and message. compile checks
-// that the struct is as its descriptor says.
+// the struct against its descriptor.
 func Admit(m proto.Message) error {
 	reflected := m.ProtoReflect()
 	p, err := planOf(reflected.Descriptor())

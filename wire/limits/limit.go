@@ -15,7 +15,7 @@ const (
 	MaxSession = 2 << 20
 	// MaxRegister bounds a RegisterRequest: the host of a Hello alone.
 	MaxRegister = 1 << 20
-	// MaxAnswer bounds what a coordinator answers to an agent. The largest is
+	// MaxAnswer bounds an answer of a coordinator to an agent. The largest is
 	// that of ReadNode, whose records repeat an incarnation beside each grant.
 	MaxAnswer = 4 << 20
 	// MaxDocuments bounds a message of muster.v1.Quotas, whose lists carry the
@@ -32,7 +32,7 @@ const (
 // device and MIG instance.
 const MaxGrants = 2048
 
-// kind says which rule a Limit is.
+// kind is the rule that a Limit sets.
 type kind uint8
 
 const (
@@ -64,13 +64,13 @@ type Limit struct {
 type chars uint8
 
 const (
-	// names are letters, digits, '.', '_' and '-': what a name in a
-	// configuration has.
+	// names are letters, digits, '.', '_' and '-': the characters of names in a
+	// configuration.
 	names chars = iota + 1
-	// keys are names and '/': what a label's key has.
+	// keys are names and '/': the characters of a label's key.
 	keys
-	// visible are the visible ASCII characters: what an identifier, a path or an
-	// address has.
+	// visible are the visible ASCII characters: those of an identifier, a path
+	// or an address.
 	visible
 	// line is UTF-8 for people; control characters are replaced.
 	line

@@ -19,7 +19,7 @@ type plan struct {
 	name    protoreflect.FullName
 	size    int64        // bytes of a whole message of this type
 	pointer reflect.Type // of the generated struct
-	unknown int          // the struct's field with what this version does not know
+	unknown int          // the struct's field with the unknown fields
 	fields  []fieldPlan
 	choices []choice
 	// wire is the part of each field number that holds further messages or is

@@ -27,8 +27,8 @@ func (p *plan) scan(encoded []byte) *Violation {
 	return nil
 }
 
-// count takes a message's elements from what is left; false means that there
-// were more. Malformed parts are left to the decoder, which refuses them.
+// count takes a message's elements from the remaining number; false means that
+// there were more. Malformed parts are left to the decoder, which refuses them.
 func (p *plan) count(encoded []byte, left *int64) bool {
 	for len(encoded) > 0 {
 		number, kind, n := protowire.ConsumeTag(encoded)

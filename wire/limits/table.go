@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Limits that those who send keep to.
+// Limits that senders keep to.
 const (
 	// MaxReason is the most bytes of why something ends or is not well, and
 	// MaxDetail of an explanation.

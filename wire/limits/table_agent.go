@@ -5,9 +5,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// A Reserve beyond what the ledger takes is answered as a refusal of its
-// transaction, which says more than the end of the session: its limits are wider
-// than the ledger's.
+// A Reserve beyond the ledger's limits is answered as a refusal of its
+// transaction, which carries more than the end of the session: its limits are
+// wider than the ledger's.
 var agentFields = map[string]Limit{
 	"muster.v1.LeaderMessage.hello":     message,
 	"muster.v1.LeaderMessage.reserve":   message,

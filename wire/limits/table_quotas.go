@@ -3,7 +3,8 @@ package limits
 import "github.com/musterd/muster/api"
 
 // The documents of muster.v1.Quotas are judged by package api, which bounds
-// them more narrowly and says more: these limits keep them small until then.
+// them more narrowly and with better messages: these limits keep them small
+// until then.
 var (
 	objectName = document(4096)
 	objects    = listOf(1<<16, message)

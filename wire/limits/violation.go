@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Violation says which field of a message is beyond its limit. Its texts are
-// clipped, however long the value is.
+// Violation names the field of a message that is beyond its limit. Its texts
+// are clipped, however long the value is.
 type Violation struct {
 	// Message is the full name of the message that was received.
 	Message string
