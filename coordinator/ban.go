@@ -19,9 +19,9 @@ func (f *follower) banned(id resource.NodeID) *record.Ban {
 // isBanKey reports whether a key holds a ban.
 func isBanKey(key string) bool { return strings.HasPrefix(key, record.BansPrefix) }
 
-// banChanged ends or opens the session to a node as its ban says. The node's
-// connections were ended by coordinator/enroll, and a dial would be refused: here
-// it is not tried any more. c.mu is held.
+// banChanged ends the session to a node that is banned, and opens it to one
+// whose ban is lifted. The node's connections were ended by coordinator/enroll,
+// and a dial would be refused: here it is not tried any more. c.mu is held.
 func (c *Coordinator) banChanged(id resource.NodeID) {
 	if c.pool != nil {
 		c.dial(id)

@@ -22,8 +22,8 @@ func (b *barrier) begin() uint64 {
 	return b.pending.Begin()
 }
 
-// end is called once the leader has taken in what came of it; whatever that has
-// begun has begun before.
+// end is called once the leader has taken in the write's outcome; each write
+// that this outcome caused has begun before.
 func (b *barrier) end(id uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

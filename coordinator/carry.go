@@ -13,9 +13,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file carries out what the leader wants done.
+// This file carries out the leader's effects.
 
-// carryOut does what the effects of one input say, in order. None of it waits.
+// carryOut carries out the effects of one input, in order. None of them blocks.
 func (t *term) carryOut(effects []lead.Effect) {
 	t.effects = effects
 	if t.observeEffects != nil {
@@ -89,7 +89,7 @@ func (t *term) answer(e *lead.Effect) {
 	}
 }
 
-// write has the committer write, and tells the leader of the outcome.
+// write has the committer write, and hands the leader the outcome.
 func (t *term) write(k lead.Token, w lead.Write) {
 	t.commit.submit(pendingWrite{
 		compares: w.Compares, ops: w.Ops, anyEpoch: w.AnyEpoch,
@@ -163,8 +163,8 @@ func (t *term) revokeLease(lease record.LeaseID, key string) {
 	}()
 }
 
-// compact forgets the store's history up to a revision, and tells the leader
-// where the store is now.
+// compact forgets the store's history up to a revision, and hands the leader
+// the store's present revision.
 func (t *term) compact(upTo resource.Revision) {
 	go func() {
 		_, _, now, err := t.store.Get(t.ctx, record.LeaderPrefix)

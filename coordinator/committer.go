@@ -30,13 +30,13 @@ type pendingWrite struct {
 	token uint64
 }
 
-// committer carries out what a batch.Batcher decides: it sends decisions to the
-// store, reads the leader's key, keeps time, and answers.
+// committer carries out the decisions of a batch.Batcher: it sends decisions to
+// the store, reads the leader's key, keeps time, and answers.
 type committer struct {
 	store  store.KVStore
 	held   record.Compare // of the leader's key
 	maxOps int
-	// deposed is told, once or more, that the leader's key is gone.
+	// deposed is called, once or more, when the leader's key is gone.
 	deposed func(error)
 	// newest is the newest revision at which a decision has landed.
 	newest atomic.Int64
@@ -112,7 +112,7 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// take hands to the batcher what was submitted.
+// take hands the submitted decisions to the batcher.
 func (c *committer) take(ctx context.Context) {
 	c.mu.Lock()
 	submitted := c.submitted
@@ -125,7 +125,7 @@ func (c *committer) take(ctx context.Context) {
 	}
 }
 
-// carry carries out what the batcher asks for after an input.
+// carry carries out the batcher's requests after an input.
 func (c *committer) carry(ctx context.Context, in batchInput) {
 	c.effects = in(c.effects[:0])
 	for _, e := range c.effects {
@@ -148,7 +148,7 @@ func (c *committer) carry(ctx context.Context, in batchInput) {
 	clear(c.effects)
 }
 
-// begin runs f in a goroutine, and hands to run what came of it.
+// begin runs f in a goroutine, and hands the result to run.
 func (c *committer) begin(f func() batchInput) {
 	c.begun++
 	c.wg.Go(func() { c.inputs <- f() })

@@ -12,12 +12,12 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// Config is what a coordinator is told. The zero value of an optional field
-// means its default.
+// Config is the configuration of a coordinator. The zero value of an optional
+// field means its default.
 type Config struct {
 	ID      string // unique among the coordinators of a cluster
 	Cluster string
-	// Address is what followers and agents are told about this coordinator.
+	// Address is the address of this coordinator for followers and agents.
 	Address record.LeaderAddress
 	// Namespaces by name. Namespaces that are not listed are open: their tenant
 	// has the namespace's name, there is no limit, and they are charged to the
@@ -37,14 +37,14 @@ type Config struct {
 	// ReservationTTL is how long an agent keeps a promise before it asks for
 	// the outcome; default 10 s.
 	ReservationTTL time.Duration
-	// EvictionGrace is what units that give way are granted between notice and
-	// forced stop; default 30 s.
+	// EvictionGrace is the time between notice and forced stop of units that
+	// give way; default 30 s.
 	EvictionGrace time.Duration
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
-	// Decisions takes the account of what the leader decides; nil for none.
+	// Decisions takes the account of the leader's decisions; nil for none.
 	Decisions lead.DecisionLog
-	// CheckAgent says whether an address that an agent has registered may be
+	// CheckAgent decides whether an address that an agent has registered may be
 	// dialled; nil allows every address.
 	CheckAgent func(addr string) error
 	// DialAgents holds the credentials for agents.
@@ -54,7 +54,7 @@ type Config struct {
 	observe func(*term, lead.Beginning)
 }
 
-// withDefaults fills what is not set and names what is missing.
+// withDefaults fills the fields that are not set and names the missing ones.
 func (c Config) withDefaults() (Config, error) {
 	if c.ID == "" || c.Cluster == "" {
 		return c, fmt.Errorf("coordinator: ID %q and Cluster %q must be set", c.ID, c.Cluster)
@@ -82,7 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// rules are what of the configuration the leader decides by.
+// rules are the part of the configuration that the leader decides by.
 func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
@@ -90,8 +90,8 @@ func (c *Config) rules() lead.Rules {
 	}
 }
 
-// DefaultNamespaceAllocations is how many allocations a namespace may have
-// stored, where the configuration does not say: the members of jobs count one
-// by one, whatever their phase. 10,000 is Slurm's default MaxJobCount; a queued
-// job takes about 20 KiB of memory, so a namespace takes about 200 MiB.
+// DefaultNamespaceAllocations is the most allocations that a namespace may have
+// stored, by default: the members of jobs count one by one, in every phase.
+// 10,000 is Slurm's default MaxJobCount; a queued job takes about 20 KiB of
+// memory, so a namespace takes about 200 MiB.
 const DefaultNamespaceAllocations = 10_000

@@ -32,7 +32,7 @@ type Coordinator struct {
 
 	mu       sync.Mutex
 	targets  map[resource.NodeID]target // of registered nodes
-	suspects map[resource.NodeID]bool   // as gossip tells
+	suspects map[resource.NodeID]bool   // as gossip reports
 	pool     *agents.Pool               // of the present term, or nil
 	turned   chan struct{}              // closed and replaced when a term begins or ends
 	since    time.Time                  // when the present term began to serve
@@ -90,8 +90,9 @@ func (c *Coordinator) Alive(ctx context.Context) error {
 	}
 }
 
-// AgentSuspected tells whether gossip believes a node dead. As long as it does
-// the node is the last choice of placement; nothing else follows from it.
+// AgentSuspected reports that gossip believes a node dead, or alive again.
+// While gossip believes it dead, the node is the last choice of placement;
+// nothing else follows from it.
 func (c *Coordinator) AgentSuspected(node resource.NodeID, is bool) {
 	c.mu.Lock()
 	_, registered := c.targets[node]
@@ -151,9 +152,8 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 // Retire ends this coordinator's term, so that the next candidate leads at
-// once, and all campaigning. What is asked of it goes on to be answered as a
-// follower's. It returns once it leads no more, or when ctx ends. It is called
-// at most once.
+// once, and all campaigning. It goes on to answer requests, as a follower. It
+// returns once it leads no more, or when ctx ends. It is called at most once.
 func (c *Coordinator) Retire(ctx context.Context) {
 	close(c.retired)
 	select {

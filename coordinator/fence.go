@@ -8,8 +8,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// FenceNode implements rest.Nodes. It returns once the fence is durable; what
-// follows from a confirmed death goes on by itself, from one leader to the next.
+// FenceNode implements rest.Nodes. It returns once the fence is durable; the
+// ends that follow from a confirmed death go on by themselves, from one leader
+// to the next.
 func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.FenceNode{Node: resource.NodeID(name), Options: o})
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// follower is what a coordinator knows without leading: every key of the store
-// as of one revision, kept up to date by a watch. It answers reads, says who
-// leads, and is where the next term of this coordinator starts from. One
-// goroutine (run) writes it; anyone may read it.
+// follower is a coordinator's cache of the store: every key of the store as of
+// one revision, kept up to date by a watch. It answers reads, knows the leader,
+// and is the start of the next term of this coordinator. One goroutine (run)
+// writes it; any may read it.
 type follower struct {
 	store   store.Store
 	log     *slog.Logger
 	metrics *metrics
 	check   time.Duration // how often the store is asked how far it is
 	index   readIndex
-	// forget ends what else is built on the store's past, and has the store
+	// forget ends the term that is built on the store's past, and has the store
 	// answer again.
 	forget func(context.Context, *record.WentBackError)
 	// leads reports whether this coordinator leads: then nobody reads here, and
@@ -39,14 +39,14 @@ type follower struct {
 	revision resource.Revision // of kvs; 0: nothing loaded yet
 	kvs      map[string]record.KV
 	leaders  map[string]record.KV // those of kvs below record.LeaderPrefix
-	// requests are what kvs would have below record.RequestsPrefix: there are very
-	// many, and nothing else is asked of them.
+	// requests are the requests remembered below record.RequestsPrefix, which
+	// kvs leaves out: there are very many, and readers need no more of them.
 	requests map[lead.RequestKey]lead.Remembered
 	// cache is of the same revision, unless unseen: then keys have changed
 	// while nobody looked.
 	cache   cache
 	unseen  bool
-	broken  error         // why what is loaded cannot be shown
+	broken  error         // the reason why the loaded keys cannot be shown
 	changed chan struct{} // closed and replaced whenever revision changes
 	restart func()        // ends the watch, so that everything is loaded anew
 }
@@ -63,8 +63,8 @@ func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads fu
 const (
 	firstReload = 50 * time.Millisecond // after a load that failed, doubling to lastReload
 	lastReload  = 2 * time.Second
-	// catchUp bounds how long a read waits until this coordinator knows what
-	// the store knew when it was asked.
+	// catchUp bounds the time that a read waits until the cache has the store's
+	// revision of the call.
 	catchUp = time.Second
 )
 
@@ -98,14 +98,15 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// drop forgets what is loaded, so that nobody is shown it any more.
+// drop forgets the loaded keys, so that no read shows them any more.
 func (f *follower) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.revision = 0
 }
 
-// load takes everything at one revision; restart ends what begins now.
+// load takes everything at one revision; restart ends the watch that begins
+// with the load.
 func (f *follower) load(ctx context.Context, restart func()) (resource.Revision, error) {
 	kvs, rev, err := f.store.Range(ctx, record.Root, store.RangeOptions{})
 	if err != nil {
@@ -130,7 +131,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 // put takes a key. f.mu is held.
 func (f *follower) put(kv record.KV) {
 	if strings.HasPrefix(kv.Key, record.RequestsPrefix) {
-		if key, r, err := lead.ReadRequest(kv); err == nil { // else the next term reads it, and says what is wrong
+		if key, r, err := lead.ReadRequest(kv); err == nil { // else the next term reads it, and reports the fault
 			f.requests[key] = r
 			return
 		}
@@ -164,7 +165,7 @@ func (f *follower) move(rev resource.Revision) {
 	f.changed = make(chan struct{})
 }
 
-// refresh brings what is shown up to the revision. f.mu is held.
+// refresh brings the shown objects up to the revision. f.mu is held.
 func (f *follower) refresh() {
 	if f.unseen {
 		f.unseen, f.broken, f.cache = false, nil, newCache(f.revision)
@@ -181,7 +182,7 @@ func (f *follower) refresh() {
 	}
 }
 
-// follow takes changes until the watch ends; its error says why.
+// follow takes changes until the watch ends; its error is the reason.
 func (f *follower) follow(ctx context.Context, from resource.Revision) error {
 	batches := f.store.Watch(ctx, record.Root, store.WatchOptions{From: from + 1})
 	check := time.NewTicker(f.check)
@@ -195,7 +196,7 @@ func (f *follower) follow(ctx context.Context, from resource.Revision) error {
 				return store.ErrClosed
 			case !open:
 				return ctx.Err()
-			case b.Err != nil: // e.g. compacted: what is missed is loaded
+			case b.Err != nil: // e.g. compacted: the missed changes are loaded
 				return b.Err
 			}
 			f.apply(b)
@@ -237,11 +238,11 @@ func (f *follower) take(b record.Batch) (told []news) {
 	return told
 }
 
-// compare asks the store how far it is; one that does not answer is the
-// watch's to notice. One that is behind what was seen of it has been restored
-// from a backup, and a watch would wait for its future. One that is ahead has
-// changes that the watch does not bring: a cache that is late twice at the same
-// revision is loaded anew.
+// compare asks the store how far it is; one that does not answer is the watch's
+// to notice. One that is behind the cache has been restored from a backup, and
+// a watch would wait for its future. One that is ahead has changes that the
+// watch does not bring: a cache that is late twice at the same revision is
+// loaded anew.
 func (f *follower) compare(ctx context.Context, late resource.Revision) (resource.Revision, error) {
 	known, _ := f.at()
 	ctx, cancel := context.WithTimeout(ctx, catchUp)

@@ -9,9 +9,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// readIndex asks the store for its revision: whatever was acknowledged before
-// the call is not newer than the answer. Calls that come while one is under way
-// share the next one.
+// readIndex asks the store for its revision: no write acknowledged before the
+// call is newer than the answer. Calls that come while one is under way share
+// the next one.
 type readIndex struct {
 	store store.KVStore
 
@@ -47,7 +47,7 @@ func (r *readIndex) read(ctx context.Context) (resource.Revision, error) {
 	}
 }
 
-// ask answers what waits, one question at a time, until nothing does.
+// ask answers the waiting calls, one question at a time, until none waits.
 func (r *readIndex) ask() {
 	for {
 		r.mu.Lock()

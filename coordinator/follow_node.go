@@ -13,14 +13,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// cachedNode is a node as its keys have it, and what is held there.
+// cachedNode is a node as its keys have it, and the shares that transactions
+// hold there.
 type cachedNode struct {
 	shown.Node // Spec points into this
 	spec       record.NodeSpec
 	held       map[resource.TxID]*share
 }
 
-// share is what a transaction has on one node.
+// share is the part of one node that a transaction has.
 type share struct {
 	of      *cachedTx
 	members []record.Placement
@@ -39,22 +40,21 @@ func (c *cache) node(id resource.NodeID) *cachedNode {
 	return n
 }
 
-// reset makes a node one of which no key says anything. What it holds stays.
+// reset makes a node one without any key. Its shares stay.
 func (n *cachedNode) reset(id resource.NodeID) {
 	n.spec = record.NodeSpec{}
 	n.Node = shown.Node{ID: id, Spec: &n.spec}
 	n.specify()
 }
 
-// specify derives what follows from the specification.
+// specify derives the fields that follow from the specification.
 func (n *cachedNode) specify() {
 	n.Labels = admission.Labels(admission.RegisteredAs(n.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
 	n.Unapproved, n.Violation = admission.UnapprovedOf(n.spec), n.spec.Violation
 	n.Summary = &n.spec.Topology
 }
 
-// remakeNode makes a node from its keys. What it holds stays: that is its
-// units'.
+// remakeNode makes a node from its keys. Its shares stay: they belong to units.
 func (c *cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	_, registered := kvs[record.NodeIdentityKey(id)]
 	_, specified := kvs[record.NodeSpecKey(id)]
@@ -113,8 +113,8 @@ func shownFence(i record.NodeIdentity) *shown.Fence {
 	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: lead.AssumedDeadAfter(limit)}
 }
 
-// freed reports whether an assignment of a transaction that is ending is held no
-// more: what was committed later has some of it.
+// freed reports whether an assignment of a transaction that is ending is held
+// no more: a later commit has a part of it.
 func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
 	for _, other := range n.held {
 		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m record.Placement) bool { return shown.Excludes(a, m.Assignment) }) {
@@ -124,8 +124,8 @@ func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
 	return false
 }
 
-// show makes the shown value of a node, with who holds something there and what
-// is not granted of it.
+// show makes the shown value of a node, with the transactions that hold a share
+// there and the capacity that is not granted.
 func (n *cachedNode) show() shown.Node {
 	s := n.Node
 	s.Available = maps.Clone(n.spec.Allocatable)

@@ -12,9 +12,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// cachedQuotas are what bounds tenants, as the keys have it, and what is charged
-// to their namespaces. Trees are not among them: where units are counted on them
-// only the leader knows.
+// cachedQuotas are the limits of tenants, as the keys have them, and the
+// charges of their namespaces. Trees are not among them: only the leader knows
+// the placements of units on trees.
 type cachedQuotas struct {
 	limits    *quota.Limits
 	resources map[string]*cachedQuota // by namespace/name

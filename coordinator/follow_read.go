@@ -48,7 +48,7 @@ func (f *follower) fresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBehind, err)
 	}
-	if rev < known { // restored from a backup: what is cached never was
+	if rev < known { // restored from a backup: the cached state never existed
 		f.mu.Lock()
 		restart := f.restart
 		f.mu.Unlock()
@@ -128,7 +128,8 @@ func (s snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) 
 	return s.kvs[from:to:to], s.revision, nil
 }
 
-// follows is what the cache has of a node: its lease lives where nothing is known.
+// follows is the cache's view of a node: its lease counts as alive where the
+// cache knows nothing.
 func (f *follower) follows(id resource.NodeID) lead.NodeFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()

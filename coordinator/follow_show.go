@@ -51,7 +51,7 @@ func (i cached) Members(namespace string) iter.Seq[string] {
 	}
 }
 
-// MemberChanged implements shown.Index: the cache tells when anything changes.
+// MemberChanged implements shown.Index: the cache reports every change.
 func (i cached) MemberChanged(string) <-chan struct{} { return nil }
 
 // Job implements shown.Index.

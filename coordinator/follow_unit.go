@@ -24,11 +24,11 @@ type cachedUnit struct {
 	key        queue.Key
 	queued     bool // it has a place in the order
 	job        *cachedJob
-	scope      quota.Charge // what of a charge the specification says
+	scope      quota.Charge // the part of a charge that the specification holds
 	holding    *cachedTx    // nil: nothing
 }
 
-// cachedTx is what a live transaction has.
+// cachedTx is a live transaction with its shares.
 type cachedTx struct {
 	tx        resource.TxID
 	unit      *cachedUnit
@@ -139,7 +139,7 @@ func (c *cache) addUnit(u *cachedUnit) {
 	}
 }
 
-// hold gives a unit what its record says that it has.
+// hold gives a unit the shares in its record.
 func (c *cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) {
 	h := &cachedTx{tx: u.record.TxID, unit: u, committed: committed}
 	u.holding, c.live[h.tx] = h, u

@@ -9,9 +9,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// cache is what a follower shows, and what of it is out of date. Every object in
-// it is made anew from its own keys when one of them has changed, and never from
-// what it was before: there is no history that could be followed wrongly.
+// cache is the objects that a follower shows, and the keys of those that are
+// out of date. Every object in it is made anew from its own keys when one of
+// them has changed, and never from its earlier value: there is no history that
+// could be followed wrongly.
 //
 // Invariant: nodes and order agree: order ascends over all of nodes.
 type cache struct {
@@ -44,7 +45,8 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// refresh makes what is out of date anew, from all keys as they are now.
+// refresh makes the objects that are out of date anew, from all keys as they
+// are now.
 func (c *cache) refresh(kvs map[string]record.KV, now time.Time) error {
 	if len(c.touched) == 0 {
 		return nil

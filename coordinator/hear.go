@@ -30,7 +30,7 @@ const (
 // idleRate bounds the messages of one node that change nothing.
 var idleRate = pace.Rate{Every: 20 * time.Millisecond, Burst: 64}
 
-// turnShare is what a node may take of the loop's time.
+// turnShare is a node's share of the loop's time.
 type turnShare struct {
 	idle pace.Bucket // messages that changed nothing
 	loop pace.Bucket // time

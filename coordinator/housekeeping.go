@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// prepare writes what a new term needs before it serves: the lease for this
-// hour's request ids, and the configured limits.
+// prepare writes the keys that a new term needs before it serves: the lease for
+// this hour's request ids, and the configured limits.
 func (l *term) prepare(ctx context.Context) error {
 	lease, err := l.store.Grant(ctx, lead.RequestLeaseTTL)
 	if err != nil {

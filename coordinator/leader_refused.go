@@ -10,15 +10,16 @@ import (
 // epoch. An epoch is a revision of the store, so either another leader has been
 // elected since, or the store was restored from a backup and this epoch is of a
 // revision that comes for the second time. An agent that finds the store behind
-// what it has heard of goes into quarantine and lets any leader in (ADR 10);
-// where the store has outgrown that, only a leader of a higher epoch can help.
+// the highest revision it has seen goes into quarantine and lets any leader in
+// (ADR 10); where the store has outgrown that, only a leader of a higher epoch
+// can help.
 
 // resignEvery is the least time between two terms that a coordinator ends
-// because of what agents say.
+// because of agents' messages.
 const resignEvery = 10 * time.Second
 
-// mayResign reports whether a term may end because of what an agent said, and
-// takes note that it does.
+// mayResign reports whether a term may end because of an agent's message, and
+// records that it does.
 func (c *Coordinator) mayResign(node resource.NodeID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // errStoreAway ends a term that could not begin.
 var errStoreAway = errors.New("the store does not answer, or has another leader")
 
-// load has the leader rebuild its view from what is read at one revision that is
-// not older than its election, and returns that. It runs before the loop.
+// load has the leader rebuild its view from a read at one revision that is not
+// older than its election, and returns that revision. It runs before the loop.
 func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error) {
 	read := &reader{store: from}
 	in := lead.Loaded{
@@ -43,7 +43,7 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 	return read.revision, nil
 }
 
-// ranger is what can be loaded from: the store, or a snapshot of it.
+// ranger is a source to load from: the store, or a snapshot of it.
 type ranger interface {
 	Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error)
 }

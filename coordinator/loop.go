@@ -19,8 +19,8 @@ func (t *term) post(f func()) {
 	}
 }
 
-// tell hands the leader an input; it may block, and drops the input once the loop
-// has ended.
+// tell hands the leader an input; it may block, and drops the input once the
+// loop has ended.
 func (t *term) tell(in lead.Input) { t.post(func() { t.apply(in) }) }
 
 // visit runs f in the loop, between two inputs, and waits for it.
@@ -84,7 +84,7 @@ func (t *term) run(ctx context.Context) {
 	}
 }
 
-// schedule has the leader try what waits.
+// schedule has the leader try the waiting units.
 func (t *term) schedule() {
 	now := time.Now()
 	if t.observe != nil {
@@ -93,8 +93,8 @@ func (t *term) schedule() {
 	t.carryOut(t.Pass(now, t.effects[:0]))
 }
 
-// drain takes what else is waiting, so that one scheduling pass and one shared
-// Txn serve it all.
+// drain takes the other waiting inputs, so that one scheduling pass and one
+// shared Txn serve them all.
 func (t *term) drain() {
 	for range inboxSize {
 		select {
@@ -117,8 +117,8 @@ func (t *term) changes(key string) <-chan struct{} {
 	return c
 }
 
-// tellFollowed tells the leader what the cache of the store has of its nodes, as
-// far as that has changed.
+// tellFollowed hands the leader the cache's views of its nodes that have
+// changed.
 func (t *term) tellFollowed() {
 	for id := range t.Specifications() {
 		t.tellFollowedOf(id)

@@ -8,9 +8,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// news is what the store tells of an agent that lives: it has registered,
-// perhaps with another coordinator. Every registration writes the specification,
-// one of a new incarnation the identity as well. Or its node was deleted.
+// news is a sign of a live agent in the store: it has registered, perhaps with
+// another coordinator. Every registration writes the specification, one of a
+// new incarnation the identity as well. Or its node was deleted.
 type news struct {
 	node        resource.NodeID
 	deleted     bool
@@ -21,7 +21,7 @@ type news struct {
 	revision    resource.Revision    // of spec
 }
 
-// newsOf is what a change tells of an agent, before the change is taken. f.mu is
+// newsOf is the news in a change, before the cache takes the change. f.mu is
 // held.
 func (f *follower) newsOf(e record.Event) (news, bool) {
 	if isBanKey(e.KV.Key) {

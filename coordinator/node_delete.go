@@ -9,9 +9,9 @@ import (
 )
 
 // DeleteNode implements rest.Nodes: a node that has left for good is forgotten.
-// It is refused while its agent is heard, while anything is granted there, and
-// while an ended transaction may still run there for all that is known, and while
-// a quarantine is being ended.
+// It is refused while its agent sends heartbeats, while there is a grant on the
+// node, while an ended transaction may still run there, and while a quarantine
+// is being ended.
 func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name)})
 }

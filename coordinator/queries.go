@@ -11,12 +11,13 @@ import (
 	"github.com/musterd/muster/gossip"
 )
 
-// queryTimeout bounds what an operator's serf query may cost the loop.
+// queryTimeout bounds the time that an operator's serf query may wait for the
+// loop.
 const queryTimeout = time.Second
 
-// Queries answers the serf queries of ring members: `queue`, with how many units
-// wait and no name. Every member may ask, and names of units are their tenants'
-// matter; `why` only says where it is answered.
+// Queries answers the serf queries of ring members: `queue`, with how many
+// units wait and no name. Every member may ask, and names of units are their
+// tenants' matter; `why` only names the place where it is answered.
 func (c *Coordinator) Queries() map[string]gossip.QueryHandler {
 	return map[string]gossip.QueryHandler{
 		"queue": func([]byte) []byte { return c.answerQueue(0) },
@@ -73,8 +74,8 @@ func (c *Coordinator) answerQueue(head int) []byte {
 	return encodeAnswer(answer)
 }
 
-// answerWhy is the leader's alone: only it knows what is free. A follower says
-// where that is asked.
+// answerWhy is the leader's alone: only it knows the free capacity. A follower
+// names the leader.
 func (c *Coordinator) answerWhy(name string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()

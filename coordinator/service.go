@@ -14,7 +14,7 @@ import (
 
 var _ rest.Service = (*Coordinator)(nil)
 
-// leading returns the present term, or the 503 that says who leads.
+// leading returns the present term, or the 503 that names the leader.
 func (c *Coordinator) leading() (*term, error) {
 	if l := c.serving(); l != nil {
 		return l, nil
@@ -22,7 +22,7 @@ func (c *Coordinator) leading() (*term, error) {
 	return nil, c.elsewhere()
 }
 
-// elsewhere refuses what only a leader can answer.
+// elsewhere refuses requests that only a leader can answer.
 func (c *Coordinator) elsewhere() *api.Status {
 	status := api.Errorf(503, "coordinator %s does not lead and knows of no leader yet; ask again", c.config.ID)
 	if found, _ := c.follower.candidates(); len(found) > 0 {
@@ -47,8 +47,8 @@ func failure(err error) error {
 	return err
 }
 
-// ask hands the present leader a request and waits for the answer. Whatever goes
-// wrong comes back as a Status.
+// ask hands the present leader a request and waits for the answer. Every error
+// comes back as a Status.
 func ask[T any](ctx context.Context, c *Coordinator, r lead.Request) (T, error) {
 	l, err := c.leading()
 	if err != nil {
@@ -63,9 +63,9 @@ func ask[T any](ctx context.Context, c *Coordinator, r lead.Request) (T, error) 
 	return result, err
 }
 
-// hasty reports whether a refusal may rest on what a write that has landed is
-// about to change: others may have seen its effect already. Whoever is refused
-// so is judged again when the view has settled.
+// hasty reports whether a refusal may rest on a state that a write which has
+// landed is about to change: others may have seen its effect already. A request
+// that is refused so is judged again when the view has settled.
 func hasty(err error) bool {
 	var status *api.Status
 	return errors.As(err, &status) && (status.Code == 404 || status.Code == 409)
@@ -111,16 +111,16 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 	}
 }
 
-// isElsewhere reports whether an error only says that this coordinator does not
-// lead, or no longer.
+// isElsewhere reports whether an error only means that this coordinator does
+// not lead, or no longer.
 func isElsewhere(err error) bool {
 	var status *api.Status
 	return errors.As(err, &status) && (status.Reason == api.NotLeader || status.Reason == api.LeaderLost)
 }
 
-// see shows what every coordinator can: the leader from what it decides by, the
-// others from their cache. Either way it shows what was acknowledged to anybody
-// before the call.
+// see shows objects at any coordinator: the leader's from its view, the others'
+// from their cache. Either way it shows every write acknowledged before the
+// call.
 func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	if l := c.serving(); l != nil && l.settled(ctx) {
 		got, err := look(ctx, l, show)
@@ -136,8 +136,8 @@ func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T
 	return got, err
 }
 
-// settled waits until the view has what the store had of this leader's writes
-// at the call; false if that takes long, or is in doubt.
+// settled waits until the view has this leader's writes that the store had at
+// the call; false if that takes long, or is in doubt.
 func (l *term) settled(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
@@ -151,8 +151,8 @@ type watched[T any] struct {
 	changed <-chan struct{} // closes when the leader has something new of it
 }
 
-// seeSettled is see that waits until what is shown has settled, for at most
-// wait; from one leader to the next, if need be.
+// seeSettled is see that waits until the view has settled, for at most wait;
+// from one leader to the next, if need be.
 func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(i shown.Index) (watched[T], *api.Status)) (T, error) {
 	expires := time.NewTimer(max(wait, 0))
 	defer expires.Stop()
@@ -179,8 +179,8 @@ func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, 
 	}
 }
 
-// look shows what the leader has; again when all that had landed is taken in,
-// where it does not find something.
+// look shows objects of the leader's view; where it does not find one, it looks
+// again once the view has all writes that had landed.
 func look[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	got, err := lookOnce(ctx, l, show)
 	if hasty(err) && l.settled(ctx) {

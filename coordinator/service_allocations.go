@@ -19,7 +19,8 @@ func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, 
 	return made.Allocation, err
 }
 
-// tellRepeated tells the API whether an earlier request has made the object.
+// tellRepeated reports to the API whether an earlier request has made the
+// object.
 func tellRepeated(m lead.Created, create rest.Create) {
 	if m.Repeated && create.Repeated != nil {
 		*create.Repeated = true

@@ -11,11 +11,11 @@ import (
 
 // Evict ends an allocation under notice: all members of its unit. It returns
 // once EVICTING is durable, with the transaction and the store's revision; for
-// what is on its way out already, at once. An evicted allocation is Preempted,
+// a unit that is evicted already, at once. An evicted allocation is Preempted,
 // a job's unit goes back to its place in the queue.
 //
-// Errors are *api.Status: 404 for what is not there, or not on Node; 409 for
-// what does not run.
+// Errors are *api.Status: 404 for an allocation that is not there, or not on
+// Node; 409 for one that does not run.
 func (c *Coordinator) Evict(ctx context.Context, o lead.EvictOptions) (resource.TxID, resource.Revision, error) {
 	e, err := c.evict(ctx, o)
 	if err != nil {

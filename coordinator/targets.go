@@ -14,7 +14,7 @@ import (
 // node of which no registration is known.
 type target struct {
 	addr     string
-	revision resource.Revision // of the specification that says so
+	revision resource.Revision // of the specification with this address
 	severed  bool              // isolated in the store, so that no stream may be open
 	fell     bool              // the same, by this process: the store may not know of it
 }
@@ -23,7 +23,7 @@ type target struct {
 // been banned.
 func (t target) mayDial() bool { return t.addr != "" && !t.severed && !t.fell }
 
-// mostSuspects bounds what is kept of gossip about nodes that are not known.
+// mostSuspects bounds the suspicions kept about nodes that are not known.
 const mostSuspects = 1 << 14
 
 // registeredAt takes over where a node serves.
@@ -83,8 +83,8 @@ func (c *Coordinator) letBack(id resource.NodeID) {
 	}
 }
 
-// AgentSeen tells that gossip has seen a node's agent: a session that waits to
-// connect again may do so now. The address that gossip tells is not used: the
+// AgentSeen reports that gossip has seen a node's agent: a session that waits
+// to connect again may do so now. The address in gossip is not used: the
 // registered one wins. A node that has not registered is not dialled.
 func (c *Coordinator) AgentSeen(id resource.NodeID, addr string) {
 	c.mu.Lock()

@@ -17,16 +17,17 @@ import (
 )
 
 // term runs one term of office: the leader, the one goroutine that owns it, and
-// everything that carries out what it wants done. Others reach the leader through
-// do and post.
+// the parts that carry out its effects. Others reach the leader through do and
+// post.
 type term struct {
 	*lead.Leader
 	store   store.Store
 	log     *slog.Logger
 	metrics *metrics
-	// mayResign asks whether the term may end for a node's sake, and notes that it
-	// does. sever isolates a node at the end of this term; letBack ends that.
-	// follows is what this coordinator's cache of the store has of a node.
+	// mayResign asks whether the term may end for a node's sake, and records
+	// that it does. sever isolates a node at the end of this term; letBack ends
+	// that. follows is the view of a node in this coordinator's cache of the
+	// store.
 	mayResign func(resource.NodeID) bool
 	sever     func(id resource.NodeID, detail string)
 	letBack   func(resource.NodeID)
@@ -45,7 +46,7 @@ type term struct {
 	commit *committer
 	pool   *agents.Pool
 
-	// The loop alone has what follows.
+	// The loop alone owns the fields below.
 	effects  []lead.Effect               // reused
 	clients  map[lead.Token]chan<- reply // each takes one reply without a wait
 	asked    lead.Token                  // the last client's
@@ -56,8 +57,8 @@ type term struct {
 	// observe sees each input before the leader takes it, nil for a pass; nil: nobody
 	// does. Tests set it.
 	observe func(now time.Time, in lead.Input)
-	// observeLoad sees what the leader loads, observeEffects each list of effects
-	// before the list is carried out. Tests set them.
+	// observeLoad sees the input of the leader's load, observeEffects each list
+	// of effects before the list is carried out. Tests set them.
 	observeLoad    func(now time.Time, in lead.Loaded)
 	observeEffects func([]lead.Effect)
 }
@@ -89,7 +90,7 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // the context ended it
 		case errors.Is(err, errStoreAway), errors.Is(err, record.ErrWentBack):
 			c.log.Warn("term_not_begun", "error", err)
 			pause(ctx, time.Second)
@@ -130,7 +131,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)
 	}
-	l.commit.landed(revision) // answers are not older than what was loaded
+	l.commit.landed(revision) // answers are not older than the loaded state
 	if err := l.prepare(ctx); err != nil {
 		return fmt.Errorf("coordinator %s: %w: %w", c.config.ID, errStoreAway, err)
 	}
@@ -157,7 +158,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	l.run(ctx)
 	cancel()
 	c.close()
-	resign() // whatever is still on its way carries the compare of the key
+	resign() // every write still on its way carries the compare of the key
 	l.pool.Close()
 	l.commit.wait()
 	return nil
@@ -183,7 +184,7 @@ func (c *Coordinator) open(l *term) {
 	c.metrics.terms.Inc()
 }
 
-// turn wakes whoever waits for a leader. c.mu is held.
+// turn wakes the calls that wait for a leader. c.mu is held.
 func (c *Coordinator) turn(since time.Time) {
 	c.since = since
 	close(c.turned)
@@ -199,7 +200,7 @@ func (c *Coordinator) close() {
 	c.metrics.leads.Set(0)
 }
 
-// identity is what the store has registered for a node.
+// identity is a node's registration in the store.
 func (t *term) identity(ctx context.Context, node resource.NodeID) (resource.Incarnation, resource.Revision, error) {
 	key := record.NodeIdentityKey(node)
 	kv, found, _, err := t.store.Get(ctx, key)

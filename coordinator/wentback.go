@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 )
 
-// onStoreRestored takes note that the store was restored from a backup: what this
-// coordinator knows of it never was. The present term ends, and one that has
+// onStoreRestored records that the store was restored from a backup: this
+// coordinator's cache of it is void. The present term ends, and one that has
 // been won but not begun does not begin; only then does the store answer again.
 // The restored store's candidates count, this one's last term among them: the
 // next begins when its lease has run out.
@@ -38,9 +38,9 @@ func (c *Coordinator) begin(l *term, term *store.Leadership, past int64) {
 	}
 }
 
-// tellRestored begins the account of the first term after a restoration that
-// this coordinator has noticed with that. past is as in begin: a term that does
-// not begin says nothing.
+// tellRestored has the first term after a restoration that this coordinator has
+// noticed begin its account with the restoration. past is as in begin: a term
+// that does not begin logs nothing.
 func (c *Coordinator) tellRestored(l *term, past int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,7 +41,7 @@ func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, ol
 		fresh.Approved = nil
 	case let:
 		fresh.Approved = approvalOf(*fresh)
-	case old.Approved == nil: // whatever it had was approved
+	case old.Approved == nil: // its earlier hardware counts as approved
 		fresh.Approved = approvalOf(old)
 	default:
 		fresh.Approved = old.Approved

@@ -13,11 +13,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Budget is what one node may do at one coordinator: so many acts at once, and
+// Budget bounds the calls of one node at one coordinator: so many at once, and
 // then so many a second. An honest agent stays far below each, after a restart
 // and after an election too.
 type Budget struct {
-	// Name is the budget's name in errors and logs, the plural of what it counts.
+	// Name is the budget's name in errors and logs, the plural of the calls
+	// that it counts.
 	Name   string
 	Burst  int
 	Second rate.Limit
@@ -26,9 +27,9 @@ type Budget struct {
 // The budgets of a node. Fences, registrations, leases and conditions write to
 // the store; the others read it, or ask the leader.
 var (
-	// Fences: after an election an agent fences what it has reserved, at most one
-	// transaction per grant in flight. An invented transaction leaves a record of
-	// about 300 bytes: half a fence a second is 13 MB a day.
+	// Fences: after an election an agent fences its reservations, at most one
+	// transaction per grant in flight. An invented transaction leaves a record
+	// of about 300 bytes: half a fence a second is 13 MB a day.
 	Fences        = Budget{"fences of absent transactions", 512, 0.5}
 	Registrations = Budget{"registrations", 60, 1}
 	Leases        = Budget{"new leases", 30, 1}
@@ -48,8 +49,8 @@ const maxSpenders = 16 << 10
 // again, but for fences, of which a third is.
 const idleAfter = 10 * time.Minute
 
-// spending counts what nodes have used of their budgets. The zero value is
-// ready; methods may be called by any goroutine.
+// spending counts the nodes' use of their budgets. The zero value is ready;
+// methods may be called by any goroutine.
 type spending struct {
 	mu       sync.Mutex
 	spenders map[resource.NodeID]*spender
@@ -62,7 +63,7 @@ type spender struct {
 	told     map[string]time.Time // by budget: when its end was last logged
 }
 
-// allow takes one act from a node's budget; tell means that a refusal is to be
+// allow takes one call from a node's budget; tell means that a refusal is to be
 // logged, once a minute per budget.
 func (s *spending) allow(node resource.NodeID, b Budget, now time.Time) (ok, tell bool) {
 	s.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// Eviction is what an agent asks for: the end, under notice, of an allocation
-// with members on its node.
+// Eviction is an agent's request: the end, under notice, of an allocation with
+// members on its node.
 type Eviction struct {
 	Node resource.NodeID
 	// Namespace and Name are as clients see them; or Tx is the transaction.

@@ -29,13 +29,14 @@ type Heartbeats struct {
 		store.Leaser
 	}
 	Logger *slog.Logger
-	// Heard, if set, is told of each heartbeat.
+	// Heard, if set, is called with each heartbeat.
 	Heard func(node resource.NodeID, usage resource.Vector)
-	// Fingerprint, if set, says which authorities and gossip keys there are
-	// (pki.Fingerprint). Agents are told of it once, and when it changes.
+	// Fingerprint, if set, returns the fingerprint of the present authorities
+	// and gossip keys (pki.Fingerprint). It is sent to agents once, and when it
+	// changes.
 	Fingerprint func() string
 	// Changed, if set, is closed when Fingerprint may have changed since it was
-	// called: agents are told at once, without a heartbeat to answer.
+	// called: agents get the new one at once, without a heartbeat to answer.
 	Changed func() <-chan struct{}
 	// OverBudget is as that of Server.
 	OverBudget func(resource.NodeID, Budget)
@@ -48,11 +49,11 @@ func (h *Heartbeats) spend(node resource.NodeID, b Budget) error {
 }
 
 // renewNow is the directive of a message that answers no heartbeat. An agent of
-// before 0.2 takes the message for an answer without a lease, ends the stream, and
-// is told on the next one.
+// before 0.2 takes the message for an answer without a lease, ends the stream,
+// and gets the directive on the next one.
 const renewNow = "renew_now"
 
-// Heartbeat keeps the node's lease alive for as long as the stream is heard,
+// Heartbeat keeps the node's lease alive while heartbeats arrive on the stream,
 // and the node's conditions in its status.
 func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]) error {
 	ctx := stream.Context()
@@ -131,7 +132,7 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 	}
 }
 
-// heartbeat is what was received last.
+// heartbeat is the last heartbeat received.
 type heartbeat struct {
 	beat *schedulerv1.HeartbeatRequest
 	err  error
@@ -157,19 +158,19 @@ func received(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, sche
 	return beats
 }
 
-// capacity is what the node of one stream has, as its registration says.
+// capacity is the registered capacity of the node of one stream.
 type capacity struct {
 	read   time.Time
 	vector resource.Vector
 }
 
-// capacityAge is how long a stream keeps to what it has read of its node's
-// capacity: the time between two registrations of an agent.
+// capacityAge is the time for which a stream keeps to the capacity that it has
+// read for its node: the time between two registrations of an agent.
 const capacityAge = 10 * time.Minute
 
-// usage is what a heartbeat says of the host, cut to what the host has: it is
-// the host's word, and shown as such. A node that has not registered has no
-// usage.
+// usage is a heartbeat's report of the host's usage, cut to the host's
+// capacity: it is the host's own claim, and shown as such. A node that has not
+// registered has no usage.
 func (h *Heartbeats) usage(ctx context.Context, size *capacity, node resource.NodeID, u *schedulerv1.ResourceUsage) resource.Vector {
 	if u == nil {
 		return nil
@@ -192,10 +193,11 @@ func (h *Heartbeats) usage(ctx context.Context, size *capacity, node resource.No
 }
 
 // keep renews the node's lease, or makes one for a node that is registered. A
-// lease without an error says that the node's key was there, on it, after keep
-// was called: agents take that for contact (PROTOCOL.md section 5). A renewal
-// alone does not say so: a fence deletes the key before it revokes the lease, and
-// a late heartbeat at another coordinator puts the key on a lease of its own.
+// lease without an error means that the node's key was there, on that lease,
+// after keep was called: agents take that for contact (PROTOCOL.md section 5).
+// A renewal alone does not prove it: a fence deletes the key before it revokes
+// the lease, and a late heartbeat at another coordinator puts the key on a
+// lease of its own.
 func (h *Heartbeats) keep(ctx context.Context, node resource.NodeID, lease record.LeaseID) (record.LeaseID, error) {
 	if lease != 0 {
 		err := h.Store.KeepAlive(ctx, lease)

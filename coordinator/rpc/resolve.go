@@ -14,14 +14,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// What bounds the records that a fence leaves behind.
+// Bounds of the records that a fence leaves behind.
 //
 // A fence cannot be refused for a unit that the store does not have: a creation
 // with room at once submits and commits in one Txn (PROTOCOL.md section 4), so
 // that until then its agents hold a reservation of a unit that is nowhere. An
 // agent that gives such a reservation back without a record could see it
 // committed afterwards. It cannot be answered without a record either: a later
-// leader may adopt what waits of an older epoch, under the same identifier.
+// leader may adopt a waiting grant of an older epoch, under the same
+// identifier.
 //
 // So each fence of an absent transaction writes one record, and these bounds hold
 // for it: the identifier reads as one that a leader makes, for a unit of a name
@@ -48,8 +49,8 @@ func attemptOf(tx resource.TxID) (resource.UnitUID, resource.Epoch, error) {
 	return unit, epoch, nil
 }
 
-// Resolve tells a transaction's state. With fence an absent record becomes
-// ABORTED first: whichever Txn creates the record decides.
+// Resolve returns a transaction's state. With fence an absent record becomes
+// ABORTED first: the Txn that creates the record decides.
 func (s *Server) Resolve(ctx context.Context, r *musterv1.ResolveRequest) (*musterv1.ResolveResponse, error) {
 	tx, node := resource.TxID(r.GetTx()), resource.NodeID(r.GetNodeId())
 	if err := checkNode(r.GetNodeId()); err != nil {

@@ -1,8 +1,8 @@
-// Package rpc serves what agents ask of any coordinator: Register, ReadNode and
-// Resolve of muster.v1.Coordinator, and the Heartbeat of
+// Package rpc serves the agents' calls to any coordinator: Register, ReadNode
+// and Resolve of muster.v1.Coordinator, and the Heartbeat of
 // scheduler.v1.NodeAgent. All of it works on the store alone, linearizably, so
-// that any coordinator can answer, leader or not; the only record it can
-// create is ABORTED.
+// that any coordinator can answer, leader or not; the only record it can create
+// is ABORTED.
 package rpc
 
 import (
@@ -30,15 +30,16 @@ type Server struct {
 	Cluster string
 	Store   store.KVStore
 	Logger  *slog.Logger
-	// Registered, if set, is told of each registration after it is durable.
+	// Registered, if set, is called with each registration after it is durable.
 	Registered func(node resource.NodeID, spec record.NodeSpec, specRev resource.Revision)
 	// Evictor serves Evict; nil refuses it.
 	Evictor Evictor
 	// OverBudget, if set, is called whenever a node is refused for its budget. It
 	// may be called from many goroutines and must not block.
 	OverBudget func(resource.NodeID, Budget)
-	// ApproveGrowth: a node that registers more than before takes no new work until
-	// an operator has approved it. Without, whatever a node registers is approved.
+	// ApproveGrowth: a node that registers more than before takes no new work
+	// until an operator has approved it. Without it, every registration is
+	// approved.
 	ApproveGrowth bool
 
 	spent spending
@@ -51,7 +52,7 @@ func (s *Server) spend(node resource.NodeID, b Budget) error {
 // attempts bounds how often a Txn is repeated whose compares lost a race.
 const attempts = 8
 
-// Register records an agent's incarnation and what its host has. The same
+// Register records an agent's incarnation and its host's hardware. The same
 // incarnation again keeps its registration, and its revision: promises made
 // under it stay valid, unless it announces another limit without contact.
 // Operators' settings on the node are kept.
@@ -184,8 +185,8 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who record.
 }
 
 // ReadNode returns every record that names the node in its index, with the
-// node's own members. The agent has registered before: whatever commits from
-// now on counts on its new incarnation.
+// node's own members. The agent has registered before: each later commit counts
+// on its new incarnation.
 func (s *Server) ReadNode(ctx context.Context, r *musterv1.ReadNodeRequest) (*musterv1.ReadNodeResponse, error) {
 	node := resource.NodeID(r.GetNodeId())
 	if err := checkNode(r.GetNodeId()); err != nil {

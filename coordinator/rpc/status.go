@@ -12,16 +12,16 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// conditions are what one stream's node last said of itself. They are written
-// to the node's status when they change, for readers: nothing is decided by
-// them.
+// conditions are the last conditions that one stream's node reported. They are
+// written to the node's status when they change, for readers: no decision
+// depends on them.
 type conditions struct {
 	written []record.Condition
-	known   bool // written is what the store has
+	known   bool // written are the conditions in the store
 }
 
-// take notes what a heartbeat says and reports whether that is news. A
-// condition that kept its status keeps its time.
+// take records a heartbeat's conditions and reports whether they have changed.
+// A condition that kept its status keeps its time.
 func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]record.Condition, bool) {
 	var next []record.Condition
 	for _, s := range said {
@@ -42,8 +42,8 @@ func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]r
 	return next, !slices.Equal(next, c.written)
 }
 
-// report writes the node's status if a heartbeat brought news. What the node
-// said on an earlier stream is read first, so that its conditions keep their
+// report writes the node's status if a heartbeat changed it. The conditions
+// from an earlier stream are read first, so that its conditions keep their
 // times. A node without an identity has no status.
 func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *conditions, beat *schedulerv1.HeartbeatRequest) error {
 	if !c.known {
@@ -82,7 +82,7 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 	return nil
 }
 
-// recall reads what the store has of a node's conditions.
+// recall reads a node's conditions from the store.
 func (h *Heartbeats) recall(ctx context.Context, node resource.NodeID, c *conditions) error {
 	kv, found, _, err := h.Store.Get(ctx, record.NodeStatusKey(node))
 	if err != nil {

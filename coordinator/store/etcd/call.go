@@ -106,7 +106,7 @@ func transient(err error) bool {
 }
 
 // givenUp reports whether a server has run out of time, which etcd before 3.5
-// tells by the text alone.
+// shows by the text alone.
 func givenUp(err error) bool {
 	text := told(err).Message()
 	return text == context.DeadlineExceeded.Error() || text == context.Canceled.Error()
@@ -120,8 +120,8 @@ func code(err error) codes.Code {
 	return told(err).Code()
 }
 
-// told is what a server, or gRPC, has answered; Unknown without a text for any
-// other error.
+// told is the status that a server, or gRPC, has answered; Unknown without a
+// text for any other error.
 func told(err error) *status.Status {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) {
@@ -130,7 +130,7 @@ func told(err error) *status.Status {
 	return status.New(codes.Unknown, "")
 }
 
-// callError names the call and translates what every call can meet.
+// callError names the call and translates the errors that every call can meet.
 func (s *Store) callError(what string, err error) error {
 	switch {
 	case err == nil:

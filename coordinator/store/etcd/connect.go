@@ -20,7 +20,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// Config says where an external cluster is and how to speak to it.
+// Config holds the endpoints and credentials of an external cluster.
 type Config struct {
 	// Endpoints are "host:port" or URLs; at least one. All are https or none
 	// is.
@@ -52,7 +52,7 @@ const (
 	// attempts is how many requests a first connection may take up in time.
 	attempts = 5
 	// The range in which a server's --max-txn-ops is looked for.
-	defaultTxnOps = 128 // what a server takes unless told
+	defaultTxnOps = 128 // a server's default limit
 	mostTxnOps    = 10_000
 )
 
@@ -76,9 +76,9 @@ func (c Config) withDefaults() Config {
 }
 
 // Connect opens a store on an external cluster and finds its limits. Until ctx
-// ends it waits for a first member to answer; what waiting will not mend, such
-// as a wrong certificate, password or role, is an error at once, which names
-// the configuration's field.
+// ends it waits for a first member to answer; an error that waiting will not
+// mend, such as a wrong certificate, password or role, is returned at once and
+// names the configuration's field.
 func Connect(ctx context.Context, c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
 		return nil, errors.New("connect to etcd: etcdEndpoints: none given")
@@ -180,7 +180,7 @@ func (s *Store) mayWrite(ctx context.Context) error {
 	}, calls...)
 	err = rpctypes.Error(err)
 	if errors.Is(err, rpctypes.ErrNoSpace) {
-		return nil // the monitor says so
+		return nil // the monitor logs it
 	}
 	return err
 }

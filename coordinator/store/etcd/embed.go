@@ -43,7 +43,7 @@ const (
 	lockName        = "LOCK"
 )
 
-// EmbedConfig says where an embedded member lives.
+// EmbedConfig holds the folder and limits of an embedded member.
 type EmbedConfig struct {
 	// Dir is a folder of its own, made with mode 0700 if need be.
 	Dir string
@@ -53,8 +53,8 @@ type EmbedConfig struct {
 	Metrics prometheus.Registerer
 	// QuotaBytes bounds the database; 0 is 4 GiB.
 	QuotaBytes int64
-	// UnsafeNoFsync acknowledges what a power loss would undo. For tests and
-	// for benchmarks of everything but durability.
+	// UnsafeNoFsync acknowledges writes that a power loss would undo. For tests
+	// and for benchmarks of everything but durability.
 	UnsafeNoFsync bool
 }
 
@@ -62,10 +62,10 @@ type EmbedConfig struct {
 // The server has no listener at all, neither for clients nor for peers: it can
 // be reached from this process only.
 //
-// One process at a time owns Dir; a second is refused at once. Whoever owns it
-// is the only possible candidate for leadership, so candidacies left by a
-// process that was killed are removed before Embed returns: nobody waits for
-// their leases to run out.
+// One process at a time owns Dir; a second is refused at once. Its owner is the
+// only possible candidate for leadership, so candidacies left by a process that
+// was killed are removed before Embed returns: nobody waits for their leases to
+// run out.
 func Embed(ctx context.Context, c EmbedConfig) (s *Store, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -168,7 +168,7 @@ func (s *Store) rangeError(ctx context.Context, prefix string, at int64, err err
 }
 
 // floor learns the oldest revision kept from a watch that asks for less: the
-// answer to a read does not tell it.
+// answer to a read does not contain it.
 func (s *Store) floor(ctx context.Context, below int64) (floor resource.Revision, err error) {
 	const what = "find the oldest revision"
 	err = s.repeat(ctx, what, func(ctx context.Context) error {
@@ -199,8 +199,8 @@ func (s *Store) floor(ctx context.Context, below int64) (floor resource.Revision
 	return floor, err
 }
 
-// Compact forgets what is older than rev. An attempt that went unanswered may
-// have done it; the next one then reports that rev is the floor.
+// Compact drops versions of keys older than rev. An attempt that went
+// unanswered may have done it; the next one then reports that rev is the floor.
 func (s *Store) Compact(ctx context.Context, rev resource.Revision) error {
 	what := fmt.Sprintf("compact to revision %d", rev)
 	if _, err := s.history.before(); err != nil {

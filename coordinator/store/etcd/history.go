@@ -9,19 +9,21 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// history notices that a cluster was restored from a backup. Two signs tell:
+// history notices that a cluster was restored from a backup. There are two
+// signs:
 //
 //   - a linearizable answer is of an older revision than one that came before
 //     its question; and
-//   - the newest version of a key that was read or written is not, at its
-//     revision, what it was. This is looked at after every new connection, for
-//     by then the restored cluster may have grown beyond the old revision.
+//   - the newest version of a key that was read or written has, at its
+//     revision, another value than before. This is looked at after every new
+//     connection, for by then the restored cluster may have grown beyond the
+//     old revision.
 //
-// Answers that are not linearizable (of watches and leases) never tell: a
+// Answers that are not linearizable (of watches and leases) are never a sign: a
 // member may lag.
 type history struct {
-	// connections counts those made; what is asked over a new one waits until
-	// the past has been verified.
+	// connections counts those made; calls over a new one wait until the past
+	// has been verified.
 	connections atomic.Int64
 
 	mu       sync.Mutex
@@ -47,7 +49,7 @@ func (e *era) over() bool {
 	}
 }
 
-// moment is what had been seen when a call began.
+// moment is the state of history when a call began.
 type moment struct {
 	seen resource.Revision
 	era  *era
@@ -99,8 +101,8 @@ func (h *history) trust(connections int64) {
 	h.verified = max(h.verified, connections)
 }
 
-// check compares the revision of a linearizable answer with what had been seen
-// when its call began.
+// check compares the revision of a linearizable answer with the moment at which
+// its call began.
 func (h *history) check(began moment, rev resource.Revision) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +137,7 @@ func (h *history) fail(rev resource.Revision) error {
 	return h.now.err
 }
 
-// saw notes what a watch delivered, or the newest key of an answer.
+// saw records the changes of a watch, or the newest key of an answer.
 func (h *history) saw(of *era, v version) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// inside is the one member of an embedded server. Nobody else can reach it, so
-// what an operator does for an external one is done here.
+// inside is the one member of an embedded server. No other program can reach
+// it, so this package does the operator's work for it.
 type inside struct {
 	kv          pb.KVClient
 	maintenance pb.MaintenanceClient
@@ -33,7 +33,7 @@ func (i inside) makeRoom(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make room: %w", err)
 	}
-	// What was compacted to this revision already needs only the rest.
+	// A store that was compacted to this revision already needs only the rest.
 	_, _ = i.kv.Compact(ctx, &pb.CompactionRequest{Revision: before.Header.Revision, Physical: true})
 	if err := i.defragment(); err != nil {
 		return fmt.Errorf("make room: defragment: %w", err)

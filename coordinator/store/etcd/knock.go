@@ -23,7 +23,8 @@ func (r refusal) Unwrap() error { return r.error }
 
 func refused(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// hello is what an HTTP/2 client says first: the preface and empty settings.
+// hello is the first message of an HTTP/2 client: the preface and empty
+// settings.
 var hello = append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0)
 
 // knock finds out why members cannot be spoken to, which gRPC keeps to itself
@@ -53,8 +54,8 @@ func knock(ctx context.Context, c Config) error {
 	return errors.Join(errs...)
 }
 
-// knockAt says hello to one member, as the endpoint wants it; without an answer
-// it finds out whether the other way is understood.
+// knockAt sends hello to one member, over TLS or not as the endpoint wants;
+// without an answer it finds out whether the other way is understood.
 func knockAt(ctx context.Context, c Config, endpoint string) error {
 	address, secure := endpoint, false
 	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
@@ -76,7 +77,7 @@ func knockAt(ctx context.Context, c Config, endpoint string) error {
 	}
 	config.NextProtos = []string{"h2"}
 	err = c.TLS.explain(visit(ctx, c.DialTimeout, address, func(conn net.Conn) error {
-		// A server that does not take this side's certificate says so only
+		// A server that does not take this side's certificate refuses it only
 		// after the handshake.
 		return greet(tls.Client(conn, config))
 	}), address)
@@ -105,7 +106,7 @@ func visit(ctx context.Context, timeout time.Duration, address string, talk func
 	return talk(conn)
 }
 
-// greet says hello and waits for the first byte of the answer.
+// greet sends hello and waits for the first byte of the answer.
 func greet(conn net.Conn) error {
 	if _, err := conn.Write(hello); err != nil {
 		return fmt.Errorf("say hello: %w", err)
@@ -124,7 +125,7 @@ func greet(conn net.Conn) error {
 func speaksTLS(conn net.Conn) error {
 	answered := false
 	err := tls.Client(conn, &tls.Config{
-		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, // nothing is said over it
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, // no call is made over it
 		VerifyConnection: func(tls.ConnectionState) error { answered = true; return nil },
 	}).Handshake()
 	if answered {
@@ -133,7 +134,7 @@ func speaksTLS(conn net.Conn) error {
 	return err
 }
 
-// explain tells which file or field a failed handshake is about.
+// explain names the file or field that a failed handshake is about.
 func (t TLS) explain(err error, address string) error {
 	var (
 		unknown x509.UnknownAuthorityError

@@ -58,7 +58,7 @@ func (s *Store) Revoke(ctx context.Context, id record.LeaseID) error {
 }
 
 // lease makes a call about a lease: all of them may be repeated. Their answers
-// tell nothing about the store's past, so it is verified first.
+// show nothing of the store's past, so it is verified first.
 func (s *Store) lease(ctx context.Context, what string, call func(context.Context) error) error {
 	if err := s.verify(ctx); err != nil {
 		return err

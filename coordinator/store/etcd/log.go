@@ -27,9 +27,10 @@ type slogCore struct {
 	log *slog.Logger
 }
 
-// harmless reports whether a warning only says what Embed does on purpose (no
-// client listener, no users), or that the member's notes on its own version,
-// which it repeats, came before its first entry or after its stop.
+// harmless reports whether a warning is about a choice that Embed makes on
+// purpose (no client listener, no users), or reports that the member's notes on
+// its own version, which it repeats, came before its first entry or after its
+// stop.
 func harmless(message string) bool {
 	switch message {
 	case "simple token is not cryptographically signed",
@@ -49,7 +50,7 @@ func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
 	return slogCore{log: slog.New(c.log.Handler().WithAttrs(attrs(fields)))}
 }
 
-// Check adds the core to what Write is called on.
+// Check adds the core to the cores that get the record.
 func (c slogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if !c.Enabled(e.Level) || harmless(e.Message) {
 		return ce

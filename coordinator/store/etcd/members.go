@@ -47,7 +47,7 @@ type monitor struct {
 	full    int // rounds that found the store out of space
 }
 
-// cluster is what a monitor looks at.
+// cluster is the view of a cluster that a monitor needs.
 type cluster interface {
 	// configured are the endpoints that the operator named.
 	configured() []string
@@ -77,7 +77,8 @@ func wakeUp(wake chan<- struct{}) {
 	}
 }
 
-// run looks at the members until ctx ends, and tells when the store goes back.
+// run looks at the members until ctx ends, and reports when the store goes
+// back.
 func (m *monitor) run(ctx context.Context, s *Store) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -109,7 +110,7 @@ func (m *monitor) run(ctx context.Context, s *Store) {
 			again = min(2*again, lookEvery/2)
 		}
 		select {
-		case <-m.wake: // by what this look itself could not reach, too
+		case <-m.wake: // also by the members that this look could not reach
 		default:
 		}
 		if !sleep(ctx, lookPause) {
@@ -180,7 +181,7 @@ func (m *monitor) round(ctx context.Context) (well, changed bool) {
 }
 
 // candidates are the configured endpoints, those that are used, and behind them
-// those the cluster tells of, as far as they are secured as the configured ones
+// those the cluster lists, as far as they are secured as the configured ones
 // are. members are the ids of all that vote.
 func (m *monitor) candidates(ctx context.Context) (members []uint64, all []sight) {
 	add := func(endpoint string, configured bool) {
@@ -216,7 +217,7 @@ func (m *monitor) candidates(ctx context.Context) (members []uint64, all []sight
 	return members, all
 }
 
-// alike reports whether an endpoint that a cluster tells of is secured as the
+// alike reports whether an endpoint that a cluster lists is secured as the
 // configured one is: by TLS, or by not leaving this host.
 func alike(configured, told string) bool {
 	u, err := url.Parse(told)
@@ -271,7 +272,7 @@ func (m *monitor) choose(good, bad []string) (changed bool) {
 	return true
 }
 
-// setAlarms logs what was raised and what has ended.
+// setAlarms logs the alarms that were raised and those that have ended.
 func (m *monitor) setAlarms(ctx context.Context, raised map[string]bool) {
 	for _, alarm := range alarmNames {
 		value := 0.0

@@ -60,8 +60,8 @@ func newMetrics(r prometheus.Registerer, h *history) (*metrics, error) {
 // failed counts an error by its kind.
 func (m *metrics) failed(err error) { m.errors.WithLabelValues(kind(err)).Inc() }
 
-// kind is the class of a call's error. The order counts: an unknown outcome is
-// what its caller has to deal with first.
+// kind is the class of a call's error. The order counts: an unknown outcome
+// matters most to its caller.
 func kind(err error) string {
 	var (
 		ops   *record.TooManyOpsError

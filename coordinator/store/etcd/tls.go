@@ -17,7 +17,7 @@ import (
 
 // TLS names the files of a connection's certificates. They are read at every
 // handshake, so that a file that is replaced counts from the next connection
-// on. The zero value trusts what the host trusts and shows no certificate.
+// on. The zero value trusts the host's roots and shows no certificate.
 type TLS struct {
 	// CAFile vouches for the servers, PEM; empty is the host's own trust.
 	CAFile string
@@ -60,8 +60,8 @@ func (t TLS) config(now time.Time) (*tls.Config, error) {
 	if now.Before(pair.Leaf.NotBefore) {
 		return nil, fmt.Errorf("etcdTLS.certFile: %s is not valid before %s: check this host's clock", t.CertFile, pair.Leaf.NotBefore.UTC().Format(time.RFC3339))
 	}
-	// Always the one certificate: a server that does not accept it then says
-	// why, where without one it only says that it wants one.
+	// Always the one certificate: a server that does not accept it then names
+	// the reason, where without one it only asks for one.
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	return c, nil
 }

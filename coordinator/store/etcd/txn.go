@@ -37,7 +37,7 @@ func (s *Store) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error)
 	}
 	began, err := s.history.before()
 	if err == nil && began.era != era {
-		err = era.err // acknowledged meanwhile, but not by whoever built t
+		err = era.err // acknowledged meanwhile, but not by the caller that built t
 	}
 	if err != nil {
 		return record.TxnResult{}, s.txnFailed(t, err)
@@ -116,8 +116,8 @@ func request(t record.Txn) *pb.TxnRequest {
 		r.Compare[i] = c
 	}
 	if len(t.Then) == 0 {
-		// Without an operation etcd answers compares from what one member has,
-		// however far it lags. A read makes them linearizable.
+		// Without an operation etcd answers compares from the state of one
+		// member, which may lag. A read makes them linearizable.
 		r.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(record.Root), CountOnly: true}}}}
 		return r
 	}
@@ -134,8 +134,8 @@ func request(t record.Txn) *pb.TxnRequest {
 	return r
 }
 
-// txnError tells a definite refusal, which etcd makes before or instead of
-// applying the transaction, from everything else.
+// txnError distinguishes a definite refusal, which etcd makes before or instead
+// of applying the transaction, from every other error.
 func txnError(t record.Txn, limit int, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps):

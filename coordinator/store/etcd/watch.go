@@ -94,8 +94,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// follow opens a stream and delivers what comes over it until it ends. Its
-// error is one that watching again would not mend.
+// follow opens a stream and delivers its changes until it ends. Its error is
+// one that watching again would not mend.
 func (w *watch) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -134,7 +134,7 @@ func (w *watch) follow(ctx context.Context) error {
 	return w.deliver(ctx, stream, answers)
 }
 
-// deliver hands over what comes from a stream. A member that is silent is asked
+// deliver hands over the changes of a stream. A member that is silent is asked
 // for a sign of life; without one the stream is given up, and the next one goes
 // to another member.
 func (w *watch) deliver(ctx context.Context, stream pb.Watch_WatchClient, answers <-chan *pb.WatchResponse) error {
@@ -228,8 +228,8 @@ func newest(b record.Batch) version {
 	return version{rev: b.Revision}
 }
 
-// fatal is the error if it ends the watch; what another attempt may mend does
-// not.
+// fatal is the error if it ends the watch; an error that another attempt may
+// mend does not end it.
 func (w *watch) fatal(err error) error {
 	if w.era.over() && errors.Is(err, record.ErrWentBack) {
 		return w.era.err
