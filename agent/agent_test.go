@@ -20,8 +20,8 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// TestAnEndedSessionIsNotObeyed: what a leader sent over a session that its next
-// one replaced does not happen after the next one's welcome.
+// TestAnEndedSessionIsNotObeyed: a command that a leader sent over a session
+// that its next one replaced has no effect after the next one's welcome.
 func TestAnEndedSessionIsNotObeyed(t *testing.T) {
 	r := newRig(t)
 	r.start()
@@ -188,7 +188,7 @@ func TestARestartKeepsWhatIsHeldUnderTheSameIncarnation(t *testing.T) {
 	if d := cmp.Diff(uuids(held), uuids(again)); d != "" {
 		t.Error(d)
 	}
-	// What was only promised is fenced after a restart.
+	// A grant that was only promised is fenced after a restart.
 	eventually(t, "b is fenced", func() bool { return r.store.record("b") == musterv1.Record_ABORTED })
 	eventually(t, "its GPUs are free", func() bool { return l.reserve("c", 5, time.Minute).GetState() == musterv1.Reply_RESERVED })
 }
@@ -437,7 +437,7 @@ func TestAPreemptorIsWokenByItsVictim(t *testing.T) {
 	var order []string
 	for len(order) < 2 {
 		m := l.until("freed and yes", func(m *musterv1.AgentMessage) bool {
-			return m.GetReply() != nil && m.GetReply().GetState() != musterv1.Reply_EVICTING // it may be told again
+			return m.GetReply() != nil && m.GetReply().GetState() != musterv1.Reply_EVICTING // the agent may send it again
 		}).GetReply()
 		order = append(order, m.GetTx()+" "+m.GetState().String())
 	}

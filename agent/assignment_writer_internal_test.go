@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TestFilesThatAreAwaitedAreToldOf: whatever becomes of the wish in between.
+// TestFilesThatAreAwaitedAreToldOf: even if the wish changes in between.
 func TestFilesThatAreAwaitedAreToldOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*assignmentWriter)

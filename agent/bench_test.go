@@ -146,7 +146,7 @@ func BenchmarkOperations(b *testing.B) {
 }
 
 // BenchmarkRestart is the agent from its start on a journal with 1,000 held
-// allocations to its hello to a leader. What the hardware is is known already.
+// allocations to its hello to a leader. The hardware is known already.
 func BenchmarkRestart(b *testing.B) {
 	const held = 1000
 	r := onDisk(b)

@@ -94,7 +94,7 @@ func (s *contactTest) start(boot string, wanted time.Duration) {
 // register is a registration that is answered.
 func (s *contactTest) register() { s.registered(s.announce(), s.clock.now) }
 
-// after passes time and expects what that comes to.
+// after passes time and expects the phase that follows.
 func (s *contactTest) after(d time.Duration, want contactPhase) {
 	s.Helper()
 	s.clock.pass(d)

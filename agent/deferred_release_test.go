@@ -12,9 +12,9 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 )
 
-// overtaken is a rig whose grant "v" of all 8 GPUs is told to end for "p", which
-// waits for 4 of them; something runs on those that busy chooses. gone awaits that
-// v has lost its files.
+// overtaken is a rig whose grant "v" of all 8 GPUs gets notice for "p", which
+// waits for 4 of them; processes run on those that busy chooses. gone awaits
+// that v has lost its files.
 func overtaken(t *testing.T, busy func(w *watched, preemptor []string) []string) (w *watched, l *leader, uuidsOfP []string) {
 	w = newOrphanRig(t)
 	w.start()
@@ -39,7 +39,7 @@ func (r *rig) hasFile(tx string) bool {
 }
 
 // state asks for all that the agent holds, and returns one grant's state. An
-// occupancy that the agent told by itself before is passed over.
+// occupancy that the agent sent by itself before is passed over.
 func (l *leader) state(tx string) musterv1.Reply_State {
 	l.t.Helper()
 	const mark = "mark"
@@ -188,8 +188,9 @@ func TestALookIsAskedForWhileAVictimLingers(t *testing.T) {
 	}
 }
 
-// TestFilesStayDuringAGrace: the grace is promised to what runs, whose
-// launchers read the files, whatever else the agent does meanwhile.
+// TestFilesStayDuringAGrace: the grace is promised to the running processes,
+// whose launchers read the files, regardless of the agent's other work
+// meanwhile.
 func TestFilesStayDuringAGrace(t *testing.T) {
 	for name, between := range map[string]func(t *testing.T, r *rig){
 		"over a registration": func(t *testing.T, r *rig) {

@@ -99,7 +99,7 @@ func TestHeldBecomesDurableByItself(t *testing.T) {
 }
 
 // TestAQuarantineIsDurableBeforeItIsTold: an operator who has seen it counts on
-// it, so an agent that cannot sync it ends and says nothing.
+// it, so an agent that cannot sync it ends without a message.
 func TestAQuarantineIsDurableBeforeItIsTold(t *testing.T) {
 	r, l, disk := forgotten(t)
 	disk.sync.Store(true)
@@ -107,8 +107,8 @@ func TestAQuarantineIsDurableBeforeItIsTold(t *testing.T) {
 	l.endsBeforeItTells(r, "the quarantine", func(m *musterv1.AgentMessage) bool { return m.GetHealth().GetQuarantine() != "" })
 }
 
-// TestTheEndOfAQuarantineIsDurableBeforeItIsTold: what an operator has released
-// would be held again after a power cut.
+// TestTheEndOfAQuarantineIsDurableBeforeItIsTold: grants that an operator has
+// released would be held again after a power cut.
 func TestTheEndOfAQuarantineIsDurableBeforeItIsTold(t *testing.T) {
 	r, l, disk := forgotten(t)
 	r.askToRegister()
@@ -140,7 +140,7 @@ func (r *rig) askToRegister() {
 }
 
 // endsBeforeItTells awaits that the agent ends because it cannot sync, and that
-// no message before tells of what could be lost.
+// no earlier message reports a state that could be lost.
 func (l *leader) endsBeforeItTells(r *rig, what string, tells func(*musterv1.AgentMessage) bool) {
 	l.t.Helper()
 	deadline := time.After(patient)

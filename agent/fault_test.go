@@ -117,7 +117,7 @@ func TestAFullDiskRefusesPromisesAndReleasesGoOn(t *testing.T) {
 	l := r.lead(1)
 	r.grant(l, "a", 2)
 	disk.full.Store(true)
-	// What was allocated ahead is used up first.
+	// The space that was allocated ahead is used up first.
 	var no *musterv1.Reply
 	for i := 0; no == nil; i++ {
 		if i > 100_000 {

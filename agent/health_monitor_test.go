@@ -16,7 +16,7 @@ import (
 // watched is an agent whose devices' driver is this test.
 type watched struct {
 	*rig
-	known  chan *devices.Inventory // capacity 8: what each watch began with
+	known  chan *devices.Inventory // capacity 8: the inventory that each watch began with
 	change chan devices.Change
 }
 
@@ -82,7 +82,8 @@ func TestADeadCardTakesNoWorkAndItsSiblingsGoOn(t *testing.T) {
 	if d := bad[int32(dead)]; len(bad) != 1 || d.GetHealth() != "tainted" || !strings.Contains(d.GetReason(), "XID 79") {
 		t.Fatalf("the leader hears %v, want GPU %d tainted by XID 79", bad, dead)
 	}
-	// What holds the card keeps it, and the other six still go out.
+	// The grant that holds the card keeps it, and the other six are still
+	// granted.
 	mustBe(t, l.reserve("more", 6, time.Minute), musterv1.Reply_RESERVED)
 	no := l.reserve("too-much", 1, time.Minute)
 	mustBe(t, no, musterv1.Reply_NO)

@@ -32,7 +32,7 @@ func newOrphanRig(t *testing.T, running ...devices.Running) *watched {
 // gpu names a device of the rig.
 func (w *watched) gpu(i int) string { return w.agent.Host().Inventory().Devices[i].UUID }
 
-// run reports what runs on one device.
+// run reports the processes on one device.
 func (w *watched) run(uuid string, pids ...int) {
 	w.t.Helper()
 	select {

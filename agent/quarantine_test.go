@@ -114,7 +114,7 @@ func TestARestoredStorePutsTheAgentIntoQuarantine(t *testing.T) {
 		}
 		r.start()
 		var err error
-		if l, err = r.try(r.store.hello(700)); err != nil { // whatever its epoch
+		if l, err = r.try(r.store.hello(700)); err != nil { // of any epoch
 			t.Fatal(err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestAssignmentFilesWaitUntilANewIncarnationHasRegistered(t *testing.T) {
 }
 
 // TestWhatMayHaveEndedMeanwhileIsNotStarted: after a confirmed death the store
-// lists nothing of a node, and keeps the records until it has told of itself.
+// lists nothing of a node, and keeps the records until it has registered.
 func TestWhatMayHaveEndedMeanwhileIsNotStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		was  musterv1.Record_State

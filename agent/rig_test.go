@@ -31,7 +31,7 @@ import (
 const (
 	cluster = "test"
 	node    = "n1"
-	patient = 30 * time.Second // how long a test waits for what must come
+	patient = 30 * time.Second // the time that a test waits for an event that must come
 )
 
 func token(t testing.TB) rpcauth.Token {
@@ -215,7 +215,7 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// config is what start uses.
+// config is the configuration for start.
 func (r *rig) config() (agent.Config, agent.Deps) {
 	profile, err := fake.Lookup("dgx-a100")
 	if err != nil {
@@ -271,7 +271,7 @@ func (r *rig) start() {
 	})
 }
 
-// end stops the agent and returns what Run said.
+// end stops the agent and returns the error of Run.
 func (r *rig) end() error {
 	r.t.Helper()
 	r.stop()
@@ -388,8 +388,8 @@ func (l *leader) reply(tx string) *musterv1.Reply {
 	return l.until("a reply about "+tx, func(m *musterv1.AgentMessage) bool { return m.GetReply() != nil && m.GetReply().GetTx() == tx }).GetReply()
 }
 
-// outcome returns the next reply about a transaction that says more than that it
-// is under notice, which may be told again.
+// outcome returns the next reply about a transaction other than that it is
+// under notice, which the agent may repeat.
 func (l *leader) outcome(tx string) *musterv1.Reply {
 	l.t.Helper()
 	for {

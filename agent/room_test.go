@@ -24,7 +24,7 @@ type smallDisk struct {
 	mu    sync.Mutex
 	free  int64
 	sizes map[string]int64
-	fails error // of every write, whatever is free
+	fails error // of every write, even with free space
 }
 
 const block = 4096
@@ -75,7 +75,7 @@ func (d *smallDisk) Allocate(path string, size int64) error {
 	return d.resize(path, size)
 }
 
-// set changes what is free, or how writes fail.
+// set changes the free space, or the way in which writes fail.
 func (d *smallDisk) set(free int64, fails error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,7 +89,7 @@ func newSmallDiskRig(t *testing.T, free int64) (*rig, *smallDisk) {
 	return r, disk
 }
 
-// refused reserves until the agent says No, and returns why.
+// refused reserves until the agent answers No, and returns the reason.
 func (l *leader) refused() string {
 	l.t.Helper()
 	for range 10_000 {
@@ -104,7 +104,7 @@ func (l *leader) refused() string {
 	return ""
 }
 
-// accepted reserves until the agent says Yes.
+// accepted reserves until the agent answers Yes.
 func (l *leader) accepted() {
 	l.t.Helper()
 	deadline := time.Now().Add(patient)
@@ -135,8 +135,8 @@ func (r *rig) diskPressure(status string) *schedulerv1.NodeCondition {
 	}
 }
 
-// commit makes a promise COMMITTED in the store and tells the agent, which may
-// be done again.
+// commit makes a promise COMMITTED in the store and sends Commit to the agent,
+// which may be repeated.
 func (r *rig) commit(l *leader, promise *musterv1.Reply) {
 	r.store.put(promise.GetTx(), musterv1.Record_COMMITTED, promise.GetMembers())
 	var revision int64
@@ -145,8 +145,8 @@ func (r *rig) commit(l *leader, promise *musterv1.Reply) {
 }
 
 // TestAPromiseOfBeforeAFullDiskIsHandedOverAndNoOtherIsMade: the room that was
-// kept serves the promise, and from then on the node takes no new work and says
-// why, until there is room again.
+// kept serves the promise, and from then on the node takes no new work and
+// shows the reason, until there is room again.
 func TestAPromiseOfBeforeAFullDiskIsHandedOverAndNoOtherIsMade(t *testing.T) {
 	r, disk := newSmallDiskRig(t, 2*handoff.DefaultRoom)
 	metrics := prometheus.NewRegistry()
@@ -194,7 +194,8 @@ func TestAPromiseOfBeforeAFullDiskIsHandedOverAndNoOtherIsMade(t *testing.T) {
 }
 
 // TestHeldIsToldOnceLaunchersCanReadTheFiles: files that cannot be written are
-// tried again, and until they are there the leader does not hear of the grant.
+// tried again, and until they are there the leader gets no reply about the
+// grant.
 func TestHeldIsToldOnceLaunchersCanReadTheFiles(t *testing.T) {
 	r, disk := newSmallDiskRig(t, 2*handoff.DefaultRoom)
 	r.start()

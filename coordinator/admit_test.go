@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/wire"
 )
 
-// claims makes what an agent's streams tell of its host.
+// claims makes the claims of an agent's streams about its host.
 func claims(c *rig.Cluster, node resource.NodeID, change func(*grant.Host)) {
 	c.Tap(func(m rig.Message) bool {
 		if hello := m.FromAgent.GetHello(); hello != nil && m.Node == node {
@@ -105,7 +105,7 @@ func containsAll(text string, parts ...string) bool {
 }
 
 // A stream's labels are nobody's: neither do they select the node, nor do they
-// hide what the store has.
+// hide the labels in the store.
 func TestLabelsOfAStreamSelectNothing(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		claims(c, "n1", func(h *grant.Host) { h.Labels = map[string]string{"zone": "secret"} })
@@ -160,7 +160,7 @@ func TestAStreamThatTellsOfMoreThanIsRegisteredGetsNoWork(t *testing.T) {
 				if err != nil || len(e.Nodes) != 1 || len(e.Nodes[0].Reasons) == 0 || !containsAll(e.Nodes[0].Reasons[0].Detail, c.want) {
 					t.Errorf("%v, explained by %+v", err, e)
 				}
-				cluster.Tap(nil) // the next stream tells the truth
+				cluster.Tap(nil) // the next stream claims the truth
 				k.Disconnect()
 				phase(t, cluster, "a", api.Running)
 				cluster.Converge()
@@ -212,7 +212,7 @@ func TestGrowthTakesNoWorkUntilItIsApproved(t *testing.T) {
 
 		c.Eventually("the node is counted", func() bool { return gauge(t, k, "muster_nodes_awaiting_approval") == 1 })
 
-		grow("gpu2") // back to what was approved
+		grow("gpu2") // back to the approved hardware
 		n1.Reboot()
 		phase(t, c, "b", api.Running)
 		c.Eventually("the node is counted no more", func() bool { return gauge(t, k, "muster_nodes_awaiting_approval") == 0 })
@@ -309,7 +309,7 @@ func TestOperatorsLabelsAndTaintsDecideWhereWorkGoes(t *testing.T) {
 		_, err = follower.PatchNode(t.Context(), "n2", api.NodePatch{Labels: set("zone", "c")})
 		refused(t, err, 503, "does not lead") // its REST API passes the patch on
 
-		k.Crash() // what operators set survives leaders, and registrations
+		k.Crash() // operators' settings survive leaders, and registrations
 		c.Eventually("the follower leads", func() bool { return c.Leader() == follower })
 		c.Agent("n2").Reboot()
 		c.Eventually("n2 is back", func() bool {
@@ -367,8 +367,8 @@ func TestAPatchWithoutAnAnswerLands(t *testing.T) {
 	}
 }
 
-// Whatever operators set at one time is all there, and registrations that come
-// between take nothing of it away.
+// All settings that operators make at one time are there, and registrations
+// that come between remove none of them.
 func TestPatchesAtOneTimeAndRegistrationsLoseNothing(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
@@ -432,7 +432,7 @@ func TestADeletedNodeForgetsWhatOperatorsSet(t *testing.T) {
 		})
 		c.Agent("n2").Start()
 		c.Eventually("it is back", func() bool {
-			k.AgentSeen("n2", "n2") // as gossip tells again and again
+			k.AgentSeen("n2", "n2") // as gossip reports again and again
 			n, err := k.GetNode(t.Context(), "n2")
 			return err == nil && n.Status.Phase == "Ready"
 		})
@@ -442,8 +442,8 @@ func TestADeletedNodeForgetsWhatOperatorsSet(t *testing.T) {
 	})
 }
 
-// An operator's change that meets a newer specification reads it, and what the
-// newer one opens is used at once, however late the watch is.
+// An operator's change that meets a newer specification reads it, and the room
+// that the newer one opens is used at once, however late the watch is.
 func TestASpecificationThatAChangeHasReadWakesWhatWaits(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)

@@ -38,7 +38,7 @@ func TestAUnitThatAnAgentRefusesGoesElsewhere(t *testing.T) {
 		c.Tap(func(m rig.Message) bool {
 			r := m.ToAgent.GetReserve()
 			if r == nil {
-				a := m.ToAgent.GetAbort() // of what is not the leader's to end
+				a := m.ToAgent.GetAbort() // of work that the leader must not end
 				return a == nil || a.Tx != string(foreign)
 			}
 			once.Do(func() { // something that the leader does not know of is faster
@@ -179,7 +179,7 @@ func TestWhatRunsStaysThroughAnyDeathOfItsAgent(t *testing.T) {
 	}
 }
 
-// devices lists what job j's members have.
+// devices lists the devices of job j's members.
 func devices(t *testing.T, k *rig.Coordinator) string {
 	t.Helper()
 	text := ""

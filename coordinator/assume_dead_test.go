@@ -52,7 +52,7 @@ func heal(c *rig.Cluster, node string, coordinators ...string) {
 	}
 }
 
-// identityOf is what the store has of a node's agent.
+// identityOf is the identity of a node's agent in the store.
 func identityOf(t *testing.T, c *rig.Cluster, node resource.NodeID) record.NodeIdentity {
 	t.Helper()
 	kv, _, _, err := c.Store.Get(t.Context(), record.NodeIdentityKey(node))
@@ -70,8 +70,8 @@ func identityOf(t *testing.T, c *rig.Cluster, node resource.NodeID) record.NodeI
 // runs reports whether launchers on a host see any assignment.
 func runs(c *rig.Cluster, node resource.NodeID) bool { return len(c.Agent(node).Assigned()) > 0 }
 
-// TestANodeThatIsCutOffForGoodIsAssumedDead: what runs there is stopped before
-// its unit goes to another node, and the time line is as documented.
+// TestANodeThatIsCutOffForGoodIsAssumedDead: the workload there is stopped
+// before its unit goes to another node, and the time line is as documented.
 func TestANodeThatIsCutOffForGoodIsAssumedDead(t *testing.T) {
 	const limit = 5 * time.Minute
 	bubble(t, optedIn(limit, 1), func(t *testing.T, c *rig.Cluster) {
@@ -225,7 +225,7 @@ func TestNothingIsStoppedWithContactOrWithoutThePolicy(t *testing.T) {
 	}
 }
 
-// TestAnAnswerWithoutALeaseIsNoContact: the agent hears a coordinator that
+// TestAnAnswerWithoutALeaseIsNoContact: the agent reaches a coordinator that
 // cannot keep leases, and is cut off from the others.
 func TestAnAnswerWithoutALeaseIsNoContact(t *testing.T) {
 	const limit = time.Minute
@@ -249,7 +249,7 @@ func TestAnAnswerWithoutALeaseIsNoContact(t *testing.T) {
 }
 
 // TestAnAgentLeavesACoordinatorThatHasLostTheStore, or its node would be fenced
-// while others could hear it.
+// while others could reach it.
 func TestAnAgentLeavesACoordinatorThatHasLostTheStore(t *testing.T) {
 	bubble(t, optedIn(time.Minute, 1), func(t *testing.T, c *rig.Cluster) {
 		c.Bring(1)
@@ -349,16 +349,17 @@ func TestANodeThatWasBackIsCountedAnew(t *testing.T) {
 	})
 }
 
-// TestNobodyHasTwoOwners: whatever is cut off, killed and elected, and with
-// clocks that run up to 10 % apart from true time in either direction, nothing
-// that the store has ended for a dead node is still assigned there.
+// TestNobodyHasTwoOwners: with any cuts, kills and elections, and with clocks
+// that run up to 10 % apart from true time in either direction, nothing that
+// the store has ended for a dead node is still assigned there.
 //
-// Each of these was taken away once, and made some of 40 seeds fail: the grace's
-// cap, that an answer without a lease is no contact, the contact's file, and that
-// a leader counts from when it has known of the fence. What returnsBlind,
-// TestAFenceByForceEndsContact and TestANodeThatWasBackIsCountedAnew are about
-// made these fail: a registration that gives all back, the mark that something
-// is stopped, the look at the lease's key, and the revision that is counted from.
+// Each of these was taken away once, and made some of 40 seeds fail: the
+// grace's cap, that an answer without a lease is no contact, the contact's
+// file, and that a leader counts from when it has known of the fence. The
+// faults that returnsBlind, TestAFenceByForceEndsContact and
+// TestANodeThatWasBackIsCountedAnew look for came of changes to these: a
+// registration that gives all back, the mark that something is stopped, the
+// look at the lease's key, and the revision that is counted from.
 func TestNobodyHasTwoOwners(t *testing.T) {
 	seeds := 12
 	if testing.Short() {
@@ -405,7 +406,7 @@ func twoOwners(t *testing.T, c *rig.Cluster, random *rand.Rand, limit time.Durat
 		apart = 3 * assumedDead(limit)
 	}
 	began := time.Now()
-	// The agent hears one that follows, which cannot keep leases.
+	// The agent reaches a follower, which cannot keep leases.
 	if random.IntN(3) == 0 {
 		for _, k := range c.Coordinators() {
 			if k.Up() && !k.Leading() {
@@ -442,7 +443,8 @@ func twoOwners(t *testing.T, c *rig.Cluster, random *rand.Rand, limit time.Durat
 	checkOwners(t, c, "n1")
 }
 
-// checkOwners looks for what the store has ended without the word of its node.
+// checkOwners looks for transactions that the store has ended without an answer
+// of their node.
 func checkOwners(t *testing.T, c *rig.Cluster, node resource.NodeID) {
 	t.Helper()
 	assigned := c.Agent(node).Assigned()

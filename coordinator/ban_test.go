@@ -21,7 +21,7 @@ func decideBan(t *testing.T, c *rig.Cluster, node resource.NodeID, b record.Ban)
 	}
 }
 
-// shownBanned checks what a coordinator shows of a node.
+// shownBanned checks a coordinator's view of a node.
 func shownBanned(t *testing.T, c *rig.Cluster, k *rig.Coordinator, node string, want bool) {
 	t.Helper()
 	c.Eventually(k.ID+" shows whether "+node+" is banned", func() bool {
@@ -68,7 +68,7 @@ func TestABannedNodeTakesNoWorkAndIsNotDialled(t *testing.T) {
 			}
 			return true
 		})
-		k.AgentSeen(on, string(on)) // gossip tells of it: nobody dials it
+		k.AgentSeen(on, string(on)) // gossip reports it: nobody dials it
 		time.Sleep(time.Minute)
 		shownBanned(t, c, k, string(on), true)
 

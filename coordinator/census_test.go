@@ -13,8 +13,8 @@ import (
 )
 
 // TestANamespaceHasBoundedAllocations: a creation beyond the bound is refused
-// with the numbers; what was deleted gives its room back; the next leader counts
-// the same.
+// with the numbers; a deletion gives its room back; the next leader counts the
+// same.
 func TestANamespaceHasBoundedAllocations(t *testing.T) {
 	options := rig.Options{Configure: func(c *coordinator.Config) { c.NamespaceAllocations = 6 }}
 	bubble(t, options, func(t *testing.T, c *rig.Cluster) {

@@ -10,7 +10,8 @@ import (
 )
 
 // TestACommitTakesNoUnitThatWasChangedMeanwhile: the epoch keeps other leaders
-// out, and this compare everybody else, so that what was decided is what runs.
+// out, and this compare all other writers, so that the decided unit is the one
+// that runs.
 func TestACommitTakesNoUnitThatWasChangedMeanwhile(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)

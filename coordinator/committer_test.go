@@ -92,7 +92,7 @@ func newCommitterBench(t *testing.T, maxOps int) *committerBench {
 	return b
 }
 
-// answered is what a decision was told.
+// answered is the answer to a decision.
 type answered struct {
 	Outcome  txn.Outcome
 	Revision resource.Revision
@@ -113,7 +113,7 @@ func (b *committerBench) decide(d pendingWrite, keys ...string) <-chan answered 
 }
 
 // crowd keeps the committer as busy as it gets while others are submitted, and
-// then lets it go on. It returns the answers to what it was busy with.
+// then lets it go on. It returns the answers to its own decisions.
 func (b *committerBench) crowd(t *testing.T, others func()) []<-chan answered {
 	t.Helper()
 	var held []<-chan answered

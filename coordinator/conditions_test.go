@@ -11,7 +11,7 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// told are the conditions of n1 that its agent told.
+// told are the conditions of n1 that its agent sent.
 func told(t *testing.T, k *rig.Coordinator) []api.Condition {
 	t.Helper()
 	n, err := k.GetNode(t.Context(), "n1")
@@ -27,7 +27,7 @@ func told(t *testing.T, k *rig.Coordinator) []api.Condition {
 func TestEveryCoordinatorShowsWhatAnAgentSaysOfItself(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		all := []*rig.Coordinator{c.StartCoordinator("c1"), c.StartCoordinator("c2")}
-		began := time.Now().UTC().Truncate(time.Second) // times are told in whole seconds
+		began := time.Now().UTC().Truncate(time.Second) // times are sent in whole seconds
 		c.StartAgent("n1")
 		c.AwaitReady(1)
 		time.Sleep(20 * time.Second) // a heartbeat

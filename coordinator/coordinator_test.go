@@ -161,7 +161,7 @@ func TestARequestIDMakesASubmissionIdempotent(t *testing.T) {
 		refused(t, err, 409, "deleted since")
 
 		// The name is free for another request; the old one stays spent, even
-		// for a leader that only knows what the store tells.
+		// for a leader that only knows the store's content.
 		s.RequestID = ""
 		allocate(t, k, s)
 		k.Stop()

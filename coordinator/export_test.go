@@ -39,8 +39,8 @@ func (c *Coordinator) Generation() (generation uint64) {
 	return generation
 }
 
-// Check verifies what holds of the leader's units between two inputs; nil where
-// no term answers.
+// Check verifies the invariants of the leader's units between two inputs; nil
+// where no term answers.
 func (c *Coordinator) Check(ctx context.Context) error {
 	l := c.term.Load()
 	if l == nil {

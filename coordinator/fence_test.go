@@ -155,7 +155,7 @@ func TestWhatRanOnADeadNodeEndsAsLost(t *testing.T) {
 				handedOut.none(t)
 				allocate(t, k, rig.Submission{Name: "z", GPUs: 1, Wait: time.Minute})
 				c.Converge()
-				time.Sleep(2 * brief) // everybody has told of itself: the records go
+				time.Sleep(2 * brief) // every node has registered: the records go
 				for tx, r := range c.Records() {
 					if len(r.Unheard) > 0 {
 						t.Errorf("%s still waits for %v", tx, r.Unheard)
@@ -166,8 +166,8 @@ func TestWhatRanOnADeadNodeEndsAsLost(t *testing.T) {
 	}
 }
 
-// reserves notes what an agent promises before it holds nothing any more that
-// the store has released.
+// reserves records the agents' promises made while they still hold a
+// transaction that the store has released.
 type reserves struct {
 	mu    sync.Mutex
 	early []string
@@ -238,7 +238,7 @@ func TestAConfirmedDeathSurvivesTheLeader(t *testing.T) {
 					if fault != rig.Lost {
 						next = succeed(c, k, "c2")
 					}
-					for range 100 { // asked again and again, as an operator does who gets no answer
+					for range 100 { // asked again and again, as by an operator without an answer
 						if _, err := c.Leader().FenceNode(t.Context(), "n1", api.FenceOptions{ConfirmDead: true}); err == nil {
 							break
 						}

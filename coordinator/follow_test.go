@@ -35,7 +35,7 @@ type following struct {
 	errs chan error // ends the present watch
 }
 
-// followedStore is what the follower sees.
+// followedStore is the store as the follower sees it.
 type followedStore struct {
 	store.Store
 	f *following

@@ -17,8 +17,8 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// shows is everything that every coordinator answers, without what only the
-// leader knows.
+// shows is everything that every coordinator answers, without the leader's own
+// knowledge.
 func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -36,7 +36,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 		s.QueuePosition = 0 // the leader counts nobody whose end is under way
 		for j, c := range s.Conditions {
 			switch c.Type {
-			case "Ready": // agents tell the leader alone
+			case "Ready": // agents report it to the leader alone
 				s.Conditions[j] = api.Condition{Type: c.Type}
 			case "Scheduled":
 				if c.Status == "False" { // why it waits is the leader's to say
@@ -91,7 +91,7 @@ func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 					case 5:
 						_, _ = k.CancelJob(t.Context(), rig.Namespace, "j"+name, api.DeleteOptions{})
 					}
-					first, second := k, f // what the first shows the second must show too
+					first, second := k, f // the second must show all that the first shows
 					if random.IntN(2) == 0 {
 						first, second = f, k
 					}
@@ -213,7 +213,7 @@ func TestTheQueueIsTheSameAtEveryCoordinator(t *testing.T) {
 		if why := string(follower.LocalQueries()["why"]([]byte("w3"))); !strings.Contains(why, "coordinator c2 does not lead; ask c1 at ") {
 			t.Errorf("why at the follower: %s", why)
 		}
-		// Ring members are told how many wait, and no name.
+		// Ring members get the number of waiting units, and no name.
 		if got := string(follower.Queries()["queue"](nil)); got != `{"waiting":12}` {
 			t.Errorf("the ring is told %s", got)
 		}

@@ -42,7 +42,7 @@ func TestAClientWaitsForOneShareOfANode(t *testing.T) {
 	}
 }
 
-// A node's vote would wait behind what it says without end.
+// A node's vote would wait behind its endless messages.
 func TestANodeThatSaysNothingNewWithoutEndIsTheLastChoice(t *testing.T) {
 	cases := map[string]struct {
 		messages int

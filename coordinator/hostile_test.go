@@ -147,7 +147,7 @@ func TestAnIsolationOutlivesItsLeaderAndEndsByAnOperator(t *testing.T) {
 	})
 }
 
-// What runs on an isolated node goes on, and ends when its owner wants.
+// A workload on an isolated node goes on, and ends when its owner wants.
 func TestWhatRunsOnAnIsolatedNodeCanEnd(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
@@ -344,8 +344,8 @@ func TestAVoteOfAnotherRegistrationIsAvoided(t *testing.T) {
 	})
 }
 
-// A node that says the same, or something new, as fast as it can delays nobody,
-// and what says nothing new wakes nothing.
+// A node that repeats a message, or sends new ones, as fast as it can delays no
+// other node, and a repeated message wakes no unit.
 func TestAFloodStarvesNoClient(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)

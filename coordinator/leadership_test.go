@@ -123,7 +123,7 @@ func TestADeposedLeaderRefusesNoCreationForGood(t *testing.T) {
 		k.Gate.OnTxn(func(x record.Txn) rig.Fault {
 			if kinds["enqueue"](x) {
 				k.Gate.OnTxn(nil)
-				depose(t, c) // its compare of the leader's key is what fails
+				depose(t, c) // its compare of the leader's key fails
 			}
 			return rig.None
 		})

@@ -17,7 +17,7 @@ import (
 // brieflyKept has terminal records collected soon.
 func brieflyKept(c *coordinator.Config) { c.RecordRetention = 40 * time.Second }
 
-// keysOf lists what the store has of a node.
+// keysOf lists a node's keys in the store.
 func keysOf(t *testing.T, c *rig.Cluster, node resource.NodeID) []record.KV {
 	t.Helper()
 	kvs, _, err := c.Store.Range(t.Context(), record.NodeIn(node), store.RangeOptions{})
@@ -102,7 +102,7 @@ func TestADeletedNodeIsForgottenAndRegistersAsNewWhenItComesBack(t *testing.T) {
 		unknown(t, c, string(gone), follower)
 
 		c.Agent(gone).Start()
-		follower.AgentSeen(gone, string(gone)) // gossip tells
+		follower.AgentSeen(gone, string(gone)) // gossip reports it
 		c.AwaitReady(2)
 		n, err = follower.GetNode(t.Context(), string(gone))
 		if err != nil || n.Spec.Unschedulable {
@@ -133,7 +133,7 @@ func TestADeadNodeThatWasDeletedHandsNothingOutThatItStillHolds(t *testing.T) {
 		k.Stop()
 		k = c.StartCoordinator("c2")
 
-		// It was not sold after all, and its journal says that the 6 are held.
+		// It was not sold after all, and by its journal the 6 are held.
 		c.Agent("n1").Start()
 		k.AgentSeen("n1", "n1")
 		c.AwaitReady(1)
@@ -152,7 +152,8 @@ func TestADeadNodeThatWasDeletedHandsNothingOutThatItStillHolds(t *testing.T) {
 			t.Errorf("the agent holds %d GPUs of %+v, want 8", held, s.Grants)
 		}
 
-		// An operator who knows that nothing runs there gives it a new journal.
+		// An operator, knowing that no workload runs there, gives it a new
+		// journal.
 		c.Agent("n1").Replace()
 		phase(t, c, "b", api.Running)
 		phase(t, c, "two", api.Running)
@@ -179,7 +180,7 @@ func TestANextLeaderDoesNotWaitForWhatADeletedNodeHasToTell(t *testing.T) {
 		if waits() != 1 {
 			t.Fatalf("records wait for %d nodes, want 1", waits())
 		}
-		k.Gate.OnTxn(func(x record.Txn) rig.Fault { // the leader dies before it collects what it does not wait for any more
+		k.Gate.OnTxn(func(x record.Txn) rig.Fault { // the leader dies before it collects the records that it does not wait for any more
 			for _, op := range x.Then {
 				if op.Delete && strings.HasPrefix(op.Key, record.TxPrefix) {
 					return rig.Lost

@@ -90,7 +90,8 @@ func TestANodeThatRegisteredWithAFollowerIsKnownToTheLeader(t *testing.T) {
 		if n, err := k.SetUnschedulable(t.Context(), "n1", false); err != nil || n.Spec.Unschedulable {
 			t.Errorf("%v, %+v", err, n)
 		}
-		// What the leader has not heard of does not keep it from a cordon.
+		// A registration that the leader does not know yet does not keep it
+		// from a cordon.
 		key := record.NodeSpecKey("n1")
 		kv, _, _, err := c.Store.Get(t.Context(), key)
 		if err != nil {

@@ -30,7 +30,7 @@ func TestANoKeepsWhatAPreemptionHasCleared(t *testing.T) {
 				r.State, r.Members = musterv1.Reply_NO, nil
 				r.Reasons = []*musterv1.Reason{{Code: "Insufficient", Detail: "made up by the test"}}
 			}
-			if m.ToAgent.GetResync() != nil && refused != "" { // who says No holds nothing
+			if m.ToAgent.GetResync() != nil && refused != "" { // a node that answers No holds nothing
 				abort := &musterv1.Abort{Tx: refused, Epoch: int64(k.Self().Epoch)}
 				if err := m.Inject(&musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Abort{Abort: abort}}); err != nil {
 					t.Error(err)

@@ -29,7 +29,7 @@ func TestARestorationIsNoticedWithoutALeader(t *testing.T) {
 		allocate(t, k, rig.Submission{Name: "lost", GPUs: 8, Wait: time.Minute})
 		allocate(t, k, rig.Submission{Name: "too", GPUs: 8, Wait: time.Minute})
 		c.Converge()
-		k.Stop() // as the runbook says
+		k.Stop() // as in the runbook
 		c.Restore(backup)
 		c.Tap(func(m rig.Message) bool { return m.ToAgent.GetHello() == nil })
 		c.StartCoordinator("c2")
@@ -59,9 +59,10 @@ func TestARestorationIsNoticedWithoutALeader(t *testing.T) {
 	})
 }
 
-// TestALeaderThatAgentsHaveOutlivedIsElectedAnew: the store went back behind the
-// epoch that an agent has seen, and grew beyond everything that it has heard of
-// before it looked. Nobody is in quarantine, and nobody lets the leader in.
+// TestALeaderThatAgentsHaveOutlivedIsElectedAnew: the store went back behind
+// the epoch that an agent has seen, and grew beyond every revision that the
+// agent has seen before it looked. No agent is in quarantine, and none lets the
+// leader in.
 func TestALeaderThatAgentsHaveOutlivedIsElectedAnew(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)
@@ -102,8 +103,8 @@ func TestALeaderThatAgentsHaveOutlivedIsElectedAnew(t *testing.T) {
 	})
 }
 
-// TestAnAgentIsToldOnlyOnceItsRecordsAreEnded: else it finds what had ended
-// COMMITTED when it registers, and begins it again.
+// TestAnAgentIsToldOnlyOnceItsRecordsAreEnded: else it finds ended transactions
+// COMMITTED when it registers, and starts them again.
 func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
@@ -114,7 +115,7 @@ func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 		remove(t, k, "back")
 		c.Converge()
 		k.Stop()
-		c.StartCoordinator("c2") // of whose epoch the agent hears
+		c.StartCoordinator("c2") // whose epoch reaches the agent
 		c.AwaitReady(1)
 		goBack(t, c, backup)
 		c.Leader().Gate.OnTxn(func(x record.Txn) rig.Fault {
@@ -144,8 +145,8 @@ func TestAnAgentIsToldOnlyOnceItsRecordsAreEnded(t *testing.T) {
 	})
 }
 
-// TestATombstoneInQuarantineEndsNothing: it may be of what the restored store
-// has never heard of, though the transaction has the same name.
+// TestATombstoneInQuarantineEndsNothing: it may be of a transaction that the
+// restored store does not know, though it has the same name.
 func TestATombstoneInQuarantineEndsNothing(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)

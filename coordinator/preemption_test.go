@@ -125,8 +125,8 @@ func TestAGangGivesWayWholeAndWaitsAgain(t *testing.T) {
 	})
 }
 
-// turn is a preemption from its beginning to its victims' return. Whatever
-// happens on the way, it ends the same.
+// turn is a preemption from its beginning to its victims' return. With any
+// fault on the way, it ends the same.
 func turn(t *testing.T, c *rig.Cluster) {
 	t.Helper()
 	again(t, c, "create x", func(k *rig.Coordinator) error {
@@ -201,7 +201,8 @@ func TestAPreemptionEndsWhateverBecomesOfItsWrites(t *testing.T) {
 	}
 }
 
-// words are what is said in a preemption, with the first that fits.
+// words are the writes and messages of a preemption, each with the first name
+// that fits.
 var words = map[string]func(rig.Message) bool{
 	"reserve": func(m rig.Message) bool { return len(m.ToAgent.GetReserve().GetAfter()) > 0 },
 	"waiting": func(m rig.Message) bool { return m.FromAgent.GetReply().GetState() == musterv1.Reply_WAITING },
@@ -401,8 +402,8 @@ func TestAnOperatorEvicts(t *testing.T) {
 	})
 }
 
-// TestADeletionOfWhatIsEvictedEndsIt: it says so, too, where its own end lands
-// while the leader looks whether there is anything left to delete.
+// TestADeletionOfWhatIsEvictedEndsIt: it reports success, too, where its own
+// end lands while the leader looks whether there is anything left to delete.
 func TestADeletionOfWhatIsEvictedEndsIt(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
@@ -481,7 +482,7 @@ func TestWhatAClaimTakesIsNotGivenAway(t *testing.T) {
 			a, err := k.GetAllocation(t.Context(), "a", "guest", 0)
 			return err == nil && a.Status.Phase == api.Terminating
 		})
-		// 2 are free now, of what the claim needs.
+		// 2 are free now, of the GPUs that the claim needs.
 		other := allocate(t, k, rig.Submission{Namespace: "a", Name: "other", GPUs: 2, Wait: time.Minute})
 		if other.Status.Phase != api.Pending {
 			t.Errorf("other is %s", other.Status.Phase)
@@ -495,9 +496,9 @@ func TestWhatAClaimTakesIsNotGivenAway(t *testing.T) {
 	})
 }
 
-// TestAnEvictionSeesWhatOthersWereShown: what a follower shows as Running can be
-// evicted, and its node is not empty, though the leader has not heard yet that
-// its commit has landed.
+// TestAnEvictionSeesWhatOthersWereShown: a unit that a follower shows as
+// Running can be evicted, and its node is not empty, though the leader does not
+// know yet that its commit has landed.
 func TestAnEvictionSeesWhatOthersWereShown(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
@@ -509,7 +510,7 @@ func TestAnEvictionSeesWhatOthersWereShown(t *testing.T) {
 			}
 			return nil
 		})
-		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute}) // what became of it is seen below
+		go k.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 8, Wait: time.Minute}) // its outcome is checked below
 		pass(100 * time.Millisecond)
 		if a, err := f.GetAllocation(t.Context(), rig.Namespace, "a", 0); err != nil || a.Status.Phase != api.Running {
 			t.Fatalf("the follower shows %+v, %v", a, err)

@@ -75,7 +75,7 @@ func TestOfAllocationsAtOnceOnlyAsManyAsTheLimitAllowsAreAccepted(t *testing.T) 
 		stop.reached, stop.goOn = make(chan struct{}), make(chan struct{})
 		stop.on.Store(true)
 		c.Agent("n1").Restart()
-		<-stop.reached // the leader is busy; what comes now is taken in at once
+		<-stop.reached // the leader is busy; requests that come now are taken in at once
 		var wg sync.WaitGroup
 		codes := make([]int, 10)
 		for i := range codes {
@@ -128,7 +128,7 @@ func TestANamespaceMayQueueItsAllocations(t *testing.T) {
 		if b.Status.Phase != api.Pending || b.Status.Message != "exceeded quota: gpu limit 4, requested 2, used 4" {
 			t.Errorf("%+v", b.Status)
 		}
-		k.Stop() // what waits survives, what is charged stays charged
+		k.Stop() // waiting units survive, charges stay
 		k = c.StartCoordinator("c2")
 		c.AwaitReady(1)
 		phase(t, c, "b", api.Pending)

@@ -92,7 +92,7 @@ func wantSeat(t *testing.T, c *rig.Cluster, namespace, name, want string) {
 	}
 }
 
-// standing is what a tree shows.
+// standing is the usage that a tree shows.
 func standing(t *testing.T, c *rig.Cluster, name string) api.QuotaTreeStatus {
 	t.Helper()
 	got, err := c.Leader().GetQuotaTree(t.Context(), name)
@@ -138,7 +138,7 @@ func TestNamespacesBorrowAndClaimBack(t *testing.T) {
 			guest, err := k.GetAllocation(t.Context(), "a", "guest", 0)
 			return err == nil && guest.Status.Phase == api.Terminating && guest.Status.Message == "its quota is claimed back by b/alloc/late/0"
 		})
-		allocate(t, k, rig.Submission{Namespace: "a", Name: "other", GPUs: 1}) // what is left free is not given away
+		allocate(t, k, rig.Submission{Namespace: "a", Name: "other", GPUs: 1}) // the remaining free quota is not given away
 		running(t, c, "b", "late")
 		wantSeat(t, c, "b", "late", "b")
 		c.Converge()
@@ -276,7 +276,7 @@ func TestATreeChangesUnderLoad(t *testing.T) {
 		wantSeat(t, c, "a", "late", "a")
 		c.Converge()
 
-		plant(t, k, "Lab", "all nil 20", "b all 8") // the group goes, what it has stays charged
+		plant(t, k, "Lab", "all nil 20", "b all 8") // the group goes, its charges stay
 		s := standing(t, c, "Lab")
 		if diff := cmp.Diff([]string{"a/alloc/late/0", "a/alloc/one/0"}, s.Detached); diff != "" || s.Nodes[0].Allocated[resource.GPU] != "18" {
 			t.Errorf("%+v, detached (-want +got):\n%s", s.Nodes[0], diff)
@@ -360,7 +360,7 @@ func TestConfiguredGroups(t *testing.T) {
 		plant(t, k, "Lab", lab...)
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "one", GPUs: 1})
 		wantSeat(t, c, "a", "one", "a")
-		bind(t, k, "a", "reject", "Lab/b") // what is bound replaces it, for newcomers
+		bind(t, k, "a", "reject", "Lab/b") // a bound group replaces it, for newcomers
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "two", GPUs: 1})
 		wantSeat(t, c, "a", "one", "a")
 		wantSeat(t, c, "a", "two", "b")
@@ -434,7 +434,7 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 					if _, err := k.DeleteQuotaTree(t.Context(), "Lab"); err != nil {
 						t.Error(err)
 					}
-					pass(rig.Patience) // what is late has landed, or never will
+					pass(rig.Patience) // a late write has landed, or never will
 					kvs, _, err := c.Store.Range(t.Context(), record.QuotaPrefix, store.RangeOptions{})
 					if err != nil || len(kvs) != 0 {
 						t.Errorf("left are %v, %v", kvs, err)

@@ -21,10 +21,10 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "the one seed that TestRandomFaults runs; 0 runs some that differ each time")
 
-// TestRandomFaults lets clients, agents and coordinators do what they do, in
-// any order, while processes die, hosts restart and the store forgets answers.
-// The rig checks every revision; when the faults end everything must agree,
-// and what was acknowledged must be true.
+// TestRandomFaults lets clients, agents and coordinators act in any order,
+// while processes die, hosts restart and the store forgets answers. The rig
+// checks every revision; when the faults end everything must agree, and every
+// acknowledged answer must be true.
 func TestRandomFaults(t *testing.T) {
 	seeds := []uint64{*seedFlag}
 	if *seedFlag == 0 {
@@ -86,7 +86,7 @@ var org = [][]string{
 	{"all nil 24", "lab all 20 hard", "idle lab 10", "ops all 6"},
 }
 
-// world is what the clients know.
+// world is the clients' knowledge.
 type world struct {
 	t      *testing.T
 	c      *rig.Cluster
@@ -103,7 +103,7 @@ type world struct {
 	late    *rand.Rand // chooses how late a write lands
 }
 
-// object is what a client was told of an allocation or a job.
+// object is a client's knowledge of an allocation or a job.
 type object struct {
 	submission rig.Submission
 	job        bool
@@ -155,7 +155,7 @@ func (w *world) step() {
 	}
 }
 
-// ask runs one client's request against whoever leads now.
+// ask runs one client's request against the present leader.
 func (w *world) ask(request func(context.Context, *rig.Coordinator)) {
 	for _, k := range w.c.Coordinators() {
 		if k.Leading() {
@@ -285,7 +285,7 @@ func (w *world) finish(ctx context.Context, k *rig.Coordinator, o *object, cance
 	}
 }
 
-// look checks what a client sees of an allocation against what it saw before.
+// look checks a client's view of an allocation against its earlier view.
 func (w *world) look() {
 	o := w.some()
 	if o == nil || o.job {
@@ -403,7 +403,7 @@ func (w *world) disturbStore() {
 	}
 }
 
-// settle ends the faults, lets every client learn what became of its request,
+// settle ends the faults, lets every client learn the outcome of its request,
 // and then ends everything.
 func (w *world) settle() {
 	w.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// reclaim asks for whom to end and checks who that is, as "Kind consumer node".
+// reclaim asks for the units to end and checks them, as "Kind consumer node".
 func reclaim(t *testing.T, c *rig.Cluster, dryRun bool, want ...string) *api.QuotaReclaim {
 	t.Helper()
 	got, err := c.Leader().ReclaimQuota(t.Context(), "Lab", dryRun, nil)
@@ -31,7 +31,7 @@ func reclaim(t *testing.T, c *rig.Cluster, dryRun bool, want ...string) *api.Quo
 	return got
 }
 
-// over is what a tree shows over quota, as "node".
+// over lists the nodes that a tree shows over quota, as "node".
 func over(t *testing.T, c *rig.Cluster) string {
 	t.Helper()
 	var nodes []string
@@ -103,7 +103,7 @@ func TestALoweredLimitIsReclaimedWhenAnOperatorAsks(t *testing.T) {
 				t.Errorf("record %+v", r)
 			}
 		}
-		got = reclaim(t, c, false) // what is ending is enough
+		got = reclaim(t, c, false) // the ending units are enough
 		if len(got.Nodes) != 2 || got.Summary != "quota tree Lab: nodes b, all are over quota; what is ending already makes room enough" {
 			t.Errorf("%+v", got)
 		}
@@ -164,7 +164,7 @@ func TestWhatMustNotBeEvictedRemainsOverQuota(t *testing.T) {
 }
 
 // TestAReclaimThatTheStoreDidNotTakeIsAskedAgain loses the first write of an
-// end: nobody is told that it happened.
+// end: no client gets the answer that it happened.
 func TestAReclaimThatTheStoreDidNotTakeIsAskedAgain(t *testing.T) {
 	for name, s := range map[string]rig.Submission{
 		"allocation": {Namespace: "a", Name: "x", GPUs: 6}, "job": {Namespace: "a", Name: "x", GPUs: 6, Members: 1},

@@ -17,8 +17,8 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// age lets the store grow without anything that matters, so that what follows
-// is far beyond a backup.
+// age lets the store grow by writes that do not matter, so that the later ones
+// are far beyond a backup.
 func age(t *testing.T, c *rig.Cluster) {
 	t.Helper()
 	for i := range 50 {
@@ -78,8 +78,8 @@ func reconcile(t *testing.T, c *rig.Cluster, node resource.NodeID, mode string) 
 }
 
 // lossy is a cluster of three nodes whose store has lost allocation lost and
-// gang j, and has allocation back again, which was deleted. It returns what the
-// gang has.
+// gang j, and has allocation back again, which was deleted. It returns the
+// gang's devices.
 func lossy(t *testing.T, c *rig.Cluster) string {
 	t.Helper()
 	k := c.Bring(3)
@@ -130,7 +130,7 @@ func TestWhatTheStoreLostIsAdopted(t *testing.T) {
 		}
 		allocate(t, c.Leader(), rig.Submission{Name: "new", GPUs: 3, Wait: time.Minute})
 		c.Leader().Stop()
-		c.StartCoordinator("c2") // that reads what was adopted
+		c.StartCoordinator("c2") // that reads the adopted records
 		c.AwaitReady(3)
 		c.Converge()
 		remove(t, c.Leader(), "lost")
@@ -330,7 +330,7 @@ func TestWhatRunsIsAdoptedOverQuota(t *testing.T) {
 		at := allocate(t, k, rig.Submission{Name: "lost", GPUs: 6, Wait: time.Minute}).Status.NodeID
 		c.Converge()
 		other := map[resource.NodeID]resource.NodeID{"n1": "n2", "n2": "n1"}[at]
-		goBack(t, c, backup, at) // the other has not heard of anything that is lost
+		goBack(t, c, backup, at) // the other does not know anything that is lost
 		allocate(t, c.Leader(), rig.Submission{Name: "new", GPUs: 8, Wait: time.Minute})
 		if a := phase(t, c, "new", api.Running); a.Status.NodeID != other {
 			t.Errorf("new is on %s, which is in quarantine", a.Status.NodeID)

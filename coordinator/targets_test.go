@@ -17,7 +17,7 @@ func TestTargets(t *testing.T) {
 	lied.Violation = &record.Violation{Reason: lead.ViolationVote}
 	cases := map[string]struct {
 		then func(*Coordinator) // after a registration at a:1, revision 5
-		want string             // what is dialled, "" for nothing
+		want string             // the address dialled, "" for none
 	}{
 		"a registered address":                {func(*Coordinator) {}, "a:1"},
 		"another one, registered later":       {func(c *Coordinator) { c.registeredAt("n1", at("b:1"), 6) }, "b:1"},

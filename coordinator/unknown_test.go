@@ -14,7 +14,7 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// kinds are the coordinator's writes, by what is in their Txn.
+// kinds are the coordinator's writes, by the keys in their Txn.
 var kinds = map[string]func(record.Txn) bool{
 	"commit":    func(t record.Txn) bool { return rig.Writes(t, grant.RecordCommitted) },
 	"fence":     func(t record.Txn) bool { return rig.Writes(t, grant.RecordAborted) },
@@ -48,7 +48,7 @@ func deletes(t record.Txn, prefix string) bool {
 }
 
 // life drives one of each object from its creation to its end, asking again
-// where it is told to. Whatever happened on the way, it ends the same.
+// where the answer asks for it. With any fault on the way, it ends the same.
 func life(t *testing.T, c *rig.Cluster) {
 	t.Helper()
 	again(t, c, "create a", func(k *rig.Coordinator) error {
@@ -102,8 +102,8 @@ func life(t *testing.T, c *rig.Cluster) {
 	}
 }
 
-// again asks until the answer is not "ask again". What is gone already when it
-// is to be deleted once more is as wanted.
+// again asks until the answer is not "ask again". An object that is gone
+// already when it is deleted once more counts as deleted.
 func again(t *testing.T, c *rig.Cluster, what string, ask func(*rig.Coordinator) error) {
 	t.Helper()
 	asked := 0

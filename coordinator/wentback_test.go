@@ -11,8 +11,8 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// TestARestoredStore: leader and followers drop what is no longer there, in a
-// new term, and serve on.
+// TestARestoredStore: leader and followers drop the objects that are no longer
+// there, in a new term, and serve on.
 func TestARestoredStore(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(0)

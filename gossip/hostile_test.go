@@ -185,7 +185,7 @@ func TestAFloodOfQueriesAndEventsIsBounded(t *testing.T) {
 	}
 }
 
-// Peers without a key fill memory with what they announce.
+// Peers without a key fill memory with their announcements.
 func TestStreamsOfPeersWithoutAKeyAreBounded(t *testing.T) {
 	t.Parallel()
 	k := keyring(t)

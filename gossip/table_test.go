@@ -123,8 +123,8 @@ func TestMergeTakesWhatItCanRead(t *testing.T) {
 	}
 }
 
-// TestTablesConverge: whatever order digests arrive in, and however tables are
-// exchanged, two members end with the newest of each node.
+// TestTablesConverge: with digests in any order, and tables exchanged in any
+// way, two members end with the newest of each node.
 func TestTablesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		left, right := quietTable(), quietTable()
@@ -184,7 +184,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// BenchmarkOffer is what each digest costs each member of the ring.
+// BenchmarkOffer is the cost of each digest to each member of the ring.
 func BenchmarkOffer(b *testing.B) {
 	tab := quietTable()
 	tab.join("node-3", "127.0.0.1:3")

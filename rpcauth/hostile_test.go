@@ -165,8 +165,8 @@ func (a *attacker) open(method string, announced uint32, extra ...hpack.HeaderFi
 	return stream, a.WriteData(stream, false, binary.BigEndian.AppendUint32([]byte{0}, announced))
 }
 
-// drain reads what the server sends, so that it never waits for the attacker.
-// The channel is closed at the end of the connection.
+// drain reads the server's bytes, so that it never waits for the attacker. The
+// channel is closed at the end of the connection.
 func (a *attacker) drain() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _, _ = io.Copy(io.Discard, a.conn) }()
@@ -460,7 +460,8 @@ func TestWithoutTLSCallsAreRefusedByTheirToken(t *testing.T) {
 		}
 		cancel()
 	}
-	// The handler has no certificate to look at, and says so: it was reached.
+	// The handler has no certificate to look at, and reports that: it was
+	// reached.
 	if _, err := dial(secret).ReadNode(t.Context(), large); status.Code(err) != codes.Unknown || read.read.Load() != 1 {
 		t.Errorf("the token's bearer gets %v, and %d messages were read", err, read.read.Load())
 	}

@@ -89,7 +89,7 @@ func TestAServerEndsTheConnectionsOfWhomItsJudgeRefuses(t *testing.T) {
 		return conn, s
 	}
 	say := func(s schedulerv1.NodeAgent_HeartbeatClient, id string) error {
-		_ = s.Send(&schedulerv1.HeartbeatRequest{NodeId: id}) // Recv tells why it failed
+		_ = s.Send(&schedulerv1.HeartbeatRequest{NodeId: id}) // Recv returns the reason of a failure
 		_, err := s.Recv()
 		return err
 	}

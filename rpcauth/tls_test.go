@@ -62,7 +62,7 @@ func (c ca) party(role pki.Role, id string) *rpcauth.TLS {
 	return t
 }
 
-// openCoordinator and openNode answer everybody who gets so far.
+// openCoordinator and openNode answer every caller that gets so far.
 type openCoordinator struct {
 	musterv1.UnimplementedCoordinatorServer
 	musterv1.UnimplementedEnrollmentServer
@@ -153,7 +153,7 @@ func beat(node string) func(context.Context, *grpc.ClientConn) error {
 		if err != nil {
 			return err
 		}
-		_ = s.Send(&schedulerv1.HeartbeatRequest{NodeId: node}) // Recv tells why it failed
+		_ = s.Send(&schedulerv1.HeartbeatRequest{NodeId: node}) // Recv returns the reason of a failure
 		_, err = s.Recv()
 		return err
 	}
@@ -174,7 +174,7 @@ func leads(ctx context.Context, conn *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
-	_ = s.Send(&musterv1.LeaderMessage{}) // Recv tells why it failed
+	_ = s.Send(&musterv1.LeaderMessage{}) // Recv returns the reason of a failure
 	_, err = s.Recv()
 	return err
 }
@@ -277,7 +277,7 @@ func TestCertificatesAndAuthoritiesChangeUnderASession(t *testing.T) {
 			}
 		}
 		say := func() error {
-			_ = session.Send(&musterv1.LeaderMessage{}) // Recv tells why it failed
+			_ = session.Send(&musterv1.LeaderMessage{}) // Recv returns the reason of a failure
 			_, err := session.Recv()
 			return err
 		}
@@ -320,7 +320,7 @@ func TestCertificatesAndAuthoritiesChangeUnderASession(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := ca{t, next}
-		replace(server, second, first.Authority) // the caller has not heard of it yet
+		replace(server, second, first.Authority) // the caller does not know it yet
 		talk("one side has the new authority")
 		replace(caller, second, first.Authority)
 		talk("both have")

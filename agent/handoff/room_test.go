@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/agent/handoff"
 )
 
-// limited is the operating system's, but no file can be larger than it says.
+// limited is the operating system's, but no file can be larger than its limit.
 type limited struct{ most int64 }
 
 func (l *limited) WriteFile(path string, data []byte, mode fs.FileMode) error {

@@ -13,12 +13,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// BenchmarkGroupCommit is what an agent's owner does for its leader: 256
-// writers wait for the answer to one command each; the owner takes what waits,
-// decides and applies it, appends the events of all as one write, syncs once,
-// and answers. An op is one command that changes the ledger: reserves,
-// commits and releases of 10 millicores, on a host of 16 CPUs and 8 GPUs. The
-// journal is in the test's temporary folder; ns/sync says what its disk takes.
+// BenchmarkGroupCommit is the work of an agent's owner for its leader: 256
+// writers wait for the answer to one command each; the owner takes the waiting
+// commands, decides and applies it, appends the events of all as one write,
+// syncs once, and answers. An op is one command that changes the ledger:
+// reserves, commits and releases of 10 millicores, on a host of 16 CPUs and 8
+// GPUs. The journal is in the test's temporary folder; ns/sync is the time of
+// its disk.
 func BenchmarkGroupCommit(b *testing.B) {
 	const writers = 256
 	j, r := mustOpen(b, b.TempDir(), Options{Headroom: DefaultHeadroom})

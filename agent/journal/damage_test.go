@@ -15,8 +15,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// damages are what may happen to the bytes of a file. Each returns the damaged
-// bytes; offsets are those behind the header and behind each record.
+// damages are the kinds of damage to the bytes of a file. Each returns the
+// damaged bytes; offsets are those behind the header and behind each record.
 var damages = map[string]func(r *rand.Rand, data []byte, offsets []int) []byte{
 	"truncated": func(r *rand.Rand, data []byte, _ []int) []byte { return data[:r.IntN(len(data))] },
 	"truncated between records": func(r *rand.Rand, data []byte, offsets []int) []byte {
@@ -79,10 +79,11 @@ func sector(r *rand.Rand, offsets []int) int {
 	return r.IntN(offsets[len(offsets)-1]/sectorSize+1) * sectorSize
 }
 
-// Whatever becomes of the file, Open refuses it with the way on, or recovers a
+// After any damage to the file, Open refuses it with the way on, or recovers a
 // prefix of the history, and where that lacks a record, under a new identifier:
 // then no vote of a lost promise counts any more. The agent that goes on from
-// there owns what the store lists, and gives nothing of it out again.
+// there owns the grants that the store lists, and gives none of their devices
+// out again.
 func TestDamagedJournalOfALedgerNeverGivesOneThingTwice(t *testing.T) {
 	host, lock := gpuHost(t), t.TempDir()
 	lives := 20
@@ -136,8 +137,8 @@ func TestDamagedJournalOfALedgerNeverGivesOneThingTwice(t *testing.T) {
 	}
 }
 
-// goOn is the agent after a recovery: replay, start, register with what the
-// store lists (all that was HELD), and take new work until the host is full.
+// goOn is the agent after a recovery: replay, start, register with the store's
+// list (all that was HELD), and take new work until the host is full.
 func (h *history) goOn(what string, r *Recovery, boot string) {
 	l := ledger.New(h.host)
 	if err := l.Replay(r.Payloads); err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: no bytes make the parser panic; what it accepts encodes back to
-// the bytes it read.
+// FuzzParse: no bytes make the parser panic; accepted bytes encode back to
+// themselves.
 func FuzzParse(f *testing.F) {
 	data, boundaries, _ := file(f)
 	f.Add(data)

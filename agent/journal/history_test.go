@@ -152,7 +152,7 @@ func TestFullDiskRefusesReservationsBeforeTheWriteAndReleasesAllThatIsHeld(t *te
 	}
 
 	h.disk.room = 0
-	for h.journal.Append(make([]byte, 1000)) == nil { // use up what was allocated beyond the headroom
+	for h.journal.Append(make([]byte, 1000)) == nil { // use up the space allocated beyond the headroom
 	}
 	must(t, h.journal.AppendEssential(make([]byte, 1000)))
 	before := h.journal.Size()

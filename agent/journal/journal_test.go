@@ -154,7 +154,7 @@ func TestEveryPrefixOpensToAPrefixOfTheRecords(t *testing.T) {
 			if atBoundary, same := n == boundaries[whole], r.JournalID == r.PreviousID; atBoundary != same {
 				t.Fatalf("prefix %d: at a boundary %v, same identifier %v", n, atBoundary, same)
 			}
-			// It goes on, and what it goes on with replays without a cut.
+			// It goes on, and the continued journal replays without a cut.
 			must(t, j.Append([]byte("next")))
 			must(t, j.Close())
 			again, r2, err := Open(lock, Options{FS: m, Headroom: testHeadroom})

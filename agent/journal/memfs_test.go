@@ -70,7 +70,7 @@ func (m *memFS) SyncDir() error {
 	return nil
 }
 
-// crash returns what a power cut leaves: of each file any mixture of its
+// crash returns the files after a power cut: of each file any mixture of its
 // durable and its present pages, under the durable names.
 func (m *memFS) crash(r *rand.Rand) *memFS {
 	m.mu.Lock()

@@ -36,7 +36,7 @@ func samples() []ledger.Event {
 	)
 }
 
-// version2Samples has what version 2 could say beyond version 1.
+// version2Samples has the events that version 2 has beyond version 1.
 func version2Samples() []ledger.Event {
 	exclusive := ledger.Holding{
 		Index:   1,
@@ -181,8 +181,8 @@ func TestGrantHashTellsAssignmentsApart(t *testing.T) {
 	})
 }
 
-// FuzzParseEvents: no bytes make the parser panic, and it takes nothing but
-// what AppendEvents writes, or wrote in an earlier version.
+// FuzzParseEvents: no bytes make the parser panic, and it takes only bytes that
+// AppendEvents writes, or wrote in an earlier version.
 func FuzzParseEvents(f *testing.F) {
 	for _, e := range samples() {
 		f.Add(ledger.AppendEvents(nil, []ledger.Event{e}))
@@ -217,8 +217,8 @@ func earlierIn(b []byte) bool {
 	return false
 }
 
-// FuzzReplay: whatever events a journal holds, replaying them on the host of
-// the model test ends in a consistent ledger or an error, never in a panic or a
+// FuzzReplay: for any events in a journal, replaying them on the host of the
+// model test ends in a consistent ledger or an error, never in a panic or a
 // double grant; and where it replays, the ledger moves to every other host and
 // back.
 func FuzzReplay(f *testing.F) {

@@ -124,9 +124,9 @@ func (w *world) reconcile(back resource.Revision) {
 	w.rejoin(adopted)
 }
 
-// rejoin registers after a quarantine: what was adopted is COMMITTED, though it
-// was under notice, or released; what was only released is stopped; reservations
-// are resolved as ever.
+// rejoin registers after a quarantine: adopted grants are COMMITTED, though
+// they were under notice, or released; grants that were only released are
+// stopped; reservations are resolved as ever.
 func (w *world) rejoin(adopted map[resource.TxID]bool) {
 	var records []ledger.Record
 	for tx, listed := range adopted {

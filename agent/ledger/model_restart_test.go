@@ -38,9 +38,9 @@ func (w *world) move(l *ledger.Ledger, to int) {
 	}
 }
 
-// replayed replays the journal on the present host: the end is the live
-// ledger, and every prefix is a state that the live ledger passed through,
-// whatever hosts it was on between.
+// replayed replays the journal on the present host: the end is the live ledger,
+// and every prefix is a state that the live ledger passed through, with any
+// hosts in between.
 func (w *world) replayed() *ledger.Ledger {
 	w.seen["replays"]++
 	fresh := ledger.New(w.hosts[w.host])
@@ -92,8 +92,8 @@ func (w *world) cordonedOrFull(r ledger.Reply) bool {
 	return r.Refused() && r.Reasons[0].Code != resource.ReasonUnregistered
 }
 
-// register meets the store after a reboot: what was held or ends is listed,
-// reservations only where they were committed in time.
+// register meets the store after a reboot: grants that were held or are ending
+// are listed, reservations only where they were committed in time.
 func (w *world) register() {
 	var records []ledger.Record
 	after := map[resource.TxID]grant.State{}
@@ -130,7 +130,7 @@ func (w *world) register() {
 	if len(reply.Alarms) > 0 {
 		w.t.Fatalf("registration: %v", reply.Alarms)
 	}
-	// What waited is dropped before its victims end, so it is not woken.
+	// A waiting grant is dropped before its victims end, so it is not woken.
 	for tx := range w.owners.waits {
 		w.enter(tx, after[tx])
 	}
@@ -141,7 +141,7 @@ func (w *world) register() {
 }
 
 // adoptFromNothing verifies the wiped-disk path: a ledger without a journal
-// adopts what the store lists.
+// adopts the records that the store lists.
 func (w *world) adoptFromNothing(records []ledger.Record) {
 	l := ledger.New(w.hosts[w.host])
 	do(w.t, l, w.now, ledger.Start{Incarnation: incarnation("wiped", fmt.Sprint(w.boots))})

@@ -19,8 +19,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// next is the table of PROTOCOL.md section 4, written a second time: what each
-// message makes of a grant's state. What is not listed stays as it is.
+// next is the table of PROTOCOL.md section 4, written a second time: the next
+// state of a grant after each message. A state that is not listed stays as it
+// is.
 var next = map[string]map[grant.State]grant.State{
 	"commit":  {grant.Reserved: grant.Held},
 	"abort":   {grant.Waiting: grant.None, grant.Reserved: grant.None},
@@ -75,7 +76,7 @@ type point struct {
 	view *ledger.View // nil at most points: views are large
 }
 
-// worldHosts are one host and what may become of it.
+// worldHosts are one host and the hosts that it may change to.
 func worldHosts(t testing.TB) []*fit.Host {
 	a100 := func(uuid string) card { return card{uuid: uuid} }
 	partitioned := partition("GPU-c", "1g.10gb", "1g.10gb", "1g.10gb", "3g.40gb")
@@ -154,7 +155,7 @@ func (w *world) remember(payload []byte) {
 	w.journal, w.passed = append(w.journal, payload), append(w.passed, p)
 }
 
-// verify compares what is cheap to compare, and now and then everything.
+// verify makes the cheap comparisons, and now and then all.
 func (w *world) verify(what any) {
 	if w.replica.Hash() != w.ledger.Hash() || w.replica.Len() != w.ledger.Len() {
 		w.t.Fatalf("%+v: the replica has %d grants with hash %x, the ledger %d with %x", what, w.replica.Len(), w.replica.Hash(), w.ledger.Len(), w.ledger.Hash())
@@ -172,8 +173,8 @@ func (w *world) verify(what any) {
 	}
 }
 
-// verifyAll compares what is free with the owners' maps, and the ledger with
-// itself and with its replica.
+// verifyAll compares the free resources with the owners' maps, and the ledger
+// with itself and with its replica.
 func (w *world) verifyAll(what any) {
 	if err := w.ledger.Check(); err != nil {
 		w.t.Fatalf("%+v: %v", what, err)
@@ -230,8 +231,8 @@ func sameFree(a, b *fit.Free) bool {
 		slices.Equal(a.GPU, b.GPU) && slices.Equal(a.MIG, b.MIG) && a.Unhealthy == b.Unhealthy
 }
 
-// enter puts a transaction into a state and follows what that means for who
-// waits for it.
+// enter puts a transaction into a state and applies the consequences to the
+// grant that waits for it.
 func (w *world) enter(tx resource.TxID, s grant.State) {
 	was := w.state[tx]
 	if s == grant.None {
@@ -317,8 +318,8 @@ func (w *world) step() {
 	w.verify(cmd)
 }
 
-// stopped says that a grant has stopped, with some devices busy; op is "" where
-// it has to stay for that.
+// stopped reports that a grant has stopped, with some devices busy; op is ""
+// where it has to stay for that.
 func (w *world) stopped(tx resource.TxID) (op string, c ledger.Stopped, epoch resource.Epoch) {
 	c.Tx = tx
 	for _, d := range w.hosts[w.host].Inventory().Devices {
@@ -342,8 +343,8 @@ func (w *world) stopped(tx resource.TxID) (op string, c ledger.Stopped, epoch re
 	return op, c, w.epoch
 }
 
-// wakesOn reports whether the end of a victim gives a thing to who waits for
-// that alone, and nobody else is to be seen on it.
+// wakesOn reports whether the end of a victim gives a device to a grant that
+// waits for that victim alone, while no other process is to be seen on it.
 func (w *world) wakesOn(x thing, victim resource.TxID) bool {
 	if s := w.state[victim]; s != grant.Evicting && s != grant.Stopping {
 		return false
@@ -424,7 +425,7 @@ func (w *world) overtaken(tx resource.TxID) bool {
 	})
 }
 
-// granted enters a new grant and verifies that nobody else has what it got.
+// granted enters a new grant and verifies that no other grant has its devices.
 func (w *world) granted(g ledger.Grant) {
 	w.state[g.Tx] = g.State
 	w.seen[g.State.String()]++
@@ -440,7 +441,7 @@ func (w *world) granted(g ledger.Grant) {
 	}
 }
 
-// request draws what a member wants; the zero value at times.
+// request draws a member's request; the zero value at times.
 func (w *world) request() resource.Request {
 	q := resource.Request{Memory: resource.Bytes(w.rng.IntN(12)) << 30}
 	if w.rng.IntN(3) == 0 {
@@ -483,7 +484,7 @@ func (w *world) setHealth() {
 	}
 }
 
-// tick verifies that exactly what is due is listed.
+// tick verifies that exactly the due transactions are listed.
 func (w *world) tick() {
 	reply := w.run(ledger.Tick{})
 	var resolve, stop []resource.TxID

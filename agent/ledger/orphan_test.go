@@ -91,9 +91,9 @@ func TestARecordExplainsWhatRunsOnItsDevices(t *testing.T) {
 }
 
 // TestNothingBusyIsEverPromised compares with the rule itself, under random
-// looks, requests and preemptions: a device is promised only if the look before
-// said that it is idle, no victim stays without a reason, and the journal tells
-// the same story.
+// looks, requests and preemptions: a device is promised only if it was idle at
+// the look before, no victim stays without a reason, and the journal replays to
+// the same state.
 func TestNothingBusyIsEverPromised(t *testing.T) {
 	names := gpuNames(4)
 	host := machineWith(t, 8, 64<<30, names)
@@ -122,7 +122,7 @@ func TestNothingBusyIsEverPromised(t *testing.T) {
 		decide(ledger.Registered{Revision: 5})
 		var busy []string
 		var live []resource.TxID
-		waits := map[resource.TxID]resource.TxID{} // who waits for a victim, "" where that has given up
+		waits := map[resource.TxID]resource.TxID{} // the grant that waits for a victim, "" where it has given up
 		devices := func(tx resource.TxID) (list []string) {
 			g, _ := l.Lookup(tx)
 			for _, m := range g.Members {

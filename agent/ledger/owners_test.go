@@ -76,7 +76,7 @@ func capacity(host *fit.Host) amounts {
 	return a
 }
 
-// offered is what a ledger shows as free, in two independent forms that must
+// offered is the free capacity of a ledger, in two independent forms that must
 // agree: fit's and the view's.
 func offered(v *ledger.View) (amounts, error) {
 	a, b := amounts{}, amounts{}
@@ -128,7 +128,7 @@ func offered(v *ledger.View) (amounts, error) {
 	return a, nil
 }
 
-// owners says who owns how much of what, as plain maps.
+// owners are the owned amounts by resource and grant, as plain maps.
 type owners struct {
 	of map[thing]map[resource.TxID]int64
 	// waits has, for each grant that waits, the live victims.
@@ -179,8 +179,8 @@ func (o *owners) end(tx resource.TxID) (woken resource.TxID) {
 }
 
 // used is how much of a thing is not for others: of a grant that waits and its
-// victims, the greater of what it and what they have. The victims of one, or
-// of "", are taken to be gone.
+// victims, the greater of its amount and theirs. The victims of one, or of "",
+// are taken to be gone.
 func (o *owners) used(x thing, without resource.TxID) int64 {
 	var sum int64
 	victimOf := map[resource.TxID]resource.TxID{}
@@ -214,8 +214,8 @@ func (o *owners) used(x thing, without resource.TxID) int64 {
 	return sum
 }
 
-// free is what the host may offer of each thing. Of a card that went into MIG
-// mode under its owner no instance is offered.
+// free is the amount that the host may offer of each resource. Of a card that
+// went into MIG mode under its owner no instance is offered.
 func (o *owners) free(host *fit.Host) amounts {
 	a := capacity(host)
 	for x, n := range a {
@@ -232,9 +232,8 @@ func (o *owners) free(host *fit.Host) amounts {
 }
 
 // overbooked names a thing of which a new grant has more than there will be
-// once its victims are gone: what is owned of it, the grant included, exceeds
-// what the host has, or it is an instance of a card that somebody owns as a
-// whole.
+// once its victims are gone: the owned amount, the grant included, exceeds the
+// host's, or it is an instance of a card that somebody owns as a whole.
 func (o *owners) overbooked(tx resource.TxID, full amounts) error {
 	for x := range o.has[tx] {
 		if used := o.used(x, tx); used > full[x] {

@@ -8,7 +8,7 @@ import (
 )
 
 // A journal that has lost its last records holds a preemptor that waits, and a
-// victim that runs; the store says that the one has taken the other's place.
+// victim that runs; by the store's records the one has taken the other's place.
 func TestARevivedVictimGivesWayToItsPreemptor(t *testing.T) {
 	for _, state := range []grant.RecordState{grant.RecordCommitted, grant.RecordEvicting} {
 		t.Run(state.String(), func(t *testing.T) {

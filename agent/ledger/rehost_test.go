@@ -144,7 +144,7 @@ func TestAdoptionFindsTheDevicesOfARecordByUUID(t *testing.T) {
 	}
 }
 
-// The hash of a grant without huge pages and instances is what it was before
+// The hash of a grant without huge pages and instances is the same as before
 // there were any: leaders and agents of both kinds agree on it.
 func TestGrantHashIsStable(t *testing.T) {
 	plain := version1Samples()[6].(ledger.Granted).Grant

@@ -18,7 +18,7 @@ import (
 
 // TestTranscripts runs the files under testdata/transcript: each a story of
 // commands, with the reply, the journalled events and the ledger's state. The
-// host has 8 CPUs, 4 GPUs and 2 × 64 GiB until a story says otherwise (see
+// host has 8 CPUs, 4 GPUs and 2 × 64 GiB until a story changes it (see
 // storyHosts). Rewrite them with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcript", func(t *testing.T, path string) {
@@ -28,7 +28,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// storyHosts are what "rehost" can make of the host, by name.
+// storyHosts are the hosts that "rehost" can change to, by name.
 func storyHosts() map[string]hardware {
 	names := gpuNames(4)
 	base := hardware{cpus: 8, memory: 64 << 30}
@@ -243,7 +243,7 @@ func (s *story) records(t *testing.T, d *datadriven.TestData) []ledger.Record {
 	return records
 }
 
-// decide runs one command as the owner does and tells what came of it.
+// decide runs one command as the owner does and prints the result.
 func (s *story) decide(cmd ledger.Command) string {
 	reply, events := s.ledger.Decide(s.now, cmd)
 	var b strings.Builder
@@ -268,7 +268,7 @@ func (s *story) decide(cmd ledger.Command) string {
 	return b.String()
 }
 
-// apply applies events as the owner does, journals them and tells them.
+// apply applies events as the owner does, journals them and prints them.
 func (s *story) apply(events []ledger.Event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -311,7 +311,7 @@ func describe(e ledger.Event) string {
 	return strings.NewReplacer(" Store:0}", "}", " Revision:0}", "}").Replace(text) // where nothing was read
 }
 
-// read tells the revision of the record that an event follows from.
+// read returns the revision of the record that an event follows from.
 func read(r resource.Revision) string {
 	if r == 0 {
 		return ""

@@ -16,9 +16,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TestJournalsOfEarlierVersionsReplay reads what earlier versions of the codec
-// wrote: the journals of some stories of testdata/transcript. The bytes are as
-// they were recorded and are never rewritten.
+// TestJournalsOfEarlierVersionsReplay reads the events of earlier versions of
+// the codec: the journals of some stories of testdata/transcript. The bytes are
+// as they were recorded and are never rewritten.
 func TestJournalsOfEarlierVersionsReplay(t *testing.T) {
 	for _, version := range []string{"testdata/version1", "testdata/version2"} {
 		datadriven.Walk(t, version, replayRecorded)
@@ -78,7 +78,7 @@ func readRecorded(t *testing.T, path string, want []ledger.Event) {
 	}
 }
 
-// version1Samples has what version 1 could say: every kind of event once, and
+// version1Samples has the events of version 1: every kind of event once, and
 // grants of every shape.
 func version1Samples() []ledger.Event {
 	member := ledger.Holding{

@@ -18,7 +18,7 @@ import (
 	"github.com/musterd/muster/rpcauth"
 )
 
-// evictor is a coordinator that decides evictions as it is told to.
+// evictor is a coordinator that decides evictions as its test wishes.
 type evictor struct {
 	musterv1.UnimplementedCoordinatorServer
 	err  error

@@ -112,8 +112,8 @@ func TestAnAnswerBelongsToItsHeartbeat(t *testing.T) {
 	}
 }
 
-// TestAHeartbeatThatCannotBeMadeIsNotSent: an agent that is stopping has no more
-// to say, and an empty heartbeat would take back what it has said.
+// TestAHeartbeatThatCannotBeMadeIsNotSent: an agent that is stopping sends no
+// more, and an empty heartbeat would withdraw its earlier conditions.
 func TestAHeartbeatThatCannotBeMadeIsNotSent(t *testing.T) {
 	l, server := bufconn.Listen(64<<10), grpc.NewServer()
 	b := beats{answers: make(chan *schedulerv1.HeartbeatResponse, 1)}

@@ -227,7 +227,7 @@ func TestCallsSayWhoDidNotAnswer(t *testing.T) {
 	}
 }
 
-// What an agent may hold is what its leader takes.
+// An agent may hold no more than its leader accepts.
 func TestTheLedgerKeepsToTheLimitsOfMessages(t *testing.T) {
 	if ledger.MaxGrants != limits.MaxGrants {
 		t.Errorf("the ledger keeps %d grants, a message has %d", ledger.MaxGrants, limits.MaxGrants)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// encoded is an event as its agent would have said it.
+// encoded is an event as its agent would have sent it.
 func encoded(e grant.Event) *musterv1.AgentMessage {
 	switch e := e.(type) {
 	case Connected:
@@ -64,8 +64,8 @@ func healthOf(health map[int]grant.DeviceHealth) (ms []*musterv1.DeviceHealth) {
 	return ms
 }
 
-// FuzzEvent: from the bytes of an agent's message to an event and back. What is
-// taken is the same event however often it is told.
+// FuzzEvent: from the bytes of an agent's message to an event and back. An
+// accepted event stays the same over repeated encodings.
 func FuzzEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := &musterv1.AgentMessage{}

@@ -104,7 +104,7 @@ func TestMailboxGivesEachNodeItsShare(t *testing.T) {
 		return n
 	}
 	for _, want := range []map[resource.NodeID]int{{"loud": 32, "b": 1, "c": 1}, {"loud": 32}, {"loud": 32}, {"loud": 4}} {
-		<-m.Waiting() // it says so as long as something stays
+		<-m.Waiting() // it signals as long as something stays
 		if diff := cmp.Diff(want, counts(m.Take(time.Now(), 1000))); diff != "" {
 			t.Errorf("events by node (-want +got):\n%s", diff)
 		}

@@ -154,7 +154,7 @@ func hello(t testing.TB, node string) *musterv1.AgentMessage {
 	}}}
 }
 
-// newPool returns a pool and what it delivers.
+// newPool returns a pool and the events that it delivers.
 func newPool(t *testing.T, n *network) (*agents.Pool, <-chan grant.Event) {
 	t.Helper()
 	events := make(chan grant.Event, 64)

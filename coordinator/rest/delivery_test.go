@@ -77,9 +77,9 @@ func (r *reader) Write(b []byte) (int, error) {
 	}
 }
 
-// Readers hold 16 MiB of lists together, whatever their number. The next list
-// gets the room of a reader that takes nothing; while all of them read, the
-// client of the next list is asked to come again.
+// Any number of readers hold 16 MiB of lists together. The next list gets the
+// room of a reader that takes nothing; while all of them read, the client of
+// the next list is asked to come again.
 func TestReadersHoldABoundedNumberOfPages(t *testing.T) {
 	for name, c := range map[string]struct {
 		interval time.Duration

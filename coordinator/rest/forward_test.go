@@ -17,7 +17,7 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// office is who leads among the coordinators of a test.
+// office is the leader among the coordinators of a test.
 type office struct {
 	mu      sync.Mutex
 	leader  Leader
@@ -64,7 +64,7 @@ func (s *seat) Reach(_ context.Context, revision int64) error {
 	return nil
 }
 
-// post is one coordinator: what it does with a creation.
+// post is one coordinator: its handling of a creation.
 type post struct {
 	*seat
 	server *httptest.Server
@@ -74,7 +74,7 @@ type post struct {
 	seen   []*http.Request
 }
 
-// postService answers by its post; what a test does not use is missing.
+// postService answers by its post; methods that no test uses are missing.
 type postService struct {
 	Service
 	p *post

@@ -315,7 +315,7 @@ func TestClientsThatStallAreCut(t *testing.T) {
 	}
 }
 
-// watched tells when its server closes it.
+// watched reports when its server closes it.
 type watched struct {
 	net.Conn
 	ended chan struct{}

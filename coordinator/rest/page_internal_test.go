@@ -30,7 +30,7 @@ func shuffled(keys []string) func(func(string) bool) {
 	return slices.Values(mixed)
 }
 
-// All pages together are the sorted and filtered list, whatever the limit.
+// All pages together are the sorted and filtered list, for every limit.
 func TestPagesAreTheWholeList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.SliceOfDistinct(rapid.StringMatching(`[ab]-?[ab]/[ab.-]{1,4}`), func(k string) string { return k }).Draw(t, "keys")
@@ -64,7 +64,7 @@ func TestPagesAreTheWholeList(t *testing.T) {
 	})
 }
 
-// The smallest keys are found whatever the order in which keys come.
+// The smallest keys are found for every order of the keys.
 func TestSmallestKeysAreFoundWithoutSortingAll(t *testing.T) {
 	var keys []string
 	for i := range 10_000 {

@@ -48,7 +48,7 @@ func halfway(context.Context) (net.Conn, error) {
 }
 
 // TestNoClientOfAFollowerThatIsCutOffWaitsForLong: a request has its answer 2 s
-// after its client's own patience, and the answer tells what was tried.
+// after its client's own patience, and the answer names the attempts.
 func TestNoClientOfAFollowerThatIsCutOffWaitsForLong(t *testing.T) {
 	for name, c := range map[string]struct {
 		network                 cut
@@ -123,7 +123,7 @@ func TestAnAnswerThatTookLongIsWritten(t *testing.T) {
 	o := newOffice()
 	p := &post{seat: &seat{office: o, id: "l", reached: make(chan int64, 8)}}
 	p.create = func(context.Context, Create) (*api.Allocation, error) {
-		time.Sleep(50 * time.Millisecond) // ten times what the server allows
+		time.Sleep(50 * time.Millisecond) // ten times the server's limit
 		return &api.Allocation{Metadata: api.ObjectMeta{Name: "a"}}, nil
 	}
 	p.server = httptest.NewUnstartedServer(NewHandler(Config{Service: postService{p: p}, Authenticator: StaticToken("secret"), ID: "l", Peer: p.seat}))
@@ -136,8 +136,9 @@ func TestAnAnswerThatTookLongIsWritten(t *testing.T) {
 	}
 }
 
-// TestConnectionsToPeersAreProbed reads the options of a real socket: 1 s without
-// traffic, then two probes 1 s apart, and 3 s for what is not acknowledged.
+// TestConnectionsToPeersAreProbed reads the options of a real socket: 1 s
+// without traffic, then two probes 1 s apart, and 3 s for bytes that are not
+// acknowledged.
 func TestConnectionsToPeersAreProbed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -32,8 +32,8 @@ func newHandler(tb testing.TB) http.Handler {
 }
 
 // TestTranscripts replays requests against one handler per file. Each request
-// carries the token and the JSON content type unless it says otherwise; a
-// header with an empty value is left out. Rewrite with -rewrite.
+// carries the token and the JSON content type unless it sets others; a header
+// with an empty value is left out. Rewrite with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		handler := newHandler(t)

@@ -29,7 +29,8 @@ func hostOf(t *testing.T, profile string, labels map[string]string) grant.Host {
 	return grant.Host{Hostname: "host-1", Topology: p.Topology(), Inventory: p.Inventory("n1"), Labels: labels}
 }
 
-// registers registers node n1 with a host and returns what the store has then.
+// registers registers node n1 with a host and returns the keys in the store
+// then.
 func registers(t *testing.T, server *rpc.Server, s *mem.Store, h grant.Host) record.NodeSpec {
 	t.Helper()
 	_, err := server.Register(t.Context(), &musterv1.RegisterRequest{Cluster: "c", NodeId: "n1", Incarnation: wire.ToIncarnation(first), Host: wire.ToHost(h)})
@@ -120,7 +121,7 @@ func TestGrowthWaitsForApproval(t *testing.T) {
 		hosts []grant.Host
 		// between, where not nil, happens before the last registration.
 		between func(t *testing.T, server *rpc.Server, s *mem.Store)
-		want    string // the reason of what waits after the last one
+		want    string // the reason for which the node waits after the last one
 	}{
 		"the first registration is approved":  {hosts: []grant.Host{large}},
 		"the same again":                      {hosts: []grant.Host{small, small}},
@@ -160,7 +161,7 @@ func TestGrowthWaitsForApproval(t *testing.T) {
 	}
 }
 
-// What an older coordinator has written is approved as it is.
+// A registration written by an older coordinator is approved as it is.
 func TestAnOlderRegistrationIsApproved(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	server.ApproveGrowth = true

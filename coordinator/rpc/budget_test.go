@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// acts are what a node may do, by the budget that bounds it: the i-th time.
+// acts are a node's calls, by the budget that bounds it: the i-th time.
 var acts = map[string]struct {
 	budget rpc.Budget
 	do     func(t *testing.T, s *rpc.Server, i int) error

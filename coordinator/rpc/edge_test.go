@@ -23,8 +23,8 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// behindTheEdge serves both services as a coordinator does, without the checks
-// of who calls.
+// behindTheEdge serves both services as a coordinator does, without the
+// authentication of the caller.
 func behindTheEdge(t *testing.T) (*grpc.ClientConn, *mem.Store) {
 	t.Helper()
 	server, s := open(t, mem.Options{})

@@ -180,7 +180,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// FuzzEvict: from the bytes of an agent's wish to what the leader is asked.
+// FuzzEvict: from the bytes of an agent's wish to the request to the leader.
 func FuzzEvict(f *testing.F) {
 	seed(f, &musterv1.EvictAllocationRequest{NodeId: "n1", Allocation: "ns/a", GraceSeconds: -1, Reason: "r"})
 	f.Fuzz(func(t *testing.T, encoded []byte) {

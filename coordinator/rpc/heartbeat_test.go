@@ -26,7 +26,7 @@ import (
 type beats = grpc.BidiStreamingClient[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]
 
 // serve starts a coordinator's heartbeats and returns a stream to them. heard,
-// if not nil, is told as the coordinator is.
+// if not nil, is called as the coordinator's is.
 func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, resource.Vector)) beats {
 	t.Helper()
 	return serveAs(t, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: heard})
@@ -295,7 +295,7 @@ func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
 	}
 }
 
-// A change is told at once, on a stream that nobody beats on, once.
+// A change is sent at once and once, on a stream without heartbeats.
 func TestAChangeIsToldWithoutAHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, s := open(t, mem.Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/musterd/muster/wire"
 )
 
-// BenchmarkRegisteringAgain is what an agent of 1,000 asks of a coordinator and
-// its etcd, of one member, after each election: a registration that changes
+// BenchmarkRegisteringAgain is the load of one of 1,000 agents on a coordinator
+// and its etcd, of one member, after each election: a registration that changes
 // nothing, and the read after it.
 func BenchmarkRegisteringAgain(b *testing.B) {
 	const nodes = 1000

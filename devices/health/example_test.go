@@ -22,7 +22,7 @@ func Example() {
 	tell := func(clock, story string, e devices.Event) {
 		at, _ := time.Parse("15:04", clock)
 		now := start.Add(at.Sub(time.Date(0, 1, 1, 8, 0, 0, 0, time.UTC)))
-		for { // what happened by itself until then
+		for { // the changes by time alone until then
 			due, comes := policy.Next(gpu)
 			if !comes || due.After(now) {
 				break

@@ -157,7 +157,7 @@ func TestNoHistoryBreaksAPromise(t *testing.T) {
 	})
 }
 
-// promised checks what holds of every state at the time of its making.
+// promised checks the rules of every state at the time of its making.
 func promised(p health.Policy, s health.State, now time.Time) error {
 	if at, comes := p.Next(s); comes && !at.After(now) {
 		return errPast{at, now}

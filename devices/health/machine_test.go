@@ -12,7 +12,7 @@ import (
 // noon is when every test's first device is seen.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// policy has durations that tell themselves apart.
+// policy has durations that differ from each other.
 func policy() health.Policy {
 	return health.Policy{
 		SuspectFor: 30 * time.Minute, Strikes: 3, StrikeWindow: time.Hour, Incident: time.Minute,
@@ -29,7 +29,7 @@ func corrected(count uint64) devices.Event {
 	return devices.Event{Kind: devices.EventECCCorrected, Count: count}
 }
 
-// step is one moment of a device's life: after a while an event is told, or
+// step is one moment of a device's life: after a while an event arrives, or
 // none; then the device must be in a state for a reason, and will change by
 // itself within a time, or not.
 type step struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// state is what a ledger may hold: the answers to requests of the past.
+// state is a possible content of a ledger: the answers to requests of the past.
 type state struct {
 	free *fit.Free
 	held []resource.Assignment
@@ -45,7 +45,7 @@ func (s *state) step(r *rand.Rand, h *fit.Host) error {
 	return nil
 }
 
-// fromAfar is what a coordinator makes of the digest that travels.
+// fromAfar is a coordinator's reading of the digest that travels.
 func fromAfar(t *testing.T, m machine, f *fit.Free) *fit.Free {
 	t.Helper()
 	d := digest.Digest{NodeID: "n", Cell: "0"}
@@ -65,7 +65,7 @@ func fromAfar(t *testing.T, m machine, f *fit.Free) *fit.Free {
 }
 
 // TestADigestIsNeverMoreOptimisticThanItsHost asks 100,000 questions of random
-// hosts in random states, each of the host itself and of what its digest says.
+// hosts in random states, each of the host itself and of its digest.
 func TestADigestIsNeverMoreOptimisticThanItsHost(t *testing.T) {
 	const questions, perState = 100_000, 5
 	r := rand.New(rand.NewPCG(1, 2))

@@ -18,7 +18,8 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// peer answers with what it is given, and notes what reaches it.
+// peer answers with its prepared answer, and records the messages that reach
+// it.
 type peer struct {
 	musterv1.UnimplementedCoordinatorServer
 	musterv1.UnimplementedAgentServer

@@ -119,7 +119,7 @@ func TestFieldsOfANewerPeerAreDropped(t *testing.T) {
 	}
 }
 
-// FuzzPlain: no text grows, and what is plain stays as it is.
+// FuzzPlain: no text grows, and a plain text stays as it is.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{"", "a\tb", "\x1b[31mred", "\u202eabc", "\xff\xfe", "größer"} {
 		f.Add(seed, 16)

@@ -52,7 +52,7 @@ func largest() *musterv1.Host {
 }
 
 // TestTheLargestHonestMessagesFit holds the sizes of package limits to their
-// reasons: what the largest host may have to send is not refused.
+// reasons: the messages of the largest host are not refused.
 func TestTheLargestHonestMessagesFit(t *testing.T) {
 	host := largest()
 	const tx = "alloc-5b6f3c2e-0000-4000-8000-000000000000.7fffffff.ffffff.00112233445566778899aabbccddeeff"

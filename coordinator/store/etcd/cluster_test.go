@@ -84,7 +84,7 @@ func put(ctx context.Context, s store.KVStore, value string) error {
 }
 
 // insist writes until it is acknowledged; an outcome may be unknown meanwhile,
-// and what was not sent for want of an answer is refused for certain.
+// and a write that was not sent for want of an answer is refused for certain.
 func insist(t *testing.T, s store.KVStore, value string) {
 	t.Helper()
 	await(t, "a write", func() bool {
@@ -127,7 +127,7 @@ func TestContractTLSAndUsers(t *testing.T) {
 	c := etcdcluster.Start(t, etcdcluster.Options{TLS: true, Auth: true, AuthTokenTTL: 3 * time.Second, MaxTxnOps: 300})
 	storetest.Run(t, func(t *testing.T) store.Store {
 		config := asMuster(to(c))
-		config.RequestTimeout = patience // what is slow is not in doubt here
+		config.RequestTimeout = patience // a slow write is not in doubt here
 		return connect(t, config, 300)
 	})
 	s := connect(t, asMuster(to(c)), 300)
@@ -156,7 +156,7 @@ func TestContractTLSAndUsers(t *testing.T) {
 	}
 }
 
-// TestFaults goes through what happens to a cluster, with one client and one
+// TestFaults goes through the faults of a cluster, with one client and one
 // watch that see all of it.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -205,8 +205,8 @@ func TestFaults(t *testing.T) {
 			}
 			return false
 		})
-		// Nobody is asked who does not answer: each third write would fail. One
-		// that a busy disk holds up begins the count anew.
+		// No write goes to a member that does not answer: each third write
+		// would fail. One that a busy disk holds up begins the count anew.
 		inARow := 0
 		await(t, "20 writes in a row", func() bool {
 			err := put(within(t), s, fmt.Sprint("frozen ", inARow))
@@ -232,7 +232,8 @@ func TestFaults(t *testing.T) {
 		if _, _, _, err := s.Get(ctx, "/registry/k"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("read: %v, want to be told that time is up", err)
 		}
-		// etcd answers a transaction of compares alone from what a member has.
+		// etcd answers a transaction of compares alone from a member's own
+		// state.
 		short, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if r, err := s.Txn(short, record.Txn{If: []record.Compare{term.Held()}}); err == nil {
@@ -316,7 +317,7 @@ func TestRestored(t *testing.T) {
 	c := etcdcluster.Start(t, etcdcluster.Options{})
 	var log journal
 	config := to(c)
-	config.RequestTimeout = 3 * time.Second // what a busy disk holds up is not in doubt here
+	config.RequestTimeout = 3 * time.Second // a write that a busy disk holds up is not in doubt here
 	other := connect(t, config, 2048)
 	config.Logger = log.logger()
 	s := connect(t, config, 2048)
@@ -346,13 +347,13 @@ func (f forgetful) Txn(ctx context.Context, t record.Txn) (record.TxnResult, err
 	}
 }
 
-// TestFull: etcd's alarm, its end, and what the log tells to do.
+// TestFull: etcd's alarm, its end, and the advice in the log.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	c := etcdcluster.Start(t, etcdcluster.Options{Members: 1, QuotaBytes: 16 << 20})
 	var log journal
 	config := to(c)
-	config.RequestTimeout = patience // what a busy disk holds up is not in doubt here
+	config.RequestTimeout = patience // a write that a busy disk holds up is not in doubt here
 	config.Logger = log.logger()
 	s := connect(t, config, 2048)
 	admin := c.Admin()

@@ -17,8 +17,8 @@ import (
 	"github.com/musterd/muster/test/etcdcluster"
 )
 
-// TestConnectRefusalsByField: what waiting will not mend is an error at once,
-// which names the field of the configuration and its value.
+// TestConnectRefusalsByField: an error that waiting will not mend is returned
+// at once, and names the field of the configuration and its value.
 func TestConnectRefusalsByField(t *testing.T) {
 	t.Parallel()
 	c := etcdcluster.Start(t, etcdcluster.Options{Members: 1, TLS: true, Auth: true})
@@ -90,7 +90,7 @@ func TestConnectRefusalsByField(t *testing.T) {
 	}
 }
 
-// TestConnectWaits for an etcd that is started later, and says so meanwhile.
+// TestConnectWaits for an etcd that is started later, and logs that meanwhile.
 func TestConnectWaits(t *testing.T) {
 	t.Parallel()
 	c := etcdcluster.Start(t, etcdcluster.Options{Members: 1})
@@ -141,7 +141,7 @@ func TestConnectToOneOfThree(t *testing.T) {
 	}
 }
 
-// TestMetrics: what happened is counted by kind.
+// TestMetrics: the outcomes are counted by kind.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -220,8 +220,8 @@ func TestEmbeddedMakesRoom(t *testing.T) {
 	log.await(t, "store_alarm_ended")
 }
 
-// TestEmbeddedDiskFull: a process whose disk is full dies and says why; with
-// room again, everything that was acknowledged is there.
+// TestEmbeddedDiskFull: a process whose disk is full dies and reports the
+// reason; with room again, everything that was acknowledged is there.
 func TestEmbeddedDiskFull(t *testing.T) {
 	t.Parallel()
 	mount := smallDisk(t, 288<<20) // etcd sets aside 64 MiB for each of two or three logs

@@ -20,7 +20,7 @@ import (
 	"github.com/musterd/muster/coordinator/store/etcd"
 )
 
-// ballast is a file that takes up what etcd has not yet set aside.
+// ballast is a file that takes up the space that etcd has not yet set aside.
 const ballast = "ballast"
 
 // smallDisk mounts a file system of its own.
@@ -75,7 +75,7 @@ func takeRest(path string) {
 }
 
 // childUntilItDies runs fill in another process. It returns how many writes
-// were acknowledged, and what the process said of its end.
+// were acknowledged, and the process's report of its end.
 func childUntilItDies(t *testing.T, dir string) (acknowledged int, said string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lead owns a store, leads with a long lease, says so and waits to be killed.
+// lead owns a store, leads with a long lease, reports that and waits to be
+// killed.
 func lead(dir string) {
 	ctx := context.Background()
 	s, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: dir})

@@ -33,9 +33,9 @@ func (s *scripted) Txn(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb
 
 var change = record.Txn{If: []record.Compare{record.Absent("/registry/b")}, Then: []record.Op{record.Put("/registry/b", []byte("1"))}}
 
-// The answer of a store that went back says nothing of the store that the Txn
-// was meant for: it may have been done there, or its refusal may be of another
-// past.
+// The answer of a store that went back is no answer about the store that the
+// Txn was meant for: it may have been done there, or its refusal may be of
+// another past.
 func TestATxnAnsweredByAStoreThatWentBackIsInDoubt(t *testing.T) {
 	kv := &scripted{past: past{writes: []write{{"/registry/a", "1"}, {"/registry/a", "2"}, {"/registry/a", "3"}}}, txn: 2}
 	s := bare(t, kv)

@@ -197,7 +197,7 @@ func TestOutcomeUnknown(t *testing.T) {
 // cutOff writes without getting an answer.
 func cutOff(t *testing.T, s *etcd.Store, p *proxy) error {
 	t.Helper()
-	insist(t, s, "1") // also after whatever else has connected
+	insist(t, s, "1") // also after any other client has connected
 	p.mute(true)
 	defer p.mute(false)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

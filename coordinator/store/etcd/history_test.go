@@ -71,8 +71,8 @@ func (p *past) Range(_ context.Context, r *pb.RangeRequest, _ ...grpc.CallOption
 	return answer, nil
 }
 
-// TestHistoryProperty: whatever a store went through, a client is told if and
-// only if it has seen a write that is gone; at the latest when it is next
+// TestHistoryProperty: after any history of a store, a client gets the error if
+// and only if it has seen a write that is gone; at the latest when it is next
 // connected.
 func TestHistoryProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -129,7 +129,8 @@ func TestHistoryProperty(t *testing.T) {
 			case "compact":
 				p.floor = p.rev()
 			}
-			// A compacted anchor cannot be compared: then only the revision tells.
+			// A compacted anchor cannot be compared: then only the revision
+			// shows it.
 			anchor := s.history.anchor
 			readable := anchor.key != "" && int64(anchor.rev) >= p.floor
 			_, _, doubted := s.history.doubt()

@@ -11,13 +11,13 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// town is a cluster whose members answer at the endpoints of up. It is asked for
-// its list over what is used.
+// town is a cluster whose members answer at the endpoints of up. It is asked
+// for its list over the endpoints in use.
 type town struct {
 	inside
 	given []string
 	up    map[string]uint64 // member ids
-	over  []string          // what is used
+	over  []string          // the endpoints in use
 }
 
 func (c *town) configured() []string { return c.given }

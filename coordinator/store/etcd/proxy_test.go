@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proxy forwards connections to a server and can swallow what comes back.
+// proxy forwards connections to a server and can swallow the answers.
 type proxy struct {
 	addr string
 

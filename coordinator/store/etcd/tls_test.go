@@ -26,7 +26,8 @@ import (
 )
 
 // TestCertificatesAreReadAgain: both sides' certificates are replaced, and the
-// authority with them, without a restart; what cannot be used does not count.
+// authority with them, without a restart; files that cannot be used do not
+// count.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	files := TLS{CAFile: filepath.Join(dir, "ca"), CertFile: filepath.Join(dir, "cert"), KeyFile: filepath.Join(dir, "key")}
@@ -98,7 +99,7 @@ func handshake(t *testing.T, client fileCredentials, a *etcdcluster.Authority) s
 	return fmt.Sprintf("%.8x", sha256.Sum256(server.ConnectionState().PeerCertificates[0].Raw))
 }
 
-// TestTxnIsSentOnce: whatever a server answers, clientv3 must not send a
+// TestTxnIsSentOnce: after any answer of a server, clientv3 must not send a
 // transaction again.
 func TestTxnIsSentOnce(t *testing.T) {
 	for name, answer := range map[string]error{
