@@ -5,8 +5,8 @@ package queue
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/musterd/muster/coordinator/queue/ranked"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,21 +18,40 @@ type Key struct {
 	Path     string // unique; breaks ties
 }
 
-// Compare orders keys: negative when a comes before b.
-func Compare(a, b Key) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Counter, b.Counter), cmp.Compare(a.Path, b.Path))
+// Compare is negative when k comes before o.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(o.Priority, k.Priority), cmp.Compare(k.Epoch, o.Epoch), cmp.Compare(k.Counter, o.Counter), cmp.Compare(k.Path, o.Path))
 }
 
+// Compare orders keys: negative when a comes before b.
+func Compare(a, b Key) int { return a.Compare(b) }
+
 // Queue is the order in memory. The zero value is an empty queue. One
-// goroutine owns it.
+// goroutine owns it; Len, HasActive, Position and Head write nothing.
 //
-// Invariant: keys ascends by Compare without duplicates; active and parked
-// partition its paths.
+// Invariant: parked counts the units that were parked since the last Wake.
 type Queue struct {
-	keys     []Key
-	active   map[string]bool // by path: waits to be tried
-	observer Observer        // nil for none
+	units    ranked.Tree[Key, stamp, ranked.Stamps]
+	parked   int
+	wakes    uint64   // how often Wake was called
+	observer Observer // nil for none
 }
+
+// stamp tells since when a unit is parked: it is the queue's present stamp, or
+// an earlier one while the unit is active. Each Wake makes a new one, so that
+// no unit needs to change.
+type stamp uint64
+
+// active is the stamp of a unit that was not parked since it was pushed.
+const active stamp = 1
+
+// Sum counts stamps.
+func (s stamp) Sum(left, right ranked.Stamps) ranked.Stamps {
+	return left.Plus(ranked.Stamped(uint64(s))).Plus(right)
+}
+
+// present is the stamp of units that are parked now.
+func (q *Queue) present() stamp { return active + 1 + stamp(q.wakes) }
 
 // Observer is told who comes into the order and who leaves it.
 type Observer interface {
@@ -44,74 +63,93 @@ type Observer interface {
 func (q *Queue) Observe(o Observer) { q.observer = o }
 
 // Len counts all waiting units.
-func (q *Queue) Len() int { return len(q.keys) }
+func (q *Queue) Len() int { return q.units.Len() }
 
 // Push adds a unit as active. Pushing a path again with the same key only makes
 // it active.
 func (q *Queue) Push(k Key) {
-	if q.active == nil {
-		q.active = map[string]bool{}
+	u, added := q.units.Insert(k, active)
+	if !added {
+		q.activate(u)
+		return
 	}
-	i, found := slices.BinarySearchFunc(q.keys, k, Compare)
-	if !found {
-		q.keys = slices.Insert(q.keys, i, k)
-		if q.observer != nil {
-			q.observer.Arrived(k)
-		}
+	if q.observer != nil {
+		q.observer.Arrived(k)
 	}
-	q.active[k.Path] = true
+}
+
+// unit is one entry of the order.
+type unit = ranked.Entry[Key, stamp, ranked.Stamps]
+
+// activate makes a unit active that may be parked.
+func (q *Queue) activate(u *unit) {
+	if u.Value() == q.present() {
+		u.Set(active)
+		q.parked--
+	}
 }
 
 // Remove takes a unit out; an absent one changes nothing.
 func (q *Queue) Remove(k Key) {
-	if i, found := slices.BinarySearchFunc(q.keys, k, Compare); found {
-		q.keys = slices.Delete(q.keys, i, i+1)
-		delete(q.active, k.Path)
-		if q.observer != nil {
-			q.observer.Left(k)
-		}
+	u := q.units.Find(k)
+	if u == nil {
+		return
+	}
+	q.activate(u)
+	q.units.Delete(u)
+	if q.observer != nil {
+		q.observer.Left(k)
 	}
 }
 
 // Park marks a unit as tried in vain: Active does not return it before Wake.
 func (q *Queue) Park(k Key) {
-	if _, found := slices.BinarySearchFunc(q.keys, k, Compare); found {
-		delete(q.active, k.Path)
+	if u := q.units.Find(k); u != nil && u.Value() != q.present() {
+		u.Set(q.present())
+		q.parked++
 	}
 }
 
-// Wake makes every parked unit active again.
+// Wake makes every parked unit active again, in O(1).
 func (q *Queue) Wake() {
-	for _, k := range q.keys {
-		q.active[k.Path] = true
-	}
+	q.wakes++
+	q.parked = 0
 }
 
-// Active returns the units to try, in order.
+// Active returns the units to try, in order. Among many that are parked, k
+// active ones take O(k log n).
 func (q *Queue) Active() []Key {
-	if len(q.active) == 0 {
+	if !q.HasActive() {
 		return nil
 	}
-	keys := make([]Key, 0, len(q.active))
-	for _, k := range q.keys {
-		if q.active[k.Path] {
-			keys = append(keys, k)
-		}
+	keys := make([]Key, 0, q.Len()-q.parked)
+	present := uint64(q.present())
+	for u := range q.units.Select(func(s ranked.Stamps) bool { return s.Stale(present) > 0 }) {
+		keys = append(keys, u.Key())
 	}
 	return keys
 }
 
 // HasActive reports whether any unit waits to be tried.
-func (q *Queue) HasActive() bool { return len(q.active) > 0 }
+func (q *Queue) HasActive() bool { return q.parked < q.Len() }
 
 // Position returns a unit's place, 1 for the next; 0 when it is not queued.
 func (q *Queue) Position(k Key) int {
-	i, found := slices.BinarySearchFunc(q.keys, k, Compare)
-	if !found {
+	u := q.units.Find(k)
+	if u == nil {
 		return 0
 	}
-	return i + 1
+	return u.Position() + 1
 }
 
 // Head returns the first n units in order, fewer if there are fewer.
-func (q *Queue) Head(n int) []Key { return slices.Clone(q.keys[:min(n, len(q.keys))]) }
+func (q *Queue) Head(n int) []Key {
+	keys := make([]Key, 0, min(n, q.Len()))
+	for u := range q.units.All() {
+		if len(keys) == cap(keys) {
+			break
+		}
+		keys = append(keys, u.Key())
+	}
+	return keys
+}
