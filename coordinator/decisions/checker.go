@@ -207,16 +207,26 @@ func (c *Checker) state(s *State) {
 		c.running, c.priority, c.floor = running, priority, floor
 	}
 	c.known, c.epoch, c.generation = true, s.Epoch, s.Generation
-	for i, w := range s.Waiting {
-		k := w.key(w.Unit)
-		c.keys[w.Unit] = k
-		c.order.insert(i, k)
-		if w.Why > 0 {
-			c.order.explain(i, &s.Evidence[w.Why-1], w.Tried)
-		}
-	}
+	c.takeOrder(s)
 	for _, f := range s.InFlight {
 		c.inFlight[f.Tx] = f
+	}
+}
+
+// takeOrder takes over the order of a State.
+func (c *Checker) takeOrder(s *State) {
+	keys := make([]queue.Key, len(s.Waiting))
+	for i, w := range s.Waiting {
+		keys[i] = w.key(w.Unit)
+		c.keys[w.Unit] = keys[i]
+	}
+	c.order = newOrder(keys)
+	u := c.order.units.At(0)
+	for _, w := range s.Waiting {
+		if w.Why > 0 {
+			c.order.explain(u, &s.Evidence[w.Why-1], w.Tried)
+		}
+		u = u.Next()
 	}
 }
 
@@ -225,17 +235,19 @@ func (c *Checker) differs(s *State) string {
 	if s.Epoch != c.epoch {
 		return fmt.Sprintf("epoch %d, it was %d, and no term begins here", s.Epoch, c.epoch)
 	}
-	if len(s.Waiting) != len(c.order.keys) || len(s.InFlight) != len(c.inFlight) {
-		return fmt.Sprintf("%d wait and %d are in flight; by the records before it is %d and %d", len(s.Waiting), len(s.InFlight), len(c.order.keys), len(c.inFlight))
+	if len(s.Waiting) != c.order.units.Len() || len(s.InFlight) != len(c.inFlight) {
+		return fmt.Sprintf("%d wait and %d are in flight; by the records before it is %d and %d", len(s.Waiting), len(s.InFlight), c.order.units.Len(), len(c.inFlight))
 	}
+	u := c.order.units.At(0)
 	for i, w := range s.Waiting {
 		why := uint8(0)
 		if w.Why > 0 {
 			why = s.Evidence[w.Why-1].Why.number()
 		}
-		if k := w.key(w.Unit); k != c.order.keys[i] || why != c.order.marks[i].why {
-			return fmt.Sprintf("position %d is %s (%s); by the records before it is %s (%s)", i+1, w.Unit, whys[why], c.order.keys[i].Path, whys[c.order.marks[i].why])
+		if k, known := u.Key(), u.Value().why; k != w.key(w.Unit) || known != why {
+			return fmt.Sprintf("position %d is %s (%s); by the records before it is %s (%s)", i+1, w.Unit, whys[why], k.Path, whys[known])
 		}
+		u = u.Next()
 	}
 	for _, f := range s.InFlight {
 		if _, found := c.inFlight[f.Tx]; !found {
@@ -254,8 +266,7 @@ func (c *Checker) wait(w *Wait) {
 		return
 	}
 	k := w.key(w.Unit)
-	i, _ := c.order.find(k)
-	c.order.insert(i, k)
+	c.order.insert(k)
 	c.keys[w.Unit] = k
 }
 
@@ -263,22 +274,24 @@ func (c *Checker) skip(s *Skip) {
 	if !c.known {
 		return
 	}
-	first, found := c.position(s.First)
-	if !found {
+	u := c.unit(s.First)
+	if u == nil {
 		c.violate(RuleOrder, s.First, "evidence for a unit that is not in the order")
 		return
 	}
 	count := max(1, s.Count)
-	last := first + min(count, len(c.order.keys)) - 1
-	if count > 1 && (last >= len(c.order.keys) || c.order.keys[last].Path != s.Last || count > len(c.order.keys)) {
+	all := c.order.units.Len()
+	last := c.order.units.At(u.Position() + min(count, all) - 1)
+	if count > 1 && (last == nil || last.Key().Path != s.Last || count > all) {
 		c.violate(RuleState, s.First, "evidence for %d units up to %s, which is not the last of so many", count, s.Last)
 		return
 	}
 	if s.Evidence.Why.ofGeneration() {
 		c.told(s.Evidence.Generation, s.First)
 	}
-	for i := first; i <= last; i++ {
-		c.order.explain(i, &s.Evidence, s.Evidence.Generation)
+	for range count {
+		c.order.explain(u, &s.Evidence, s.Evidence.Generation)
+		u = u.Next()
 	}
 }
 
@@ -291,10 +304,11 @@ func (c *Checker) told(generation uint64, unit string) {
 	c.generation = generation
 }
 
-func (c *Checker) position(unit string) (int, bool) {
-	k, found := c.keys[unit]
+// unit returns a unit that waits, nil where it does not.
+func (c *Checker) unit(path string) *unit {
+	k, found := c.keys[path]
 	if !found {
-		return 0, false
+		return nil
 	}
 	return c.order.find(k)
 }
@@ -303,8 +317,8 @@ func (c *Checker) leave(l *Leave) {
 	if !c.known {
 		return
 	}
-	if i, found := c.position(l.Unit); found {
-		c.order.remove(i)
+	if u := c.unit(l.Unit); u != nil {
+		c.order.remove(u)
 		delete(c.keys, l.Unit)
 		return
 	}

@@ -27,8 +27,8 @@ func (c *Checker) place(p *Place) {
 		c.inFlight[p.Tx] = InFlight{Tx: p.Tx, Unit: p.Unit, Kind: p.Kind}
 		return
 	}
-	i, found := c.position(p.Unit)
-	if !found {
+	u := c.unit(p.Unit)
+	if u == nil {
 		c.violate(RuleOrder, p.Unit, "it is placed, and is not in the order")
 		c.inFlight[p.Tx] = InFlight{Tx: p.Tx, Unit: p.Unit, Kind: p.Kind}
 		return
@@ -36,20 +36,20 @@ func (c *Checker) place(p *Place) {
 	key := c.keys[p.Unit]
 	c.told(p.Generation, p.Unit)
 	if !p.Adopted {
-		c.passedOver(p, i)
+		c.passedOver(p, u)
 	}
 	c.alone(p)
 	c.victims(p, key)
 	c.nominated(p, key)
-	c.order.remove(i)
+	c.order.remove(u)
 	delete(c.keys, p.Unit)
 	c.inFlight[p.Tx] = InFlight{p.Tx, p.Unit, orderOf(key), p.Kind, p.Devices}
 }
 
 // passedOver checks that everybody ahead had a reason that still holds.
-func (c *Checker) passedOver(p *Place, i int) {
+func (c *Checker) passedOver(p *Place, u *unit) {
 	c.report.Verified++
-	counts, _, _ := c.order.ahead(i, p.Generation)
+	i, counts := u.Position(), c.order.counts(u)
 	c.report.LongestRow = max(c.report.LongestRow, i)
 	sum := c.report.PassedOver.numbers()
 	for at, n := range counts.numbers() {
@@ -58,11 +58,11 @@ func (c *Checker) passedOver(p *Place, i int) {
 	c.report.PassedOver = countsOf(sum)
 
 	if counts.Untried > 0 {
-		c.violate(RuleUntried, p.Unit, "placed at position %d; %d ahead were not tried: %s", i+1, counts.Untried, c.those(i, "", counts.Untried))
+		c.violate(RuleUntried, p.Unit, "placed at position %d; %d ahead were not tried: %s", i+1, counts.Untried, c.those("", counts.Untried))
 	}
 	if counts.Backfilled > 0 {
 		c.violate(RuleInadmissible, p.Unit, "placed at position %d before %d that are %s, and there is no calendar: %s",
-			i+1, counts.Backfilled, Backfilled, c.those(i, Backfilled, counts.Backfilled))
+			i+1, counts.Backfilled, Backfilled, c.those(Backfilled, counts.Backfilled))
 	}
 	if p.Position != i+1 || p.Ahead != counts {
 		c.violate(RuleCounts, p.Unit, "position %d with %s ahead; by the records before it is %d with %s", p.Position, p.Ahead, i+1, counts)
@@ -72,29 +72,29 @@ func (c *Checker) passedOver(p *Place, i int) {
 		c.violate(RuleStale, p.Unit, "placed at generation %d; %d ahead were not tried again at it: %s", p.Generation, all-p.Fresh, named(p.Stale, all-p.Fresh))
 	case p.Fresh > all:
 		c.violate(RuleCounts, p.Unit, "%d ahead were tried again; by the records before there are %d", p.Fresh, all)
-	default:
-		for at := range c.order.marks[:i] {
-			if c.order.marks[at].tried > 0 {
-				c.order.marks[at].tried = p.Generation
-			}
-		}
 	}
-	for at := range c.order.marks[:i] {
-		if e := c.order.why[at]; e != nil && e.Until > 0 && c.at > e.Until+lateBackoff {
-			c.note("%s is passed over for a backoff that ended %d ms before", c.order.keys[at].Path, c.at-e.Until)
+	c.noteLateBackoffs(counts.InBackoff)
+}
+
+// noteLateBackoffs looks at the first n units in the order that have a backoff:
+// those ahead.
+func (c *Checker) noteLateBackoffs(n int) {
+	backoff := InBackoff.number()
+	for u := range c.order.units.Select(func(t tally) bool { return t.why[backoff] > 0 }) {
+		if n--; n < 0 {
+			return
+		}
+		if e := u.Value().evidence; c.at > e.Until+lateBackoff {
+			c.note("%s is passed over for a backoff that ended %d ms before", u.Key().Path, c.at-e.Until)
 		}
 	}
 }
 
-// those names the first of the units ahead of i with evidence of one kind.
-func (c *Checker) those(i int, why Why, all int) string {
-	var units []string
-	for at, m := range c.order.marks[:i] {
-		if m.why == why.number() && len(units) < namedStale {
-			units = append(units, c.order.keys[at].Path)
-		}
-	}
-	return named(units, all)
+// those names the first units in the order with evidence of one kind, of which
+// there are all ahead.
+func (c *Checker) those(why Why, all int) string {
+	number := why.number()
+	return named(c.order.paths(min(all, namedStale), func(t tally) bool { return t.why[number] > 0 }), all)
 }
 
 // alone checks that the unit has no other transaction (I6).

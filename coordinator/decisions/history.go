@@ -51,8 +51,8 @@ func (h *History) before(c *Checker, r *Record) {
 			return
 		}
 		e := Event{At: r.At, File: c.file, Line: c.line, Unit: unit, What: what}
-		if i, found := c.position(unit); found {
-			e.Position = i + 1
+		if u := c.unit(unit); u != nil {
+			e.Position = u.Position() + 1
 		}
 		h.Events = append(h.Events, e)
 	}
@@ -94,13 +94,10 @@ func (r *Restored) String() string {
 }
 
 func (h *History) skipped(c *Checker, s *Skip, tell func(unit, what string)) {
-	first, found := c.position(s.First)
-	if !found {
-		return
-	}
-	rest := len(c.order.keys) - first
-	for i := first; i < first+min(max(1, s.Count), rest); i++ {
-		tell(c.order.keys[i].Path, "passed over: "+s.Evidence.String())
+	u := c.unit(s.First)
+	for n := max(1, s.Count); u != nil && n > 0; n-- {
+		tell(u.Key().Path, "passed over: "+s.Evidence.String())
+		u = u.Next()
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // owns it; what it gives away is not changed any more. A nil Tracker records
 // nothing.
 //
-// Invariant: a pending Skip is of the neighbours run.first to run.last.
+// Invariant: a pending Skip is of the neighbours run.first to run.last, which
+// are run.count.
 type Tracker struct {
 	epoch      resource.Epoch
 	append     func(Record) bool
@@ -23,7 +24,8 @@ type Tracker struct {
 	inFlight   map[resource.TxID]InFlight
 	run        struct {
 		evidence    *Evidence // nil: no Skip is pending
-		first, last int
+		first, last *unit
+		count       int
 	}
 }
 
@@ -32,7 +34,7 @@ type Tracker struct {
 // wants the State next, because it has lost records or begins a file.
 func NewTracker(epoch resource.Epoch, generation uint64, waiting []queue.Key, take func(Record) (again bool)) *Tracker {
 	t := &Tracker{epoch: epoch, generation: generation, append: take, inFlight: map[resource.TxID]InFlight{}}
-	t.order = order{keys: slices.Clone(waiting), marks: make([]mark, len(waiting)), why: make([]*Evidence, len(waiting))}
+	t.order = newOrder(waiting)
 	t.state(true)
 	return t
 }
@@ -66,9 +68,9 @@ func (t *Tracker) Arrived(k queue.Key) {
 	if t == nil {
 		return
 	}
-	if i, found := t.order.find(k); !found {
+	if t.order.find(k) == nil {
 		t.Flush()
-		t.order.insert(i, k)
+		t.order.insert(k)
 		t.emit(Record{Wait: &Wait{k.Path, orderOf(k)}})
 	}
 }
@@ -86,31 +88,33 @@ func (t *Tracker) Skipped(k queue.Key, e Evidence, detail func() string) {
 	if t == nil {
 		return
 	}
-	i, found := t.order.find(k)
-	if !found {
+	u := t.order.find(k)
+	if u == nil {
 		t.Arrived(k)
-		i, _ = t.order.find(k)
+		u = t.order.find(k)
 	}
 	if e.Why.ofGeneration() {
 		e.Generation = t.generation
 	}
-	if known := t.order.why[i]; known != nil && known.same(&e) {
+	if known := u.Value().evidence; known != nil && known.same(&e) {
 		if e.Generation > 0 {
-			t.order.marks[i].tried = e.Generation
+			t.order.tryAgain(u, e.Generation)
 		}
 		return
 	}
-	if r := &t.run; r.evidence != nil && i == r.last+1 && r.evidence.same(&e) && r.evidence.Generation == e.Generation {
-		r.last = i
-		t.order.explain(i, r.evidence, e.Generation)
+	if r := &t.run; r.evidence != nil && u == r.last.Next() && r.evidence.same(&e) && r.evidence.Generation == e.Generation {
+		r.last = u
+		r.count++
+		t.order.explain(u, r.evidence, e.Generation)
 		return
 	}
 	t.Flush()
 	if detail != nil {
 		e.Detail = detail()
 	}
-	t.order.explain(i, &e, e.Generation)
-	t.run.evidence, t.run.first, t.run.last = &e, i, i
+	kept := e // a copy, so that evidence that is known already stays off the heap
+	t.order.explain(u, &kept, e.Generation)
+	t.run.evidence, t.run.first, t.run.last, t.run.count = &kept, u, u, 1
 }
 
 // Restored notes that the store was restored from a backup.
@@ -130,9 +134,9 @@ func (t *Tracker) Flush() {
 	}
 	r := t.run
 	t.run.evidence = nil
-	skip := &Skip{First: t.order.keys[r.first].Path, Evidence: *r.evidence}
-	if r.last > r.first {
-		skip.Last, skip.Count = t.order.keys[r.last].Path, r.last-r.first+1
+	skip := &Skip{First: r.first.Key().Path, Evidence: *r.evidence}
+	if r.count > 1 {
+		skip.Last, skip.Count = r.last.Key().Path, r.count
 	}
 	t.emit(Record{Skip: skip})
 }
@@ -143,9 +147,9 @@ func (t *Tracker) Left(k queue.Key) {
 	if t == nil {
 		return
 	}
-	if i, found := t.order.find(k); found {
+	if u := t.order.find(k); u != nil {
 		t.Flush()
-		t.order.remove(i)
+		t.order.remove(u)
 		t.emit(Record{Leave: &Leave{k.Path}})
 	}
 }
@@ -167,12 +171,12 @@ func (t *Tracker) Placed(p Placement) {
 	}
 	t.Arrived(p.Key)
 	t.Flush()
-	i, _ := t.order.find(p.Key)
+	u := t.order.find(p.Key)
 	place := &Place{
-		Unit: p.Key.Path, Tx: p.Tx, Kind: p.Kind, Position: i + 1, Generation: t.generation, Victims: p.Victims, Devices: p.Devices, Adopted: p.Adopted,
+		Unit: p.Key.Path, Tx: p.Tx, Kind: p.Kind, Position: u.Position() + 1, Generation: t.generation, Victims: p.Victims, Devices: p.Devices, Adopted: p.Adopted,
 	}
-	place.Ahead, place.Fresh, place.Stale = t.order.ahead(i, t.generation)
-	t.order.remove(i)
+	place.Ahead, place.Fresh, place.Stale = t.order.ahead(u, t.generation)
+	t.order.remove(u)
 	t.inFlight[p.Tx] = InFlight{p.Tx, p.Key.Path, orderOf(p.Key), p.Kind, p.Devices}
 	t.emit(Record{Place: place})
 }

@@ -201,17 +201,32 @@ func ExampleTracker() {
 	// Output: generation ml/alloc/other/0 generation 1, when it was 2 already
 }
 
-// BenchmarkLongQueue is one unit that comes and is placed behind 10,000 that
-// were tried again: the account's cost in time and in bytes.
+// rows are how many wait while a benchmark runs.
+var rows = []uint64{1000, 16_000, 100_000}
+
+// inVain returns a tracker of n units that were tried, and their keys.
+func inVain(n uint64) (*decisions.Tracker, []queue.Key) {
+	keys := make([]queue.Key, n)
+	for i := range keys {
+		keys[i] = key(0, uint64(i)+1)
+	}
+	tracker := decisions.NewTracker(7, 1, keys, func(decisions.Record) bool { return false })
+	for _, k := range keys {
+		tracker.Skipped(k, noRoom, nil)
+	}
+	tracker.Flush()
+	return tracker, keys
+}
+
+// BenchmarkLongQueue is one unit that comes and is placed behind many that were
+// tried again: the account's cost in time and in bytes.
 func BenchmarkLongQueue(b *testing.B) {
-	for _, waiting := range []uint64{0, 10_000} {
+	for _, waiting := range append(rows, 0) {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
 			bytes := 0
 			tracker := decisions.NewTracker(7, 1, nil, func(r decisions.Record) bool { bytes += len(decisions.Encode(r)); return false })
-			keys := make([]queue.Key, waiting)
-			for i := range keys {
-				keys[i] = key(0, uint64(i)+1)
-				tracker.Skipped(keys[i], noRoom, nil)
+			for i := range waiting {
+				tracker.Skipped(key(0, i+1), noRoom, nil)
 			}
 			tracker.Flush()
 			last := key(-1, 1<<40)
@@ -223,19 +238,45 @@ func BenchmarkLongQueue(b *testing.B) {
 			b.ReportMetric(float64(bytes)/float64(b.N), "logged-B/op")
 		})
 	}
-	b.Run("tried-again=10000", func(b *testing.B) {
-		tracker := decisions.NewTracker(7, 1, nil, func(decisions.Record) bool { return false })
-		keys := make([]queue.Key, 10_000)
-		for i := range keys {
-			keys[i] = key(0, uint64(i)+1)
-		}
+}
+
+// BenchmarkOrder is what the account does with one unit amid many, or with each
+// of them, without the encoding.
+func BenchmarkOrder(b *testing.B) {
+	for _, waiting := range rows {
+		tracker, keys := inVain(waiting)
 		generation := uint64(1)
-		for b.Loop() {
+		each := func(name string, act func(queue.Key)) {
+			b.Run(fmt.Sprintf("%s/waiting=%d", name, waiting), func(b *testing.B) {
+				for i := uint64(0); b.Loop(); i++ {
+					act(keys[i*7919%waiting])
+				}
+			})
+		}
+		each("leave and arrive", func(k queue.Key) { tracker.Left(k); tracker.Arrived(k) })
+		each("place and arrive", func(k queue.Key) {
+			tracker.Placed(decisions.Placement{Key: k, Tx: "t", Kind: decisions.Plain})
+			tracker.Committed("t", 10)
+			tracker.Arrived(k)
+		})
+		each("skip", func(k queue.Key) { tracker.Skipped(k, noRoom, nil) })
+		each("try one again and place", func(k queue.Key) {
 			generation++
 			tracker.Freed(generation)
-			for _, k := range keys {
-				tracker.Skipped(k, noRoom, nil)
+			tracker.Skipped(k, noRoom, nil)
+			tracker.Placed(decisions.Placement{Key: keys[waiting-1], Tx: "t", Kind: decisions.Plain})
+			tracker.Committed("t", 10)
+		})
+		b.Run(fmt.Sprintf("try all again/waiting=%d", waiting), func(b *testing.B) {
+			for b.Loop() {
+				generation++
+				tracker.Freed(generation)
+				for _, k := range keys {
+					tracker.Skipped(k, noRoom, nil)
+				}
+				tracker.Placed(decisions.Placement{Key: keys[waiting-1], Tx: "t", Kind: decisions.Plain})
+				tracker.Committed("t", 10)
 			}
-		}
-	})
+		})
+	}
 }
