@@ -18,7 +18,10 @@ import (
 )
 
 // samples has every kind of event once, and grants of every shape.
-func samples() []ledger.Event {
+func samples() []ledger.Event { return version3Samples() }
+
+// version3Samples has what version 3 could say beyond version 2.
+func version3Samples() []ledger.Event {
 	named := ledger.Grant{
 		Tx: "t", State: grant.Held, Members: []ledger.Holding{{}}, Name: "default/job/train/1", Tenant: "team-a", Disowned: true,
 	}

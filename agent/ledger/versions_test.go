@@ -20,7 +20,7 @@ import (
 // the codec: the journals of some stories of testdata/transcript. The bytes are
 // as they were recorded and are never rewritten.
 func TestJournalsOfEarlierVersionsReplay(t *testing.T) {
-	for _, version := range []string{"testdata/version1", "testdata/version2"} {
+	for _, version := range []string{"testdata/version1", "testdata/version2", "testdata/version3"} {
 		datadriven.Walk(t, version, replayRecorded)
 	}
 }
@@ -53,7 +53,9 @@ func replayRecorded(t *testing.T, path string) {
 }
 
 func TestEveryEventOfEarlierVersionsReadsAsItWasWritten(t *testing.T) {
-	for version, want := range map[string][]ledger.Event{"version1": version1Samples(), "version2": version2Samples()} {
+	for version, want := range map[string][]ledger.Event{
+		"version1": version1Samples(), "version2": version2Samples(), "version3": version3Samples(),
+	} {
 		t.Run(version, func(t *testing.T) { readRecorded(t, "testdata/"+version+"-events.hex", want) })
 	}
 }
