@@ -66,9 +66,9 @@ func TestTheLargestHonestMessagesFit(t *testing.T) {
 		}
 		members := []*musterv1.MemberAssignment{{Member: 1000, Assignment: a}}
 		own := fmt.Sprintf("%s%04x", tx[:len(tx)-4], i)
-		occupancy.Grants = append(occupancy.Grants, &musterv1.Grant{Tx: own, Unit: unit, Epoch: 1 << 31, State: musterv1.Reply_HELD, Members: members, Name: name, Tenant: tenant})
+		occupancy.Grants = append(occupancy.Grants, &musterv1.Grant{Tx: own, Unit: unit, Epoch: 1 << 31, State: musterv1.Reply_HELD, Members: members, Name: name, Tenant: tenant, UnitMembers: 4096})
 		records.Records = append(records.Records, &musterv1.Record{
-			Tx: own, Unit: unit, Epoch: 1 << 31, State: musterv1.Record_COMMITTED, Members: members, Revision: 1 << 40, Incarnation: incarnation, Name: name, Tenant: tenant,
+			Tx: own, Unit: unit, Epoch: 1 << 31, State: musterv1.Record_COMMITTED, Members: members, Revision: 1 << 40, Incarnation: incarnation, Name: name, Tenant: tenant, UnitMembers: 4096,
 		})
 	}
 	for name, c := range map[string]struct {

@@ -89,6 +89,7 @@ var (
 	migProfile  = id(2 * resource.MaxMIGProfile)
 	gpuIndex    = between(0, devices.MaxDevices-1)
 	memberIndex = between(0, 1<<20)
+	memberCount = between(0, 1<<20)
 	memory      = between(0, int64(resource.MaxMemory))
 	cpuID       = between(0, numa.MaxCPUs-1)
 	nodeID      = between(0, numa.MaxNodeID)

@@ -395,8 +395,12 @@ type Reserve struct {
 	// name is the unit's, "namespace/alloc|job/name/n", and tenant whose it is.
 	// The agent keeps both with the grant: should the store lose the record, an
 	// operator can have it made again.
-	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
-	Tenant        string `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name   string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant string `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// unit_members is how many members the unit has, on all hosts; 0 where the
+	// leader is of a version that does not say so. The agent keeps it with the
+	// grant: a unit of which members are missing is not made again.
+	UnitMembers   int32 `protobuf:"varint,9,opt,name=unit_members,json=unitMembers,proto3" json:"unit_members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -485,6 +489,13 @@ func (x *Reserve) GetTenant() string {
 		return x.Tenant
 	}
 	return ""
+}
+
+func (x *Reserve) GetUnitMembers() int32 {
+	if x != nil {
+		return x.UnitMembers
+	}
+	return 0
 }
 
 type MemberRequest struct {
@@ -1449,8 +1460,10 @@ type Grant struct {
 	// origin is "txn" (or empty), "escrow", "kubelet" or "orphan".
 	Origin string `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
 	// name and tenant are those of Reserve, where they are known.
-	Name          string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
-	Tenant        string `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name   string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant string `protobuf:"bytes,8,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// unit_members is that of Reserve; 0 where it is not known.
+	UnitMembers   int32 `protobuf:"varint,9,opt,name=unit_members,json=unitMembers,proto3" json:"unit_members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1539,6 +1552,13 @@ func (x *Grant) GetTenant() string {
 		return x.Tenant
 	}
 	return ""
+}
+
+func (x *Grant) GetUnitMembers() int32 {
+	if x != nil {
+		return x.UnitMembers
+	}
+	return 0
 }
 
 type HealthChange struct {
@@ -1695,7 +1715,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x04 \x01(\v2\x16.muster.v1.IncarnationR\n" +
 	"registered\x12/\n" +
-	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\xd8\x01\n" +
+	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\xfb\x01\n" +
 	"\aReserve\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -1705,7 +1725,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\x12\x14\n" +
 	"\x05after\x18\x06 \x03(\tR\x05after\x12\x12\n" +
 	"\x04name\x18\a \x01(\tR\x04name\x12\x16\n" +
-	"\x06tenant\x18\b \x01(\tR\x06tenant\"v\n" +
+	"\x06tenant\x18\b \x01(\tR\x06tenant\x12!\n" +
+	"\funit_members\x18\t \x01(\x05R\vunitMembers\"v\n" +
 	"\rMemberRequest\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12,\n" +
 	"\arequest\x18\x02 \x01(\v2\x12.muster.v1.RequestR\arequest\x12\x1f\n" +
@@ -1785,7 +1806,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06grants\x18\x01 \x03(\v2\x10.muster.v1.GrantR\x06grants\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
 	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12/\n" +
-	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\"\xea\x01\n" +
+	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\"\x8d\x02\n" +
 	"\x05Grant\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -1794,7 +1815,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\amembers\x18\x05 \x03(\v2\x1b.muster.v1.MemberAssignmentR\amembers\x12\x16\n" +
 	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x12\n" +
 	"\x04name\x18\a \x01(\tR\x04name\x12\x16\n" +
-	"\x06tenant\x18\b \x01(\tR\x06tenant\"\x9a\x01\n" +
+	"\x06tenant\x18\b \x01(\tR\x06tenant\x12!\n" +
+	"\funit_members\x18\t \x01(\x05R\vunitMembers\"\x9a\x01\n" +
 	"\fHealthChange\x121\n" +
 	"\adevices\x18\x01 \x03(\v2\x17.muster.v1.DeviceHealthR\adevices\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +

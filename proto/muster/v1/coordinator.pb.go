@@ -343,8 +343,10 @@ type Record struct {
 	// The incarnation of the asking node's Yes.
 	Incarnation *Incarnation `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// name is the unit's and tenant whose it is, as in Reserve.
-	Name          string `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
-	Tenant        string `protobuf:"bytes,10,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name   string `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant string `protobuf:"bytes,10,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// unit_members is how many members the record has, on all nodes.
+	UnitMembers   int32 `protobuf:"varint,11,opt,name=unit_members,json=unitMembers,proto3" json:"unit_members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +449,13 @@ func (x *Record) GetTenant() string {
 		return x.Tenant
 	}
 	return ""
+}
+
+func (x *Record) GetUnitMembers() int32 {
+	if x != nil {
+		return x.UnitMembers
+	}
+	return 0
 }
 
 type ResolveRequest struct {
@@ -878,7 +887,7 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"[\n" +
 	"\x10ReadNodeResponse\x12+\n" +
 	"\arecords\x18\x01 \x03(\v2\x11.muster.v1.RecordR\arecords\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xc0\x03\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xe3\x03\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -890,7 +899,8 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\vincarnation\x18\b \x01(\v2\x16.muster.v1.IncarnationR\vincarnation\x12\x12\n" +
 	"\x04name\x18\t \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\n" +
-	" \x01(\tR\x06tenant\"q\n" +
+	" \x01(\tR\x06tenant\x12!\n" +
+	"\funit_members\x18\v \x01(\x05R\vunitMembers\"q\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
