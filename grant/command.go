@@ -27,6 +27,9 @@ type (
 		// is. They are kept for people, and for a store that has lost the record.
 		Name   string
 		Tenant resource.TenantID
+		// UnitMembers is how many members the unit has, on all hosts: greater than
+		// each Index, or 0 where that is not known.
+		UnitMembers int
 	}
 	// Commit says that the record is COMMITTED at Revision.
 	Commit struct {

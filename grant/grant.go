@@ -45,6 +45,9 @@ type Grant struct {
 	// both "" where they are not known.
 	Name   string
 	Tenant resource.TenantID
+	// UnitMembers is how many members the unit has, on all hosts; 0 where that is
+	// not known.
+	UnitMembers int
 	// Origin says who made it: "" a transaction of a leader, else "escrow",
 	// "kubelet" or "orphan". Of those the store has no record.
 	Origin string

@@ -20,9 +20,9 @@ import (
 // versions too, from oldestVersion on: version 1 knew no whole cores, huge pages,
 // MIG instances and reasons of health; version 2 no names and tenants of grants,
 // no revisions of the store but those of Enrolled and Committed, and no
-// quarantine.
+// quarantine; version 3 no number of a unit's members.
 const (
-	CodecVersion  = 3
+	CodecVersion  = 4
 	oldestVersion = 1
 )
 

@@ -47,7 +47,8 @@ func appendGrant(dst []byte, g *Grant) []byte {
 	for i := range g.Members {
 		dst = appendMember(dst, &g.Members[i])
 	}
-	return appendText(appendText(dst, g.Name), string(g.Tenant))
+	dst = appendText(appendText(dst, g.Name), string(g.Tenant))
+	return binary.AppendUvarint(dst, uint64(g.UnitMembers))
 }
 
 func appendMember(dst []byte, m *Holding) []byte {
@@ -137,6 +138,12 @@ func (r *reader) grant() Grant {
 	}
 	if r.version > 2 {
 		g.Name, g.Tenant = r.text(), resource.TenantID(r.text())
+	}
+	if r.version > 3 {
+		g.UnitMembers = r.upTo("members of the unit", MaxUnitMembers)
+	}
+	if g.UnitMembers > 0 && last >= g.UnitMembers {
+		r.fail("member %d is not one of %d", last, g.UnitMembers)
 	}
 	if (len(g.Members) == 0) != (g.State == grant.Tombstone) || len(g.Victims) > 0 && g.State != grant.Waiting {
 		r.fail("a grant %s has %d members and %d victims", g.State, len(g.Members), len(g.Victims))

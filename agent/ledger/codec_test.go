@@ -18,7 +18,13 @@ import (
 )
 
 // samples has every kind of event once, and grants of every shape.
-func samples() []ledger.Event { return version3Samples() }
+func samples() []ledger.Event {
+	two := ledger.Grant{Tx: "t", State: grant.Reserved, Members: []ledger.Holding{{Index: 1}}, Name: "default/job/train/0", UnitMembers: 2}
+	return append(version3Samples(),
+		ledger.Granted{Grant: two},
+		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Tombstone, UnitMembers: ledger.MaxUnitMembers}},
+	)
+}
 
 // version3Samples has what version 3 could say beyond version 2.
 func version3Samples() []ledger.Event {
@@ -94,7 +100,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		want  string
 	}{
 		"nothing":                     {nil, "ends within"},
-		"another version":             {[]byte{4, 10, 0}, "version 4"},
+		"another version":             {[]byte{5, 10, 0}, "version 5"},
 		"an unknown kind":             {[]byte{1, 99}, "kind 99"},
 		"a padded number":             {[]byte{1, 3, 0x80, 0x00}, "padded"},
 		"a text longer than the rest": {[]byte{1, 10, 200, 1, 'x'}, "length of a text"},
@@ -116,6 +122,10 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		"an instance of no profile":   {member(0, 0, 0, 0, 1, 1, 1, 1, 'x', 1, '?'), "MIG profile"},
 		"a 17th instance":             {member(0, 0, 0, 0, 1, 1, 16, 1, 'x', 6, '1', 'g', '.', '1', 'g', 'b'), "16 is greater than 15"},
 		"more memory than any host":   {member(0, 1, 0, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0, 0), "outside 1.."},
+		"a member beyond its unit":    {unitMembers(7, 7), "member 7 is not one of 7"},
+		"a unit of too many members":  {unitMembers(0, ledger.MaxUnitMembers+1), "members of the unit"},
+		"a grant without its unit's":  {unitMembers(0, 1)[:len(unitMembers(0, 1))-1], "ends within"},
+		"a unit's members, version 3": {append([]byte{3}, unitMembers(0, 1)[1:]...), "follow"},
 		"unknown flags of a grant":    {[]byte{1, 4, 0xf0, 0, 1}, "flags"},
 		"flags of version 3":          {[]byte{2, 4, 4, 0, 1}, "flags"},
 		"a grant in no state":         {[]byte{1, 4, 0, 0, 0}, "state 0"},
@@ -140,7 +150,12 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 // instances.
 func member(assignment ...byte) []byte {
 	head := ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{{}}}})
-	return append(append(head[:len(head)-7], assignment...), 0, 0) // it ends with no name and no tenant
+	return append(append(head[:len(head)-8], assignment...), 0, 0, 0) // it ends with no name, no tenant and no number of members
+}
+
+// unitMembers is a Granted event with one member of a unit that has n.
+func unitMembers(index, n int) []byte {
+	return ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{{Index: index}}, UnitMembers: n}})
 }
 
 func TestAppendAllocatesNothingWhereThereIsRoom(t *testing.T) {

@@ -16,6 +16,8 @@ const (
 	MaxVictims = 1024
 	MaxText    = 256 // bytes of a transaction's, unit's or device's identifier, of a reason or a tenant
 	MaxName    = 512 // bytes of a unit's name
+	// MaxUnitMembers is the most members of one unit, on all hosts.
+	MaxUnitMembers = 1 << 20
 	// MaxGrants is the most grants, tombstones included, with which new work is
 	// taken: all of them fit into one message to the leader.
 	MaxGrants = 2048

@@ -52,7 +52,8 @@ func (h Holding) AsMember() grant.Member {
 // changed.
 //
 // Invariant: Members ascend by Index and are empty exactly in a Tombstone;
-// Victims is empty unless State is Waiting.
+// Victims is empty unless State is Waiting; UnitMembers is 0 or greater than
+// each Index.
 type Grant struct {
 	Tx     resource.TxID
 	Unit   resource.UnitUID
@@ -89,6 +90,9 @@ type Grant struct {
 	// Name is the unit's name, Tenant its tenant, where Reserve named them.
 	Name   string
 	Tenant resource.TenantID
+	// UnitMembers is how many members the unit has, on all hosts, 0 where Reserve
+	// did not say so.
+	UnitMembers int
 }
 
 // Record is a transaction's record in the store, as far as this host is named.
@@ -104,6 +108,9 @@ type Record struct {
 	// too long to be kept.
 	Name   string
 	Tenant resource.TenantID
+	// UnitMembers is how many members the record has, on all hosts; 0 where that
+	// is not known.
+	UnitMembers int
 }
 
 // entry is a Grant with the ledger's own fields about it.

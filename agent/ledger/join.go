@@ -157,7 +157,7 @@ func (d *decision) adopt(r *Record) {
 	}
 	add := Grant{
 		Tx: r.Tx, Unit: r.Unit, Epoch: r.Epoch, State: state, Revision: r.Revision, Name: clipped(r.Name, MaxName), Tenant: resource.TenantID(clipped(string(r.Tenant), MaxText)),
-		Since: d.now, Deadline: d.now.Add(r.Grace), Grace: r.Grace,
+		Since: d.now, Deadline: d.now.Add(r.Grace), Grace: r.Grace, UnitMembers: unitMembers(r),
 	}
 	var gone []*entry
 	for _, m := range d.l.places.reindex(r.Members) {
@@ -268,6 +268,15 @@ func adoptable(r *Record) string {
 		return "its grace is negative"
 	}
 	return ""
+}
+
+// unitMembers is how many members a record's unit has, or 0 where the record
+// contradicts itself: what runs is adopted all the same.
+func unitMembers(r *Record) int {
+	if r.UnitMembers > MaxUnitMembers || r.UnitMembers <= r.Members[len(r.Members)-1].Index {
+		return 0
+	}
+	return r.UnitMembers
 }
 
 // clipped is a text that a journal record can hold, or "".

@@ -144,6 +144,9 @@ func (l *Ledger) checkGrant(g *entry, own *account) error {
 	if (len(g.Members) == 0) != (g.State == grant.Tombstone) {
 		return fmt.Errorf("it has %d members", len(g.Members))
 	}
+	if n := len(g.Members); n > 0 && g.UnitMembers > 0 && g.Members[n-1].Index >= g.UnitMembers {
+		return fmt.Errorf("it has member %d of a unit of %d", g.Members[n-1].Index, g.UnitMembers)
+	}
 	if want := GrantHash(g.Tx, g.Members); g.State != grant.Tombstone && g.hash != want || g.State == grant.Tombstone && g.hash != 0 {
 		return fmt.Errorf("its hash is %016x, its members give %016x", g.hash, want)
 	}

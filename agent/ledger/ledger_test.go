@@ -159,6 +159,48 @@ func TestMessagesThatMustNotComeRaiseAnAlarmAndChangeNothing(t *testing.T) {
 	}
 }
 
+// TestAGrantKeepsHowManyMembersItsUnitHas: from the Reserve, or from the record
+// that is adopted; and over a replay of the journal.
+func TestAGrantKeepsHowManyMembersItsUnitHas(t *testing.T) {
+	held := ledger.Holding{Index: 2, Assignment: resource.Assignment{CPUs: []resource.CPUGrant{{ID: 1, Milli: 1000}}}}
+	record := func(members int) ledger.Registered {
+		return ledger.Registered{Revision: 5, Records: []ledger.Record{{
+			Tx: "a", Epoch: 1, State: grant.RecordCommitted, Revision: 4, Members: []ledger.Holding{held}, UnitMembers: members,
+		}}}
+	}
+	reserve := grant.Reserve{Tx: "a", Epoch: 1, TTL: time.Second, Members: []grant.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1}}}, UnitMembers: 4}
+	for name, c := range map[string]struct {
+		commands []ledger.Command
+		want     int
+	}{
+		"reserved":                             {[]ledger.Command{ledger.Registered{Revision: 5}, reserve}, 4},
+		"reserved by a leader that says none":  {[]ledger.Command{ledger.Registered{Revision: 5}, grant.Reserve{Tx: "a", Epoch: 1, TTL: time.Second, Members: reserve.Members}}, 0},
+		"adopted":                              {[]ledger.Command{record(3)}, 3},
+		"adopted from a coordinator of before": {[]ledger.Command{record(0)}, 0},
+		"adopted with too few":                 {[]ledger.Command{record(2)}, 0},
+		"adopted with too many":                {[]ledger.Command{record(ledger.MaxUnitMembers + 1)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New(machine(t, 8, 4))
+			do(t, l, boot(0), ledger.Start{Incarnation: incarnation("j", "b")})
+			for _, command := range c.commands {
+				if reply := do(t, l, boot(1), command); reply.Refused() || len(reply.Alarms) > 0 {
+					t.Fatal(reply)
+				}
+			}
+			again := ledger.New(machine(t, 8, 4))
+			if err := again.Replay([][]byte{ledger.AppendEvents(nil, l.SnapshotEvents())}); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range []*ledger.Ledger{l, again} {
+				if g, found := l.Lookup("a"); !found || g.UnitMembers != c.want {
+					t.Errorf("found %t, the unit has %d members, want %d", found, g.UnitMembers, c.want)
+				}
+			}
+		})
+	}
+}
+
 func TestBadCommandsAreRefusedWithTheFieldAndTheValue(t *testing.T) {
 	member := func(index int) grant.MemberRequest {
 		return grant.MemberRequest{Index: index, Request: resource.Request{CPU: 1}}
@@ -181,6 +223,9 @@ func TestBadCommandsAreRefusedWithTheFieldAndTheValue(t *testing.T) {
 		"no members":            {reserve(func(c *grant.Reserve) { c.Members = nil }), "members: 0"},
 		"members out of order":  {reserve(func(c *grant.Reserve) { c.Members = []grant.MemberRequest{member(2), member(2)} }), "members[1].member: 2"},
 		"a negative member":     {reserve(func(c *grant.Reserve) { c.Members = []grant.MemberRequest{member(-1)} }), "members[0].member: -1"},
+		"no unit is so small":   {reserve(func(c *grant.Reserve) { c.UnitMembers = -1 }), "members of the unit: -1"},
+		"no unit is so large":   {reserve(func(c *grant.Reserve) { c.UnitMembers = ledger.MaxUnitMembers + 1 }), "members of the unit: 1048577"},
+		"a member beyond":       {reserve(func(c *grant.Reserve) { c.UnitMembers, c.Members[0].Index = 3, 3 }), "member 3: the unit has 3"},
 		"a negative amount":     {reserve(func(c *grant.Reserve) { c.Members[0].Request.CPU = -5 }), "members[0].request: cpu: -5"},
 		"a device out of range": {ledger.SetHealth{Device: 4, Health: devices.OK}, "device 4: this host has 4 GPUs"},
 		"an unknown health":     {ledger.SetHealth{Device: 0, Health: 17}, "health 17"},

@@ -385,6 +385,9 @@ func (w *world) reserve(epoch resource.Epoch) {
 			c.Members = append(c.Members, grant.MemberRequest{Index: i * 2, Request: q})
 		}
 	}
+	if n := len(c.Members); n > 0 && w.drawn%3 > 0 { // an older leader says nothing
+		c.UnitMembers = c.Members[n-1].Index + int(w.drawn%3)
+	}
 	if w.rng.IntN(4) == 0 {
 		c.After = []resource.TxID{w.any(), w.any()}
 	}

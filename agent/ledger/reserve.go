@@ -60,6 +60,7 @@ func (d *decision) reserve(c *grant.Reserve) {
 	d.emit(Granted{Grant{
 		Tx: c.Tx, Unit: c.Unit, Epoch: c.Epoch, Origin: OriginTxn, State: state, Members: members, Victims: victims,
 		Since: d.now, TTL: c.TTL, Deadline: d.now.Add(c.TTL), Name: c.Name, Tenant: c.Tenant,
+		UnitMembers: c.UnitMembers,
 	}})
 	d.become(state, members)
 }
@@ -96,6 +97,9 @@ func validate(c *grant.Reserve) error {
 	case len(c.After) > MaxVictims:
 		return fmt.Errorf("after: %d victims are more than %d", len(c.After), MaxVictims)
 	}
+	if c.UnitMembers < 0 || c.UnitMembers > MaxUnitMembers {
+		return fmt.Errorf("members of the unit: %d are outside 0..%d", c.UnitMembers, MaxUnitMembers)
+	}
 	last := -1
 	for i, m := range c.Members {
 		if m.Index <= last {
@@ -105,6 +109,9 @@ func validate(c *grant.Reserve) error {
 		if err := m.Request.Validate(); err != nil {
 			return fmt.Errorf("members[%d].request: %w", i, err)
 		}
+	}
+	if c.UnitMembers > 0 && last >= c.UnitMembers {
+		return fmt.Errorf("member %d: the unit has %d members", last, c.UnitMembers)
 	}
 	return nil
 }
