@@ -31,6 +31,13 @@ func TestAViolationNamesThePathFromTheMessage(t *testing.T) {
 			&musterv1.RegisterRequest{Host: &musterv1.Host{Topology: &musterv1.Topology{Nodes: []*musterv1.NUMANode{{Memory: 1<<63 - 1}}}}},
 			"muster.v1.RegisterRequest: host.topology.nodes[0].memory: 9223372036854775807 is outside 0..1125899906842624",
 		},
+		"a unit of fewer members than none": {
+			&musterv1.AgentMessage{Message: &musterv1.AgentMessage_Occupancy{Occupancy: &musterv1.Occupancy{Grants: []*musterv1.Grant{{}, {UnitMembers: -1}}}}},
+			"muster.v1.AgentMessage: occupancy.grants[1].unit_members: -1 is outside 0..1048576",
+		},
+		"a reserve of a unit of too many members": {
+			&musterv1.Reserve{UnitMembers: 1<<20 + 1}, "muster.v1.Reserve: unit_members: 1048577 is outside 0..1048576",
+		},
 		"the key of a map": {
 			&musterv1.Host{Labels: map[string]string{"a b\x1b[2J": "c"}},
 			`muster.v1.Host: labels[key "a b?[2J"]: "a b?[2J" has a character at byte 1 that is not of letters, digits, ` + "`.`, `_`, `-`, `/`",
