@@ -71,6 +71,7 @@ func (o Occupancy) message() *musterv1.Occupancy {
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch),
 			State: wire.ToState(g.State), Members: membersMessage(g.Members),
 			Origin: originMessage(g.Origin), Name: g.Name, Tenant: string(g.Tenant),
+			UnitMembers: int32(g.UnitMembers),
 		})
 	}
 	return m

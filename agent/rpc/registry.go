@@ -119,7 +119,7 @@ func recordOf(m *musterv1.Record) (ledger.Record, error) {
 	r := ledger.Record{
 		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()),
 		Grace: grace, Revision: resource.Revision(m.GetRevision()),
-		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()),
+		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()), UnitMembers: int(m.GetUnitMembers()),
 	}
 	if r.State, err = wire.FromRecordState(m.GetState()); err != nil {
 		return ledger.Record{}, err

@@ -90,12 +90,12 @@ func TestOrders(t *testing.T) {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TtlMillis: 1500, After: []string{"v"},
 				Members: []*musterv1.MemberRequest{{Member: 2, Request: request, PinnedGpus: []int32{1, 4}}},
-				Name:    "default/alloc/a/1", Tenant: "team",
+				Name:    "default/alloc/a/1", Tenant: "team", UnitMembers: 5,
 			}}},
 			want: Order{Command: grant.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TTL: 1500 * time.Millisecond, After: []resource.TxID{"v"},
 				Members: []grant.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1000}, PinnedGPUs: []int{1, 4}}},
-				Name:    "default/alloc/a/1", Tenant: "team",
+				Name:    "default/alloc/a/1", Tenant: "team", UnitMembers: 5,
 			}},
 		},
 		"a reserve with a bad member is answered No": {
@@ -236,7 +236,7 @@ func TestTheLedgerKeepsToTheLimitsOfMessages(t *testing.T) {
 	occupancy := Occupancy{Health: []DeviceHealth{{Index: 1, Health: devices.Tainted, Reason: long}}, Grants: []ledger.Grant{{
 		Tx: resource.TxID(strings.Repeat("t", ledger.MaxText)), Unit: resource.UnitUID(strings.Repeat("u", ledger.MaxText)), State: grant.Held,
 		Name: strings.Repeat("n", ledger.MaxName), Tenant: resource.TenantID(strings.Repeat("t", ledger.MaxText)),
-		Members: make([]ledger.Holding, ledger.MaxMembers),
+		Members: make([]ledger.Holding, ledger.MaxMembers), UnitMembers: ledger.MaxUnitMembers,
 	}}}
 	reasons := make([]resource.Reason, 1000)
 	for i := range reasons {

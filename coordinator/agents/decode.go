@@ -115,9 +115,13 @@ func decodeOccupancy(o *musterv1.Occupancy) (grant.Occupancy, error) {
 		if err != nil {
 			return grant.Occupancy{}, fmt.Errorf("grant %s: %w", g.GetTx(), err)
 		}
+		if g.GetUnitMembers() < 0 {
+			return grant.Occupancy{}, fmt.Errorf("grant %s: its unit has %d members", g.GetTx(), g.GetUnitMembers())
+		}
 		result.Grants = append(result.Grants, grant.Grant{
 			Tx: resource.TxID(g.GetTx()), Unit: resource.UnitUID(g.GetUnit()), Epoch: resource.Epoch(g.GetEpoch()),
 			State: state, Members: members, Name: g.GetName(), Tenant: resource.TenantID(g.GetTenant()), Origin: origin(g.GetOrigin()),
+			UnitMembers: int(g.GetUnitMembers()),
 		})
 	}
 	return result, nil

@@ -44,7 +44,7 @@ func occupancyOf(o grant.Occupancy) *musterv1.Occupancy {
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch), State: wire.ToState(g.State),
-			Members: membersOf(g.Members), Origin: g.Origin, Name: g.Name, Tenant: string(g.Tenant),
+			Members: membersOf(g.Members), Origin: g.Origin, Name: g.Name, Tenant: string(g.Tenant), UnitMembers: int32(g.UnitMembers),
 		})
 	}
 	return m

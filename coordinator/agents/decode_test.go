@@ -42,6 +42,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"a registration at no revision":        {registered(&musterv1.Registered{Incarnation: &musterv1.Incarnation{JournalId: "j", BootId: "b"}}), "revision 0"},
 		"a grant without a state":              {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx"}}}), "grant tx"},
 		"a grant with a negative member":       {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx", State: 1, Members: negative}}}), "grant tx"},
+		"a unit of fewer members than none":    {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx", State: 1, UnitMembers: -1}}}), "grant tx: its unit has -1 members"},
 		"a grant told twice":                   {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{Tx: "tx", State: 1}, {Tx: "tx", State: 1}}}), `grants[1].tx: "tx" is empty or told twice`},
 		"a grant without a transaction":        {occupancy(&musterv1.Occupancy{Grants: []*musterv1.Grant{{State: 1}}}), `grants[0].tx: "" is empty`},
 		"a member twice":                       {reply(&musterv1.Reply{Tx: "tx", State: 1, Members: []*musterv1.MemberAssignment{{Member: 1}, {Member: 1}}}), "member 1 follows member 1"},

@@ -233,7 +233,7 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 	}
 	m.Unit, m.Epoch, m.Revision = string(rec.UnitUID), int64(rec.Epoch), int64(kv.ModRev)
 	m.GraceMillis = rec.GraceSeconds * 1000
-	m.Name, m.Tenant = rec.Unit.String(), string(rec.Tenant)
+	m.Name, m.Tenant, m.UnitMembers = rec.Unit.String(), string(rec.Tenant), int32(len(rec.Members))
 	m.State = wire.ToRecordState(rec.State)
 	for _, member := range rec.Members {
 		if member.Node == node {

@@ -296,7 +296,7 @@ func TestReadNodeReturnsTheNodesOwnMembers(t *testing.T) {
 	}
 	want := &musterv1.ReadNodeResponse{Revision: int64(at) + 2, Records: []*musterv1.Record{{
 		Tx: string(tx), Unit: "u", Epoch: 7, State: musterv1.Record_COMMITTED, GraceMillis: 30_000, Revision: int64(at),
-		Name: "ns/alloc/a/0", Tenant: "t",
+		Name: "ns/alloc/a/0", Tenant: "t", UnitMembers: 3,
 		Incarnation: wire.ToIncarnation(first),
 		Members:     []*musterv1.MemberAssignment{wire.ToMember(0, resource.Assignment{}), wire.ToMember(2, committed(tx).Members[0].Assignment)},
 	}}}
