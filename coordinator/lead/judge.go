@@ -149,6 +149,9 @@ func judgeOccupancy(o *grant.Occupancy) *lie {
 				return &lie{reason: violationOccupancy, detail: fmt.Sprintf("grants[%d] of transaction %s: members %v, want ascending indices", i, g.Tx, indices(g.Members))}
 			}
 		}
+		if n := len(g.Members); n > 0 && g.UnitMembers > 0 && g.Members[n-1].Index >= g.UnitMembers {
+			return &lie{reason: violationOccupancy, detail: fmt.Sprintf("grants[%d] of transaction %s: member %d of a unit of %d", i, g.Tx, g.Members[n-1].Index, g.UnitMembers)}
+		}
 	}
 	return nil
 }

@@ -129,6 +129,7 @@ func TestJudgeOccupancy(t *testing.T) {
 		}
 		return g
 	}
+	of := func(members int, g grant.Grant) grant.Grant { g.UnitMembers = members; return g }
 	most := make([]grant.Grant, maxHolds)
 	for i := range most {
 		most[i] = held(tx(uint64(i)), 0)
@@ -143,6 +144,8 @@ func TestJudgeOccupancy(t *testing.T) {
 		"two grants and an orphan":        {[]grant.Grant{held(tx(1), 0, 3), held(tx(2), 1), {Tx: "orphan:GPU-1", Origin: "orphan", State: grant.Held}}, ""},
 		"a grant twice":                   {[]grant.Grant{held(tx(1), 0), held(tx(1), 1)}, "listed twice"},
 		"a transaction that nobody names": {[]grant.Grant{held("x", 0)}, "transaction id"},
+		"the last members of a unit":      {[]grant.Grant{of(4, held(tx(1), 2, 3)), of(1, grant.Grant{Tx: tx(2), State: grant.Tombstone})}, ""},
+		"a member beyond its unit":        {[]grant.Grant{of(3, held(tx(1), 2, 3))}, "member 3 of a unit of 3"},
 		"a member twice":                  {[]grant.Grant{held(tx(1), 2, 2)}, "ascending"},
 		"too many":                        {make([]grant.Grant, maxHolds+1), "at most"},
 	}

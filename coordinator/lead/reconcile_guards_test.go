@@ -27,6 +27,24 @@ func reconciling(t *testing.T) (*play, *reconciliation) {
 
 func TestWhatKeepsAGrantFromHavingARecord(t *testing.T) {
 	one := func(p *play, g *lost) { g.holders = map[resource.NodeID]grant.Grant{"n1": g.Grant} }
+	// two hold members 0 and 1, and say how many members the unit has.
+	two := func(said0, said1 int) func(*play, *lost) {
+		return func(p *play, g *lost) {
+			other := held("shared", 1)
+			g.UnitMembers, other.UnitMembers = said0, said1
+			one(p, g)
+			g.holders["n2"] = other
+		}
+	}
+	of := func(members int) func(*play, *lost) {
+		return func(p *play, g *lost) { g.UnitMembers = members; one(p, g) }
+	}
+	waits := func(members int) func(*play, *reconciliation) {
+		return func(p *play, _ *reconciliation) {
+			u := &unit{path: "default/job/shared/0", record: record.Unit{UID: "u-shared", Phase: string(api.Pending), Members: members}, stored: 1}
+			p.l.units[u.path] = u
+		}
+	}
 	cases := map[string]struct {
 		name    string
 		member  int
@@ -43,8 +61,25 @@ func TestWhatKeepsAGrantFromHavingARecord(t *testing.T) {
 		"a member on two nodes": {
 			name: "shared", holders: func(p *play, g *lost) { one(p, g); g.holders["n2"] = g.Grant }, want: "member 0 is held twice", forGood: true,
 		},
-		"a gang, and all are heard":       {name: "shared", holders: one},
-		"a gang without its first member": {name: "shared", member: 1, holders: one, want: "no agent holds its member 0", forGood: true},
+		"a gang, and all are heard":                       {name: "shared", holders: one},
+		"a gang without its first member":                 {name: "shared", member: 1, holders: one, want: "no agent holds its member 0", forGood: true},
+		"all members of a gang":                           {name: "shared", holders: two(2, 2)},
+		"a gang of which only one agent knows the size":   {name: "shared", holders: two(0, 2)},
+		"a gang of which no agent knows the size":         {name: "shared", holders: two(0, 0)},
+		"a gang that lacks its last member":               {name: "shared", holders: two(3, 3), want: "no agent holds its member 2", forGood: true},
+		"the same, and only one agent knows the size":     {name: "shared", holders: two(3, 0), want: "no agent holds its member 2", forGood: true},
+		"a gang of which one member is left":              {name: "shared", holders: of(3), want: "no agent holds its member 1", forGood: true},
+		"agents that contradict each other":               {name: "shared", holders: two(2, 3), want: "3 members by the agent of node n2, and 2 by node n1", forGood: true},
+		"a member beyond what another agent says":         {name: "shared", holders: two(1, 0), want: "member 1 is held of a unit of 1", forGood: true},
+		"an agent that invents a gang":                    {name: "shared", holders: of(1 << 20), want: "no agent holds its member 1", forGood: true},
+		"an allocation of which an agent invents members": {name: "lost", holders: of(7), want: "no agent holds its member 1", forGood: true},
+		"a gang that waits in the store":                  {name: "shared", holders: two(2, 2), before: waits(2)},
+		"the same, and no agent knows the size":           {name: "shared", holders: two(0, 0), before: waits(2)},
+		"a gang that waits in the store and lacks one":    {name: "shared", holders: two(0, 0), before: waits(3), want: "no agent holds its member 2", forGood: true},
+		"an agent that contradicts the store":             {name: "shared", holders: two(2, 2), before: waits(3), want: "2 members by the agent of node n1, and 3 by the store", forGood: true},
+		"a gang that lacks a member, and a node is away": {
+			name: "shared", holders: of(2), before: func(p *play, _ *reconciliation) { p.l.nodes["n2"].connected = false }, want: "n2 is not heard",
+		},
 		"a gang, and a node is away": {
 			name: "shared", holders: one, before: func(p *play, _ *reconciliation) { p.l.nodes["n2"].connected = false }, want: "n2 is not heard",
 		},

@@ -196,11 +196,20 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	if len(seen) == 0 {
 		return "its agents list no members of it", true
 	}
-	size := most + 1
+	stored := 0
 	if u := r.l.waitingUnit(g); u != nil {
-		size = max(size, u.record.Members)
+		stored = u.record.Members
 	} else if u := r.l.unitOf(g.Unit); u != nil { // I6: a unit is live in one transaction
 		return fmt.Sprintf("its unit %s is %s without it", u.path, u.lifecycle), u.attempt != nil && !u.attempt.machine.Undecided()
+	}
+	size, contradiction := g.unitMembers(stored)
+	switch {
+	case contradiction != "":
+		return contradiction, true
+	case size == 0: // its agents are of versions that do not say
+		size = most + 1
+	case most >= size:
+		return fmt.Sprintf("member %d is held of a unit of %d", most, size), true
 	}
 	if len(seen) == size && g.alone() {
 		return "", false
@@ -217,6 +226,23 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 		}
 	}
 	return "", false
+}
+
+// unitMembers is how many members the unit of a grant has: as many as the store
+// says, where the unit waits there, and the agents; 0 where nobody says so. A
+// contradiction is permanent, since nobody knows which of them is wrong.
+func (g *lost) unitMembers(stored int) (size int, contradiction string) {
+	size, source := stored, "the store"
+	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
+		switch said := g.holders[id].UnitMembers; {
+		case said == 0 || said == size:
+		case size == 0:
+			size, source = said, fmt.Sprintf("node %s", id)
+		default:
+			return 0, fmt.Sprintf("its unit has %d members by the agent of node %s, and %d by %s", said, id, size, source)
+		}
+	}
+	return size, ""
 }
 
 // alone reports whether a grant is of a unit that has one member by its kind.

@@ -36,6 +36,36 @@ func TestTheBackoffOfARefusedUnit(t *testing.T) {
 	}
 }
 
+// TestAReserveSaysHowManyMembersItsUnitHas: those of the unit that is tried, not
+// those that its job grows to.
+func TestAReserveSaysHowManyMembersItsUnitHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		submit func(*scene)
+		want   int
+	}{
+		"an allocation":            {func(x *scene) { x.submit("a", 2, "") }, 1},
+		"a gang of two of a job":   {func(x *scene) { x.submitJob("j", 5, 1) }, 2},
+		"a gang that is the whole": {func(x *scene) { x.submitJob("j", 2, 1) }, 2},
+	} {
+		x := newScene(t)
+		c.submit(x)
+		x.answers()
+		asked := 0
+		for _, e := range x.left {
+			r, is := e.Command.(grant.Reserve)
+			if !is {
+				continue
+			}
+			if asked += len(r.Members); r.UnitMembers != c.want {
+				t.Errorf("%s: a unit of %d members, want %d", name, r.UnitMembers, c.want)
+			}
+		}
+		if asked != c.want {
+			t.Errorf("%s: %d members are asked for, want %d", name, asked, c.want)
+		}
+	}
+}
+
 // TestWhatEndsWhileItRestsIsNotTriedAgain: neither an end that is under way nor one
 // that has come.
 func TestWhatEndsWhileItRestsIsNotTriedAgain(t *testing.T) {
