@@ -132,7 +132,7 @@ func (a *agent) occupancy() grant.Occupancy {
 	o := grant.Occupancy{Cordoned: v.Cordoned}
 	for _, g := range v.Grants {
 		o.Grants = append(o.Grants, grant.Grant{
-			Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: members(g.Members), Name: g.Name, Tenant: g.Tenant,
+			Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: members(g.Members), Name: g.Name, Tenant: g.Tenant, UnitMembers: g.UnitMembers,
 		})
 	}
 	return o

@@ -68,7 +68,7 @@ func quarantine(is bool) string {
 func (o occupied) words() grant.Occupancy {
 	words := grant.Occupancy{Cordoned: o.cordoned, Health: sickOf(o.unhealthy)}
 	for _, g := range o.grants {
-		w := grant.Grant{Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: membersOf(g.Members), Name: g.Name, Tenant: g.Tenant}
+		w := grant.Grant{Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: membersOf(g.Members), Name: g.Name, Tenant: g.Tenant, UnitMembers: g.UnitMembers}
 		if g.Origin != ledger.OriginTxn {
 			w.Origin = g.Origin.String()
 		}

@@ -199,6 +199,8 @@ func (l *liar) occupancy(s *Sim, e occupied) occupied {
 			g.Members = nil
 		case 4:
 			g.Members = append(slices.Clone(g.Members), g.Members...)
+		case 5: // a greater gang than there is
+			g.UnitMembers += 1 + s.step%3
 		}
 	}
 	return e
