@@ -3,6 +3,7 @@ package lead
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,5 +150,33 @@ func BenchmarkAdmit(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// TestAUnitThatIsBeingAdopted: it is charged and has no attempt until its record
+// has landed. A claim waits for that, and questions are answered.
+func TestAUnitThatIsBeingAdopted(t *testing.T) {
+	l := charging(t, 0)
+	u := chargedUnit("bound", "adopted")
+	u.record.Phase = string(api.Pending)
+	l.units[u.path] = u
+	if short := l.admit(u); short != nil {
+		t.Fatal(l.reasons(short))
+	}
+	u.beginWrite(writeAdoption)
+
+	claimant := chargedUnit("bound", "claimant")
+	claimant.stored, claimant.short = 1, &shortage{victims: []string{u.path}}
+	if l.claimQuota(claimant) || !strings.Contains(claimant.noVictimsReason, "is being adopted") {
+		t.Errorf("the claim begins, or waits for %q", claimant.noVictimsReason)
+	}
+	if s := l.quotaExplanation(u); len(s.Reasons) > 0 || len(s.Placements) != 2 || s.Placements[0].Node == "" {
+		t.Errorf("it is charged, and explained as %+v", s)
+	}
+	if e := l.explainUnit(u); len(e.Quota) > 0 {
+		t.Errorf("it lacks quota: %v", e.Quota)
+	}
+	if err := l.quotas.trees.Check(); err != nil {
+		t.Error(err)
 	}
 }

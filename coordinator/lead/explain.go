@@ -27,7 +27,7 @@ func (l *Leader) explainUnit(u *unit) *api.Explanation {
 		return e
 	}
 	e.Queue, e.QueuePosition = u.record.Queue, l.queue.Position(u.key)
-	if u.attempt == nil {
+	if u.attempt == nil && !u.isBeingAdopted() {
 		e.Quota = l.reasons(l.judge(u))
 	}
 	if u.preempting() {

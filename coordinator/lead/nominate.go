@@ -50,6 +50,8 @@ func (l *Leader) claimQuota(u *unit) bool {
 		switch {
 		case v.evictable():
 			victims = append(victims, v)
+		case v.isBeingAdopted():
+			return l.recordNoVictims(u, path+" is being adopted, and can give way only then")
 		case v.isLeavingSoon(), v.attempt.preemptor != nil:
 			return l.recordNoVictims(u, path+" is leaving already")
 		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0:

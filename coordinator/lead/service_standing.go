@@ -17,7 +17,7 @@ func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
 	switch {
 	case u.attempt != nil:
 		charges = u.attempt.charges
-	case u.waiting():
+	case u.waiting() && !u.isBeingAdopted():
 		s.Reasons = l.reasons(l.judge(u))
 		charges = u.charges
 	}

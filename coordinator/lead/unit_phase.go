@@ -207,6 +207,10 @@ func (u *unit) finishWrite(w unitWrite) {
 // everything else.
 func (u *unit) isBeingWritten() bool { return u.writing != noWrite && u.writing != writeWish }
 
+// isBeingAdopted reports whether the Txn that makes the unit's record again is
+// under way. The unit is charged already, and has no attempt yet.
+func (u *unit) isBeingAdopted() bool { return u.writing == writeAdoption }
+
 // mayBeTried reports whether nothing else goes on with a unit that is to be
 // placed.
 func (u *unit) mayBeTried() bool {
