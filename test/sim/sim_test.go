@@ -31,6 +31,19 @@ func tailOf(transcript []byte, lines int) []byte {
 	return bytes.Join(all[max(0, len(all)-lines):], nil)
 }
 
+// named runs a seed, and names it if the leader panics.
+func named(t *testing.T, o sim.Options) sim.Result {
+	ended := false
+	defer func() {
+		if !ended {
+			t.Logf("seed %d panics; all of it: make sim SEED=%d", o.Seed, o.Seed)
+		}
+	}()
+	r := sim.Run(o)
+	ended = true
+	return r
+}
+
 func TestSeedsHoldEveryInvariant(t *testing.T) {
 	if *seed >= 0 {
 		r := sim.Run(options(t, uint64(*seed)))
@@ -43,7 +56,7 @@ func TestSeedsHoldEveryInvariant(t *testing.T) {
 	total := map[string]int{}
 	failed := 0
 	for i := range *seeds {
-		r := sim.Run(options(t, *base+uint64(i)))
+		r := named(t, options(t, *base+uint64(i)))
 		total["steps"] += r.Steps
 		for k, v := range r.Stats {
 			total[k] += v
