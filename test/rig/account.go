@@ -11,8 +11,8 @@ import (
 type account struct {
 	mu      sync.Mutex
 	checker *decisions.Checker
-	records int
-	log     []decisions.Record // since the last State, for a failure's message
+	waiting int                // units in the last State
+	log     []decisions.Record // the last State and all records since, for a failure's message
 }
 
 func newAccount(coordinator string) *account {
@@ -21,23 +21,25 @@ func newAccount(coordinator string) *account {
 	return a
 }
 
-// statesEvery asks for a State that often, so that what the leader keeps is
-// compared with what its records amount to.
+// statesEvery is the number of records after which the account asks for a State,
+// so that the leader's memory is compared with the sum of its records. A State
+// lists all units that wait, so the account lets as many records pass as the last
+// State has units, if these are more.
 const statesEvery = 50
 
-// Append takes a record.
+// Append takes a record, up to the first violation.
 func (a *account) Append(r decisions.Record) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.checker.Report().OK() { // up to the first violation
-		if r.State != nil {
-			a.log = nil
-		}
-		a.log = append(a.log, r)
-		a.checker.Record(r)
+	if !a.checker.Report().OK() {
+		return false
 	}
-	a.records++
-	return a.records%statesEvery == 0
+	if r.State != nil {
+		a.log, a.waiting = nil, len(r.State.Waiting)
+	}
+	a.log = append(a.log, r)
+	a.checker.Record(r)
+	return len(a.log)%max(statesEvery, a.waiting) == 0
 }
 
 // failure says what was not as it should be, or nothing.
