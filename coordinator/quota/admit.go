@@ -40,11 +40,16 @@ func (t *tree) rounds(s int32) bool {
 	}
 }
 
-// settleIn prepares the seat for a new allocation. What it sets means nothing
-// while the seat is not allocated, so nothing of it is taken back.
+// settleIn prepares the seat for a new allocation. While the seat is not
+// allocated its stay means nothing, so only a checkpoint has to keep the stay
+// before: the seat may have been allocated when the checkpoint began.
 func (t *tree) settleIn(s int32) {
 	c := &t.seats[s]
-	c.group, c.groupName, c.since = c.home, t.nodes[c.home].name, t.now
+	if len(t.log.marks) > 0 {
+		t.log.settled = append(t.log.settled, c.stay)
+		t.log.add(record{op: opSettle, slot: t.slot, seat: s})
+	}
+	c.stay = stay{groupName: t.nodes[c.home].name, group: c.home, since: t.now}
 }
 
 // climb goes from the seat's group to the root, bottom up: QUOTA.md section 3,

@@ -31,7 +31,7 @@ func TestLongHistoriesAgreeWithTheOracle(t *testing.T) {
 	if testing.Short() {
 		calls = 5_000
 	}
-	evicted, admitted := 0, 0
+	evicted, admitted, rolledBack := 0, 0, 0
 	for seed := uint64(0); calls > 0; seed++ {
 		h := newHistory(rand.New(rand.NewPCG(seed, 1)).IntN, seed%2 == 1)
 		for i := range 100 {
@@ -40,9 +40,9 @@ func TestLongHistoriesAgreeWithTheOracle(t *testing.T) {
 			}
 			calls--
 		}
-		evicted, admitted = evicted+h.evicted, admitted+h.admitted
+		evicted, admitted, rolledBack = evicted+h.evicted, admitted+h.admitted, rolledBack+h.rolledBack
 	}
-	t.Logf("%d consumers were admitted, %d evicted", admitted, evicted)
+	t.Logf("%d consumers were admitted, %d evicted, %d checkpoints rolled back", admitted, evicted, rolledBack)
 }
 
 func TestTheSameCallsLeadToTheSameStates(t *testing.T) {

@@ -134,7 +134,7 @@ func (m *Manager) tell(r *Result, at int32, f *forest, t *tree) {
 			m.place(t, at)
 		}
 	}
-	for _, v := range m.log.victims {
+	for _, v := range m.log.victims[m.log.callVictims:] {
 		m.preempted = append(m.preempted, m.consumers[v.consumer].id)
 	}
 	r.OK, r.Placed, r.Preempted = true, m.placed, m.preempted

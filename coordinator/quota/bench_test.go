@@ -223,9 +223,26 @@ func BenchmarkLeafChurn(b *testing.B) { grid(b, fullGrid, leafChurn) }
 func BenchmarkEvict(b *testing.B)     { grid(b, smallGrid, evict) }
 func BenchmarkRefuse(b *testing.B)    { grid(b, smallGrid, refuse) }
 
+// As borrow, but within a checkpoint that is rolled back: an owner leaves, a
+// newcomer comes and goes, and the owner comes back.
+func whatIf(b testing.TB, groups, live int) (pair func(i int)) {
+	w := newWorld(b, groups, max(1, live/groups/2), live+1, live)
+	owners, ids := w.live[:min(groups, 64, live)], w.newcomers(b, groups)
+	return func(i int) {
+		mark := w.m.Checkpoint()
+		w.release(b, owners[i%len(owners)])
+		w.allocate(b, ids[i%len(ids)])
+		if err := w.m.Rollback(mark); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkWhatIf(b *testing.B) { grid(b, smallGrid, whatIf) }
+
 func TestNothingIsAllocatedInTheSteadyState(t *testing.T) {
 	for name, prepare := range map[string]func(b testing.TB, groups, live int) func(int){
-		"in quota": inQuota, "borrow": borrow, "leaf churn": leafChurn, "evict": evict, "refuse": refuse,
+		"in quota": inQuota, "borrow": borrow, "leaf churn": leafChurn, "evict": evict, "refuse": refuse, "what if": whatIf,
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair := prepare(t, 16, 512)

@@ -92,10 +92,10 @@ func (m *Manager) RemoveConsumer(id string) error {
 			return fmt.Errorf("consumer %s: %w on tree %s", id, ErrAllocated, d.treeName)
 		}
 	}
-	m.begin()
+	m.beginRebuild()
 	for _, d := range c.demands {
 		if d.tree != nil {
-			d.tree.seats[d.seat] = seat{consumer: none, group: none, node: none, via: none}
+			d.tree.seats[d.seat] = seat{consumer: none, stay: stay{group: none}, node: none, via: none}
 			d.tree.freeSeats = append(d.tree.freeSeats, d.seat)
 		}
 	}
@@ -114,7 +114,7 @@ func (m *Manager) sit(t *tree, at int32, i int) int32 {
 	d := &c.demands[i]
 	made := seat{
 		consumer: at, demand: int32(i), owner: c.owner, priority: d.priority, kind: d.kind, pinned: d.pinned,
-		build: t.build - 1, home: none, group: none, node: none, via: none,
+		build: t.build - 1, home: none, stay: stay{group: none}, node: none, via: none,
 	}
 	if last := len(t.freeSeats) - 1; last >= 0 {
 		d.seat = t.freeSeats[last]

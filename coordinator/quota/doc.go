@@ -32,6 +32,11 @@
 // calls in the same order lead to the same state, byte for byte (AppendState).
 // One goroutine owns it.
 //
+// # What if
+//
+// Between Checkpoint and Rollback a caller may allocate, release and restore at
+// will: Rollback leaves everything as if none of it had been. Checkpoints nest.
+//
 // # Cost
 //
 // A call costs the depth of the tree, the logarithm of what waits there, and

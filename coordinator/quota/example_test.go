@@ -269,6 +269,30 @@ func ExampleNodeSpec_perOwner() {
 	// b1: on a
 }
 
+// A checkpoint takes back several calls at once: would the owner fit if the two
+// sharers ended?
+func ExampleManager_Checkpoint() {
+	m := lab(quota.Options{}, map[string]quota.NodeSpec{"all": {Quota: gpus(3)}, "a": {Parent: "all"}, "b": {Parent: "all", Quota: gpus(3)}})
+	for _, id := range []string{"x", "y", "z"} {
+		arrive(m, id, "", quota.Demand{Group: "a", Request: gpus(1)})
+	}
+	if err := m.AddConsumer(quota.ConsumerSpec{ID: "owner", Demands: []quota.Demand{{Tree: "lab", Group: "b", Request: gpus(2)}}}); err != nil {
+		panic(err)
+	}
+	mark := m.Checkpoint()
+	m.Deallocate("lab", "x")
+	m.Deallocate("lab", "y")
+	r, err := m.Allocate("lab", "owner")
+	fmt.Println(r.OK, r.Preempted, err)
+	fmt.Println(m.Rollback(mark), m.IsAllocated("lab", "x"), m.IsAllocated("lab", "y"), m.IsAllocated("lab", "owner"))
+	// Output:
+	// x: on all
+	// y: on all
+	// z: on all
+	// true [] <nil>
+	// <nil> true true false
+}
+
 // A try shows who would have to go, and the undo is as if nothing had been.
 func ExampleManager_TryAllocate() {
 	m := lab(quota.Options{}, map[string]quota.NodeSpec{"all": {Quota: gpus(2)}})

@@ -37,7 +37,7 @@ func (m *Manager) DeleteForest(name string) error {
 			return fmt.Errorf("forest %s: %w: %d consumers are allocated on tree %s", name, ErrInUse, t.allocated, t.name)
 		}
 	}
-	m.begin()
+	m.beginRebuild()
 	for _, t := range f.trees {
 		t.forest = nil
 	}
@@ -58,7 +58,7 @@ func (m *Manager) AddTreeToForest(forestName, treeName string) error {
 	if t.forest != nil {
 		return fmt.Errorf("tree %s: %w in forest %s", treeName, ErrExists, t.forest.name)
 	}
-	m.begin()
+	m.beginRebuild()
 	t.forest = f
 	f.trees = append(f.trees, t)
 	slices.SortFunc(f.trees, func(a, b *tree) int { return cmp.Compare(a.name, b.name) })
@@ -82,7 +82,7 @@ func (m *Manager) DeleteTreeFromForest(forest, tree string) error {
 	if t.allocated > 0 {
 		return fmt.Errorf("tree %s: %w: %d consumers are allocated", tree, ErrInUse, t.allocated)
 	}
-	m.begin()
+	m.beginRebuild()
 	f.remove(t)
 	return nil
 }
@@ -141,7 +141,7 @@ func (m *Manager) allocateForest(f *forest, at int32) (r Result) {
 			continue
 		}
 		if !m.allocate(t, s) {
-			m.rollback(0)
+			m.rollback(m.log.call)
 			r.Refusal = t.why
 			return r
 		}

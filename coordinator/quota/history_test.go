@@ -33,6 +33,9 @@ type history struct {
 	names    int    // of nodes made so far
 	recorded []byte // every state, where record is set
 	record   bool
+
+	checkpoints []checkpoint // open ones, outermost first
+	rolledBack  int
 }
 
 var allResources = []resource.Name{"a", "b", "c"}
@@ -266,7 +269,9 @@ func (h *history) step() {
 	h.now += time.Duration(h.draw(3))
 	h.o.now = h.now
 	h.m.SetNow(time.Unix(0, int64(h.now)))
-	switch p := h.draw(100); {
+	switch p := h.draw(112); {
+	case p >= 100:
+		h.stepCheckpoint()
 	case p < 60:
 		h.stepAllocate("allocate", h.pick(true), h.some())
 	case p < 62:
@@ -444,6 +449,7 @@ func (h *history) stepUpdate() {
 		h.must(err)
 		results = append(results, r)
 	}
+	h.endCheckpoints()
 	var lost []*nSeat
 	for i, t := range h.o.trees {
 		out := h.o.update(t, func(id string) resource.Vector { return h.want(t, id) })

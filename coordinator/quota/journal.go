@@ -2,13 +2,23 @@ package quota
 
 import "slices"
 
-// journal holds every change to the trees' seats since the last call began, so
-// that a refused attempt, a step of one, or a try can be taken back exactly.
+// journal holds every change to the trees' seats since the oldest checkpoint
+// that is open, or since the last call began where none is. So a refused attempt,
+// a step of an attempt, a try, or all calls since a checkpoint can be taken back
+// exactly.
+//
+// Invariant: victims has one entry for each record of opEvict, in order, settled
+// one for each record of opSettle since the oldest open checkpoint; marks ascend
+// by serial.
 type journal struct {
 	records []record
-	// victims are the consumers evicted since the call began, in order; the
-	// records of opEvict are its entries.
-	victims []victim
+	victims []victim   // the evicted consumers
+	settled []stay     // see opSettle
+	marks   []openMark // the open checkpoints, outermost first
+	serial  uint64     // of the last checkpoint
+	// call and callVictims are the lengths of records and victims when the last
+	// call began.
+	call, callVictims int
 	// protected is the earliest time at which MinRunTime is over for a consumer
 	// that the call could not evict because of it, in nanoseconds; 0 for none.
 	protected int64
@@ -40,15 +50,17 @@ const (
 	opEnter                      // counted as its group's use
 	opLeave                      // not counted as its group's use any more
 	opEvict                      // named a victim
+	opSettle                     // prepared for an allocation, while a checkpoint is open
 )
 
 func (j *journal) add(r record) { j.records = append(j.records, r) }
 
 // addStep records a charge or discharge of one node. Steps of one seat up its
 // path, with nothing between them, make one record: whoever marked the journal
-// between them has gone on without taking back.
+// between them has gone on without taking back. A checkpoint between two calls is
+// such a mark that is still in use, so steps of two calls stay apart.
 func (j *journal) addStep(op operation, t *tree, s, n int32) {
-	if last := len(j.records) - 1; last >= 0 {
+	if last := len(j.records) - 1; last >= j.call {
 		r := &j.records[last]
 		if r.op == op && r.seat == s && r.slot == t.slot && t.nodes[r.via].parent == n {
 			r.via = n
@@ -105,5 +117,9 @@ func (t *tree) revert(r *record) {
 		t.addUse(r.seat)
 	case opEvict:
 		t.log.victims = t.log.victims[:len(t.log.victims)-1]
+	case opSettle:
+		last := len(t.log.settled) - 1
+		t.seats[r.seat].stay = t.log.settled[last]
+		t.log.settled = t.log.settled[:last]
 	}
 }

@@ -48,7 +48,7 @@ type Manager struct {
 
 	log       journal
 	try       try
-	undone    bool // the records after the journal's end were taken back by the last call
+	undone    bool // the records from the journal's end to undoneTo were taken back by the last call
 	undoneTo  int
 	placed    []Placement
 	preempted []string
@@ -102,7 +102,7 @@ func (m *Manager) AddTree(s TreeSpec) (Shape, error) {
 	if m.trees[s.Name] != nil {
 		return Shape{}, fmt.Errorf("tree %s: %w", s.Name, ErrExists)
 	}
-	m.begin()
+	m.beginRebuild()
 	t := &tree{name: s.Name, opts: &m.opts, log: &m.log, now: m.now, cache: newCache(s)}
 	t.slot = int32(slices.Index(m.slots, nil))
 	if t.slot == none {
@@ -124,7 +124,7 @@ func (m *Manager) DeleteTree(name string) error {
 	if t.allocated > 0 {
 		return fmt.Errorf("tree %s: %w: %d consumers are allocated", name, ErrInUse, t.allocated)
 	}
-	m.begin()
+	m.beginRebuild()
 	if t.forest != nil {
 		t.forest.remove(t)
 	}
@@ -182,7 +182,11 @@ func (m *Manager) consumerOf(id string) (int32, error) {
 // begin starts a call that may change what is live: the last call can neither
 // be undone nor told any more.
 func (m *Manager) begin() {
-	m.log.records, m.log.victims, m.log.protected = m.log.records[:0], m.log.victims[:0], 0
+	j := &m.log
+	if len(j.marks) == 0 {
+		j.records, j.victims = j.records[:0], j.victims[:0]
+	}
+	j.call, j.callVictims, j.protected = len(j.records), len(j.victims), 0
 	m.try = try{}
 	m.undone = false
 }

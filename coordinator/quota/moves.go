@@ -2,13 +2,13 @@ package quota
 
 // Moves returns the consumers that the last call moved, placed or took away,
 // in the order in which it first touched them. They are what Allocate,
-// Deallocate, Try, Undo and Restore did; an update tells its own. The last
-// call is the last that could have changed something; a refused one moved
+// Deallocate, Try, Undo, Restore and Rollback did; an update tells its own. The
+// last call is the last that could have changed something; a refused one moved
 // nobody.
 func (m *Manager) Moves() []Move {
-	records := m.log.records
+	records := m.log.records[m.log.call:]
 	if m.undone {
-		records = records[:m.undoneTo]
+		records = m.log.records[m.log.call:m.undoneTo]
 	}
 	type seatOn struct{ slot, seat int32 }
 	touched := map[seatOn]int{}

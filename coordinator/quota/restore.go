@@ -46,7 +46,7 @@ func (m *Manager) RestoreForest(forest, id string) (Result, error) {
 		}
 		forced, ok := m.restore(t, s)
 		if !ok {
-			m.rollback(0)
+			m.rollback(m.log.call)
 			return Result{Refusal: t.why}, nil
 		}
 		anyForced = anyForced || forced

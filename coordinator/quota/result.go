@@ -17,6 +17,8 @@ var (
 	ErrInUse     = errors.New("in use")
 	ErrMode      = errors.New("not in this mode")
 	ErrNoTry     = errors.New("nothing to undo")
+	ErrStale     = errors.New("ended already")
+	ErrNested    = errors.New("later checkpoints are open")
 )
 
 // Result is the outcome of an allocation. Its slices belong to the Manager and

@@ -67,13 +67,11 @@ type seat struct {
 	home  int32  // node of the demand's group as of build, none where gone
 	build uint32 // the tree's build that home and the request are of
 
+	stay
 	// While allocated:
-	groupName string // the group, followed through renames
-	group     int32  // its node, none where gone
-	node      int32  // allocation node
-	via       int32  // child of node towards the group, none where it cannot slide down
-	order     int64  // its place in the list: ascending
-	since     int64  // when it was allocated, see Manager.SetNow
+	node  int32 // allocation node
+	via   int32 // child of node towards the group, none where it cannot slide down
+	order int64 // its place in the list: ascending
 
 	prev, next         int32 // list of the node
 	band               int32
@@ -81,6 +79,14 @@ type seat struct {
 
 	up, left, right int32 // treap of via
 	heap            uint32
+}
+
+// stay is what an allocation settles for a seat. It means nothing while the seat
+// is not allocated.
+type stay struct {
+	groupName string // the group, followed through renames
+	group     int32  // its node, none where gone
+	since     int64  // when it was allocated, see Manager.SetNow
 }
 
 // The kinds of amounts of a node.

@@ -2,7 +2,8 @@ package quota
 
 import "fmt"
 
-// try is the try that the last call was.
+// try is the try that the last call was: its undo takes back the records of one
+// call, as Rollback takes back those of all calls since a checkpoint.
 type try struct {
 	tree     *tree
 	forest   *forest
@@ -65,8 +66,6 @@ func (m *Manager) undo(want try, id string) error {
 	if m.try != want {
 		return fmt.Errorf("undo %s: %w: the last call was no try of it", id, ErrNoTry)
 	}
-	m.undoneTo = m.log.mark()
-	m.rollback(0)
-	m.try, m.undone = try{}, true
+	m.takeBack(m.log.call)
 	return nil
 }

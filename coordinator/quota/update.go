@@ -45,7 +45,7 @@ type standing struct {
 }
 
 func (m *Manager) update(trees []*tree) []UpdateResult {
-	m.begin()
+	m.beginRebuild()
 	results := make([]UpdateResult, len(trees))
 	before := make([][]standing, len(trees))
 	var lost []victim
