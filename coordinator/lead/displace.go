@@ -87,8 +87,8 @@ func (l *Leader) setTimer(a *attempt, d time.Duration, f func()) {
 
 // mayDisplace reports whether the commit of a preemptor may be sent: its
 // victims are still EVICTING for it, and what the trees are charged without
-// them leaves room for it (PROTOCOL.md 6.5). Until the outcome is known both
-// are charged.
+// them leaves room for it (PROTOCOL.md 6.5). It changes nothing: until the
+// outcome is known both are charged, each where it stands.
 func (l *Leader) mayDisplace(a *attempt) bool {
 	for _, v := range a.victims {
 		if v.machine.State() != txn.Evicting || v.machine.By() != a.machine.ID() || !v.machine.Freed() { // a dead node may be back
@@ -99,33 +99,44 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 		return true
 	}
 	trees := l.quotas.trees
+	mark := trees.Checkpoint()
 	for _, v := range a.victims {
 		if v.unit.enrolled {
 			trees.DeallocateForest(everyTree, v.unit.path)
 		}
 	}
-	trees.DeallocateForest(everyTree, a.unit.path)
-	r, err := trees.TryAllocateForest(everyTree, a.unit.path)
-	must(err)
-	fits := r.OK && len(r.Preempted) == 0
-	if !fits {
-		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
-		l.undoCharge(a.unit)
-	}
-	for _, v := range a.victims {
-		if v.unit.enrolled {
-			l.removeConsumer(v.unit)
-			l.chargeCommitted(v)
-		}
-	}
+	fits := l.chargeAnew(a)
+	must(trees.Rollback(mark))
 	return fits
 }
 
+// chargeAnew charges a preemptor as an arrival, in place of the charge that held
+// its claim beside its victims. It reports whether that evicts nobody, and changes
+// nothing otherwise.
+func (l *Leader) chargeAnew(a *attempt) bool {
+	trees := l.quotas.trees
+	mark := trees.Checkpoint()
+	trees.DeallocateForest(everyTree, a.unit.path)
+	r, err := trees.AllocateForest(everyTree, a.unit.path)
+	must(err)
+	if r.OK && len(r.Preempted) == 0 {
+		must(trees.Keep(mark))
+		return true
+	}
+	l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
+	must(trees.Rollback(mark))
+	return false
+}
+
 // endVictims ends the victims of a unit that has committed: RELEASED came with
-// its commit.
+// its commit. A unit that claimed its quota takes its place in the trees now: until
+// then it was charged beside its victims, where that was possible.
 func (l *Leader) endVictims(a *attempt, revision resource.Revision) {
 	for _, v := range a.victims {
 		l.step(v, txn.Displaced{Revision: revision})
+	}
+	if a.claims && a.unit.enrolled {
+		l.chargeAnew(a)
 	}
 	if len(a.victims) > 0 {
 		l.out.count(MetricPreemptions, "")

@@ -1,0 +1,117 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// reclaiming is a scene with a tree whose four GPUs belong to the group owners;
+// the group sharers has borrowed them all: s0 and s2 of one GPU, s1 of two. The
+// owner o asks for as many as said, has victims, and these have left: the leader
+// may commit it.
+func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
+	t.Helper()
+	x = newScene(t)
+	object := api.QuotaTree{Metadata: api.ObjectMeta{Name: "Org"}, Spec: []byte(fmt.Sprintf(
+		`{"resourceNames":[%q],"nodes":{"all":{"quota":{%q:4}},"sharers":{"parent":"all","quota":{}},"owners":{"parent":"all","quota":{%q:4}}}}`,
+		resource.GPU, resource.GPU, resource.GPU))}
+	spec, status := SpecOf(object)
+	if status != nil {
+		t.Fatal(status)
+	}
+	if _, err := x.quotas.setTree(object, 1, spec); err != nil {
+		t.Fatal(err)
+	}
+	for i, gpus := range []int{1, 2, 1} {
+		x.pass(time.Second)
+		x.running(fmt.Sprint("s", i), gpus, `"quota":{"groups":{"Org":"sharers"}},`)
+	}
+	o = x.submit("o", gpus, `"quota":{"groups":{"Org":"owners"}},`)
+	if x.answers(); o.attempt == nil || !o.attempt.claims {
+		t.Fatalf("the owner claims nothing: %v %s", x.reasons(o.short), o.noVictimsReason)
+	}
+	x.says(o, grant.Waiting)
+	x.answers()
+	for _, v := range slices.Clone(o.attempt.victims) {
+		victims = append(victims, v.unit)
+		x.says(v.unit, grant.Tombstone)
+	}
+	return x, o, victims
+}
+
+func (x *scene) trees() string { return string(x.quotas.trees.AppendState(nil)) }
+
+// nodeOf is the node on which a unit is charged.
+func (x *scene) nodeOf(u *unit) string {
+	x.t.Helper()
+	view, err := x.quotas.trees.Consumer(u.path)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return view.Placements[0].Node
+}
+
+// TestTheQuestionOfAClaimMovesNobody: whether the commit of a claim may be sent is
+// asked of the trees, and leaves all places, and the times since which they are
+// held, as they were.
+func TestTheQuestionOfAClaimMovesNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(x *scene)
+		may    bool
+	}{
+		"it fits": {func(*scene) {}, true},
+		"another owner came meanwhile": {func(x *scene) {
+			must(x.quotas.trees.AddConsumer(quota.ConsumerSpec{ID: "other", Demands: []quota.Demand{{Tree: "Org", Group: "owners", Request: resource.Vector{resource.GPU: 3000}}}}))
+			_, err := x.quotas.trees.Restore("Org", "other")
+			must(err)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, o, victims := reclaiming(t, 2)
+			if len(victims) != 2 {
+				t.Fatalf("%d victims, want s0 and s1", len(victims))
+			}
+			c.before(x)
+			before := x.trees()
+			var may bool
+			if x.do(func() { may = x.mayDisplace(o.attempt) }); may != c.may {
+				t.Errorf("the commit may be sent: %t, want %t\n%s", may, c.may, before)
+			}
+			if diff := cmp.Diff(before, x.trees()); diff != "" {
+				t.Errorf("the question changes the trees (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAClaimTakesItsPlaceWithItsCommit: the owner is charged beside its victims
+// above its group, and on its group once they have ended. The sharer that stays
+// has its place from the beginning.
+func TestAClaimTakesItsPlaceWithItsCommit(t *testing.T) {
+	x, o, _ := reclaiming(t, 2)
+	if at := x.nodeOf(o); at != "all" {
+		t.Errorf("beside its victims the owner is charged on %s, want all", at)
+	}
+	x.says(o, grant.Reserved)
+	if x.answers(); o.phase() != api.Running {
+		t.Fatalf("the owner is %s", o.phase())
+	}
+	if at := x.nodeOf(o); at != "owners" {
+		t.Errorf("after its commit the owner is charged on %s, want owners", at)
+	}
+	nodes, err := x.quotas.trees.Nodes("Org")
+	must(err)
+	if diff := cmp.Diff([]string{"default/alloc/s2/0"}, nodes[0].Consumers); diff != "" {
+		t.Errorf("sharers (-want +got):\n%s", diff)
+	}
+	must(x.quotas.trees.Check())
+}
