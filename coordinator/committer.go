@@ -17,8 +17,6 @@ import (
 
 // pendingWrite is a set of writes that must land together. done is called once,
 // from the committer's goroutine, with a definite answer or Unknown.
-//
-// Invariant: decisions that are under way at one time write disjoint keys.
 type pendingWrite struct {
 	compares []record.Compare
 	ops      []record.Op

@@ -66,7 +66,9 @@ type Effect struct {
 
 // Write is a set of keys that must be written together.
 //
-// Invariant: writes that are under way at one time write disjoint keys.
+// Writes that are under way at one time and write the same key land in any order.
+// There are few: two fences of one node, each of which compares the identity, and
+// a fence of a transaction whose record is being collected.
 type Write struct {
 	Compares []record.Compare
 	Ops      []record.Op

@@ -31,7 +31,8 @@ type ID uint64
 
 // Write is a set of operations that land together or not at all.
 //
-// Invariant: writes that are under way at one time write disjoint keys.
+// Writes that write the same key share no Txn. They may still be under way at one
+// time, and land in any order: the compares of each have to allow for that.
 type Write struct {
 	// Token is the owner's name for the write; it comes back with the answer.
 	Token    uint64

@@ -31,6 +31,7 @@ type Batcher struct {
 	last    ID                      // the latest ID in use
 	paused  map[ID]refusal          // what is answered once a pause is over
 	seen    map[record.Compare]bool // scratch of join
+	written map[string]bool         // scratch of take
 	over    error                   // why the term has ended; nil while it goes on
 }
 
@@ -57,7 +58,7 @@ type refusal struct {
 
 // New returns a Batcher without writes.
 func New(c Config) *Batcher {
-	return &Batcher{config: c, paused: map[ID]refusal{}, seen: map[record.Compare]bool{}}
+	return &Batcher{config: c, paused: map[ID]refusal{}, seen: map[record.Compare]bool{}, written: map[string]bool{}}
 }
 
 // Submit queues a write; Next sends it. After GiveUp the write is answered at
@@ -87,14 +88,16 @@ func (b *Batcher) Next(out []Effect) []Effect {
 	return out
 }
 
-// take removes the longest prefix of the waiting writes that one Txn holds. A
-// first write that is too large is a prefix by itself: the store refuses it.
+// take removes the longest prefix of the waiting writes that one Txn holds: it
+// writes no key twice. A first write that is too large is a prefix by itself: the
+// store refuses it.
 func (b *Batcher) take() []Write {
+	clear(b.written)
 	compares, ops := 1, 0
 	for i, w := range b.waiting {
 		compares += len(w.Compares)
 		ops += len(w.Ops)
-		if i > 0 && (max(compares, ops) > b.config.MaxOps || w.AnyEpoch || b.waiting[0].AnyEpoch) {
+		if shares := b.addWritten(w); i > 0 && (shares || max(compares, ops) > b.config.MaxOps || w.AnyEpoch || b.waiting[0].AnyEpoch) {
 			taken := b.waiting[:i:i]
 			b.waiting = b.waiting[i:]
 			return taken
@@ -103,6 +106,17 @@ func (b *Batcher) take() []Write {
 	taken := b.waiting
 	b.waiting = nil
 	return taken
+}
+
+// addWritten notes the keys of a write for take, and reports whether one of them
+// was noted before.
+func (b *Batcher) addWritten(w Write) (shares bool) {
+	for i := range w.Ops {
+		key := w.Ops[i].Key
+		shares = shares || b.written[key]
+		b.written[key] = true
+	}
+	return shares
 }
 
 // current returns the writes of the Txn that is under way.

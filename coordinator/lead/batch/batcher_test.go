@@ -46,6 +46,7 @@ func TestWritesThatWaitShareTxns(t *testing.T) {
 		"a fence between":                         {[]batch.Write{write(1, 1, 1), fence(write(2, 1, 1)), write(3, 1, 1), write(4, 1, 1)}, []int{1, 1, 2}},
 		"two fences":                              {[]batch.Write{fence(write(1, 1, 1)), fence(write(2, 1, 1))}, []int{1, 1}},
 		"a small one does not overtake":           {[]batch.Write{write(1, 0, 5), write(2, 0, 5), write(3, 0, 1)}, []int{1, 2}},
+		"the same key twice":                      {[]batch.Write{write(1, 0, 1), write(2, 0, 1), write(1, 0, 2), write(3, 0, 1)}, []int{2, 2}},
 		"one that fits no Txn goes alone":         {[]batch.Write{write(1, 0, 9), write(2, 0, 1)}, []int{1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
