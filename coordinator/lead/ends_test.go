@@ -164,6 +164,27 @@ func TestWhileOthersLeaveNobodyIsEvicted(t *testing.T) {
 	}
 }
 
+// TestAClaimWaitsForANomination: units whose devices are nominated to another unit
+// do not give way for a claim until the nomination has ended.
+func TestAClaimWaitsForANomination(t *testing.T) {
+	for _, nominated := range []bool{false, true} {
+		x := newScene(t)
+		a := x.running("a", 8, "")
+		x.running("c", 8, "")
+		b := x.submit("b", 8, "")
+		x.answers()
+		if nominated {
+			n := x.nodes[a.attempt.machine.Nodes()[0]]
+			n.reservations[transaction(1)] = &reservation{members: n.reservations[a.attempt.machine.ID()].members, waiting: true}
+		}
+		b.short = &shortage{victims: []string{a.path}}
+		begins := false
+		if x.do(func() { begins = x.claimQuota(b) }); begins == nominated {
+			t.Errorf("nominated to another unit %t: begins %t, %s", nominated, begins, b.noVictimsReason)
+		}
+	}
+}
+
 // TestAPreemptionFitsIntoOneTxn: of as many operations as the store takes.
 func TestAPreemptionFitsIntoOneTxn(t *testing.T) {
 	for most, begins := range map[int]bool{7: false, 8: true} {

@@ -48,6 +48,8 @@ func (l *Leader) claimQuota(u *unit) bool {
 	for _, path := range u.short.victims {
 		v := l.units[path]
 		switch {
+		case v.evictable() && l.isContested(v):
+			return l.recordNoVictims(u, path+" has devices that are nominated to another unit")
 		case v.evictable():
 			victims = append(victims, v)
 		case v.isBeingAdopted():
