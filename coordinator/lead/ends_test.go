@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,6 +182,31 @@ func TestAClaimWaitsForANomination(t *testing.T) {
 		begins := false
 		if x.do(func() { begins = x.claimQuota(b) }); begins == nominated {
 			t.Errorf("nominated to another unit %t: begins %t, %s", nominated, begins, b.noVictimsReason)
+		}
+	}
+}
+
+// TestAJobsEndThatWasRefusedIsTriedAgain: the store had no space for a while. The
+// wish is durable with the job, so nothing of the job may start, or stay.
+func TestAJobsEndThatWasRefusedIsTriedAgain(t *testing.T) {
+	for what, key := range map[string]func(*unit) string{
+		"its unit's end": func(u *unit) string { return u.record.Path().Key() },
+		"its own end":    func(u *unit) string { return record.JobKey("default", "a") },
+	} {
+		x := newScene(t)
+		a := x.submitJob("a", 2, 9)
+		x.answers()
+		x.do(func() { x.cancelJob(a.job, txn.ReleaseAsked{}, true, func(*api.Status) {}) })
+		for x.answer(); !slices.ContainsFunc(x.asked[0].Write.Ops, func(o record.Op) bool { return o.Key == key(a) }); {
+			x.answer()
+		}
+		x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, record.ErrNoSpace})
+		if x.pass(lastBackoff - 1); len(x.asked) > 0 || x.queue.Len() > 0 {
+			t.Errorf("%s: %d questions at once, %d units wait to be tried", what, len(x.asked), x.queue.Len())
+		}
+		x.pass(1)
+		if x.answers(); !a.job.gone {
+			t.Errorf("%s: the job is %s", what, a.job.record.Phase)
 		}
 	}
 }

@@ -166,10 +166,17 @@ func (l *Leader) endQueued(u *unit) {
 	} else {
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
 	}
+	var write func()
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		u.finishWrite(writeEnd)
 		if o != txn.Landed {
 			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+		}
+		if o != txn.Landed && u.job != nil && u.job.record.Cancelled != nil {
+			l.after(lastBackoff, write) // the wish is durable: nobody asks for it again
+			return
+		}
+		u.finishWrite(writeEnd)
+		if o != txn.Landed {
 			u.dropWish() // it waits as before; the client asks again
 			l.queue.Push(u.key)
 			l.notify(u)
@@ -178,10 +185,13 @@ func (l *Leader) endQueued(u *unit) {
 		u.end(unit, rev)
 		l.finish(u)
 	}
-	l.settle(d, key, func(value []byte, found bool) bool {
-		rec, err := record.Decode[record.Unit](key, value)
-		return !found || u.job != nil && err == nil && api.Phase(rec.Phase).Ended()
-	})
+	write = func() {
+		l.settle(d, key, func(value []byte, found bool) bool {
+			rec, err := record.Decode[record.Unit](key, value)
+			return !found || u.job != nil && err == nil && api.Phase(rec.Phase).Ended()
+		})
+	}
+	write()
 }
 
 // finish follows a unit's end: a deleted allocation is gone; a job ends with
@@ -199,7 +209,7 @@ func (l *Leader) finish(u *unit) {
 // finishJob records a job's end, or removes it if it was deleted, once all its
 // units have ended.
 func (l *Leader) finishJob(j *job) {
-	if j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
+	if j.gone || j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
 		return
 	}
 	remove := j.record.Cancelled.Remove
@@ -224,6 +234,7 @@ func (l *Leader) finishJob(j *job) {
 		if o != txn.Landed {
 			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
 			l.notifyJob(j)
+			l.after(lastBackoff, func() { l.finishJob(j) }) // nobody asks for it again
 			return
 		}
 		if remove {
