@@ -170,7 +170,7 @@ func (s *Sim) withTerm(accept func(*term) bool, do func(*term)) bool {
 }
 
 func (s *Sim) actFlush() bool {
-	return s.withTerm(func(t *term) bool { return len(t.waiting) > 0 }, func(t *term) { t.flush(1 + s.rng.IntN(len(t.waiting))) })
+	return s.withTerm(func(t *term) bool { return len(t.submitted) > 0 }, func(t *term) { t.flush(1 + s.rng.IntN(len(t.submitted))) })
 }
 
 func (s *Sim) actConnect() bool {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/record"
@@ -38,15 +39,15 @@ func (t *term) condition(id resource.NodeID, c grant.Command) bool {
 	return false
 }
 
-// records are those that a write puts, by transaction.
-func records(w lead.Write) map[resource.TxID]record.Tx {
-	all := map[resource.TxID]record.Tx{}
-	for _, o := range w.Ops {
-		if tx, err := record.ParseTxKey(o.Key); err == nil && !o.Delete {
-			all[tx] = decoded[record.Tx](record.KV{Key: o.Key, Value: o.Value})
+// records yields those that a write puts, in its order.
+func records(w lead.Write) iter.Seq2[resource.TxID, record.Tx] {
+	return func(yield func(resource.TxID, record.Tx) bool) {
+		for _, o := range w.Ops {
+			if tx, err := record.ParseTxKey(o.Key); err == nil && !o.Delete && !yield(tx, decoded[record.Tx](record.KV{Key: o.Key, Value: o.Value})) {
+				return
+			}
 		}
 	}
-	return all
 }
 
 // noteWrite tells the checks what the leader is about to write.
@@ -88,29 +89,40 @@ func (s *Sim) anyDead(r record.Tx) bool {
 	return slices.ContainsFunc(r.Members, func(m record.Placement) bool { return s.deaths[m.Node] })
 }
 
-// evictsFor is the preemptor of a write that evicts its victims, "" for none.
-func evictsFor(w lead.Write) resource.TxID {
+// evictsFor are the preemptors for which a write, or a Txn of writes, evicts.
+func evictsFor(w lead.Write) []resource.TxID {
+	var all []resource.TxID
 	for _, r := range records(w) {
-		if r.State == grant.RecordEvicting && r.By != "" {
-			return r.By
+		if r.State == grant.RecordEvicting && r.By != "" && !slices.Contains(all, r.By) {
+			all = append(all, r.By)
 		}
 	}
-	return ""
+	return all
 }
 
-// commits is the transaction that a write commits, "" for none.
-func commits(w lead.Write) resource.TxID {
+// commits are the transactions that a write, or a Txn of writes, commits.
+func commits(w lead.Write) []resource.TxID {
+	var all []resource.TxID
 	for tx, r := range records(w) {
 		if r.State == grant.RecordCommitted {
-			return tx
+			all = append(all, tx)
 		}
 	}
-	return ""
+	return all
+}
+
+// first is the first of a list, "" for none: a write commits one transaction, and
+// evicts for one.
+func first(txs []resource.TxID) resource.TxID {
+	if len(txs) == 0 {
+		return ""
+	}
+	return txs[0]
 }
 
 // falsifyWrite is a write as a leader with the bug would make it.
 func (t *term) falsifyWrite(p queued) queued {
-	tx, by := commits(p.Write), evictsFor(p.Write)
+	tx, by := first(commits(p.Write)), first(evictsFor(p.Write))
 	w := &p.Write
 	without := func(drop func(record.Compare) bool) { w.Compares = slices.DeleteFunc(slices.Clone(w.Compares), drop) }
 	switch bug := t.sim.bug; {
@@ -137,16 +149,18 @@ func (t *term) falsifyWrite(p queued) queued {
 	return p
 }
 
-// readAnew are compares of a commit with the identities as they are now, where
-// that is the bug.
-func (t *term) readAnew(p queued) []record.Compare {
-	if t.sim.bug != CompareIdentityReadAnew || commits(p.Write) == "" {
-		return p.Compares
-	}
-	compares := slices.Clone(p.Compares)
-	for i, c := range compares {
-		if ofIdentity(c) {
-			compares[i].Rev = t.sim.store.keys[c.Key].ModRev
+// falsifyCompares are the compares of a Txn as a leader with the bug would send
+// them.
+func (t *term) falsifyCompares(w lead.Write) []record.Compare {
+	compares := slices.Clone(w.Compares)
+	switch bug := t.sim.bug; {
+	case bug == EpochNotCompared:
+		return slices.DeleteFunc(compares, func(c record.Compare) bool { return c == t.coordinator.held() })
+	case bug == CompareIdentityReadAnew && len(commits(w)) > 0:
+		for i, c := range compares {
+			if ofIdentity(c) {
+				compares[i].Rev = t.sim.store.keys[c.Key].ModRev
+			}
 		}
 	}
 	return compares
@@ -220,7 +234,7 @@ func (t *term) falsifyOutcome(p queued, o txn.Outcome) txn.Outcome {
 		return o
 	}
 	switch bug := t.sim.bug; {
-	case commits(p.Write) != "" && bug == UnknownIsAborted, evictsFor(p.Write) != "" && bug == VictimsNotRead:
+	case len(commits(p.Write)) > 0 && bug == UnknownIsAborted, len(evictsFor(p.Write)) > 0 && bug == VictimsNotRead:
 		return txn.Conflict
 	}
 	return o
@@ -253,7 +267,7 @@ func (t *term) afterWrite(p queued, o txn.Outcome) {
 	if t.ended {
 		return
 	}
-	tx, by := commits(p.Write), evictsFor(p.Write)
+	tx, by := first(commits(p.Write)), first(evictsFor(p.Write))
 	if o == txn.Unknown {
 		t.doubted[tx], t.doubtedEviction[by] = true, true
 	}
@@ -263,7 +277,7 @@ func (t *term) afterWrite(p queued, o txn.Outcome) {
 		case bug == CollectInDoubt && r.State == grant.RecordAborted && t.doubted[other], bug == CollectEvictionInDoubt && r.State == grant.RecordAborted && t.doubtedEviction[other],
 			bug == CollectUnheard && len(r.Unheard) > 0:
 			t.sim.logf("%s: collects %s", t.name, short(other))
-			t.waiting = append(t.waiting, queued{0, lead.Write{Ops: []record.Op{record.Delete(record.TxKey(other))}}, "collection of " + short(other)})
+			t.submitOwn("collection of "+short(other), lead.Write{Ops: []record.Op{record.Delete(record.TxKey(other))}})
 		case bug == SwapBeforeFreed && r.State == grant.RecordEvicting && r.By != "":
 			t.allFreed(other, r)
 		}
@@ -284,7 +298,7 @@ func (t *term) confirmAnew(p queued, o txn.Outcome) bool {
 		now, kv := value[record.NodeIdentity](t.sim.store, op.Key)
 		now.Fenced, now.ConfirmedDead = true, true
 		p.Compares, p.Ops = []record.Compare{record.ModRevIs(op.Key, kv.ModRev)}, []record.Op{record.Put(op.Key, record.MustEncode(now))}
-		t.waiting = append(t.waiting, p)
+		t.enqueue(p)
 		return true
 	}
 	return false
@@ -293,34 +307,36 @@ func (t *term) confirmAnew(p queued, o txn.Outcome) bool {
 // worstMoment brings about what a Txn is to be safe against: a node whose agent
 // waits for victims, or one that was dead, is back before the Txn lands. It
 // reports whether the Txn is slow for that.
-func (t *term) worstMoment(batch []queued) (slow bool) {
+func (t *term) worstMoment(w lead.Write) (slow bool) {
 	s := t.sim
-	for _, p := range batch {
-		if by := evictsFor(p.Write); by != "" && len(t.asksOf[by]) > 0 && s.mishap(30) {
+	for _, by := range evictsFor(w) {
+		if len(t.asksOf[by]) > 0 && s.mishap(30) {
 			h := s.host(pick(s, t.asksOf[by]))
 			h.reboot() // what waits is lost
 			h.startAgent()
 			slow = true
 		}
-		if tx := commits(p.Write); tx != "" && (s.bug == CommitWithoutIncarnation || s.bug == CompareIdentityReadAnew) && s.mishap(3) {
-			h := s.host(records(p.Write)[tx].Members[0].Node)
+	}
+	for _, r := range records(w) {
+		if r.State == grant.RecordCommitted && (s.bug == CommitWithoutIncarnation || s.bug == CompareIdentityReadAnew) && s.mishap(3) {
+			h := s.host(r.Members[0].Node)
 			h.reboot() // what was promised may be lost
 			if h.startAgent(); h.agent != nil && s.bug == CompareIdentityReadAnew {
 				s.store.commit(nil, []record.Op{record.Put(record.NodeIdentityKey(h.node), record.MustEncode(record.NodeIdentity{Incarnation: h.agent.incarnation}))})
 			}
 			slow = true
 		}
-		for _, o := range p.Ops {
-			key, err := record.ParseNodeKey(o.Key)
-			who, is := identityIn(o)
-			if err != nil || !is || !who.ConfirmedDead {
-				continue
-			}
-			if h := s.host(key.ID); h.off && s.mishap(3) {
-				h.powerOn()
-				h.startAgent()
-				slow = true
-			}
+	}
+	for _, o := range w.Ops {
+		key, err := record.ParseNodeKey(o.Key)
+		who, is := identityIn(o)
+		if err != nil || !is || !who.ConfirmedDead {
+			continue
+		}
+		if h := s.host(key.ID); h.off && s.mishap(3) {
+			h.powerOn()
+			h.startAgent()
+			slow = true
 		}
 	}
 	return slow

@@ -18,6 +18,7 @@ type write struct {
 	compares []record.Compare
 	ops      []record.Op
 	done     func(txn.Outcome, resource.Revision)
+	refused  func() // the store answers with a definite error; nil: it never does
 	// delicate: what follows from its loss is to be seen more often.
 	delicate bool
 	slow     bool // it is long on its way
@@ -159,6 +160,11 @@ func (s *Sim) serve(r request) {
 	fate := "answered"
 	if s.mishap(8) || w.delicate && s.mishap(6) {
 		fate = pick(s, []string{"lost", "answer lost", "late"})
+	} else if w.refused != nil && s.mishap(80) {
+		s.logf("store: refuses %s", w.what)
+		s.stats["refused Txns"]++
+		s.reply(w.what, w.refused)
+		return
 	}
 	switch fate {
 	case "answered":

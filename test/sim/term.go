@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
@@ -21,6 +20,7 @@ const (
 	waitingTTL     = evictionGrace + 15*time.Second
 	longestTTL     = max(reservationTTL, waitingTTL)
 	treeName       = "t"
+	maxOps         = 128 // of a Txn
 )
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -41,7 +41,7 @@ type term struct {
 	wakeAt  time.Time     // zero: no alarm is set
 	links   map[resource.NodeID]*link
 
-	waiting   []queued             // writes for the committer
+	committer
 	underWay  map[lead.Token]bool  // writes and reads without an answer
 	settles   []settling           // questions whether all that had landed is known
 	asked     lead.Token           // the last client's
@@ -95,7 +95,7 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 		sim: s, name: fmt.Sprintf("%s@%d", c.name, c.epoch), coordinator: c, key: c.key, epoch: c.epoch,
 		links: map[resource.NodeID]*link{}, underWay: map[lead.Token]bool{}, calls: map[lead.Token]*call{},
 		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[resource.NodeID]bool{}, changing: map[string]bool{},
-		planted: newPlanted(),
+		committer: newCommitter(c), planted: newPlanted(),
 	}
 	for _, h := range s.hosts {
 		t.links[h.node] = &link{}
@@ -103,7 +103,7 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 	for _, namespace := range namespaces {
 		t.limitNow[namespace] = limitIn(state, namespace)
 	}
-	b := lead.Beginning{Rules: t.rules(), Epoch: c.epoch, Held: record.CreateRevIs(c.key, resource.Revision(c.epoch)), MaxOps: 128, Now: t.now()}
+	b := lead.Beginning{Rules: t.rules(), Epoch: c.epoch, Held: c.held(), MaxOps: maxOps, Now: t.now()}
 	for i := range b.Seed {
 		b.Seed[i] = byte(s.rng.Uint32())
 	}
@@ -389,108 +389,4 @@ func (t *term) readFences() {
 			}
 		}
 	})
-}
-
-// queued is a write that waits for the committer.
-type queued struct {
-	token lead.Token
-	lead.Write
-	what string
-}
-
-// submit queues a write for the store.
-func (t *term) submit(k lead.Token, w lead.Write) {
-	t.underWay[k] = true
-	p := queued{k, w, whatOf(w)}
-	t.noteWrite(w)
-	t.waiting = append(t.waiting, t.falsifyWrite(p))
-}
-
-// whatOf says in words what a write does.
-func whatOf(w lead.Write) string {
-	var words []string
-	for _, o := range w.Ops {
-		word := strings.TrimPrefix(o.Key, record.Root)
-		if tx, err := record.ParseTxKey(o.Key); err == nil {
-			word = "tx " + short(tx)
-			if !o.Delete {
-				word += " " + decoded[record.Tx](record.KV{Key: o.Key, Value: o.Value}).State.String()
-			}
-		} else if o.Delete {
-			word = "no " + word
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, ", ")
-}
-
-// flush sends some of the waiting writes as one Txn, which writes no key twice.
-// One whose compares fail is taken apart, so that each gets its own answer.
-func (t *term) flush(n int) {
-	if t.waiting[0].AnyEpoch {
-		n = 1
-	}
-	written := map[string]bool{}
-	for i, p := range t.waiting[:n] {
-		if i > 0 && (p.AnyEpoch || slices.ContainsFunc(p.Ops, func(o record.Op) bool { return written[o.Key] })) {
-			n = i
-			break
-		}
-		for _, o := range p.Ops {
-			written[o.Key] = true
-		}
-	}
-	batch := slices.Clone(t.waiting[:n])
-	t.waiting = slices.Delete(t.waiting, 0, n)
-	t.commit(batch)
-}
-
-func (t *term) commit(batch []queued) {
-	s := t.sim
-	w := &write{what: t.name + ": " + batch[0].what, slow: t.worstMoment(batch)}
-	if !batch[0].AnyEpoch {
-		w.epoch = t.epoch
-		if s.bug != EpochNotCompared {
-			w.compares = append(w.compares, record.CreateRevIs(t.key, resource.Revision(t.epoch)))
-		}
-	}
-	for _, p := range batch {
-		w.compares = append(w.compares, t.readAnew(p)...)
-		w.ops = append(w.ops, p.Ops...)
-		w.delicate = w.delicate || evictsFor(p.Write) != ""
-	}
-	if len(batch) > 1 {
-		w.what = fmt.Sprintf("%s and %d more", w.what, len(batch)-1)
-	}
-	w.done = func(o txn.Outcome, rev resource.Revision) {
-		if t.ended {
-			return
-		}
-		if o == txn.Conflict && len(batch) > 1 {
-			for i := range batch {
-				t.commit(batch[i : i+1])
-			}
-			return
-		}
-		for _, p := range batch {
-			t.wrote(p, o, rev)
-		}
-		t.schedule()
-	}
-	s.checkDisjoint(w)
-	s.send(w)
-}
-
-// wrote tells the leader what became of a write.
-func (t *term) wrote(p queued, o txn.Outcome, rev resource.Revision) {
-	if t.confirmAnew(p, o) {
-		return
-	}
-	in := lead.WriteAnswer{Token: p.token, Outcome: t.falsifyOutcome(p, o), Revision: rev}
-	if o == txn.Unknown {
-		in.Err = record.ErrUnknownOutcome
-	}
-	t.apply(in)
-	t.settled(p.token)
-	t.afterWrite(p, o)
 }
