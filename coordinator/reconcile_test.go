@@ -335,7 +335,6 @@ func TestWhatRunsIsAdoptedOverQuota(t *testing.T) {
 		if a := phase(t, c, "new", api.Running); a.Status.NodeID != other {
 			t.Errorf("new is on %s, which is in quarantine", a.Status.NodeID)
 		}
-		c.OverQuota()
 		reconcile(t, c, at, api.ReconcileAdopt)
 		c.AwaitReady(2)
 		phase(t, c, "lost", api.Running)

@@ -21,7 +21,7 @@ type Checker struct {
 	found    []Violation
 
 	state   *state
-	before  map[resource.TxID]grant.RecordState     // of this batch: the records that it writes, before it
+	before  map[resource.TxID]record.Tx             // of this batch: the records that it writes, before it
 	touched map[resource.TxID]bool                  // of this batch: records and index entries
 	stood   map[resource.NodeID]record.NodeIdentity // of this batch: the identities that it writes, before it
 	tenures []tenure
@@ -31,9 +31,9 @@ type Checker struct {
 	seen    map[string]bool            // namespaces that were ever charged
 	trees   map[string]*tree
 
-	gone, back          map[resource.TxID]bool
+	gone, back, adopted map[resource.TxID]bool
 	restored            bool
-	overQuota, adopting bool
+	adopting            bool
 	noClaims, renumbers bool
 
 	hosts     map[resource.NodeID]Host
@@ -53,13 +53,13 @@ type Checker struct {
 // New returns a checker that knows nothing yet.
 func New(h Harness) *Checker {
 	c := &Checker{
-		harness: h, required: map[Rule]Facts{}, state: newState(), before: map[resource.TxID]grant.RecordState{}, touched: map[resource.TxID]bool{},
+		harness: h, required: map[Rule]Facts{}, state: newState(), before: map[resource.TxID]record.Tx{}, touched: map[resource.TxID]bool{},
 		stood:  map[resource.NodeID]record.NodeIdentity{},
 		writes: map[resource.Revision]Write{}, quotas: map[string]map[string]*limit{}, limits: map[string]resource.Vector{}, seen: map[string]bool{},
 		trees: map[string]*tree{}, hosts: map[resource.NodeID]Host{}, cards: map[resource.NodeID]map[string]bool{}, omitted: map[resource.NodeID]bool{},
 		lost: map[resource.NodeID]Loss{}, freed: map[resource.NodeID]map[resource.TxID]bool{}, admitted: map[resource.TxID]admission{},
 		nominated: map[resource.TxID][]resource.NodeID{}, wished: map[resource.TxID]bool{}, demands: map[record.UnitPath]Wants{}, graces: newGraces(),
-		promises: map[resource.NodeID]*promises{}, attempts: map[attempt]resource.TxID{},
+		promises: map[resource.NodeID]*promises{}, attempts: map[attempt]resource.TxID{}, adopted: map[resource.TxID]bool{},
 	}
 	for _, d := range Rules() {
 		c.required[d.Rule] = d.Needs
@@ -125,14 +125,20 @@ func (c *Checker) Apply(b Batch) []Violation {
 // checkRecord checks one record that the batch has written.
 func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Epoch) {
 	r, exists := c.state.records[tx]
-	c.checkEdge(tx, c.before[tx], r.State, exists)
+	c.checkEdge(tx, c.before[tx].State, r.State, exists)
+	c.checkUndecided(tx, r)
 	if !exists {
+		c.checkNamed(tx)
 		return
 	}
 	c.state.decided[tx] = r.State
 	switch r.State {
 	case grant.RecordCommitted:
-		if leader != r.Epoch && !c.restored && !c.adopting {
+		switch {
+		case leader == r.Epoch:
+		case c.restored || c.adopting:
+			c.Adopted(tx)
+		default:
 			c.report(of(I12Commits, tx), "%s is COMMITTED in epoch %d, while %d leads", tx, r.Epoch, leader)
 		}
 		c.checkIncarnations(tx, r)
@@ -167,11 +173,11 @@ func (c *Checker) checkEdge(tx resource.TxID, before, after grant.RecordState, e
 // checkSwap checks that EVICTING becomes RELEASED together with the commit of
 // the preemptor.
 func (c *Checker) checkSwap(tx resource.TxID, r record.Tx) {
-	if c.before[tx] != grant.RecordEvicting {
+	if c.before[tx].State != grant.RecordEvicting {
 		return
 	}
 	was, together := c.before[r.By]
-	if !together || was != grant.RecordAbsent || c.state.records[r.By].State != grant.RecordCommitted {
+	if !together || was.State != grant.RecordAbsent || c.state.records[r.By].State != grant.RecordCommitted {
 		c.report(of(I11Swap, tx, r.By), "%s goes from EVICTING to RELEASED without the commit of %q", tx, r.By)
 	}
 }

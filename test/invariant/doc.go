@@ -18,6 +18,7 @@
 //     [Checker.Judge]) and what clients asked for ([Checker.Demanded],
 //     [Checker.EndAsked], [Checker.EvictionAsked]); limits that are configured
 //     ([Checker.Limit]) or that a leader admits under ([Checker.Admitted]); a
+//     transaction that is adopted ([Checker.Adopted]); a
 //     store that is restored ([Checker.Mark], [Checker.Restore]); a host that lies
 //     ([Checker.LeaveOut]), has lost records ([Checker.Lost]) or restarts
 //     ([Checker.Restarted]). Deaths that an operator confirms are changes of
@@ -58,6 +59,7 @@
 //	I7 asked         yes           no wishes               no wishes
 //	I7 waiting       yes           no moments, nominations no moments, nominations
 //	I7 nominated     yes           no moments              no moments
+//	I7 undecided     yes           yes                     yes
 //	I8 freed         no messages   yes                     no messages
 //	I8 stopped       yes           no workloads            no workloads
 //	I9 replay        yes           no replays              no replays
@@ -68,6 +70,7 @@
 //	I11 deleted      yes           yes                     yes
 //	I11 again        yes           yes                     yes
 //	I11 swap         yes           yes                     yes
+//	I11 named        yes           yes                     yes
 //	I12 commits      yes           yes                     yes
 //	I12 writers      yes           yes                     no writers
 //	I12 commands     yes           no commands             no commands
@@ -96,6 +99,8 @@
 //     quota is held to the highest that it was, an attempt to the limit that it
 //     was admitted under. A quota that is younger than its namespace's records is
 //     not checked at all.
+//   - What an operator adopts (Adopted) runs already and is charged whatever there
+//     is: it is left out of the sums. All others have to fit without it.
 //   - Of a quota tree the root and the nodes that were always hard are checked,
 //     unless the tree's shape has changed: below them nobody's record says where
 //     a unit is counted. Where there are trees a claim of quota may name victims

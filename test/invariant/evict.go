@@ -48,6 +48,28 @@ func (c *Checker) checkVictim(tx resource.TxID, r record.Tx) {
 	c.checkWaiting(tx, r.By)
 }
 
+// checkUndecided checks a record that was EVICTING for a preemptor without a
+// record: the preemptor may still take the victim's place.
+func (c *Checker) checkUndecided(tx resource.TxID, r record.Tx) {
+	was := c.before[tx]
+	if was.State != grant.RecordEvicting || was.By == "" || r.State == grant.RecordEvicting && r.By == was.By {
+		return
+	}
+	if _, decided := c.state.records[was.By]; !decided && c.state.decided[was.By] == grant.RecordAbsent {
+		c.report(of(I7Undecided, tx, was.By), "%s was EVICTING for %s, which is undecided, and is %q by %q", tx, was.By, r.State, r.By)
+	}
+}
+
+// checkNamed checks a record that is deleted: where it was ABORTED, and a victim
+// names it, the next leader takes the preemptor for undecided.
+func (c *Checker) checkNamed(tx resource.TxID) {
+	for victim, r := range c.live() {
+		if r.By == tx {
+			c.report(of(I11Named, tx, victim), "the record of %s is deleted, and %s is %s for it", tx, victim, r.State)
+		}
+	}
+}
+
 // mayClaim reports whether quota may name victims.
 func (c *Checker) mayClaim() bool { return len(c.trees) > 0 && !c.noClaims }
 

@@ -48,9 +48,11 @@ func (c *Checker) Limit(namespace string, hard resource.Vector) {
 	c.limits[namespace] = maps.Clone(hard)
 }
 
-// OverQuota allows that namespaces and groups are charged more than their limits
-// from now on: what runs and is adopted is charged whatever there is.
-func (c *Checker) OverQuota() { c.overQuota = true }
+// Adopted says that an operator adopts a transaction that runs: it is charged
+// whatever there is. What it is charged is not counted; all others still have to
+// fit. A record that is COMMITTED in an epoch other than its own is known as
+// adopted by that.
+func (c *Checker) Adopted(tx resource.TxID) { c.adopted[tx] = true }
 
 // admission is what a leader saw when it charged an attempt.
 type admission struct {
@@ -74,7 +76,9 @@ func (c *Checker) checkQuotas() {
 			if used[at] == nil {
 				used[at] = resource.Vector{}
 			}
-			used[at].Add(charge.Request)
+			if !c.adopted[tx] {
+				used[at].Add(charge.Request)
+			}
 			if charge.Tree == quota.Tree {
 				c.seen[charge.Group] = true
 				charged[charge.Group] = append(charged[charge.Group], tx)
@@ -101,9 +105,6 @@ func (c *Checker) checkQuotas() {
 
 // compare holds what is charged to a namespace against a limit.
 func (c *Checker) compare(rule Rule, namespace, what string, used map[group]resource.Vector, limit resource.Vector) {
-	if c.overQuota {
-		return
-	}
 	sum := used[group{quota.Tree, namespace}]
 	for _, name := range slices.Sorted(maps.Keys(limit)) {
 		if sum[name] > limit[name] {

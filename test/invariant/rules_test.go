@@ -2,6 +2,7 @@ package invariant_test
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
@@ -124,6 +125,21 @@ func recordStories() map[invariant.Rule]story {
 		invariant.I11Swap: {
 			breaks: func(s *scene) { displace(s, false) },
 			holds:  func(s *scene) { displace(s, true) },
+			also:   []invariant.Rule{invariant.I7Undecided},
+		},
+		invariant.I11Named: {
+			breaks: func(s *scene) {
+				victim, by := abort(s)
+				r := recordOf(grant.RecordReleasing, "u1", "g1")
+				r.By = by
+				s.batch(put(victim, r), invariant.Record{Tx: by})
+			},
+			holds: func(s *scene) {
+				victim, by := abort(s)
+				s.batch(put(victim, recordOf(grant.RecordReleasing, "u1", "g1")))
+				s.end("u1", "g1")
+				s.batch(invariant.Record{Tx: by})
+			},
 		},
 		invariant.I12Commits: {
 			breaks: func(s *scene) {
@@ -175,11 +191,27 @@ func displace(s *scene, together bool) {
 	s.batch(begins...)
 }
 
+// abort gives up the preemption of u1 by u2, and frees u1.
+func abort(s *scene) (victim, by resource.TxID) {
+	victim = s.commit("u1", "g1")
+	by = s.wait("u2", "g1", victim)
+	s.evict("u1", "g1", by)
+	s.batch(put(by, record.Tx{State: grant.RecordAborted}))
+	s.free(victim)
+	return victim, by
+}
+
 func quotaStories() map[invariant.Rule]story {
 	return map[invariant.Rule]story{
 		invariant.I2Configured: {
 			breaks: func(s *scene) { s.c.Limit("ns", gpus(1)); s.commit("u1", "g1"); s.commit("u2", "g2") },
-			holds:  func(s *scene) { s.c.Limit("ns", gpus(2)); s.commit("u1", "g1"); s.commit("u2", "g2") },
+			holds: func(s *scene) { // what is adopted does not count
+				s.c.Limit("ns", gpus(2))
+				s.c.Adopted(tx("u0"))
+				for i, name := range []string{"u1", "u0", "u2"} {
+					s.commit(name, fmt.Sprint("g", i+1))
+				}
+			},
 		},
 		invariant.I2Quotas: {
 			breaks: func(s *scene) { s.commit("u1", "g1"); s.commit("u2", "g2"); s.commit("u3", "g3") },
@@ -200,7 +232,12 @@ func quotaStories() map[invariant.Rule]story {
 				s.commit("u1", "g1")
 				s.commit("u2", "g2")
 			},
-			holds: func(s *scene) { s.commit("u1", "g1"); s.batch(treeOf(1)); s.commit("u2", "g2") },
+			holds: func(s *scene) {
+				s.commit("u1", "g1")
+				s.batch(treeOf(1))
+				s.c.Adopted(tx("u2"))
+				s.commit("u2", "g2")
+			},
 		},
 	}
 }
@@ -255,6 +292,14 @@ func lifeStories() map[invariant.Rule]story {
 		invariant.I7Nominated: {
 			breaks: func(s *scene) { t := s.commit("u1", "g1"); s.wait("u2", "g2", t); s.commit("u3", "g2") },
 			holds:  func(s *scene) { t := s.commit("u1", "g1"); s.wait("u2", "g2", t); s.commit("u3", "g3") },
+		},
+		invariant.I7Undecided: {
+			breaks: func(s *scene) {
+				t := s.commit("u1", "g1")
+				s.evict("u1", "g1", s.wait("u2", "g1", t))
+				s.batch(put(t, recordOf(grant.RecordReleasing, "u1", "g1")))
+			},
+			holds: func(s *scene) { t, _ := abort(s); s.batch(put(t, recordOf(grant.RecordReleasing, "u1", "g1"))) },
 		},
 		invariant.I8Freed: {
 			breaks: func(s *scene) { leave(s, 4*time.Second, func() {}) },

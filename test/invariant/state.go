@@ -158,7 +158,7 @@ func (k Candidate) apply(c *Checker) {
 func (r Record) apply(c *Checker) {
 	c.touched[r.Tx] = true
 	if _, twice := c.before[r.Tx]; !twice {
-		c.before[r.Tx] = c.state.records[r.Tx].State
+		c.before[r.Tx] = c.state.records[r.Tx]
 	}
 	if delete(c.state.records, r.Tx); r.New != nil {
 		c.state.records[r.Tx] = *r.New

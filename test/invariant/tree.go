@@ -68,9 +68,6 @@ func (t *tree) resources() []resource.Name {
 
 // check compares what is charged to groups with the quotas.
 func (t *tree) check(c *Checker, used map[group]resource.Vector) {
-	if c.overQuota {
-		return
-	}
 	sums := map[string]resource.Vector{}
 	for at, request := range used {
 		if at.tree != t.name {

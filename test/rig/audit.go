@@ -26,13 +26,11 @@ type audit struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu      sync.Mutex
-	checker *invariant.Checker
-	aborted int // ABORTED records ever written
-	// overQuota: what runs was adopted, and is charged beyond the limits.
-	overQuota bool
-	restarts  restarts
-	cards     cards
+	mu       sync.Mutex
+	checker  *invariant.Checker
+	aborted  int // ABORTED records ever written
+	restarts restarts
+	cards    cards
 }
 
 func startAudit(t testing.TB, s *mem.Store, limits map[string]lead.Namespace) *audit {
@@ -74,9 +72,6 @@ func (a *audit) begin() {
 	a.checker = invariant.New(invariant.Rig())
 	for namespace, limits := range a.limits {
 		a.checker.Limit(namespace, limits.Hard)
-	}
-	if a.overQuota {
-		a.checker.OverQuota()
 	}
 	for node, at := range a.restarts {
 		a.checker.Restarted(node, at)

@@ -17,12 +17,3 @@ func (c *Cluster) Restore(b mem.Backup) {
 		c.Store.Acknowledge(back)
 	}
 }
-
-// OverQuota allows that namespaces are charged more than their limits from now
-// on: what runs and is adopted is charged whatever there is.
-func (c *Cluster) OverQuota() {
-	c.audit.mu.Lock()
-	defer c.audit.mu.Unlock()
-	c.audit.overQuota = true
-	c.audit.checker.OverQuota()
-}

@@ -144,8 +144,7 @@
 //
 // Mistakes in the loops around the leader, which are expressed again: they are
 // test/rig's, with real loops in fake time. A process that begins between two
-// looks and outlives its grant. An adoption charges what runs over quota, so that
-// I2 is not checked after one.
+// looks and outlives its grant.
 //
 // Bug lists mistakes that are planted outside of the leader: its inputs and its
 // effects are falsified (planted), or what is expressed again is wrong. Mistakes in

@@ -65,7 +65,7 @@ func (t *term) noteWrite(w lead.Write) {
 		case r.State == grant.RecordCommitted && !t.began[tx]: // an operator adopts it
 			t.began[tx] = true
 			s.admitted(tx, unbounded)
-			s.checker.OverQuota()
+			s.checker.Adopted(tx)
 		case r.State == grant.RecordReleasing && r.Reason == storeRestored:
 			s.lostBy(r.Unit.String())
 		case r.State == grant.RecordEvicting && r.Lost && s.anyDead(r):
