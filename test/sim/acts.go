@@ -78,6 +78,9 @@ func (s *Sim) act() {
 		if s.evictions && s.rng.IntN(64) == 0 && s.actEvict() {
 			return
 		}
+		if s.evictions && s.rng.IntN(48) == 0 && s.actDisturb() {
+			return
+		}
 		if s.fences && s.rng.IntN(24) == 0 && pick(s, outages)(s) {
 			return
 		}

@@ -59,6 +59,12 @@ const (
 	CollectEvictionInDoubt
 	// VictimsNotRead: an eviction without an answer is taken for failed.
 	VictimsNotRead
+	// AdoptionForgotten: a new leader does not see that victims leave for a
+	// preemptor.
+	AdoptionForgotten
+	// CollectNamed: an ABORTED preemptor is deleted while a victim's record names
+	// it.
+	CollectNamed
 	// FencedIsDead: a node that is fenced counts as dead.
 	FencedIsDead
 	// EndIgnoresFence: the Txn to RELEASED does not compare that the nodes which
@@ -93,6 +99,7 @@ var bugNames = [...]string{
 	"evicted for a decided preemptor", "evicted without the incarnation compare", "swapped before the victims are freed",
 	"swapped without the victims", "grace cut short",
 	"record collected while its eviction is in doubt", "unknown eviction taken for failed",
+	"preemption forgotten at an election", "record collected that a victim names",
 	"fenced taken for dead", "ended for a node that is back", "record collected before a dead node is heard",
 	"death confirmed of who is back", "a death outlives a new fence",
 	"free devices handed out that something runs on",

@@ -228,6 +228,20 @@ func (t *term) falsifyRead(kv record.KV) record.KV {
 	return kv
 }
 
+// falsifyRecords are the records as a new leader with the bug would read them.
+func (t *term) falsifyRecords(kvs []record.KV) []record.KV {
+	if t.sim.bug != AdoptionForgotten {
+		return kvs
+	}
+	for i, kv := range kvs {
+		if r := decoded[record.Tx](kv); r.State == grant.RecordEvicting {
+			r.By = ""
+			kvs[i].Value = record.MustEncode(r)
+		}
+	}
+	return kvs
+}
+
 // falsifyOutcome is what a leader with the bug would make of an answer.
 func (t *term) falsifyOutcome(p queued, o txn.Outcome) txn.Outcome {
 	if o != txn.Unknown {
@@ -275,7 +289,7 @@ func (t *term) afterWrite(p queued, o txn.Outcome) {
 		switch bug := t.sim.bug; {
 		case o != txn.Landed:
 		case bug == CollectInDoubt && r.State == grant.RecordAborted && t.doubted[other], bug == CollectEvictionInDoubt && r.State == grant.RecordAborted && t.doubtedEviction[other],
-			bug == CollectUnheard && len(r.Unheard) > 0:
+			bug == CollectUnheard && len(r.Unheard) > 0, bug == CollectNamed && r.State == grant.RecordAborted && t.sim.leavesFor(other):
 			t.sim.logf("%s: collects %s", t.name, short(other))
 			t.submitOwn("collection of "+short(other), lead.Write{Ops: []record.Op{record.Delete(record.TxKey(other))}})
 		case bug == SwapBeforeFreed && r.State == grant.RecordEvicting && r.By != "":

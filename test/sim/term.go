@@ -110,7 +110,7 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 	t.Leader = lead.NewLeader(b)
 	in := lead.Loaded{
 		Nodes: state.all(record.NodesPrefix), Bans: state.all(record.BansPrefix), Quotas: state.all(record.QuotaPrefix), Jobs: state.all(record.JobsPrefix),
-		Units: state.all(record.UnitsPrefix), Orders: state.all(record.OrderPrefix), Txs: state.all(record.TxPrefix), Requests: state.all(record.RequestsPrefix),
+		Units: state.all(record.UnitsPrefix), Orders: state.all(record.OrderPrefix), Txs: t.falsifyRecords(state.all(record.TxPrefix)), Requests: state.all(record.RequestsPrefix),
 	}
 	effects, err := t.Load(t.now(), in, nil)
 	if err != nil {
