@@ -47,8 +47,11 @@ func (l *Leader) Unheard() iter.Seq2[resource.TxID, map[resource.NodeID]bool] {
 // Overlooked names, after a pass, a unit that waits for room and could begin on
 // the state as it is: what made the room has woken nobody. "" where there is none.
 // A unit that waits for something else is left out: a backoff, a Txn of its own,
-// an adoption.
+// an adoption. So is everything where the alarm that wakes all is due.
 func (l *Leader) Overlooked() string {
+	if l.alarm != nil && !l.alarm.at.After(l.now) {
+		return ""
+	}
 	active := l.queue.Active()
 	for _, key := range l.queue.Head(l.queue.Len()) {
 		u := l.units[key.Path]
@@ -63,10 +66,15 @@ func (l *Leader) Overlooked() string {
 }
 
 // couldBegin reports whether a unit could be admitted and placed now, or could
-// begin a preemption.
+// begin a preemption, or claim its quota back.
 func (l *Leader) couldBegin(u *unit) bool {
-	if u.attempt != nil || l.judge(u) != nil {
+	if u.attempt != nil {
 		return false
+	}
+	if short := l.judge(u); short != nil {
+		// A unit that had quota and no place when it was tried may claim once others
+		// have taken that quota. That makes no room, and wakes nobody.
+		return u.short != nil && short.victims != nil && l.couldClaim(u, l.unitsOf(short.victims))
 	}
 	demand := u.demand
 	demand.Avoid = u.avoid
@@ -88,6 +96,27 @@ func (l *Leader) couldBegin(u *unit) bool {
 	}
 	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, nil))
 	return ok && len(plan.Victims) > 0 && l.opsOfPreemption(u, l.unitsOf(plan.Victims)) <= l.maxOps
+}
+
+// couldClaim reports whether a unit could begin to evict those that quota names.
+func (l *Leader) couldClaim(u *unit, named []*unit) bool {
+	if u.stored == 0 || u.policy == preemptNever || l.someoneEnds() {
+		return false
+	}
+	if slices.ContainsFunc(named, func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
+		return false
+	}
+	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, named))
+	if !ok {
+		return false
+	}
+	victims := slices.Clone(named)
+	for _, v := range l.unitsOf(plan.Victims) {
+		if !slices.Contains(victims, v) {
+			victims = append(victims, v)
+		}
+	}
+	return l.opsOfPreemption(u, victims) <= l.maxOps
 }
 
 // unitsOf are the units of these paths.
