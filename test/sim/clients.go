@@ -23,10 +23,13 @@ type client struct {
 	name      string
 	namespace string
 	group     string
+	queue     string
 	priority  int32
 	demand    place.Unit
 	kind      record.UnitKind
-	lower     bool // those of lower priority may be evicted for it
+	policy    string // whom it may evict
+
+	evicted int // how often, since the faults have ended
 
 	asked *term            // where it waits for an answer
 	acked resource.UnitUID // what it was told it has, "" for nothing
@@ -44,6 +47,10 @@ func (s *Sim) unit(c *client) (record.Unit, bool) {
 	return u, kv.ModRev != 0
 }
 
+// policies are those of clients where units are evicted: one without a policy takes
+// back what is its own by quota, and nothing else.
+var policies = []string{"PreemptLowerPriority", "PreemptLowerPriority", "PreemptLowerPriority", "Never", ""}
+
 // actClient lets a new client ask a leader.
 func (s *Sim) actClient() bool {
 	if most := 8; len(s.live) >= most && (!s.evictions || len(s.live) >= 2*most) {
@@ -51,14 +58,17 @@ func (s *Sim) actClient() bool {
 	}
 	c := &client{
 		index: len(s.clients), name: fmt.Sprintf("u%d", len(s.clients)+1), namespace: pick(s, namespaces), group: pick(s, groups),
-		priority: int32(s.rng.IntN(3)), kind: record.JobUnit,
+		queue: pick(s, queues), priority: int32(s.rng.IntN(3)), kind: record.JobUnit, policy: "Never",
+	}
+	if c.namespace == "z" {
+		c.group = groupOfZ
 	}
 	c.demand = place.Unit{Members: 1, Request: resource.Request{GPUs: 1 + s.rng.IntN(2), CPU: 1000}}
 	if s.rng.IntN(3) == 0 {
 		c.demand.Members = 2 + s.rng.IntN(2)
 	}
 	if s.evictions {
-		c.lower = s.rng.IntN(6) > 0
+		c.policy = pick(s, policies)
 		c.priority += int32(s.rng.IntN(4))
 	}
 	if !s.evictions && !s.fences && c.demand.Members == 1 && s.rng.IntN(2) == 0 {
@@ -66,18 +76,18 @@ func (s *Sim) actClient() bool {
 	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
 	s.checker.Demanded(c.path(), invariant.Wants{Members: c.demand.Members, GPUs: c.demand.Request.GPUs})
-	s.logf("client %s: wants %d times %d GPUs for %s and %s", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group)
+	s.logf("client %s: wants %d times %d GPUs for %s and %s, in queue %q with priority %d and policy %q", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group, c.queue, c.priority, c.policy)
 	return true
 }
 
 // spec is what each member of the client's unit asks for.
 func (c *client) spec() api.AllocationSpec {
 	spec := api.AllocationSpec{
-		Resources: api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.demand.Request.GPUs)}},
-		Quota:     &api.QuotaDemand{Groups: map[string]string{treeName: c.group}}, PreemptionPolicy: "Never",
+		Resources:        api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.demand.Request.GPUs)}},
+		PreemptionPolicy: c.policy,
 	}
-	if c.lower {
-		spec.PreemptionPolicy = "PreemptLowerPriority"
+	if c.namespace != "z" {
+		spec.Quota = &api.QuotaDemand{Groups: map[string]string{treeName: c.group}}
 	}
 	return spec
 }
@@ -91,7 +101,7 @@ func (c *client) submission() lead.Request {
 	}
 	if c.kind == record.AllocUnit {
 		spec := c.spec()
-		spec.Priority = &c.priority
+		spec.Priority, spec.Queue = &c.priority, c.queue
 		document := encoded(api.Allocation{APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: meta, Spec: spec})
 		doc, status := api.DecodeAllocation(document)
 		mustTake(status)
@@ -101,7 +111,7 @@ func (c *client) submission() lead.Request {
 	spec := c.spec()
 	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members}
 	document := encoded(api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: meta, Spec: api.JobSpec{
-		Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec},
+		Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec},
 	}})
 	doc, status := api.DecodeJob(document)
 	mustTake(status)
@@ -205,6 +215,28 @@ func (t *term) release(c *client, grace int64) {
 	t.sim.endAsked(c)
 	t.sim.logf("client %s: asks %s for its end", c.name, t.name)
 	t.ask("the end of "+c.name, c.ending(grace), func(lead.Effect) {})
+}
+
+// patience is how often a client lets its unit be evicted while the run comes to
+// its end.
+const patience = 4
+
+// tire lets the client of a unit that was evicted end it once it has no patience
+// left: two units whose quota is in use by each other evict each other in turn,
+// without end.
+func (t *term) tire(path string) {
+	c := t.sim.clientOf(path)
+	if c == nil || t.sim.faults {
+		return
+	}
+	if c.evicted++; c.evicted == patience {
+		t.sim.stats["clients without patience"]++
+		t.sim.reply("patience of "+c.name, func() {
+			if !t.ended {
+				t.release(c, 0)
+			}
+		})
+	}
 }
 
 func (c *client) ending(grace int64) lead.Request {

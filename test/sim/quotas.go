@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
@@ -9,10 +10,20 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file is what bounds the clients: a limit for each namespace, and a tree in
-// which group a borrows and group b does not.
+// This file is what bounds the clients: limits of namespaces, and a tree in which
+// group a borrows and group b does not.
 
 const limitName = "hard"
+
+// planClaims draws whether quota is short, so that it is claimed back, and how.
+// In most of these runs a unit may not be evicted by a claim for some time.
+func (s *Sim) planClaims(o Options) {
+	rng, drawn := o.draw(Claims, 1, 2)
+	if s.claims = drawn && s.evictions; s.claims {
+		s.quota.MinRunTime = []time.Duration{0, 3 * time.Second, 20 * time.Second}[rng.IntN(3)]
+		s.quota.FewestVictims = rng.IntN(2) == 0
+	}
+}
 
 // setQuotas writes what is there from the beginning.
 func (s *Sim) setQuotas() {
@@ -27,7 +38,7 @@ func (s *Sim) setQuotas() {
 	}})
 	tree := encoded(api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: treeName}, Spec: spec})
 	ops := []record.Op{record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: treeName}.Key(), record.MustEncode(record.Quota{UID: "tree", Name: treeName, Document: tree}))}
-	for _, namespace := range namespaces {
+	for _, namespace := range limited {
 		q := limitOf(namespace, s.gpus(highLimit))
 		ops = append(ops, record.Put(limitKey(namespace), record.MustEncode(record.Quota{
 			UID: "limit-" + namespace, Namespace: namespace, Name: limitName, Document: encoded(q),
@@ -69,7 +80,7 @@ func limitIn(s *kvStore, namespace string) int64 {
 // actLimit has an operator raise or lower a limit.
 func (s *Sim) actLimit() bool {
 	return s.withTerm(nil, func(t *term) {
-		namespace := pick(s, namespaces)
+		namespace := pick(s, limited)
 		if t.changing[namespace] {
 			return
 		}

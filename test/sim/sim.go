@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
@@ -33,11 +35,17 @@ type Result struct {
 	Stats      map[string]int // how often things happened
 }
 
-// namespaces and groups that clients are of.
+// namespaces, groups and queues that clients are of. Namespace z has no limit, and
+// its group is configured: its units name none.
 var (
-	namespaces = []string{"x", "y"}
+	limited    = []string{"x", "y"}
+	namespaces = append(slices.Clone(limited), "z")
 	groups     = []string{"a", "b"}
+	queues     = []string{"", "batch", "urgent"}
 )
+
+// groupOfZ is the group that is configured for namespace z.
+const groupOfZ = "a"
 
 // The limits of a namespace, in devices.
 const (
@@ -46,9 +54,9 @@ const (
 )
 
 // gpus is an amount of quota. Where units are evicted it is twice as much, so
-// that places run out and not only quota.
+// that places run out and not only quota, unless quota is to be claimed back.
 func (s *Sim) gpus(n int64) int64 {
-	if s.evictions {
+	if s.evictions && !s.claims {
 		n *= 2
 	}
 	return n * int64(resource.WholeDevice)
@@ -87,6 +95,8 @@ type Sim struct {
 	liar                          liar
 	logs                          map[string]*decisions.Checker // of each coordinator
 	evictions, fences, stragglers bool                          // as of the parts
+	claims                        bool                          // as of the parts
+	quota                         quota.Options                 // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 
@@ -136,6 +146,7 @@ func newSim(o Options) *Sim {
 	s.plan(o)
 	liarAt, lies := s.planLiar(o)
 	_, s.evictions = o.draw(Evictions, 2, 3)
+	s.planClaims(o)
 	_, s.fences = o.draw(Fences, 1, 2)
 	_, s.stragglers = o.draw(Stragglers, 1, 3)
 	for i := range nodeCount {

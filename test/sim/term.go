@@ -81,11 +81,12 @@ type settling struct {
 func (t *term) rules() lead.Rules {
 	r := lead.Rules{
 		Id: t.coordinator.name, Namespaces: map[string]lead.Namespace{}, NamespaceAllocations: 10_000,
-		VoteBudget: voteBudget, ReservationTTL: reservationTTL, EvictionGrace: evictionGrace, Decisions: t,
+		Quota: t.sim.quota, VoteBudget: voteBudget, ReservationTTL: reservationTTL, EvictionGrace: evictionGrace, Decisions: t,
 	}
-	for _, namespace := range namespaces {
+	for _, namespace := range limited {
 		r.Namespaces[namespace] = lead.Namespace{Tenant: resource.TenantID(namespace), QueueAllocations: true}
 	}
+	r.Namespaces["z"] = lead.Namespace{Tenant: "z", QueueAllocations: true, Groups: map[string]string{treeName: groupOfZ}}
 	return r
 }
 
@@ -101,6 +102,9 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 		t.links[h.node] = &link{}
 	}
 	for _, namespace := range namespaces {
+		t.limitNow[namespace] = unbounded
+	}
+	for _, namespace := range limited {
 		t.limitNow[namespace] = limitIn(state, namespace)
 	}
 	b := lead.Beginning{Rules: t.rules(), Epoch: c.epoch, Held: c.held(), MaxOps: maxOps, Now: t.now()}
@@ -224,8 +228,12 @@ func (t *term) log(e lead.Event) {
 		s.stats["views astray"]++
 	case "preempting":
 		s.stats["preemptions begun"]++
+		if e.Fields[5] == true {
+			s.stats["claims begun"]++
+		}
 	case "unit_requeued":
 		s.stats["requeued"]++
+		t.tire(e.Fields[1].(string))
 	case "grant_adopted":
 		s.stats["adopted"]++
 	case "node_reconciled":
