@@ -217,10 +217,10 @@ func (l *Leader) abandon(d *adoption) {
 	if len(d.victims) > 0 { // of a restored store: it may have been committed, and be held where nobody is heard
 		rec.Unheard = l.unreached()
 	}
-	l.settle(decision{
+	l.settleFence(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed, rec.Unheard) },
-	}, key, func(_ []byte, found bool) bool { return found })
+	}, key)
 }
 
 // unreached are the nodes whose agents are not heard, in order.

@@ -223,3 +223,34 @@ func TestADoubtIsSettledByAReading(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusalDecidesNothing: after a doubt the Txn without an answer may still
+// land, and a fence is needed all the same.
+func TestARefusalDecidesNothing(t *testing.T) {
+	for name, doubted := range map[string]bool{"a write that was in doubt": true, "a fence": false} {
+		x := newScene(t)
+		var got []txn.Outcome
+		d := decision{
+			compares: []record.Compare{record.Absent("/k")}, ops: []record.Op{record.Put("/k", []byte("mine"))},
+			done: func(o txn.Outcome, _ resource.Revision, _ error) { got = append(got, o) },
+		}
+		if doubted {
+			x.do(func() { x.settle(d, "/k", func(_ []byte, found bool) bool { return found }) })
+			x.loses(false)
+			x.answer() // the reading: it is sent again
+		} else {
+			x.do(func() { x.settleFence(d, "/k") })
+		}
+		x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, record.ErrNoSpace})
+		if x.answers(); len(got) > 0 {
+			t.Errorf("%s: %v though nothing is decided", name, got)
+		}
+		if doubted {
+			x.put("/k", []byte("mine"))
+		}
+		x.pass(lastBackoff)
+		if x.answers(); len(got) != 1 || got[0] != txn.Landed {
+			t.Errorf("%s: %v in the end", name, got)
+		}
+	}
+}

@@ -42,12 +42,29 @@ func (l *Leader) settle(d decision, key string, mine func(value []byte, found bo
 				done(txn.Landed, revision, nil)
 			case o == txn.Unknown:
 				l.submit(d)
+			case err != nil: // refused: the Txn without an answer may still land
+				l.after(lastBackoff, func() { l.submit(d) })
 			default:
 				done(txn.Conflict, revision, err)
 			}
 		})
 	}
 	l.submit(d)
+}
+
+// settleFence is settle for a decision that creates a key, and that has no end
+// before the key is there: a store that refuses it, e.g. for want of space, has
+// decided nothing.
+func (l *Leader) settleFence(d decision, key string) {
+	fence := d
+	fence.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if o != txn.Landed && err != nil {
+			l.after(lastBackoff, func() { l.settleFence(d, key) })
+			return
+		}
+		d.done(o, rev, err)
+	}
+	l.settle(fence, key, func(_ []byte, found bool) bool { return found })
 }
 
 // creating names what a decision creates, and how it is known again.
@@ -92,10 +109,10 @@ func (l *Leader) settleCreation(c creating, d decision) {
 func (l *Leader) fence(guard resource.TxID, c creating, then func()) {
 	key := record.TxKey(guard)
 	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: c.uid, Reason: "a creation had no answer", Ended: l.stamp()}
-	l.settle(decision{
+	l.settleFence(decision{
 		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(txn.Outcome, resource.Revision, error) { then() },
-	}, key, func(_ []byte, found bool) bool { return found })
+	}, key)
 }
 
 // reread decides a creation that was fenced: it has landed, or never will and
