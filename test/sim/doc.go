@@ -7,7 +7,8 @@
 //
 // # What is real
 //
-// The leader: coordinator/lead, with all that it decides by. term hands it inputs
+// The leader: coordinator/lead, with all that it decides by, and lead/batch, which
+// decides what shares a Txn and what becomes of it. term hands the leader inputs
 // (what agents say, what became of writes and reads, alarms, requests of clients and
 // operators, what the coordinator follows of the store) and carries out its
 // effects. agent/ledger with its codec (each journal is replayed through it),
@@ -16,18 +17,20 @@
 // # What is expressed again
 //
 // As short as may be, and to be kept in step by hand: the coordinator's loop,
-// committer and pool around the leader (term, hear: coordinator/{carry, loop,
-// committer}.go and coordinator/agents); what coordinators do for agents (calls:
+// the committer's and the pool's around the leader and the batcher (term,
+// committer, hear: coordinator/{carry, loop, committer}.go and
+// coordinator/agents); what coordinators do for agents (calls:
 // coordinator/rpc); the owner's loop of the agent (agent: one command is one
 // group); the election (candidates' keys). Clients ask for jobs of one gang of
-// equal members and, where nothing is evicted, for allocations too, all of one
-// queue; there is one quota tree, with a hard and a borrowing group, and a limit
-// for each of two namespaces.
+// equal members and, where nothing is evicted, for allocations too. They name one
+// of three queues and one of three namespaces. There is one quota tree, with a hard
+// and a borrowing group. Two namespaces have a limit, the third has none, and its
+// group is configured.
 //
 // # What is simulated
 //
-//   - The store is linearizable. A Txn may be lost, land without its answer, or
-//     land much later; answers come in any order.
+//   - The store is linearizable. A Txn may be lost, land without its answer, land
+//     much later, or be refused for want of space; answers come in any order.
 //
 //   - Streams are in order until they break, and then part of what was on its
 //     way still arrives. Commands and answers come twice; commands come again
@@ -49,10 +52,15 @@
 //     cordoned, limits are raised and lowered, terminal records are collected.
 //
 //   - In two of three runs units may be evicted: by an operator, or
-//     for one of higher priority. Quota is twice as much there, so that places
-//     run out too. Leaders end while victims leave, and machines while a
-//     preemption is about to evict. What was evicted waits anew, as a job's unit
-//     does.
+//     for one of higher priority; some units evict nobody, and some only take
+//     back their quota. Quota is twice as much there, so that places
+//     run out too. Leaders end while victims leave, more often than otherwise
+//     (preemption), and machines while a preemption is about to evict. What was
+//     evicted waits anew, as a job's unit does.
+//
+//   - In a half of those runs quota is not twice as much: units claim it back
+//     from those that have borrowed it, in most runs not before these have run for
+//     a while (quota.Options.MinRunTime).
 //
 //   - In one run of three the store goes back to a backup, once (restore). For
 //     that coordinators are stopped, and nothing of before is on its way any
@@ -97,7 +105,7 @@
 //
 // checkWaiting looks for lost wake-ups ("wake", lead.Leader.Overlooked): after each
 // pass of a leader over its queue, and before the last resync, every unit that waits
-// for room is tried on the state as it is, and has to fail.
+// for room, or for its quota, is tried on the state as it is, and has to fail.
 //
 // In runs with a liar all of them hold for everybody else; liars.go lists the
 // clauses that leave the liar's own host out. "I3 demand", for the liar's host too,
@@ -109,7 +117,9 @@
 //
 // While the rest comes to its end, backoffs take time where units are evicted:
 // an agent that has missed an Abort keeps what it promised until its TTL, and
-// refuses the next attempt with the same victims until then.
+// refuses the next attempt with the same victims until then. Two units may claim
+// quota back from each other in turn, without end: a client whose unit is evicted
+// again and again ends it then (tire).
 //
 // # After a restored store
 //
