@@ -254,3 +254,20 @@ func TestARefusalDecidesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAbandonedPreemptionWaitsForThoseNotHeard: of a restored store it may have
+// been committed, and be held on a node that is not heard.
+func TestAnAbandonedPreemptionWaitsForThoseNotHeard(t *testing.T) {
+	for _, victims := range []int{0, 1} {
+		x := newScene(t)
+		a := x.running("a", 2, "")
+		x.nodes["n2"].connected = false
+		d := &adoption{tx: transaction(1), victims: []*attempt{a.attempt}[:victims]}
+		x.adoptions = map[resource.TxID]*adoption{d.tx: d}
+		x.do(func() { x.abandon(d) })
+		op := x.asked[0].Write.Ops[0]
+		if rec, err := record.Decode[record.Tx](op.Key, op.Value); err != nil || len(rec.Unheard) != victims || victims > 0 && rec.Unheard[0] != "n2" {
+			t.Errorf("%d victims: it waits for %v, %v", victims, rec.Unheard, err)
+		}
+	}
+}
