@@ -33,14 +33,25 @@ type scene struct {
 
 func newScene(t testing.TB) *scene {
 	t.Helper()
+	return newSceneOf(t, sceneRules())
+}
+
+// sceneRules are the rules of a scene that needs no others.
+func sceneRules() Rules {
+	return Rules{
+		Id: "c1", ReservationTTL: time.Minute, VoteBudget: time.Minute, EvictionGrace: time.Second, RecordRetention: time.Minute, NamespaceAllocations: 20,
+		Namespaces: map[string]Namespace{"default": {QueueAllocations: true}},
+	}
+}
+
+// newSceneOf is a scene of a leader with these rules.
+func newSceneOf(t testing.TB, rules Rules) *scene {
+	t.Helper()
 	x := &scene{t: t, kv: mem.Open(mem.Options{}), clock: time.Unix(1_700_000_000, 0), hosts: map[resource.NodeID]StreamOpened{}}
 	t.Cleanup(func() { x.kv.Close() })
 	at := x.put("/leader", nil)
 	x.Leader = NewLeader(Beginning{
-		Rules: Rules{
-			Id: "c1", ReservationTTL: time.Minute, VoteBudget: time.Minute, EvictionGrace: time.Second, RecordRetention: time.Minute, NamespaceAllocations: 20,
-			Namespaces: map[string]Namespace{"default": {QueueAllocations: true}},
-		},
+		Rules: rules,
 		Epoch: resource.Epoch(at), Held: record.CreateRevIs("/leader", at), MaxOps: mem.DefaultMaxTxnOps, Now: x.clock,
 	})
 	x.adoptions = map[resource.TxID]*adoption{}
@@ -129,7 +140,12 @@ func (x *scene) submit(name string, gpus int, more string) *unit {
 // which grows to as many members.
 func (x *scene) submitJob(name string, members, gpus int) *unit {
 	x.t.Helper()
-	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"%d"}},"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, name, members, gpus)
+	return x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"%d"}},"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, name, members, gpus))
+}
+
+// submitDocument submits a job and returns its first unit.
+func (x *scene) submitDocument(document []byte) *unit {
+	x.t.Helper()
 	doc, status := api.DecodeJob(document)
 	if status != nil {
 		x.t.Fatal(status)

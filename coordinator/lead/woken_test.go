@@ -1,0 +1,325 @@
+package lead
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// preempting is the part of a specification that lets units below priority 5 give
+// way.
+const preempting = `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`
+
+// asksFor reports whether the leader has asked a node, since clear, to reserve
+// members of an allocation.
+func (x *scene) asksFor(name string) bool {
+	return slices.ContainsFunc(x.left, func(e Effect) bool {
+		r, is := e.Command.(grant.Reserve)
+		return e.Kind == SendCommand && is && r.Name == "default/alloc/"+name+"/0"
+	})
+}
+
+// ask hands the leader a client's request.
+func (x *scene) ask(r Request) { x.give(ClientRequest{99, r}) }
+
+// leaves has the owner of an allocation delete it; the devices stay taken.
+func (x *scene) leaves(name string) {
+	x.t.Helper()
+	x.ask(DeleteAllocation{Namespace: "default", Name: name})
+	x.answers()
+}
+
+// bounds sets the number of GPUs that the namespace may have.
+func (x *scene) bounds(gpus string, create bool) {
+	x.t.Helper()
+	q := &api.ResourceQuota{Kind: api.KindResourceQuota, Metadata: api.ObjectMeta{Name: "q", Namespace: "default"}}
+	q.Spec.Hard = map[resource.Name]string{resource.GPU: gpus}
+	x.ask(PutResourceQuota{Object: q, Create: create})
+	x.answers()
+}
+
+// shares puts a quota tree of two groups, one and two, with four GPUs each.
+func (x *scene) shares() {
+	x.t.Helper()
+	group := func(parent any, gpus string) map[string]any {
+		return map[string]any{"parent": parent, "quota": map[string]string{string(resource.GPU): gpus}}
+	}
+	spec, err := json.Marshal(map[string]any{
+		"resourceNames": []resource.Name{resource.GPU},
+		"nodes":         map[string]any{"all": group(nil, "8"), "one": group("all", "4"), "two": group("all", "4")},
+	})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	object := &api.QuotaTree{Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: "Org"}, Spec: spec}
+	parsed, status := SpecOf(*object)
+	if status != nil {
+		x.t.Fatal(status)
+	}
+	x.ask(PutQuotaTree{Object: object, Create: true, Spec: parsed})
+	x.answers()
+}
+
+// reports is a message of an agent about the health of a device, and nothing else.
+func reports(id resource.NodeID, reason string) grant.HealthChanged {
+	e := grant.HealthChanged{Node: id}
+	if reason != "" {
+		e.Health = map[int]grant.DeviceHealth{0: {Health: devices.Tainted, Reason: reason}}
+	}
+	return e
+}
+
+// stray is a grant that an agent holds and of which the leader knows nothing.
+func (x *scene) stray(u *unit) grant.Grant {
+	x.t.Helper()
+	return grant.Grant{Tx: transaction(1), Epoch: 1, State: grant.Held, Members: x.reply(u, grant.Held).Members}
+}
+
+// wakeUp makes the start of the allocation w possible, for which nothing else runs.
+type wakeUp struct {
+	rules  func(*Rules)
+	before func(*scene) // at its end w waits
+	event  func(*scene)
+}
+
+// byNodes are wake-ups by nodes that come, grow or go.
+var byNodes = map[string]wakeUp{
+	"a node that connects": {
+		before: func(x *scene) {
+			x.hear(grant.Disconnected{Node: "n1"})
+			x.running("c", 8, "")
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.hear(x.hosts["n1"]) },
+	},
+	"an agent that registers": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			stranger := x.hosts["n2"]
+			stranger.Revision = 0
+			x.hear(stranger)
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) {
+			h := x.hosts["n2"]
+			x.hear(grant.Registered{Node: "n2", Incarnation: h.Incarnation, Revision: h.Revision})
+		},
+	},
+	"a device that is well again": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.hear(reports("n2", "a fault"))
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.hear(reports("n2", "")) },
+	},
+	"a device that is well again, of an agent that has said too much": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.hear(reports("n2", "a fault"))
+			x.submit("w", 8, "")
+			x.answers()
+			for i := range 2 * wakeRate.Burst {
+				x.hear(reports("n2", fmt.Sprint("fault ", i)))
+			}
+			x.hear(reports("n2", ""))
+		},
+		event: func(x *scene) { x.give(SecondPassed{}) },
+	},
+	"a taint that is gone": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{{Key: "team", Effect: "NoSchedule"}}}})
+			x.answers()
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{}}}); x.answers() },
+	},
+	"the end of a ban": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.give(NodeFacts{Node: "n2", Ban: &record.Ban{By: "root"}})
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.give(NodeFacts{Node: "n2"}) },
+	},
+	"the end of an isolation that is not durable": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.hear(grant.Disconnected{Node: "n2"})
+			x.submit("w", 8, "")
+			x.answers()
+			x.hear(grant.Disconnected{Node: "n2", Broken: true, Err: errors.New("no message")})
+			x.hear(x.hosts["n2"])
+		},
+		event: func(x *scene) {
+			back := false
+			x.ask(PatchNode{"n2", api.NodePatch{Unschedulable: &back}})
+		},
+	},
+	"the loss of a node from which a unit was leaving": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, preempting)
+			x.answers()
+		},
+		event: func(x *scene) { x.hear(grant.Disconnected{Node: "n1"}) },
+	},
+	"the fence of a node from which a unit was leaving": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, preempting)
+			x.answers()
+		},
+		event: func(x *scene) { x.ask(FenceNode{"n1", api.FenceOptions{Force: true}}); x.answers() },
+	},
+}
+
+// byEnds are wake-ups by units and attempts that end, or that may be evicted from
+// now on.
+var byEnds = map[string]wakeUp{
+	"an agent that has freed a unit": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.says(x.units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
+	},
+	"the end of a charge": {
+		before: func(x *scene) {
+			x.bounds("8", true)
+			a := x.running("a", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, "")
+			x.answers()
+			x.says(a, grant.Tombstone)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"an agent that has freed what no attempt has": {
+		before: func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
+		event:  func(x *scene) { x.hear(grant.Replied{Node: "n1", Tx: transaction(1), State: grant.Tombstone}) },
+	},
+	"a list of grants that lacks one": {
+		before: func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
+		event:  func(x *scene) { x.hear(grant.Occupied{Node: "n1"}) },
+	},
+	"a No": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.submit("b", 8, "")
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.says(x.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
+	},
+	"an attempt that was given up": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.submit("b", 8, "")
+			x.submit("w", 8, "")
+			x.answers()
+			x.pass(x.rules.VoteBudget / 4) // b is late
+			x.pass(x.rules.VoteBudget)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"a commit of a unit that may be evicted": {
+		before: func(x *scene) {
+			x.running("c", 8, `"priority":9,`)
+			x.submit("a", 8, "")
+			x.submit("w", 8, preempting)
+			x.answers()
+			x.says(x.units["default/alloc/a/0"], grant.Reserved)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"an eviction that has not landed": {
+		before: func(x *scene) {
+			_, b := x.preemptor()
+			x.submit("w", 8, `"priority":6,"preemptionPolicy":"PreemptLowerPriority",`)
+			x.answers()
+			x.says(b, grant.Waiting)
+			x.loses(false)
+			x.answer() // ABORTED has landed; the victim's record is not read yet
+		},
+		event: func(x *scene) { x.answers() },
+	},
+}
+
+// byQuota are wake-ups of units that were over quota.
+var byQuota = map[string]wakeUp{
+	"a limit that grows": {
+		before: func(x *scene) { x.bounds("4", true); x.submit("w", 8, ""); x.answers() },
+		event:  func(x *scene) { x.bounds("8", false) },
+	},
+	"the end of a protected runtime": {
+		rules: func(r *Rules) { r.Quota.MinRunTime = time.Hour },
+		before: func(x *scene) {
+			x.shares()
+			for _, name := range []string{"own", "lent"} {
+				x.running(name, 4, `"quota":{"groups":{"Org":"one"}},`)
+			}
+			x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
+			x.answers()
+			x.pass(time.Hour - 1)
+		},
+		event: func(x *scene) { x.pass(1) },
+	},
+}
+
+// holdsStray leaves both nodes full, the first with a grant that has no record.
+func (x *scene) holdsStray() {
+	x.t.Helper()
+	a := x.running("a", 8, "")
+	x.running("c", 8, "")
+	stray := x.stray(a)
+	x.leaves("a")
+	x.says(a, grant.Tombstone)
+	x.answers()
+	x.hear(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Grants: []grant.Grant{stray}}})
+	x.answers()
+}
+
+// TestWhatWakesAUnitThatWaits: a unit that waits is asked for as soon as an event
+// makes its start possible, and not before. Nothing else happens in between.
+func TestWhatWakesAUnitThatWaits(t *testing.T) {
+	for _, kind := range []map[string]wakeUp{byNodes, byEnds, byQuota} {
+		for name, c := range kind {
+			t.Run(name, func(t *testing.T) {
+				rules := sceneRules()
+				if c.rules != nil {
+					c.rules(&rules)
+				}
+				x := newSceneOf(t, rules)
+				if c.before(x); x.asksFor("w") {
+					t.Fatal("it does not wait")
+				}
+				if c.event(x); !x.asksFor("w") {
+					t.Error("nobody asks for it")
+				}
+			})
+		}
+	}
+}
