@@ -1,7 +1,7 @@
 // Command house measures how the code is arranged: the lines of packages, the
-// methods of types, the files that call each other in a circle, the files that
-// write one struct, and how much of the leader the simulation has written
-// again. `make house` prints a table to hold beside that of an earlier commit.
+// methods of types, the files that call each other in a circle, and the files
+// that write one struct. `make house` prints a table to hold beside that of an
+// earlier commit.
 //
 // It judges nothing: test/layers does.
 package main
@@ -52,8 +52,6 @@ func run(out io.Writer, root string, most int, timed bool) error {
 	rows("files in one circle of calls", circles(code))
 	rows("files that write one struct", writersPerStruct(code))
 	rows("lines of a package of tests", packageLines(tests))
-	same, of := sameMethods(all, "coordinator/lead", "Leader", "test/sim", "term")
-	fmt.Fprintf(out, "| methods of the simulated leader that the leader has by name | %d | test/sim.term | of %d |\n", same, of)
 	if timed {
 		began := time.Now()
 		cmd := exec.Command("go", "test", "-short", "-count=1", "./coordinator/...")

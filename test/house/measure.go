@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -235,32 +234,4 @@ func (s *source) structOf(selection *types.Selection) string {
 		at = fields.Field(i).Type()
 	}
 	return ""
-}
-
-// sameMethods counts methods of a type in one package that a type of another
-// package has by the same name: a sign that something is written again.
-func sameMethods(all []*source, path, typ, other, otherType string) (same, of int) {
-	names := func(path, typ string) map[string]bool {
-		found := map[string]bool{}
-		for _, s := range all {
-			if s.path != path {
-				continue
-			}
-			for _, file := range s.files {
-				for _, d := range file.Decls {
-					if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && len(f.Recv.List) > 0 && receiver(f.Recv.List[0].Type) == typ {
-						found[f.Name.Name] = true
-					}
-				}
-			}
-		}
-		return found
-	}
-	a, b := names(path, typ), names(other, otherType)
-	for name := range maps.Keys(b) {
-		if a[name] {
-			same++
-		}
-	}
-	return same, len(b)
 }
