@@ -27,6 +27,7 @@ var table = map[string]row{
 	"numa":                {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"devices":             {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"grant":               {layer: vocabulary, neighbours: []string{"devices", "numa", "resource", "resource/bitset"}},
+	"constraint":          {layer: vocabulary, neighbours: []string{"resource"}},
 	"api":                 {layer: vocabulary, neighbours: []string{"resource", "api/internal/strict"}},
 	"api/internal/strict": {layer: vocabulary},
 

@@ -1,0 +1,188 @@
+package constraint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Set is a compiled Spec. nil allows every node without a taint that keeps units
+// away. Immutable; its methods allocate nothing but the words of a refusal.
+//
+// A Set remembers no verdicts: the hosts' own names are labels, so nearly every
+// node has labels of its own, and a look-up costs as much as the evaluation.
+//
+// Invariant: key is the text of the other fields, and these are canonical, see
+// Compile.
+type Set struct {
+	key         string
+	selector    []selected
+	required    []term // alternatives
+	requires    bool   // one of required has to match
+	preferred   []weighted
+	tolerations []Toleration
+}
+
+// selected is one label that a node has to have.
+type selected struct{ key, value string }
+
+// weighted is a preferred term.
+type weighted struct {
+	weight int64
+	term   term
+}
+
+// term is a compiled Term. None is empty except among preferred terms.
+type term []requirement
+
+// requirement is a compiled Expression. Its operator is In, NotIn, Exists,
+// DoesNotExist, Gte or Lte.
+type requirement struct {
+	key      string
+	operator Operator
+	values   []string // of In and NotIn, ascending
+	number   int64    // of Gte and Lte
+}
+
+// Key returns a text that is equal for sets that allow and prefer the same nodes
+// by construction: in another order, with repetitions, or with the same numbers
+// written otherwise. Sets with equal keys agree on every node. "" is nil's.
+func (s *Set) Key() string {
+	if s == nil {
+		return ""
+	}
+	return s.key
+}
+
+// Allows reports whether members may run on a node with these labels, as far as
+// labels and taints go.
+func (s *Set) Allows(l *Labels) bool {
+	if s == nil {
+		return l == nil || len(l.keepers) == 0
+	}
+	return s.allows(l)
+}
+
+// allows is Allows apart, so that Allows is inlined into the search.
+func (s *Set) allows(l *Labels) bool {
+	if _, refused := s.untolerated(l); refused {
+		return false
+	}
+	if _, refused := s.unselected(l); refused {
+		return false
+	}
+	return s.meets(l)
+}
+
+// Refusal returns the reason why Allows is false, or nil.
+func (s *Set) Refusal(l *Labels) *resource.Reason {
+	if s.Allows(l) {
+		return nil
+	}
+	if t, refused := s.untolerated(l); refused {
+		return &resource.Reason{Code: resource.ReasonTaint, Detail: fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)}
+	}
+	if want, refused := s.unselected(l); refused {
+		return &resource.Reason{
+			Code: resource.ReasonNodeSelector, Detail: fmt.Sprintf("label %s is %q, want %q", want.key, l.Values()[want.key], want.value),
+		}
+	}
+	return &resource.Reason{Code: resource.ReasonNodeSelector, Detail: "no required node affinity term matches its labels"}
+}
+
+// Prefers reports whether the set prefers some nodes to others.
+func (s *Set) Prefers() bool { return s != nil && len(s.preferred) > 0 }
+
+// Preference returns the sum of the weights of the preferred terms that match.
+func (s *Set) Preference(l *Labels) int64 {
+	if s == nil {
+		return 0
+	}
+	var sum int64
+	for i := range s.preferred {
+		if s.preferred[i].term.matches(l) {
+			sum += s.preferred[i].weight
+		}
+	}
+	return sum
+}
+
+// untolerated finds the first taint that keeps the members away.
+func (s *Set) untolerated(l *Labels) (Taint, bool) {
+	if l == nil {
+		return Taint{}, false
+	}
+	for _, t := range l.keepers {
+		if !s.tolerates(t) {
+			return t, true
+		}
+	}
+	return Taint{}, false
+}
+
+func (s *Set) tolerates(t Taint) bool {
+	if s == nil {
+		return false
+	}
+	for i := range s.tolerations {
+		if s.tolerations[i].covers(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// unselected finds the first label of the node selector that the node lacks.
+func (s *Set) unselected(l *Labels) (selected, bool) {
+	if s == nil {
+		return selected{}, false
+	}
+	values := l.Values()
+	for _, want := range s.selector {
+		if have, ok := values[want.key]; !ok || have != want.value {
+			return want, true
+		}
+	}
+	return selected{}, false
+}
+
+// meets reports whether one of the required terms matches, if there are any.
+func (s *Set) meets(l *Labels) bool {
+	for _, t := range s.required {
+		if t.matches(l) {
+			return true
+		}
+	}
+	return !s.requires
+}
+
+func (t term) matches(l *Labels) bool {
+	for i := range t {
+		if !t[i].holds(l) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *requirement) holds(l *Labels) bool {
+	switch r.operator {
+	case Gte, Lte:
+		if l == nil {
+			return false
+		}
+		n, ok := l.numbers[r.key]
+		return ok && (r.operator == Gte && n >= r.number || r.operator == Lte && n <= r.number)
+	}
+	have, ok := l.Values()[r.key]
+	switch r.operator {
+	case In:
+		return ok && slices.Contains(r.values, have)
+	case NotIn:
+		return !ok || !slices.Contains(r.values, have)
+	case Exists:
+		return ok
+	}
+	return !ok // DoesNotExist
+}
