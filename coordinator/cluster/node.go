@@ -7,7 +7,7 @@ package cluster
 import (
 	"cmp"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
@@ -17,8 +17,7 @@ import (
 // Invariant: the aggregates below Free equal what Refresh computes from it.
 type Node struct {
 	ID            resource.NodeID
-	Labels        map[string]string
-	Taints        []api.Taint
+	Labels        *constraint.Labels // and taints
 	Unschedulable bool
 	// Ready: registered, and a stream to its agent is open.
 	Ready bool

@@ -1,9 +1,6 @@
 package lead
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -45,8 +42,7 @@ func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) 
 		return
 	}
 	now := &n.view
-	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable ||
-		!maps.Equal(before.Labels, now.Labels) || !slices.Equal(before.Taints, now.Taints) {
+	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels {
 		l.wakeFor(n) // a registration may be the reason, and the agent decides how often
 	}
 }

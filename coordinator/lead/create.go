@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -45,7 +46,7 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 		rec.Queue = DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: place.ConstraintsOf(spec.Scheduling)}
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling))}
 	charge := ScopeOf(rec, spec, job)
 	charge.Group, charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
 	var groups api.QuotaDemand

@@ -36,7 +36,10 @@ func (l *Leader) explainUnit(u *unit) *api.Explanation {
 		e.PreemptionBlockedBy = u.noVictimsReason
 	}
 	x := place.Explain(l.order, u.demand)
-	e.Fit, e.Shortages, e.Nodes = x.Fit, x.Shortages, x.Nodes
+	e.Fit, e.Shortages = x.Fit, x.Shortages
+	for _, n := range x.Nodes {
+		e.Nodes = append(e.Nodes, api.NodeExplanation(n))
+	}
 	e.Summary = summary(u, e, len(l.order))
 	return e
 }

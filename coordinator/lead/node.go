@@ -3,6 +3,7 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
@@ -17,6 +18,8 @@ import (
 // taken.
 type node struct {
 	view cluster.Node
+	// labels interns the labels in view.
+	labels *constraint.Table
 	// spec is the specification in the store; specRev is its mod revision.
 	spec    record.NodeSpec
 	specRev resource.Revision
@@ -67,8 +70,8 @@ type node struct {
 	admitted
 }
 
-func newNode(id resource.NodeID) *node {
-	n := &node{view: cluster.Node{ID: id}, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+func newNode(id resource.NodeID, labels *constraint.Table) *node {
+	n := &node{view: cluster.Node{ID: id}, labels: labels, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
 	n.admit()
 	return n
 }

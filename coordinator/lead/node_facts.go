@@ -3,7 +3,6 @@ package lead
 import (
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
@@ -131,13 +130,17 @@ func (n *node) setTripped(now time.Time) {
 
 // admit derives labels, taints and differences from the specification.
 func (n *node) admit() {
-	n.view.Labels = admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
-	n.view.Taints = nil
-	for _, t := range n.spec.Taints {
-		n.view.Taints = append(n.view.Taints, api.Taint(t))
-	}
+	before := n.view.Labels
+	n.view.Labels = n.labels.Intern(admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), taintsOf(n.spec))
+	n.labels.Release(before)
 	n.unapproved = admission.UnapprovedOf(n.spec)
 	n.compareOffer()
+}
+
+// dropLabels ends the hold on the node's labels, as the node is removed.
+func (n *node) dropLabels() {
+	n.labels.Release(n.view.Labels)
+	n.view.Labels = nil
 }
 
 // compareOffer compares the host in the stream's hello with the registered one.

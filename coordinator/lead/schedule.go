@@ -196,5 +196,5 @@ func (l *Leader) retry(u *unit) {
 
 // shapeOf is equal for demands that fit or fail together.
 func shapeOf(d place.Unit) string {
-	return fmt.Sprintf("%d %+v %+v", d.Members, d.Request, d.Constraints)
+	return fmt.Sprintf("%d %+v %s", d.Members, d.Request, d.Constraints.Key())
 }

@@ -31,7 +31,7 @@ func (l *Leader) showNode(n *node) shown.Node {
 // show makes the shown value of what a node has of its own.
 func (n *node) show() shown.Node {
 	s := shown.Node{
-		ID: n.view.ID, Spec: &n.spec, Revision: n.specRev, Labels: n.view.Labels, Hardware: n.hardware(),
+		ID: n.view.ID, Spec: &n.spec, Revision: n.specRev, Labels: n.view.Labels.Values(), Hardware: n.hardware(),
 		Incarnation: n.incarnation, Registered: n.revision != 0, Unheard: n.unheard, Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved,
 		Stream: &shown.Stream{
 			Connected: n.connected, Quarantine: n.quarantine, DiskFull: n.diskFull, Unread: !n.specified(), Unregistered: n.unregistered,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
@@ -25,6 +26,7 @@ type view struct {
 
 	nodes    map[resource.NodeID]*node
 	order    []*cluster.Node
+	labels   constraint.Table // those of nodes
 	units    map[string]*unit
 	jobs     map[string]*job    // by namespace/name
 	members  map[string]*member // by namespace/name: all allocations clients see
@@ -50,7 +52,7 @@ type member struct {
 func (v *view) node(id resource.NodeID) *node {
 	n := v.nodes[id]
 	if n == nil {
-		n = newNode(id)
+		n = newNode(id, &v.labels)
 		v.nodes[id] = n
 		i, _ := slices.BinarySearchFunc(v.order, id, func(v *cluster.Node, id resource.NodeID) int { return cmp.Compare(v.ID, id) })
 		v.order = slices.Insert(v.order, i, &n.view)
@@ -73,6 +75,9 @@ func NotFound(kind, namespace, name string) *api.Status {
 
 // removeNode takes a node out.
 func (v *view) removeNode(id resource.NodeID) {
+	if n := v.nodes[id]; n != nil {
+		n.dropLabels()
+	}
 	delete(v.nodes, id)
 	v.order = slices.DeleteFunc(v.order, func(at *cluster.Node) bool { return at.ID == id })
 }

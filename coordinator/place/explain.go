@@ -3,7 +3,6 @@ package place
 import (
 	"slices"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
@@ -15,7 +14,14 @@ type Explanation struct {
 	// want against what is free. Empty when only fragmentation, NUMA or links
 	// are in the way; the nodes' reasons then say so.
 	Shortages []resource.Reason
-	Nodes     []api.NodeExplanation
+	Nodes     []NodeExplanation
+}
+
+// NodeExplanation is one node's answer to one member.
+type NodeExplanation struct {
+	Node    resource.NodeID
+	Fit     int // members that would fit there now
+	Reasons []resource.Reason
 }
 
 // Explain tells for each node, in the given order, how many members fit and
@@ -27,12 +33,12 @@ func Explain(nodes []*cluster.Node, u Unit) Explanation {
 	for i, n := range nodes {
 		reasons := n.WhyClosed()
 		if reasons == nil {
-			if r := u.Constraints.refuses(n); r != nil {
+			if r := u.Constraints.Refusal(n.Labels); r != nil {
 				reasons = []resource.Reason{*r}
 			}
 		}
 		if reasons != nil {
-			e.Nodes = append(e.Nodes, api.NodeExplanation{Node: n.ID, Reasons: reasons})
+			e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Reasons: reasons})
 			continue
 		}
 		free.Add(n.FreeFor(&u.Request))
@@ -47,7 +53,7 @@ func Explain(nodes []*cluster.Node, u Unit) Explanation {
 		}
 		e.Fit += here
 		// The reasons are those of one more member than fits.
-		e.Nodes = append(e.Nodes, api.NodeExplanation{Node: n.ID, Fit: here, Reasons: n.Host.Explain(n.Free, u.Request)})
+		e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Fit: here, Reasons: n.Host.Explain(n.Free, u.Request)})
 	}
 	Undo(placed)
 	total := u.Request.Vector().Scaled(int64(u.Members))

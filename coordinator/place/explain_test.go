@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/devices/fake"
@@ -44,7 +44,7 @@ func TestExplain(t *testing.T) {
 			func(n []*cluster.Node) {
 				n[0].Ready = false
 				n[1].Unschedulable = true
-				n[2].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
+				mark(n[2:3], nil, constraint.Taint{Key: "k", Effect: constraint.NoSchedule})
 			},
 			place.Unit{Members: 2, Request: wholeNode},
 			1,

@@ -10,6 +10,7 @@ package place
 import (
 	"fmt"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -19,7 +20,7 @@ import (
 type Unit struct {
 	Members     int
 	Request     resource.Request
-	Constraints Constraints
+	Constraints *constraint.Set
 	// Avoid counts, by node, the latest attempts of the unit that failed there.
 	// Such a node is chosen only where no other has room.
 	Avoid map[resource.NodeID]int

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/devices/fake"
@@ -33,11 +33,14 @@ func drawNodes(t *rapid.T) []*cluster.Node {
 		}
 		n := &cluster.Node{
 			ID: resource.NodeID(id), Host: host, Free: host.NewFree(), Ready: rapid.IntRange(0, 7).Draw(t, "ready") > 0,
-			Unschedulable: rapid.IntRange(0, 7).Draw(t, "cordoned") == 0, Labels: map[string]string{"zone": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "zone")},
+			Unschedulable: rapid.IntRange(0, 7).Draw(t, "cordoned") == 0,
 		}
+		labels := map[string]string{"zone": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "zone")}
+		var taints []constraint.Taint
 		if rapid.IntRange(0, 4).Draw(t, "tainted") == 0 {
-			n.Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
+			taints = []constraint.Taint{{Key: "k", Effect: constraint.NoSchedule}}
 		}
+		mark([]*cluster.Node{n}, labels, taints...)
 		for range rapid.IntRange(0, 3).Draw(t, "used") {
 			var a resource.Assignment
 			if host.Assign(n.Free, drawRequest(t), &a) {
@@ -79,17 +82,17 @@ func drawRequest(t *rapid.T) resource.Request {
 }
 
 func drawUnit(t *rapid.T) place.Unit {
-	u := place.Unit{Members: rapid.IntRange(1, 8).Draw(t, "members"), Request: drawRequest(t)}
+	var c constraint.Spec
 	if rapid.IntRange(0, 2).Draw(t, "selects") == 0 {
-		u.Constraints.NodeSelector = map[string]string{"zone": "x"}
+		c.NodeSelector = map[string]string{"zone": "x"}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "prefers") == 0 {
-		u.Constraints.Preferred = []api.PreferredTerm{{Weight: 5, Preference: expressions("zone", "In", "y")}}
+		c.Preferred = []constraint.Preference{{Weight: 5, Term: expressions("zone", "In", "y")}}
 	}
 	if rapid.Bool().Draw(t, "tolerates") {
-		u.Constraints.Tolerations = []api.Toleration{{Operator: "Exists"}}
+		c.Tolerations = []constraint.Toleration{{AnyValue: true}}
 	}
-	return u
+	return place.Unit{Members: rapid.IntRange(1, 8).Draw(t, "members"), Request: drawRequest(t), Constraints: constraint.Compile(c)}
 }
 
 // capacity is the oracle: members fit on a node until its fit says no, and
@@ -116,8 +119,7 @@ func capacity(t *rapid.T, nodes []*cluster.Node, u place.Unit) int {
 }
 
 func allowed(n *cluster.Node, u place.Unit) bool {
-	zone, selects := u.Constraints.NodeSelector["zone"]
-	return n.Ready && !n.Unschedulable && (len(n.Taints) == 0 || len(u.Constraints.Tolerations) > 0) && (!selects || n.Labels["zone"] == zone)
+	return n.Ready && !n.Unschedulable && u.Constraints.Refusal(n.Labels) == nil
 }
 
 func TestPlaceAgreesWithTheOracle(t *testing.T) {

@@ -134,12 +134,12 @@ func (s *search) sift(i int) {
 // aggregates.
 func (s *search) score(n *cluster.Node) (int64, bool) {
 	u := s.unit
-	if !n.Ready || n.Unschedulable || !n.MayFit(&u.Request) || u.Constraints.Refuse(n) {
+	if !n.Ready || n.Unschedulable || !n.MayFit(&u.Request) || !u.Constraints.Allows(n.Labels) {
 		return 0, false
 	}
 	score := packed(n, &u.Request)
-	if len(u.Constraints.Preferred) > 0 {
-		score += min(u.Constraints.preference(n), maxPreference) * preferenceWeight
+	if u.Constraints.Prefers() {
+		score += min(u.Constraints.Preference(n.Labels), maxPreference) * preferenceWeight
 	}
 	return score, true
 }

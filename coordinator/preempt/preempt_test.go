@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
@@ -87,7 +86,7 @@ func TestFind(t *testing.T) {
 		},
 		"a node with a taint is not cleared": {
 			hosts: 2, held: []held{{name: "a", gpus: 2, members: 1}, {name: "b", gpus: 2, members: 1}}, members: 1, gpus: 2,
-			change: func(nodes []*cluster.Node) { nodes[1].Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}} }, wantVictims: []string{"a"},
+			change: func(nodes []*cluster.Node) { taint(nodes[1]) }, wantVictims: []string{"a"},
 		},
 		"a gang with a member out of reach stays": {
 			hosts: 3, held: []held{{name: "a", gpus: 2, members: 1}, {name: "gang", gpus: 2, members: 2}}, members: 1, gpus: 2,

@@ -152,7 +152,7 @@ func (w *world) possible(t *rapid.T, members []place.Choice, victims []preempt.H
 	}
 	for _, m := range members {
 		free := after[m.Node]
-		if free == nil || !m.Node.Ready || m.Node.Unschedulable || len(m.Node.Taints) > 0 {
+		if free == nil || !m.Node.Ready || m.Node.Unschedulable || tainted(m.Node) {
 			t.Fatalf("member %d goes to %s", m.Index, m.Node.ID)
 		}
 		for _, g := range m.Assignment.GPUs {

@@ -40,7 +40,7 @@ func newSearch(nodes []*cluster.Node, u *place.Unit, priority int32, holders []H
 			continue
 		}
 		at[n.ID] = -1
-		if n.Unschedulable || u.Constraints.Refuse(n) {
+		if n.Unschedulable || !u.Constraints.Allows(n.Labels) {
 			continue
 		}
 		at[n.ID] = len(s.fields)

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
@@ -60,6 +60,14 @@ type world struct {
 // priority is the preemptor's; holders' are about it.
 const priority = 3
 
+// taint keeps every unit of these tests off the node.
+func taint(n *cluster.Node) {
+	n.Labels = new(constraint.Table).Intern(nil, []constraint.Taint{{Key: "k", Effect: constraint.NoSchedule}})
+}
+
+// tainted: no other labels are given in these tests.
+func tainted(n *cluster.Node) bool { return n.Labels != nil }
+
 func drawWorld(t *rapid.T, holders, members int) world {
 	var w world
 	for i := range rapid.IntRange(1, 3).Draw(t, "nodes") {
@@ -79,7 +87,7 @@ func drawWorld(t *rapid.T, holders, members int) world {
 		n.Ready = rapid.IntRange(0, 9).Draw(t, "ready") > 0
 		n.Unschedulable = rapid.IntRange(0, 9).Draw(t, "cordoned") == 0
 		if rapid.IntRange(0, 6).Draw(t, "tainted") == 0 {
-			n.Taints = []api.Taint{{Key: "k", Effect: "NoSchedule"}}
+			taint(n)
 		}
 		n.Refresh()
 	}
@@ -117,7 +125,7 @@ func (w *world) eligible(h preempt.Holder) bool {
 func (w *world) makesRoom(t *rapid.T, victims []preempt.Holder) bool {
 	sum := 0
 	for _, n := range w.nodes {
-		if !n.Ready || n.Unschedulable || len(n.Taints) > 0 {
+		if !n.Ready || n.Unschedulable || tainted(n) {
 			continue
 		}
 		free := n.Free.Clone()
