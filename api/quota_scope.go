@@ -41,12 +41,8 @@ func (e ScopeExpression) matches(class string, terminating bool) bool {
 	return (e.Operator == "Exists") == (class != "")
 }
 
-// Pods is limited by resource quotas though nobody asks for it: the members of
-// a unit are counted.
-const Pods resource.Name = "pods"
-
 // Limits returns the hard and the soft limits of a valid quota in base units:
-// those that hold, of the resources that Muster hands out and of Pods.
+// those that hold, of the resources that Muster hands out and of resource.Pods.
 func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
 	return held(s.Hard), held(s.Soft)
 }
@@ -54,7 +50,7 @@ func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
 func held(quantities map[resource.Name]string) resource.Vector {
 	v := make(resource.Vector, len(quantities))
 	for name, text := range quantities {
-		if name != Pods && foreign(name) {
+		if name != resource.Pods && foreign(name) {
 			continue
 		}
 		if amount, err := limit(name, text); err == nil {
@@ -73,7 +69,7 @@ func (q *ResourceQuota) RecordedOnly() []string {
 		quantities map[resource.Name]string
 	}{{"spec.hard", q.Spec.Hard}, {"spec.soft", q.Spec.Soft}} {
 		for _, name := range sortedKeys(of.quantities) {
-			if name != Pods && foreign(name) {
+			if name != resource.Pods && foreign(name) {
 				fields = append(fields, key(of.path, string(name)))
 			}
 		}

@@ -8,6 +8,10 @@ import (
 // Name is a resource's name as tenants write it.
 type Name string
 
+// Pods is limited by quotas though no unit requests it: the members of a unit are
+// counted.
+const Pods Name = "pods"
+
 // The resources that Muster allocates itself. Base units: CPU in millicores,
 // Cores in physical cores, Memory in bytes, GPU in device-milli (1000 = one
 // whole GPU). Hugepages(size) and MIG(profile) name further ones.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 )
 
@@ -33,7 +32,7 @@ type Charge struct {
 	Group string
 	// Request must not change while it is charged.
 	Request resource.Vector
-	// Members are counted as api.Pods.
+	// Members are counted as resource.Pods.
 	Members     int64
 	Class       string // of priority, "" for none
 	Terminating bool
@@ -41,7 +40,7 @@ type Charge struct {
 
 // of is the charge's amount of a resource.
 func (c *Charge) of(name resource.Name) int64 {
-	if name == api.Pods {
+	if name == resource.Pods {
 		return c.Members
 	}
 	return c.Request[name]

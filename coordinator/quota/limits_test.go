@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -48,7 +47,7 @@ func TestAdmit(t *testing.T) {
 			wantDetails: []string{"exceeded quota: gpu limit 0, requested 500m, used 0"},
 		},
 		"members are counted as pods": {
-			limits: []quota.Limit{{Hard: resource.Vector{api.Pods: 5}}}, used: quota.Charge{Members: 3}, asked: quota.Charge{Members: 3},
+			limits: []quota.Limit{{Hard: resource.Vector{resource.Pods: 5}}}, used: quota.Charge{Members: 3}, asked: quota.Charge{Members: 3},
 			wantDetails: []string{"exceeded quota: pods limit 5, requested 3, used 3"},
 		},
 		"a soft limit refuses nobody": {

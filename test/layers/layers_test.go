@@ -122,6 +122,9 @@ func allowed(path, imported string) error {
 	case below(to, generatedTree) && from.layer > adapter && !slices.Contains(generatedImporters, path):
 		return fmt.Errorf("%s (L%d) imports %s: generated types stop at L%d", path, from.layer, to, adapter)
 	}
+	if to == "api" && slices.Contains(undocumented, path) {
+		return fmt.Errorf("%s imports api: decisions know no documents, the leader translates them", path)
+	}
 	for _, w := range walls {
 		if below(path, w[0]) && below(to, w[1]) || below(path, w[1]) && below(to, w[0]) {
 			return fmt.Errorf("%s imports %s: %s and %s never import each other", path, to, w[0], w[1])
@@ -158,6 +161,8 @@ func TestTheRulesBite(t *testing.T) {
 		"somebody else speaks to etcd":             {"coordinator", "go.etcd.io/etcd/client/v3", "coordinator/store/etcd"},
 		"production leans on a contract suite":     {"coordinator", module + "/coordinator/store/storetest", "serves tests alone"},
 		"production leans on the test tree":        {"agent", module + "/test/nvml", "serves tests alone"},
+		"a decision reads documents":               {"coordinator/quota", module + "/api", "know no documents"},
+		"the leader translates documents":          {"coordinator/lead", module + "/api", ""},
 		"place uses fit, its named neighbour":      {"coordinator/place", module + "/fit", ""},
 		"the ledger uses the type time.Time":       {"agent/ledger", "time", ""},
 		"api names status codes":                   {"api", "net/http", ""},

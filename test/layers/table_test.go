@@ -103,6 +103,13 @@ var table = map[string]row{
 // rows and may import anything; nothing outside the tree may import them.
 const testTree = "test/"
 
+// undocumented are packages that decide by vocabulary of their own: none imports
+// api, the documents that clients read and write. The leader translates.
+var undocumented = []string{
+	"fit", "agent/ledger", "coordinator/cluster", "coordinator/decisions", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota",
+	"coordinator/record", "coordinator/txn",
+}
+
 // walls are trees that never import each other: they meet in L0 and fit, and
 // through proto in L2.
 var walls = [][2]string{{"agent", "coordinator"}}

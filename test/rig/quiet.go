@@ -230,7 +230,7 @@ func (s *state) checkQuotas(k *Coordinator) {
 		}
 		for name, shown := range q.Status.Used {
 			want := resource.FormatAmount(name, used[charged{quota.Tree, q.Metadata.Namespace}][name])
-			if name != api.Pods && shown != want {
+			if name != resource.Pods && shown != want {
 				s.problem("resource quota %s/%s counts %s of %s, the records sum to %s", q.Metadata.Namespace, q.Metadata.Name, shown, name, want)
 			}
 		}
