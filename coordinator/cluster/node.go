@@ -1,7 +1,3 @@
-// Package cluster is the state that scheduling reads: the nodes and what is free
-// on them. It chooses no node, charges no quota and talks to no agent.
-//
-// Pure: no clock, no I/O, integers only.
 package cluster
 
 import (
@@ -12,9 +8,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Node is the leader's view of one host.
+// Node is the leader's view of one host. Anybody may read its fields; a node of a
+// State is changed by the State's methods alone.
 //
-// Invariant: the aggregates below Free equal what Refresh computes from it.
+// Invariant: the aggregates equal the sums that Refresh computes from Free.
 type Node struct {
 	ID            resource.NodeID
 	Labels        *constraint.Labels // and taints
@@ -33,7 +30,13 @@ type Node struct {
 	Host    *fit.Host
 	Free    *fit.Free
 
-	// Aggregates of Free, for filtering without a full fit.
+	aggregates
+	owner *State // that has the node, nil for none
+	grown bool   // the node is among the owner's grown nodes
+}
+
+// aggregates are sums over Free, for filtering without a full fit.
+type aggregates struct {
 	FreeCPU    resource.Millicores
 	FreeCores  int // physical cores all of whose threads are free
 	FreeMemory resource.Bytes
@@ -50,9 +53,10 @@ func SlicesMilli(slices int) resource.Milli {
 	return min(resource.WholeDevice, resource.Milli(slices)*resource.WholeDevice/7)
 }
 
-// Refresh recomputes the aggregates after Free changed.
+// Refresh recomputes the aggregates of a node that is being made. Insert and the
+// State's methods call Refresh themselves.
 func (n *Node) Refresh() {
-	n.FreeCPU, n.FreeCores, n.FreeMemory, n.WholeGPUs, n.FreeGPU, n.LargestGPU, n.FreeMIG = 0, 0, 0, 0, 0, 0, 0
+	n.aggregates = aggregates{}
 	if n.Free == nil {
 		return
 	}

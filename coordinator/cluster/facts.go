@@ -1,0 +1,61 @@
+package cluster
+
+import "github.com/musterd/muster/fit"
+
+// This file changes the facts of a node that no checkpoint can undo. No method of
+// it may be called while a checkpoint is open.
+
+// Reset sets the hardware of a node, all of it free, and marks the devices whose
+// bits are set in unhealthy as taking no new work.
+func (s *State) Reset(n *Node, host *fit.Host, unhealthy uint64) {
+	s.needsNoCheckpoint("reset", n)
+	n.Host, n.Free = host, host.NewFree()
+	n.Free.Unhealthy = unhealthy
+	n.Refresh()
+	s.markGrown(n)
+}
+
+// SetUnhealthy sets which devices take no new work, by the bits of their indices.
+// The node has a host.
+func (s *State) SetUnhealthy(n *Node, unhealthy uint64) {
+	s.needsNoCheckpoint("set the health of", n)
+	healed := n.Free.Unhealthy&^unhealthy != 0
+	n.Free.Unhealthy = unhealthy
+	n.Refresh()
+	if healed {
+		s.markGrown(n)
+	}
+}
+
+// SetReady sets whether the node is registered and a stream to its agent is open.
+func (s *State) SetReady(n *Node, ready bool) {
+	s.needsNoCheckpoint("set the readiness of", n)
+	if ready && !n.Ready {
+		s.markGrown(n)
+	}
+	n.Ready = ready
+}
+
+// SetUnschedulable sets whether the node is kept from new work.
+func (s *State) SetUnschedulable(n *Node, unschedulable bool) {
+	s.needsNoCheckpoint("cordon", n)
+	if n.Unschedulable && !unschedulable {
+		s.markGrown(n)
+	}
+	n.Unschedulable = unschedulable
+}
+
+// SetClosed sets the words for why the node is not Ready, or Unschedulable.
+func (s *State) SetClosed(n *Node, why string) { n.Closed = why }
+
+// SetSuspect sets whether gossip believes the node dead.
+func (s *State) SetSuspect(n *Node, suspect bool) { n.Suspect = suspect }
+
+// SetTripped sets whether the node's agent does not answer reserves as it should.
+func (s *State) SetTripped(n *Node, tripped bool) { n.Tripped = tripped }
+
+// RelabelNode notes that labels or taints of a node have changed.
+func (s *State) RelabelNode(n *Node) {
+	s.needsNoCheckpoint("relabel", n)
+	s.markGrown(n)
+}

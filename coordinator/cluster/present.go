@@ -1,0 +1,47 @@
+package cluster
+
+import "github.com/musterd/muster/resource"
+
+// TakePresent subtracts from the free amounts of a node that part of an assignment
+// that is free, and returns the part. The rest (a card that was lost, an instance
+// that was destroyed, pages that were given back) is nobody's to hand out. The node
+// has a host. While a checkpoint is open nobody may change the part.
+func (s *State) TakePresent(n *Node, a resource.Assignment) resource.Assignment {
+	var got resource.Assignment
+	has := func(part resource.Assignment) bool { return n.Host.Take(n.Free, part) == nil }
+	for _, g := range a.CPUs {
+		if has(resource.Assignment{CPUs: []resource.CPUGrant{g}}) {
+			got.CPUs = append(got.CPUs, g)
+		}
+	}
+	topology := n.Host.Topology()
+	for _, g := range a.Memory {
+		if at := topology.NodeIndex(g.Node); at >= 0 {
+			g.Bytes = min(g.Bytes, n.Free.Memory[at])
+		}
+		if has(resource.Assignment{Memory: []resource.MemoryGrant{g}}) {
+			got.Memory = append(got.Memory, g)
+		}
+	}
+	for _, g := range a.Hugepages {
+		if at := topology.NodeIndex(g.Node); at >= 0 {
+			g.Bytes = min(g.Bytes, n.Host.HugepagesOn(n.Free, at, g.Size))
+		}
+		if has(resource.Assignment{Hugepages: []resource.HugepageGrant{g}}) {
+			got.Hugepages = append(got.Hugepages, g)
+		}
+	}
+	for _, g := range a.GPUs {
+		if has(resource.Assignment{GPUs: []resource.GPUGrant{g}}) {
+			got.GPUs = append(got.GPUs, g)
+		}
+	}
+	for _, g := range a.MIG {
+		if has(resource.Assignment{MIG: []resource.MIGGrant{g}}) {
+			got.MIG = append(got.MIG, g)
+		}
+	}
+	s.journal.note(entry{node: n, assignment: got, before: n.aggregates})
+	n.Refresh()
+	return got
+}
