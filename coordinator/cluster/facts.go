@@ -1,6 +1,9 @@
 package cluster
 
-import "github.com/musterd/muster/fit"
+import (
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/fit"
+)
 
 // This file changes the facts of a node that no checkpoint can undo. No method of
 // it may be called while a checkpoint is open.
@@ -54,8 +57,12 @@ func (s *State) SetSuspect(n *Node, suspect bool) { n.Suspect = suspect }
 // SetTripped sets whether the node's agent does not answer reserves as it should.
 func (s *State) SetTripped(n *Node, tripped bool) { n.Tripped = tripped }
 
-// RelabelNode notes that labels or taints of a node have changed.
-func (s *State) RelabelNode(n *Node) {
+// Relabel sets the labels and taints of a node.
+func (s *State) Relabel(n *Node, labels map[string]string, taints []constraint.Taint) {
 	s.needsNoCheckpoint("relabel", n)
-	s.markGrown(n)
+	before := n.Labels
+	n.Labels = s.labels.Intern(labels, taints)
+	if s.labels.Release(before); n.Labels != before {
+		s.markGrown(n)
+	}
 }

@@ -20,6 +20,24 @@ func (s *State) TakeGrown() []*Node {
 	return grown
 }
 
+// HasGrown reports whether TakeGrown would return a node.
+func (s *State) HasGrown() bool { return len(s.grown) > 0 }
+
+// MarkGrown notes that a node may take more than before for a reason that the
+// State does not see.
+func (s *State) MarkGrown(n *Node) { s.markGrown(n) }
+
+// HoldBack takes a node out of the grown ones, until it is marked again.
+func (s *State) HoldBack(n *Node) {
+	if n.grown {
+		n.grown = false
+		s.grown = slices.DeleteFunc(s.grown, func(g *Node) bool { return g == n })
+	}
+}
+
+// Grown reports whether the node is among those that TakeGrown would return.
+func (n *Node) Grown() bool { return n.grown }
+
 // markGrown notes that a node may take more than before. A node that was removed is
 // of no interest.
 func (s *State) markGrown(n *Node) {

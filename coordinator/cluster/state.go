@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,6 +17,7 @@ type State struct {
 	nodes   []*Node
 	grown   []*Node // in the order in which they grew
 	journal journal
+	labels  constraint.Table // those of the nodes
 }
 
 // NewState returns a State of these nodes, whose IDs differ.
@@ -62,6 +64,7 @@ func (s *State) Remove(id resource.NodeID) {
 	s.needsNoCheckpoint("remove", n)
 	s.nodes = slices.Delete(s.nodes, i, i+1)
 	n.owner = nil
+	s.labels.Release(n.Labels)
 	if n.grown {
 		n.grown = false
 		s.grown = slices.DeleteFunc(s.grown, func(g *Node) bool { return g == n })
@@ -97,3 +100,6 @@ func (s *State) Give(n *Node, a resource.Assignment) error {
 	n.Refresh()
 	return nil
 }
+
+// LabelSets counts the different labels and taints that nodes have.
+func (s *State) LabelSets() int { return s.labels.Len() }

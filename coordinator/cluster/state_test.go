@@ -238,7 +238,7 @@ func TestNodesThatGrow(t *testing.T) {
 		"it is uncordoned":           {func(s *cluster.State, n *cluster.Node) { s.SetUnschedulable(n, true); s.SetUnschedulable(n, false) }, true},
 		"a device falls sick":        {func(s *cluster.State, n *cluster.Node) { s.SetUnhealthy(n, 1) }, false},
 		"one heals, one falls sick":  {func(s *cluster.State, n *cluster.Node) { s.SetUnhealthy(n, 1); s.SetUnhealthy(n, 2) }, true},
-		"its labels change":          {func(s *cluster.State, n *cluster.Node) { s.RelabelNode(n) }, true},
+		"its labels change":          {func(s *cluster.State, n *cluster.Node) { s.Relabel(n, map[string]string{"a": "b"}, nil) }, true},
 		"it is suspect, and tripped": {func(s *cluster.State, n *cluster.Node) { s.SetSuspect(n, true); s.SetTripped(n, true) }, false},
 		"a take":                     {func(s *cluster.State, n *cluster.Node) { s.TakePresent(n, core(0)) }, false},
 		"a take and a give":          {func(s *cluster.State, n *cluster.Node) { must(s.Take(n, core(0))); must(s.Give(n, core(0))) }, true},
@@ -250,7 +250,7 @@ func TestNodesThatGrow(t *testing.T) {
 				s.Rollback(m)
 			}, false,
 		},
-		"it is removed": {func(s *cluster.State, n *cluster.Node) { s.RelabelNode(n); s.Remove(n.ID); s.RelabelNode(n) }, false},
+		"it is removed": {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.Remove(n.ID); s.MarkGrown(n) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := freeNode("a", host)

@@ -20,7 +20,7 @@ type specification struct {
 // Specifications are those of all nodes, in their order.
 func (l *Leader) Specifications() iter.Seq2[resource.NodeID, specification] {
 	return func(yield func(resource.NodeID, specification) bool) {
-		for _, at := range l.order {
+		for _, at := range l.state.Nodes() {
 			if n := l.nodes[at.ID]; !yield(at.ID, specification{n.spec, n.specRev}) {
 				return
 			}

@@ -79,7 +79,7 @@ func (l *Leader) describeDemand(u *unit) string {
 	var gpu resource.Milli
 	var cpu resource.Millicores
 	var memory resource.Bytes
-	for _, n := range l.order {
+	for _, n := range l.state.Nodes() {
 		if !n.Ready || n.Unschedulable {
 			continue
 		}

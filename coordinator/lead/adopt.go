@@ -226,7 +226,7 @@ func (l *Leader) abandon(d *adoption) {
 // unreached are the nodes whose agents are not heard, in order.
 func (l *Leader) unreached() []resource.NodeID {
 	var ids []resource.NodeID
-	for _, at := range l.order {
+	for _, at := range l.state.Nodes() {
 		if n := l.nodes[at.ID]; n.specRev != 0 && !n.connected {
 			ids = append(ids, at.ID)
 		}
@@ -239,7 +239,7 @@ func (l *Leader) abandoned(d *adoption, mine bool, unheard []resource.NodeID) {
 	if mine {
 		l.retired.add(d.tx, unheard, l.now)
 	}
-	for _, v := range l.order {
+	for _, v := range l.state.Nodes() {
 		if n := l.nodes[v.ID]; n.reservations[d.tx] != nil {
 			l.send(v.ID, grant.Abort{Tx: d.tx, Epoch: l.epoch})
 			n.drop(d.tx)

@@ -54,8 +54,8 @@ func TestTheViewHoldsLabelsOfItsNodesAlone(t *testing.T) {
 		for _, n := range []*node{a, b} {
 			n.setSpec(record.NodeSpec{Labels: map[string]string{"zone": zone}, Taints: []record.Taint{{Key: zone, Effect: "NoSchedule"}}}, resource.Revision(rev+1))
 		}
-		if v.labels.Len() != 2 { // each has its name for a label
-			t.Errorf("zone %s: %d labels for two nodes", zone, v.labels.Len())
+		if v.state.LabelSets() != 2 { // each has its name for a label
+			t.Errorf("zone %s: %d labels for two nodes", zone, v.state.LabelSets())
 		}
 		if got := a.view.Labels.Values()["zone"]; got != zone {
 			t.Errorf("zone %q, want %q", got, zone)
@@ -63,8 +63,8 @@ func TestTheViewHoldsLabelsOfItsNodesAlone(t *testing.T) {
 	}
 	v.removeNode("a")
 	v.removeNode("a")
-	if v.labels.Len() != 1 {
-		t.Errorf("%d labels for one node", v.labels.Len())
+	if v.state.LabelSets() != 1 {
+		t.Errorf("%d labels for one node", v.state.LabelSets())
 	}
 }
 

@@ -182,7 +182,7 @@ func overQuota(short []resource.Reason) *api.Status {
 // opsOf is how many operations the largest Txn of a submission takes.
 func (l *Leader) opsOf(s *submission) int {
 	enqueue := 2*len(s.units) + 2
-	commit := min(s.units[0].record.Members, max(1, len(l.order))) + commitOps
+	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + commitOps
 	return max(enqueue, commit)
 }
 

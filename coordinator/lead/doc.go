@@ -44,7 +44,7 @@
 //     reconcile_look, reconcile_adopt, reconcile_release, reconcile_report,
 //     wentback;
 //   - agents that lie, hang or flood (ADR 13): judge, violation, breaker;
-//   - what people see: show, show_node, show_unit, explain, present, account (the
+//   - what people see: show, show_node, show_unit, explain, account (the
 //     decision log).
 //
 // How the store's writes share Txns is decided in lead/batch. Transcripts in

@@ -54,7 +54,6 @@ func (l *Leader) agentEvent(e grant.Event) {
 		n.isolate(Clip(e.Quarantine))
 		l.noteQuarantine(n)
 		n.applyHealth()
-		n.view.Refresh()
 		n.setReady()
 		l.wakeFor(n)
 	}

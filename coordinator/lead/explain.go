@@ -35,12 +35,12 @@ func (l *Leader) explainUnit(u *unit) *api.Explanation {
 	} else {
 		e.PreemptionBlockedBy = u.noVictimsReason
 	}
-	x := place.Explain(l.order, u.demand)
+	x := place.Explain(l.state, u.demand)
 	e.Fit, e.Shortages = x.Fit, x.Shortages
 	for _, n := range x.Nodes {
 		e.Nodes = append(e.Nodes, api.NodeExplanation(n))
 	}
-	e.Summary = summary(u, e, len(l.order))
+	e.Summary = summary(u, e, len(l.state.Nodes()))
 	return e
 }
 

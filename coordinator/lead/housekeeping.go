@@ -20,7 +20,7 @@ const collectAtOnce = 64
 // requests, terminal records.
 func (l *Leader) housekeep() {
 	ready, suspect, unapproved := 0, 0, 0
-	for _, n := range l.order {
+	for _, n := range l.state.Nodes() {
 		at := l.nodes[n.ID]
 		l.resumeDeferredWork(at)
 		if at.breaker.trips > 0 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/grant"
@@ -19,7 +19,7 @@ func voter(t *testing.T) (*node, *attempt, grant.Replied) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNode("n1", &constraint.Table{})
+	n := newNode("n1", &cluster.State{})
 	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.stream, n.incarnation = 1, resource.Incarnation{JournalID: "j", BootID: "b"}
 	tx := resource.NewTxID("unit", 7, 1, resource.Nonce{})

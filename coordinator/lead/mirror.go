@@ -69,7 +69,7 @@ func (m *mirror) lastsAstray() bool {
 // audit asks an agent for all its grants if the ledger's hash differs from the
 // mirror.
 func (l *Leader) audit() {
-	for _, v := range l.order {
+	for _, v := range l.state.Nodes() {
 		n := l.nodes[v.ID]
 		if !n.connected || !n.mirror.lastsAstray() {
 			continue

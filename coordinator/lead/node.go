@@ -3,7 +3,6 @@ package lead
 import (
 	"time"
 
-	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
@@ -18,8 +17,8 @@ import (
 // taken.
 type node struct {
 	view cluster.Node
-	// labels interns the labels in view.
-	labels *constraint.Table
+	// state is the State that the view is of, and changes the view.
+	state *cluster.State
 	// spec is the specification in the store; specRev is its mod revision.
 	spec    record.NodeSpec
 	specRev resource.Revision
@@ -70,8 +69,9 @@ type node struct {
 	admitted
 }
 
-func newNode(id resource.NodeID, labels *constraint.Table) *node {
-	n := &node{view: cluster.Node{ID: id}, labels: labels, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+func newNode(id resource.NodeID, state *cluster.State) *node {
+	n := &node{view: cluster.Node{ID: id}, state: state, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	state.Insert(&n.view)
 	n.admit()
 	return n
 }
@@ -79,23 +79,28 @@ func newNode(id resource.NodeID, labels *constraint.Table) *node {
 // setHost sets the host's hardware and rebuilds the free amounts, which depend
 // on the hardware.
 func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
-	n.host, n.view.Host = h, host
+	n.host = h
+	n.state.Reset(&n.view, host, n.unhealthy())
 	n.rebuild(out)
 	n.compareOffer()
 }
 
 // applyHealth marks the devices that take no new work.
 func (n *node) applyHealth() {
-	if n.view.Free == nil {
-		return
+	if n.view.Free != nil {
+		n.state.SetUnhealthy(&n.view, n.unhealthy())
 	}
+}
+
+// unhealthy has the bit of each device set that takes no new work.
+func (n *node) unhealthy() uint64 {
 	var mask uint64
 	for i, h := range n.health {
 		if i < len(n.host.Inventory.Devices) && !h.Health.Allocatable() {
 			mask |= 1 << i
 		}
 	}
-	n.view.Free.Unhealthy = mask
+	return mask
 }
 
 // setSpec sets a specification, unless the node has a newer one, and reports
@@ -117,7 +122,8 @@ func (n *node) cordoned() bool { return n.spec.Unschedulable || n.violation() !=
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
-	n.view.Ready = n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
-	n.view.Unschedulable = n.cordoned() || n.ban != nil || !n.unapproved.IsZero()
-	n.view.Closed = n.closedReason()
+	ready := n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
+	n.state.SetReady(&n.view, ready)
+	n.state.SetUnschedulable(&n.view, n.cordoned() || n.ban != nil || !n.unapproved.IsZero())
+	n.state.SetClosed(&n.view, n.closedReason())
 }

@@ -118,29 +118,21 @@ func (n *node) addChange(f func()) { n.changes = append(n.changes, f) }
 func (n *node) finishChange() { n.changes = n.changes[1:] }
 
 // setSuspect takes over what gossip believes of the node.
-func (n *node) setSuspect(suspect bool) { n.view.Suspect = suspect }
+func (n *node) setSuspect(suspect bool) { n.state.SetSuspect(&n.view, suspect) }
 
 // setLoud makes the node the last choice until then.
 func (n *node) setLoud(until time.Time) { n.loud = until }
 
 // setTripped takes over for placement whether the node is the last choice.
 func (n *node) setTripped(now time.Time) {
-	n.view.Tripped = n.breaker.trippedAt(now) || now.Before(n.loud)
+	n.state.SetTripped(&n.view, n.breaker.trippedAt(now) || now.Before(n.loud))
 }
 
 // admit derives labels, taints and differences from the specification.
 func (n *node) admit() {
-	before := n.view.Labels
-	n.view.Labels = n.labels.Intern(admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), taintsOf(n.spec))
-	n.labels.Release(before)
+	n.state.Relabel(&n.view, admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), taintsOf(n.spec))
 	n.unapproved = admission.UnapprovedOf(n.spec)
 	n.compareOffer()
-}
-
-// dropLabels ends the hold on the node's labels, as the node is removed.
-func (n *node) dropLabels() {
-	n.labels.Release(n.view.Labels)
-	n.view.Labels = nil
 }
 
 // compareOffer compares the host in the stream's hello with the registered one.

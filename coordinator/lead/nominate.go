@@ -79,11 +79,11 @@ func (l *Leader) recordNoVictims(u *unit, why string) bool {
 // others are leaving whose room suffices, nobody else is evicted.
 func (l *Leader) nominate(u *unit, given []*unit) bool {
 	if leaving := l.leaving(); len(leaving) > 0 && len(given) == 0 {
-		if _, ok := preempt.With(l.order, u.demand, leaving); ok {
+		if _, ok := preempt.With(l.state, u.demand, leaving); ok {
 			return l.recordNoVictims(u, fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
-	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, given))
+	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, l.holders(u, given))
 	if !ok {
 		l.expectant = l.expectant || l.expects(u, given)
 		return l.recordNoVictims(u, "no set of units that may give way would make room")
@@ -151,7 +151,7 @@ func (l *Leader) expects(u *unit, given []*unit) bool {
 	if len(holders) == known {
 		return false
 	}
-	_, ok := preempt.Find(l.order, u.demand, u.record.Priority, holders)
+	_, ok := preempt.Find(l.state, u.demand, u.record.Priority, holders)
 	return ok
 }
 
@@ -231,7 +231,7 @@ func (l *Leader) hasLeavingUnit(n *node) bool {
 // opsOfPreemption is the size of the Txn that commits a preemptor and releases
 // its victims, in compares or operations.
 func (l *Leader) opsOfPreemption(u *unit, victims []*unit) int {
-	ops, compares := min(u.record.Members, len(l.order))+3, min(u.record.Members, len(l.order))+3
+	ops, compares := min(u.record.Members, len(l.state.Nodes()))+3, min(u.record.Members, len(l.state.Nodes()))+3
 	for _, v := range victims {
 		ops += len(v.attempt.machine.Nodes()) + 3
 		compares += 2

@@ -78,24 +78,25 @@ func (l *Leader) couldBegin(u *unit) bool {
 	}
 	demand := u.demand
 	demand.Avoid = u.avoid
-	if plan, ok := place.Place(l.order, demand); ok {
-		wide := l.tooWide(plan)
-		place.Undo(plan)
-		return wide == ""
+	mark := l.state.Checkpoint()
+	plan, ok := place.Place(l.state, demand)
+	l.state.Rollback(mark)
+	if ok {
+		return l.tooWide(plan) == ""
 	}
 	if u.policy != preemptLower || !l.mayEvict(u) {
 		return false
 	}
 	if leaving := l.leaving(); len(leaving) > 0 {
-		if _, ok := preempt.With(l.order, u.demand, leaving); ok {
+		if _, ok := preempt.With(l.state, u.demand, leaving); ok {
 			return false
 		}
 	}
 	if l.someoneEnds() {
 		return false
 	}
-	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, nil))
-	return ok && len(plan.Victims) > 0 && l.opsOfPreemption(u, l.unitsOf(plan.Victims)) <= l.maxOps
+	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, l.holders(u, nil))
+	return ok && len(found.Victims) > 0 && l.opsOfPreemption(u, l.unitsOf(found.Victims)) <= l.maxOps
 }
 
 // couldClaim reports whether a unit could begin to evict those that quota names.
@@ -106,7 +107,7 @@ func (l *Leader) couldClaim(u *unit, named []*unit) bool {
 	if slices.ContainsFunc(named, func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
 		return false
 	}
-	plan, ok := preempt.Find(l.order, u.demand, u.record.Priority, l.holders(u, named))
+	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, l.holders(u, named))
 	if !ok {
 		return false
 	}

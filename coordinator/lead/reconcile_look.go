@@ -15,7 +15,7 @@ import (
 // concerned lists a node, first, and those that hold members of its units.
 func (l *Leader) concerned(id resource.NodeID) []resource.NodeID {
 	ids := []resource.NodeID{id}
-	for _, at := range l.order {
+	for _, at := range l.state.Nodes() {
 		n := l.nodes[at.ID]
 		if at.ID == id || !n.connected {
 			continue
@@ -214,7 +214,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	if len(seen) == size && g.alone() {
 		return "", false
 	}
-	for _, at := range r.l.order { // any node may hold members of a gang
+	for _, at := range r.l.state.Nodes() { // any node may hold members of a gang
 		n := r.l.nodes[at.ID]
 		if away := !n.connected || n.quarantine == "" && n.revision == 0; away && (n.fence == nil || !n.fence.dead) {
 			return fmt.Sprintf("node %s is not heard and may hold members of it: bring it back, or say that it is dead with muster fence --confirm-dead", at.ID), false

@@ -63,7 +63,6 @@ func (h *reservation) setPlacedTaken() {
 func (n *node) takeWaiting(h *reservation) {
 	h.waiting = true
 	h.taken = n.takePresent(h.members)
-	n.view.Refresh()
 }
 
 // rebuild computes Free anew from the reservations: confirmed first, then
@@ -74,8 +73,7 @@ func (n *node) rebuild(out *outbox) {
 	if n.view.Host == nil {
 		return
 	}
-	n.view.Free = n.view.Host.NewFree()
-	n.applyHealth()
+	n.state.Reset(&n.view, n.view.Host, n.unhealthy())
 	txs := slices.SortedFunc(maps.Keys(n.reservations), cmp.Compare[resource.TxID])
 	for _, rank := range []int{heldNow, heldNext, heldLast} {
 		for _, tx := range txs {
@@ -94,7 +92,6 @@ func (n *node) rebuild(out *outbox) {
 			}
 		}
 	}
-	n.view.Refresh()
 }
 
 // The order in which reservations are taken.
@@ -119,7 +116,7 @@ func (h *reservation) rank() int {
 func (n *node) take(members []grant.Member) []resource.Assignment {
 	taken := make([]resource.Assignment, 0, len(members))
 	for _, m := range members {
-		if err := n.view.Host.Take(n.view.Free, m.Assignment); err != nil {
+		if err := n.state.Take(&n.view, m.Assignment); err != nil {
 			n.giveBack(taken)
 			return nil
 		}
@@ -128,9 +125,19 @@ func (n *node) take(members []grant.Member) []resource.Assignment {
 	return taken
 }
 
+// takePresent subtracts what the host has of what the members hold, and
+// returns that.
+func (n *node) takePresent(members []grant.Member) []resource.Assignment {
+	taken := make([]resource.Assignment, 0, len(members))
+	for _, m := range members {
+		taken = append(taken, n.state.TakePresent(&n.view, m.Assignment))
+	}
+	return taken
+}
+
 func (n *node) giveBack(taken []resource.Assignment) {
 	for _, a := range taken {
-		if err := n.view.Host.Give(n.view.Free, a); err != nil {
+		if err := n.state.Give(&n.view, a); err != nil {
 			panic("coordinator: " + string(n.view.ID) + ": " + err.Error())
 		}
 	}
@@ -148,7 +155,6 @@ func (n *node) drop(tx resource.TxID) {
 	}
 	n.giveBack(h.taken)
 	n.fillWaiting()
-	n.view.Refresh()
 }
 
 // nominated lists the transactions that wait for victims to leave. No other
@@ -207,7 +213,6 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, o
 		n.rebuild(out)
 		return true
 	}
-	n.view.Refresh()
 	return freed
 }
 

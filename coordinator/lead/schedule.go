@@ -74,17 +74,18 @@ func (l *Leader) placeUnit(u *unit) bool {
 	}
 	demand := u.demand
 	demand.Avoid = u.avoid
-	plan, ok := place.Place(l.order, demand)
+	mark := l.state.Checkpoint()
+	plan, ok := place.Place(l.state, demand)
 	if ok {
-		if u.setWide(l.tooWide(plan)); u.wide != "" {
-			place.Undo(plan)
-			ok = false
-		}
+		u.setWide(l.tooWide(plan))
+		ok = u.wide == ""
 	}
 	if !ok {
+		l.state.Rollback(mark)
 		l.infeasibleAt[shape] = l.generation
 		return false
 	}
+	l.state.Keep(mark)
 	l.begin(u, plan)
 	return true
 }

@@ -116,7 +116,7 @@ func (i shownLeader) Node(id resource.NodeID) (shown.Node, bool) {
 // Nodes implements shown.Index.
 func (i shownLeader) Nodes() iter.Seq[shown.Node] {
 	return func(yield func(shown.Node) bool) {
-		for _, at := range i.l.order {
+		for _, at := range i.l.state.Nodes() {
 			if !yield(i.l.showNode(i.l.nodes[at.ID])) {
 				return
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -45,7 +45,7 @@ func partitioned(t *testing.T) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNode("n1", &constraint.Table{})
+	n := newNode("n1", &cluster.State{})
 	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.health = map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
 	n.rebuild(&outbox{})

@@ -1,12 +1,9 @@
 package lead
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
@@ -17,7 +14,7 @@ import (
 // store's keys, and kept up to date by what it does and hears. Nobody else has
 // one.
 //
-// Invariant: nodes and order agree: order ascends by ID over all of nodes.
+// Invariant: state has the views of nodes and no others.
 type view struct {
 	// now is the time of what is being handled.
 	now time.Time
@@ -25,8 +22,7 @@ type view struct {
 	floor resource.Revision
 
 	nodes    map[resource.NodeID]*node
-	order    []*cluster.Node
-	labels   constraint.Table // those of nodes
+	state    *cluster.State
 	units    map[string]*unit
 	jobs     map[string]*job    // by namespace/name
 	members  map[string]*member // by namespace/name: all allocations clients see
@@ -37,7 +33,7 @@ type view struct {
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
-		now: now, floor: floor, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
+		now: now, floor: floor, state: &cluster.State{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
 		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now),
 	}
 }
@@ -52,10 +48,8 @@ type member struct {
 func (v *view) node(id resource.NodeID) *node {
 	n := v.nodes[id]
 	if n == nil {
-		n = newNode(id, &v.labels)
+		n = newNode(id, v.state)
 		v.nodes[id] = n
-		i, _ := slices.BinarySearchFunc(v.order, id, func(v *cluster.Node, id resource.NodeID) int { return cmp.Compare(v.ID, id) })
-		v.order = slices.Insert(v.order, i, &n.view)
 	}
 	return n
 }
@@ -75,11 +69,8 @@ func NotFound(kind, namespace, name string) *api.Status {
 
 // removeNode takes a node out.
 func (v *view) removeNode(id resource.NodeID) {
-	if n := v.nodes[id]; n != nil {
-		n.dropLabels()
-	}
 	delete(v.nodes, id)
-	v.order = slices.DeleteFunc(v.order, func(at *cluster.Node) bool { return at.ID == id })
+	v.state.Remove(id)
 }
 
 // setNow begins the handling of an input.

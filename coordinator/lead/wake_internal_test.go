@@ -16,7 +16,7 @@ func alone(t *testing.T) (*Leader, *node) {
 	t.Helper()
 	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
 	n := partitioned(t)
-	l.nodes[n.view.ID], l.order = n, append(l.order, &n.view)
+	l.nodes[n.view.ID], l.state = n, n.state
 	return l, n
 }
 

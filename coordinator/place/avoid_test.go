@@ -43,7 +43,7 @@ func TestPlaceAvoidsNodesThatFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			nodes := dgx(t, 3)
 			c.prepare(nodes)
-			members, ok := place.Place(nodes, place.Unit{Members: c.members, Request: oneGPU, Avoid: c.avoid})
+			members, ok := place.Place(cluster.NewState(nodes...), place.Unit{Members: c.members, Request: oneGPU, Avoid: c.avoid})
 			if !ok {
 				t.Fatal("no place")
 			}

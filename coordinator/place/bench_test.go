@@ -58,20 +58,22 @@ func BenchmarkPlace(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, n), func(b *testing.B) {
 				nodes := dgx(b, n)
+				state := cluster.NewState(nodes...)
 				if bench.full > 0 {
 					for i := range nodes {
-						if _, ok := place.Place(nodes[i:i+1], place.Unit{Members: bench.full, Request: oneGPU}); !ok {
+						if _, ok := place.Place(cluster.NewState(nodes[i]), place.Unit{Members: bench.full, Request: oneGPU}); !ok {
 							b.Fatalf("%s is full too early", nodes[i].ID)
 						}
 					}
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					members, ok := place.Place(nodes, bench.unit)
+					mark := state.Checkpoint()
+					_, ok := place.Place(state, bench.unit)
 					if ok != bench.want {
 						b.Fatalf("placed: %t, want %t", ok, bench.want)
 					}
-					place.Undo(members)
+					state.Rollback(mark)
 				}
 			})
 		}

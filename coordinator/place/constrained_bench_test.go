@@ -40,15 +40,16 @@ func BenchmarkPlaceConstrained(b *testing.B) {
 			{"preferred", constraint.Spec{Preferred: []constraint.Preference{{Weight: 1, Term: expressions("zone", "In", "a", "b")}}}, nil, true},
 		} {
 			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, n), func(b *testing.B) {
-				nodes := labelled(b, n, bench.taints...)
+				state := cluster.NewState(labelled(b, n, bench.taints...)...)
 				u := place.Unit{Members: 1, Request: oneGPU, Constraints: constraint.Compile(bench.spec)}
 				b.ReportAllocs()
 				for b.Loop() {
-					members, ok := place.Place(nodes, u)
+					mark := state.Checkpoint()
+					_, ok := place.Place(state, u)
 					if ok != bench.want {
 						b.Fatalf("placed: %t, want %t", ok, bench.want)
 					}
-					place.Undo(members)
+					state.Rollback(mark)
 				}
 			})
 		}

@@ -24,12 +24,12 @@ type NodeExplanation struct {
 	Reasons []resource.Reason
 }
 
-// Explain tells for each node, in the given order, how many members fit and
-// why no more do. It leaves the views as they were.
-func Explain(nodes []*cluster.Node, u Unit) Explanation {
+// Explain tells for each node, in the order of their IDs, how many members fit
+// and why no more do. The State is afterwards as it was.
+func Explain(state *cluster.State, u Unit) Explanation {
 	var e Explanation
 	free := resource.Vector{}
-	var placed []Choice
+	nodes, mark := state.Nodes(), state.Checkpoint()
 	for i, n := range nodes {
 		reasons := n.WhyClosed()
 		if reasons == nil {
@@ -42,20 +42,18 @@ func Explain(nodes []*cluster.Node, u Unit) Explanation {
 			continue
 		}
 		free.Add(n.FreeFor(&u.Request))
-		here, s := 0, search{nodes: nodes[i : i+1], unit: &u}
+		here, s := 0, search{state: state, nodes: nodes[i : i+1], unit: &u}
 		for e.Fit+here < u.Members {
-			m, ok := s.place()
-			if !ok {
+			if _, ok := s.place(); !ok {
 				break
 			}
-			placed = append(placed, m)
 			here++
 		}
 		e.Fit += here
 		// The reasons are those of one more member than fits.
 		e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Fit: here, Reasons: n.Host.Explain(n.Free, u.Request)})
 	}
-	Undo(placed)
+	state.Rollback(mark)
 	total := u.Request.Vector().Scaled(int64(u.Members))
 	if u.Request.Cores > 0 {
 		delete(total, resource.CPU) // what a core is charged; how many threads it takes is the node's

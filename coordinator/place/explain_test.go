@@ -74,7 +74,7 @@ func TestExplain(t *testing.T) {
 			nodes := dgx(t, 4)
 			c.prepare(nodes)
 			before := frees(nodes)
-			e := place.Explain(nodes, c.unit)
+			e := place.Explain(cluster.NewState(nodes...), c.unit)
 			if e.Fit != c.wantFit {
 				t.Errorf("%d members fit, want %d", e.Fit, c.wantFit)
 			}
@@ -108,7 +108,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainCountsGPUsInThousandths(t *testing.T) {
-	e := place.Explain(dgx(t, 4), place.Unit{Members: 5, Request: resource.Request{GPUs: 8}})
+	e := place.Explain(cluster.NewState(dgx(t, 4)...), place.Unit{Members: 5, Request: resource.Request{GPUs: 8}})
 	want := []resource.Reason{{Code: resource.ReasonInsufficient, Resource: resource.GPU, Want: 40_000, Have: 32_000}}
 	if diff := cmp.Diff(want, e.Shortages); diff != "" {
 		t.Errorf("shortages (-want +got):\n%s", diff)
@@ -120,17 +120,15 @@ func ExamplePlace() {
 	if err != nil {
 		panic(err)
 	}
-	var nodes []*cluster.Node
+	var state cluster.State
 	for _, id := range []resource.NodeID{"node-1", "node-2"} {
 		host, err := fit.NewHost(profile.Topology(), profile.Inventory(string(id)), fit.Reserved{})
 		if err != nil {
 			panic(err)
 		}
-		n := &cluster.Node{ID: id, Ready: true, Host: host, Free: host.NewFree()}
-		n.Refresh()
-		nodes = append(nodes, n)
+		state.Insert(&cluster.Node{ID: id, Ready: true, Host: host, Free: host.NewFree()})
 	}
-	members, ok := place.Place(nodes, place.Unit{Members: 3, Request: resource.Request{GPUs: 4}})
+	members, ok := place.Place(&state, place.Unit{Members: 3, Request: resource.Request{GPUs: 4}})
 	for _, m := range members {
 		fmt.Println(m.Index, m.Node.ID, m.Assignment.Vector()[resource.GPU])
 	}

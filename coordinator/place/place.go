@@ -3,13 +3,11 @@
 // the same fit as the agents' verdict. It does not charge quota, order the queue
 // or talk to agents.
 //
-// Pure: no clock, no I/O, integer scores, ties by node id. The only thing it
-// changes are the Free amounts of the nodes it is given, and it undoes that.
+// Pure: no clock, no I/O, integer scores, ties by node id. The package changes
+// nothing but the free amounts of the State's nodes.
 package place
 
 import (
-	"fmt"
-
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/grant"
@@ -39,34 +37,26 @@ func (c Choice) AsMember() grant.Member {
 }
 
 // Place finds a place for every member, or for none. On success the members'
-// assignments are taken from the nodes' Free amounts (the caller gives them
-// back if the plan comes to nothing); otherwise nothing has changed. Nodes must
-// ascend by ID: equal scores go to the first.
+// assignments are taken from the State; a caller that only asks opens a checkpoint
+// before the call and rolls back after it. Otherwise nothing has changed. Equal
+// scores go to the first node.
 //
 // Members are equal, so they are placed one after the other on the best node
 // that still takes one. A node that refuses one member refuses the rest too:
 // its free amounts only shrink while the unit is placed.
-func Place(nodes []*cluster.Node, u Unit) ([]Choice, bool) {
+func Place(state *cluster.State, u Unit) ([]Choice, bool) {
 	members := make([]Choice, 0, u.Members)
-	s := search{nodes: nodes, unit: &u}
+	s := search{state: state, nodes: state.Nodes(), unit: &u}
+	mark := state.Checkpoint()
 	for i := range u.Members {
 		member, ok := s.place()
 		if !ok {
-			Undo(members)
+			state.Rollback(mark)
 			return nil, false
 		}
 		member.Index = i
 		members = append(members, member)
 	}
+	state.Keep(mark)
 	return members, true
-}
-
-// Undo gives back what Place took.
-func Undo(members []Choice) {
-	for _, m := range members {
-		if err := m.Node.Host.Give(m.Node.Free, m.Assignment); err != nil {
-			panic(fmt.Sprintf("place: undo on %s: %v", m.Node.ID, err))
-		}
-		m.Node.Refresh()
-	}
 }

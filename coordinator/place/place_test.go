@@ -54,7 +54,7 @@ func mark(nodes []*cluster.Node, labels map[string]string, taints ...constraint.
 // places returns the node of each member, by position; nil if there is no
 // place.
 func places(nodes []*cluster.Node, u place.Unit) []int {
-	members, ok := place.Place(nodes, u)
+	members, ok := place.Place(cluster.NewState(nodes...), u)
 	if !ok {
 		return nil
 	}
@@ -182,7 +182,7 @@ func TestPlace(t *testing.T) {
 
 // use takes single GPUs of a node.
 func use(n *cluster.Node, gpus int) {
-	if _, ok := place.Place([]*cluster.Node{n}, place.Unit{Members: gpus, Request: oneGPU}); !ok {
+	if _, ok := place.Place(cluster.NewState(n), place.Unit{Members: gpus, Request: oneGPU}); !ok {
 		panic("the node is full too early")
 	}
 }

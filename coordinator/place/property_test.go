@@ -127,7 +127,9 @@ func TestPlaceAgreesWithTheOracle(t *testing.T) {
 		nodes, u := drawNodes(t), drawUnit(t)
 		before := frees(nodes)
 		fits := capacity(t, nodes, u)
-		members, ok := place.Place(nodes, u)
+		state := cluster.NewState(nodes...)
+		mark := state.Checkpoint()
+		members, ok := place.Place(state, u)
 		if ok != (fits >= u.Members) {
 			t.Fatalf("placed: %t; %d of %d members fit", ok, fits, u.Members)
 		}
@@ -155,25 +157,25 @@ func TestPlaceAgreesWithTheOracle(t *testing.T) {
 			}
 		}
 
-		place.Undo(members)
-		again, _ := place.Place(nodes, u)
+		state.Rollback(mark)
+		place.Place(state, u)
 		if diff := sameFree(nodes, after); diff != "" {
 			t.Fatalf("the same question has another answer: %s", diff)
 		}
-		place.Undo(again)
 	})
 }
 
-func TestUndoAndExplainChangeNothing(t *testing.T) {
+func TestRollbackAndExplainChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, u := drawNodes(t), drawUnit(t)
-		before := frees(nodes)
+		state, before := cluster.NewState(nodes...), frees(nodes)
 		want := min(capacity(t, nodes, u), u.Members)
-		if e := place.Explain(nodes, u); e.Fit != want || len(e.Nodes) != len(nodes) {
+		if e := place.Explain(state, u); e.Fit != want || len(e.Nodes) != len(nodes) {
 			t.Fatalf("explained: %d fit over %d nodes, want %d over %d", e.Fit, len(e.Nodes), want, len(nodes))
 		}
-		members, _ := place.Place(nodes, u)
-		place.Undo(members)
+		mark := state.Checkpoint()
+		place.Place(state, u)
+		state.Rollback(mark)
 		if diff := sameFree(nodes, before); diff != "" {
 			t.Fatalf("changed %s", diff)
 		}

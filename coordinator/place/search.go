@@ -14,7 +14,8 @@ import (
 // Invariant: once queued, queue is a binary heap, best on top, of every node
 // that is allowed, has room by its aggregates and has not refused a member.
 type search struct {
-	nodes   []*cluster.Node
+	state   *cluster.State
+	nodes   []*cluster.Node // of the state, all or some
 	unit    *Unit
 	started bool
 	queued  bool
@@ -51,7 +52,7 @@ func (s *search) place() (Choice, bool) {
 			s.queued = true // with nobody in it
 			return Choice{}, false
 		}
-		if m, ok := take(n, &s.unit.Request); ok {
+		if m, ok := s.take(n); ok {
 			return m, true
 		}
 		s.refused = n
@@ -61,7 +62,7 @@ func (s *search) place() (Choice, bool) {
 	}
 	for len(s.queue) > 0 {
 		n := s.nodes[s.queue[0].at]
-		m, ok := take(n, &s.unit.Request)
+		m, ok := s.take(n)
 		score, room := int64(0), false
 		if ok {
 			score, room = s.score(n)
@@ -170,15 +171,14 @@ func (s *search) doubt(n *cluster.Node) int {
 }
 
 // take fits one member on the node and takes what it gets there.
-func take(n *cluster.Node, r *resource.Request) (Choice, bool) {
+func (s *search) take(n *cluster.Node) (Choice, bool) {
 	var a resource.Assignment
-	if !n.Host.Assign(n.Free, *r, &a) {
+	if !n.Host.Assign(n.Free, s.unit.Request, &a) {
 		return Choice{}, false
 	}
-	if err := n.Host.Take(n.Free, a); err != nil {
+	if err := s.state.Take(n, a); err != nil {
 		panic(fmt.Sprintf("place: fit assigned on %s what is not free: %v", n.ID, err))
 	}
-	n.Refresh()
 	return Choice{Node: n, Assignment: a}, true
 }
 

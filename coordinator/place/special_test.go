@@ -63,7 +63,7 @@ func nodeOf(tb testing.TB, id resource.NodeID, t *numa.Topology, p fake.Profile)
 
 // hold takes what a request gets on a node.
 func hold(n *cluster.Node, r resource.Request) {
-	if _, ok := place.Place([]*cluster.Node{n}, place.Unit{Members: 1, Request: r}); !ok {
+	if _, ok := place.Place(cluster.NewState(n), place.Unit{Members: 1, Request: r}); !ok {
 		panic(fmt.Sprintf("%s has no room for %+v", n.ID, r))
 	}
 }
@@ -145,7 +145,7 @@ func TestExplainTellsWhatIsShortOfCoresHugePagesAndInstances(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			nodes := special(t)
 			before := frees(nodes)
-			e := place.Explain(nodes, c.unit)
+			e := place.Explain(cluster.NewState(nodes...), c.unit)
 			var shortages, first []string
 			for _, r := range e.Shortages {
 				shortages = append(shortages, r.String())

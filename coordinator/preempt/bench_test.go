@@ -36,6 +36,7 @@ var (
 func BenchmarkFind(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		nodes, holders := crowd(b, n)
+		state := cluster.NewState(nodes...)
 		for _, bench := range []struct {
 			name    string
 			unit    place.Unit
@@ -52,7 +53,7 @@ func BenchmarkFind(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					plan, ok := preempt.Find(nodes, bench.unit, 9, holders)
+					plan, ok := preempt.Find(state, bench.unit, 9, holders)
 					if ok != (bench.victims >= 0) || ok && len(plan.Victims) != bench.victims {
 						b.Fatalf("found: %t with %d victims, want %d", ok, len(plan.Victims), bench.victims)
 					}

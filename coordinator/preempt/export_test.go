@@ -7,8 +7,8 @@ import (
 
 // Greedy is Find for a gang, however few candidates there are. One member is
 // searched as a gang too.
-func Greedy(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
-	s := newSearch(nodes, &u, priority, holders)
+func Greedy(state *cluster.State, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
+	s := newSearch(state, &u, priority, holders)
 	chosen, ok := s.gang()
 	if !ok {
 		return nil, false
@@ -17,8 +17,8 @@ func Greedy(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holde
 }
 
 // Exhausted is Find when its steps are used up before it begins.
-func Exhausted(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
-	s := newSearch(nodes, &u, priority, holders)
+func Exhausted(state *cluster.State, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
+	s := newSearch(state, &u, priority, holders)
 	s.steps = maxSteps + 1
 	if s.base() >= u.Members {
 		return nil, true

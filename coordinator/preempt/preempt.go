@@ -62,10 +62,10 @@ type Plan struct {
 // Find returns the best set of victims for a unit of the given priority, as
 // the package comment orders them; false if none makes room. A victim's
 // priority is strictly lower, it is not pinned, and all its parts are on nodes
-// that are Ready: what an agent out of reach holds is freed by nobody. Nodes
-// ascend by ID and are as they were afterwards.
-func Find(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
-	s := newSearch(nodes, &u, priority, holders)
+// that are Ready: what an agent out of reach holds is freed by nobody. The State is
+// afterwards as it was.
+func Find(state *cluster.State, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
+	s := newSearch(state, &u, priority, holders)
 	chosen, ok := s.choose()
 	if !ok {
 		return Plan{}, false
@@ -77,51 +77,23 @@ func Find(nodes []*cluster.Node, u place.Unit, priority int32, holders []Holder)
 		plan.Victims = append(plan.Victims, victims[i].Unit)
 	}
 	slices.Sort(plan.Victims)
-	plan.Members, ok = With(nodes, u, victims)
+	plan.Members, ok = With(state, u, victims)
 	return plan, ok
 }
 
 // With returns where the unit goes with exactly these holders gone; false if
-// it has no room then. Whoever they are, they are not judged. Nodes ascend by
-// ID and are as they were afterwards.
-func With(nodes []*cluster.Node, u place.Unit, victims []Holder) ([]place.Choice, bool) {
-	touched := map[resource.NodeID][]resource.Assignment{}
+// it has no room then. Whoever they are, they are not judged. A part that its node
+// does not have, or counts as free already, frees nothing. The State is afterwards
+// as it was.
+func With(state *cluster.State, u place.Unit, victims []Holder) ([]place.Choice, bool) {
+	mark := state.Checkpoint()
+	defer state.Rollback(mark)
 	for _, v := range victims {
 		for _, p := range v.Parts {
-			touched[p.Node] = append(touched[p.Node], p.Assignment)
+			if n := state.Node(p.Node); n != nil && n.Host != nil && n.Free != nil {
+				_ = state.Give(n, p.Assignment) // refused as a whole: nothing is freed
+			}
 		}
 	}
-	views := make([]*cluster.Node, len(nodes))
-	for i, n := range nodes {
-		views[i] = without(n, touched[n.ID])
-	}
-	members, ok := place.Place(views, u)
-	place.Undo(members)
-	original := make(map[*cluster.Node]*cluster.Node, len(touched))
-	for i, v := range views {
-		if v != nodes[i] {
-			original[v] = nodes[i]
-		}
-	}
-	for i := range members {
-		if n := original[members[i].Node]; n != nil {
-			members[i].Node = n
-		}
-	}
-	return members, ok
-}
-
-// without returns the node with the assignments free: itself where there are
-// none. What the node does not have or counts as free already frees nothing.
-func without(n *cluster.Node, gone []resource.Assignment) *cluster.Node {
-	if len(gone) == 0 || n.Host == nil || n.Free == nil {
-		return n
-	}
-	view := *n
-	view.Free = n.Free.Clone()
-	for _, a := range gone {
-		_ = n.Host.Give(view.Free, a) // refused as a whole: nothing is freed
-	}
-	view.Refresh()
-	return &view
+	return place.Place(state, u)
 }

@@ -115,7 +115,7 @@ func TestFind(t *testing.T) {
 			if priority == 0 {
 				priority = 5
 			}
-			plan, ok := preempt.Find(nodes, place.Unit{Members: test.members, Request: gpus(test.gpus)}, priority, holders)
+			plan, ok := preempt.Find(cluster.NewState(nodes...), place.Unit{Members: test.members, Request: gpus(test.gpus)}, priority, holders)
 			if ok == test.wantNone {
 				t.Fatalf("found: %t %v", ok, plan.Victims)
 			}
@@ -132,11 +132,11 @@ func TestHolderThatTheNodeDoesNotKnowFreesNothing(t *testing.T) {
 	lost := a
 	lost.Unit = "lost"
 	lost.Parts = []preempt.Part{{Node: nodes[0].ID, Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 7, Milli: 1000}}}}}
-	plan, ok := preempt.Find(nodes, place.Unit{Members: 1, Request: gpus(2)}, 5, []preempt.Holder{lost, a})
+	plan, ok := preempt.Find(cluster.NewState(nodes...), place.Unit{Members: 1, Request: gpus(2)}, 5, []preempt.Holder{lost, a})
 	if want := []string{"a"}; !ok || !cmp.Equal(plan.Victims, want) {
 		t.Errorf("victims %v, want %v", plan.Victims, want)
 	}
-	if _, ok := preempt.With(nodes, place.Unit{Members: 1, Request: gpus(2)}, []preempt.Holder{lost}); ok {
+	if _, ok := preempt.With(cluster.NewState(nodes...), place.Unit{Members: 1, Request: gpus(2)}, []preempt.Holder{lost}); ok {
 		t.Error("a card that the host does not have made room")
 	}
 }
@@ -146,7 +146,7 @@ func ExampleFind() {
 	batch, _ := start(nodes, "team/batch/0", 0, 10, 2, gpus(1))
 	notebook, _ := start(nodes, "team/notebook/0", 0, 20, 1, gpus(2))
 
-	plan, ok := preempt.Find(nodes, place.Unit{Members: 1, Request: gpus(2)}, 100, []preempt.Holder{batch, notebook})
+	plan, ok := preempt.Find(cluster.NewState(nodes...), place.Unit{Members: 1, Request: gpus(2)}, 100, []preempt.Holder{batch, notebook})
 	fmt.Println(ok, plan.Victims, plan.Members[0].Node.ID, len(plan.Members[0].Assignment.GPUs))
 	// Output: true [team/notebook/0] node-0001 2
 }

@@ -21,7 +21,7 @@ func TestFindAgreesWithTheOracle(t *testing.T) {
 func agrees(t *rapid.T, w world) {
 	before := frees(w.nodes)
 	want, feasible := w.best(t)
-	plan, ok := preempt.Find(w.nodes, w.unit, priority, w.holders)
+	plan, ok := preempt.Find(cluster.NewState(w.nodes...), w.unit, priority, w.holders)
 	if ok != feasible {
 		t.Fatalf("found: %t %v; the oracle has %t %v", ok, plan.Victims, feasible, names(want))
 	}
@@ -35,11 +35,11 @@ func agrees(t *rapid.T, w world) {
 	w.possible(t, plan.Members, want)
 
 	slices.Reverse(w.holders)
-	again, _ := preempt.Find(w.nodes, w.unit, priority, w.holders)
+	again, _ := preempt.Find(cluster.NewState(w.nodes...), w.unit, priority, w.holders)
 	if diff := cmp.Diff(plan.Victims, again.Victims); diff != "" {
 		t.Fatalf("in another order of the holders (-first +second):\n%s", diff)
 	}
-	members, ok := preempt.With(w.nodes, w.unit, want)
+	members, ok := preempt.With(cluster.NewState(w.nodes...), w.unit, want)
 	if !ok || !slices.EqualFunc(members, plan.Members, func(a, b place.Choice) bool { return a.Node == b.Node && a.Assignment.Equal(b.Assignment) }) {
 		t.Fatalf("the same victims by name: %t, %d members elsewhere than planned", ok, len(members))
 	}
@@ -53,7 +53,7 @@ func TestGreedyIsMinimalAndSparesHigherPriorities(t *testing.T) {
 		if !feasible || len(best) == 0 {
 			return
 		}
-		victims, ok := preempt.Greedy(w.nodes, w.unit, priority, w.holders)
+		victims, ok := preempt.Greedy(cluster.NewState(w.nodes...), w.unit, priority, w.holders)
 		if !ok {
 			t.Fatalf("no set found; the oracle has %v", names(best))
 		}
@@ -83,7 +83,7 @@ func TestSearchBeyondItsBoundsStaysMinimal(t *testing.T) {
 		if _, feasible := w.best(t); !feasible {
 			return
 		}
-		victims, ok := preempt.Exhausted(w.nodes, w.unit, priority, w.holders)
+		victims, ok := preempt.Exhausted(cluster.NewState(w.nodes...), w.unit, priority, w.holders)
 		if !ok {
 			t.Fatal("nothing found")
 		}

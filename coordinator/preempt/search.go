@@ -32,8 +32,9 @@ type search struct {
 	assignment resource.Assignment
 }
 
-func newSearch(nodes []*cluster.Node, u *place.Unit, priority int32, holders []Holder) *search {
+func newSearch(state *cluster.State, u *place.Unit, priority int32, holders []Holder) *search {
 	s := &search{unit: u, want: wanted(&u.Request), scratch: map[*fit.Host]*fit.Free{}}
+	nodes := state.Nodes()
 	at := make(map[resource.NodeID]int, len(nodes)) // in fields, -1 for a node that is ready and not for this unit
 	for _, n := range nodes {
 		if !n.Ready || n.Host == nil || n.Free == nil {

@@ -42,7 +42,7 @@ func hostsOf(tb interface{ Fatal(...any) }, profile string, n int) []*cluster.No
 
 // start lets a unit hold what place gives it.
 func start(nodes []*cluster.Node, name string, priority int32, started int64, members int, r resource.Request) (preempt.Holder, bool) {
-	placed, ok := place.Place(nodes, place.Unit{Members: members, Request: r})
+	placed, ok := place.Place(cluster.NewState(nodes...), place.Unit{Members: members, Request: r})
 	h := preempt.Holder{Unit: name, Priority: priority, Started: started}
 	for _, m := range placed {
 		h.Parts = append(h.Parts, preempt.Part{Node: m.Node.ID, Assignment: m.Assignment.Clone()})

@@ -1,0 +1,256 @@
+package scheduling_test
+
+import "slices"
+
+// This file is gangs in the old choice of victims.
+
+// exact looks at every set out of these ranks that may be the best.
+func (s *search) exact(ranks []int) ([]int, bool) {
+	e := everySet{search: s, ranks: ranks, memo: map[memoKey]int{}}
+	for i := range s.fields {
+		f := &s.fields[i]
+		if !f.touches(ranks) {
+			e.sure += f.base
+			continue
+		}
+		var mask uint16
+		for _, o := range f.here {
+			if at, found := slices.BinarySearch(ranks, o.rank); found {
+				mask |= 1 << at
+			}
+		}
+		e.fields, e.masks = append(e.fields, i), append(e.masks, mask)
+	}
+	e.from(0, 0)
+	return e.best, e.found
+}
+
+// everySet is an exhaustive search.
+type everySet struct {
+	*search
+	ranks  []int
+	sure   int      // members on nodes where none of the ranks is
+	fields []int    // the other nodes
+	masks  []uint16 // and which of the ranks are there
+	memo   map[memoKey]int
+
+	chosen, best []int
+	found        bool
+}
+
+type memoKey struct {
+	field int
+	mask  uint16
+}
+
+// from looks at chosen, whose positions in ranks are the bits of mask, and at
+// chosen with every set out of ranks[i:] added.
+func (e *everySet) from(i int, mask uint16) {
+	if e.enough(mask) {
+		e.best, e.found = slices.Clone(e.chosen), true
+		return
+	}
+	for j := len(e.ranks) - 1; j >= i; j-- {
+		e.chosen = append(e.chosen, e.ranks[j])
+		if !e.found || !e.hopeless(e.chosen, e.best) {
+			e.from(j+1, mask|1<<j)
+		}
+		e.chosen = e.chosen[:len(e.chosen)-1]
+	}
+}
+
+// enough reports whether all members fit with the set evicted.
+func (e *everySet) enough(mask uint16) bool {
+	sum := e.sure
+	for k, i := range e.fields {
+		if sum >= e.unit.Members {
+			return true
+		}
+		f := &e.search.fields[i]
+		if mask&e.masks[k] == 0 {
+			sum += f.base
+			continue
+		}
+		key := memoKey{i, mask & e.masks[k]}
+		n, known := e.memo[key]
+		if !known {
+			n = e.room(f, e.chosen, e.unit.Members)
+			e.memo[key] = n
+		}
+		sum += n
+	}
+	return sum >= e.unit.Members
+}
+
+// gang gathers a set for many members: again and again what costs least for
+// each member that it makes room for.
+func (s *search) gang() ([]int, bool) {
+	first, ok := s.ceiling()
+	if !ok {
+		return nil, false
+	}
+	s.exclude(first)
+	var evicted []int
+	have := make([]int, len(s.fields))
+	sum := 0
+	for i := range s.fields {
+		have[i] = s.fields[i].base
+		sum += have[i]
+	}
+	offers := make([]offer, len(s.fields))
+	for sum < s.unit.Members {
+		best := -1
+		for i := range offers {
+			if !offers[i].known {
+				offers[i] = s.offer(i, evicted, have, s.unit.Members-sum)
+			}
+			if offers[i].set != nil && (best < 0 || s.cheaper(offers[i].set, offers[i].gain, offers[best].set, offers[best].gain) < 0) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return nil, false
+		}
+		evicted = union(evicted, offers[best].set)
+		changed := offers[best].fields
+		for _, i := range changed {
+			now := s.room(&s.fields[i], evicted, s.unit.Members)
+			sum += now - have[i]
+			have[i] = now
+		}
+		forget(offers, changed)
+	}
+	return evicted, true
+}
+
+// offer is the best way to fit one more member on one node.
+type offer struct {
+	known  bool
+	set    []int // nil for none
+	fields []int // where it frees something
+	gain   int   // members, on all these
+}
+
+func (s *search) offer(i int, evicted, have []int, missing int) offer {
+	o := offer{known: true, set: s.onField(&s.fields[i], evicted, have[i], nil)}
+	if o.set == nil {
+		return o
+	}
+	with := union(evicted, o.set)
+	o.fields = s.touched(o.set)
+	for _, j := range o.fields {
+		o.gain += s.room(&s.fields[j], with, have[j]+missing) - have[j]
+	}
+	if o.gain = min(o.gain, missing); o.gain < 1 {
+		o.gain = 1 // fits are not quite monotonic: one place more here, one less there
+	}
+	return o
+}
+
+// forget drops the offers that an eviction changes: those of the nodes where it
+// frees something, and those with a unit that frees something there.
+func forget(offers []offer, changed []int) {
+	for i := range offers {
+		_, here := slices.BinarySearch(changed, i)
+		if here || slices.ContainsFunc(offers[i].fields, func(j int) bool { _, found := slices.BinarySearch(changed, j); return found }) {
+			offers[i] = offer{}
+		}
+	}
+}
+
+// touched are the fields where any of a set frees something, ascending.
+func (s *search) touched(set []int) []int {
+	var fields []int
+	for _, rank := range set {
+		fields = append(fields, s.holders[rank].fields...)
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// ceiling returns the first rank of the lowest priority that suffices: with it
+// and everything below it gone there is room. False if not even with all gone.
+func (s *search) ceiling() (int, bool) {
+	var levels []int // the first rank of each priority
+	for rank := range s.holders {
+		if rank == 0 || s.holders[rank].Priority != s.holders[rank-1].Priority {
+			levels = append(levels, rank)
+		}
+	}
+	slices.Reverse(levels)
+	at, _ := slices.BinarySearchFunc(levels, true, func(first int, _ bool) int {
+		if s.total(s.downFrom(first)) >= s.unit.Members {
+			return 0
+		}
+		return -1
+	})
+	if at == len(levels) {
+		return 0, false
+	}
+	return levels[at], true
+}
+
+// downFrom are all ranks from one on.
+func (s *search) downFrom(first int) []int {
+	ranks := make([]int, 0, len(s.holders)-first)
+	for rank := first; rank < len(s.holders); rank++ {
+		ranks = append(ranks, rank)
+	}
+	return ranks
+}
+
+// exclude takes everybody above a rank out of the fields.
+func (s *search) exclude(first int) {
+	for i := range s.fields {
+		f := &s.fields[i]
+		f.here = slices.DeleteFunc(f.here, func(o occupant) bool { return o.rank < first })
+		f.addUp()
+	}
+}
+
+// reduce makes a set minimal. The best part of a small one is looked for.
+func (s *search) reduce(set []int) []int {
+	set = s.spareMembers(set)
+	if len(set) > maxExact {
+		return set
+	}
+	if best, ok := s.exact(set); ok {
+		return best
+	}
+	return set
+}
+
+// spareMembers takes out of a set, the most valuable first, whoever is
+// superfluous, until nobody is.
+func (s *search) spareMembers(set []int) []int {
+	have := make([]int, len(s.fields))
+	sum := 0
+	for i := range s.fields {
+		have[i] = s.room(&s.fields[i], set, s.unit.Members)
+		sum += have[i]
+	}
+	for {
+		before := len(set)
+		for i := 0; i < len(set); {
+			rest := slices.Delete(slices.Clone(set), i, i+1)
+			fields := s.holders[set[i]].fields
+			left := sum
+			now := make([]int, len(fields))
+			for k, j := range fields {
+				now[k] = s.room(&s.fields[j], rest, s.unit.Members)
+				left += now[k] - have[j]
+			}
+			if left < s.unit.Members {
+				i++
+				continue
+			}
+			set, sum = rest, left
+			for k, j := range fields {
+				have[j] = now[k]
+			}
+		}
+		if len(set) == before {
+			return set
+		}
+	}
+}
