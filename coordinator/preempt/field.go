@@ -74,7 +74,8 @@ func sumOf(n *cluster.Node, list []resource.Assignment) amounts {
 }
 
 // room counts how many members fit on a field with these ranks evicted, up to
-// limit. It works on a copy of what is free.
+// limit. It counts on a reused copy of the free amounts: a search asks thousands of
+// times, and a copy costs less than the inverse of each part in the State's journal.
 func (s *search) room(f *field, evicted []int, limit int) int {
 	sum := f.free
 	for i := range f.here {
