@@ -1,5 +1,5 @@
-// Package cluster is the state that scheduling reads: the nodes and the amounts
-// that are free on them. It chooses no node, charges no quota and talks to no
+// Package cluster is the state that scheduling reads: the nodes, the amounts
+// that are free on them, and the units that occupy them. It chooses no node, charges no quota and talks to no
 // agent.
 //
 // The State is changed in place and never copied. A decision that only tries

@@ -14,10 +14,11 @@ import (
 // Invariant: nodes ascend by ID; grown has each node at most once, exactly the
 // nodes whose grown is set; without an open checkpoint the journal is empty.
 type State struct {
-	nodes   []*Node
-	grown   []*Node // in the order in which they grew
-	journal journal
-	labels  constraint.Table // those of the nodes
+	nodes     []*Node
+	grown     []*Node // in the order in which they grew
+	journal   journal
+	occupants occupants
+	labels    constraint.Table // those of the nodes
 }
 
 // NewState returns a State of these nodes, whose IDs differ.

@@ -165,6 +165,7 @@ func (l *Leader) adopt(d *adoption) {
 	a.setMachine(machine)
 	for _, v := range a.victims {
 		v.setPreemptor(a)
+		l.occupancy.noteUnit(v.unit)
 	}
 	u.takeOver(a)
 	l.insertAttempt(d.tx, a)

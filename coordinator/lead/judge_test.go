@@ -19,7 +19,7 @@ func voter(t *testing.T) (*node, *attempt, grant.Replied) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNode("n1", &cluster.State{})
+	n := newNode("n1", &cluster.State{}, &occupancyNews{})
 	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.stream, n.incarnation = 1, resource.Incarnation{JournalID: "j", BootID: "b"}
 	tx := resource.NewTxID("unit", 7, 1, resource.Nonce{})

@@ -18,7 +18,8 @@ import (
 type node struct {
 	view cluster.Node
 	// state is the State that the view is of, and changes the view.
-	state *cluster.State
+	state     *cluster.State
+	occupancy *occupancyNews // of the leader
 	// spec is the specification in the store; specRev is its mod revision.
 	spec    record.NodeSpec
 	specRev resource.Revision
@@ -69,8 +70,8 @@ type node struct {
 	admitted
 }
 
-func newNode(id resource.NodeID, state *cluster.State) *node {
-	n := &node{view: cluster.Node{ID: id}, state: state, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+func newNode(id resource.NodeID, state *cluster.State, occupancy *occupancyNews) *node {
+	n := &node{view: cluster.Node{ID: id}, state: state, occupancy: occupancy, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
 	state.Insert(&n.view)
 	n.admit()
 	return n

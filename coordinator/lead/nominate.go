@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/queue"
@@ -115,9 +116,13 @@ func (l *Leader) holders(u *unit, given []*unit) []preempt.Holder {
 	if u.policy != preemptLower {
 		return all
 	}
-	for _, v := range l.units {
-		if v.record.Priority < u.record.Priority && v.evictable() && !v.groups.Unpreemptable && !slices.Contains(given, v) && !l.isContested(v) {
-			all = append(all, v.holder(v.record.Priority))
+	state := l.occupied()
+	if !state.HasEvictableBelow(u.record.Priority) {
+		return all
+	}
+	for o := range state.WithStatus(cluster.Evictable) {
+		if o.Priority < u.record.Priority && !o.Pinned && !slices.Contains(given, l.units[o.Unit]) {
+			all = append(all, holderOf(o))
 		}
 	}
 	return all
@@ -132,21 +137,12 @@ func (l *Leader) expects(u *unit, given []*unit) bool {
 	}
 	holders := l.holders(u, given)
 	known := len(holders)
-	for tx, a := range l.attempts {
-		v := a.unit
-		if v.record.Priority >= u.record.Priority || v.groups.Unpreemptable || v.ending != nil || v.isLeavingSoon() ||
-			v.evictable() && !l.isContested(v) || slices.Contains(given, v) {
-			continue
-		}
-		h := preempt.Holder{Unit: v.path, Priority: v.record.Priority}
-		for _, node := range a.machine.Nodes() {
-			if held := l.nodes[node].reservations[tx]; held != nil {
-				for _, m := range held.members {
-					h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
-				}
+	for _, status := range [...]cluster.Status{cluster.Contested, cluster.Starting, cluster.InDoubt, cluster.Claimed} {
+		for o := range l.occupied().WithStatus(status) {
+			if o.Priority < u.record.Priority && !o.Pinned && !slices.Contains(given, l.units[o.Unit]) {
+				holders = append(holders, holderOf(o))
 			}
 		}
-		holders = append(holders, h)
 	}
 	if len(holders) == known {
 		return false
@@ -171,8 +167,12 @@ func (l *Leader) wakeExpectant() {
 func (l *Leader) isContested(u *unit) bool {
 	own := u.attempt.machine.ID()
 	for _, node := range u.attempt.machine.Nodes() {
+		n := l.nodes[node]
+		if n == nil {
+			continue
+		}
 		vote, _ := u.attempt.machine.Vote(node)
-		for tx, h := range l.nodes[node].reservations {
+		for tx, h := range n.reservations {
 			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m grant.Member) bool {
 				return slices.ContainsFunc(vote.Members, func(n grant.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
 			}) {
@@ -193,6 +193,11 @@ func shareGPU(a, b resource.Assignment) bool {
 	})
 }
 
+// holderOf is an occupant as a choice of victims sees it.
+func holderOf(o *cluster.Occupant) preempt.Holder {
+	return preempt.Holder{Unit: o.Unit, Priority: o.Priority, Started: o.Started, Parts: o.Parts}
+}
+
 func (u *unit) holder(priority int32) preempt.Holder {
 	h := preempt.Holder{Unit: u.path, Priority: priority, Started: int64(u.attempt.committed)}
 	for _, node := range u.attempt.machine.Nodes() {
@@ -209,10 +214,9 @@ func (u *unit) holder(priority int32) preempt.Holder {
 // nobody.
 func (l *Leader) leaving() []preempt.Holder {
 	var all []preempt.Holder
-	for _, a := range l.attempts {
-		reached := func(id resource.NodeID) bool { return l.nodes[id].view.Ready }
-		if a.unit.isLeavingSoon() && a.preemptor == nil && a.machine.By() == "" && !slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !reached(id) }) {
-			all = append(all, a.unit.holder(0))
+	for o := range l.occupied().WithStatus(cluster.Leaving) {
+		if l.isReached(o) {
+			all = append(all, holderOf(o))
 		}
 	}
 	slices.SortFunc(all, func(a, b preempt.Holder) int { return cmp.Compare(a.Unit, b.Unit) })
@@ -222,9 +226,20 @@ func (l *Leader) leaving() []preempt.Holder {
 // hasLeavingUnit reports whether a unit with members on a node is leaving: others
 // may have counted on its room.
 func (l *Leader) hasLeavingUnit(n *node) bool {
-	return slices.ContainsFunc(l.attemptsOn(n.view.ID), func(tx resource.TxID) bool {
-		a := l.attempts[tx]
-		return a.unit.isLeavingSoon() || a.machine.State() == txn.Reading // the write of its end may be in doubt
+	for o := range l.occupied().OccupantsOf(n.view.ID) {
+		switch o.Status {
+		case cluster.Leaving, cluster.Displaced, cluster.InDoubt:
+			return true
+		}
+	}
+	return false
+}
+
+// isReached reports whether the agents of all nodes of an occupant are in reach.
+func (l *Leader) isReached(o *cluster.Occupant) bool {
+	return !slices.ContainsFunc(o.Nodes, func(id resource.NodeID) bool {
+		n := l.state.Node(id)
+		return n == nil || !n.Ready
 	})
 }
 
@@ -246,6 +261,7 @@ func (l *Leader) beginPreemption(u *unit, plan []place.Choice, victims []*unit, 
 	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: claims, held: map[resource.NodeID]bool{}}
 	for _, v := range victims {
 		a.addVictim(v.attempt)
+		l.occupancy.noteUnit(v)
 	}
 	slices.SortFunc(a.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
 	if claims {

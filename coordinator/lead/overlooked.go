@@ -8,7 +8,6 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
@@ -133,10 +132,11 @@ func (l *Leader) unitsOf(paths []string) []*unit {
 // everything: others may have taken some of the room meanwhile that a unit
 // counted on.
 func (l *Leader) someoneEnds() bool {
-	away := func(id resource.NodeID) bool { return !l.nodes[id].view.Ready }
-	for _, a := range l.attempts {
-		if !slices.ContainsFunc(a.machine.Nodes(), away) && (a.unit.isLeavingSoon() || a.machine.State() == txn.Reading) {
-			return true
+	for _, status := range [...]cluster.Status{cluster.Leaving, cluster.Displaced, cluster.InDoubt} {
+		for o := range l.occupied().WithStatus(status) {
+			if l.isReached(o) {
+				return true
+			}
 		}
 	}
 	return false

@@ -66,6 +66,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 		}
 	}
 	l.onNodeFenced(a)
+	l.occupancy.noteUnit(a.unit)
 }
 
 // reservation asks a node for an attempt's members there.

@@ -32,13 +32,17 @@ func (n *node) reservationOf(tx resource.TxID) *reservation {
 	if h == nil {
 		h = &reservation{}
 		n.reservations[tx] = h
+		n.occupancy.noteReservation(n.view.ID, tx, false)
 	}
 	return h
 }
 
 // removeReservation removes a reservation; rebuild gives its taken amounts
 // back.
-func (n *node) removeReservation(tx resource.TxID) { delete(n.reservations, tx) }
+func (n *node) removeReservation(tx resource.TxID) {
+	n.occupancy.noteReservation(n.view.ID, tx, n.reservations[tx].waiting)
+	delete(n.reservations, tx)
+}
 
 // addMember adds a planned member, or one of a record.
 func (h *reservation) addMember(m grant.Member) { h.members = append(h.members, m) }
@@ -62,6 +66,7 @@ func (h *reservation) setPlacedTaken() {
 // transactions.
 func (n *node) takeWaiting(h *reservation) {
 	h.waiting = true
+	n.occupancy.noteNode(n.view.ID)
 	h.taken = n.takePresent(h.members)
 }
 
@@ -70,6 +75,7 @@ func (n *node) takeWaiting(h *reservation) {
 // stays untaken until the agent has answered. A confirmed reservation takes
 // only devices that the host still has, because a host may lose a card in use.
 func (n *node) rebuild(out *outbox) {
+	n.occupancy.noteNode(n.view.ID)
 	if n.view.Host == nil {
 		return
 	}
@@ -149,6 +155,7 @@ func (n *node) drop(tx resource.TxID) {
 	if h == nil {
 		return
 	}
+	n.occupancy.noteReservation(n.view.ID, tx, h.waiting)
 	delete(n.reservations, tx)
 	if h.taken == nil || n.view.Free == nil {
 		return
@@ -188,6 +195,7 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, o
 	h := n.reservationOf(tx)
 	same := h.taken != nil && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
 	waited := h.waiting
+	n.occupancy.noteReservation(n.view.ID, tx, waited || waiting)
 	h.confirmed, h.waiting = true, waiting
 	if same {
 		return false

@@ -23,6 +23,7 @@ const (
 // cluster.
 func (l *Leader) schedule() {
 	l.updateRuntimes()
+	l.occupied()
 	for _, key := range l.queue.Active() {
 		u := l.units[key.Path]
 		if u == nil || !u.waiting() || u.ending != nil {

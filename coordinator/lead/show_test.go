@@ -45,7 +45,7 @@ func partitioned(t *testing.T) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNode("n1", &cluster.State{})
+	n := newNode("n1", &cluster.State{}, &occupancyNews{})
 	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.health = map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
 	n.rebuild(&outbox{})

@@ -64,7 +64,7 @@ func TestASpecificationWakesWhatWaits(t *testing.T) {
 			t.Run(name+", "+way, func(t *testing.T) {
 				l, revision := NewLeader(Beginning{Epoch: 1, Now: time.Now()}), resource.Revision(1)
 				n := partitioned(t)
-				l.nodes["n1"], l.state = n, n.state
+				l.nodes["n1"], l.state, l.occupancy = n, n.state, n.occupancy
 				written := func(c change) (record.NodeSpec, record.KV) {
 					allocatable := n.view.Host.Allocatable()
 					spec := record.NodeSpec{Allocatable: allocatable, Capacity: admission.CapacityOf(n.host, allocatable)}

@@ -21,19 +21,21 @@ type view struct {
 	// floor is a revision that no list is older than.
 	floor resource.Revision
 
-	nodes    map[resource.NodeID]*node
-	state    *cluster.State
-	units    map[string]*unit
-	jobs     map[string]*job    // by namespace/name
-	members  map[string]*member // by namespace/name: all allocations clients see
-	attempts map[resource.TxID]*attempt
-	queue    queue.Queue
-	quotas   *quotas
+	nodes map[resource.NodeID]*node
+	state *cluster.State
+	// occupancy names the occupants of state that are out of date.
+	occupancy *occupancyNews
+	units     map[string]*unit
+	jobs      map[string]*job    // by namespace/name
+	members   map[string]*member // by namespace/name: all allocations clients see
+	attempts  map[resource.TxID]*attempt
+	queue     queue.Queue
+	quotas    *quotas
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
-		now: now, floor: floor, state: &cluster.State{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
+		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
 		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now),
 	}
 }
@@ -48,7 +50,7 @@ type member struct {
 func (v *view) node(id resource.NodeID) *node {
 	n := v.nodes[id]
 	if n == nil {
-		n = newNode(id, v.state)
+		n = newNode(id, v.state, v.occupancy)
 		v.nodes[id] = n
 	}
 	return n
@@ -87,6 +89,7 @@ func (v *view) insertUnit(u *unit) {
 // deleteUnit takes a unit and its members out.
 func (v *view) deleteUnit(u *unit) {
 	delete(v.units, u.path)
+	v.occupancy.noteUnit(u)
 	for i := range u.record.Members {
 		delete(v.members, u.record.Namespace+"/"+u.memberName(i))
 	}
@@ -99,7 +102,15 @@ func (v *view) insertJob(j *job) { v.jobs[j.record.Namespace+"/"+j.record.Name] 
 func (v *view) deleteJob(j *job) { delete(v.jobs, j.record.Namespace+"/"+j.record.Name) }
 
 // insertAttempt takes a transaction in that is under way or live.
-func (v *view) insertAttempt(tx resource.TxID, a *attempt) { v.attempts[tx] = a }
+func (v *view) insertAttempt(tx resource.TxID, a *attempt) {
+	v.attempts[tx] = a
+	v.occupancy.noteUnit(a.unit)
+}
 
 // deleteAttempt takes a transaction out that has ended.
-func (v *view) deleteAttempt(tx resource.TxID) { delete(v.attempts, tx) }
+func (v *view) deleteAttempt(tx resource.TxID) {
+	if a := v.attempts[tx]; a != nil {
+		v.occupancy.noteUnit(a.unit)
+	}
+	delete(v.attempts, tx)
+}

@@ -16,7 +16,7 @@ func alone(t *testing.T) (*Leader, *node) {
 	t.Helper()
 	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
 	n := partitioned(t)
-	l.nodes[n.view.ID], l.state = n, n.state
+	l.nodes[n.view.ID], l.state, l.occupancy = n, n.state, n.occupancy
 	return l, n
 }
 

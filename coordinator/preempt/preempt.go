@@ -32,7 +32,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/resource"
 )
 
 // Holder is a unit that holds something. Its Unit is unique.
@@ -44,12 +43,8 @@ type Holder struct {
 	Pinned   bool // may not be evicted
 }
 
-// Part is what a holder has on one node, as it is taken there; several parts
-// may be on one node.
-type Part struct {
-	Node       resource.NodeID
-	Assignment resource.Assignment
-}
+// Part is the assignment of one member of a holder on a node.
+type Part = cluster.Part
 
 // Plan is a way to make room.
 type Plan struct {

@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Status says how far a unit that has something on nodes is from giving way.
+type Status uint8
+
+const (
+	// Evictable: the unit may give way now.
+	Evictable Status = iota
+	// Contested: the unit runs, and devices of it are nominated to another unit
+	// whose plan did not include that.
+	Contested
+	// Starting: no commit of the unit is durable yet.
+	Starting
+	// InDoubt: the unit's record is being read; its end may have landed.
+	InDoubt
+	// Claimed: a preemptor has chosen the unit, which is not leaving yet.
+	Claimed
+	// Ending: the owner has asked for the end, which is not under way yet.
+	Ending
+	// Leaving: the unit is on its way out, for nobody in particular: others may
+	// count on its room.
+	Leaving
+	// Displaced: the unit is on its way out, for a preemptor.
+	Displaced
+	statuses
+)
+
+var statusNames = [statuses]string{"evictable", "contested", "starting", "in doubt", "claimed", "ending", "leaving", "displaced"}
+
+// String returns the status in words.
+func (s Status) String() string { return statusNames[s] }
+
+// isLeaving reports whether the unit is on its way out.
+func (s Status) isLeaving() bool { return s == Leaving || s == Displaced }
+
+// Occupant is a unit that has something on nodes, or is about to. An occupant of a
+// State is immutable: a change is another occupant.
+type Occupant struct {
+	Unit     string // unique
+	Priority int32
+	Started  int64 // revision of the commit: the greater is newer; 0 before
+	Nodes    []resource.NodeID
+	Parts    []Part
+	Status   Status
+	// Pinned: the unit gives way to nobody, whatever its status.
+	Pinned bool
+}
+
+// Part is the assignment of one member on a node, as it is taken there; several
+// parts may be on one node.
+type Part struct {
+	Node       resource.NodeID
+	Assignment resource.Assignment
+}
+
+// mayGiveWay reports whether the unit may be evicted now.
+func (o *Occupant) mayGiveWay() bool { return o.Status == Evictable && !o.Pinned }
+
+// occupants are the units that have something on nodes, or are about to.
+//
+// Invariant: byNode and byStatus have each occupant of byUnit, under each of its
+// nodes and under its status; evictable counts by priority those that may give way.
+type occupants struct {
+	byUnit    map[string]*Occupant
+	byNode    map[resource.NodeID]map[string]*Occupant
+	byStatus  [statuses]map[string]*Occupant
+	evictable priorities
+	news      map[string]bool
+}
+
+// SetOccupant takes a unit in, or replaces the unit as it was. The caller does not
+// change the occupant afterwards.
+func (s *State) SetOccupant(o *Occupant) {
+	before := s.occupants.byUnit[o.Unit]
+	s.occupants.drop(before)
+	s.occupants.add(o)
+	if o.mayGiveWay() && (before == nil || !before.mayGiveWay()) || before != nil && before.Status.isLeaving() && !o.Status.isLeaving() {
+		s.occupants.note(o.Unit)
+	}
+}
+
+// RemoveOccupant takes a unit out, if it is there.
+func (s *State) RemoveOccupant(unit string) {
+	if before := s.occupants.byUnit[unit]; before != nil {
+		s.occupants.drop(before)
+		if before.Status.isLeaving() {
+			s.occupants.note(unit)
+		}
+	}
+}
+
+// Occupant returns a unit's occupant, nil where there is none.
+func (s *State) Occupant(unit string) *Occupant { return s.occupants.byUnit[unit] }
+
+// Occupants yields all occupants, in no order.
+func (s *State) Occupants() iter.Seq[*Occupant] { return maps.Values(s.occupants.byUnit) }
+
+// OccupantsOf yields the occupants of a node, in no order.
+func (s *State) OccupantsOf(node resource.NodeID) iter.Seq[*Occupant] {
+	return maps.Values(s.occupants.byNode[node])
+}
+
+// WithStatus yields the occupants with a status, in no order.
+func (s *State) WithStatus(status Status) iter.Seq[*Occupant] {
+	return maps.Values(s.occupants.byStatus[status])
+}
+
+// HasEvictableBelow reports whether a unit of lower priority may give way.
+func (s *State) HasEvictableBelow(priority int32) bool {
+	p := s.occupants.evictable
+	return len(p) > 0 && p[0].priority < priority
+}
+
+// TakeOccupantNews returns, since the last call, the units that began to be
+// evictable and those that left the leaving ones, each once, ascending; nil for
+// none.
+func (s *State) TakeOccupantNews() []string {
+	if len(s.occupants.news) == 0 {
+		return nil
+	}
+	units := slices.Sorted(maps.Keys(s.occupants.news))
+	clear(s.occupants.news)
+	return units
+}
+
+func (c *occupants) add(o *Occupant) {
+	put(&c.byUnit, o.Unit, o)
+	put(&c.byStatus[o.Status], o.Unit, o)
+	for _, id := range o.Nodes {
+		here := c.byNode[id]
+		put(&here, o.Unit, o)
+		put(&c.byNode, id, here)
+	}
+	if o.mayGiveWay() {
+		c.evictable.change(o.Priority, 1)
+	}
+}
+
+func (c *occupants) drop(o *Occupant) {
+	if o == nil {
+		return
+	}
+	delete(c.byUnit, o.Unit)
+	delete(c.byStatus[o.Status], o.Unit)
+	for _, id := range o.Nodes {
+		if delete(c.byNode[id], o.Unit); len(c.byNode[id]) == 0 {
+			delete(c.byNode, id)
+		}
+	}
+	if o.mayGiveWay() {
+		c.evictable.change(o.Priority, -1)
+	}
+}
+
+func (c *occupants) note(unit string) { put(&c.news, unit, true) }
+
+// put stores a value in a map, which it makes where there is none.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
+}
+
+// priorities counts units by priority, ascending; each count is positive. There
+// are few priorities.
+type priorities []level
+
+// level is the number of units of one priority.
+type level struct {
+	priority int32
+	units    int
+}
+
+func (p *priorities) change(priority int32, by int) {
+	i, found := slices.BinarySearchFunc(*p, priority, func(l level, priority int32) int { return cmp.Compare(l.priority, priority) })
+	if !found {
+		*p = slices.Insert(*p, i, level{priority: priority})
+	}
+	if (*p)[i].units += by; (*p)[i].units == 0 {
+		*p = slices.Delete(*p, i, i+1)
+	}
+}

@@ -1,0 +1,166 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file keeps the occupants of the State: the units with an attempt. A change
+// of an attempt, of a unit's end or of a node's reservations notes the unit, the
+// transaction or the node; occupied derives the noted occupants anew before anybody
+// reads them.
+
+// occupancyNews names whose occupants are to be derived anew. The zero value names
+// nobody.
+type occupancyNews struct {
+	units map[string]bool
+	txs   map[resource.TxID]bool
+	nodes map[resource.NodeID]bool // with all transactions there
+}
+
+// noteUnit notes that the unit's attempt or its wish has changed.
+func (w *occupancyNews) noteUnit(u *unit) { w.noteOccupant(u.path) }
+
+// noteOccupant notes that the occupant of a unit may be another.
+func (w *occupancyNews) noteOccupant(unit string) {
+	if w.units == nil {
+		w.units = map[string]bool{}
+	}
+	w.units[unit] = true
+}
+
+// noteReservation notes that the reservation of a transaction on a node has
+// changed. With one that waits, or waited, others may become contested or cease to
+// be.
+func (w *occupancyNews) noteReservation(id resource.NodeID, tx resource.TxID, waits bool) {
+	if waits {
+		w.noteNode(id)
+	}
+	if w.txs == nil {
+		w.txs = map[resource.TxID]bool{}
+	}
+	w.txs[tx] = true
+}
+
+// noteNode notes that any reservation of the node may have changed.
+func (w *occupancyNews) noteNode(id resource.NodeID) {
+	if w.nodes == nil {
+		w.nodes = map[resource.NodeID]bool{}
+	}
+	w.nodes[id] = true
+}
+
+// occupied returns the State with all occupants as they are now.
+func (l *Leader) occupied() *cluster.State {
+	for id := range l.occupancy.nodes {
+		for o := range l.state.OccupantsOf(id) { // the agent may have lost the reservation
+			l.occupancy.noteOccupant(o.Unit)
+		}
+		if n := l.nodes[id]; n != nil {
+			for tx := range n.reservations {
+				l.occupancy.noteReservation(id, tx, false)
+			}
+		}
+	}
+	clear(l.occupancy.nodes)
+	for tx := range l.occupancy.txs {
+		if a := l.attempts[tx]; a != nil {
+			l.occupancy.noteUnit(a.unit)
+		}
+	}
+	clear(l.occupancy.txs)
+	for path := range l.occupancy.units {
+		if o := l.occupantOf(path); o != nil {
+			l.state.SetOccupant(o)
+		} else {
+			l.state.RemoveOccupant(path)
+		}
+	}
+	clear(l.occupancy.units)
+	return l.state
+}
+
+// occupantOf derives a unit's occupant, nil for none.
+func (l *Leader) occupantOf(path string) *cluster.Occupant {
+	u := l.units[path]
+	if u == nil || u.attempt == nil || l.attempts[u.attempt.machine.ID()] != u.attempt {
+		return nil
+	}
+	o := &cluster.Occupant{
+		Unit: path, Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.ending != nil,
+	}
+	switch o.Status {
+	case cluster.Evictable, cluster.Leaving, cluster.Displaced:
+		h := u.holder(0)
+		o.Started, o.Parts = h.Started, h.Parts
+	default:
+		o.Parts = l.reservedParts(u.attempt)
+	}
+	return o
+}
+
+// statusOf is how far a unit with an attempt is from giving way.
+func (l *Leader) statusOf(u *unit) cluster.Status {
+	a := u.attempt
+	switch {
+	case u.isLeavingSoon() && a.preemptor == nil && a.machine.By() == "":
+		return cluster.Leaving
+	case u.isLeavingSoon():
+		return cluster.Displaced
+	case a.machine.State() == txn.Reading: // the write of its end may be in doubt
+		return cluster.InDoubt
+	case u.evictable() && l.isContested(u):
+		return cluster.Contested
+	case u.evictable():
+		return cluster.Evictable
+	case a.preemptor != nil || a.machine.State() == txn.Claimed:
+		return cluster.Claimed
+	case u.ending != nil:
+		return cluster.Ending
+	}
+	return cluster.Starting
+}
+
+// reservedParts are an attempt's members as the view has them.
+func (l *Leader) reservedParts(a *attempt) []cluster.Part {
+	var parts []cluster.Part
+	for _, node := range a.machine.Nodes() {
+		n := l.nodes[node]
+		if n == nil || n.reservations[a.machine.ID()] == nil {
+			continue
+		}
+		for _, m := range n.reservations[a.machine.ID()].members {
+			parts = append(parts, cluster.Part{Node: node, Assignment: m.Assignment})
+		}
+	}
+	return parts
+}
+
+// checkOccupants compares the occupants with those that all attempts give.
+func (l *Leader) checkOccupants() error {
+	state, known := l.occupied(), 0
+	for _, path := range slices.Sorted(maps.Keys(l.units)) {
+		want, got := l.occupantOf(path), state.Occupant(path)
+		if got != nil {
+			known++
+		}
+		if !reflect.DeepEqual(want, got) {
+			return fmt.Errorf("%s is the occupant %+v, want %+v", path, got, want)
+		}
+	}
+	for o := range state.Occupants() {
+		if known--; l.units[o.Unit] == nil {
+			return fmt.Errorf("%s is an occupant, and no unit", o.Unit)
+		}
+	}
+	if known != 0 {
+		return fmt.Errorf("%d occupants are not counted by unit", known)
+	}
+	return nil
+}
