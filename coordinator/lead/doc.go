@@ -34,7 +34,7 @@
 //   - transactions: attempt, perform (a machine's effects), writes (what is
 //     written), outcome (answers that were lost), housekeeping (records that are
 //     done);
-//   - preemption: nominate, displace, evict, adopt (preemptions of earlier
+//   - preemption: nominate, occupy, displace, evict, adopt (preemptions of earlier
 //     leaders);
 //   - nodes: node, node_facts, reservation (who has what), retired (records that are done), events (what agents say),
 //     mirror, change (what operators set), admit (approval of growth), ban,

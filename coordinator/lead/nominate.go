@@ -121,7 +121,7 @@ func (l *Leader) holders(u *unit, given []*unit) []preempt.Holder {
 		return all
 	}
 	for o := range state.WithStatus(cluster.Evictable) {
-		if o.Priority < u.record.Priority && !o.Pinned && !slices.Contains(given, l.units[o.Unit]) {
+		if l.isBelow(o, u, given) {
 			all = append(all, holderOf(o))
 		}
 	}
@@ -139,7 +139,7 @@ func (l *Leader) expects(u *unit, given []*unit) bool {
 	known := len(holders)
 	for _, status := range [...]cluster.Status{cluster.Contested, cluster.Starting, cluster.InDoubt, cluster.Claimed} {
 		for o := range l.occupied().WithStatus(status) {
-			if o.Priority < u.record.Priority && !o.Pinned && !slices.Contains(given, l.units[o.Unit]) {
+			if l.isBelow(o, u, given) {
 				holders = append(holders, holderOf(o))
 			}
 		}
@@ -191,6 +191,12 @@ func shareGPU(a, b resource.Assignment) bool {
 	}) || slices.ContainsFunc(a.MIG, func(x resource.MIGGrant) bool {
 		return slices.ContainsFunc(b.MIG, func(y resource.MIGGrant) bool { return x.UUID == y.UUID })
 	})
+}
+
+// isBelow reports whether an occupant may ever give way to a unit, besides the units
+// that are given.
+func (l *Leader) isBelow(o *cluster.Occupant, u *unit, given []*unit) bool {
+	return o.Priority < u.record.Priority && !o.Pinned && !slices.Contains(given, l.units[o.Unit])
 }
 
 // holderOf is an occupant as a choice of victims sees it.
