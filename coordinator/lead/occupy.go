@@ -86,6 +86,18 @@ func (l *Leader) occupied() *cluster.State {
 	return l.state
 }
 
+// mostNoted bounds how many units and transactions stay noted while nobody reads the
+// occupants.
+const mostNoted = 1024
+
+// boundOccupancy derives the noted occupants once there are too many. A unit that
+// came and went in between costs almost nothing then.
+func (l *Leader) boundOccupancy() {
+	if len(l.occupancy.units)+len(l.occupancy.txs) > mostNoted {
+		l.occupied()
+	}
+}
+
 // occupantOf derives a unit's occupant, nil for none.
 func (l *Leader) occupantOf(path string) *cluster.Occupant {
 	u := l.units[path]

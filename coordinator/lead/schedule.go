@@ -23,7 +23,7 @@ const (
 // cluster.
 func (l *Leader) schedule() {
 	l.updateRuntimes()
-	l.occupied()
+	l.boundOccupancy()
 	for _, key := range l.queue.Active() {
 		u := l.units[key.Path]
 		if u == nil || !u.waiting() || u.ending != nil {
