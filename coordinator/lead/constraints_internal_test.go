@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -47,8 +48,7 @@ func TestConstraintsOfTakesEverySection(t *testing.T) {
 // TestTheViewHoldsLabelsOfItsNodesAlone: a node that changes its labels for ever,
 // and one that is deleted, leave nothing in the view's table.
 func TestTheViewHoldsLabelsOfItsNodesAlone(t *testing.T) {
-	var v view
-	v.nodes = map[resource.NodeID]*node{}
+	v := view{nodes: map[resource.NodeID]*node{}, state: cluster.NewState()}
 	a, b := v.node("a"), v.node("b")
 	for rev, zone := range []string{"x", "y", "x", "z"} {
 		for _, n := range []*node{a, b} {
