@@ -188,17 +188,21 @@ func (l *Leader) unfence(n *node) {
 // then continues the attempt. The leader may learn of a registration only
 // later.
 func (l *Leader) recheck(a *attempt, then func()) {
-	ids := slices.Sorted(maps.Keys(a.assumedFreed))
+	l.recheckNodes(slices.Sorted(maps.Keys(a.assumedFreed)), then)
+}
+
+// recheckNodes reads the identity of every node: the write may have met the
+// registration of any of them, and the first node may stay dead for good.
+func (l *Leader) recheckNodes(ids []resource.NodeID, then func()) {
 	if len(ids) == 0 {
 		then()
 		return
 	}
-	n := l.nodes[ids[0]] // one is enough: the next conflict checks the next
-	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
-		if found {
+	l.read(record.NodeIdentityKey(ids[0]), func(kv record.KV, found bool, _ resource.Revision) {
+		if n := l.nodes[ids[0]]; n != nil && found {
 			l.learn(n, kv)
 		}
-		then()
+		l.recheckNodes(ids[1:], then)
 	})
 }
 

@@ -210,6 +210,33 @@ func TestAnEndThatMetAConflictLooksForTheNode(t *testing.T) {
 	}
 }
 
+// TestAnEndThatMetAConflictLooksForEveryNode: the first dead node stays dead for
+// good, and the second has registered with another coordinator.
+func TestAnEndThatMetAConflictLooksForEveryNode(t *testing.T) {
+	x := newScene(t)
+	a := x.submitJob("a", 2, 8)
+	x.says(a, grant.Reserved)
+	x.answers()
+	x.dies("n1")
+	x.answer() // EVICTING
+	x.dies("n2")
+	x.answer() // RELEASING
+	at := a.attempt
+	if !at.assumedFreed["n1"] || !at.assumedFreed["n2"] {
+		t.Fatalf("assumed freed: %v", at.assumedFreed)
+	}
+	back := record.NodeIdentity{Incarnation: x.nodes["n2"].incarnation}
+	x.put(record.NodeIdentityKey("n2"), record.MustEncode(back))
+	for range 10 { // RELEASED meets a conflict
+		if len(x.asked) > 0 {
+			x.answer()
+		}
+	}
+	if len(x.asked) > 0 || at.assumedFreed["n2"] || !at.assumedFreed["n1"] {
+		t.Errorf("%d questions have no answer, assumed freed: %v", len(x.asked), at.assumedFreed)
+	}
+}
+
 // TestALearnedRegistrationIsToldByItsAgent: what the agent is registered as counts
 // only if it is as new as what the store has.
 func TestALearnedRegistrationIsToldByItsAgent(t *testing.T) {
