@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/api"
@@ -91,17 +92,28 @@ func (s *Sim) actFence() bool {
 }
 
 // fence asks for a fence. The word that a machine is dead is about the incarnation
-// that the leader reads next: until then the machine stays off.
+// that the leader reads for this fence: until then the machine stays off.
 func (t *term) fence(h *host, o api.FenceOptions) {
 	t.sim.logf("%s: an operator fences %s (dead: %t, by force: %t)", t.name, h.node, o.ConfirmDead, o.Force)
 	if o.ConfirmDead {
-		t.condemned[h.node] = true
+		t.condemning = h.node
 	}
 	o.ConfirmDead = o.ConfirmDead || t.sim.bug == FencedIsDead
-	t.ask("a fence of "+string(h.node), lead.FenceNode{Node: h.node, Options: o}, func(lead.Effect) { delete(t.condemned, h.node) })
+	t.ask("a fence of "+string(h.node), lead.FenceNode{Node: h.node, Options: o}, func(lead.Effect) {})
+	t.condemning = ""
+}
+
+// condemn notes that a read is about a machine that an operator calls dead.
+func (t *term) condemn(read lead.Token, key string) {
+	node, err := record.ParseNodeKey(key)
+	if err == nil && node.Part == record.NodeIdentityPart && node.ID == t.condemning {
+		t.condemned[read], t.condemning = node.ID, ""
+	}
 }
 
 // condemned reports whether an operator has just told that the machine is dead.
 func (h *host) condemned() bool {
-	return slices.ContainsFunc(h.sim.terms, func(t *term) bool { return !t.ended && t.condemned[h.node] })
+	return slices.ContainsFunc(h.sim.terms, func(t *term) bool {
+		return !t.ended && slices.Contains(slices.Collect(maps.Values(t.condemned)), h.node)
+	})
 }

@@ -48,9 +48,12 @@ type term struct {
 	calls     map[lead.Token]*call // of clients and operators
 	followed  map[resource.NodeID]lead.NodeFacts
 	limitNow  map[string]int64
-	condemned map[resource.NodeID]bool // to be confirmed dead, not yet read
-	changing  map[string]bool          // limits
-	operating bool                     // an operator's order about a quarantine is under way
+	changing  map[string]bool // limits
+	operating bool            // an operator's order about a quarantine is under way
+	// condemned has the reads, not served yet, of identities whose machines an
+	// operator calls dead; condemning is the node whose identity is asked for next.
+	condemned  map[lead.Token]resource.NodeID
+	condemning resource.NodeID
 	// renumbered: a host has other cards than before, so that what its agent had not
 	// confirmed is nominated under numbers that are others' now.
 	renumbered bool
@@ -95,7 +98,7 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 	t := &term{
 		sim: s, name: fmt.Sprintf("%s@%d", c.name, c.epoch), coordinator: c, key: c.key, epoch: c.epoch,
 		links: map[resource.NodeID]*link{}, underWay: map[lead.Token]bool{}, calls: map[lead.Token]*call{},
-		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[resource.NodeID]bool{}, changing: map[string]bool{},
+		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[lead.Token]resource.NodeID{}, changing: map[string]bool{},
 		committer: newCommitter(c), planted: newPlanted(),
 	}
 	for _, h := range s.hosts {
@@ -362,13 +365,12 @@ func (t *term) answer(e lead.Effect) {
 // readKey reads a key; the answer comes if the term lives to hear it.
 func (t *term) readKey(k lead.Token, key string) {
 	t.underWay[k] = true
+	t.condemn(k, key)
 	s := t.sim
 	s.ask(t.name+": "+strings.TrimPrefix(key, record.Root), func() func() {
 		kv, rev := s.store.keys[key], s.store.rev
 		kv = t.falsifyRead(kv)
-		if node, err := record.ParseNodeKey(key); err == nil && node.Part == record.NodeIdentityPart {
-			delete(t.condemned, node.ID)
-		}
+		delete(t.condemned, k)
 		return func() {
 			if t.ended {
 				return
