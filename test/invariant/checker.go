@@ -125,7 +125,7 @@ func (c *Checker) Apply(b Batch) []Violation {
 // checkRecord checks one record that the batch has written.
 func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Epoch) {
 	r, exists := c.state.records[tx]
-	c.checkEdge(tx, c.before[tx].State, r.State, exists)
+	c.checkEdge(tx, r, exists, leader)
 	c.checkUndecided(tx, r)
 	if !exists {
 		c.checkNamed(tx)
@@ -157,17 +157,29 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 }
 
 // checkEdge checks the step that a record has taken. A record that was collected
-// may come back as ABORTED, for an agent that asks again, and as nothing else.
-func (c *Checker) checkEdge(tx resource.TxID, before, after grant.RecordState, exists bool) {
+// may come back as ABORTED, for an agent that asks again, and as COMMITTED only
+// where an operator adopts a grant that was revived.
+func (c *Checker) checkEdge(tx resource.TxID, r record.Tx, exists bool, leader resource.Epoch) {
+	before, after := c.before[tx].State, r.State
 	switch was := c.state.decided[tx]; {
 	case !exists && !before.Terminal():
 		c.report(of(I11Deleted, tx), "%s is deleted while it is %q", tx, before)
 	case !exists:
 	case !before.MayBecome(after):
 		c.report(of(I11Edges, tx), "%s goes from %q to %s", tx, before, after)
-	case before == grant.RecordAbsent && was != grant.RecordAbsent && after == grant.RecordCommitted:
+	case before != grant.RecordAbsent || was == grant.RecordAbsent || after != grant.RecordCommitted:
+	case !c.revived(r) || r.Epoch == leader:
 		c.report(of(I11Again, tx), "%s was %s and becomes %s", tx, was, after)
 	}
+}
+
+// revived reports whether a record may be of grants that had ended before the
+// backup of a restored store: every member's host has lost the end with its disk,
+// or lies. Such a grant looks like one whose record the store has lost.
+func (c *Checker) revived(r record.Tx) bool {
+	return c.restored && !slices.ContainsFunc(r.Members, func(m record.Placement) bool {
+		return !c.omitted[m.Node] && c.lost[m.Node] != LostRecords
+	})
 }
 
 // checkSwap checks that EVICTING becomes RELEASED together with the commit of

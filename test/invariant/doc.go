@@ -93,8 +93,8 @@
 // # Exceptions
 //
 //   - A node that lies (LeaveOut) is excused in what its own agent holds, runs and
-//     says. I2, I4, I6, I11, the writers of I12, the index and every other member
-//     of the same record have no exception.
+//     says. I2, I4, I6, I11 but for what is revived, the writers of I12, the index
+//     and every other member of the same record have no exception.
 //   - A limit that is lowered ends nothing and lets pass what was under way: a
 //     quota is held to the highest that it was, an attempt to the limit that it
 //     was admitted under. A quota that is younger than its namespace's records is
@@ -108,6 +108,8 @@
 //   - After a restored store (Restore) transactions that the backup does not have
 //     may start again (Gone), records that it lists again may be held by nobody
 //     (Back), and alarms, commits of older epochs and missing words of I10 are
-//     expected. A harness that begins with a new Checker instead says
+//     expected. A transaction that had ended before the backup may be adopted where
+//     every member's host holds it again: a disk has lost the end, or the agent lies
+//     (revived). A harness that begins with a new Checker instead says
 //     ExpectAdoptions, which excuses commits of older epochs alone.
 package invariant

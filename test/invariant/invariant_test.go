@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/invariant"
 )
 
@@ -87,6 +88,47 @@ func TestARestoredBackupPutsBackWhatWasKnown(t *testing.T) {
 	}
 	if !slices.Equal(have, want) {
 		t.Errorf("found %v, want %v", s.found, want)
+	}
+}
+
+// An operator who reconciles a restored store cannot tell a grant that its host has
+// revived from one whose record the store has lost.
+func TestOnlyARevivedGrantIsAdoptedAfterItsEnd(t *testing.T) {
+	damaged := func(s *scene) { s.c.Lost("n1", invariant.LostRecords) }
+	restored := func(s *scene) { s.c.Restore(s.c.Mark()) }
+	for name, c := range map[string]struct {
+		before []func(*scene)
+		epoch  resource.Epoch // of the leader that makes the record again
+		found  []invariant.Rule
+	}{
+		"its disk has lost the end":           {[]func(*scene){damaged, restored}, 2, nil},
+		"its agent lies":                      {[]func(*scene){func(s *scene) { s.c.LeaveOut("n1") }, restored}, 2, nil},
+		"the host has lost no synced records": {[]func(*scene){restored}, 2, []invariant.Rule{invariant.I11Again}},
+		"the store was not restored":          {[]func(*scene){damaged}, 2, []invariant.Rule{invariant.I11Again, invariant.I12Commits}},
+		"its own leader commits it":           {[]func(*scene){damaged, restored}, 1, []invariant.Rule{invariant.I11Again}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			s.commit("u1", "g1")
+			s.free(s.release("u1", "g1"))
+			s.end("u1", "g1")
+			s.batch(invariant.Record{Tx: tx("u1")})
+			for _, happens := range c.before {
+				happens(s)
+			}
+			if c.epoch != 1 {
+				s.batch(invariant.Candidate{Key: "leader/1", Gone: true}, invariant.Candidate{Key: "leader/2", Epoch: c.epoch})
+			}
+			s.hold(tx("u1"), grant.Held, "g1")
+			s.batch(put(tx("u1"), recordOf(grant.RecordCommitted, "u1", "g1")), s.unit("u1", "Running", tx("u1")), listed(tx("u1")))
+			var have []invariant.Rule
+			for _, v := range s.found {
+				have = append(have, v.Rule)
+			}
+			if !slices.Equal(have, c.found) {
+				t.Errorf("found %v, want %v", s.found, c.found)
+			}
+		})
 	}
 }
 

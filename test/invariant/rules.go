@@ -44,7 +44,7 @@ func Rules() []Demand {
 		{I10Held, Changes | Moments, "no agent holds a part of a record that becomes RELEASED"},
 		{I11Edges, Changes, "records take only the edges of PROTOCOL.md section 1"},
 		{I11Deleted, Changes, "only RELEASED and ABORTED records are deleted"},
-		{I11Again, Changes, "a transaction whose record was collected is never COMMITTED"},
+		{I11Again, Changes, "a transaction whose record was collected is COMMITTED only where an operator adopts grants that were revived"},
 		{I11Swap, Changes, "EVICTING becomes RELEASED only in the revision that commits the preemptor"},
 		{I11Named, Changes, "no record is deleted that the live record of a victim names as its preemptor"},
 		{I12Commits, Changes, "a record is COMMITTED in the epoch that leads in that revision"},

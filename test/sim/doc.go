@@ -134,6 +134,9 @@
 //   - I10: an agent that registers under a new incarnation only when the store
 //     has grown beyond what it had heard of cannot tell (blind): such a lost
 //     grant gives way to a record with its devices (ADR 7), running or not.
+//   - I11: a grant whose end its host's disk had lost before the restore, or that a
+//     liar has kept, looks like one whose record is lost. An operator who adopts
+//     makes its record COMMITTED once more.
 //   - What the store and a host's disk have both lost is known to nobody: disks
 //     do not fail while they hold something lost, and workloads that their own
 //     journal had forgotten before are not counted.

@@ -29,8 +29,10 @@ import (
 //     may be planned with once the liar has called it free. Its own ledger refuses.
 //   - I10: that a RELEASED record's part on the liar's host has stopped.
 //   - I13: the liar's grants, and the leader's view of the liar's host.
+//   - I11: that an operator does not adopt, after a restored store, what the liar
+//     has freed and kept.
 //
-// I2, I4, I6, I11 and what the store keeps of every unit (I3) have no exception,
+// I2, I4, I6 and what the store keeps of every unit (I3) have no exception,
 // but for the names of the liar's own devices: a liar that has
 // registered devices by the names of others is asked for them.
 
