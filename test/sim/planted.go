@@ -347,7 +347,7 @@ func (t *term) worstMoment(w lead.Write) (slow bool) {
 		if err != nil || !is || !who.ConfirmedDead {
 			continue
 		}
-		if h := s.host(key.ID); h.off && s.mishap(3) {
+		if h := s.host(key.ID); h.off && !h.condemned() && s.mishap(3) {
 			h.powerOn()
 			h.startAgent()
 			slow = true
