@@ -1,6 +1,7 @@
 package constraint_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -62,6 +63,9 @@ func (d draw) node() naiveNode {
 	for range d.IntN(4) {
 		n.labels[d.key()] = d.value()
 	}
+	for i := range 12 * d.IntN(2) { // so many that a look-up halves them
+		n.labels[fmt.Sprintf("b%d", i)] = d.value()
+	}
 	for range d.IntN(3) * d.IntN(2) {
 		n.taints = append(n.taints, naiveTaint{d.key(), d.of("", "x", "7"), d.effect()})
 	}
@@ -109,8 +113,16 @@ func TestSetsAgreeWithTheOracle(t *testing.T) {
 			if got := set.Allows(l); got != (want == nil) {
 				t.Fatalf("allows: got %t, and the refusal is %v\nof %+v\nfor %+v\nkey %s", got, want, *c, n, set.Key())
 			}
-			if got, want := set.Preference(l), c.preference(n); got != want {
-				t.Fatalf("preference: got %d, want %d\nof %+v\nfor %+v\nkey %s", got, want, *c, n, set.Key())
+			if got := set.Tolerates(l.Taints()) && set.Matches(l); got != (want == nil) {
+				t.Fatalf("tolerates and matches: got %t, and the refusal is %v\nof %+v\nfor %+v\nkey %s", got, want, *c, n, set.Key())
+			}
+			for _, need := range set.Needs() {
+				if value, ok := n.labels[need.Key]; want == nil && (!ok || value != need.Value) {
+					t.Fatalf("needs: %v, which %+v has not, and it is allowed\nof %+v\nkey %s", need, n, *c, set.Key())
+				}
+			}
+			if got, want := set.Preference(l), c.preference(n); got != want || got > set.MostPreference() {
+				t.Fatalf("preference: got %d of %d, want %d\nof %+v\nfor %+v\nkey %s", got, set.MostPreference(), want, *c, n, set.Key())
 			}
 			if total++; want == nil {
 				allowed++

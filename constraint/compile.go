@@ -24,8 +24,30 @@ func Compile(spec Spec) *Set {
 	if len(s.selector) == 0 && !s.requires && len(s.preferred) == 0 && len(s.tolerations) == 0 {
 		return nil
 	}
+	s.needs = s.collectNeeds()
+	for _, p := range s.preferred {
+		s.most += max(0, p.weight)
+	}
 	s.key = strings.TrimSuffix(string(s.appendText(nil)), " ")
 	return s
+}
+
+// collectNeeds are the labels of the selector and those that the only required
+// term names with their only values.
+func (s *Set) collectNeeds() []Label {
+	var needs []Label
+	for _, p := range s.selector {
+		needs = append(needs, Label{p.key, p.value})
+	}
+	if len(s.required) != 1 {
+		return needs
+	}
+	for _, r := range s.required[0] {
+		if r.operator == In && len(r.values) == 1 {
+			needs = append(needs, Label{r.key, r.values[0]})
+		}
+	}
+	return needs
 }
 
 // compileTolerations drops the tolerations of taints that keep nobody away, and

@@ -2,27 +2,94 @@ package constraint
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Labels are the labels and taints of one node, interned: two nodes of one Table
 // have equal labels and taints exactly if their pointers are equal. nil is a node
 // with neither. Immutable.
+//
+// Invariant: pairs ascend by key, without repetition.
 type Labels struct {
-	key     string // in the table
-	values  map[string]string
-	numbers map[string]int64 // those of values that are 64-bit decimal integers
-	keepers []Taint          // the taints that keep units away, in the node's order
+	key    string // in the table
+	pairs  []pair
+	taints *Taints // nil for none
 }
 
-// Values returns the labels. The caller must not change them.
+// pair is one label. number is its value where that is a 64-bit decimal integer.
+type pair struct {
+	Label
+	number  int64
+	numeric bool
+}
+
+// Label is one label of a node.
+type Label struct{ Key, Value string }
+
+// Taints are the taints of a node that keep units away, in the node's order,
+// interned: two nodes of one Table have equal ones exactly if their pointers are
+// equal. nil has none. Immutable.
+type Taints struct {
+	key  string // in the table
+	list []Taint
+}
+
+// Values returns the labels, in a map of the caller's own.
 func (l *Labels) Values() map[string]string {
+	if l == nil || len(l.pairs) == 0 {
+		return nil
+	}
+	values := make(map[string]string, len(l.pairs))
+	for i := range l.pairs {
+		values[l.pairs[i].Key] = l.pairs[i].Value
+	}
+	return values
+}
+
+// All yields the labels, ascending by key.
+func (l *Labels) All() iter.Seq[Label] {
+	return func(yield func(Label) bool) {
+		for i := 0; l != nil && i < len(l.pairs); i++ {
+			if !yield(l.pairs[i].Label) {
+				return
+			}
+		}
+	}
+}
+
+// Taints returns the taints that keep units away.
+func (l *Labels) Taints() *Taints {
 	if l == nil {
 		return nil
 	}
-	return l.values
+	return l.taints
+}
+
+// fewPairs is up to how many labels a look-up compares with each: then that is
+// faster than halving.
+const fewPairs = 8
+
+// find returns the label of a key, nil where there is none.
+func (l *Labels) find(key string) *pair {
+	switch {
+	case l == nil:
+		return nil
+	case len(l.pairs) <= fewPairs:
+		for i := range l.pairs {
+			if l.pairs[i].Key == key {
+				return &l.pairs[i]
+			}
+		}
+		return nil
+	}
+	if i, found := slices.BinarySearchFunc(l.pairs, key, func(p pair, key string) int { return strings.Compare(p.Key, key) }); found {
+		return &l.pairs[i]
+	}
+	return nil
 }
 
 // Table interns labels. It holds an entry as long as somebody holds the labels,
@@ -30,9 +97,11 @@ func (l *Labels) Values() map[string]string {
 // ready. One goroutine owns it.
 //
 // Invariant: an entry's holders are the calls of Intern that returned the labels,
-// less the calls of Release; they are more than zero.
+// less the calls of Release; they are more than zero. The holders of taints are
+// the entries with these taints.
 type Table struct {
 	entries map[string]*entry
+	taints  map[string]*taintsEntry
 	scratch []byte
 	keys    []string
 }
@@ -42,20 +111,71 @@ type entry struct {
 	holders int
 }
 
+type taintsEntry struct {
+	taints  *Taints
+	holders int
+}
+
 // Intern returns the one value of these labels and taints, and counts a holder of
 // it. The order of the taints matters: a refusal names the first.
 func (t *Table) Intern(labels map[string]string, taints []Taint) *Labels {
-	t.scratch = t.appendKey(t.scratch[:0], labels, taints)
+	t.keys = slices.AppendSeq(t.keys[:0], maps.Keys(labels))
+	slices.Sort(t.keys)
+	t.scratch = t.scratch[:0]
+	for _, k := range t.keys {
+		t.scratch = append(strconv.AppendQuote(t.scratch, k), '=')
+		t.scratch = append(strconv.AppendQuote(t.scratch, labels[k]), ' ')
+	}
+	t.scratch = appendTaints(t.scratch, taints)
 	e := t.entries[string(t.scratch)]
 	if e == nil {
 		if t.entries == nil {
 			t.entries = map[string]*entry{}
 		}
-		e = &entry{labels: newLabels(string(t.scratch), labels, taints)}
+		e = &entry{labels: &Labels{key: string(t.scratch), pairs: makePairs(t.keys, labels)}}
+		e.labels.taints = t.internTaints(taints)
 		t.entries[e.labels.key] = e
 	}
 	e.holders++
 	return e.labels
+}
+
+// makePairs makes the labels of these keys.
+func makePairs(keys []string, labels map[string]string) []pair {
+	pairs := make([]pair, len(keys))
+	for i, k := range keys {
+		pairs[i] = pair{Label: Label{k, labels[k]}}
+		n, err := strconv.ParseInt(labels[k], 10, 64)
+		if err == nil {
+			pairs[i].number, pairs[i].numeric = n, true
+		}
+	}
+	return pairs
+}
+
+// internTaints returns the one value of those taints that keep units away, and
+// counts a holder of it.
+func (t *Table) internTaints(taints []Taint) *Taints {
+	var keepers []Taint
+	for _, taint := range taints {
+		if taint.keepsAway() {
+			keepers = append(keepers, taint)
+		}
+	}
+	if keepers == nil {
+		return nil
+	}
+	t.scratch = appendTaints(t.scratch[:0], keepers)
+	e := t.taints[string(t.scratch)]
+	if e == nil {
+		if t.taints == nil {
+			t.taints = map[string]*taintsEntry{}
+		}
+		e = &taintsEntry{taints: &Taints{key: string(t.scratch), list: keepers}}
+		t.taints[e.taints.key] = e
+	}
+	e.holders++
+	return e.taints
 }
 
 // Release ends one hold on labels; nil has no holders. The labels stay valid for
@@ -68,22 +188,24 @@ func (t *Table) Release(l *Labels) {
 	if e == nil || e.labels != l {
 		panic(fmt.Sprintf("constraint: labels %s are released and not held", l.key))
 	}
-	if e.holders--; e.holders == 0 {
-		delete(t.entries, l.key)
+	if e.holders--; e.holders > 0 {
+		return
+	}
+	delete(t.entries, l.key)
+	if l.taints == nil {
+		return
+	}
+	of := t.taints[l.taints.key]
+	if of.holders--; of.holders == 0 {
+		delete(t.taints, l.taints.key)
 	}
 }
 
 // Len returns the number of different labels that are held.
 func (t *Table) Len() int { return len(t.entries) }
 
-// appendKey appends a text that no other labels and taints have.
-func (t *Table) appendKey(b []byte, labels map[string]string, taints []Taint) []byte {
-	t.keys = slices.AppendSeq(t.keys[:0], maps.Keys(labels))
-	slices.Sort(t.keys)
-	for _, k := range t.keys {
-		b = append(strconv.AppendQuote(b, k), '=')
-		b = append(strconv.AppendQuote(b, labels[k]), ' ')
-	}
+// appendTaints appends a text that no other taints have.
+func appendTaints(b []byte, taints []Taint) []byte {
 	for _, taint := range taints {
 		b = append(b, "taint "...)
 		b = append(strconv.AppendQuote(b, taint.Key), '=')
@@ -91,24 +213,4 @@ func (t *Table) appendKey(b []byte, labels map[string]string, taints []Taint) []
 		b = append(strconv.AppendQuote(b, string(taint.Effect)), ' ')
 	}
 	return b
-}
-
-func newLabels(key string, values map[string]string, taints []Taint) *Labels {
-	l := &Labels{key: key, values: maps.Clone(values)}
-	for k, v := range values {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			continue
-		}
-		if l.numbers == nil {
-			l.numbers = map[string]int64{}
-		}
-		l.numbers[k] = n
-	}
-	for _, t := range taints {
-		if t.keepsAway() {
-			l.keepers = append(l.keepers, t)
-		}
-	}
-	return l
 }

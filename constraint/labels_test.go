@@ -33,6 +33,25 @@ func TestEqualLabelsAreOneValue(t *testing.T) {
 	}
 }
 
+func TestEqualTaintsAreOneValue(t *testing.T) {
+	var table constraint.Table
+	taint := constraint.Taint{Key: "a", Effect: constraint.NoSchedule}
+	prefer := constraint.Taint{Key: "a", Effect: constraint.PreferNoSchedule}
+	a := table.Intern(map[string]string{"zone": "a"}, []constraint.Taint{taint})
+	b := table.Intern(map[string]string{"zone": "b"}, []constraint.Taint{prefer, taint})
+	if a.Taints() == nil || a.Taints() != b.Taints() {
+		t.Errorf("equal taints are %p and %p", a.Taints(), b.Taints())
+	}
+	if l := table.Intern(nil, []constraint.Taint{prefer}); l.Taints() != nil {
+		t.Error("a taint that only prefers keeps units away")
+	}
+	of := a.Taints()
+	table.Release(a)
+	if c := table.Intern(nil, []constraint.Taint{taint}); c.Taints() != of {
+		t.Error("taints that somebody holds were forgotten")
+	}
+}
+
 // TestTheTableHoldsHeldLabelsAlone: nodes that change their labels for ever leave
 // no more entries than there are nodes.
 func TestTheTableHoldsHeldLabelsAlone(t *testing.T) {

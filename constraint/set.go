@@ -13,8 +13,9 @@ import (
 // A Set remembers no verdicts: the hosts' own names are labels, so nearly every
 // node has labels of its own, and a look-up costs as much as the evaluation.
 //
-// Invariant: key is the text of the other fields, and these are canonical, see
-// Compile.
+// Invariant: key is the text of the spec's fields, and these are canonical, see
+// Compile. needs are the labels without which no node is allowed; most is the
+// greatest Preference.
 type Set struct {
 	key         string
 	selector    []selected
@@ -22,6 +23,9 @@ type Set struct {
 	requires    bool   // one of required has to match
 	preferred   []weighted
 	tolerations []Toleration
+
+	needs []Label
+	most  int64
 }
 
 // selected is one label that a node has to have.
@@ -59,20 +63,30 @@ func (s *Set) Key() string {
 // labels and taints go.
 func (s *Set) Allows(l *Labels) bool {
 	if s == nil {
-		return l == nil || len(l.keepers) == 0
+		return l == nil || l.taints == nil
 	}
 	return s.allows(l)
 }
 
 // allows is Allows apart, so that Allows is inlined into the search.
 func (s *Set) allows(l *Labels) bool {
-	if _, refused := s.untolerated(l); refused {
-		return false
+	return s.Tolerates(l.Taints()) && s.Matches(l)
+}
+
+// Tolerates reports whether none of the taints keeps the members away.
+func (s *Set) Tolerates(t *Taints) bool {
+	_, refused := s.untolerated(t)
+	return !refused
+}
+
+// Matches reports whether the labels of a node are those that members ask for:
+// Allows without the taints.
+func (s *Set) Matches(l *Labels) bool {
+	if s == nil {
+		return true
 	}
-	if _, refused := s.unselected(l); refused {
-		return false
-	}
-	return s.meets(l)
+	_, refused := s.unselected(l)
+	return !refused && s.meets(l)
 }
 
 // Refusal returns the reason why Allows is false, or nil.
@@ -80,7 +94,7 @@ func (s *Set) Refusal(l *Labels) *resource.Reason {
 	if s.Allows(l) {
 		return nil
 	}
-	if t, refused := s.untolerated(l); refused {
+	if t, refused := s.untolerated(l.Taints()); refused {
 		return &resource.Reason{Code: resource.ReasonTaint, Detail: fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)}
 	}
 	if want, refused := s.unselected(l); refused {
@@ -93,6 +107,23 @@ func (s *Set) Refusal(l *Labels) *resource.Reason {
 
 // Prefers reports whether the set prefers some nodes to others.
 func (s *Set) Prefers() bool { return s != nil && len(s.preferred) > 0 }
+
+// MostPreference returns a number that no Preference exceeds.
+func (s *Set) MostPreference() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.most
+}
+
+// Needs returns labels that each node has that Allows lets in. The caller must not
+// change them.
+func (s *Set) Needs() []Label {
+	if s == nil {
+		return nil
+	}
+	return s.needs
+}
 
 // Preference returns the sum of the weights of the preferred terms that match.
 func (s *Set) Preference(l *Labels) int64 {
@@ -109,11 +140,11 @@ func (s *Set) Preference(l *Labels) int64 {
 }
 
 // untolerated finds the first taint that keeps the members away.
-func (s *Set) untolerated(l *Labels) (Taint, bool) {
-	if l == nil {
+func (s *Set) untolerated(taints *Taints) (Taint, bool) {
+	if taints == nil {
 		return Taint{}, false
 	}
-	for _, t := range l.keepers {
+	for _, t := range taints.list {
 		if !s.tolerates(t) {
 			return t, true
 		}
@@ -138,9 +169,8 @@ func (s *Set) unselected(l *Labels) (selected, bool) {
 	if s == nil {
 		return selected{}, false
 	}
-	values := l.Values()
 	for _, want := range s.selector {
-		if have, ok := values[want.key]; !ok || have != want.value {
+		if have := l.find(want.key); have == nil || have.Value != want.value {
 			return want, true
 		}
 	}
@@ -167,22 +197,18 @@ func (t term) matches(l *Labels) bool {
 }
 
 func (r *requirement) holds(l *Labels) bool {
-	switch r.operator {
-	case Gte, Lte:
-		if l == nil {
-			return false
-		}
-		n, ok := l.numbers[r.key]
-		return ok && (r.operator == Gte && n >= r.number || r.operator == Lte && n <= r.number)
-	}
-	have, ok := l.Values()[r.key]
+	have := l.find(r.key)
 	switch r.operator {
 	case In:
-		return ok && slices.Contains(r.values, have)
+		return have != nil && slices.Contains(r.values, have.Value)
 	case NotIn:
-		return !ok || !slices.Contains(r.values, have)
+		return have == nil || !slices.Contains(r.values, have.Value)
 	case Exists:
-		return ok
+		return have != nil
+	case Gte:
+		return have != nil && have.numeric && have.number >= r.number
+	case Lte:
+		return have != nil && have.numeric && have.number <= r.number
 	}
-	return !ok // DoesNotExist
+	return have == nil // DoesNotExist
 }
