@@ -1,0 +1,45 @@
+package fit
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
+)
+
+// Kind is what hosts have in common that hold the same requests while they are
+// empty and healthy. One goroutine owns a Kind.
+type Kind struct {
+	host       *Host
+	empty      *Free
+	assignment resource.Assignment
+}
+
+// NewKind returns the kind of a host.
+func NewKind(h *Host) *Kind {
+	k := &Kind{host: h, empty: h.NewFree()}
+	k.empty.Unhealthy = 0
+	return k
+}
+
+// MayHold is false where no host of the kind has room for req, whatever is free.
+// Where the search for devices or nodes is not exact, MayHold is true.
+func (k *Kind) MayHold(req resource.Request) bool {
+	return len(k.host.inventory.Devices) > maxExact || len(k.host.domains) > maxExactDomains || k.host.Assign(k.empty, req, &k.assignment)
+}
+
+// Has reports whether a host is of the kind. CPU numbers, distances, addresses and
+// health decide on no more than the choice among several places.
+func (k *Kind) Has(h *Host) bool {
+	o := k.host
+	return slices.Equal(o.fullCPU, h.fullCPU) && slices.Equal(o.fullCores, h.fullCores) && slices.Equal(o.fullMemory, h.fullMemory) &&
+		slices.Equal(o.domainOf, h.domainOf) && slices.Equal(o.pages.sizes, h.pages.sizes) && slices.Equal(o.pages.full, h.pages.full) &&
+		slices.EqualFunc(o.inventory.Devices, h.inventory.Devices, alikeDevices) &&
+		o.gpuDomain == h.gpuDomain && slices.EqualFunc(o.inventory.Links, h.inventory.Links, slices.Equal)
+}
+
+// alikeDevices reports whether two devices satisfy the same requests.
+func alikeDevices(a, b devices.Device) bool {
+	return a.Model == b.Model && a.Memory == b.Memory && a.MIG.Enabled == b.MIG.Enabled &&
+		slices.EqualFunc(a.MIG.Instances, b.MIG.Instances, func(a, b devices.MIGInstance) bool { return a.Profile == b.Profile && a.Memory == b.Memory })
+}
