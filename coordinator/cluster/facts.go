@@ -12,9 +12,10 @@ import (
 // bits are set in unhealthy as taking no new work.
 func (s *State) Reset(n *Node, host *fit.Host, unhealthy uint64) {
 	s.needsNoCheckpoint("reset", n)
-	n.Host, n.Free = host, host.NewFree()
+	s.rehost(n, host)
 	n.Free.Unhealthy = unhealthy
 	n.Refresh()
+	s.markStale(n)
 	s.markGrown(n)
 }
 
@@ -25,6 +26,7 @@ func (s *State) SetUnhealthy(n *Node, unhealthy uint64) {
 	healed := n.Free.Unhealthy&^unhealthy != 0
 	n.Free.Unhealthy = unhealthy
 	n.Refresh()
+	s.markStale(n)
 	if healed {
 		s.markGrown(n)
 	}
@@ -37,6 +39,7 @@ func (s *State) SetReady(n *Node, ready bool) {
 		s.markGrown(n)
 	}
 	n.Ready = ready
+	s.markStale(n)
 }
 
 // SetUnschedulable sets whether the node is kept from new work.
@@ -46,23 +49,32 @@ func (s *State) SetUnschedulable(n *Node, unschedulable bool) {
 		s.markGrown(n)
 	}
 	n.Unschedulable = unschedulable
+	s.markStale(n)
 }
 
 // SetClosed sets the words for why the node is not Ready, or Unschedulable.
 func (s *State) SetClosed(n *Node, why string) { n.Closed = why }
 
 // SetSuspect sets whether gossip believes the node dead.
-func (s *State) SetSuspect(n *Node, suspect bool) { n.Suspect = suspect }
+func (s *State) SetSuspect(n *Node, suspect bool) {
+	n.Suspect = suspect
+	s.markStale(n)
+}
 
 // SetTripped sets whether the node's agent does not answer reserves as it should.
-func (s *State) SetTripped(n *Node, tripped bool) { n.Tripped = tripped }
+func (s *State) SetTripped(n *Node, tripped bool) {
+	n.Tripped = tripped
+	s.markStale(n)
+}
 
 // Relabel sets the labels and taints of a node.
 func (s *State) Relabel(n *Node, labels map[string]string, taints []constraint.Taint) {
 	s.needsNoCheckpoint("relabel", n)
-	before := n.Labels
-	n.Labels = s.labels.Intern(labels, taints)
-	if s.labels.Release(before); n.Labels != before {
-		s.markGrown(n)
+	before, now := n.Labels, s.labels.Intern(labels, taints)
+	if s.labels.Release(before); now == before {
+		return
 	}
+	s.relabel(n, now)
+	s.markStale(n)
+	s.markGrown(n)
 }

@@ -15,13 +15,13 @@ type journal struct {
 	serial  uint64       // of the checkpoint that was opened last
 }
 
-// entry is one Take or Give and the node's aggregates before it. Restoring the
-// aggregates is cheaper than computing them.
+// entry is one Take or Give and the node's sums before it. Restoring the sums is
+// cheaper than computing them.
 type entry struct {
 	node       *Node
 	assignment resource.Assignment
 	given      bool
-	before     aggregates
+	before     Sums
 }
 
 // checkpoint is an open checkpoint.
@@ -49,6 +49,7 @@ func (s *State) Rollback(m Mark) {
 	since := j.close("rollback", m)
 	for i := len(j.entries) - 1; i >= since; i-- {
 		j.entries[i].undo()
+		s.markStale(j.entries[i].node)
 	}
 	j.drop(since)
 }
@@ -109,7 +110,7 @@ func (e *entry) undo() {
 	if err := inverse(n.Free, e.assignment); err != nil {
 		panic(fmt.Sprintf("cluster: rollback on %s: %v", n.ID, err))
 	}
-	n.aggregates = e.before
+	n.Sums = e.before
 }
 
 // needsNoCheckpoint panics where a change that the journal cannot undo is made

@@ -11,7 +11,7 @@ import (
 // Node is the leader's view of one host. Anybody may read its fields; a node of a
 // State is changed by the State's methods alone.
 //
-// Invariant: the aggregates equal the sums that Refresh computes from Free.
+// Invariant: Sums equals the sums that Refresh computes from Free.
 type Node struct {
 	ID            resource.NodeID
 	Labels        *constraint.Labels // and taints
@@ -21,22 +21,28 @@ type Node struct {
 	// Closed says in words why the node is not Ready, or Unschedulable; "" where
 	// no stream is open to a registered agent, or an operator has cordoned it.
 	Closed string
-	// Suspect: gossip believes it dead. It serves as long as its stream does, as
-	// the last choice.
-	Suspect bool
-	// Tripped: its agent does not answer reserves as it should. It is the last
-	// choice.
-	Tripped bool
-	Host    *fit.Host
-	Free    *fit.Free
+	Host   *fit.Host
+	Free   *fit.Free
 
-	aggregates
+	Standing
 	owner *State // that has the node, nil for none
 	grown bool   // the node is among the owner's grown nodes
+	indexed
 }
 
-// aggregates are sums over Free, for filtering without a full fit.
-type aggregates struct {
+// Standing is all that scores compare of nodes beside their labels.
+type Standing struct {
+	Sums
+	// Suspect: gossip believes the node dead. It serves as long as its stream
+	// does, as the last choice.
+	Suspect bool
+	// Tripped: the node's agent does not answer reserves as it should. The node is
+	// the last choice.
+	Tripped bool
+}
+
+// Sums are sums over Free, for filtering without a full fit.
+type Sums struct {
 	FreeCPU    resource.Millicores
 	FreeCores  int // physical cores all of whose threads are free
 	FreeMemory resource.Bytes
@@ -53,10 +59,10 @@ func SlicesMilli(slices int) resource.Milli {
 	return min(resource.WholeDevice, resource.Milli(slices)*resource.WholeDevice/7)
 }
 
-// Refresh recomputes the aggregates of a node that is being made. Insert and the
+// Refresh recomputes the Sums of a node that is being made. Insert and the
 // State's methods call Refresh themselves.
 func (n *Node) Refresh() {
-	n.aggregates = aggregates{}
+	n.Sums = Sums{}
 	if n.Free == nil {
 		return
 	}
@@ -84,8 +90,12 @@ func (n *Node) Refresh() {
 
 // MayFit is the cheap, never pessimistic test before a full fit.
 func (n *Node) MayFit(r *resource.Request) bool {
-	return n.WholeGPUs >= r.GPUs && n.FreeCPU >= r.CPU && n.FreeMemory >= r.Memory && n.LargestGPU >= r.GPUShare && n.FreeCores >= r.Cores &&
-		(r.Hugepages == 0 && r.MIG == 0 || n.hasSlotsFor(r))
+	return n.Sums.MayFit(r) && (r.Hugepages == 0 && r.MIG == 0 || n.hasSlotsFor(r))
+}
+
+// MayFit is false where no node of these sums has room for a member.
+func (f *Sums) MayFit(r *resource.Request) bool {
+	return f.WholeGPUs >= r.GPUs && f.FreeCPU >= r.CPU && f.FreeMemory >= r.Memory && f.LargestGPU >= r.GPUShare && f.FreeCores >= r.Cores
 }
 
 // hasSlotsFor is MayFit for what few requests ask for: apart, so that MayFit
@@ -112,6 +122,9 @@ func (n *Node) FreeFor(r *resource.Request) resource.Vector {
 	}
 	return v
 }
+
+// Open reports whether the node takes new work at all.
+func (n *Node) Open() bool { return n.Ready && !n.Unschedulable }
 
 // WhyClosed returns why the node takes no work at all, or nil.
 func (n *Node) WhyClosed() []resource.Reason {

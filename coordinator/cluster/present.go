@@ -41,7 +41,8 @@ func (s *State) TakePresent(n *Node, a resource.Assignment) resource.Assignment 
 			got.MIG = append(got.MIG, g)
 		}
 	}
-	s.journal.note(entry{node: n, assignment: got, before: n.aggregates})
+	s.journal.note(entry{node: n, assignment: got, before: n.Sums})
 	n.Refresh()
+	s.markStale(n)
 	return got
 }

@@ -19,6 +19,7 @@ type State struct {
 	journal   journal
 	occupants occupants
 	labels    constraint.Table // those of the nodes
+	index     index            // of all nodes
 }
 
 // NewState returns a State of these nodes, whose IDs differ.
@@ -50,8 +51,11 @@ func (s *State) Insert(n *Node) {
 		panic(fmt.Sprintf("cluster: insert %s: a node has that ID", n.ID))
 	}
 	n.Refresh()
-	n.owner = s
+	n.owner, n.indexed = s, indexed{}
 	s.nodes = slices.Insert(s.nodes, i, n)
+	s.index.enterLabels(n)
+	s.index.joinKind(n)
+	s.markStale(n)
 	s.markGrown(n)
 }
 
@@ -65,6 +69,7 @@ func (s *State) Remove(id resource.NodeID) {
 	s.needsNoCheckpoint("remove", n)
 	s.nodes = slices.Delete(s.nodes, i, i+1)
 	n.owner = nil
+	s.index.remove(n)
 	s.labels.Release(n.Labels)
 	if n.grown {
 		n.grown = false
@@ -83,8 +88,9 @@ func (s *State) Take(n *Node, a resource.Assignment) error {
 	if err := n.Host.Take(n.Free, a); err != nil {
 		return err
 	}
-	s.journal.note(entry{node: n, assignment: a, before: n.aggregates})
+	s.journal.note(entry{node: n, assignment: a, before: n.Sums})
 	n.Refresh()
+	s.markStale(n)
 	return nil
 }
 
@@ -95,10 +101,11 @@ func (s *State) Give(n *Node, a resource.Assignment) error {
 	if err := n.Host.Give(n.Free, a); err != nil {
 		return err
 	}
-	if !s.journal.note(entry{node: n, assignment: a, given: true, before: n.aggregates}) {
+	if !s.journal.note(entry{node: n, assignment: a, given: true, before: n.Sums}) {
 		s.markGrown(n)
 	}
 	n.Refresh()
+	s.markStale(n)
 	return nil
 }
 
