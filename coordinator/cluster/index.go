@@ -131,7 +131,7 @@ func (x *index) settle() {
 			continue // removed
 		}
 		n.stale = false
-		is, open := traits{n.Standing, n.kind, n.Labels.Taints()}, n.Open() && n.Host != nil
+		is, open := traits{n.Standing, n.kind, n.Labels.Taints()}, n.Open()
 		if n.peers != nil {
 			if open && n.peers.traits == is {
 				continue

@@ -124,7 +124,7 @@ func (n *Node) FreeFor(r *resource.Request) resource.Vector {
 }
 
 // Open reports whether the node takes new work at all.
-func (n *Node) Open() bool { return n.Ready && !n.Unschedulable }
+func (n *Node) Open() bool { return n.Ready && !n.Unschedulable && n.Host != nil }
 
 // WhyClosed returns why the node takes no work at all, or nil.
 func (n *Node) WhyClosed() []resource.Reason {

@@ -34,23 +34,17 @@ func BenchmarkPlaceConstrained(b *testing.B) {
 			{"none", constraint.Spec{}, nil, true},
 			{"selector", constraint.Spec{NodeSelector: map[string]string{"zone": "a", "rack": "r7"}}, nil, true},
 			{"selector-refused", constraint.Spec{NodeSelector: map[string]string{"zone": "b"}}, nil, false},
+			{"selector-name", constraint.Spec{NodeSelector: map[string]string{"muster.dev/node": "node-00700"}}, nil, true},
+			{"required-refused", constraint.Spec{Required: []constraint.Term{expressions("gen", "Gt", "9")}}, nil, false},
+			{"preferred-by-one", constraint.Spec{Preferred: []constraint.Preference{{Weight: 1, Term: expressions("muster.dev/node", "In", "node-00700")}}}, nil, true},
 			{"taints-refused", constraint.Spec{}, []constraint.Taint{team}, false},
 			{"tolerated", constraint.Spec{Tolerations: []constraint.Toleration{{Key: "team", AnyValue: true}}}, []constraint.Taint{team}, true},
 			{"required-gt", constraint.Spec{Required: []constraint.Term{expressions("gen", "Gt", "8")}}, nil, true},
 			{"preferred", constraint.Spec{Preferred: []constraint.Preference{{Weight: 1, Term: expressions("zone", "In", "a", "b")}}}, nil, true},
 		} {
 			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, n), func(b *testing.B) {
-				state := cluster.NewState(labelled(b, n, bench.taints...)...)
 				u := place.Unit{Members: 1, Request: oneGPU, Constraints: constraint.Compile(bench.spec)}
-				b.ReportAllocs()
-				for b.Loop() {
-					mark := state.Checkpoint()
-					_, ok := place.Place(state, u)
-					if ok != bench.want {
-						b.Fatalf("placed: %t, want %t", ok, bench.want)
-					}
-					state.Rollback(mark)
-				}
+				benchmarkPlace(b, labelled(b, n, bench.taints...), u, bench.want)
 			})
 		}
 	}

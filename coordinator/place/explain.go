@@ -30,7 +30,7 @@ func Explain(state *cluster.State, u Unit) Explanation {
 	var e Explanation
 	free := resource.Vector{}
 	nodes, mark := state.Nodes(), state.Checkpoint()
-	for i, n := range nodes {
+	for _, n := range nodes {
 		reasons := n.WhyClosed()
 		if reasons == nil {
 			if r := u.Constraints.Refusal(n.Labels); r != nil {
@@ -42,9 +42,9 @@ func Explain(state *cluster.State, u Unit) Explanation {
 			continue
 		}
 		free.Add(n.FreeFor(&u.Request))
-		here, s := 0, search{state: state, nodes: nodes[i : i+1], unit: &u}
-		for e.Fit+here < u.Members {
-			if _, ok := s.place(); !ok {
+		here := 0
+		for e.Fit+here < u.Members && n.MayFit(&u.Request) {
+			if _, ok := take(state, n, &u.Request); !ok {
 				break
 			}
 			here++

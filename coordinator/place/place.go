@@ -22,6 +22,8 @@ type Unit struct {
 	// Avoid counts, by node, the latest attempts of the unit that failed there.
 	// Such a node is chosen only where no other has room.
 	Avoid map[resource.NodeID]int
+	// Policy chooses among the nodes; nil is Packed.
+	Policy Policy
 }
 
 // Choice is where one member goes, and what it would get there.
@@ -45,14 +47,17 @@ func (c Choice) AsMember() grant.Member {
 // that still takes one. A node that refuses one member refuses the rest too:
 // its free amounts only shrink while the unit is placed.
 func Place(state *cluster.State, u Unit) ([]Choice, bool) {
-	members := make([]Choice, 0, u.Members)
-	s := search{state: state, nodes: state.Nodes(), unit: &u}
+	s := newSearch(state, &u)
 	mark := state.Checkpoint()
+	var members []Choice
 	for i := range u.Members {
 		member, ok := s.place()
 		if !ok {
 			state.Rollback(mark)
 			return nil, false
+		}
+		if members == nil {
+			members = make([]Choice, 0, u.Members)
 		}
 		member.Index = i
 		members = append(members, member)

@@ -2,79 +2,68 @@ package place
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
 // search yields the nodes for one unit's members, best first. The first choice
-// is one pass without a heap, for most units need no more.
+// needs no heap, and most units need no more.
 //
-// Invariant: once queued, queue is a binary heap, best on top, of every node
-// that is allowed, has room by its aggregates and has not refused a member.
+// The search asks the State for peers, which a Policy rates alike, and looks
+// at the first of them alone where labels and failed attempts make no difference
+// between them.
+//
+// Invariant: once queued, queue is a heap, best on top. Each node that is allowed,
+// has room by its sums and has not refused a member is the node of a candidate, or
+// behind it among the candidate's peers.
 type search struct {
 	state   *cluster.State
-	nodes   []*cluster.Node // of the state, all or some
 	unit    *Unit
+	policy  Policy
+	ideal   int64 // points of a node that matches all preferred terms
 	started bool
 	queued  bool
-	open    int           // nodes that first found to have room
-	refused *cluster.Node // the first choice, if its fit said no
+	tried   *cluster.Node // the first choice
+	takes   bool          // the first choice took a member
 	queue   []candidate
+	// hopeless are kinds of hosts that hold no member even when empty.
+	hopeless []*cluster.Kind
 }
 
-// candidate is a node that may take a member.
-type candidate struct {
-	doubt int // see search.doubt
-	score int64
-	at    int // in nodes
-}
-
-// before orders candidates: the least doubt, then the greatest score, then the
-// lowest node id.
-func (c candidate) before(d candidate) bool {
-	switch {
-	case c.doubt != d.doubt:
-		return c.doubt < d.doubt
-	case c.score != d.score:
-		return c.score > d.score
+func newSearch(state *cluster.State, u *Unit) search {
+	s := search{state: state, unit: u, policy: u.Policy, ideal: u.Constraints.MostPreference()}
+	if s.policy == nil {
+		s.policy = Packed{}
 	}
-	return c.at < d.at
+	return s
 }
 
 // place takes one member's resources on the best node that has them.
 func (s *search) place() (Choice, bool) {
 	if !s.started {
 		s.started = true
-		n := s.first()
-		if n == nil {
+		if s.tried = s.first(); s.tried == nil {
 			s.queued = true // with nobody in it
 			return Choice{}, false
 		}
-		if m, ok := s.take(n); ok {
+		if m, ok := s.take(s.tried); ok {
+			s.takes = true
 			return m, true
 		}
-		s.refused = n
 	}
 	if !s.queued {
 		s.fill()
 	}
 	for len(s.queue) > 0 {
-		n := s.nodes[s.queue[0].at]
+		n := s.queue[0].node
 		m, ok := s.take(n)
-		score, room := int64(0), false
+		again, room := candidate{}, false
 		if ok {
-			score, room = s.score(n)
+			again, room = s.again(n)
 		}
-		if room {
-			s.queue[0].score = score
-		} else {
-			last := len(s.queue) - 1
-			s.queue[0] = s.queue[last]
-			s.queue = s.queue[:last]
-		}
-		s.sift(0)
+		s.replaceTop(again, room)
 		if ok {
 			return m, true
 		}
@@ -84,29 +73,66 @@ func (s *search) place() (Choice, bool) {
 
 // first returns the best node, or nil.
 func (s *search) first() *cluster.Node {
-	var chosen *cluster.Node
-	var greatest int64
-	least := 0
-	for _, n := range s.nodes {
-		score, ok := s.score(n)
-		if !ok {
-			continue
+	var best candidate
+	if runs, few := s.fewRuns(); few {
+		for _, run := range runs {
+			for _, n := range run {
+				if s.allows(n) {
+					best.improve(candidate{rank: s.rank(n, s.policy.Score(&n.Standing, &s.unit.Request)), node: n})
+				}
+			}
 		}
-		doubt := s.doubt(n)
-		if s.open++; chosen == nil || doubt < least || doubt == least && score > greatest {
-			chosen, greatest, least = n, score, doubt
+		return best.node
+	}
+	for p := range s.state.Peers(&s.unit.Request) {
+		if s.unit.Constraints.Tolerates(p.Taints()) {
+			s.improveAmong(p, &best)
 		}
 	}
-	return chosen
+	return best.node
+}
+
+// improveAmong looks among peers for a node that is better than the best.
+func (s *search) improveAmong(p *cluster.Peers, best *candidate) {
+	score := s.policy.Score(&p.Standing, &s.unit.Request)
+	bound := s.bound(p, score)
+	if best.node != nil && best.rank.compare(bound) < 0 {
+		return
+	}
+	for _, run := range p.Runs() {
+		for _, n := range run {
+			if !s.admits(n) {
+				continue
+			}
+			c := candidate{rank: s.rank(n, score), node: n}
+			if best.improve(c); c.rank == bound {
+				return // the others have greater IDs
+			}
+		}
+	}
 }
 
 // fill makes the heap.
 func (s *search) fill() {
 	s.queued = true
-	s.queue = make([]candidate, 0, s.open)
-	for i, n := range s.nodes {
-		if score, ok := s.score(n); ok && n != s.refused {
-			s.queue = append(s.queue, candidate{s.doubt(n), score, i})
+	if runs, few := s.fewRuns(); few {
+		for _, run := range runs {
+			for _, n := range run {
+				if n != s.tried && s.allows(n) {
+					s.queue = append(s.queue, candidate{rank: s.rank(n, s.policy.Score(&n.Standing, &s.unit.Request)), node: n})
+				}
+			}
+		}
+	} else {
+		for p := range s.state.Peers(&s.unit.Request) {
+			if s.unit.Constraints.Tolerates(p.Taints()) && !s.isHopeless(p.Kind()) {
+				s.enqueue(p)
+			}
+		}
+	}
+	if s.takes {
+		if again, room := s.again(s.tried); room {
+			s.queue = append(s.queue, again)
 		}
 	}
 	for i := len(s.queue)/2 - 1; i >= 0; i-- {
@@ -114,100 +140,107 @@ func (s *search) fill() {
 	}
 }
 
-// sift moves the candidate at i down to where it belongs.
-func (s *search) sift(i int) {
-	for {
-		best := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(s.queue); child++ {
-			if s.queue[child].before(s.queue[best]) {
-				best = child
+// enqueue adds peers but the first choice: as one candidate where they are equal,
+// else each by itself.
+func (s *search) enqueue(p *cluster.Peers) {
+	score := s.policy.Score(&p.Standing, &s.unit.Request)
+	if len(s.unit.Avoid) == 0 && !s.unit.Constraints.Prefers() {
+		c := candidate{rank: s.bound(p, score), peers: p}
+		if s.advance(&c) {
+			s.queue = append(s.queue, c)
+		}
+		return
+	}
+	for _, run := range p.Runs() {
+		for _, n := range run {
+			if n != s.tried && s.admits(n) {
+				s.queue = append(s.queue, candidate{rank: s.rank(n, score), node: n})
 			}
 		}
-		if best == i {
-			return
+	}
+}
+
+// again is the candidate for one more member of a node that has taken one; false
+// where the node has no more room.
+func (s *search) again(n *cluster.Node) (candidate, bool) {
+	if !n.MayFit(&s.unit.Request) {
+		return candidate{}, false
+	}
+	return candidate{rank: s.rank(n, s.policy.Score(&n.Standing, &s.unit.Request)), node: n}, true
+}
+
+// few is how many times fewer nodes than all must have a label, for the search to
+// look at these nodes instead of all peers.
+const few = 8
+
+// fewRuns returns the nodes with a label that the unit needs, if these are few.
+func (s *search) fewRuns() ([][]*cluster.Node, bool) {
+	least := len(s.state.Nodes()) / few
+	var fewest [][]*cluster.Node
+	found := false
+	for _, l := range s.unit.Constraints.Needs() {
+		if runs, count := s.state.Labelled(l); count <= least {
+			fewest, least, found = runs, count, true
 		}
-		s.queue[i], s.queue[best] = s.queue[best], s.queue[i]
-		i = best
 	}
+	return fewest, found
 }
 
-// score rates a node; false means that it is not allowed or has no room by its
-// aggregates.
-func (s *search) score(n *cluster.Node) (int64, bool) {
-	u := s.unit
-	if !n.Ready || n.Unschedulable || !n.MayFit(&u.Request) || !u.Constraints.Allows(n.Labels) {
-		return 0, false
-	}
-	score := packed(n, &u.Request)
-	if u.Constraints.Prefers() {
-		score += min(u.Constraints.Preference(n.Labels), maxPreference) * preferenceWeight
-	}
-	return score, true
+// allows reports whether the node may take a member.
+func (s *search) allows(n *cluster.Node) bool {
+	return n.Open() && n.MayFit(&s.unit.Request) && s.unit.Constraints.Allows(n.Labels)
 }
 
-// The parts of a node's doubt, in the order in which they weigh.
-const (
-	suspected = 1 << iota // gossip believes the node dead
-	tripped               // the node does not answer reserves as it should
-	avoided               // once for each failed attempt of the unit there
+// admits is allows for one of the peers, whose taints are tolerated.
+func (s *search) admits(n *cluster.Node) bool {
+	return n.MayFit(&s.unit.Request) && s.unit.Constraints.Matches(n.Labels)
+}
 
-	mostAvoided = 1 << 10
-)
-
-// doubt is why a node is the last choice whatever its score, 0 for none. It
-// keeps no member off a node that alone has room.
-func (s *search) doubt(n *cluster.Node) int {
-	doubt := 0
-	if n.Suspect {
-		doubt |= suspected
-	}
-	if n.Tripped {
-		doubt |= tripped
-	}
+// rank rates a node, whose standing has a score.
+func (s *search) rank(n *cluster.Node, score int64) rank {
+	failures := 0
 	if len(s.unit.Avoid) > 0 {
-		doubt += avoided * min(s.unit.Avoid[n.ID], mostAvoided)
+		failures = s.unit.Avoid[n.ID]
 	}
-	return doubt
+	if s.unit.Constraints.Prefers() {
+		score = s.policy.Prefer(score, s.unit.Constraints.Preference(n.Labels))
+	}
+	return rank{s.policy.Doubt(&n.Standing, failures), score}
 }
 
-// take fits one member on the node and takes what it gets there.
+// bound is the best rank that one of the peers can have.
+func (s *search) bound(p *cluster.Peers, score int64) rank {
+	if s.unit.Constraints.Prefers() {
+		score = s.policy.Prefer(score, s.ideal)
+	}
+	return rank{s.policy.Doubt(&p.Standing, 0), score}
+}
+
+// take is the function take. After a refusal it asks whether each host of the kind
+// refuses, whatever is free.
 func (s *search) take(n *cluster.Node) (Choice, bool) {
-	var a resource.Assignment
-	if !n.Host.Assign(n.Free, s.unit.Request, &a) {
+	if s.isHopeless(n.Kind()) {
 		return Choice{}, false
 	}
-	if err := s.state.Take(n, a); err != nil {
+	c, ok := take(s.state, n, &s.unit.Request)
+	if !ok && !n.Kind().MayHold(s.unit.Request) {
+		s.hopeless = append(s.hopeless, n.Kind())
+	}
+	return c, ok
+}
+
+// isHopeless reports whether no host of the kind can take a member, as far as the
+// search has asked.
+func (s *search) isHopeless(k *cluster.Kind) bool { return slices.Contains(s.hopeless, k) }
+
+// take fits one member on the node and takes the assignment.
+func take(state *cluster.State, n *cluster.Node, r *resource.Request) (Choice, bool) {
+	var a resource.Assignment
+	if !n.Host.Assign(n.Free, *r, &a) {
+		return Choice{}, false
+	}
+	if err := state.Take(n, a); err != nil {
 		panic(fmt.Sprintf("place: fit assigned on %s what is not free: %v", n.ID, err))
 	}
 	return Choice{Node: n, Assignment: a}, true
-}
-
-// preferenceWeight lets one point of preferred affinity outweigh any packing:
-// packed is above -(1<<48), for no host has 1<<16 device-milli (fit.MaxGPUs is
-// 64). Points beyond maxPreference do not count.
-const (
-	preferenceWeight = 1 << 48
-	maxPreference    = 1 << 14
-)
-
-// packed prefers the node with the least left over, devices before CPU: whole
-// nodes stay free for large gangs, and work without devices goes to nodes that
-// have none. MIG instances are nothing that a request for GPUs could leave
-// over. Greater is better.
-func packed(n *cluster.Node, r *resource.Request) int64 {
-	left := n.FreeGPU
-	if wanted := resource.Milli(r.GPUs)*resource.WholeDevice + r.GPUShare; wanted > 0 {
-		left -= wanted
-	} else {
-		left += leftOfMIG(n, r)
-	}
-	return -(int64(left)<<32 + min(int64(n.FreeCPU-r.CPU), 1<<32-1))
-}
-
-// leftOfMIG is what a request without GPUs leaves of the node's MIG instances.
-func leftOfMIG(n *cluster.Node, r *resource.Request) resource.Milli {
-	if n.FreeMIG == 0 || r.MIG == 0 {
-		return n.FreeMIG
-	}
-	return max(0, n.FreeMIG-resource.Milli(r.MIG)*cluster.SlicesMilli(devices.MIGInstance{Profile: r.MIGProfile}.Slices()))
 }

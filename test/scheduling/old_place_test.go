@@ -10,7 +10,7 @@ import (
 )
 
 // This file is placement as it was before cluster.State: it takes from the nodes
-// and undoes that by itself. Preferred affinity is left out.
+// and undoes that by itself.
 
 // refused stands for why a node's labels or taints keep a unit away.
 const refused = "refused"
@@ -221,8 +221,19 @@ func (s *placing) score(n *cluster.Node) (int64, bool) {
 	if !n.Ready || n.Unschedulable || !n.MayFit(&u.Request) || !u.Constraints.Allows(n.Labels) {
 		return 0, false
 	}
-	return packedOf(n, &u.Request), true
+	score := packedOf(n, &u.Request)
+	if u.Constraints.Prefers() {
+		score += min(u.Constraints.Preference(n.Labels), maxPreference) * preferenceWeight
+	}
+	return score, true
 }
+
+// preferenceWeight lets one point of preferred affinity outweigh any packing.
+// Points beyond maxPreference do not count.
+const (
+	preferenceWeight = 1 << 48
+	maxPreference    = 1 << 14
+)
 
 // The parts of a node's doubt, in the order in which they weigh.
 const (
