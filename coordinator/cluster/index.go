@@ -28,9 +28,16 @@ type index struct {
 
 // bucket has the peers with one number of wholly free devices.
 type bucket struct {
-	peers []*Peers
+	rows  []row
 	most  Sums // of each amount the greatest, or more while loose
 	loose bool
+}
+
+// row is peers beside a copy of their standing, so that a look at many peers reads
+// one list.
+type row struct {
+	standing Standing
+	peers    *Peers
 }
 
 // indexed is where the index has a node.
@@ -74,18 +81,18 @@ func (p *Peers) Kind() *Kind { return p.kind }
 // Kind returns the kind of the node's host.
 func (n *Node) Kind() *Kind { return n.kind }
 
-// Peers returns the peers whose sums may have room for a member. Their order means
-// nothing.
-func (s *State) Peers(r *resource.Request) iter.Seq[*Peers] {
+// Peers returns the peers whose sums may have room for a member, and their
+// standing. Their order means nothing.
+func (s *State) Peers(r *resource.Request) iter.Seq2[*Standing, *Peers] {
 	s.index.settle()
-	return func(yield func(*Peers) bool) {
+	return func(yield func(*Standing, *Peers) bool) {
 		for w := max(0, r.GPUs); w < len(s.index.buckets); w++ {
 			b := &s.index.buckets[w]
-			if len(b.peers) == 0 || !b.mayFit(r) {
+			if len(b.rows) == 0 || !b.mayFit(r) {
 				continue
 			}
-			for _, p := range b.peers {
-				if p.MayFit(r) && !yield(p) {
+			for i := range b.rows {
+				if at := &b.rows[i]; at.standing.MayFit(r) && !yield(&at.standing, at.peers) {
 					return
 				}
 			}
@@ -97,8 +104,8 @@ func (s *State) Peers(r *resource.Request) iter.Seq[*Peers] {
 func (b *bucket) mayFit(r *resource.Request) bool {
 	if b.loose && b.most.MayFit(r) {
 		b.most, b.loose = Sums{}, false
-		for _, p := range b.peers {
-			b.most.raise(&p.Sums)
+		for i := range b.rows {
+			b.most.raise(&b.rows[i].standing.Sums)
 		}
 	}
 	return b.most.MayFit(r)
@@ -197,9 +204,9 @@ func (x *index) join(n *Node, is traits) {
 			x.peers = map[traits]*Peers{}
 		}
 		b := &x.buckets[is.WholeGPUs]
-		p = &Peers{traits: is, at: len(b.peers)}
+		p = &Peers{traits: is, at: len(b.rows)}
 		x.peers[is] = p
-		b.peers = append(b.peers, p)
+		b.rows = append(b.rows, row{is.Standing, p})
 		b.most.raise(&is.Sums)
 	}
 	p.nodes.insert(n)
@@ -216,11 +223,11 @@ func (x *index) leave(n *Node) {
 	}
 	delete(x.peers, p.traits)
 	b := &x.buckets[p.WholeGPUs]
-	last := len(b.peers) - 1
-	b.peers[p.at] = b.peers[last]
-	b.peers[p.at].at = p.at
-	b.peers[last] = nil
-	b.peers, b.loose = b.peers[:last], true
+	last := len(b.rows) - 1
+	b.rows[p.at] = b.rows[last]
+	b.rows[p.at].peers.at = p.at
+	b.rows[last] = row{}
+	b.rows, b.loose = b.rows[:last], true
 }
 
 // Labelled returns the nodes with a label, ascending by ID and cut into runs, and

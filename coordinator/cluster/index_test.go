@@ -131,7 +131,7 @@ func (w *indexWorld) compare(t *rapid.T) {
 		}
 	}
 	met := map[string]bool{}
-	for p := range w.state.Peers(&r) {
+	for standing, p := range w.state.Peers(&r) {
 		nodes := slices.Concat(p.Runs()...)
 		if key := fmt.Sprint(p.Standing, p.Kind(), p.Taints()); met[key] || len(nodes) == 0 {
 			t.Fatalf("peers of %+v come twice, or are none: %d", p.Standing, len(nodes))
@@ -139,7 +139,7 @@ func (w *indexWorld) compare(t *rapid.T) {
 			met[key] = true
 		}
 		for i, n := range nodes {
-			if n.Standing != p.Standing || n.Labels.Taints() != p.Taints() || n.Kind() != p.Kind() || !n.Kind().Has(n.Host) || i > 0 && nodes[i-1].ID >= n.ID {
+			if n.Standing != p.Standing || *standing != p.Standing || n.Labels.Taints() != p.Taints() || n.Kind() != p.Kind() || !n.Kind().Has(n.Host) || i > 0 && nodes[i-1].ID >= n.ID {
 				t.Fatalf("%s is a wrong one of the peers, or in a wrong place", n.ID)
 			}
 			got = append(got, n.ID)

@@ -19,21 +19,26 @@ import (
 // has room by its sums and has not refused a member is the node of a candidate, or
 // behind it among the candidate's peers.
 type search struct {
-	state   *cluster.State
-	unit    *Unit
-	policy  Policy
-	ideal   int64 // points of a node that matches all preferred terms
-	started bool
-	queued  bool
-	tried   *cluster.Node // the first choice
-	takes   bool          // the first choice took a member
-	queue   []candidate
+	state  *cluster.State
+	unit   *Unit
+	policy Policy
+	ideal  int64 // points of a node that matches all preferred terms
+	// sumsDecide: a node needs nothing for a member but the room by its sums, and a
+	// toleration of its taints.
+	sumsDecide bool
+	started    bool
+	queued     bool
+	tried      *cluster.Node // the first choice
+	takes      bool          // the first choice took a member
+	seen       int           // peers that the first choice was among
+	queue      []candidate
 	// hopeless are kinds of hosts that hold no member even when empty.
 	hopeless []*cluster.Kind
 }
 
 func newSearch(state *cluster.State, u *Unit) search {
 	s := search{state: state, unit: u, policy: u.Policy, ideal: u.Constraints.MostPreference()}
+	s.sumsDecide = u.Constraints == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0
 	if s.policy == nil {
 		s.policy = Packed{}
 	}
@@ -84,19 +89,19 @@ func (s *search) first() *cluster.Node {
 		}
 		return best.node
 	}
-	for p := range s.state.Peers(&s.unit.Request) {
-		if s.unit.Constraints.Tolerates(p.Taints()) {
-			s.improveAmong(p, &best)
-		}
+	s.seen = 0
+	for standing, p := range s.state.Peers(&s.unit.Request) {
+		s.seen++
+		s.improveAmong(standing, p, &best)
 	}
 	return best.node
 }
 
 // improveAmong looks among peers for a node that is better than the best.
-func (s *search) improveAmong(p *cluster.Peers, best *candidate) {
-	score := s.policy.Score(&p.Standing, &s.unit.Request)
-	bound := s.bound(p, score)
-	if best.node != nil && best.rank.compare(bound) < 0 {
+func (s *search) improveAmong(standing *cluster.Standing, p *cluster.Peers, best *candidate) {
+	score := s.policy.Score(standing, &s.unit.Request)
+	bound := s.bound(standing, score)
+	if best.node != nil && best.rank.compare(bound) < 0 || !s.unit.Constraints.Tolerates(p.Taints()) {
 		return
 	}
 	for _, run := range p.Runs() {
@@ -124,9 +129,10 @@ func (s *search) fill() {
 			}
 		}
 	} else {
-		for p := range s.state.Peers(&s.unit.Request) {
+		s.queue = make([]candidate, 0, s.seen)
+		for standing, p := range s.state.Peers(&s.unit.Request) {
 			if s.unit.Constraints.Tolerates(p.Taints()) && !s.isHopeless(p.Kind()) {
-				s.enqueue(p)
+				s.enqueue(standing, p)
 			}
 		}
 	}
@@ -142,10 +148,10 @@ func (s *search) fill() {
 
 // enqueue adds peers but the first choice: as one candidate where they are equal,
 // else each by itself.
-func (s *search) enqueue(p *cluster.Peers) {
-	score := s.policy.Score(&p.Standing, &s.unit.Request)
+func (s *search) enqueue(standing *cluster.Standing, p *cluster.Peers) {
+	score := s.policy.Score(standing, &s.unit.Request)
 	if len(s.unit.Avoid) == 0 && !s.unit.Constraints.Prefers() {
-		c := candidate{rank: s.bound(p, score), peers: p}
+		c := candidate{rank: s.bound(standing, score), peers: p}
 		if s.advance(&c) {
 			s.queue = append(s.queue, c)
 		}
@@ -193,7 +199,7 @@ func (s *search) allows(n *cluster.Node) bool {
 
 // admits is allows for one of the peers, whose taints are tolerated.
 func (s *search) admits(n *cluster.Node) bool {
-	return n.MayFit(&s.unit.Request) && s.unit.Constraints.Matches(n.Labels)
+	return s.sumsDecide || n.MayFit(&s.unit.Request) && s.unit.Constraints.Matches(n.Labels)
 }
 
 // rank rates a node, whose standing has a score.
@@ -209,11 +215,11 @@ func (s *search) rank(n *cluster.Node, score int64) rank {
 }
 
 // bound is the best rank that one of the peers can have.
-func (s *search) bound(p *cluster.Peers, score int64) rank {
+func (s *search) bound(standing *cluster.Standing, score int64) rank {
 	if s.unit.Constraints.Prefers() {
 		score = s.policy.Prefer(score, s.ideal)
 	}
-	return rank{s.policy.Doubt(&p.Standing, 0), score}
+	return rank{s.policy.Doubt(standing, 0), score}
 }
 
 // take is the function take. After a refusal it asks whether each host of the kind
