@@ -89,12 +89,33 @@ func (s *search) first() *cluster.Node {
 		}
 		return best.node
 	}
-	s.seen = 0
+	target := s.target()
 	for standing, p := range s.state.Peers(&s.unit.Request) {
-		s.seen++
+		if s.bound(standing, s.policy.Score(standing, &s.unit.Request)) == target {
+			s.improveAmong(standing, p, &best)
+		}
+	}
+	if best.node != nil && best.rank == target {
+		return best.node
+	}
+	for standing, p := range s.state.Peers(&s.unit.Request) {
 		s.improveAmong(standing, p, &best)
 	}
 	return best.node
+}
+
+// target returns the best rank that a node can have by its standing. It counts the
+// peers, and reads no more of them.
+func (s *search) target() rank {
+	var target rank
+	s.seen = 0
+	for standing := range s.state.Peers(&s.unit.Request) {
+		if bound := s.bound(standing, s.policy.Score(standing, &s.unit.Request)); s.seen == 0 || bound.compare(target) < 0 {
+			target = bound
+		}
+		s.seen++
+	}
+	return target
 }
 
 // improveAmong looks among peers for a node that is better than the best.
