@@ -1,0 +1,35 @@
+// Package sched decides when the waiting units are tried.
+//
+// # Classes
+//
+// Units that want the same for the same owner fit or fail together: they are one
+// class (Traits). A pass tries the first unit of each woken class, in the order
+// of these units, until one fails. The others of its class share its Evidence
+// and are not tried, so that a pass costs as many searches as there are classes
+// to try, however long the queue is.
+//
+// # Wake-up
+//
+// A class that failed sleeps until something happens that may help it. The
+// events, and the classes that each wakes:
+//
+//	E1 Grew       a node has more to give, or takes work again: classes without a
+//	              place, or without victims, that the node's labels allow and of
+//	              which a member may fit there
+//	E2 Freed      a charge to a quota tree or a namespace has ended: classes over
+//	              that quota
+//	   Charged    a charge to a quota tree has begun: claims, whose victims may be
+//	              others then
+//	E3 Evictable  a unit can give way that could not: classes of higher priority
+//	              without victims that may fit on its nodes, and claims
+//	E4 Unleft     a unit that was leaving has left, or cannot: classes that counted
+//	              on its room, and claims
+//	E5 Due        a time has come: classes over the quota of trees
+//	E6 Offer      the unit itself can be tried, after its own write or rest
+//
+// All is the event of rare changes: it wakes every class. Backstop wakes each
+// class in turn; a unit that is placed only then is a missed wake-up.
+//
+// Pure: no clock, no I/O, no goroutine, no log. The package charges nothing and
+// places nothing itself: Pass calls the leader's Trial for each unit that it tries.
+package sched

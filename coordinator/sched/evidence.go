@@ -1,0 +1,64 @@
+package sched
+
+import (
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// Code is why a class sleeps.
+type Code uint8
+
+// The codes.
+const (
+	NoPlace   Code = iota + 1 // no node, or no set of nodes, has room; nobody may give way
+	NoVictims                 // the same, and no set of units that may give way makes room
+	Leaving                   // it has room once units have left that are leaving
+	OverLimit                 // a limit of its namespace is reached
+	OverTree                  // a quota tree refuses it
+	Claim                     // a quota tree admits it once others have given way, and they do not now
+)
+
+// Evidence is the result of a trial that failed. It is put into words only when
+// somebody asks.
+type Evidence struct {
+	Code Code
+	// Short is the quota that is short, of OverLimit, OverTree and Claim.
+	Short *Shortage
+	// Trees are the quota trees that the unit is charged to.
+	Trees []string
+	// Wide is why the place that there is cannot be committed, "" for no reason.
+	Wide string
+	// NoVictims is why nobody gives way, "" where that was not asked.
+	NoVictims string
+}
+
+// Shortage is why quota holds a unit back. Exactly one field is set.
+type Shortage struct {
+	Limits  []quota.Shortage
+	Absent  *record.Charge // to a tree that is not there
+	Refusal quota.Refusal
+	// Victims have to give way: there is room for the unit by the rules once they
+	// are gone.
+	Victims []string
+}
+
+// OverQuota reports whether quota refuses the class, and would if others gave way.
+func (e *Evidence) OverQuota() bool { return e.Code == OverLimit || e.Code == OverTree }
+
+// awaitsOthers reports whether the class can go on once others give way or leave.
+func (e *Evidence) awaitsOthers() bool {
+	return e != nil && (e.Code == NoVictims || e.Code == Leaving || e.Code == Claim)
+}
+
+// setEvidence lets a class sleep, or ends its sleep with nil.
+func (r *Room) setEvidence(c *Class, e *Evidence) {
+	if c.evidence.awaitsOthers() {
+		r.awaiting--
+	}
+	if e.awaitsOthers() {
+		r.awaiting++
+	}
+	if c.evidence = e; e != nil {
+		c.last = e
+	}
+}

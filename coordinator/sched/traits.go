@@ -1,0 +1,47 @@
+package sched
+
+import (
+	"github.com/musterd/muster/coordinator/place"
+)
+
+// Right is whom a unit may have evicted.
+type Right uint8
+
+// The rights.
+const (
+	Nobody   Right = iota // also of a unit that is not stored yet
+	OwnQuota              // those who use quota that is the unit's own
+	Lower                 // these, and units of lower priority
+)
+
+// Traits are what the units of a class have in common. Units with equal traits
+// are admitted, placed and refused together. Comparable.
+type Traits struct {
+	Demand    string // equal for demands that fit or fail together
+	Charge    string // equal for units that quota treats alike, but for their namespace
+	Namespace string
+	Priority  int32
+	Right     Right
+	Refusable bool // over quota the unit is refused and does not wait
+}
+
+// Class is a set of units with equal traits that may be tried.
+//
+// Invariant: a class of the room has units. It is awake, and then in the room's
+// heap, or asleep with the evidence of its last trial.
+type Class struct {
+	Traits
+	demand   *place.Unit // of each unit
+	units    units
+	fresh    []string  // paths of units that have not shared the evidence yet
+	evidence *Evidence // of a class that sleeps
+	last     *Evidence // of the last trial
+	awake    int       // position in the heap + 1; 0 asleep
+	backstop bool      // nothing but Backstop woke it
+}
+
+// Len counts the units of the class.
+func (c *Class) Len() int { return c.units.Len() }
+
+// Evidence is why the class sleeps, nil while it is awake.
+func (c *Class) Evidence() *Evidence { return c.evidence }

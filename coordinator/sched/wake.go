@@ -1,0 +1,173 @@
+package sched
+
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/resource"
+)
+
+// Amounts is what decides cheaply that a member cannot fit: no host has room for
+// more than is free of any of these.
+type Amounts struct {
+	CPU    resource.Millicores
+	Memory resource.Bytes
+	GPU    resource.Milli // of healthy devices
+}
+
+func (a Amounts) plus(b Amounts) Amounts {
+	return Amounts{a.CPU + b.CPU, a.Memory + b.Memory, a.GPU + b.GPU}
+}
+
+func (a Amounts) covers(b Amounts) bool {
+	return a.CPU >= b.CPU && a.Memory >= b.Memory && a.GPU >= b.GPU
+}
+
+// Held sums what units of a priority below one hold on a node, whether they may
+// give way now or not.
+type Held func(n *cluster.Node, below int64) Amounts
+
+// anyPriority is above each priority: quota names its victims whatever theirs.
+const anyPriority = 1 << 40
+
+// Grew wakes those that a node may help which has more to give, or takes work
+// again (E1).
+func (r *Room) Grew(n *cluster.Node, held Held) {
+	r.wakeThose(func(c *Class) bool { return c.hopesFor(n, held) })
+}
+
+// Evictable wakes those for whom a unit of a priority may give way now that
+// could not before; nodes are where it holds something (E3).
+func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
+	r.wakeThose(func(c *Class) bool {
+		switch c.last.Code {
+		case Claim:
+			return true
+		case NoVictims, Leaving:
+			return c.Priority > priority && slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return c.hopesFor(n, held) })
+		case NoPlace, OverLimit, OverTree:
+		}
+		return false
+	})
+}
+
+// AwaitsOthers reports whether a class that sleeps waits for units to give way or
+// to leave.
+func (r *Room) AwaitsOthers() bool { return r.awaiting > 0 }
+
+// Unleft wakes those that counted on the room of units that were leaving: one of
+// these has left, cannot, or leaves for somebody else now (E4).
+func (r *Room) Unleft() {
+	r.wakeThose(func(c *Class) bool { return c.last.Code == Leaving || c.last.Code == Claim })
+}
+
+// Freed wakes those over the quota of a namespace, or of any of these trees, of
+// which a charge has ended (E2).
+func (r *Room) Freed(namespace string, trees []string) {
+	r.wakeThose(func(c *Class) bool { return c.overQuotaOf(namespace, trees) })
+}
+
+// Charged wakes those that claim quota of any of these trees, to which a unit is
+// charged from now on: the trees may name others that have to give way (E2).
+func (r *Room) Charged(trees []string) {
+	r.wakeThose(func(c *Class) bool { return c.last.Code == Claim && c.overQuotaOf("", trees) })
+}
+
+// Due wakes those over the quota of a tree: a time has come from which on more
+// units may give way there (E5).
+func (r *Room) Due() {
+	r.wakeThose(func(c *Class) bool { return c.last.Code == OverTree || c.last.Code == Claim })
+}
+
+// All wakes every class: a limit, a tree, a binding, an isolation or the account
+// of a term has changed.
+func (r *Room) All() { r.wakeThose(func(*Class) bool { return true }) }
+
+// wakeThose wakes the classes that an event helps, by their last evidence: those
+// that sleep, and those that the backstop alone has woken.
+func (r *Room) wakeThose(helps func(*Class) bool) {
+	for _, c := range r.classes {
+		if (c.evidence != nil || c.backstop) && helps(c) {
+			r.wake(c, false)
+		}
+	}
+	if c := r.tried; c != nil && c.evidence == nil && !slices.Contains(r.again, c) {
+		r.again = append(r.again, c) // it is not known yet why it fails, if it does
+	}
+}
+
+// Backstop wakes sleeping classes in turn, a part of them at each call, so that in
+// so many calls each was woken once. A unit that is placed only then was overlooked
+// by the events.
+func (r *Room) Backstop(calls int) {
+	if len(r.turn) == 0 {
+		r.turn = r.Classes()
+		r.atOnce = min((len(r.turn)+calls-1)/calls, mostAtOnce)
+	}
+	for n := min(r.atOnce, len(r.turn)); n > 0; n-- {
+		c := r.turn[0]
+		r.turn = r.turn[1:]
+		if r.classes[c.Traits] == c && c.evidence != nil {
+			r.wake(c, true)
+		}
+	}
+}
+
+// mostAtOnce bounds the classes that one call of Backstop wakes. Where there are
+// more, a turn takes more calls.
+const mostAtOnce = 1000
+
+// wake puts a class among those that are to be tried, and forgets its evidence.
+// A class
+// that is being tried is woken when the pass ends.
+func (r *Room) wake(c *Class, backstop bool) {
+	switch {
+	case r.tried == c:
+		r.again = append(r.again, c)
+	case c.awake > 0:
+		c.backstop = c.backstop && backstop
+	default:
+		r.setEvidence(c, nil)
+		c.backstop = backstop
+		heap.Push(&r.woken, c)
+	}
+}
+
+// hopesFor reports whether the class waits for a place or victims, and a member
+// of it may fit on a node as that is now, or once others have given way there.
+func (c *Class) hopesFor(n *cluster.Node, held Held) bool {
+	if !n.Ready || n.Unschedulable || n.Host == nil || n.Free == nil || !c.demand.Constraints.Allows(n.Labels) {
+		return false
+	}
+	r := &c.demand.Request
+	switch c.last.Code {
+	case NoPlace:
+		return n.MayFit(r)
+	case NoVictims, Leaving:
+		return n.MayFit(r) || couldClear(n, r, held(n, int64(c.Priority)))
+	case Claim:
+		return n.MayFit(r) || couldClear(n, r, held(n, anyPriority))
+	case OverLimit, OverTree:
+	}
+	return false
+}
+
+// couldClear reports whether a member may fit on a node beside nothing of these
+// amounts, which others hold.
+func couldClear(n *cluster.Node, r *resource.Request, held Amounts) bool {
+	free := Amounts{n.FreeCPU, n.FreeMemory, n.FreeGPU}
+	return free.plus(held).covers(Amounts{r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU, r.Memory, r.GPUMilli()})
+}
+
+// overQuotaOf reports whether the class waits for quota of a namespace or a tree.
+func (c *Class) overQuotaOf(namespace string, trees []string) bool {
+	switch c.last.Code {
+	case OverLimit:
+		return c.Namespace == namespace
+	case OverTree, Claim:
+		return slices.ContainsFunc(c.last.Trees, func(t string) bool { return slices.Contains(trees, t) })
+	case NoPlace, NoVictims, Leaving:
+	}
+	return false
+}
