@@ -197,6 +197,8 @@ func (m *metrics) take(which lead.Metric, value float64, label string) {
 		m.evictions.Add(value)
 	case lead.MetricPreemptions:
 		m.preemptions.Add(value)
+	case lead.MetricMissedWakes:
+		m.missedWakes.Add(value)
 	case lead.MetricAstray:
 		m.astray.Add(value)
 	case lead.MetricViolations:

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
@@ -39,15 +40,23 @@ func (c *Coordinator) Generation() (generation uint64) {
 	return generation
 }
 
-// Check verifies the invariants of the leader's units between two inputs; nil
-// where no term answers.
+// Check verifies the invariants of the leader's units between two inputs, and that
+// no unit waits that could begin; nil where no term answers.
 func (c *Coordinator) Check(ctx context.Context) error {
 	l := c.term.Load()
 	if l == nil {
 		return nil
 	}
 	var broken error
-	if err := l.visit(ctx, func() { broken = l.Check() }); err != nil {
+	look := func() {
+		if broken = l.Check(); broken != nil || l.Busy() {
+			return
+		}
+		if path := l.Overlooked(); path != "" {
+			broken = fmt.Errorf("%s waits although it could begin, and nothing wakes it", path)
+		}
+	}
+	if err := l.visit(ctx, look); err != nil {
 		return nil //nolint:nilerr // the term is over
 	}
 	return broken

@@ -58,6 +58,9 @@ func (t *term) run(ctx context.Context) {
 	defer t.alarm.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	again := make(chan struct{})
+	close(again)
+	var busy <-chan struct{} // ready while the last pass was cut short
 	for {
 		select {
 		case <-ctx.Done():
@@ -74,6 +77,8 @@ func (t *term) run(ctx context.Context) {
 				continue
 			}
 			t.drain()
+		case <-busy:
+			t.drain()
 		case <-t.alarm.C:
 			t.apply(lead.AlarmDue{})
 		case <-second.C:
@@ -81,6 +86,9 @@ func (t *term) run(ctx context.Context) {
 			t.apply(lead.SecondPassed{})
 		}
 		t.schedule()
+		if busy = nil; t.Busy() {
+			busy = again
+		}
 	}
 }
 

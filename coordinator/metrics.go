@@ -7,6 +7,7 @@ type metrics struct {
 	commits, aborts prometheus.Counter
 	evictions       prometheus.Counter
 	preemptions     prometheus.Counter
+	missedWakes     prometheus.Counter
 	latency         prometheus.Histogram
 	reserve, commit prometheus.Histogram // the stages of an attempt that committed
 	queued, nodes   prometheus.Gauge
@@ -30,6 +31,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "muster_evictions_total", Help: "Transactions that became EVICTING: for a unit that takes their place, a drain, an operator.",
 		}),
 		preemptions: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_preemptions_total", Help: "Units that were committed in the place of others."}),
+		missedWakes: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_missed_wakes_total", Help: "Waiting units that had room and were overlooked until the backstop tried them. More than 0 is a fault of Muster."}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "muster_allocation_seconds", Help: "From acceptance to COMMITTED, of units that had room at once.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 16),
@@ -67,7 +69,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached,
+		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.missedWakes, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached,
 			m.violations, m.faults, m.suspect, m.unapproved, m.mailWaits, m.ignored)
 	}
 	return m

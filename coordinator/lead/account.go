@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -22,44 +23,53 @@ func (l *Leader) keepAccount() {
 	if l.rules.Decisions == nil {
 		return
 	}
-	l.account = decisions.NewTracker(l.epoch, l.generation, l.queue.Head(l.queue.Len()), l.rules.Decisions.Append)
-	l.queue.Observe(l.account)
+	l.account = decisions.NewTracker(l.epoch, l.generation, l.room.Order().Head(l.room.Order().Len()), l.rules.Decisions.Append)
+	l.room.Observe(l.account)
 }
 
-// recordSkip accounts for a unit that is not placed in this pass.
-func (l *Leader) recordSkip(u *unit) {
+// recordHeld accounts for a unit that cannot be tried now.
+func (l *Leader) recordHeld(u *unit) {
+	if l.account == nil {
+		return
+	}
+	e := decisions.Evidence{Why: decisions.BeingWritten}
+	switch {
+	case u.isBeingWritten() || u.attempt != nil:
+	case u.adopting != nil:
+		e = decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
+	case u.lifecycle == phaseResting:
+		e = decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
+	case u.grows():
+		e = decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}
+	}
+	l.account.Skipped(u.key, e, nil)
+}
+
+// recordSkip accounts for a unit that was not placed.
+func (l *Leader) recordSkip(u *unit, why *sched.Evidence) {
 	if l.account == nil {
 		return
 	}
 	e := decisions.Evidence{Why: decisions.Infeasible, Like: u.shape}
-	detail := func() string { return l.describeDemand(u) }
-	switch {
-	case u.isBeingWritten() || u.attempt != nil:
-		e, detail = decisions.Evidence{Why: decisions.BeingWritten}, nil
-	case u.adopting != nil:
-		e, detail = decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}, nil
-	case u.lifecycle == phaseResting:
-		e, detail = decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}, nil
-	case u.grows():
-		e, detail = decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}, nil
-	case u.short != nil:
-		e = decisions.Evidence{Why: decisions.OverQuota, Subject: u.short.subject(u.record.Namespace), Like: u.noVictimsReason}
-		detail = func() string { return joinReasons(l.reasons(u.short), u.noVictimsReason) }
+	detail := func() string { return l.describeDemand(u, why) }
+	if why.Short != nil {
+		e = decisions.Evidence{Why: decisions.OverQuota, Subject: subjectOf(why.Short, u.record.Namespace), Like: why.NoVictims}
+		detail = func() string { return joinReasons(l.reasons(why.Short), why.NoVictims) }
 	}
 	l.account.Skipped(u.key, e, detail)
 }
 
-// subject names the quota that is short.
-func (s *shortage) subject(namespace string) string {
+// subjectOf names the quota that is short.
+func subjectOf(s *sched.Shortage, namespace string) string {
 	switch {
-	case s.absent != nil:
-		return s.absent.Tree
-	case s.victims != nil:
+	case s.Absent != nil:
+		return s.Absent.Tree
+	case s.Victims != nil:
 		return "lent to others"
-	case s.limits != nil:
+	case s.Limits != nil:
 		return namespace
 	}
-	return s.refusal.Tree + "/" + s.refusal.Node
+	return s.Refusal.Tree + "/" + s.Refusal.Node
 }
 
 func joinReasons(reasons []resource.Reason, more string) string {
@@ -74,7 +84,7 @@ func joinReasons(reasons []resource.Reason, more string) string {
 }
 
 // describeDemand says what a unit that has no place wants, and what there is.
-func (l *Leader) describeDemand(u *unit) string {
+func (l *Leader) describeDemand(u *unit, e *sched.Evidence) string {
 	var ready, whole, most int
 	var gpu resource.Milli
 	var cpu resource.Millicores
@@ -95,8 +105,8 @@ func (l *Leader) describeDemand(u *unit) string {
 	text := fmt.Sprintf("%d × %s; %d nodes have free: cpu %s, memory %s, GPUs %s, of these %d whole, %d on one node",
 		u.demand.Members, strings.Join(wants, ", "), ready, resource.FormatAmount(resource.CPU, int64(cpu)), resource.FormatBytes(memory),
 		resource.FormatAmount(resource.GPU, int64(gpu)), whole, most)
-	if u.noVictimsReason != "" {
-		text += "; " + u.noVictimsReason
+	if e.NoVictims != "" {
+		text += "; " + e.NoVictims
 	}
 	return text
 }

@@ -41,6 +41,7 @@ func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) 
 	if !n.setSpec(spec, rev) {
 		return
 	}
+	l.setReady(n)
 	now := &n.view
 	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels {
 		l.wakeFor(n) // a registration may be the reason, and the agent decides how often

@@ -136,7 +136,7 @@ func (l *Leader) adopt(d *adoption) {
 	claims := false
 	switch short := l.admit(u); {
 	case short == nil:
-	case short.limits != nil, short.absent != nil: // lowered or gone meanwhile
+	case short.Limits != nil, short.Absent != nil: // lowered or gone meanwhile
 		l.abandon(d)
 		return
 	default:
@@ -160,7 +160,7 @@ func (l *Leader) adopt(d *adoption) {
 	l.cancel(d.timer)
 	delete(l.adoptions, d.tx)
 	l.accountFor(a, d.tx, nil, true)
-	l.queue.Remove(u.key)
+	l.room.Remove(u.key)
 	machine, effects := txn.Adopt(d.tx, nodes, victims...)
 	a.setMachine(machine)
 	for _, v := range a.victims {
@@ -250,13 +250,13 @@ func (l *Leader) abandoned(d *adoption, mine bool, unheard []resource.NodeID) {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
 	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
-	l.wake()
+	l.wakeAll()
 	if u := d.unit; u != nil {
 		u.dropAdoption()
 		if u.ending != nil {
 			l.endQueued(u)
 			return
 		}
-		l.queue.Push(u.key)
+		l.offer(u)
 	}
 }

@@ -37,8 +37,8 @@ func (l *Leader) follow(in NodeFacts) {
 	} else {
 		l.out.warn("node_unbanned", "node", id)
 	}
-	n.setReady()
-	l.wake()
+	l.setReady(n)
+	l.wakeAll()
 }
 
 // loadBans takes over the bans of nodes that have registered. The others' are

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -90,17 +91,17 @@ func (l *Leader) removeConsumer(u *unit) {
 // and nobody has to give way; it returns what is short otherwise. What it
 // charged is taken back by takeBack as long as nothing else was tried, and by
 // discharge once there is an attempt.
-func (l *Leader) admit(u *unit) *shortage {
+func (l *Leader) admit(u *unit) *sched.Shortage {
 	l.bind(u)
 	if short := l.quotas.limits.Admit(&u.charge); short != nil {
-		return &shortage{limits: short}
+		return &sched.Shortage{Limits: short}
 	}
 	if len(u.charges) == 1 {
 		return nil
 	}
 	for i, c := range u.charges[1:] {
 		if t := l.quotas.treeObjects[c.Tree]; t == nil || t.closed {
-			return &shortage{absent: &u.charges[1+i]}
+			return &sched.Shortage{Absent: &u.charges[1+i]}
 		}
 	}
 	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
@@ -108,9 +109,10 @@ func (l *Leader) admit(u *unit) *shortage {
 	switch {
 	case !r.OK:
 		l.wakeAt(l.quotas.trees.ProtectedUntil())
-		return &shortage{refusal: r.Refusal}
+		return &sched.Shortage{Refusal: r.Refusal}
 	case len(r.Preempted) > 0:
-		short := &shortage{victims: slices.Clone(r.Preempted)}
+		l.wakeAt(l.quotas.trees.ProtectedUntil()) // others may be named from then on
+		short := &sched.Shortage{Victims: slices.Clone(r.Preempted)}
 		l.undoCharge(u)
 		return short
 	}
@@ -125,7 +127,7 @@ func (l *Leader) undoCharge(u *unit) {
 }
 
 // judge is admit without effect.
-func (l *Leader) judge(u *unit) *shortage {
+func (l *Leader) judge(u *unit) *sched.Shortage {
 	short := l.admit(u)
 	if short == nil {
 		l.undoCharge(u)
@@ -136,6 +138,7 @@ func (l *Leader) judge(u *unit) *shortage {
 // discharge ends an attempt's charge.
 func (l *Leader) discharge(a *attempt) {
 	l.quotas.limits.Discharge(a.machine.ID())
+	l.noteFreed(a)
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
 			continue

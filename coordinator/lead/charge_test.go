@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -114,10 +115,10 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	}
 	u := chargedUnit("a", "owner")
 	short := l.admit(u)
-	if short == nil || len(short.victims) != 1 {
+	if short == nil || len(short.Victims) != 1 {
 		t.Fatalf("short of %+v, want one victim", short)
 	}
-	if l.quotas.trees.IsAllocated("Org", u.path) || !l.quotas.trees.IsAllocated("Org", short.victims[0]) {
+	if l.quotas.trees.IsAllocated("Org", u.path) || !l.quotas.trees.IsAllocated("Org", short.Victims[0]) {
 		t.Error("it is charged, or its victim is not")
 	}
 }
@@ -166,9 +167,10 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	u.beginWrite(writeAdoption)
 
 	claimant := chargedUnit("bound", "claimant")
-	claimant.stored, claimant.short = 1, &shortage{victims: []string{u.path}}
-	if l.claimQuota(claimant) || !strings.Contains(claimant.noVictimsReason, "is being adopted") {
-		t.Errorf("the claim begins, or waits for %q", claimant.noVictimsReason)
+	claimant.stored = 1
+	e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{u.path}}}
+	if l.claimQuota(claimant, e) || !strings.Contains(e.NoVictims, "is being adopted") {
+		t.Errorf("the claim begins, or waits for %q", e.NoVictims)
 	}
 	if s := l.quotaExplanation(u); len(s.Reasons) > 0 || len(s.Placements) != 2 || s.Placements[0].Node == "" {
 		t.Errorf("it is charged, and explained as %+v", s)

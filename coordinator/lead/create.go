@@ -55,6 +55,7 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}
 	return &unit{
 		record: rec, path: rec.Path().String(), demand: demand, shape: shapeOf(demand), charge: charge, groups: groups, policy: spec.PreemptionPolicy,
+		chargeKey: chargeKeyOf(string(rec.Tenant), charge, groups),
 	}, nil
 }
 

@@ -37,7 +37,7 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	}
 	o = x.submit("o", gpus, `"quota":{"groups":{"Org":"owners"}},`)
 	if x.answers(); o.attempt == nil || !o.attempt.claims {
-		t.Fatalf("the owner claims nothing: %v %s", x.reasons(o.short), o.noVictimsReason)
+		t.Fatalf("the owner claims nothing: %v %s", x.reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
 	}
 	x.says(o, grant.Waiting)
 	x.answers()

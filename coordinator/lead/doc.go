@@ -15,9 +15,8 @@
 // Between two inputs the shell may read what accessors.go offers, and nothing
 // else; reading changes nothing.
 //
-// Planned with the rebuilt scheduling: Pass has no budget yet. It tries everything
-// that waits and was woken, in one call; then it will take a budget and report
-// whether more is left.
+// A Pass makes a bounded number of trials. Busy reports whether the next one has
+// something to do at once.
 //
 // Where things are:
 //
@@ -29,8 +28,9 @@
 //   - units: unit, unit_phase, unit_table (phases and their steps), unit_wait,
 //     lifecycle, job, create, census (how much a namespace has stored), requests
 //     (request ids that are known);
-//   - the order, admission and placement: schedule, charge, shortage, quotas,
-//     quota_load, quota_change;
+//   - the order, admission and placement: room (units enter the room of the waiting,
+//     trials of a pass), wake (the events that wake classes), schedule, charge,
+//     shortage, quotas, quota_load, quota_change;
 //   - transactions: attempt, perform (a machine's effects), writes (what is
 //     written), outcome (answers that were lost), housekeeping (records that are
 //     done);

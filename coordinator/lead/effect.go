@@ -103,6 +103,7 @@ const (
 	MetricAborts
 	MetricEvictions
 	MetricPreemptions
+	MetricMissedWakes // units that only the backstop had tried in time
 	MetricAstray
 	MetricViolations // label: reason
 	MetricFaults     // label: fault

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
@@ -34,8 +35,8 @@ func TestAnEndThatWasRefusedIsNone(t *testing.T) {
 	x.answers()
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 	x.put(a.record.Path().Key(), record.MustEncode(a.record))
-	if x.answers(); a.gone || a.ending != nil || x.queue.Len() != 1 {
-		t.Errorf("gone %t, ending %v, %d wait", a.gone, a.ending, x.queue.Len())
+	if x.answers(); a.gone || a.ending != nil || x.room.Order().Len() != 1 {
+		t.Errorf("gone %t, ending %v, %d wait", a.gone, a.ending, x.room.Order().Len())
 	}
 }
 
@@ -160,8 +161,8 @@ func TestWhileOthersLeaveNobodyIsEvicted(t *testing.T) {
 	x.answers()
 	b := x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
 	x.answers()
-	if b.attempt != nil || !strings.Contains(b.noVictimsReason, "are leaving") {
-		t.Errorf("attempt %v, stuck: %s", b.attempt, b.noVictimsReason)
+	if b.attempt != nil || !strings.Contains(x.whyNoVictims(b), "are leaving") {
+		t.Errorf("attempt %v, stuck: %s", b.attempt, x.whyNoVictims(b))
 	}
 }
 
@@ -178,10 +179,10 @@ func TestAClaimWaitsForANomination(t *testing.T) {
 			n := x.nodes[a.attempt.machine.Nodes()[0]]
 			n.reservations[transaction(1)] = &reservation{members: n.reservations[a.attempt.machine.ID()].members, waiting: true}
 		}
-		b.short = &shortage{victims: []string{a.path}}
+		e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{a.path}}}
 		begins := false
-		if x.do(func() { begins = x.claimQuota(b) }); begins == nominated {
-			t.Errorf("nominated to another unit %t: begins %t, %s", nominated, begins, b.noVictimsReason)
+		if x.do(func() { begins = x.claimQuota(b, e) }); begins == nominated {
+			t.Errorf("nominated to another unit %t: begins %t, %s", nominated, begins, e.NoVictims)
 		}
 	}
 }
@@ -201,8 +202,8 @@ func TestAJobsEndThatWasRefusedIsTriedAgain(t *testing.T) {
 			x.answer()
 		}
 		x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, record.ErrNoSpace})
-		if x.pass(lastBackoff - 1); len(x.asked) > 0 || x.queue.Len() > 0 {
-			t.Errorf("%s: %d questions at once, %d units wait to be tried", what, len(x.asked), x.queue.Len())
+		if x.pass(lastBackoff - 1); len(x.asked) > 0 || x.room.Order().Len() > 0 {
+			t.Errorf("%s: %d questions at once, %d units wait to be tried", what, len(x.asked), x.room.Order().Len())
 		}
 		x.pass(1)
 		if x.answers(); !a.job.gone {
@@ -218,7 +219,7 @@ func TestAPreemptionFitsIntoOneTxn(t *testing.T) {
 		x.maxOps = most
 		_, b := x.preemptor()
 		if b.attempt != nil != begins {
-			t.Errorf("of %d operations: begins %t, %s", most, !begins, b.noVictimsReason)
+			t.Errorf("of %d operations: begins %t, %s", most, !begins, x.whyNoVictims(b))
 		}
 	}
 }

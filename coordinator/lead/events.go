@@ -32,7 +32,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 		n.isolate("")
 		l.noteNewsOf(n)
 		l.onAgentReturned(n)
-		n.setReady()
+		l.setReady(n)
 		l.learnSpec(n)
 		for _, tx := range l.attemptsOn(e.Node) { // the agent refused every earlier command
 			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
@@ -54,7 +54,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 		n.isolate(Clip(e.Quarantine))
 		l.noteQuarantine(n)
 		n.applyHealth()
-		n.setReady()
+		l.setReady(n)
 		l.wakeFor(n)
 	}
 }
@@ -67,14 +67,15 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	}
 	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
-	generation := l.generation
+	grown := n.view.Grown()
 	l.setOccupancy(n, e.Occupancy)
 	switch {
-	case l.generation != generation: // a grant has ended, and all units were woken
 	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
 		l.wakeFor(n)
 	default:
-		l.idle++
+		if l.idle++; !grown { // it was computed anew, to the same result
+			l.state.HoldBack(&n.view)
+		}
 	}
 }
 
@@ -95,7 +96,7 @@ func (l *Leader) connected(e StreamOpened) {
 	l.onAgentReturned(n)
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
 	l.setOccupancy(n, e.Occupancy)
-	n.setReady()
+	l.setReady(n)
 	if l.mayLog(n) {
 		l.out.info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
 	}
@@ -159,7 +160,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 	}
 	l.retireAbsentRecords(n, present)
 	n.rebuild(&l.out)
-	n.setReady()
+	l.setReady(n)
 	l.learnGrants(n, o)
 }
 
@@ -190,11 +191,8 @@ func (l *Leader) reply(n *node, c grant.Command) {
 func (l *Leader) disconnected(e grant.Disconnected) {
 	n := l.node(e.Node)
 	n.disconnect()
-	n.setReady()
+	l.setReady(n)
 	l.noteNewsOf(n)
-	if l.hasLeavingUnit(n) {
-		l.wakeFor(n) // the agent decides how often
-	}
 	if l.mayLog(n) {
 		l.out.warn("node_disconnected", "node", e.Node, "error", Clip(fmt.Sprint(e.Err)))
 	}
@@ -232,9 +230,7 @@ func (l *Leader) replied(e grant.Replied) {
 		if n.reservations[e.Tx] == nil {
 			break
 		}
-		if n.drop(e.Tx); a != nil {
-			l.wake()
-		} else {
+		if n.drop(e.Tx); a == nil {
 			l.wakeFor(n)
 		}
 	}

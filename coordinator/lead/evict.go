@@ -133,7 +133,7 @@ func (l *Leader) onUnitReleased(a *attempt) {
 			l.endQueued(u)
 			return
 		}
-		l.queue.Push(u.key)
+		l.offer(u)
 		l.notify(u)
 	case e.removed || u.job != nil:
 		l.finish(u)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -26,26 +27,30 @@ func (l *Leader) explainUnit(u *unit) *api.Explanation {
 		e.Summary = fmt.Sprintf("%s is %s; nothing holds it back", u.record.Name, e.Phase)
 		return e
 	}
-	e.Queue, e.QueuePosition = u.record.Queue, l.queue.Position(u.key)
+	why := l.evidenceOf(u)
+	if why == nil {
+		why = &sched.Evidence{}
+	}
+	e.Queue, e.QueuePosition = u.record.Queue, l.room.Order().Position(u.key)
 	if u.attempt == nil && !u.isBeingAdopted() {
 		e.Quota = l.reasons(l.judge(u))
 	}
 	if u.preempting() {
 		e.Nomination, e.Quota = u.attempt.nomination().Show(), nil
 	} else {
-		e.PreemptionBlockedBy = u.noVictimsReason
+		e.PreemptionBlockedBy = why.NoVictims
 	}
 	x := place.Explain(l.state, u.demand)
 	e.Fit, e.Shortages = x.Fit, x.Shortages
 	for _, n := range x.Nodes {
 		e.Nodes = append(e.Nodes, api.NodeExplanation(n))
 	}
-	e.Summary = summary(u, e, len(l.state.Nodes()))
+	e.Summary = summary(u, e, why.Wide, len(l.state.Nodes()))
 	return e
 }
 
 // summary is the answer in one sentence: what is short, by how much, where.
-func summary(u *unit, e *api.Explanation, nodes int) (said string) {
+func summary(u *unit, e *api.Explanation, wide string, nodes int) (said string) {
 	each := describe(u.demand.Request)
 	want := fmt.Sprintf("%s wants %d × (%s)", u.record.Name, e.Members, each)
 	if e.Members == 1 {
@@ -61,8 +66,8 @@ func summary(u *unit, e *api.Explanation, nodes int) (said string) {
 		return fmt.Sprintf("%s: %s", want, e.Quota[0].Detail)
 	case nodes == 0:
 		return want + ": no node has joined yet"
-	case e.Fit >= e.Members && u.wide != "":
-		return want + ": " + u.wide
+	case e.Fit >= e.Members && wide != "":
+		return want + ": " + wide
 	case e.Fit >= e.Members:
 		return want + ": there is room now; it is about to be placed"
 	case len(e.Shortages) > 0:

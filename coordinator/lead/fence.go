@@ -159,7 +159,7 @@ func (l *Leader) fenced(n *node, f *fence) {
 	}
 	n.setFence(f)
 	l.retractAssumedFreed(n)
-	n.setReady()
+	l.setReady(n)
 	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
 	l.out.add(Effect{Kind: OpenStream, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
@@ -167,7 +167,7 @@ func (l *Leader) fenced(n *node, f *fence) {
 			l.onNodeFenced(a)
 		}
 	}
-	l.wake()
+	l.wakeAll()
 }
 
 // onAgentReturned ends the fence of a node whose agent has registered since.
@@ -218,7 +218,7 @@ func (l *Leader) learn(n *node, kv record.KV) {
 		if n.revision < kv.ModRev { // its agent reports the registration on the next stream
 			n.clearRegistration()
 		}
-		n.setReady()
+		l.setReady(n)
 	}
 	l.retractAssumedFreed(n)
 }

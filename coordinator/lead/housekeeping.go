@@ -38,7 +38,7 @@ func (l *Leader) housekeep() {
 	l.out.measure(MetricNodes, float64(ready))
 	l.out.measure(MetricSuspect, float64(suspect))
 	l.out.measure(MetricUnapproved, float64(unapproved))
-	l.out.measure(MetricQueued, float64(l.queue.Len()))
+	l.out.measure(MetricQueued, float64(l.room.Order().Len()))
 	l.out.measure(MetricRunning, float64(len(l.attempts)))
 	l.requests.expire(l.now.Add(-RequestLeaseTTL))
 	if l.now.Sub(l.leasedAt) > time.Hour {
@@ -49,8 +49,13 @@ func (l *Leader) housekeep() {
 	l.collect()
 	l.sweepFences()
 	l.sampleQuotas()
+	l.room.Backstop(backstopCalls)
 	l.audit()
 }
+
+// backstopCalls are the seconds in which each class that sleeps is tried once,
+// whatever has happened.
+const backstopCalls = 60
 
 // compactEvery is how much of the store's history stays readable, at least.
 const compactEvery = 5 * time.Minute
@@ -96,10 +101,8 @@ func (l *Leader) collect() {
 // attemptsOn lists the transactions with a part on a node, in order.
 func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
 	var txs []resource.TxID
-	for tx, a := range l.attempts {
-		if slices.Contains(a.machine.Nodes(), node) {
-			txs = append(txs, tx)
-		}
+	for o := range l.occupied().OccupantsOf(node) {
+		txs = append(txs, l.units[o.Unit].attempt.machine.ID())
 	}
 	slices.Sort(txs)
 	return txs

@@ -46,14 +46,11 @@ type Leader struct {
 	view
 	requests requests
 
-	// generation grows whenever something was freed or added: what failed
-	// before may fit now. hopeless holds demands that failed at it.
-	generation   uint64
-	infeasibleAt map[string]uint64
-	// expectant: a unit waits for another to become evictable.
-	expectant bool
-	adoptions map[resource.TxID]*adoption // that are under way
-	// alarm wakes everything that waits; nil where nothing waits for a time.
+	// generation grows whenever something was freed or added: the decision log
+	// counts by it.
+	generation uint64
+	adoptions  map[resource.TxID]*adoption // that are under way
+	// alarm wakes those over the quota of trees; nil where none waits for a time.
 	alarm *alarm
 
 	reconciling    bool            // a node is
@@ -89,34 +86,13 @@ func NewLeader(b Beginning) *Leader {
 	return &Leader{
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
-		generation: 1, leasedAt: b.Now, infeasibleAt: map[string]uint64{},
+		generation: 1, leasedAt: b.Now,
 		retired:   newRetired(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[Token]func(NodeReadAnswer){},
 		calls:     map[Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[Token]func(){},
 	}
-}
-
-// wake lets everything that waits be tried again.
-func (l *Leader) wake() {
-	l.generation++
-	clear(l.infeasibleAt)
-	l.queue.Wake()
-	l.account.Freed(l.generation)
-}
-
-// wakeAt lets everything that waits be tried again at a time, unless that
-// happens earlier; a zero time is never.
-func (l *Leader) wakeAt(at time.Time) {
-	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.at) {
-		return
-	}
-	l.cancel(l.alarm)
-	l.alarm = l.after(at.Sub(l.now), func() {
-		l.alarm = nil
-		l.wake()
-	})
 }
 
 // nextTx draws an attempt's identifier.

@@ -13,7 +13,7 @@ import (
 // add makes a unit known and queues it; it is tried in this scheduling pass.
 func (l *Leader) add(u *unit) {
 	l.insertUnit(u)
-	l.queue.Push(u.key)
+	l.offer(u)
 	l.census.add(u)
 }
 
@@ -23,7 +23,7 @@ func (l *Leader) removeUnit(u *unit) {
 		l.census.remove(u)
 	}
 	u.remove()
-	l.queue.Remove(u.key)
+	l.room.Remove(u.key)
 	l.removeConsumer(u)
 	l.deleteUnit(u)
 	l.notify(u)
@@ -56,9 +56,7 @@ func (l *Leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 		l.endQueued(u)
 		return
 	}
-	if u.failed != l.generation || l.mayEvict(u) { // something was freed while it was written, or may be made free
-		l.queue.Push(u.key)
-	}
+	l.offer(u)
 	l.notify(u)
 }
 
@@ -147,7 +145,7 @@ func (l *Leader) writeWish(u *unit) {
 // endQueued ends a unit that holds nothing: its place in the order goes, and an
 // allocation goes altogether.
 func (l *Leader) endQueued(u *unit) {
-	l.queue.Remove(u.key)
+	l.room.Remove(u.key)
 	if u.stored == 0 { // never written: nothing to undo
 		u.fail(api.Errorf(409, "%s was deleted before it was stored", u.path))
 		l.undoCreation(u)
@@ -178,7 +176,7 @@ func (l *Leader) endQueued(u *unit) {
 		u.finishWrite(writeEnd)
 		if o != txn.Landed {
 			u.dropWish() // it waits as before; the client asks again
-			l.queue.Push(u.key)
+			l.offer(u)
 			l.notify(u)
 			return
 		}

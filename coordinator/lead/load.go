@@ -144,18 +144,18 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 	return u, nil
 }
 
-func (v *view) loadOrder(kvs []record.KV) error {
+func (l *Leader) loadOrder(kvs []record.KV) error {
 	for _, kv := range kvs {
 		key, err := record.ParseOrderKey(kv.Key)
 		if err != nil {
 			return err
 		}
-		u := v.units[key.Unit.String()]
+		u := l.units[key.Unit.String()]
 		if u == nil {
 			return fmt.Errorf("%s: its unit is missing", kv.Key)
 		}
 		u.restoreOrder()
-		v.queue.Push(u.key)
+		l.offer(u)
 	}
 	return nil
 }

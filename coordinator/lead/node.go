@@ -112,7 +112,6 @@ func (n *node) setSpec(spec record.NodeSpec, rev resource.Revision) bool {
 	}
 	n.spec, n.specRev = spec, rev
 	n.admit()
-	n.setReady()
 	return true
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
-// mayEvict reports whether others may be evicted for a unit that has no place
-// or no quota. Until it is stored it only waits: an eviction takes a while, and
-// the next leader must know for whom it was.
-func (l *Leader) mayEvict(u *unit) bool {
-	return u.stored != 0 && (u.policy == preemptLower || u.policy != preemptNever && u.short != nil && u.short.victims != nil)
+// mayEvict reports whether others may be evicted for a unit that has no place, or
+// no quota for the given shortage.
+func (u *unit) mayEvict(short *sched.Shortage) bool {
+	return u.right() == sched.Lower || u.right() == sched.OwnQuota && short != nil && short.Victims != nil
 }
 
 // The values of preemptionPolicy. A unit without one takes back what quota says
@@ -30,64 +30,98 @@ const (
 )
 
 // preempts starts a preemption for a unit that was admitted and has no place:
-// some of lower priority give way. False: nobody does, now; u.stuck says why.
-func (l *Leader) preempts(u *unit) bool {
-	if u.policy != preemptLower || !l.mayEvict(u) || u.noVictimsAt == l.generation {
+// some of lower priority give way. False: nobody does, now, and e says why.
+func (l *Leader) preempts(u *unit, e *sched.Evidence) bool {
+	if u.right() != sched.Lower {
 		return false
 	}
-	return l.nominate(u, nil)
+	e.Code = sched.NoVictims
+	return l.nominate(u, nil, e)
 }
 
 // claimQuota starts a preemption for a unit whose quota other units use, as
 // quota reports. Those units are the victims, and further units of lower
 // priority if the unit's policy allows that.
-func (l *Leader) claimQuota(u *unit) bool {
-	if !l.mayEvict(u) || u.noVictimsAt == l.generation {
+func (l *Leader) claimQuota(u *unit, e *sched.Evidence) bool {
+	if !u.mayEvict(e.Short) {
 		return false
 	}
 	var victims []*unit
-	for _, path := range u.short.victims {
+	for _, path := range e.Short.Victims {
 		v := l.units[path]
 		switch {
 		case v.evictable() && l.isContested(v):
-			return l.recordNoVictims(u, path+" has devices that are nominated to another unit")
+			return noVictims(e, path+" has devices that are nominated to another unit")
 		case v.evictable():
 			victims = append(victims, v)
 		case v.isBeingAdopted():
-			return l.recordNoVictims(u, path+" is being adopted, and can give way only then")
+			return noVictims(e, path+" is being adopted, and can give way only then")
 		case v.isLeavingSoon(), v.attempt.preemptor != nil:
-			return l.recordNoVictims(u, path+" is leaving already")
+			return noVictims(e, path+" is leaving already")
+		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0 && !l.wouldFitWithout(u, e.Short.Victims):
+			return noVictims(e, path+" is about to take the place of others, and would leave no room")
 		case len(v.attempt.victims) > 0 && queue.Compare(u.key, v.key) < 0:
 			l.step(v.attempt, txn.BudgetSpent{}) // u comes first
-			return l.recordNoVictims(u, path+" gives up what it was about to take")
+			return noVictims(e, path+" gives up what it was about to take")
 		default:
-			l.expectant = true
-			return l.recordNoVictims(u, path+" is about to start, and can give way only then")
+			return noVictims(e, path+" is about to start, and can give way only then")
 		}
 	}
-	return l.nominate(u, victims)
+	return l.nominate(u, victims, e)
 }
 
-// recordNoVictims records the reason why a unit has no victims at this
-// generation.
-func (l *Leader) recordNoVictims(u *unit, why string) bool {
-	u.setNoVictims(why, l.generation)
+// wouldFitWithout reports whether a unit would have a place once the named units,
+// and those that they are about to displace, have given way, and more of lower
+// priority where the unit asks for that. Without that question two units could
+// take from each other for ever what helps neither.
+func (l *Leader) wouldFitWithout(u *unit, named []string) bool {
+	state := l.occupied()
+	var holders []preempt.Holder
+	var given []*unit
+	add := func(v *unit) {
+		if o := state.Occupant(v.path); o != nil && !slices.Contains(given, v) {
+			h := holderOf(o)
+			h.Priority = math.MinInt32
+			holders, given = append(holders, h), append(given, v)
+		}
+	}
+	for _, v := range l.unitsOf(named) {
+		if add(v); v.attempt != nil {
+			for _, victim := range v.attempt.victims {
+				add(victim.unit)
+			}
+		}
+	}
+	if u.right() == sched.Lower {
+		for o := range state.WithStatus(cluster.Evictable) {
+			if l.isBelow(o, u, given) {
+				holders = append(holders, holderOf(o))
+			}
+		}
+	}
+	_, ok := preempt.Find(l.state, u.demand, u.record.Priority, holders)
+	return ok
+}
+
+// noVictims notes why nobody gives way.
+func noVictims(e *sched.Evidence, why string) bool {
+	e.NoVictims = why
 	return false
 }
 
 // nominate looks for a place with the given victims gone, and with more of
 // lower priority where the unit asks for that, and begins the preemption. While
 // others are leaving whose room suffices, nobody else is evicted.
-func (l *Leader) nominate(u *unit, given []*unit) bool {
+func (l *Leader) nominate(u *unit, given []*unit, e *sched.Evidence) bool {
 	if leaving := l.leaving(); len(leaving) > 0 && len(given) == 0 {
 		if _, ok := preempt.With(l.state, u.demand, leaving); ok {
-			return l.recordNoVictims(u, fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
+			e.Code = sched.Leaving
+			return noVictims(e, fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
 	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, l.holders(u, given))
 	if !ok {
-		l.expectant = l.expectant || l.expects(u, given)
-		return l.recordNoVictims(u, "no set of units that may give way would make room")
+		return noVictims(e, "no set of units that may give way would make room")
 	}
 	victims := slices.Clone(given)
 	for _, path := range plan.Victims {
@@ -96,12 +130,11 @@ func (l *Leader) nominate(u *unit, given []*unit) bool {
 		}
 	}
 	if len(victims) == 0 {
-		return l.recordNoVictims(u, "nobody is in its way") // the view has changed since it was tried
+		return noVictims(e, "nobody is in its way") // the view has changed since it was tried
 	}
 	if ops := l.opsOfPreemption(u, victims); ops > l.maxOps {
-		return l.recordNoVictims(u, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
+		return noVictims(e, fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, l.maxOps))
 	}
-	u.clearNoVictims()
 	l.beginPreemption(u, plan.Members, victims, len(given) > 0)
 	return true
 }
@@ -126,38 +159,6 @@ func (l *Leader) holders(u *unit, given []*unit) []preempt.Holder {
 		}
 	}
 	return all
-}
-
-// expects reports whether a unit that found no victims would find them once the
-// units of lower priority can give way that cannot yet: a commit or a record's
-// read is under way, or the unit is contested.
-func (l *Leader) expects(u *unit, given []*unit) bool {
-	if u.policy != preemptLower {
-		return false
-	}
-	holders := l.holders(u, given)
-	known := len(holders)
-	for _, status := range [...]cluster.Status{cluster.Contested, cluster.Starting, cluster.InDoubt, cluster.Claimed} {
-		for o := range l.occupied().WithStatus(status) {
-			if l.isBelow(o, u, given) {
-				holders = append(holders, holderOf(o))
-			}
-		}
-	}
-	if len(holders) == known {
-		return false
-	}
-	_, ok := preempt.Find(l.state, u.demand, u.record.Priority, holders)
-	return ok
-}
-
-// wakeExpectant runs when a unit has become evictable: a unit that was tried
-// before may find its victims now.
-func (l *Leader) wakeExpectant() {
-	if l.expectant {
-		l.expectant = false
-		l.wake()
-	}
 }
 
 // isContested reports whether a unit has devices that are nominated to another

@@ -56,6 +56,9 @@ func (w *occupancyNews) noteNode(id resource.NodeID) {
 	w.nodes[id] = true
 }
 
+// isEmpty reports whether no occupant is to be derived anew.
+func (w *occupancyNews) isEmpty() bool { return len(w.units)+len(w.txs)+len(w.nodes) == 0 }
+
 // occupied returns the State with all occupants as they are now.
 func (l *Leader) occupied() *cluster.State {
 	for id := range l.occupancy.nodes {

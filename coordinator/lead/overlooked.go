@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -48,16 +49,15 @@ func (l *Leader) Unheard() iter.Seq2[resource.TxID, map[resource.NodeID]bool] {
 // A unit that waits for something else is left out: a backoff, a Txn of its own,
 // an adoption. So is everything where the alarm that wakes all is due.
 func (l *Leader) Overlooked() string {
-	if l.alarm != nil && !l.alarm.at.After(l.now) {
+	if l.isAlarmDue() {
 		return ""
 	}
-	active := l.queue.Active()
-	for _, key := range l.queue.Head(l.queue.Len()) {
+	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
 		u := l.units[key.Path]
 		if u == nil || !u.waiting() || u.ending != nil || !u.mayBeTried() || u.grows() {
 			continue
 		}
-		if slices.Contains(active, key) || l.couldBegin(u) {
+		if !l.room.Offered(key.Path) || l.room.Asleep(key.Path) == nil || l.couldBegin(u) {
 			return key.Path
 		}
 	}
@@ -73,7 +73,8 @@ func (l *Leader) couldBegin(u *unit) bool {
 	if short := l.judge(u); short != nil {
 		// A unit that had quota and no place when it was tried may claim once others
 		// have taken that quota. That makes no room, and wakes nobody.
-		return u.short != nil && short.victims != nil && l.couldClaim(u, l.unitsOf(short.victims))
+		e := l.evidenceOf(u)
+		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, l.unitsOf(short.Victims))
 	}
 	demand := u.demand
 	demand.Avoid = u.avoid
@@ -83,7 +84,7 @@ func (l *Leader) couldBegin(u *unit) bool {
 	if ok {
 		return l.tooWide(plan) == ""
 	}
-	if u.policy != preemptLower || !l.mayEvict(u) {
+	if u.right() != sched.Lower {
 		return false
 	}
 	if leaving := l.leaving(); len(leaving) > 0 {

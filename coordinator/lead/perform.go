@@ -101,7 +101,6 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
-	l.wakeExpectant()
 	l.notify(u)
 }
 
@@ -109,7 +108,7 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 func (l *Leader) grow(j *job) {
 	for _, u := range j.units[1:] {
 		if u.waiting() && u.attempt == nil && u.ending == nil {
-			l.queue.Push(u.key)
+			l.offer(u)
 		}
 	}
 }
@@ -149,7 +148,7 @@ func (l *Leader) aborted(a *attempt) {
 	}
 	l.out.count(MetricAborts, "")
 	l.out.info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", Clip(fmt.Sprint(a.machine.Refusals())))
-	l.wake()
+	l.noteChange()
 	if u.ending != nil {
 		l.endQueued(u)
 		return
@@ -176,7 +175,7 @@ func (l *Leader) released(a *attempt) {
 	}
 	l.retired.add(tx, a.unheard, l.now)
 	l.onUnitReleased(a)
-	l.wake()
+	l.noteChange()
 }
 
 // readRecord reads a transaction's record.
@@ -197,9 +196,7 @@ func (l *Leader) readRecord(a *attempt) {
 				in.By = rec.By
 			}
 		}
-		if l.step(a, in); a.unit.evictable() { // its preemptor's eviction was in doubt, and has not landed
-			l.wakeExpectant()
-		}
+		l.step(a, in)
 	})
 }
 

@@ -57,7 +57,7 @@ func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 		}
 		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
 		l.out.info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
-		l.wake()
+		l.wakeAll()
 		done(nil)
 	}
 	if w.rev != 0 {

@@ -134,7 +134,7 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
 	// Others may have it evicted now.
-	l.wake()
+	l.wakeAll()
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}
@@ -144,14 +144,14 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 // notAdopted undoes what was prepared.
 func (l *Leader) notAdopted(who adoptee, a *attempt) {
 	l.discharge(a)
-	l.wake()
+	l.wakeAll()
 	switch u := who.unit; {
 	case who.waited:
 		if u.ending != nil {
 			l.endQueued(u)
 			return
 		}
-		l.queue.Push(u.key)
+		l.offer(u)
 		l.notify(u)
 	case who.job != nil:
 		l.forgetJob(who.job)
@@ -165,7 +165,7 @@ func (l *Leader) reserveName(who adoptee) {
 	u := who.unit
 	u.beginWrite(writeAdoption)
 	if who.waited {
-		l.queue.Remove(u.key)
+		l.room.Remove(u.key)
 		return
 	}
 	l.counter++

@@ -321,3 +321,11 @@ func (x *scene) named(key string) string {
 	}
 	return strings.TrimPrefix(key, record.Root)
 }
+
+// whyNoVictims is why nobody gives way for a unit that waits.
+func (x *scene) whyNoVictims(u *unit) string {
+	if e := x.evidenceOf(u); e != nil {
+		return e.NoVictims
+	}
+	return ""
+}

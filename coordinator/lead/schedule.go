@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -17,73 +18,65 @@ const (
 	lastBackoff  = 2 * time.Second
 )
 
-// schedule tries every active unit once, in the total order. A unit that
-// cannot be placed is parked until something is freed or added, and those
-// behind it are still tried: a large gang at the head does not idle the
-// cluster.
+// passTries bounds the trials of one pass, so that inputs do not wait long for
+// the next one.
+const passTries = 256
+
+// schedule tries the units that may have a place now, in the total order, the
+// first of each class (coordinator/sched). A unit that cannot be placed waits until
+// something may help it, and those behind it are still tried: a large gang at the
+// head does not idle the cluster.
 func (l *Leader) schedule() {
 	l.updateRuntimes()
 	l.boundOccupancy()
-	for _, key := range l.queue.Active() {
-		u := l.units[key.Path]
-		if u == nil || !u.waiting() || u.ending != nil {
-			l.queue.Remove(key)
-			continue
-		}
-		if !u.mayBeTried() || u.grows() {
-			l.queue.Park(key) // what it waits for wakes it
-			l.recordSkip(u)
-			continue
-		}
-		l.try(u)
-	}
+	l.takeNews()
+	l.room.Pass(passTries, trial{l})
+	l.takeNews()
 	l.account.Flush()
 }
 
-// try starts an attempt for a unit, or parks it.
-func (l *Leader) try(u *unit) {
+// Busy reports whether the next pass has something to do at once.
+func (l *Leader) Busy() bool {
+	return l.room.Busy() || l.state.HasGrown() || l.room.AwaitsOthers() && !l.occupancy.isEmpty()
+}
+
+// try starts an attempt for a unit, or returns why it waits.
+func (l *Leader) try(u *unit) *sched.Evidence {
 	u.beginTry(l.now)
-	switch u.setShort(l.admit(u)); {
-	case u.short == nil:
-		if l.placeUnit(u) || l.preempts(u) {
-			return
+	e := &sched.Evidence{Code: sched.NoPlace, Short: l.admit(u)}
+	e.Trees = treesOf(u.charges)
+	switch {
+	case e.Short == nil:
+		if l.placeUnit(u, e) || l.preempts(u, e) {
+			return nil
 		}
 		l.undoCharge(u)
-	case u.short.victims != nil && l.claimQuota(u):
-		return
+	case e.Short.Victims != nil:
+		e.Code = sched.Claim
+		if l.claimQuota(u, e) {
+			return nil
+		}
+	case e.Short.Limits != nil:
+		e.Code = sched.OverLimit
+	default:
+		e.Code = sched.OverTree
 	}
-	if u.create != nil && u.job == nil && u.short != nil && u.short.victims == nil && !l.queuesOverQuota(u.record.Namespace) {
-		u.fail(overQuota(l.reasons(u.short)))
-		l.undoCreation(u)
-		return
-	}
-	l.queue.Park(u.key)
-	u.setFailed(l.generation)
-	l.recordSkip(u)
-	if u.create != nil {
-		l.enqueue(u) // it waits: that must survive this leader
-	}
+	return e
 }
 
 // placeUnit places a unit and starts its transaction, or reports that there is no
-// place now. Equal demands that failed since anything was freed are not
-// searched again.
-func (l *Leader) placeUnit(u *unit) bool {
-	shape := u.shape
-	if l.infeasibleAt[shape] == l.generation {
-		return false
-	}
+// place now.
+func (l *Leader) placeUnit(u *unit, e *sched.Evidence) bool {
 	demand := u.demand
 	demand.Avoid = u.avoid
 	mark := l.state.Checkpoint()
 	plan, ok := place.Place(l.state, demand)
 	if ok {
-		u.setWide(l.tooWide(plan))
-		ok = u.wide == ""
+		e.Wide = l.tooWide(plan)
+		ok = e.Wide == ""
 	}
 	if !ok {
 		l.state.Rollback(mark)
-		l.infeasibleAt[shape] = l.generation
 		return false
 	}
 	l.state.Keep(mark)
@@ -123,7 +116,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 	u := a.unit
 	tx := l.nextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
-	l.queue.Remove(u.key)
+	l.room.Remove(u.key)
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
@@ -152,6 +145,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 	l.insertAttempt(tx, a)
 	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
 	l.quotas.limits.Charge(tx, u.charge)
+	l.noteCharged(a)
 	if l.tried(a); len(a.victims) > 0 {
 		l.setBudget(a, l.rules.VoteBudget)
 	} else {
@@ -178,20 +172,18 @@ func devicesOf(a resource.Assignment) []int {
 func (l *Leader) retry(u *unit) {
 	u.countRefusal()
 	if u.create != nil {
-		l.queue.Push(u.key)
-		l.queue.Park(u.key)
+		u.setEvidence(nil)
+		l.hold(u)
 		l.enqueue(u)
-		l.recordSkip(u)
 		return
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
-	l.queue.Push(u.key)
 	u.beginBackoff(l.now.Add(wait))
+	l.hold(u)
 	l.after(wait, func() {
 		u.endBackoff()
 		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
-			l.queue.Push(u.key)
-			delete(l.infeasibleAt, u.shape)
+			l.offer(u)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -76,8 +77,8 @@ func TestWhatEndsWhileItRestsIsNotTriedAgain(t *testing.T) {
 		x.answers()
 	}
 	x.do(func() { x.end(u, txn.ReleaseAsked{}) })
-	if x.pass(lastBackoff); u.attempt != nil || x.queue.Len() != 0 {
-		t.Errorf("it is tried while it ends, or waits in the queue of %d", x.queue.Len())
+	if x.pass(lastBackoff); u.attempt != nil || x.room.Order().Len() != 0 {
+		t.Errorf("it is tried while it ends, or waits in the queue of %d", x.room.Order().Len())
 	}
 }
 
@@ -98,11 +99,12 @@ func TestWhatFailedIsNotSearchedAgain(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 9, "")
 	x.answers()
-	if got, is := x.infeasibleAt[u.shape]; !is || got != x.generation {
-		t.Errorf("it has failed at %d of %d", got, x.generation)
+	tries := u.attempts
+	if x.pass(time.Second); u.attempts != tries || x.room.Asleep(u.path) == nil {
+		t.Errorf("tried %d times, then %d times though nothing has happened", tries, u.attempts)
 	}
-	if x.do(x.wake); len(x.infeasibleAt) != 1 || x.infeasibleAt[u.shape] != x.generation {
-		t.Errorf("woken, it has failed at %d of %d", x.infeasibleAt[u.shape], x.generation)
+	if x.do(x.wakeAll); u.attempts != tries+1 || x.room.Asleep(u.path) == nil {
+		t.Errorf("tried %d times, then %d times when all are woken", tries, u.attempts)
 	}
 }
 
@@ -113,7 +115,7 @@ func TestNobodyGivesWayForWhatIsNotStored(t *testing.T) {
 		x.running(name, 8, "")
 	}
 	b := x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
-	if b.attempt != nil || x.mayEvict(b) {
+	if b.attempt != nil || b.right() != sched.Nobody {
 		t.Error("others give way for a unit that is not stored")
 	}
 	if x.answers(); b.attempt == nil || len(b.attempt.victims) != 1 {
@@ -148,7 +150,7 @@ func TestWhoGivesWay(t *testing.T) {
 			b := x.submit("b", 8, c.b)
 			x.answers()
 			if gives := b.attempt != nil; gives != c.gives {
-				t.Errorf("gives way %t: %s", gives, b.noVictimsReason)
+				t.Errorf("gives way %t: %s", gives, x.whyNoVictims(b))
 			}
 		})
 	}

@@ -4,42 +4,31 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
-// shortage is why quota holds a unit back. It is put into words only when
-// somebody asks. Exactly one field is set.
-type shortage struct {
-	limits  []quota.Shortage
-	absent  *record.Charge // to a tree that is not there
-	refusal quota.Refusal
-	// victims have to give way: there is room for the unit by the rules once
-	// they are gone.
-	victims []string
-}
-
 // reasons are the constraints behind a shortage, the one to show first; none
 // for nil.
-func (l *Leader) reasons(s *shortage) []resource.Reason {
+func (l *Leader) reasons(s *sched.Shortage) []resource.Reason {
 	switch {
 	case s == nil:
 		return nil
-	case s.limits != nil:
-		reasons := make([]resource.Reason, len(s.limits))
-		for i, short := range s.limits {
+	case s.Limits != nil:
+		reasons := make([]resource.Reason, len(s.Limits))
+		for i, short := range s.Limits {
 			reasons[i] = short.Reason()
 		}
 		return reasons
-	case s.absent != nil:
+	case s.Absent != nil:
 		return []resource.Reason{{
-			Code: resource.ReasonQuota, Detail: fmt.Sprintf("quota tree %s, to whose group %s it is to be charged, does not exist", s.absent.Tree, s.absent.Group),
+			Code: resource.ReasonQuota, Detail: fmt.Sprintf("quota tree %s, to whose group %s it is to be charged, does not exist", s.Absent.Tree, s.Absent.Group),
 		}}
-	case s.victims != nil:
-		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.victims)}}
+	case s.Victims != nil:
+		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.Victims)}}
 	}
-	return []resource.Reason{l.refusalReason(s.refusal)}
+	return []resource.Reason{l.refusalReason(s.Refusal)}
 }
 
 // needsVictims says who would have to give way.

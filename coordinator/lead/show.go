@@ -167,11 +167,11 @@ func (i shownLeader) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
 // Queue implements shown.Index.
 func (i shownLeader) Queue(head int) (int, []shown.Queued) {
 	var first []shown.Queued
-	for _, key := range i.l.queue.Head(head) {
+	for _, key := range i.l.room.Order().Head(head) {
 		r := &i.l.units[key.Path].record
 		first = append(first, shown.Queued{Name: r.Namespace + "/" + r.Name, Priority: key.Priority, Members: r.Members})
 	}
-	return i.l.queue.Len(), first
+	return i.l.room.Order().Len(), first
 }
 
 // showResourceQuota makes the shown value of a quota.

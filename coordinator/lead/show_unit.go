@@ -29,19 +29,20 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 			m.Freed = u.phase() == api.Terminating && l.freed(u.attempt, at)
 		}
 	case u.waiting():
-		m.Position, m.Wait = l.queue.Position(u.key), l.whyWaiting(u)
+		m.Position, m.Wait = l.room.Order().Position(u.key), l.whyWaiting(u)
 	}
 	return m
 }
 
 // whyWaiting says in one line why a unit waits.
 func (l *Leader) whyWaiting(u *unit) shown.Wait {
+	e := l.evidenceOf(u)
 	switch {
 	case u.preempting():
 		return shown.Preempting(u.attempt.nomination())
-	case u.short != nil:
-		return shown.OverQuota(l.reasons(u.short)[0].Detail)
-	case u.failed > 0:
+	case e != nil && e.Short != nil:
+		return shown.OverQuota(l.reasons(e.Short)[0].Detail)
+	case e != nil:
 		return shown.NoPlace(u.record.Name)
 	}
 	return shown.Unscheduled()
@@ -113,13 +114,13 @@ func (l *Leader) showJob(j *job) shown.Job {
 	for i, u := range j.units {
 		s.Units[i] = l.showUnit(u)
 		if u.waiting() && s.Position == 0 {
-			s.Position = l.queue.Position(u.key)
+			s.Position = l.room.Order().Position(u.key)
 		}
 	}
 	first := j.units[0]
 	s.Settled = !unitWaiting(first)
-	if first.short != nil {
-		s.Wait = shown.OverQuota(l.reasons(first.short)[0].Detail)
+	if e := l.evidenceOf(first); e != nil && e.Short != nil {
+		s.Wait = shown.OverQuota(l.reasons(e.Short)[0].Detail)
 	}
 	return s
 }

@@ -75,17 +75,18 @@ func TestASpecificationWakesWhatWaits(t *testing.T) {
 				before, first := written(c.before)
 				n.connected, n.revision = true, first.ModRev
 				n.setSpec(before, first.ModRev)
+				l.setReady(n)
 				after, second := written(c.after)
-				generation := l.generation
+				l.state.TakeGrown()
 				deliver(l, n, second, after)
 				if n.specRev != second.ModRev {
 					t.Fatalf("the leader has revision %d, want %d", n.specRev, second.ModRev)
 				}
-				if woken := l.generation > generation; woken != c.wakes {
-					t.Errorf("woken: %t, want %t", woken, c.wakes)
+				if n.view.Grown() != c.wakes {
+					t.Errorf("the node has grown: %t, want %t", n.view.Grown(), c.wakes)
 				}
-				generation = l.generation
-				if l.takeSpec(n, before, first.ModRev); l.generation != generation || n.specRev != second.ModRev {
+				l.state.TakeGrown()
+				if l.takeSpec(n, before, first.ModRev); n.view.Grown() || n.specRev != second.ModRev {
 					t.Error("an older specification counts")
 				}
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -29,6 +30,8 @@ type unit struct {
 	demand place.Unit
 	shape  string // of the demand; see shapeOf
 	charge quota.Charge
+	// chargeKey is equal for units that quota treats alike; see chargeKeyOf.
+	chargeKey string
 	// groups are the groups of the specification. charges are the unit's charges
 	// when it is placed, by the bindings of that generation: its namespace first,
 	// then trees in ascending order.
@@ -62,8 +65,9 @@ type unit struct {
 	// preemption that an earlier leader began for the unit.
 	adopting *adoption
 
-	// failed is the view's generation at which placing was tried in vain.
-	failed uint64
+	// evidence is why the unit waited when its class last said; the class has newer
+	// evidence where the unit may be tried.
+	evidence *sched.Evidence
 	// refusals in a row, for the backoff between attempts; rested is when the
 	// backoff ends.
 	refusals int
@@ -72,12 +76,6 @@ type unit struct {
 	avoid       map[resource.NodeID]int
 	attempts    int
 	lastAttempt time.Time
-	short       *shortage // why quota held it back when it was tried last, or nil
-	wide        string    // why the place it would have had cannot be committed, or ""
-	// noVictimsReason is the reason why the last try found no victims, in plain
-	// words; noVictimsAt is the view's generation of that try.
-	noVictimsReason string
-	noVictimsAt     uint64
 
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status

@@ -54,7 +54,7 @@ func (u *unit) restore(rev resource.Revision) {
 }
 
 // restoreOrder takes over that the store has the order key.
-func (u *unit) restoreOrder() { u.queued, u.failed = true, 1 }
+func (u *unit) restoreOrder() { u.queued = true }
 
 // restoreWish takes over that the store has the request to end the unit.
 func (u *unit) restoreWish(asked txn.ReleaseAsked) { u.wish, u.ending = endDurable, &asked }
@@ -155,7 +155,7 @@ func (u *unit) setReleased(e *unitEnd, rev resource.Revision) {
 		u.move(stepReleased)
 		return
 	}
-	u.queued, u.failed, u.refusals, u.short, u.noVictimsReason = true, 0, 0, nil, ""
+	u.queued, u.refusals, u.evidence = true, 0, nil
 	u.move(stepRequeued)
 }
 

@@ -174,7 +174,7 @@ func (l *Leader) Check() error {
 	for _, u := range l.units {
 		errs = append(errs, u.check())
 		placeable := u.waiting() && u.attempt == nil
-		in := l.queue.Position(u.key) > 0
+		in := l.room.Order().Position(u.key) > 0
 		if in && !placeable || !in && placeable && u.wish == noWish && u.writing != writeAdoption {
 			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.lifecycle, in))
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -12,26 +13,11 @@ import (
 // beginTry counts that the unit is tried.
 func (u *unit) beginTry(now time.Time) {
 	u.attempts++
-	u.lastAttempt, u.wide = now, ""
+	u.lastAttempt = now
 }
 
-// setShort notes why quota holds the unit back, nil for no reason.
-func (u *unit) setShort(s *shortage) { u.short = s }
-
-// setWide notes why the place that the unit would have cannot be committed, ""
-// for no reason.
-func (u *unit) setWide(why string) { u.wide = why }
-
-// setFailed notes the generation at which placing was tried in vain.
-func (u *unit) setFailed(generation uint64) { u.failed = generation }
-
-// setNoVictims sets the reason why the unit has no victims at a generation.
-func (u *unit) setNoVictims(why string, generation uint64) {
-	u.noVictimsReason, u.noVictimsAt = why, generation
-}
-
-// clearNoVictims notes that the unit has victims.
-func (u *unit) clearNoVictims() { u.noVictimsReason = "" }
+// setEvidence notes why the unit waits.
+func (u *unit) setEvidence(e *sched.Evidence) { u.evidence = e }
 
 // countRefusal counts an attempt that came to nothing.
 func (u *unit) countRefusal() { u.refusals++ }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -29,14 +29,14 @@ type view struct {
 	jobs      map[string]*job    // by namespace/name
 	members   map[string]*member // by namespace/name: all allocations clients see
 	attempts  map[resource.TxID]*attempt
-	queue     queue.Queue
+	room      *sched.Room // of the waiting units
 	quotas    *quotas
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
 		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now),
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(),
 	}
 }
 

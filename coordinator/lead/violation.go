@@ -48,7 +48,7 @@ func (l *Leader) isolateNode(n *node, bad *lie) {
 	first := n.violation() == nil
 	if first {
 		n.setAccused(&record.Violation{Reason: bad.reason, Detail: Clip(bad.detail), At: l.stamp()})
-		n.setReady()
+		l.setReady(n)
 	}
 	l.out.add(Effect{Kind: DistrustNode, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
@@ -96,7 +96,7 @@ func (l *Leader) writeViolation(n *node, v *record.Violation) {
 				n.setAccused(nil)
 			}
 			n.setSpec(spec, rev)
-			n.setReady()
+			l.setReady(n)
 		},
 	}, key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.NodeSpec](key, value)
@@ -112,17 +112,9 @@ const violationAgain = 100 * time.Millisecond
 func (l *Leader) endIsolation(n *node) {
 	n.clearFaults()
 	n.setTripped(l.now)
-	n.setReady()
+	l.setReady(n)
 	l.out.add(Effect{Kind: TrustNode, Node: n.view.ID})
-	l.wake() // an isolation that is not durable yet leaves the specification as it is
-}
-
-// wakeFor wakes all waiting units because of a node's message, now or, if the
-// node has sent many such messages, within a second.
-func (l *Leader) wakeFor(n *node) {
-	if n.setWakes(!n.woken.Take(l.now, wakeRate)); !n.wakes {
-		l.wake()
-	}
+	l.wakeAll() // an isolation that is not durable yet leaves the specification as it is
 }
 
 // resumeDeferredWork runs once a second: it does for a node the work that was put off because
@@ -132,7 +124,9 @@ func (l *Leader) resumeDeferredWork(n *node) {
 	l.makeDurable(n)
 	if n.wakes {
 		n.setWakes(false)
-		l.wake()
+		l.state.MarkGrown(&n.view)
+		l.noteChange()
+		l.room.Unleft()
 	}
 	if n.unanswered && n.connected {
 		n.clearUnanswered()

@@ -55,9 +55,10 @@ func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
 				members := instances(n, numbers...)
 				n.reservations[tx] = &reservation{members: members, taken: n.take(members)}
 			}
+			l.state.TakeGrown()
 			l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: instances(n, c.said...)})
-			if woken := l.generation > 1; woken != c.wakes {
-				t.Errorf("woken: %t, want %t", woken, c.wakes)
+			if n.view.Grown() != c.wakes {
+				t.Errorf("the node has grown: %t, want %t", n.view.Grown(), c.wakes)
 			}
 		})
 	}
@@ -78,8 +79,9 @@ func TestTheEndOfANominationWakesWhatWaits(t *testing.T) {
 		if !ended {
 			e.Occupancy.Grants = append(e.Occupancy.Grants, waiting)
 		}
-		if l.agentEvent(e); l.generation > 1 != ended {
-			t.Errorf("given up: %t, woken: %t", ended, l.generation > 1)
+		l.state.TakeGrown()
+		if l.agentEvent(e); n.view.Grown() != ended {
+			t.Errorf("given up: %t, the node has grown: %t", ended, n.view.Grown())
 		}
 	}
 }

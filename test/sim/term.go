@@ -153,9 +153,16 @@ func (t *term) schedule() {
 	if t.ended {
 		return
 	}
-	t.carryOut(t.Pass(t.now(), nil))
+	for range mostPasses {
+		if t.carryOut(t.Pass(t.now(), nil)); t.ended || !t.Busy() {
+			break
+		}
+	}
 	t.checkWaiting()
 }
+
+// mostPasses bounds the passes until a leader has tried all that it has to.
+const mostPasses = 100
 
 // checkWaiting looks, after a pass, for a unit that was tried in vain and not
 // woken since, though it would not fail again: a lost wake-up.
@@ -208,7 +215,11 @@ func (t *term) carry(e *lead.Effect) {
 		t.answer(*e)
 	case lead.AskSettled:
 		t.askSettled(e.Token)
-	case lead.ReadNodeKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore, lead.ShowChange, lead.MeasureValue: // nobody asks for these
+	case lead.ReadNodeKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore, lead.ShowChange: // nobody asks for these
+	case lead.MeasureValue:
+		if e.Metric == lead.MetricMissedWakes {
+			t.sim.fail("wake", "only the backstop has tried a unit that had room")
+		}
 	}
 }
 

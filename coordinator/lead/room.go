@@ -1,0 +1,139 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/sched"
+)
+
+// This file puts units into the room of the waiting (coordinator/sched) and
+// follows the trials of its passes.
+
+// offer has a waiting unit tried if its class is tried, or holds a unit that
+// cannot be tried now. Each step after which a unit may be tried ends here. A unit
+// that waits no more is in no order.
+func (l *Leader) offer(u *unit) {
+	if !u.waiting() {
+		return
+	}
+	if !u.mayBeTried() || u.grows() {
+		l.hold(u)
+		return
+	}
+	l.room.Offer(u.key, l.traitsOf(u), &u.demand)
+}
+
+// hold keeps a waiting unit in the order that cannot be tried now.
+func (l *Leader) hold(u *unit) {
+	l.room.Hold(u.key)
+	l.recordHeld(u)
+}
+
+// traitsOf are what a unit has in common with all that are admitted, placed and
+// refused as it is.
+func (l *Leader) traitsOf(u *unit) sched.Traits {
+	return sched.Traits{
+		Demand: u.shape, Charge: u.chargeKey, Namespace: u.record.Namespace, Priority: u.record.Priority,
+		Right: u.right(), Refusable: l.isRefusable(u),
+	}
+}
+
+// isRefusable reports whether a unit over quota is refused instead of waiting.
+func (l *Leader) isRefusable(u *unit) bool {
+	return u.create != nil && u.job == nil && !l.queuesOverQuota(u.record.Namespace)
+}
+
+// right is whom the unit may have evicted. Until it is stored it only waits: an
+// eviction takes a while, and the next leader must know for whom it was.
+func (u *unit) right() sched.Right {
+	switch {
+	case u.stored == 0 || u.policy == preemptNever:
+		return sched.Nobody
+	case u.policy == preemptLower:
+		return sched.Lower
+	}
+	return sched.OwnQuota
+}
+
+// chargeKeyOf is equal for units that quota treats alike, but for namespace,
+// demand and priority.
+func chargeKeyOf(owner string, c quota.Charge, wish api.QuotaDemand) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q %t %d %t", owner, c.Class, c.Terminating, wish.Type, wish.Unpreemptable)
+	for _, tree := range slices.Sorted(maps.Keys(wish.Groups)) {
+		fmt.Fprintf(&b, " %q=%q", tree, wish.Groups[tree])
+	}
+	return b.String()
+}
+
+// trial carries out what a pass of the room asks for.
+type trial struct{ *Leader }
+
+// Try tries a unit (sched.Trial).
+func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
+	l := t.Leader
+	u := l.units[k.Path]
+	if u == nil || !u.waiting() || u.ending != nil {
+		l.room.Remove(k)
+		return nil
+	}
+	if !u.mayBeTried() || u.grows() {
+		l.hold(u) // the end of what it waits for offers it
+		return nil
+	}
+	last, ends := l.evidenceOf(u), backstop && l.someoneEnds()
+	e := l.try(u)
+	if e == nil && backstop && l.isMissed(u, last, ends) {
+		l.out.count(MetricMissedWakes, "")
+		l.out.error("missed_wake", "unit", u.path)
+	}
+	l.takeNews()
+	return e
+}
+
+// isMissed reports whether an event should have woken a unit that only the backstop
+// has tried. Time and takes of others are no events: the room of units that leave
+// may suffice no more, or others use its quota; then the end of these wakes it.
+func (l *Leader) isMissed(u *unit, last *sched.Evidence, someoneEnds bool) bool {
+	switch {
+	case u.attempt == nil || last == nil || l.isAlarmDue():
+		return false
+	case u.attempt.claims:
+		return last.Short != nil && !someoneEnds
+	}
+	return len(u.attempt.victims) == 0 || !someoneEnds
+}
+
+// Wait lets a unit share the evidence of its class (sched.Trial). A new unit is
+// refused, or stored: its waiting must survive this leader.
+func (t trial) Wait(path string, e *sched.Evidence) {
+	l := t.Leader
+	u := l.units[path]
+	if u == nil || !u.mayBeTried() {
+		return
+	}
+	u.setEvidence(e)
+	if l.isRefusable(u) && e.OverQuota() {
+		u.fail(overQuota(l.reasons(e.Short)))
+		l.undoCreation(u)
+		return
+	}
+	l.recordSkip(u, e)
+	if u.create != nil {
+		l.enqueue(u)
+	}
+}
+
+// evidenceOf is why a waiting unit was not placed, nil where it was not tried.
+func (l *Leader) evidenceOf(u *unit) *sched.Evidence {
+	if e := l.room.EvidenceOf(u.path); e != nil {
+		return e
+	}
+	return u.evidence
+}

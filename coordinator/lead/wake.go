@@ -1,0 +1,166 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/resource"
+)
+
+// This file tells the room of the waiting which of its events have happened
+// (coordinator/sched). What grows on nodes is noted by cluster.State itself.
+
+// noteChange begins another generation of the view: something was freed or added.
+func (l *Leader) noteChange() {
+	l.generation++
+	l.account.Freed(l.generation)
+}
+
+// takeNews wakes those that the nodes may help which have grown (E1), and those
+// that wait for others to give way or to leave, as the occupants have changed (E3,
+// E4).
+func (l *Leader) takeNews() {
+	if l.room.AwaitsOthers() {
+		l.takeOccupantNews(l.occupied().TakeOccupantNews())
+	} else {
+		l.state.TakeOccupantNews() // of interest to nobody
+	}
+	if !l.state.HasGrown() {
+		return
+	}
+	l.noteChange()
+	for _, n := range l.state.TakeGrown() {
+		l.room.Grew(n, l.heldBelow)
+	}
+}
+
+// takeOccupantNews wakes those that wait for any of these units.
+func (l *Leader) takeOccupantNews(units []string) {
+	for _, unit := range units {
+		l.noteChange()
+		o := l.state.Occupant(unit)
+		if o == nil || o.Status != cluster.Evictable {
+			l.room.Unleft()
+			continue
+		}
+		nodes := make([]*cluster.Node, 0, len(o.Nodes))
+		for _, id := range o.Nodes {
+			if n := l.state.Node(id); n != nil {
+				nodes = append(nodes, n)
+			}
+		}
+		l.room.Evictable(o.Priority, nodes, l.heldBelow)
+	}
+}
+
+// noteFreed wakes those over quota that an attempt was charged to (E2).
+func (l *Leader) noteFreed(a *attempt) {
+	l.noteChange()
+	l.room.Freed(a.unit.record.Namespace, treesOf(a.charges))
+}
+
+// noteCharged wakes those that claim quota of the trees that an attempt is charged
+// to from now on (E2).
+func (l *Leader) noteCharged(a *attempt) {
+	if trees := treesOf(a.charges); len(trees) > 0 {
+		l.room.Charged(trees)
+	}
+}
+
+// treesOf are the quota trees among charges.
+func treesOf(charges []record.Charge) []string {
+	var trees []string
+	for _, c := range charges {
+		if c.Tree != quota.Tree {
+			trees = append(trees, c.Tree)
+		}
+	}
+	return trees
+}
+
+// wakeAll lets everything that waits be tried again, after a rare change.
+func (l *Leader) wakeAll() {
+	l.noteChange()
+	l.room.All()
+}
+
+// wakeAt lets those over the quota of trees be tried again at a time, unless that
+// happens earlier (E5); a zero time is never.
+func (l *Leader) wakeAt(at time.Time) {
+	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.at) {
+		return
+	}
+	l.cancel(l.alarm)
+	l.alarm = l.after(at.Sub(l.now), func() {
+		l.alarm = nil
+		l.noteChange()
+		l.room.Due()
+	})
+}
+
+// isAlarmDue reports whether the alarm of wakeAt is about to go off.
+func (l *Leader) isAlarmDue() bool { return l.alarm != nil && !l.alarm.at.After(l.now) }
+
+// heldBelow sums the parts of occupants below a priority on a node (sched.Held).
+func (l *Leader) heldBelow(n *cluster.Node, below int64) (sum sched.Amounts) {
+	for o := range l.occupied().OccupantsOf(n.ID) {
+		if int64(o.Priority) >= below {
+			continue
+		}
+		for i := range o.Parts {
+			if o.Parts[i].Node == n.ID {
+				add(&sum, &o.Parts[i].Assignment)
+			}
+		}
+	}
+	return sum
+}
+
+func add(sum *sched.Amounts, a *resource.Assignment) {
+	for _, g := range a.CPUs {
+		sum.CPU += g.Milli
+	}
+	for _, g := range a.Memory {
+		sum.Memory += g.Bytes
+	}
+	for _, g := range a.GPUs {
+		sum.GPU += g.Milli
+	}
+}
+
+// wakeFor has those tried again that a node's message may help, now or, if the
+// node has sent many such messages, within a second.
+func (l *Leader) wakeFor(n *node) {
+	if n.setWakes(!n.woken.Take(l.now, wakeRate)); n.wakes {
+		l.state.HoldBack(&n.view)
+	}
+}
+
+// setReady recomputes whether a node takes new work. Where that changes, units
+// with members elsewhere too may give way, or may not (E1, E4).
+func (l *Leader) setReady(n *node) {
+	before := n.view.Ready
+	n.setReady()
+	switch {
+	case !before && n.view.Ready:
+		for _, tx := range l.attemptsOn(n.view.ID) {
+			for _, id := range l.attempts[tx].machine.Nodes() {
+				l.state.MarkGrown(&l.nodes[id].view)
+			}
+		}
+	case before && !n.view.Ready && l.hasLeavingUnit(n):
+		l.unleftFor(n)
+	}
+}
+
+// unleftFor wakes those that counted on units leaving a node, which is out of
+// reach now: at once or, if that is so often, within a second.
+func (l *Leader) unleftFor(n *node) {
+	if n.setWakes(!n.woken.Take(l.now, wakeRate)); !n.wakes {
+		l.noteChange()
+		l.room.Unleft()
+	}
+}
