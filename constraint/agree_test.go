@@ -184,3 +184,19 @@ func TestKeysAreEqualForTheSameConstraints(t *testing.T) {
 		t.Errorf("only %d keys were met again", shared)
 	}
 }
+
+// TestRequirementsAllowTheSameNodes: the spec of a set compiles to the same set,
+// but for its preferences.
+func TestRequirementsAllowTheSameNodes(t *testing.T) {
+	if diff := cmp.Diff(constraint.Spec{}, (*constraint.Set)(nil).Requirements()); diff != "" {
+		t.Errorf("of no set (-want +got):\n%s", diff)
+	}
+	for seed := range uint64(5000) {
+		spec := draw{rand.New(rand.NewPCG(seed, 9))}.constraints().spec()
+		set := constraint.Compile(spec)
+		spec.Preferred = nil
+		if want, got := constraint.Compile(spec).Key(), constraint.Compile(set.Requirements()).Key(); got != want {
+			t.Fatalf("seed %d: %s, want %s", seed, got, want)
+		}
+	}
+}

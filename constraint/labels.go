@@ -92,6 +92,15 @@ func (l *Labels) find(key string) *pair {
 	return nil
 }
 
+// Keepers returns the taints that keep units away, in the node's order. The
+// caller must not change them.
+func (l *Labels) Keepers() []Taint {
+	if l == nil || l.taints == nil {
+		return nil
+	}
+	return l.taints.list
+}
+
 // Table interns labels. It holds an entry as long as somebody holds the labels,
 // so nodes that change their labels for ever do not grow it. The zero value is
 // ready. One goroutine owns it.
