@@ -15,25 +15,28 @@ import (
 // one coordinator in the order of their names. The zero value is not usable;
 // see NewChecker.
 type Checker struct {
-	report Report
-	file   string
-	line   int
+	report  Report
+	file    string
+	line    int
+	version int // of the file
 
 	// known: since a State, no record is missing.
 	known bool
 	seq   uint64 // of the last record, 0 at the beginning
 	at    int64
 	epoch resource.Epoch
-	// generation is the last one told; after something ended at a generation a
-	// placement must be of a later one, at least floor.
+	order order
+	keys  map[string]queue.Key // of those in order
+	room  room
+	// Of format 1. generation is that of the last record; after something ended at a
+	// generation a placement must be of a later one, at least floor.
 	generation, floor uint64
-	order             order
-	keys              map[string]queue.Key // of those in order
-	inFlight          map[resource.TxID]InFlight
-	running           map[string]resource.TxID // units committed since, as far as known
-	priority          map[string]int32         // of these
-	decided           map[resource.TxID]fate
-	again             []int // violations of this term that a Restored explains
+
+	inFlight map[resource.TxID]InFlight
+	running  map[string]resource.TxID // units committed since, as far as known
+	priority map[string]int32         // of these
+	decided  map[resource.TxID]fate
+	again    []int // violations of this term that a Restored explains
 
 	history *History // nil: nobody asks
 }
@@ -47,7 +50,7 @@ type fate struct {
 
 // NewChecker returns a checker that has read nothing.
 func NewChecker() *Checker {
-	c := &Checker{report: Report{Notes: []Note{}, Violations: []Violation{}}, decided: map[resource.TxID]fate{}}
+	c := &Checker{version: Version, report: Report{Notes: []Note{}, Violations: []Violation{}}, decided: map[resource.TxID]fate{}}
 	c.forget()
 	return c
 }
@@ -57,6 +60,7 @@ func (c *Checker) forget() {
 	c.known = false
 	c.order = order{}
 	c.keys = map[string]queue.Key{}
+	c.room = newRoom()
 	c.inFlight = map[resource.TxID]InFlight{}
 	c.running = map[string]resource.TxID{}
 	c.priority = map[string]int32{}
@@ -81,11 +85,13 @@ func (c *Checker) Line(text []byte) {
 	case !whole:
 		c.note("the file ends in the middle of a line of %d bytes", len(body))
 	case c.line == 1:
-		if err := CheckHeader(body); err != nil {
+		version, err := ReadHeader(body)
+		if c.version = version; err != nil {
 			c.violate(RuleFormat, "", "%v", err)
+			c.version = Version
 		}
 	default:
-		r, err := Decode(body)
+		r, err := Decode(c.version, body)
 		if err != nil {
 			c.violate(RuleFormat, "", "%v", err)
 			c.forget()
@@ -96,10 +102,12 @@ func (c *Checker) Line(text []byte) {
 	}
 }
 
-// Record takes a record that is not from a file; its line is its number.
+// Record takes a record of the newest format that is not from a file; its line is
+// its number.
 func (c *Checker) Record(r Record) {
 	c.line++
-	if err := r.check(); err != nil {
+	c.version = Version
+	if err := r.check(Version); err != nil {
 		c.violate(RuleFormat, "", "%v", err)
 		return
 	}
@@ -134,6 +142,8 @@ func (c *Checker) take(r Record) {
 		c.wait(r.Wait)
 	case r.Skip != nil:
 		c.skip(r.Skip)
+	case r.Class != nil, r.Node != nil, r.Offer != nil, r.Hold != nil, r.Sleep != nil, r.Event != nil:
+		c.takeClasses(&r)
 	case r.Leave != nil:
 		c.leave(r.Leave)
 	case r.Place != nil:
@@ -196,37 +206,54 @@ func (c *Checker) state(s *State) {
 		c.forget()
 	}
 	if c.known {
-		if diff := c.differs(s); diff != "" {
+		diff := c.differs(s)
+		if diff == "" {
+			diff = c.room.differs(s)
+		}
+		if diff != "" {
 			c.violate(RuleState, "", "%s", diff)
 		}
 	}
-	running, priority, floor := c.running, c.priority, c.floor
+	running, priority, floor, room := c.running, c.priority, c.floor, c.room
 	known := c.known
 	c.forget()
 	if known { // what runs goes on; a State does not list it
 		c.running, c.priority, c.floor = running, priority, floor
+		c.room.owed, c.room.labels = room.owed, room.labels
+	} else {
+		room = newRoom()
 	}
 	c.known, c.epoch, c.generation = true, s.Epoch, s.Generation
-	c.takeOrder(s)
+	c.takeOrder(s, &room)
 	for _, f := range s.InFlight {
 		c.inFlight[f.Tx] = f
 	}
 }
 
-// takeOrder takes over the order of a State.
-func (c *Checker) takeOrder(s *State) {
+// takeOrder takes over the order and the classes of a State; old are the classes
+// before it.
+func (c *Checker) takeOrder(s *State, old *room) {
 	keys := make([]queue.Key, len(s.Waiting))
 	for i, w := range s.Waiting {
 		keys[i] = w.key(w.Unit)
 		c.keys[w.Unit] = keys[i]
 	}
 	c.order = newOrder(keys)
+	for i := range s.Classes {
+		c.room.define(&s.Classes[i].Class)
+	}
 	u := c.order.units.At(0)
 	for _, w := range s.Waiting {
-		if w.Why > 0 {
-			c.order.explain(u, &s.Evidence[w.Why-1], w.Tried)
+		switch {
+		case w.Why > 0:
+			c.order.explain(u, &s.Evidence[w.Why-1])
+		case w.Class > 0:
+			c.offerTo(u, c.room.classes[w.Class])
 		}
 		u = u.Next()
+	}
+	for i := range s.Classes {
+		c.room.restore(&s.Classes[i], old.classes[s.Classes[i].ID], c.seq)
 	}
 }
 
@@ -241,11 +268,15 @@ func (c *Checker) differs(s *State) string {
 	u := c.order.units.At(0)
 	for i, w := range s.Waiting {
 		why := uint8(0)
-		if w.Why > 0 {
+		switch {
+		case w.Why > 0:
 			why = s.Evidence[w.Why-1].Why.number()
+		case w.Class > 0:
+			why = inClass.number()
 		}
-		if k, known := u.Key(), u.Value().why; k != w.key(w.Unit) || known != why {
-			return fmt.Sprintf("position %d is %s (%s); by the records before it is %s (%s)", i+1, w.Unit, whys[why], k.Path, whys[known])
+		if k, known := u.Key(), u.Value(); k != w.key(w.Unit) || known.why != why || known.class != w.Class {
+			return fmt.Sprintf("position %d is %s (%s, class %d); by the records before it is %s (%s, class %d)",
+				i+1, w.Unit, whys[why], w.Class, k.Path, whys[known.why], known.class)
 		}
 		u = u.Next()
 	}
@@ -270,40 +301,6 @@ func (c *Checker) wait(w *Wait) {
 	c.keys[w.Unit] = k
 }
 
-func (c *Checker) skip(s *Skip) {
-	if !c.known {
-		return
-	}
-	u := c.unit(s.First)
-	if u == nil {
-		c.violate(RuleOrder, s.First, "evidence for a unit that is not in the order")
-		return
-	}
-	count := max(1, s.Count)
-	all := c.order.units.Len()
-	last := c.order.units.At(u.Position() + min(count, all) - 1)
-	if count > 1 && (last == nil || last.Key().Path != s.Last || count > all) {
-		c.violate(RuleState, s.First, "evidence for %d units up to %s, which is not the last of so many", count, s.Last)
-		return
-	}
-	if s.Evidence.Why.ofGeneration() {
-		c.told(s.Evidence.Generation, s.First)
-	}
-	for range count {
-		c.order.explain(u, &s.Evidence, s.Evidence.Generation)
-		u = u.Next()
-	}
-}
-
-// told takes the generation that a record is of.
-func (c *Checker) told(generation uint64, unit string) {
-	if least := max(c.generation, c.floor); generation < least {
-		c.violate(RuleGeneration, unit, "generation %d, when it was %d already", generation, least)
-		return
-	}
-	c.generation = generation
-}
-
 // unit returns a unit that waits, nil where it does not.
 func (c *Checker) unit(path string) *unit {
 	k, found := c.keys[path]
@@ -318,6 +315,7 @@ func (c *Checker) leave(l *Leave) {
 		return
 	}
 	if u := c.unit(l.Unit); u != nil {
+		c.room.drop(u)
 		c.order.remove(u)
 		delete(c.keys, l.Unit)
 		return

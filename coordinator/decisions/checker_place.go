@@ -34,19 +34,22 @@ func (c *Checker) place(p *Place) {
 		return
 	}
 	key := c.keys[p.Unit]
-	c.told(p.Generation, p.Unit)
+	if c.version == 1 {
+		c.takeGeneration(p.Generation, p.Unit)
+	}
 	if !p.Adopted {
 		c.passedOver(p, u)
 	}
 	c.alone(p)
 	c.victims(p, key)
 	c.nominated(p, key)
+	c.room.drop(u)
 	c.order.remove(u)
 	delete(c.keys, p.Unit)
 	c.inFlight[p.Tx] = InFlight{p.Tx, p.Unit, orderOf(key), p.Kind, p.Devices}
 }
 
-// passedOver checks that everybody ahead had a reason that still holds.
+// passedOver checks that each unit ahead had a reason that still holds.
 func (c *Checker) passedOver(p *Place, u *unit) {
 	c.report.Verified++
 	i, counts := u.Position(), c.order.counts(u)
@@ -67,11 +70,10 @@ func (c *Checker) passedOver(p *Place, u *unit) {
 	if p.Position != i+1 || p.Ahead != counts {
 		c.violate(RuleCounts, p.Unit, "position %d with %s ahead; by the records before it is %d with %s", p.Position, p.Ahead, i+1, counts)
 	}
-	switch all := counts.ofGeneration(); {
-	case p.Fresh < all:
-		c.violate(RuleStale, p.Unit, "placed at generation %d; %d ahead were not tried again at it: %s", p.Generation, all-p.Fresh, named(p.Stale, all-p.Fresh))
-	case p.Fresh > all:
-		c.violate(RuleCounts, p.Unit, "%d ahead were tried again; by the records before there are %d", p.Fresh, all)
+	if c.version == 1 {
+		c.triedAgain(p, counts.ofGeneration())
+	} else {
+		c.classesAhead(p, u)
 	}
 	c.noteLateBackoffs(counts.InBackoff)
 }
@@ -80,7 +82,7 @@ func (c *Checker) passedOver(p *Place, u *unit) {
 // those ahead.
 func (c *Checker) noteLateBackoffs(n int) {
 	backoff := InBackoff.number()
-	for u := range c.order.units.Select(func(t tally) bool { return t.why[backoff] > 0 }) {
+	for u := range c.order.units.Select(func(t tally) bool { return t[backoff] > 0 }) {
 		if n--; n < 0 {
 			return
 		}
@@ -94,7 +96,7 @@ func (c *Checker) noteLateBackoffs(n int) {
 // there are all ahead.
 func (c *Checker) those(why Why, all int) string {
 	number := why.number()
-	return named(c.order.paths(min(all, namedStale), func(t tally) bool { return t.why[number] > 0 }), all)
+	return named(c.order.paths(min(all, namedUnits), func(t tally) bool { return t[number] > 0 }), all)
 }
 
 // alone checks that the unit has no other transaction (I6).
@@ -171,6 +173,7 @@ func (c *Checker) abort(a *Abort) {
 	}
 	c.decided[a.Tx] = fate{"aborted", c.report.Terms}
 	c.freed(a.Generation, f.Unit)
+	c.room.owe(f.Unit, string(a.Tx), c.seq)
 }
 
 func (c *Checker) end(e *End) {
@@ -184,13 +187,5 @@ func (c *Checker) end(e *End) {
 		delete(c.priority, e.Unit)
 	}
 	c.freed(e.Generation, e.Unit)
-}
-
-// freed notes that something is free from the next generation on.
-func (c *Checker) freed(generation uint64, unit string) {
-	if !c.known {
-		return
-	}
-	c.told(generation, unit)
-	c.floor = max(c.floor, generation+1)
+	c.room.owe(e.Unit, string(e.Tx), c.seq)
 }

@@ -2,14 +2,17 @@ package decisions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// Version is of the format. Header is a file's first line.
+// Version is of the format that is written; versions 1 and 2 are read. Header is a
+// file's first line.
 const (
-	Version = 1
+	Version = 2
 	format  = "muster-decisions"
 )
 
@@ -21,16 +24,17 @@ type header struct {
 // Header returns a file's first line, with its newline.
 func Header() []byte { return mustLine(header{format, Version}) }
 
-// CheckHeader refuses a first line of something else or of another version.
-func CheckHeader(line []byte) error {
+// ReadHeader returns the version that a first line names. It refuses a line of
+// something else or of a version that is not read.
+func ReadHeader(line []byte) (version int, err error) {
 	var h header
 	if err := strict(line, &h); err != nil {
-		return fmt.Errorf("decisions: first line: %w", err)
+		return 0, fmt.Errorf("decisions: first line: %w", err)
 	}
-	if h.Format != format || h.Version != Version {
-		return fmt.Errorf("decisions: first line: format %q version %d: this program reads %q version %d", h.Format, h.Version, format, Version)
+	if h.Format != format || h.Version < 1 || h.Version > Version {
+		return 0, fmt.Errorf("decisions: first line: format %q version %d: this program reads %q versions 1 to %d", h.Format, h.Version, format, Version)
 	}
-	return nil
+	return h.Version, nil
 }
 
 // Encode returns a record as one line, with its newline.
@@ -45,13 +49,14 @@ func mustLine(v any) []byte {
 	return append(line, '\n')
 }
 
-// Decode reads one line. The error names the field and the value that is wrong.
-func Decode(line []byte) (Record, error) {
+// Decode reads one line of a version. The error names the field and the value that
+// is wrong.
+func Decode(version int, line []byte) (Record, error) {
 	var r Record
 	if err := strict(line, &r); err != nil {
 		return Record{}, fmt.Errorf("decisions: %w", err)
 	}
-	if err := r.check(); err != nil {
+	if err := r.check(version); err != nil {
 		return Record{}, fmt.Errorf("decisions: record %d: %w", r.Seq, err)
 	}
 	return r, nil
@@ -70,47 +75,76 @@ func strict(line []byte, v any) error {
 	return nil
 }
 
-// check verifies what every record keeps.
-func (r *Record) check() error {
+// part is one of a record's parts.
+type part struct {
+	name  string
+	set   bool
+	since int // the first version that has it
+	until int // the last one; 0: every later one
+	check func() error
+}
+
+// parts lists all parts.
+func (r *Record) parts(version int) []part {
+	return []part{
+		{"state", r.State != nil, 1, 0, func() error { return r.State.check(version) }},
+		{"class", r.Class != nil, 2, 0, func() error { return r.Class.check() }},
+		{"node", r.Node != nil, 2, 0, func() error { return r.Node.check() }},
+		{"wait", r.Wait != nil, 1, 0, func() error { return want("wait.unit", r.Wait.Unit) }},
+		{"offer", r.Offer != nil, 2, 0, func() error { return want("offer.unit", r.Offer.Unit) }},
+		{"hold", r.Hold != nil, 2, 0, func() error { return firstOf(want("hold.unit", r.Hold.Unit), r.Hold.Evidence.check(version)) }},
+		{"sleep", r.Sleep != nil, 2, 0, func() error { return r.Sleep.check() }},
+		{"event", r.Event != nil, 2, 0, func() error { return r.Event.check() }},
+		{"skip", r.Skip != nil, 1, 1, func() error { return r.Skip.check() }},
+		{"leave", r.Leave != nil, 1, 0, func() error { return want("leave.unit", r.Leave.Unit) }},
+		{"place", r.Place != nil, 1, 0, func() error { return r.Place.check(version) }},
+		{"commit", r.Commit != nil, 1, 0, func() error { return r.Commit.check() }},
+		{"abort", r.Abort != nil, 1, 0, func() error {
+			return firstOf(want("abort.tx", string(r.Abort.Tx)), ofFormat1(version, "abort.generation", r.Abort.Generation > 0))
+		}},
+		{"end", r.End != nil, 1, 0, func() error {
+			return firstOf(want("end.tx", string(r.End.Tx)), want("end.unit", r.End.Unit), ofFormat1(version, "end.generation", r.End.Generation > 0))
+		}},
+		{"gap", r.Gap != nil, 1, 0, func() error { return r.Gap.check(r.Seq) }},
+		{"restored", r.Restored != nil, 1, 0, func() error { return r.Restored.check() }},
+	}
+}
+
+// check verifies what every record of a version keeps.
+func (r *Record) check(version int) error {
 	if r.Seq == 0 {
 		return fmt.Errorf("seq: 0: want 1 or more")
 	}
-	parts := []struct {
-		set   bool
-		check func() error
-	}{
-		{r.State != nil, func() error { return r.State.check() }},
-		{r.Wait != nil, func() error { return want("wait.unit", r.Wait.Unit) }},
-		{r.Skip != nil, func() error { return r.Skip.check() }},
-		{r.Leave != nil, func() error { return want("leave.unit", r.Leave.Unit) }},
-		{r.Place != nil, func() error { return r.Place.check() }},
-		{r.Commit != nil, func() error { return r.Commit.check() }},
-		{r.Abort != nil, func() error { return want("abort.tx", string(r.Abort.Tx)) }},
-		{r.End != nil, func() error { return firstOf(want("end.tx", string(r.End.Tx)), want("end.unit", r.End.Unit)) }},
-		{r.Gap != nil, func() error { return r.Gap.check(r.Seq) }},
-		{r.Restored != nil, func() error { return r.Restored.check() }},
-	}
+	var known []string
 	n := 0
-	for _, p := range parts {
+	var err error
+	for _, p := range r.parts(version) {
+		has := version >= p.since && (p.until == 0 || version <= p.until)
+		if has {
+			known = append(known, p.name)
+		}
 		if !p.set {
 			continue
 		}
-		if n++; n > 1 {
-			return fmt.Errorf("more than one of state, wait, skip, leave, place, commit, abort, end, gap, restored is set")
+		if !has {
+			return fmt.Errorf("%s: not a record of format %d", p.name, version)
 		}
-		if err := p.check(); err != nil {
-			return err
-		}
+		n++
+		err = firstOf(err, p.check())
 	}
-	if n == 0 {
-		return fmt.Errorf("none of state, wait, skip, leave, place, commit, abort, end, gap, restored is set")
+	switch {
+	case n > 1:
+		return fmt.Errorf("more than one of %s is set", strings.Join(known, ", "))
+	case n == 0:
+		return fmt.Errorf("none of %s is set", strings.Join(known, ", "))
 	}
-	return nil
+	return err
 }
 
-func (e *Evidence) check() error {
+// check verifies evidence of a unit that is held; in format 1, of any unit.
+func (e *Evidence) check(version int) error {
 	switch {
-	case e.Why == "" || !slices.Contains(whys[:], e.Why):
+	case e.Why == "" || e.Why == inClass || !slices.Contains(whys[:], e.Why) || version > 1 && e.Why.ofGeneration():
 		return fmt.Errorf("why: %q: not a kind of evidence", e.Why)
 	case (e.Generation > 0) != e.Why.ofGeneration():
 		return fmt.Errorf("generation: %d: evidence %q has one exactly if it is of a generation", e.Generation, e.Why)
@@ -120,17 +154,12 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-func (s *Skip) check() error {
-	one := s.Last == "" && s.Count == 0
-	if !one && (s.Last == "" || s.Last == s.First || s.Count < 2) {
-		return fmt.Errorf("skip: first %q, last %q, count %d: want a unit, or two and a count of 2 or more", s.First, s.Last, s.Count)
+func (s *State) check(version int) error {
+	if err := firstOf(ofFormat1(version, "state.generation", s.Generation > 0), s.checkClasses(version)); err != nil {
+		return err
 	}
-	return firstOf(want("skip.first", s.First), s.Evidence.check())
-}
-
-func (s *State) check() error {
 	for i := range s.Evidence {
-		if err := s.Evidence[i].check(); err != nil {
+		if err := s.Evidence[i].check(version); err != nil {
 			return fmt.Errorf("state.evidence[%d]: %w", i, err)
 		}
 	}
@@ -138,7 +167,10 @@ func (s *State) check() error {
 		if w.Why < 0 || w.Why > len(s.Evidence) {
 			return fmt.Errorf("state.waiting[%d].why: %d: there are %d", i, w.Why, len(s.Evidence))
 		}
-		if err := want("unit", w.Unit); err != nil {
+		if w.Class != 0 && (w.Why != 0 || !s.has(w.Class)) {
+			return fmt.Errorf("state.waiting[%d].class: %d, and why is %d: want one of the state's classes, or evidence", i, w.Class, w.Why)
+		}
+		if err := firstOf(want("unit", w.Unit), ofFormat1(version, "tried", w.Tried > 0)); err != nil {
 			return fmt.Errorf("state.waiting[%d].%w", i, err)
 		}
 		if i > 0 && !before(s.Waiting[i-1].key(s.Waiting[i-1].Unit), w.key(w.Unit)) {
@@ -153,7 +185,38 @@ func (s *State) check() error {
 	return nil
 }
 
-func (p *Place) check() error {
+// has reports whether the state has a class, of which the IDs ascend.
+func (s *State) has(class int) bool {
+	_, found := slices.BinarySearchFunc(s.Classes, class, func(c StateClass, id int) int { return cmp.Compare(c.ID, id) })
+	return found
+}
+
+func (s *State) checkClasses(version int) error {
+	if version < 2 && len(s.Classes) > 0 {
+		return fmt.Errorf("state.classes: %d: format %d has none", len(s.Classes), version)
+	}
+	for i := range s.Classes {
+		c := &s.Classes[i]
+		if i > 0 && c.ID <= s.Classes[i-1].ID {
+			return fmt.Errorf("state.classes[%d].id: %d does not come after %d", i, c.ID, s.Classes[i-1].ID)
+		}
+		err := c.check()
+		if err == nil && c.Sleep != nil {
+			if err = c.Sleep.check(); err == nil && c.Sleep.Class != c.ID {
+				err = fmt.Errorf("sleep.class: %d: want %d", c.Sleep.Class, c.ID)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("state.classes[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p *Place) check(version int) error {
+	if err := ofFormat1(version, "place: generation, fresh or stale", p.Generation > 0 || p.Fresh != 0 || len(p.Stale) > 0); err != nil {
+		return err
+	}
 	if p.Position < 1 {
 		return fmt.Errorf("place.position: %d: want 1 or more", p.Position)
 	}
@@ -194,6 +257,14 @@ func (r *Restored) check() error {
 		return fmt.Errorf("restored: before %d, after %d: want 0 or more", r.Before, r.After)
 	}
 	return want("restored.by", r.By)
+}
+
+// ofFormat1 refuses a field that later formats do not have.
+func ofFormat1(version int, field string, set bool) error {
+	if version > 1 && set {
+		return fmt.Errorf("%s: set, and format %d does not have it", field, version)
+	}
+	return nil
 }
 
 func want(field, value string) error {

@@ -8,17 +8,17 @@ import (
 
 // History collects what a log says about one unit, or all units of one name.
 type History struct {
-	name   string
-	Events []Event
+	name    string
+	Moments []Moment
 }
 
 // Found reports whether anything is said about the unit.
 func (h *History) Found() bool {
-	return slices.ContainsFunc(h.Events, func(e Event) bool { return e.Unit != "" })
+	return slices.ContainsFunc(h.Moments, func(e Moment) bool { return e.Unit != "" })
 }
 
-// Event is one thing that happened to a unit, or to all.
-type Event struct {
+// Moment is one thing that happened to a unit, or to all.
+type Moment struct {
 	At       int64  `json:"at,omitempty"` // Unix milliseconds
 	File     string `json:"file"`
 	Line     int    `json:"line"`
@@ -50,11 +50,11 @@ func (h *History) before(c *Checker, r *Record) {
 		if !Matches(h.name, unit) {
 			return
 		}
-		e := Event{At: r.At, File: c.file, Line: c.line, Unit: unit, What: what}
+		e := Moment{At: r.At, File: c.file, Line: c.line, Unit: unit, What: what}
 		if u := c.unit(unit); u != nil {
 			e.Position = u.Position() + 1
 		}
-		h.Events = append(h.Events, e)
+		h.Moments = append(h.Moments, e)
 	}
 	switch {
 	case r.State != nil && r.State.Begins:
@@ -62,11 +62,17 @@ func (h *History) before(c *Checker, r *Record) {
 			tell(w.Unit, "a term begins: it waits")
 		}
 	case r.Restored != nil:
-		h.Events = append(h.Events, Event{At: r.At, File: c.file, Line: c.line, What: r.Restored.String()})
+		h.Moments = append(h.Moments, Moment{At: r.At, File: c.file, Line: c.line, What: r.Restored.String()})
 	case r.Wait != nil:
 		tell(r.Wait.Unit, "comes into the order")
 	case r.Skip != nil:
 		h.skipped(c, r.Skip, tell)
+	case r.Offer != nil:
+		h.offered(c, r.Offer, tell)
+	case r.Hold != nil:
+		tell(r.Hold.Unit, "passed over: "+r.Hold.Evidence.String())
+	case r.Sleep != nil:
+		h.slept(c, r.Sleep, tell)
 	case r.Leave != nil:
 		tell(r.Leave.Unit, "leaves the order")
 	case r.Place != nil:
@@ -101,12 +107,34 @@ func (h *History) skipped(c *Checker, s *Skip, tell func(unit, what string)) {
 	}
 }
 
+// offered says that a unit joins a class that sleeps.
+func (h *History) offered(c *Checker, o *Offer, tell func(unit, what string)) {
+	if to := c.room.classes[o.Class]; to != nil && to.sleep != nil && to.units.Len() > 0 {
+		tell(o.Unit, fmt.Sprintf("passed over with class %d: %s", o.Class, to.words))
+	}
+}
+
+// slept says that the class of units has failed; that it has failed again for the
+// same is not worth a line.
+func (h *History) slept(c *Checker, s *Sleep, tell func(unit, what string)) {
+	of := c.room.classes[s.Class]
+	if of == nil || of.words != nil && of.words.Code == s.Code && s.Subject == "" && s.Detail == "" {
+		return
+	}
+	for u := range of.units.All() {
+		tell(u.Key().Path, fmt.Sprintf("passed over with class %d: %s", s.Class, s))
+	}
+}
+
 func (h *History) placed(p *Place, tell func(unit, what string)) {
 	if p.Adopted {
 		tell(p.Unit, fmt.Sprintf("goes on as %s, which an earlier leader began", p.Tx))
 		return
 	}
-	what := fmt.Sprintf("placed as %s at generation %d, ahead of it %s", p.Tx, p.Generation, p.Ahead)
+	what := fmt.Sprintf("placed as %s, ahead of it %s", p.Tx, p.Ahead)
+	if p.Generation > 0 { // of format 1
+		what = fmt.Sprintf("placed as %s at generation %d, ahead of it %s", p.Tx, p.Generation, p.Ahead)
+	}
 	for _, v := range p.Victims {
 		what += fmt.Sprintf("; %s of priority %d gives way", v.Unit, v.Priority)
 		tell(v.Unit, fmt.Sprintf("gives way to %s", p.Unit))

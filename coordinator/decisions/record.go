@@ -6,14 +6,16 @@
 //
 // # What is logged
 //
-// The order is logged as it changes (Wait, Leave), evidence when it changes
-// (Skip), and a Place refers to both by what came before it: it carries only
-// counts. Neighbours in the order that get the same evidence share one Skip.
-// That evidence holds still after something was freed (the generation of the
-// leader's view has grown) is not said again for each unit: the Place says how
-// many of those ahead were tried again at its generation. So a queue costs one
-// line when it is first passed over, and none per commit, however long it is.
-// A State, the whole order at once, begins each term and each file.
+// The order is logged as it changes (Wait, Leave). A unit of the order is held,
+// for a reason of its own (Hold), or may be tried with its class (Offer). A class
+// is a set of units that are admitted, placed and refused together
+// (coordinator/sched); a Class says what they ask for. One Sleep says that a class
+// has failed, and why, for all units of it; and one Event says that something has
+// happened that may help classes that sleep, with all that the rules of wake-up
+// look at. The log never lists the classes that an event wakes: the Checker finds
+// them by rules of its own. So a queue costs one line when it is first passed
+// over, and none per commit, however long it is. A State, the whole order at once,
+// begins each term and each file.
 //
 // Pure: no clock, no I/O. Package logfile writes and reads files.
 package decisions
@@ -25,14 +27,20 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Record is one line. Exactly one of its parts is set.
+// Record is one line. Exactly one of its parts is set. The parts and fields of
+// format 1 alone are read, and never written; see format1.go.
 type Record struct {
 	Seq uint64 `json:"seq"`          // counts the term's records from 1, without holes
 	At  int64  `json:"at,omitempty"` // Unix milliseconds on the leader's clock, for people
 
 	State  *State  `json:"state,omitempty"`
+	Class  *Class  `json:"class,omitempty"`
+	Node   *Node   `json:"node,omitempty"`
 	Wait   *Wait   `json:"wait,omitempty"`
-	Skip   *Skip   `json:"skip,omitempty"`
+	Offer  *Offer  `json:"offer,omitempty"`
+	Hold   *Hold   `json:"hold,omitempty"`
+	Sleep  *Sleep  `json:"sleep,omitempty"`
+	Event  *Event  `json:"event,omitempty"`
 	Leave  *Leave  `json:"leave,omitempty"`
 	Place  *Place  `json:"place,omitempty"`
 	Commit *Commit `json:"commit,omitempty"`
@@ -41,6 +49,8 @@ type Record struct {
 	Gap    *Gap    `json:"gap,omitempty"`
 
 	Restored *Restored `json:"restored,omitempty"`
+
+	Skip *Skip `json:"skip,omitempty"` // of format 1
 }
 
 // Order is a unit's place in the order, but for its path.
@@ -59,20 +69,30 @@ func (o Order) key(path string) queue.Key {
 // State is all that the records before it amount to. What runs is not part of
 // it.
 type State struct {
-	Epoch      resource.Epoch `json:"epoch"`
-	Begins     bool           `json:"begins,omitempty"` // the term does: nothing before matters
-	Generation uint64         `json:"generation"`
-	Evidence   []Evidence     `json:"evidence,omitempty"`
-	Waiting    []Waiting      `json:"waiting,omitempty"` // in order
-	InFlight   []InFlight     `json:"inFlight,omitempty"`
+	Epoch    resource.Epoch `json:"epoch"`
+	Begins   bool           `json:"begins,omitempty"`   // the term does: nothing before matters
+	Classes  []StateClass   `json:"classes,omitempty"`  // that have units
+	Evidence []Evidence     `json:"evidence,omitempty"` // of units that are held
+	Waiting  []Waiting      `json:"waiting,omitempty"`  // in order
+	InFlight []InFlight     `json:"inFlight,omitempty"`
+
+	Generation uint64 `json:"generation,omitempty"` // of format 1
+}
+
+// StateClass is a class that has units, and why it sleeps.
+type StateClass struct {
+	Class
+	Sleep *Sleep `json:"sleep,omitempty"` // nil while it is awake
 }
 
 // Waiting is one unit in the order.
 type Waiting struct {
 	Unit string `json:"unit"`
 	Order
-	Why   int    `json:"why,omitempty"`   // in State.Evidence, from 1; 0 = not tried yet
-	Tried uint64 `json:"tried,omitempty"` // generation of the last try, where the evidence is of one
+	Class int `json:"class,omitempty"` // of a unit that may be tried
+	Why   int `json:"why,omitempty"`   // in State.Evidence, from 1, of a unit that is held
+
+	Tried uint64 `json:"tried,omitempty"` // of format 1: the generation of the last try, where the evidence is of one
 }
 
 // InFlight is a placement that is neither committed nor aborted.
@@ -90,12 +110,15 @@ type Wait struct {
 	Order
 }
 
-// Skip is why Count units that are neighbours in the order are passed over from
-// now on.
-type Skip struct {
-	First    string   `json:"first"`
-	Last     string   `json:"last,omitempty"`  // empty for one
-	Count    int      `json:"count,omitempty"` // 0 for one
+// Offer says that a unit of the order may be tried, with its class.
+type Offer struct {
+	Unit  string `json:"unit"`
+	Class int    `json:"class"`
+}
+
+// Hold says that a unit of the order cannot be tried, for a reason of its own.
+type Hold struct {
+	Unit     string   `json:"unit"`
 	Evidence Evidence `json:"why"`
 }
 
@@ -130,21 +153,22 @@ type Devices struct {
 // Place takes a unit out of the order and begins its transaction. The counts
 // are of the units ahead of it at that moment.
 type Place struct {
-	Unit       string        `json:"unit"`
-	Tx         resource.TxID `json:"tx"`
-	Kind       Kind          `json:"kind"`
-	Position   int           `json:"position"` // in the order, 1 for the first
-	Generation uint64        `json:"generation"`
-	Ahead      Counts        `json:"ahead,omitzero"`
-	// Fresh is how many of those whose evidence is of a generation were tried
-	// at this one; Stale names the first of the others.
-	Fresh int      `json:"fresh,omitempty"`
-	Stale []string `json:"stale,omitempty"`
+	Unit     string        `json:"unit"`
+	Tx       resource.TxID `json:"tx"`
+	Kind     Kind          `json:"kind"`
+	Position int           `json:"position"` // in the order, 1 for the first
+	Ahead    Counts        `json:"ahead,omitzero"`
 	// Adopted: an earlier leader chose it, and it goes on. Who is ahead now
 	// was not passed over.
 	Adopted bool      `json:"adopted,omitempty"`
 	Victims []Victim  `json:"victims,omitempty"`
 	Devices []Devices `json:"devices,omitempty"` // planned
+
+	// Of format 1. Fresh is how many of those whose evidence is of a generation
+	// were tried at this one; Stale names the first of the others.
+	Generation uint64   `json:"generation,omitempty"`
+	Fresh      int      `json:"fresh,omitempty"`
+	Stale      []string `json:"stale,omitempty"`
 }
 
 // Commit is the point at which a placement became durable.
@@ -154,19 +178,22 @@ type Commit struct {
 	Revision resource.Revision `json:"revision"`
 }
 
-// Abort is the end of a placement that came to nothing. What it held is free
-// from Generation+1 on.
+// Abort is the end of a placement that came to nothing. The Events that say so to
+// the classes that sleep come after it.
 type Abort struct {
-	Tx         resource.TxID `json:"tx"`
-	Generation uint64        `json:"generation"`
+	Tx resource.TxID `json:"tx"`
+
+	Generation uint64 `json:"generation,omitempty"` // of format 1: what it held is free from the next on
 }
 
-// End is the end of a unit that ran. What it held is free from Generation+1 on.
+// End is the end of a unit that ran. The Events that say so to the classes that
+// sleep come after it.
 type End struct {
-	Tx         resource.TxID `json:"tx"`
-	Unit       string        `json:"unit"`
-	Reason     string        `json:"reason,omitempty"`
-	Generation uint64        `json:"generation"`
+	Tx     resource.TxID `json:"tx"`
+	Unit   string        `json:"unit"`
+	Reason string        `json:"reason,omitempty"`
+
+	Generation uint64 `json:"generation,omitempty"` // of format 1: what it held is free from the next on
 }
 
 // Restored says that the leader has noticed that the store was restored from a

@@ -9,12 +9,12 @@ type Rule string
 const (
 	RuleFormat       Rule = "format"          // a line cannot be read
 	RuleSequence     Rule = "sequence"        // records are missing, and no gap says so
-	RuleState        Rule = "state"           // a State or a Skip disagrees with what came before
+	RuleState        Rule = "state"           // a record disagrees with what came before
 	RuleOrder        Rule = "order"           // placed, waiting or leaving where it is not
-	RuleUntried      Rule = "untried"         // passed over without any evidence
+	RuleUntried      Rule = "untried"         // passed over without any evidence, or before a unit that wants the same
 	RuleInadmissible Rule = "inadmissible"    // the evidence is of a kind that may not pass over
-	RuleStale        Rule = "stale"           // not tried again after something was freed
-	RuleGeneration   Rule = "generation"      // of a time before something that the log says was freed
+	RuleStale        Rule = "stale"           // not tried again after something happened that may help
+	RuleGeneration   Rule = "generation"      // of format 1: of a time before something that the log says was freed
 	RuleCounts       Rule = "counts"          // the counts of a placement are not those of the order
 	RuleTwice        Rule = "twice"           // a transaction is placed, committed or ended once more
 	RuleUnplaced     Rule = "unplaced"        // committed or aborted without having been placed

@@ -14,11 +14,13 @@ import (
 // again is a term of a restored store: what had ended ends once more, and units
 // that ran are placed anew. say is where it tells that the store was restored.
 func again(epoch resource.Epoch, say int) []decisions.Record {
-	var log []decisions.Record
-	t := decisions.NewTracker(epoch, 1, nil, func(r decisions.Record) bool { log = append(log, r); return false })
+	s := newScene()
+	s.log = nil
+	t := decisions.NewTracker(epoch, s.room, s, func(r decisions.Record) bool { s.log = append(s.log, r); return false })
+	s.tracker = t
 	for i, act := range []func(){
 		func() { t.Ended("a", key(0, 1).Path, "StoreRestored") },
-		func() { t.Freed(2); t.Placed(decisions.Placement{Key: key(0, 1), Tx: "b", Kind: decisions.Plain}) },
+		func() { s.offer(key(0, 1), 1); s.place(key(0, 1), "b") },
 		func() { t.Committed("b", 9) },
 		func() {},
 	} {
@@ -27,18 +29,19 @@ func again(epoch resource.Epoch, say int) []decisions.Record {
 		}
 		act()
 	}
-	return log
+	return s.log
 }
 
 func TestARestoredStoreIsSeenInTheAccount(t *testing.T) {
-	_, before := rules(func(t *decisions.Tracker) {
-		t.Placed(decisions.Placement{Key: key(0, 1), Tx: "a", Kind: decisions.Plain})
-		t.Committed("a", 10)
-		t.Ended("a", key(0, 1).Path, "done")
-		t.Freed(2)
-		t.Placed(decisions.Placement{Key: key(0, 1), Tx: "b", Kind: decisions.Plain})
-		t.Aborted("b")
-	})
+	s := newScene()
+	s.offer(key(0, 1), 1)
+	s.place(key(0, 1), "a")
+	s.tracker.Committed("a", 10)
+	s.tracker.Ended("a", key(0, 1).Path, "done")
+	s.offer(key(0, 1), 1)
+	s.place(key(0, 1), "b")
+	s.tracker.Aborted("b")
+	before := s.log
 	twice := []decisions.Rule{decisions.RuleTwice, decisions.RuleTwice, decisions.RuleTwice}
 	for name, test := range map[string]struct {
 		log  []decisions.Record
@@ -70,7 +73,7 @@ func TestARestoredStoreIsSeenInTheAccount(t *testing.T) {
 // earlier terms decided, and nothing of the term itself.
 func TestWhatATermDoesTwiceIsNotExcused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := drawLog(t, false)
+		log := drawLog(t, true, false)
 		i, found := choose(t, log, func(_ int, r decisions.Record) bool { return r.Commit != nil || r.End != nil })
 		if !found {
 			return

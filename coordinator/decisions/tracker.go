@@ -2,48 +2,81 @@ package decisions
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
-// Tracker turns what one leader does in one term into records. One goroutine
-// owns it; what it gives away is not changed any more. A nil Tracker records
-// nothing.
-//
-// Invariant: a pending Skip is of the neighbours run.first to run.last, which
-// are run.count.
+// Tracker turns what one leader does in one term into records. It follows the
+// leader's room of the waiting (sched.Observer); the leader itself reports
+// transactions to it. One goroutine owns it; what it gives away is not changed any more.
+// A nil Tracker records no transaction.
 type Tracker struct {
-	epoch      resource.Epoch
-	append     func(Record) bool
-	seq        uint64
-	generation uint64
-	order      order
-	inFlight   map[resource.TxID]InFlight
-	run        struct {
-		evidence    *Evidence // nil: no Skip is pending
-		first, last *unit
-		count       int
-	}
+	epoch    resource.Epoch
+	append   func(Record) bool
+	seq      uint64
+	words    Words
+	order    order
+	classes  classes
+	labels   map[resource.NodeID]*constraint.Labels // that the log has, since the last State
+	inFlight map[resource.TxID]InFlight
 }
 
-// NewTracker begins the account of a term with those who wait, in order. The
-// function given takes each record, must not block, and returns whether it
-// wants the State next, because it has lost records or begins a file.
-func NewTracker(epoch resource.Epoch, generation uint64, waiting []queue.Key, take func(Record) (again bool)) *Tracker {
-	t := &Tracker{epoch: epoch, generation: generation, append: take, inFlight: map[resource.TxID]InFlight{}}
-	t.order = newOrder(waiting)
+// Words is how the leader says why units wait.
+type Words interface {
+	// Held says why a unit of the order cannot be tried now.
+	Held(path string) Evidence
+	// Asleep says on which quota a class waits, if on any, and in detail why it
+	// failed; the detail is asked for only where it is logged.
+	Asleep(c *sched.Class, e *sched.Evidence) (subject string, detail func() string)
+}
+
+// NewTracker begins the account of a term with those who wait in a room, and
+// follows the room from then on. The function given takes each record, must not
+// block, and returns whether it wants the State next, because it has lost records
+// or begins a file.
+func NewTracker(epoch resource.Epoch, waiting *sched.Room, words Words, take func(Record) (again bool)) *Tracker {
+	t := &Tracker{
+		epoch: epoch, words: words, append: take, classes: newClasses(), labels: map[resource.NodeID]*constraint.Labels{}, inFlight: map[resource.TxID]InFlight{},
+	}
+	keys := waiting.Order().Head(waiting.Order().Len())
+	t.order = newOrder(keys)
+	held := map[string]*Evidence{} // in words, so that those that wait for the same share it
+	for u := t.order.units.At(0); u != nil; u = u.Next() {
+		path := u.Key().Path
+		if c := waiting.ClassOf(path); c != nil {
+			known, _ := t.classes.join(c)
+			t.order.assign(u, known.id)
+			if e := c.Evidence(); e != nil && known.told == nil {
+				known.told = t.sleepOf(known, e)
+			}
+			continue
+		}
+		e := words.Held(path)
+		if held[e.String()] == nil {
+			held[e.String()] = &e
+		}
+		t.order.explain(u, held[e.String()])
+	}
 	t.state(true)
+	waiting.Observe(t)
 	return t
 }
 
-// emit gives a record away, with the number that comes next.
-func (t *Tracker) emit(r Record) {
-	t.seq++
-	r.Seq = t.seq
-	if t.append(r) {
+// emit gives records away that belong together, with the numbers that come next.
+func (t *Tracker) emit(records ...Record) {
+	again := false
+	for _, r := range records {
+		t.seq++
+		r.Seq = t.seq
+		again = t.append(r) || again
+	}
+	if again {
 		t.state(false)
 	}
 }
@@ -51,7 +84,8 @@ func (t *Tracker) emit(r Record) {
 // state gives the whole state away. It does not follow an invitation to do so
 // once more.
 func (t *Tracker) state(begins bool) {
-	s := &State{Epoch: t.epoch, Begins: begins, Generation: t.generation}
+	s := &State{Epoch: t.epoch, Begins: begins, Classes: t.classes.state()}
+	clear(t.labels)
 	s.Waiting, s.Evidence = t.order.state()
 	s.InFlight = inOrder(t.inFlight)
 	t.seq++
@@ -69,52 +103,74 @@ func (t *Tracker) Arrived(k queue.Key) {
 		return
 	}
 	if t.order.find(k) == nil {
-		t.Flush()
 		t.order.insert(k)
 		t.emit(Record{Wait: &Wait{k.Path, orderOf(k)}})
 	}
 }
 
-// Freed notes that the view has changed so that what failed may succeed now.
-func (t *Tracker) Freed(generation uint64) {
-	if t != nil {
-		t.generation = generation
+// Held notes that a unit cannot be tried now.
+func (t *Tracker) Held(k queue.Key) {
+	u := t.order.find(k)
+	e := t.words.Held(k.Path)
+	if known := u.Value().evidence; known != nil && known.equals(&e) {
+		return
+	}
+	t.leaveClass(u)
+	t.order.explain(u, &e)
+	t.emit(Record{Hold: &Hold{k.Path, e}})
+}
+
+// Joined notes that a unit may be tried, with its class.
+func (t *Tracker) Joined(k queue.Key, c *sched.Class) {
+	u := t.order.find(k)
+	t.leaveClass(u)
+	known, added := t.classes.join(c)
+	t.order.assign(u, known.id)
+	offer := Record{Offer: &Offer{k.Path, known.id}}
+	if added {
+		definition := known.definition
+		t.emit(Record{Class: &definition}, offer)
+		return
+	}
+	t.emit(offer)
+}
+
+// leaveClass takes a unit out of its class, if it is in one.
+func (t *Tracker) leaveClass(u *unit) {
+	if class := u.Value().class; class > 0 {
+		t.classes.leave(class)
 	}
 }
 
-// Skipped notes that a unit was tried in vain, or cannot be tried. The detail
-// is asked for only where it is new.
-func (t *Tracker) Skipped(k queue.Key, e Evidence, detail func() string) {
-	if t == nil {
-		return
+// Slept notes that a class has failed.
+func (t *Tracker) Slept(c *sched.Class, e *sched.Evidence) {
+	known := t.classes.byTraits[c.Traits]
+	if known == nil || known.units == 0 {
+		panic(fmt.Sprintf("decisions: a class of %d units has failed, of which none is in the account", c.Len()))
 	}
-	u := t.order.find(k)
-	if u == nil {
-		t.Arrived(k)
-		u = t.order.find(k)
+	before := known.told
+	s := t.sleepOf(known, e)
+	known.told = s
+	if before != nil && before.Code == s.Code && before.Subject == s.Subject && slices.Equal(before.Trees, s.Trees) {
+		s.Detail = before.Detail
+		s = &Sleep{Class: s.Class, Code: s.Code, Trees: s.Trees}
 	}
-	if e.Why.ofGeneration() {
-		e.Generation = t.generation
-	}
-	if known := u.Value().evidence; known != nil && known.same(&e) {
-		if e.Generation > 0 {
-			t.order.tryAgain(u, e.Generation)
+	t.emit(Record{Sleep: s})
+}
+
+// Happened notes an event that may help classes that sleep.
+func (t *Tracker) Happened(e *sched.Event) {
+	event := &Event{Kind: eventKinds[e.Kind], Priority: e.Priority, Namespace: e.Namespace, Trees: e.Trees}
+	var records []Record
+	for i := range e.Nodes {
+		n := e.Nodes[i].Node
+		if known, found := t.labels[n.ID]; !found || known != n.Labels {
+			t.labels[n.ID] = n.Labels
+			records = append(records, Record{Node: nodeOf(n)})
 		}
-		return
+		event.Nodes = append(event.Nodes, t.classes.free(&e.Nodes[i]))
 	}
-	if r := &t.run; r.evidence != nil && u == r.last.Next() && r.evidence.same(&e) && r.evidence.Generation == e.Generation {
-		r.last = u
-		r.count++
-		t.order.explain(u, r.evidence, e.Generation)
-		return
-	}
-	t.Flush()
-	if detail != nil {
-		e.Detail = detail()
-	}
-	kept := e // a copy, so that evidence that is known already stays off the heap
-	t.order.explain(u, &kept, e.Generation)
-	t.run.evidence, t.run.first, t.run.last, t.run.count = &kept, u, u, 1
+	t.emit(append(records, Record{Event: event})...)
 }
 
 // Restored notes that the store was restored from a backup.
@@ -122,23 +178,8 @@ func (t *Tracker) Restored(r Restored) {
 	if t == nil {
 		return
 	}
-	t.Flush()
 	r.Epoch = t.epoch
 	t.emit(Record{Restored: &r})
-}
-
-// Flush gives away what was kept back to be told for several units at once.
-func (t *Tracker) Flush() {
-	if t == nil || t.run.evidence == nil {
-		return
-	}
-	r := t.run
-	t.run.evidence = nil
-	skip := &Skip{First: r.first.Key().Path, Evidence: *r.evidence}
-	if r.count > 1 {
-		skip.Last, skip.Count = r.last.Key().Path, r.count
-	}
-	t.emit(Record{Skip: skip})
 }
 
 // Left takes a unit out of the order that was not placed; one that is not there
@@ -148,7 +189,7 @@ func (t *Tracker) Left(k queue.Key) {
 		return
 	}
 	if u := t.order.find(k); u != nil {
-		t.Flush()
+		t.leaveClass(u)
 		t.order.remove(u)
 		t.emit(Record{Leave: &Leave{k.Path}})
 	}
@@ -170,12 +211,11 @@ func (t *Tracker) Placed(p Placement) {
 		return
 	}
 	t.Arrived(p.Key)
-	t.Flush()
 	u := t.order.find(p.Key)
 	place := &Place{
-		Unit: p.Key.Path, Tx: p.Tx, Kind: p.Kind, Position: u.Position() + 1, Generation: t.generation, Victims: p.Victims, Devices: p.Devices, Adopted: p.Adopted,
+		Unit: p.Key.Path, Tx: p.Tx, Kind: p.Kind, Position: u.Position() + 1, Ahead: t.order.counts(u), Victims: p.Victims, Devices: p.Devices, Adopted: p.Adopted,
 	}
-	place.Ahead, place.Fresh, place.Stale = t.order.ahead(u, t.generation)
+	t.leaveClass(u)
 	t.order.remove(u)
 	t.inFlight[p.Tx] = InFlight{p.Tx, p.Key.Path, orderOf(p.Key), p.Kind, p.Devices}
 	t.emit(Record{Place: place})
@@ -188,31 +228,29 @@ func (t *Tracker) Committed(tx resource.TxID, revision resource.Revision) {
 		return
 	}
 	if f, known := t.inFlight[tx]; known {
-		t.Flush()
 		delete(t.inFlight, tx)
 		t.emit(Record{Commit: &Commit{tx, f.Unit, revision}})
 	}
 }
 
-// Aborted notes that a placement came to nothing. It is called before what it
-// held counts as freed, and before its unit waits again.
+// Aborted notes that a placement came to nothing. It is called before the room
+// learns that something is free, and before the unit waits again.
 func (t *Tracker) Aborted(tx resource.TxID) {
 	if t == nil {
 		return
 	}
 	if _, known := t.inFlight[tx]; known {
-		t.Flush()
 		delete(t.inFlight, tx)
-		t.emit(Record{Abort: &Abort{tx, t.generation}})
+		t.emit(Record{Abort: &Abort{Tx: tx}})
 	}
 }
 
 // Ended notes that a unit's transaction has ended after its commit. It is
-// called before what it held counts as freed, and before its unit waits again.
+// called before the room learns that something is free, and before the unit waits
+// again.
 func (t *Tracker) Ended(tx resource.TxID, unit, reason string) {
 	if t == nil {
 		return
 	}
-	t.Flush()
-	t.emit(Record{End: &End{tx, unit, reason, t.generation}})
+	t.emit(Record{End: &End{Tx: tx, Unit: unit, Reason: reason}})
 }

@@ -6,8 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,268 +19,285 @@ func key(priority int32, counter uint64) queue.Key {
 	return queue.Key{Priority: priority, Epoch: 7, Counter: counter, Path: fmt.Sprintf("ns/alloc/u%d/0", counter)}
 }
 
-var noRoom = decisions.Evidence{Why: decisions.Infeasible}
+var (
+	noPlace   = sched.Evidence{Code: sched.NoPlace}
+	overLimit = sched.Evidence{Code: sched.OverLimit}
+	overTree  = sched.Evidence{Code: sched.OverTree, Trees: []string{"teams"}}
+	claim     = sched.Evidence{Code: sched.Claim, Trees: []string{"teams"}}
+	noVictims = sched.Evidence{Code: sched.NoVictims}
+	leaving   = sched.Evidence{Code: sched.Leaving}
+)
 
-// rules are those broken by what a leader does.
-func rules(act func(*decisions.Tracker)) ([]decisions.Rule, []decisions.Record) {
-	var log []decisions.Record
-	t := decisions.NewTracker(7, 1, nil, func(r decisions.Record) bool { log = append(log, r); return false })
-	act(t)
-	t.Flush()
-	var broken []decisions.Rule
-	for _, v := range check(log).Violations {
-		broken = append(broken, v.Rule)
-	}
-	return broken, log
-}
-
+// TestLeaders: a big unit has failed, and a leader places the small one behind it.
 func TestLeaders(t *testing.T) {
-	place := func(t *decisions.Tracker, k queue.Key, tx string, victims ...decisions.Victim) {
-		kind := decisions.Plain
-		if victims != nil {
-			kind = decisions.Preemption
-		}
-		t.Placed(decisions.Placement{Key: k, Tx: resource.TxID(tx), Kind: kind, Victims: victims})
+	big, small := key(3, 1), key(0, 2)
+	none := func(*cluster.Node, int64) sched.Amounts { return sched.Amounts{} }
+	node, away := newNode("n1", nil), newNode("n2", map[string]string{"zone": "away"})
+	cordoned := newNode("n3", nil)
+	cordoned.Unschedulable = true
+	for _, n := range []*cluster.Node{node, away, cordoned} {
+		n.Refresh()
 	}
+	inZone := place.Unit{Members: 1, Request: resource.Request{GPUs: 1}, Constraints: constraint.Compile(constraint.Spec{NodeSelector: map[string]string{"zone": "here"}})}
+	untried, stale := []decisions.Rule{decisions.RuleUntried}, []decisions.Rule{decisions.RuleStale}
 	for name, test := range map[string]struct {
-		act  func(*decisions.Tracker)
-		want []decisions.Rule
+		demand place.Unit // of the big unit; none: 8 GPUs
+		why    *sched.Evidence
+		then   func(s *scene)
+		want   []decisions.Rule
 	}{
-		"a unit that was tried in vain may be passed over": {act: func(t *decisions.Tracker) {
-			t.Arrived(key(0, 1))
-			t.Skipped(key(0, 1), noRoom, nil)
-			place(t, key(0, 2), "b")
-			t.Committed("b", 10)
-		}},
-		"it must be tried again after something was freed": {act: func(t *decisions.Tracker) {
-			t.Skipped(key(0, 1), noRoom, nil)
-			t.Freed(2)
-			place(t, key(0, 2), "b")
-		}, want: []decisions.Rule{decisions.RuleStale}},
-		"and may be passed over again if that was in vain": {act: func(t *decisions.Tracker) {
-			t.Skipped(key(0, 1), noRoom, nil)
-			t.Freed(2)
-			t.Skipped(key(0, 1), noRoom, nil)
-			place(t, key(0, 2), "b")
-		}},
-		"a unit that was never tried may not": {act: func(t *decisions.Tracker) {
-			t.Arrived(key(0, 1))
-			place(t, key(0, 2), "b")
-		}, want: []decisions.Rule{decisions.RuleUntried}},
-		"a unit behind may wait untried": {act: func(t *decisions.Tracker) {
-			t.Arrived(key(0, 2))
-			place(t, key(1, 3), "c")
-		}},
-		"the end of a unit must wake the queue": {act: func(t *decisions.Tracker) {
-			place(t, key(0, 1), "a")
-			t.Committed("a", 10)
-			t.Ended("a", key(0, 1).Path, "done")
-			place(t, key(0, 2), "b")
-		}, want: []decisions.Rule{decisions.RuleGeneration}},
-		"a backoff needs no new try": {act: func(t *decisions.Tracker) {
-			t.Skipped(key(0, 1), decisions.Evidence{Why: decisions.InBackoff, Until: 5}, nil)
-			t.Freed(2)
-			place(t, key(0, 2), "b")
-		}},
-		"a preemption of lower priority": {act: func(t *decisions.Tracker) {
-			place(t, key(3, 1), "a", decisions.Victim{Unit: "v", Priority: 2})
-		}},
-		"a preemption of the same priority": {act: func(t *decisions.Tracker) {
-			place(t, key(3, 1), "a", decisions.Victim{Unit: "v", Priority: 3})
-		}, want: []decisions.Rule{decisions.RulePriority}},
-		"a unit that runs is placed again": {act: func(t *decisions.Tracker) {
-			place(t, key(0, 1), "a")
-			t.Committed("a", 10)
-			place(t, key(0, 1), "b")
-		}, want: []decisions.Rule{decisions.RuleRunning}},
+		"it was tried in vain":                              {why: &noPlace},
+		"it was never tried":                                {want: untried},
+		"a node has grown":                                  {why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }, want: stale},
+		"a node has grown, and it was tried again":          {why: &noPlace, then: func(s *scene) { s.room.Grew(node, none); s.pass() }},
+		"a cordoned node has grown":                         {why: &noPlace, then: func(s *scene) { s.room.Grew(cordoned, none) }},
+		"a node of another zone has grown":                  {demand: inZone, why: &noPlace, then: func(s *scene) { s.room.Grew(away, none) }},
+		"a node without enough devices has grown":           {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
+		"the same, and all on it may be evicted":            {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noVictims, then: func(s *scene) { s.room.Grew(node, holds(1000)) }, want: stale},
+		"the same, and not enough of it may be":             {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noVictims, then: func(s *scene) { s.room.Grew(node, holds(999)) }},
+		"it asks for a profile that the node has not":       {demand: place.Unit{Members: 1, Request: resource.Request{MIG: 1, MIGProfile: "1g.5gb"}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
+		"it asks for huge pages that the node has not":      {demand: place.Unit{Members: 1, Request: resource.Request{Hugepages: 1 << 40, HugepageSize: 2 << 20}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
+		"a node has grown, and it is over its limit":        {why: &overLimit, then: func(s *scene) { s.room.Grew(node, none) }},
+		"a charge to its namespace has ended":               {why: &overLimit, then: func(s *scene) { s.room.Freed("ns", nil) }, want: stale},
+		"a charge to another namespace has ended":           {why: &overLimit, then: func(s *scene) { s.room.Freed("other", nil) }},
+		"a charge to its tree has ended":                    {why: &overTree, then: func(s *scene) { s.room.Freed("other", []string{"a", "teams"}) }, want: stale},
+		"a charge to another tree has ended":                {why: &overTree, then: func(s *scene) { s.room.Freed("ns", []string{"a"}) }},
+		"a charge has ended, and it has no place":           {why: &noPlace, then: func(s *scene) { s.room.Freed("ns", []string{"teams"}) }},
+		"a charge to the tree that it claims has begun":     {why: &claim, then: func(s *scene) { s.room.Charged([]string{"teams"}) }, want: stale},
+		"a charge to another tree has begun":                {why: &claim, then: func(s *scene) { s.room.Charged([]string{"a"}) }},
+		"a charge to the tree that refuses it has begun":    {why: &overTree, then: func(s *scene) { s.room.Charged([]string{"teams"}) }},
+		"a unit of lower priority can give way":             {why: &noVictims, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{node}, holds(0)) }, want: stale},
+		"a unit of lower priority elsewhere can give way":   {demand: inZone, why: &noVictims, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{away}, holds(0)) }},
+		"a unit of its own priority can give way":           {why: &noVictims, then: func(s *scene) { s.room.Evictable(3, []*cluster.Node{node}, holds(0)) }},
+		"nobody gives way for it, and a unit can give way":  {why: &noPlace, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{node}, holds(0)) }},
+		"it claims what is lent, and any unit can give way": {why: &claim, then: func(s *scene) { s.room.Evictable(9, nil, holds(0)) }, want: stale},
+		"a unit has left on whose room it counted":          {why: &leaving, then: func(s *scene) { s.room.Unleft() }, want: stale},
+		"a unit has left on whose room it did not count":    {why: &noVictims, then: func(s *scene) { s.room.Unleft() }},
+		"a time has come":                                   {why: &overTree, then: func(s *scene) { s.room.Due() }, want: stale},
+		"a time has come, and it is over a limit":           {why: &overLimit, then: func(s *scene) { s.room.Due() }},
+		"a limit has changed":                               {why: &overLimit, then: func(s *scene) { s.room.All() }, want: stale},
+		"it has a backoff":                                  {then: func(s *scene) { s.hold(big, decisions.Evidence{Why: decisions.InBackoff, Until: 5}) }},
+		"its backoff has ended":                             {then: func(s *scene) { s.hold(big, decisions.Evidence{Why: decisions.InBackoff, Until: 5}); s.offer(big, 1) }, want: untried},
+		"another one like it has come":                      {why: &noPlace, then: func(s *scene) { s.offer(key(3, 9), 8) }},
+		"another one that wants less has come":              {why: &noPlace, then: func(s *scene) { s.offer(key(3, 9), 1) }, want: untried},
+		"another one has come behind the small one":         {why: &noPlace, then: func(s *scene) { s.offer(key(-1, 9), 1) }},
+		"an earlier unit that wants the same as the small":  {why: &noPlace, then: func(s *scene) { s.offer(key(0, 0), 1) }, want: untried},
+		"its class has emptied, and begins anew":            {why: &noPlace, then: func(s *scene) { s.room.Remove(big); s.offer(big, 8) }, want: untried},
+		"it has left":                                       {then: func(s *scene) { s.room.Remove(big) }},
+		"the end of a charge was told to it":                {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", ""); s.room.Freed("ns", nil); s.pass() }},
+		"the end of a charge was not":                       {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", "") }, want: stale},
+		"the end of a charge to another namespace was not":  {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "other/alloc/x/0", "") }},
+		"the end of a charge was not, and it has no place":  {why: &noPlace, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", "") }},
+		"it has failed again since the charge ended":        {why: &overLimit, then: func(s *scene) { s.room.All(); s.tracker.Ended("x", "ns/alloc/x/0", ""); s.pass() }},
+		"the small one gives way to nobody, and is evicting": {why: &noPlace, then: func(s *scene) {
+			s.room.Remove(big)
+			s.offer(key(0, 3), 1)
+			s.place(small, "p", decisions.Victim{Unit: "v"})
+		}, want: []decisions.Rule{decisions.RulePriority, decisions.RuleOrder, decisions.RuleRunning}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, log := rules(test.act)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("rules broken (-want +got):\n%s\n%s", diff, text(log))
+			s := newScene()
+			if test.demand.Members == 0 {
+				test.demand = place.Unit{Members: 1, Request: resource.Request{GPUs: 8}}
+			}
+			s.offerDemand(big, test.demand)
+			if test.why != nil {
+				s.fail(big, *test.why)
+				s.pass()
+			}
+			s.offer(small, 1)
+			s.fail(small, noPlace) // a pass leaves it alone
+			if test.then != nil {
+				test.then(s)
+			}
+			s.place(small, "b")
+			if diff := cmp.Diff(test.want, s.broken()); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s\n%s", diff, text(s.log))
 			}
 		})
 	}
 }
 
-func TestNeighboursShareTheirEvidence(t *testing.T) {
-	var log []decisions.Record
-	tracker := decisions.NewTracker(7, 1, nil, func(r decisions.Record) bool { log = append(log, r); return false })
+// holds has others hold GPUs on every node, and enough of all else.
+func holds(gpu resource.Milli) sched.Held {
+	return func(*cluster.Node, int64) sched.Amounts {
+		return sched.Amounts{CPU: 1 << 40, Memory: 1 << 50, GPU: gpu}
+	}
+}
+
+func TestAQueueOfOneClassCostsOneLine(t *testing.T) {
+	s := newScene()
 	for i := range uint64(1000) {
-		tracker.Arrived(key(0, i+1))
+		s.offer(key(0, i+1), 8)
 	}
-	before := len(log)
-	details := 0
-	for i := range uint64(1000) {
-		tracker.Skipped(key(0, i+1), noRoom, func() string { details++; return "want 2, have 1" })
+	before := len(s.log)
+	s.fail(key(0, 1), noPlace)
+	s.pass()
+	want := decisions.Sleep{Class: 1, Code: decisions.NoPlace, Detail: "want 8 GPUs"}
+	if diff := cmp.Diff(&want, s.log[before].Sleep); diff != "" || len(s.log) != before+1 {
+		t.Fatalf("%d records, the first (-want +got):\n%s", len(s.log)-before, diff)
 	}
-	tracker.Flush()
-	if n := len(log) - before; n != 1 || details != 1 {
-		t.Fatalf("%d records with %d details, want one:\n%s", n, details, text(log[before:]))
+	before = len(s.log)
+	for i := range uint64(50) {
+		s.room.All()
+		s.offer(key(-1, 5000+i), 1)
+		s.pass()
 	}
-	want := &decisions.Skip{
-		First: key(0, 1).Path, Last: key(0, 1000).Path, Count: 1000,
-		Evidence: decisions.Evidence{Why: decisions.Infeasible, Generation: 1, Detail: "want 2, have 1"},
+	if n := len(s.log) - before; n != 50*5+1 { // an event, a sleep without its reasons, and a unit that comes and is placed
+		t.Errorf("%d records for 50 units that came and were placed behind them, want 251:\n%s", n, text(s.log[before:]))
 	}
-	if diff := cmp.Diff(want, log[before].Skip); diff != "" {
-		t.Errorf("skip (-want +got):\n%s", diff)
-	}
-	for generation := range uint64(50) {
-		tracker.Freed(generation + 2)
-		for i := range uint64(1000) {
-			tracker.Skipped(key(0, i+1), noRoom, nil)
-		}
-		tracker.Placed(decisions.Placement{Key: key(-1, 5000+generation), Tx: resource.TxID(fmt.Sprint(generation)), Kind: decisions.Plain})
-	}
-	if n := len(log) - before - 1; n != 100 {
-		t.Errorf("%d records for 50 units that came and were placed, want 100", n)
-	}
-	if r := check(log); !r.OK() || r.LongestRow != 1000 || r.PassedOver.Infeasible != 50_000 {
+	if r := check(s.log); !r.OK() || r.LongestRow != 1000 || r.PassedOver.Asleep != 50_000 {
 		t.Errorf("report %+v", r)
+	}
+}
+
+// TestEventsAreOfInterestToSleepersOnly: nothing is logged that no class waits for.
+func TestEventsAreOfInterestToSleepersOnly(t *testing.T) {
+	s := newScene()
+	grew := func() { s.room.Grew(newNode("n1", nil), holds(0)) }
+	s.offer(key(0, 1), 1)
+	before := len(s.log)
+	for _, event := range []func(){grew, s.room.All, s.room.Due, s.room.Unleft} {
+		event()
+	}
+	if n := len(s.log) - before; n != 0 {
+		t.Errorf("%d records while no class sleeps", n)
+	}
+	s.fail(key(0, 1), overLimit)
+	s.pass()
+	before = len(s.log)
+	for _, event := range []func(){grew, s.room.Due, s.room.Unleft} {
+		event()
+	}
+	if n := len(s.log) - before; n != 0 {
+		t.Errorf("%d records while a class waits for a limit", n)
+	}
+}
+
+// TestDescriptionsOfClassesAreBounded: classes that come and go do not fill the
+// leader's memory, and those that come back need no line.
+func TestDescriptionsOfClassesAreBounded(t *testing.T) {
+	s := newScene()
+	described := 0
+	for i := range 2000 {
+		s.offer(key(0, uint64(i)), 1+i%2)
+		s.offer(key(0, 1_000_000), 100+i) // another class each time
+		s.room.Remove(key(0, uint64(i)))
+		s.room.Remove(key(0, 1_000_000))
+	}
+	for _, r := range s.log {
+		if r.Class != nil && r.Class.Request.GPUs < 100 {
+			described++
+		}
+	}
+	if r := check(s.log); !r.OK() || described > 2*2000/200 {
+		t.Errorf("two classes are described %d times; %d violations", described, len(r.Violations))
 	}
 }
 
 func TestNilTrackerRecordsNothing(t *testing.T) {
 	var tracker *decisions.Tracker
-	tracker.Arrived(key(0, 1))
-	tracker.Skipped(key(0, 1), noRoom, nil)
-	tracker.Freed(1)
 	tracker.Placed(decisions.Placement{Key: key(0, 1)})
 	tracker.Committed("a", 1)
 	tracker.Aborted("a")
 	tracker.Ended("a", "u", "")
-	tracker.Left(key(0, 1))
-	tracker.Flush()
+	tracker.Restored(decisions.Restored{})
 }
 
 func TestHistoryOfAUnit(t *testing.T) {
-	_, log := rules(func(t *decisions.Tracker) {
-		t.Arrived(key(1, 9))
-		t.Arrived(key(0, 1))
-		t.Arrived(key(0, 2))
-		t.Skipped(key(0, 1), noRoom, func() string { return "want 2, have 1" })
-		t.Skipped(key(0, 2), noRoom, nil)
-		t.Freed(2)
-		t.Skipped(key(0, 1), decisions.Evidence{Why: decisions.AwaitsGang}, nil)
-		t.Placed(decisions.Placement{Key: key(0, 2), Tx: "b", Kind: decisions.Preemption, Victims: []decisions.Victim{{Unit: "v", Priority: -1}}})
-		t.Committed("b", 12)
-		t.Ended("b", key(0, 2).Path, "Completed")
-	})
-	c := decisions.NewChecker()
-	h := c.Follow("ns/u2")
-	for _, r := range log {
-		c.Record(r)
-	}
-	var got []string
-	for _, e := range h.Events {
-		got = append(got, fmt.Sprintf("%d: %s", e.Position, e.What))
-	}
-	want := []string{
-		"0: comes into the order",
-		"3: passed over: infeasible at generation 1: want 2, have 1",
-		"3: placed as b at generation 2, ahead of it 1 untried, 1 awaits-gang; v of priority -1 gives way",
-		"0: committed at revision 12 as b",
-		"0: b ended: Completed",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
+	s := newScene()
+	s.offer(key(1, 9), 8)
+	s.hold(key(0, 1), decisions.Evidence{Why: decisions.AwaitsGang, Subject: "ns/job/g/0"})
+	s.offer(key(0, 2), 4)
+	s.fail(key(1, 9), noPlace)
+	s.fail(key(0, 2), noPlace)
+	s.pass()
+	s.room.All()
+	s.pass() // in vain for the same reason: no news
+	s.room.All()
+	s.fail(key(0, 2), overLimit)
+	s.pass()
+	s.offer(key(0, 3), 4)
+	s.room.All()
+	delete(s.fails, key(0, 2).Path)
+	s.pass()
+	s.tracker.Committed("t1", 12)
+	s.tracker.Ended("t1", key(0, 2).Path, "Completed")
+	for unit, want := range map[string][]string{
+		"ns/u1": {"0: comes into the order", "2: passed over: awaits-gang: ns/job/g/0"},
+		"ns/u2": {
+			"0: comes into the order",
+			"3: passed over with class 2: no-place: want 4 GPUs",
+			"3: passed over with class 2: over-limit: want 4 GPUs",
+			"3: placed as t1, ahead of it 1 awaits-gang, 1 asleep",
+			"0: committed at revision 12 as t1",
+			"0: t1 ended: Completed",
+		},
+		"ns/u3": {
+			"0: comes into the order",
+			"4: passed over with class 2: over-limit: want 4 GPUs",
+			"3: placed as t2, ahead of it 1 awaits-gang, 1 asleep",
+		},
+	} {
+		c := decisions.NewChecker()
+		h := c.Follow(unit)
+		for _, r := range s.log {
+			c.Record(r)
+		}
+		var got []string
+		for _, e := range h.Moments {
+			got = append(got, fmt.Sprintf("%d: %s", e.Position, e.What))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: moments (-want +got):\n%s\n%s", unit, diff, text(s.log))
+		}
 	}
 }
 
 func ExampleTracker() {
-	checker := decisions.NewChecker()
-	t := decisions.NewTracker(7, 1, nil, func(r decisions.Record) bool { checker.Record(r); return false })
-	big, small := queue.Key{Epoch: 7, Counter: 1, Path: "ml/job/big/0"}, queue.Key{Epoch: 7, Counter: 2, Path: "ml/alloc/small/0"}
-	t.Arrived(big)
-	t.Arrived(small)
-	t.Skipped(big, decisions.Evidence{Why: decisions.Infeasible}, func() string { return "want 64 GPUs, 12 are free" })
-	t.Placed(decisions.Placement{Key: small, Tx: "s1", Kind: decisions.Plain})
-	t.Committed("s1", 41)
-	t.Ended("s1", small.Path, "Completed") // something is free now, and big is not tried again
-	t.Placed(decisions.Placement{Key: queue.Key{Epoch: 7, Counter: 3, Path: "ml/alloc/other/0"}, Tx: "o1", Kind: decisions.Plain})
+	s := newScene() // a room, and a Tracker that follows it
+	big, small := queue.Key{Epoch: 7, Counter: 1, Path: "ns/job/big/0"}, queue.Key{Epoch: 7, Counter: 2, Path: "ns/alloc/small/0"}
+	s.offer(big, 8)
+	s.fail(big, sched.Evidence{Code: sched.OverLimit})
+	s.offer(small, 1)
+	s.pass()
+	s.tracker.Ended("t1", small.Path, "Completed")
+	s.room.Freed("ns", nil) // a charge has ended, and big is not tried again
+	other := queue.Key{Epoch: 7, Counter: 3, Path: "ns/alloc/other/0"}
+	s.offer(other, 1)
+	s.place(other, "t2")
 
-	for _, v := range checker.Report().Violations {
+	for _, v := range check(s.log).Violations {
 		fmt.Println(v.Rule, v.Unit, v.Detail)
 	}
-	// Output: generation ml/alloc/other/0 generation 1, when it was 2 already
+	// Output: stale ns/alloc/other/0 placed at position 2; the classes of 1 ahead were not tried again after a charge to namespace ns has ended: ns/job/big/0
 }
 
 // rows are how many wait while a benchmark runs.
-var rows = []uint64{1000, 16_000, 100_000}
+var rows = []uint64{0, 1000, 16_000, 100_000}
 
-// inVain returns a tracker of n units that were tried, and their keys.
-func inVain(n uint64) (*decisions.Tracker, []queue.Key) {
-	keys := make([]queue.Key, n)
-	for i := range keys {
-		keys[i] = key(0, uint64(i)+1)
-	}
-	tracker := decisions.NewTracker(7, 1, keys, func(decisions.Record) bool { return false })
-	for _, k := range keys {
-		tracker.Skipped(k, noRoom, nil)
-	}
-	tracker.Flush()
-	return tracker, keys
-}
-
-// BenchmarkLongQueue is one unit that comes and is placed behind many that were
-// tried again: the account's cost in time and in bytes.
+// BenchmarkLongQueue is one unit that comes and is placed behind many of a class
+// that sleeps, after an event that wakes it: the account's cost in time and in
+// bytes, beside that of the room.
 func BenchmarkLongQueue(b *testing.B) {
-	for _, waiting := range append(rows, 0) {
+	for _, waiting := range rows {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
 			bytes := 0
-			tracker := decisions.NewTracker(7, 1, nil, func(r decisions.Record) bool { bytes += len(decisions.Encode(r)); return false })
+			s := newScene()
 			for i := range waiting {
-				tracker.Skipped(key(0, i+1), noRoom, nil)
+				s.offer(key(0, i+1), 8)
 			}
-			tracker.Flush()
+			s.fail(key(0, 1), noPlace)
+			s.tracker = decisions.NewTracker(7, s.room, s, func(r decisions.Record) bool { bytes += len(decisions.Encode(r)); return false })
+			s.pass()
 			last := key(-1, 1<<40)
 			bytes = 0
 			for b.Loop() {
-				tracker.Placed(decisions.Placement{Key: last, Tx: "t", Kind: decisions.Plain})
-				tracker.Committed("t", 10)
+				s.room.All()
+				s.offer(last, 1)
+				s.pass()
 			}
 			b.ReportMetric(float64(bytes)/float64(b.N), "logged-B/op")
-		})
-	}
-}
-
-// BenchmarkOrder is what the account does with one unit amid many, or with each
-// of them, without the encoding.
-func BenchmarkOrder(b *testing.B) {
-	for _, waiting := range rows {
-		tracker, keys := inVain(waiting)
-		generation := uint64(1)
-		each := func(name string, act func(queue.Key)) {
-			b.Run(fmt.Sprintf("%s/waiting=%d", name, waiting), func(b *testing.B) {
-				for i := uint64(0); b.Loop(); i++ {
-					act(keys[i*7919%waiting])
-				}
-			})
-		}
-		each("leave and arrive", func(k queue.Key) { tracker.Left(k); tracker.Arrived(k) })
-		each("place and arrive", func(k queue.Key) {
-			tracker.Placed(decisions.Placement{Key: k, Tx: "t", Kind: decisions.Plain})
-			tracker.Committed("t", 10)
-			tracker.Arrived(k)
-		})
-		each("skip", func(k queue.Key) { tracker.Skipped(k, noRoom, nil) })
-		each("try one again and place", func(k queue.Key) {
-			generation++
-			tracker.Freed(generation)
-			tracker.Skipped(k, noRoom, nil)
-			tracker.Placed(decisions.Placement{Key: keys[waiting-1], Tx: "t", Kind: decisions.Plain})
-			tracker.Committed("t", 10)
-		})
-		b.Run(fmt.Sprintf("try all again/waiting=%d", waiting), func(b *testing.B) {
-			for b.Loop() {
-				generation++
-				tracker.Freed(generation)
-				for _, k := range keys {
-					tracker.Skipped(k, noRoom, nil)
-				}
-				tracker.Placed(decisions.Placement{Key: keys[waiting-1], Tx: "t", Kind: decisions.Plain})
-				tracker.Committed("t", 10)
-			}
 		})
 	}
 }

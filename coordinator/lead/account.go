@@ -20,43 +20,35 @@ type DecisionLog interface {
 
 // keepAccount begins the term's account, if there is a log.
 func (l *Leader) keepAccount() {
-	if l.rules.Decisions == nil {
-		return
+	if l.rules.Decisions != nil {
+		l.account = decisions.NewTracker(l.epoch, l.room, accountWords{l}, l.rules.Decisions.Append)
 	}
-	l.account = decisions.NewTracker(l.epoch, l.generation, l.room.Order().Head(l.room.Order().Len()), l.rules.Decisions.Append)
-	l.room.Observe(l.account)
 }
 
-// recordHeld accounts for a unit that cannot be tried now.
-func (l *Leader) recordHeld(u *unit) {
-	if l.account == nil {
-		return
-	}
-	e := decisions.Evidence{Why: decisions.BeingWritten}
+// accountWords says for the account why units wait (decisions.Words).
+type accountWords struct{ *Leader }
+
+// Held says why a unit cannot be tried now.
+func (w accountWords) Held(path string) decisions.Evidence {
+	u := w.units[path]
 	switch {
-	case u.isBeingWritten() || u.attempt != nil:
+	case u == nil || u.isBeingWritten() || u.attempt != nil:
 	case u.adopting != nil:
-		e = decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
+		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
 	case u.lifecycle == phaseResting:
-		e = decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
+		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
 	case u.grows():
-		e = decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}
+		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}
 	}
-	l.account.Skipped(u.key, e, nil)
+	return decisions.Evidence{Why: decisions.BeingWritten}
 }
 
-// recordSkip accounts for a unit that was not placed.
-func (l *Leader) recordSkip(u *unit, why *sched.Evidence) {
-	if l.account == nil {
-		return
+// Asleep says why a class has failed.
+func (w accountWords) Asleep(c *sched.Class, e *sched.Evidence) (subject string, detail func() string) {
+	if e.Short != nil {
+		return subjectOf(e.Short, c.Namespace), func() string { return joinReasons(w.reasons(e.Short), e.NoVictims) }
 	}
-	e := decisions.Evidence{Why: decisions.Infeasible, Like: u.shape}
-	detail := func() string { return l.describeDemand(u, why) }
-	if why.Short != nil {
-		e = decisions.Evidence{Why: decisions.OverQuota, Subject: subjectOf(why.Short, u.record.Namespace), Like: why.NoVictims}
-		detail = func() string { return joinReasons(l.reasons(why.Short), why.NoVictims) }
-	}
-	l.account.Skipped(u.key, e, detail)
+	return "", func() string { return w.describeDemand(c.Demand(), e) }
 }
 
 // subjectOf names the quota that is short.
@@ -83,8 +75,8 @@ func joinReasons(reasons []resource.Reason, more string) string {
 	return strings.Join(parts, "; ")
 }
 
-// describeDemand says what a unit that has no place wants, and what there is.
-func (l *Leader) describeDemand(u *unit, e *sched.Evidence) string {
+// describeDemand says what a class that has no place wants, and what there is.
+func (l *Leader) describeDemand(d *place.Unit, e *sched.Evidence) string {
 	var ready, whole, most int
 	var gpu resource.Milli
 	var cpu resource.Millicores
@@ -97,13 +89,13 @@ func (l *Leader) describeDemand(u *unit, e *sched.Evidence) string {
 		whole, most = whole+n.WholeGPUs, max(most, n.WholeGPUs)
 		gpu, cpu, memory = gpu+n.FreeGPU, cpu+n.FreeCPU, memory+n.FreeMemory
 	}
-	r := u.demand.Request.Vector()
+	r := d.Request.Vector()
 	var wants []string
 	for _, name := range r.Names() {
 		wants = append(wants, fmt.Sprintf("%s %s", name, resource.FormatAmount(name, r[name])))
 	}
 	text := fmt.Sprintf("%d × %s; %d nodes have free: cpu %s, memory %s, GPUs %s, of these %d whole, %d on one node",
-		u.demand.Members, strings.Join(wants, ", "), ready, resource.FormatAmount(resource.CPU, int64(cpu)), resource.FormatBytes(memory),
+		d.Members, strings.Join(wants, ", "), ready, resource.FormatAmount(resource.CPU, int64(cpu)), resource.FormatBytes(memory),
 		resource.FormatAmount(resource.GPU, int64(gpu)), whole, most)
 	if e.NoVictims != "" {
 		text += "; " + e.NoVictims

@@ -46,8 +46,7 @@ type Leader struct {
 	view
 	requests requests
 
-	// generation grows whenever something was freed or added: the decision log
-	// counts by it.
+	// generation grows whenever something was freed or added; see WakeUps.
 	generation uint64
 	adoptions  map[resource.TxID]*adoption // that are under way
 	// alarm wakes those over the quota of trees; nil where none waits for a time.

@@ -23,16 +23,10 @@ func (l *Leader) offer(u *unit) {
 		return
 	}
 	if !u.mayBeTried() || u.grows() {
-		l.hold(u)
+		l.room.Hold(u.key)
 		return
 	}
 	l.room.Offer(u.key, l.traitsOf(u), &u.demand)
-}
-
-// hold keeps a waiting unit in the order that cannot be tried now.
-func (l *Leader) hold(u *unit) {
-	l.room.Hold(u.key)
-	l.recordHeld(u)
 }
 
 // traitsOf are what a unit has in common with all that are admitted, placed and
@@ -84,7 +78,7 @@ func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
 		return nil
 	}
 	if !u.mayBeTried() || u.grows() {
-		l.hold(u) // the end of what it waits for offers it
+		l.room.Hold(k) // the end of what it waits for offers it
 		return nil
 	}
 	last, ends := l.evidenceOf(u), backstop && l.someoneEnds()
@@ -124,7 +118,6 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 		l.undoCreation(u)
 		return
 	}
-	l.recordSkip(u, e)
 	if u.create != nil {
 		l.enqueue(u)
 	}

@@ -32,7 +32,6 @@ func (l *Leader) schedule() {
 	l.takeNews()
 	l.room.Pass(passTries, trial{l})
 	l.takeNews()
-	l.account.Flush()
 }
 
 // Busy reports whether the next pass has something to do at once.
@@ -173,13 +172,13 @@ func (l *Leader) retry(u *unit) {
 	u.countRefusal()
 	if u.create != nil {
 		u.setEvidence(nil)
-		l.hold(u)
+		l.room.Hold(u.key)
 		l.enqueue(u)
 		return
 	}
 	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
 	u.beginBackoff(l.now.Add(wait))
-	l.hold(u)
+	l.room.Hold(u.key)
 	l.after(wait, func() {
 		u.endBackoff()
 		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {

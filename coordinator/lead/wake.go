@@ -13,11 +13,8 @@ import (
 // This file tells the room of the waiting which of its events have happened
 // (coordinator/sched). What grows on nodes is noted by cluster.State itself.
 
-// noteChange begins another generation of the view: something was freed or added.
-func (l *Leader) noteChange() {
-	l.generation++
-	l.account.Freed(l.generation)
-}
+// noteChange counts that something was freed or added.
+func (l *Leader) noteChange() { l.generation++ }
 
 // takeNews wakes those that the nodes may help which have grown (E1), and those
 // that wait for others to give way or to leave, as the occupants have changed (E3,

@@ -16,6 +16,7 @@ const (
 	OverLimit                 // a limit of its namespace is reached
 	OverTree                  // a quota tree refuses it
 	Claim                     // a quota tree admits it once others have given way, and they do not now
+	codes
 )
 
 // Evidence is the result of a trial that failed. It is put into words only when
@@ -57,6 +58,12 @@ func (r *Room) setEvidence(c *Class, e *Evidence) {
 	}
 	if e.awaitsOthers() {
 		r.awaiting++
+	}
+	if c.evidence != nil {
+		r.asleep[c.evidence.Code]--
+	}
+	if e != nil {
+		r.asleep[e.Code]++
 	}
 	if c.evidence = e; e != nil {
 		c.last = e

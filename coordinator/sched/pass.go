@@ -38,6 +38,9 @@ func (r *Room) Pass(most int, t Trial) (more bool) {
 		heap.Remove(&r.woken, c.awake-1)
 		c.backstop = false
 		r.setEvidence(c, e)
+		if r.observer != nil {
+			r.observer.Slept(c, e)
+		}
 		r.share(c, t)
 	}
 	for len(r.joined) > 0 {

@@ -19,8 +19,11 @@ type Room struct {
 	woken   woken
 	turn    []*Class // that Backstop has yet to wake
 	atOnce  int      // of them at each call
-	// awaiting counts the classes that sleep until others give way or leave.
+	// awaiting counts the classes that sleep until others give way or leave, and
+	// asleep those that sleep, by code.
 	awaiting int
+	asleep   [codes]int
+	observer Observer // nil for none
 	joined   []*Class // that sleep and may have fresh units
 	tried    *Class   // by the pass, now
 	again    []*Class // that their own trials have woken
@@ -42,14 +45,14 @@ func (nothing) Sum(struct{}, struct{}) struct{} { return struct{}{} }
 // changed.
 func (r *Room) Order() *queue.Queue { return &r.order }
 
-// Observe lets o be notified of every later arrival and departure.
-func (r *Room) Observe(o queue.Observer) { r.order.Observe(o) }
-
 // Hold puts a unit into the order that cannot be tried now: it rests, or is being
 // written. What it waits for offers it.
 func (r *Room) Hold(k queue.Key) {
 	r.leave(k)
 	r.order.Push(k)
+	if r.observer != nil {
+		r.observer.Held(k)
+	}
 }
 
 // Offer puts a unit into the order that may be tried (E6). In a class that
@@ -76,6 +79,9 @@ func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit) {
 		r.wake(c, false)
 	case c.awake > 0 && queue.Compare(k, first) < 0:
 		heap.Fix(&r.woken, c.awake-1)
+	}
+	if r.observer != nil {
+		r.observer.Joined(k, c)
 	}
 }
 

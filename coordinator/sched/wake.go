@@ -28,19 +28,16 @@ func (a Amounts) covers(b Amounts) bool {
 // give way now or not.
 type Held func(n *cluster.Node, below int64) Amounts
 
-// anyPriority is above each priority: quota names its victims whatever theirs.
-const anyPriority = 1 << 40
-
 // Grew wakes those that a node may help which has more to give, or takes work
 // again (E1).
 func (r *Room) Grew(n *cluster.Node, held Held) {
-	r.wakeThose(func(c *Class) bool { return c.hopesFor(n, held) })
+	r.happen(Event{Kind: KindGrew}, []*cluster.Node{n}, held, func(c *Class) bool { return c.hopesFor(n, held) })
 }
 
 // Evictable wakes those for whom a unit of a priority may give way now that
 // could not before; nodes are where it holds something (E3).
 func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
-	r.wakeThose(func(c *Class) bool {
+	r.happen(Event{Kind: KindEvictable, Priority: priority}, nodes, held, func(c *Class) bool {
 		switch c.last.Code {
 		case Claim:
 			return true
@@ -59,30 +56,32 @@ func (r *Room) AwaitsOthers() bool { return r.awaiting > 0 }
 // Unleft wakes those that counted on the room of units that were leaving: one of
 // these has left, cannot, or leaves for somebody else now (E4).
 func (r *Room) Unleft() {
-	r.wakeThose(func(c *Class) bool { return c.last.Code == Leaving || c.last.Code == Claim })
+	r.happen(Event{Kind: KindUnleft}, nil, nil, func(c *Class) bool { return c.last.Code == Leaving || c.last.Code == Claim })
 }
 
 // Freed wakes those over the quota of a namespace, or of any of these trees, of
 // which a charge has ended (E2).
 func (r *Room) Freed(namespace string, trees []string) {
-	r.wakeThose(func(c *Class) bool { return c.overQuotaOf(namespace, trees) })
+	r.happen(Event{Kind: KindFreed, Namespace: namespace, Trees: trees}, nil, nil, func(c *Class) bool { return c.overQuotaOf(namespace, trees) })
 }
 
 // Charged wakes those that claim quota of any of these trees, to which a unit is
 // charged from now on: the trees may name others that have to give way (E2).
 func (r *Room) Charged(trees []string) {
-	r.wakeThose(func(c *Class) bool { return c.last.Code == Claim && c.overQuotaOf("", trees) })
+	r.happen(Event{Kind: KindCharged, Trees: trees}, nil, nil, func(c *Class) bool { return c.last.Code == Claim && c.overQuotaOf("", trees) })
 }
 
 // Due wakes those over the quota of a tree: a time has come from which on more
 // units may give way there (E5).
 func (r *Room) Due() {
-	r.wakeThose(func(c *Class) bool { return c.last.Code == OverTree || c.last.Code == Claim })
+	r.happen(Event{Kind: KindDue}, nil, nil, func(c *Class) bool { return c.last.Code == OverTree || c.last.Code == Claim })
 }
 
 // All wakes every class: a limit, a tree, a binding, an isolation or the account
 // of a term has changed.
-func (r *Room) All() { r.wakeThose(func(*Class) bool { return true }) }
+func (r *Room) All() {
+	r.happen(Event{Kind: KindAll}, nil, nil, func(*Class) bool { return true })
+}
 
 // wakeThose wakes the classes that an event helps, by their last evidence: those
 // that sleep, and those that the backstop alone has woken.
@@ -119,8 +118,7 @@ func (r *Room) Backstop(calls int) {
 const mostAtOnce = 1000
 
 // wake puts a class among those that are to be tried, and forgets its evidence.
-// A class
-// that is being tried is woken when the pass ends.
+// A class that is being tried is woken when the pass ends.
 func (r *Room) wake(c *Class, backstop bool) {
 	switch {
 	case r.tried == c:
@@ -147,7 +145,7 @@ func (c *Class) hopesFor(n *cluster.Node, held Held) bool {
 	case NoVictims, Leaving:
 		return n.MayFit(r) || couldClear(n, r, held(n, int64(c.Priority)))
 	case Claim:
-		return n.MayFit(r) || couldClear(n, r, held(n, anyPriority))
+		return n.MayFit(r) || couldClear(n, r, held(n, AnyPriority))
 	case OverLimit, OverTree:
 	}
 	return false

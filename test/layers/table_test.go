@@ -45,7 +45,7 @@ var table = map[string]row{
 	"coordinator/sched": {layer: decision, neighbours: []string{
 		"coordinator/cluster", "coordinator/place", "coordinator/queue", "coordinator/queue/ranked", "coordinator/quota", "coordinator/record",
 	}},
-	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/queue", "coordinator/queue/ranked"}},
+	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/queue", "coordinator/queue/ranked", "coordinator/sched"}},
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},

@@ -98,9 +98,9 @@ func (a *app) showDecisions(paths []string, unit string) error {
 		return fmt.Errorf("nothing is said about %q; the files begin with the account of what waited then, so an older file may know it", unit)
 	}
 	if !a.isTable() {
-		return a.encode(history.Events)
+		return a.encode(history.Moments)
 	}
-	for _, e := range history.Events {
+	for _, e := range history.Moments {
 		when := "-"
 		if e.At > 0 {
 			when = time.UnixMilli(e.At).UTC().Format("2006-01-02 15:04:05.000")

@@ -13,7 +13,9 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -30,25 +32,53 @@ func open(t *testing.T, c logfile.Config) *logfile.Log {
 // leader places unit after unit behind one that waits.
 type leader struct {
 	*decisions.Tracker
+	room  *sched.Room
 	epoch resource.Epoch
 	done  int
 }
 
 func newLeader(l *logfile.Log, epoch resource.Epoch) *leader {
-	t := decisions.NewTracker(epoch, 1, nil, l.Append)
-	t.Skipped(queue.Key{Priority: 1, Path: "ns/alloc/big/0"}, decisions.Evidence{Why: decisions.Infeasible}, func() string { return "want 8, have 1" })
-	return &leader{Tracker: t, epoch: epoch}
+	leads := &leader{room: sched.NewRoom(), epoch: epoch}
+	leads.Tracker = decisions.NewTracker(epoch, leads.room, leads, l.Append)
+	leads.offer(queue.Key{Priority: 1, Path: "ns/alloc/big/0"}, 8)
+	leads.room.Pass(1, leads)
+	return leads
+}
+
+func (l *leader) offer(k queue.Key, gpus int) {
+	demand := place.Unit{Members: 1, Request: resource.Request{GPUs: gpus}}
+	l.room.Offer(k, sched.Traits{Demand: fmt.Sprint(gpus), Namespace: "ns", Priority: k.Priority}, &demand)
 }
 
 func (l *leader) place(n int) {
 	for range n {
-		l.done++
-		k := queue.Key{Counter: uint64(l.done), Path: fmt.Sprintf("ns/alloc/u%d/0", l.done)}
-		l.Arrived(k)
-		tx := resource.TxID(fmt.Sprintf("%d.%d", l.epoch, l.done))
-		l.Placed(decisions.Placement{Key: k, Tx: tx, Kind: decisions.Plain})
-		l.Committed(tx, resource.Revision(l.done))
+		l.offer(queue.Key{Counter: uint64(l.done + 1), Path: fmt.Sprintf("ns/alloc/u%d/0", l.done+1)}, 1)
+		l.room.Pass(1, l)
 	}
+}
+
+// Try is sched.Trial's: there is room for all but the first.
+func (l *leader) Try(k queue.Key, _ bool) *sched.Evidence {
+	if k.Priority > 0 {
+		return &sched.Evidence{Code: sched.NoPlace}
+	}
+	l.done++
+	tx := resource.TxID(fmt.Sprintf("%d.%d", l.epoch, l.done))
+	l.Placed(decisions.Placement{Key: k, Tx: tx, Kind: decisions.Plain})
+	l.room.Remove(k)
+	l.Committed(tx, resource.Revision(l.done))
+	return nil
+}
+
+// Wait is sched.Trial's.
+func (l *leader) Wait(string, *sched.Evidence) {}
+
+// Held is decisions.Words'.
+func (l *leader) Held(string) decisions.Evidence { return decisions.Evidence{} }
+
+// Asleep is decisions.Words'.
+func (l *leader) Asleep(*sched.Class, *sched.Evidence) (string, func() string) {
+	return "", func() string { return "want 8, have 1" }
 }
 
 // fill leads until there are so many files, and closes the log. It places no
@@ -215,12 +245,12 @@ func TestLeaderThatIsTooFastLosesRecordsOnly(t *testing.T) {
 func TestOtherFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "other.jsonl")
-	if err := os.WriteFile(name, []byte("{\"format\":\"muster-decisions\",\"version\":2}\n{}\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte("{\"format\":\"muster-decisions\",\"version\":3}\n{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := report(t, dir)
-	if len(r.Violations) != 2 || !bytes.Contains([]byte(r.Violations[0].Detail), []byte("version 2")) {
-		t.Errorf("violations %v, want one that names version 2", r.Violations)
+	if len(r.Violations) != 2 || !bytes.Contains([]byte(r.Violations[0].Detail), []byte("version 3")) {
+		t.Errorf("violations %v, want one that names version 3", r.Violations)
 	}
 	if err := logfile.Replay(decisions.NewChecker(), t.TempDir()); err == nil {
 		t.Error("an empty directory is no error")

@@ -1,0 +1,70 @@
+package decisions_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/coordinator/decisions"
+)
+
+// TestFormat1IsRead: files of format 1 are checked and shown as by the programs
+// that wrote them. testdata/format1 was recorded with these.
+func TestFormat1IsRead(t *testing.T) {
+	c := decisions.NewChecker()
+	h := c.Follow("ns/u2")
+	for _, file := range []string{"honest.jsonl", "wrong.jsonl"} {
+		replay(t, c, filepath.Join("testdata", "format1", file))
+	}
+	got, err := json.MarshalIndent(map[string]any{"report": c.Report(), "history": h.Moments}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/format1/report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("report and history (-want +got):\n%s", diff)
+	}
+}
+
+// TestFormatsFollowEachOther: a coordinator that was upgraded goes on in format 2.
+func TestFormatsFollowEachOther(t *testing.T) {
+	c := decisions.NewChecker()
+	replay(t, c, "testdata/format1/honest.jsonl")
+	placements := c.Report().Placements
+	c.File("new")
+	c.Line(decisions.Header())
+	s := newScene()
+	s.offer(key(0, 1), 1)
+	s.pass()
+	for _, r := range s.log {
+		c.Line(decisions.Encode(r))
+	}
+	if r := c.Report(); !r.OK() || r.Placements != placements+1 || r.Verified != r.Placements {
+		t.Errorf("%d placements, %d verified, before %d; violations %v", r.Placements, r.Verified, placements, r.Violations)
+	}
+	if _, err := decisions.Decode(decisions.Version, []byte(`{"seq":1,"skip":{"first":"u","why":{"why":"infeasible","generation":1}}}`)); err == nil {
+		t.Error("format 2 takes a record of format 1")
+	}
+	if _, err := decisions.Decode(1, []byte(`{"seq":1,"offer":{"unit":"u","class":1}}`)); err == nil {
+		t.Error("format 1 takes a record of format 2")
+	}
+}
+
+func replay(t *testing.T, c *decisions.Checker, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.File(filepath.ToSlash(name))
+	for line := range bytes.Lines(text) {
+		c.Line(line)
+	}
+}
