@@ -52,8 +52,8 @@ func NewTracker(epoch resource.Epoch, waiting *sched.Room, words Words, take fun
 		if c := waiting.ClassOf(path); c != nil {
 			known, _ := t.classes.join(c)
 			t.order.assign(u, known.id)
-			if e := c.Evidence(); e != nil && known.told == nil {
-				known.told = t.sleepOf(known, e)
+			if e := c.Evidence(); e != nil && known.last == nil {
+				known.last = t.sleepOf(known, e)
 			}
 			continue
 		}
@@ -148,9 +148,9 @@ func (t *Tracker) Slept(c *sched.Class, e *sched.Evidence) {
 	if known == nil || known.units == 0 {
 		panic(fmt.Sprintf("decisions: a class of %d units has failed, of which none is in the account", c.Len()))
 	}
-	before := known.told
+	before := known.last
 	s := t.sleepOf(known, e)
-	known.told = s
+	known.last = s
 	if before != nil && before.Code == s.Code && before.Subject == s.Subject && slices.Equal(before.Trees, s.Trees) {
 		s.Detail = before.Detail
 		s = &Sleep{Class: s.Class, Code: s.Code, Trees: s.Trees}

@@ -29,7 +29,7 @@ type tracked struct {
 	definition Class
 	units      int
 	now        *sched.Class // of the room, as it was last joined
-	told       *Sleep       // the last one, in full; nil where there was none
+	last       *Sleep       // in full; nil where the class has not failed
 }
 
 // keptClasses bounds the classes without units that keep their descriptions: a unit
@@ -51,7 +51,7 @@ func (s *classes) join(c *sched.Class) (known *tracked, added bool) {
 	}
 	if known.now = c; known.units == 0 {
 		s.empty--
-		known.told = nil
+		known.last = nil
 		s.count(known, 1)
 	}
 	known.units++
@@ -102,7 +102,7 @@ func (s *classes) state() []StateClass {
 	for _, c := range s.byID {
 		listed := StateClass{Class: c.definition}
 		if c.now.Evidence() != nil {
-			listed.Sleep = c.told
+			listed.Sleep = c.last
 		}
 		list = append(list, listed)
 	}
@@ -143,7 +143,7 @@ func (t *Tracker) sleepOf(c *tracked, e *sched.Evidence) *Sleep {
 		s.Trees = e.Trees
 	}
 	subject, detail := t.words.Asleep(c.now, e)
-	if s.Subject = subject; c.told == nil || c.told.Code != s.Code || c.told.Subject != subject || !slices.Equal(c.told.Trees, s.Trees) {
+	if s.Subject = subject; c.last == nil || c.last.Code != s.Code || c.last.Subject != subject || !slices.Equal(c.last.Trees, s.Trees) {
 		s.Detail = detail()
 	}
 	return s

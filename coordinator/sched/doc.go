@@ -30,6 +30,10 @@
 // All is the event of rare changes: it wakes every class. Backstop wakes each
 // class in turn; a unit that is placed only then is a missed wake-up.
 //
+// An Observer follows the room: the decision log verifies from the events that the
+// order was kept (coordinator/decisions), by rules of its own. Whoever changes a rule
+// here changes the rule there.
+//
 // Pure: no clock, no I/O, no goroutine, no log. The package charges nothing and
 // places nothing itself: Pass calls the leader's Trial for each unit that it tries.
 package sched
