@@ -280,3 +280,6 @@ func (h *Host) Check(f *Free) error {
 	}
 	return nil
 }
+
+// heal has every device take work, as while its host is healthy.
+func (f *Free) heal() { f.Unhealthy = 0 }

@@ -18,7 +18,7 @@ type Kind struct {
 // NewKind returns the kind of a host.
 func NewKind(h *Host) *Kind {
 	k := &Kind{host: h, empty: h.NewFree()}
-	k.empty.Unhealthy = 0
+	k.empty.heal()
 	return k
 }
 
