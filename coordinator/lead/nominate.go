@@ -46,6 +46,7 @@ func (l *Leader) claimQuota(u *unit, e *sched.Evidence) bool {
 	if !u.mayEvict(e.Short) {
 		return false
 	}
+	l.occupied() // the unit waits for a change of its victims as they are now
 	var victims []*unit
 	for _, path := range e.Short.Victims {
 		v := l.units[path]

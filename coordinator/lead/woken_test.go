@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -321,5 +322,32 @@ func TestWhatWakesAUnitThatWaits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAUnitThatStartsAgainIsClaimedOnceItRuns, though nobody was interested in it
+// since it ran before.
+func TestAUnitThatStartsAgainIsClaimedOnceItRuns(t *testing.T) {
+	x := newScene(t)
+	x.shares()
+	x.running("own", 4, `"quota":{"groups":{"Org":"one"}},`)
+	lent := x.submitDocument([]byte(`{"metadata":{"name":"lent"},"spec":{"parallelism":1,"template":{"spec":{"quota":{"groups":{"Org":"one"}},"resources":{"requests":{"nvidia.com/gpu":"4"}}}}}}`))
+	x.says(lent, grant.Reserved)
+	x.answers()
+	x.hear(grant.Disconnected{Node: "n2"}) // the leader looks at those who run
+	x.hear(x.hosts["n2"])
+	x.do(func() { x.evict(lent, txn.EvictAsked{}) })
+	x.answers()
+	x.says(lent, grant.Tombstone)
+	x.answers()
+	x.says(lent, grant.Reserved)
+	commit := x.next()
+	x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
+	if x.answers(); x.asksFor("w") {
+		t.Fatal("it does not wait")
+	}
+	x.asked = []Effect{commit}
+	if x.answer(); !x.asksFor("w") {
+		t.Error("nobody asks for it")
 	}
 }
