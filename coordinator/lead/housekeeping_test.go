@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -163,8 +164,8 @@ func TestEverythingWakesAtTheEarliestTime(t *testing.T) {
 		x.wakeAt(x.clock.Add(7))
 	})
 	for i, wakes := range []bool{false, false, true, false, false, false, false} {
-		before := x.generation
-		if x.pass(1); x.generation > before != wakes {
+		over := sleeps(x.Leader, sched.Evidence{Code: sched.OverTree})
+		if x.pass(1); over.woken() != wakes {
 			t.Errorf("at %d: woken %t", i+1, !wakes)
 		}
 	}

@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -86,6 +89,34 @@ func TestTheEndOfANominationWakesWhatWaits(t *testing.T) {
 	}
 }
 
+// asleep is a unit of the room, of which the leader knows nothing else, that sleeps
+// for a reason.
+type asleep struct {
+	l   *Leader
+	key queue.Key
+	why sched.Evidence
+}
+
+// sleeps puts a unit to sleep that wants an instance.
+func sleeps(l *Leader, why sched.Evidence) asleep {
+	s := asleep{l, queue.Key{Path: "sleeper"}, why}
+	l.room.Offer(s.key, sched.Traits{Namespace: "x", Priority: 1}, &place.Unit{Members: 1, Request: resource.Request{MIG: 1, MIGProfile: "1g.10gb"}})
+	l.room.Pass(1, s)
+	return s
+}
+
+// Try fails (sched.Trial).
+func (s asleep) Try(queue.Key, bool) *sched.Evidence { return &s.why }
+
+// Wait is sched.Trial's.
+func (s asleep) Wait(string, *sched.Evidence) {}
+
+// woken reports whether the unit is to be tried again, or was.
+func (s asleep) woken() bool {
+	s.l.takeNews()
+	return s.l.room.Asleep(s.key.Path) == nil
+}
+
 // A preemption that is given up leaves its place to others, though its own unit
 // ends.
 func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
@@ -98,7 +129,8 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 			l, _ := alone(t)
 			d := &adoption{tx: transaction(1), unit: u, over: true}
 			l.adoptions = map[resource.TxID]*adoption{d.tx: d}
-			if l.abandoned(d, true, nil); l.generation == 1 {
+			w := sleeps(l, sched.Evidence{Code: sched.NoPlace})
+			if l.abandoned(d, true, nil); !w.woken() {
 				t.Error("nothing is tried again")
 			}
 		})
@@ -109,22 +141,26 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 // refused that, its quota is free.
 func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	l, n := alone(t)
-	u := &unit{path: "x/alloc/a/0", allocation: &api.Allocation{}}
+	l.state.SetReady(&n.view, true)
+	u := &unit{path: "x/alloc/a/0", allocation: &api.Allocation{}, record: record.Unit{Namespace: "x"}}
 	g := &lost{}
 	g.Tx, g.holders = transaction(1), map[resource.NodeID]grant.Grant{"n1": {Members: instances(n, 2)}}
 	a := &attempt{unit: u, charges: []record.Charge{{Tree: "quota"}}, held: map[resource.NodeID]bool{}}
+	over := sleeps(l, sched.Evidence{Code: sched.OverLimit})
 	l.notAdopted(adoptee{unit: u, waited: true}, func() *attempt {
 		b := *a
 		b.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil)
 		return &b
 	}())
-	if l.generation == 1 {
+	if !over.woken() {
 		t.Error("nothing is tried again though the charge has ended")
 	}
-	generation := l.generation
+	l.room = sched.NewRoom()
+	w := sleeps(l, sched.Evidence{Code: sched.NoVictims})
+	l.units[u.path] = u
 	u.readopt(a, u.record, 7)
 	l.adopted(a, g, map[resource.NodeID]txn.Vote{}, 7)
-	if l.generation == generation || !u.evictable() {
+	if !w.woken() || !u.evictable() {
 		t.Errorf("nothing is tried again though the unit is evictable: %t", u.evictable())
 	}
 }
