@@ -49,6 +49,7 @@ func (l *Leader) housekeep() {
 	l.collect()
 	l.sweepFences()
 	l.sampleQuotas()
+	l.takeNews() // those that it wakes are not the backstop's
 	l.room.Backstop(backstopCalls)
 	l.audit()
 }

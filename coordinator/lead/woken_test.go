@@ -351,3 +351,47 @@ func TestAUnitThatStartsAgainIsClaimedOnceItRuns(t *testing.T) {
 		t.Error("nobody asks for it")
 	}
 }
+
+// TestTheBackstopIsNotBlamedForNews: a unit that an event wakes is none that the
+// backstop has found, though both come between two passes.
+func TestTheBackstopIsNotBlamedForNews(t *testing.T) {
+	for name, in := range map[string]func(*scene, Effect) []Input{
+		"the news first": func(x *scene, commit Effect) []Input { return []Input{x.lands(commit), SecondPassed{}} },
+		"the news last":  func(x *scene, commit Effect) []Input { return []Input{SecondPassed{}, x.lands(commit)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			x.running("c", 8, `"priority":9,`)
+			a := x.submit("a", 8, "")
+			x.submit("w", 8, preempting)
+			x.answers()
+			x.says(a, grant.Reserved)
+			x.clear()
+			var effects []Effect
+			for _, i := range in(x, x.next()) {
+				effects = x.Apply(x.clock, i, effects)
+			}
+			if x.take(effects); !x.asksFor("w") {
+				t.Fatal("nobody asks for it")
+			}
+			if x.missed() {
+				t.Error("it counts as overlooked")
+			}
+		})
+	}
+}
+
+// lands has a write land, and returns the answer.
+func (x *scene) lands(e Effect) Input {
+	x.t.Helper()
+	r, err := x.kv.Txn(x.t.Context(), record.Txn{If: e.Write.Compares, Then: e.Write.Ops})
+	if err != nil || !r.Succeeded {
+		x.t.Fatal(r, err)
+	}
+	return WriteAnswer{e.Token, txn.Landed, r.Revision, nil}
+}
+
+// missed reports whether a unit was overlooked since clear.
+func (x *scene) missed() bool {
+	return slices.ContainsFunc(x.left, func(e Effect) bool { return e.Kind == MeasureValue && e.Metric == MetricMissedWakes })
+}

@@ -46,18 +46,20 @@ type Shortage struct {
 // OverQuota reports whether quota refuses the class, and would if others gave way.
 func (e *Evidence) OverQuota() bool { return e.Code == OverLimit || e.Code == OverTree }
 
+// asleep reports whether no event has woken the class: it sleeps, or is awake for
+// the backstop.
+func (c *Class) asleep() bool { return c.evidence != nil || c.backstop }
+
 // awaitsOthers reports whether the class can go on once others give way or leave.
-func (e *Evidence) awaitsOthers() bool {
-	return e != nil && (e.Code == NoVictims || e.Code == Leaving || e.Code == Claim)
+func (c *Class) awaitsOthers() bool {
+	return c.asleep() && (c.last.Code == NoVictims || c.last.Code == Leaving || c.last.Code == Claim)
 }
 
-// setEvidence lets a class sleep, or ends its sleep with nil.
-func (r *Room) setEvidence(c *Class, e *Evidence) {
-	if c.evidence.awaitsOthers() {
+// setEvidence lets a class sleep, or ends its sleep with nil, for the backstop or
+// for an event.
+func (r *Room) setEvidence(c *Class, e *Evidence, backstop bool) {
+	if c.awaitsOthers() {
 		r.awaiting--
-	}
-	if e.awaitsOthers() {
-		r.awaiting++
 	}
 	if c.evidence != nil {
 		r.asleep[c.evidence.Code]--
@@ -65,7 +67,10 @@ func (r *Room) setEvidence(c *Class, e *Evidence) {
 	if e != nil {
 		r.asleep[e.Code]++
 	}
-	if c.evidence = e; e != nil {
+	if c.evidence, c.backstop = e, backstop; e != nil {
 		c.last = e
+	}
+	if c.awaitsOthers() {
+		r.awaiting++
 	}
 }

@@ -98,7 +98,7 @@ func (r *Room) happen(e Event, nodes []*cluster.Node, held Held, helps func(*Cla
 func (r *Room) bounds() []int64 {
 	var list []int64
 	for _, c := range r.classes {
-		if c.evidence != nil && c.evidence.awaitsOthers() {
+		if c.evidence != nil && c.awaitsOthers() {
 			list = append(list, c.bound())
 		}
 	}

@@ -36,8 +36,7 @@ func (r *Room) Pass(most int, t Trial) (more bool) {
 			continue
 		}
 		heap.Remove(&r.woken, c.awake-1)
-		c.backstop = false
-		r.setEvidence(c, e)
+		r.setEvidence(c, e, false)
 		if r.observer != nil {
 			r.observer.Slept(c, e)
 		}

@@ -19,8 +19,8 @@ type Room struct {
 	woken   woken
 	turn    []*Class // that Backstop has yet to wake
 	atOnce  int      // of them at each call
-	// awaiting counts the classes that sleep until others give way or leave, and
-	// asleep those that sleep, by code.
+	// awaiting counts the classes that no event has woken and that wait for others
+	// to give way or leave, and asleep those that sleep, by code.
 	awaiting int
 	asleep   [codes]int
 	observer Observer // nil for none
@@ -104,7 +104,7 @@ func (r *Room) leave(k queue.Key) {
 	switch {
 	case c.units.Len() == 0:
 		delete(r.classes, c.Traits)
-		r.setEvidence(c, nil)
+		r.setEvidence(c, nil, false)
 		if c.awake > 0 {
 			heap.Remove(&r.woken, c.awake-1)
 		}

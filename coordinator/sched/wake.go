@@ -49,8 +49,8 @@ func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
 	})
 }
 
-// AwaitsOthers reports whether a class that sleeps waits for units to give way or
-// to leave.
+// AwaitsOthers reports whether a class that no event has woken waits for units to
+// give way or to leave.
 func (r *Room) AwaitsOthers() bool { return r.awaiting > 0 }
 
 // Unleft wakes those that counted on the room of units that were leaving: one of
@@ -83,11 +83,11 @@ func (r *Room) All() {
 	r.happen(Event{Kind: KindAll}, nil, nil, func(*Class) bool { return true })
 }
 
-// wakeThose wakes the classes that an event helps, by their last evidence: those
-// that sleep, and those that the backstop alone has woken.
+// wakeThose wakes the sleeping classes that an event helps, by why they failed last.
+// Of a class that is awake for the backstop it notes that the event would have.
 func (r *Room) wakeThose(helps func(*Class) bool) {
 	for _, c := range r.classes {
-		if (c.evidence != nil || c.backstop) && helps(c) {
+		if c.asleep() && helps(c) {
 			r.wake(c, false)
 		}
 	}
@@ -117,17 +117,16 @@ func (r *Room) Backstop(calls int) {
 // more, a turn takes more calls.
 const mostAtOnce = 1000
 
-// wake puts a class among those that are to be tried, and forgets its evidence.
-// A class that is being tried is woken when the pass ends.
+// wake puts a class among those that are to be tried, and forgets its evidence. A
+// class that is being tried is woken when the pass ends.
 func (r *Room) wake(c *Class, backstop bool) {
 	switch {
 	case r.tried == c:
 		r.again = append(r.again, c)
 	case c.awake > 0:
-		c.backstop = c.backstop && backstop
+		r.setEvidence(c, nil, c.backstop && backstop)
 	default:
-		r.setEvidence(c, nil)
-		c.backstop = backstop
+		r.setEvidence(c, nil, backstop)
 		heap.Push(&r.woken, c)
 	}
 }
