@@ -250,6 +250,17 @@ func TestNodesThatGrow(t *testing.T) {
 				s.Rollback(m)
 			}, false,
 		},
+		"it is marked twice":         {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.MarkGrown(n) }, true},
+		"it is held back":            {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.HoldBack(n) }, false},
+		"it is held back, and heals": {func(s *cluster.State, n *cluster.Node) { s.HoldBack(n); s.MarkGrown(n) }, true},
+		"it comes":                   {func(s *cluster.State, n *cluster.Node) { s.Remove(n.ID); s.Insert(n) }, true},
+		"its labels are set as they are": {
+			func(s *cluster.State, n *cluster.Node) {
+				s.Relabel(n, map[string]string{"a": "b"}, nil)
+				s.TakeGrown()
+				s.Relabel(n, map[string]string{"a": "b"}, nil)
+			}, false,
+		},
 		"it is removed": {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.Remove(n.ID); s.MarkGrown(n) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,8 +295,12 @@ func TestTakePresentLeavesWhatIsNotThere(t *testing.T) {
 	s := cluster.NewState(n)
 	must(s.Take(n, core(0)))
 	both, before := resource.Assignment{CPUs: append(core(0).CPUs, core(1).CPUs...)}, n.FreeCPU
+	mark, free := s.Checkpoint(), n.Free.Clone()
 	if got := s.TakePresent(n, both); !got.Equal(core(1)) || before-n.FreeCPU != resource.WholeCPU {
 		t.Errorf("took %v, want the second CPU; %d millicores are free of %d", got, n.FreeCPU, before)
+	}
+	if s.Rollback(mark); n.FreeCPU != before || !n.Free.Equal(free) {
+		t.Errorf("undone: %d millicores are free, want %d", n.FreeCPU, before)
 	}
 }
 

@@ -63,6 +63,12 @@ func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
 			if n.view.Grown() != c.wakes {
 				t.Errorf("the node has grown: %t, want %t", n.view.Grown(), c.wakes)
 			}
+			for n.woken.Take(l.now, wakeRate) { // by many messages
+			}
+			l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: instances(n, 1)})
+			if n.view.Grown() || !n.wakes {
+				t.Errorf("after many messages the node has grown: %t, it is to count later: %t", n.view.Grown(), n.wakes)
+			}
 		})
 	}
 }
@@ -122,7 +128,7 @@ func (s asleep) woken() bool {
 func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 	for name, u := range map[string]*unit{
 		"its unit waits no more": nil,
-		"its unit waits":         {},
+		"its unit waits":         {path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, lifecycle: phaseAdopting},
 		"its unit ends":          {stored: 1, ending: &txn.ReleaseAsked{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +139,9 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 			if l.abandoned(d, true, nil); !w.woken() {
 				t.Error("nothing is tried again")
 			}
+			if u != nil && u.ending == nil && !l.room.Offered(u.path) {
+				t.Error("its unit is not tried again")
+			}
 		})
 	}
 }
@@ -142,7 +151,7 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	l, n := alone(t)
 	l.state.SetReady(&n.view, true)
-	u := &unit{path: "x/alloc/a/0", allocation: &api.Allocation{}, record: record.Unit{Namespace: "x"}}
+	u := &unit{path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, allocation: &api.Allocation{}, record: record.Unit{Namespace: "x"}}
 	g := &lost{}
 	g.Tx, g.holders = transaction(1), map[resource.NodeID]grant.Grant{"n1": {Members: instances(n, 2)}}
 	a := &attempt{unit: u, charges: []record.Charge{{Tree: "quota"}}, held: map[resource.NodeID]bool{}}
@@ -152,7 +161,7 @@ func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 		b.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil)
 		return &b
 	}())
-	if !over.woken() {
+	if !over.woken() || !l.room.Offered(u.path) {
 		t.Error("nothing is tried again though the charge has ended")
 	}
 	l.room = sched.NewRoom()

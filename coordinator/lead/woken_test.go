@@ -90,6 +90,8 @@ type wakeUp struct {
 	rules  func(*Rules)
 	before func(*scene) // at its end w waits
 	event  func(*scene)
+	// limited is the node whose agent decides how often that happens, "" for none.
+	limited resource.NodeID
 }
 
 // byNodes are wake-ups by nodes that come, grow or go.
@@ -101,7 +103,8 @@ var byNodes = map[string]wakeUp{
 			x.submit("w", 8, "")
 			x.answers()
 		},
-		event: func(x *scene) { x.hear(x.hosts["n1"]) },
+		event:   func(x *scene) { x.hear(x.hosts["n1"]) },
+		limited: "n1",
 	},
 	"an agent that registers": {
 		before: func(x *scene) {
@@ -116,6 +119,7 @@ var byNodes = map[string]wakeUp{
 			h := x.hosts["n2"]
 			x.hear(grant.Registered{Node: "n2", Incarnation: h.Incarnation, Revision: h.Revision})
 		},
+		limited: "n2",
 	},
 	"a device that is well again": {
 		before: func(x *scene) {
@@ -124,7 +128,8 @@ var byNodes = map[string]wakeUp{
 			x.submit("w", 8, "")
 			x.answers()
 		},
-		event: func(x *scene) { x.hear(reports("n2", "")) },
+		event:   func(x *scene) { x.hear(reports("n2", "")) },
+		limited: "n2",
 	},
 	"a device that is well again, of an agent that has said too much": {
 		before: func(x *scene) {
@@ -139,6 +144,21 @@ var byNodes = map[string]wakeUp{
 		},
 		event: func(x *scene) { x.give(SecondPassed{}) },
 	},
+	"another node of a unit that may be evicted": {
+		before: func(x *scene) {
+			gang := x.submitJob("g", 2, 8)
+			x.says(gang, grant.Reserved)
+			x.answers()
+			closed, full := true, reports("n2", "")
+			x.ask(PatchNode{"n2", api.NodePatch{Unschedulable: &closed}})
+			x.answers()
+			full.DiskFull = true
+			x.hear(full)
+			x.submit("w", 8, preempting)
+			x.answers()
+		},
+		event: func(x *scene) { x.hear(reports("n2", "")) },
+	},
 	"a taint that is gone": {
 		before: func(x *scene) {
 			x.running("a", 8, "")
@@ -147,7 +167,8 @@ var byNodes = map[string]wakeUp{
 			x.submit("w", 8, "")
 			x.answers()
 		},
-		event: func(x *scene) { x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{}}}); x.answers() },
+		event:   func(x *scene) { x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{}}}); x.answers() },
+		limited: "n2",
 	},
 	"the end of a ban": {
 		before: func(x *scene) {
@@ -180,7 +201,8 @@ var byNodes = map[string]wakeUp{
 			x.submit("w", 8, preempting)
 			x.answers()
 		},
-		event: func(x *scene) { x.hear(grant.Disconnected{Node: "n1"}) },
+		event:   func(x *scene) { x.hear(grant.Disconnected{Node: "n1"}) },
+		limited: "n1",
 	},
 	"the fence of a node from which a unit was leaving": {
 		before: func(x *scene) {
@@ -219,12 +241,14 @@ var byEnds = map[string]wakeUp{
 		event: func(x *scene) { x.answers() },
 	},
 	"an agent that has freed what no attempt has": {
-		before: func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
-		event:  func(x *scene) { x.hear(grant.Replied{Node: "n1", Tx: transaction(1), State: grant.Tombstone}) },
+		before:  func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
+		event:   func(x *scene) { x.hear(grant.Replied{Node: "n1", Tx: transaction(1), State: grant.Tombstone}) },
+		limited: "n1",
 	},
 	"a list of grants that lacks one": {
-		before: func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
-		event:  func(x *scene) { x.hear(grant.Occupied{Node: "n1"}) },
+		before:  func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
+		event:   func(x *scene) { x.hear(grant.Occupied{Node: "n1"}) },
+		limited: "n1",
 	},
 	"a No": {
 		before: func(x *scene) {
@@ -233,7 +257,8 @@ var byEnds = map[string]wakeUp{
 			x.submit("w", 8, "")
 			x.answers()
 		},
-		event: func(x *scene) { x.says(x.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
+		event:   func(x *scene) { x.says(x.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
+		limited: "n2",
 	},
 	"an attempt that was given up": {
 		before: func(x *scene) {
@@ -245,6 +270,17 @@ var byEnds = map[string]wakeUp{
 			x.pass(x.rules.VoteBudget)
 		},
 		event: func(x *scene) { x.answers() },
+	},
+	"a unit that leaves less than was counted on": {
+		before: func(x *scene) {
+			x.running("a", 8, `"priority":9,`)
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, preempting)
+			x.answers()
+			x.hear(reports("n1", "a fault"))
+		},
+		event: func(x *scene) { x.says(x.units["default/alloc/a/0"], grant.Tombstone); x.answers() },
 	},
 	"a commit of a unit that may be evicted": {
 		before: func(x *scene) {
@@ -274,6 +310,19 @@ var byQuota = map[string]wakeUp{
 	"a limit that grows": {
 		before: func(x *scene) { x.bounds("4", true); x.submit("w", 8, ""); x.answers() },
 		event:  func(x *scene) { x.bounds("8", false) },
+	},
+	"the end of a charge to a tree": {
+		before: func(x *scene) {
+			x.shares()
+			for _, name := range []string{"own", "lent"} {
+				x.running(name, 4, `"quota":{"unPreemptable":true,"groups":{"Org":"one"}},`)
+			}
+			x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
+			x.answers()
+			x.leaves("lent")
+			x.says(x.units["default/alloc/lent/0"], grant.Tombstone)
+		},
+		event: func(x *scene) { x.answers() },
 	},
 	"the end of a protected runtime": {
 		rules: func(r *Rules) { r.Quota.MinRunTime = time.Hour },
@@ -349,6 +398,117 @@ func TestAUnitThatStartsAgainIsClaimedOnceItRuns(t *testing.T) {
 	x.asked = []Effect{commit}
 	if x.answer(); !x.asksFor("w") {
 		t.Error("nobody asks for it")
+	}
+}
+
+// TestANodeThatIsLostWakesNobodyInVain: those who count on units that leave other
+// nodes go on waiting.
+func TestANodeThatIsLostWakesNobodyInVain(t *testing.T) {
+	x := newScene(t)
+	x.running("a", 8, "")
+	x.running("c", 8, `"priority":9,`)
+	x.leaves("a")
+	w := x.submit("w", 8, preempting)
+	x.answers()
+	tries := w.attempts
+	if x.hear(grant.Disconnected{Node: "n2"}); w.attempts != tries {
+		t.Errorf("tried %d times, then %d times", tries, w.attempts)
+	}
+}
+
+// TestAListThatSaysNothingNew wakes nobody, and keeps nobody from being woken.
+func TestAListThatSaysNothingNew(t *testing.T) {
+	x := newScene(t)
+	a, c := x.running("a", 8, ""), x.running("c", 8, "")
+	empty, other := a.attempt.machine.Nodes()[0], c.attempt.machine.Nodes()[0]
+	x.leaves("a")
+	x.says(a, grant.Tombstone)
+	x.answers()
+	w := x.submitJob("w", 2, 8) // it fits on no two nodes
+	x.answers()
+	tries := w.attempts
+	if x.hear(grant.Occupied{Node: empty}); w.attempts != tries {
+		t.Errorf("tried %d times, then %d times", tries, w.attempts)
+	}
+	x.leaves("c")
+	effects := x.Apply(x.clock, AgentEvent{x.reply(c, grant.Tombstone)}, nil)
+	x.clear()
+	if x.take(x.Apply(x.clock, AgentEvent{grant.Occupied{Node: other}}, effects)); len(x.commands()) < 2 {
+		t.Errorf("the job is not tried: commands %v", x.commands())
+	}
+}
+
+// TestAUnitWhoseEndIsNotWritten waits as before.
+func TestAUnitWhoseEndIsNotWritten(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 8, "")
+	x.running("c", 8, "")
+	x.submit("w", 8, "")
+	x.answers()
+	x.ask(DeleteAllocation{Namespace: "default", Name: "w"})
+	end := x.next()
+	x.leaves("a")
+	x.says(a, grant.Tombstone)
+	if x.answers(); x.asksFor("w") {
+		t.Error("it is tried while it ends")
+	}
+	if x.give(WriteAnswer{end.Token, txn.Conflict, 0, nil}); !x.asksFor("w") {
+		t.Error("nobody asks for it")
+	}
+}
+
+// TestAGangGrowsOnceItRuns: not before, and at once.
+func TestAGangGrowsOnceItRuns(t *testing.T) {
+	x := newScene(t)
+	gang := x.submitJob("j", 3, 2)
+	x.answers()
+	if x.says(gang, grant.Reserved); gang.job.units[1].attempt != nil {
+		t.Error("it grows before it runs")
+	}
+	if x.answers(); gang.job.units[1].attempt == nil {
+		t.Error("it does not grow")
+	}
+}
+
+// TestAnOverlookedUnit is found by the backstop, and counts.
+func TestAnOverlookedUnit(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 8, "")
+	x.running("c", 8, "")
+	x.leaves("a")
+	x.submit("w", 8, "")
+	x.answers()
+	x.Apply(x.clock, AgentEvent{x.reply(a, grant.Tombstone)}, nil)
+	x.state.TakeGrown() // this is the fault
+	if x.pass(time.Millisecond); x.asksFor("w") || x.missed() {
+		t.Fatal("it is not overlooked")
+	}
+	if x.give(SecondPassed{}); !x.asksFor("w") || !x.missed() {
+		t.Errorf("asked for %t, counted %t", x.asksFor("w"), x.missed())
+	}
+}
+
+// TestAnAgentDoesNotDecideHowOftenAllAreTried: an agent that has reported too much
+// wakes those who wait within a second, and not at once.
+func TestAnAgentDoesNotDecideHowOftenAllAreTried(t *testing.T) {
+	for _, kind := range []map[string]wakeUp{byNodes, byEnds, byQuota} {
+		for name, c := range kind {
+			if c.limited == "" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				x := newScene(t)
+				c.before(x)
+				for x.nodes[c.limited].woken.Take(x.clock, wakeRate) { // by many reports
+				}
+				if c.event(x); x.asksFor("w") {
+					t.Error("it is tried at once")
+				}
+				if x.give(SecondPassed{}); !x.asksFor("w") || x.missed() {
+					t.Errorf("asked for %t, overlooked %t", x.asksFor("w"), x.missed())
+				}
+			})
+		}
 	}
 }
 

@@ -77,10 +77,15 @@ func TestEachUnitSharesTheEvidenceOnce(t *testing.T) {
 	r.Offer(held, sched.Traits{Demand: "a"}, &place.Unit{})
 	r.Pass(9, s)
 	s.check(t, "it is offered again", "u4 waits")
+	offer(r, 1, "a")
+	r.Pass(9, s)
+	s.check(t, "one is offered that is there")
 	offer(r, 6, "a")
 	r.All()
+	r.Pass(0, s)
+	s.check(t, "one joins a class that is woken then, and nobody is tried")
 	r.Pass(9, s)
-	s.check(t, "one joins, and all are woken", "try u0", "u6 waits")
+	s.check(t, "the class is tried", "try u0", "u6 waits")
 }
 
 // TestEvidenceIsOfSleep: a class that is awake has none, and its units know why they
