@@ -41,11 +41,11 @@ func (c *Cluster) carry(e *lead.Effect) {
 	switch e.Kind {
 	case lead.SendCommand:
 		if a := c.agents[e.Node]; a != nil {
-			c.hear(a.obey(e.Command, c.time())...)
+			c.hear(a.Obey(e.Command, c.time())...)
 		}
 	case lead.OpenStream:
 		if a := c.agents[e.Node]; a != nil {
-			c.inputs = append(c.inputs, a.hello())
+			c.inputs = append(c.inputs, a.Hello())
 		}
 	case lead.WriteKeys:
 		c.inputs = append(c.inputs, c.wrote(e.Token, e.Write))
@@ -129,7 +129,7 @@ func (c *Cluster) ring() {
 		c.inputs = append(c.inputs, lead.AlarmDue{})
 	}
 	for _, a := range c.agents {
-		c.hear(a.tick(now)...)
+		c.hear(a.Tick(now)...)
 	}
 	c.inputs = append(c.inputs, lead.SecondPassed{})
 }
@@ -138,7 +138,7 @@ func (c *Cluster) ring() {
 func (c *Cluster) arm() {
 	next := c.wakeAt
 	for _, a := range c.agents {
-		if at, any := a.due(); any && (next.IsZero() || at.Before(next)) {
+		if at, any := a.Due(); any && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}

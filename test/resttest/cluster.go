@@ -20,6 +20,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/alone"
 )
 
 // Cluster is the service. All methods are safe for concurrent use.
@@ -31,7 +32,7 @@ type Cluster struct {
 	mu       sync.Mutex
 	leader   *lead.Leader
 	inputs   []lead.Input // that the leader has not taken yet
-	agents   map[resource.NodeID]*agent
+	agents   map[resource.NodeID]*alone.Agent
 	told     map[resource.NodeID]lead.NodeFacts
 	clients  map[lead.Token]chan<- reply // each takes one reply without a wait
 	asked    lead.Token                  // the last client's
@@ -48,7 +49,7 @@ var _ rest.Service = (*Cluster)(nil)
 // only when a request has waited.
 func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
-		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*agent{}, told: map[resource.NodeID]lead.NodeFacts{},
+		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*alone.Agent{}, told: map[resource.NodeID]lead.NodeFacts{},
 		clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{},
 	}
 	key := record.LeaderKey(1)
@@ -61,7 +62,7 @@ func New(now func() time.Time, nodes ...Node) *Cluster {
 	defer c.mu.Unlock()
 	c.lead(resource.Epoch(elected))
 	for _, n := range nodes {
-		c.inputs = append(c.inputs, c.agents[n.Name].hello())
+		c.inputs = append(c.inputs, c.agents[n.Name].Hello())
 	}
 	c.settle()
 	return c

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
+	"github.com/musterd/muster/test/alone"
 )
 
 // Node describes one host of the cluster. Each of its CPUs is a core, and hosts
@@ -25,7 +26,7 @@ type Node struct {
 }
 
 // register registers a node as its agent would, and starts that.
-func (c *Cluster) register(n Node) *agent {
+func (c *Cluster) register(n Node) *alone.Agent {
 	host := n.host()
 	f, err := fit.NewHost(host.Topology, host.Inventory, fit.Reserved{})
 	must(err)
@@ -40,7 +41,7 @@ func (c *Cluster) register(n Node) *agent {
 		record.Put(record.NodeIdentityKey(n.Name), record.MustEncode(record.NodeIdentity{Incarnation: who})),
 		record.Put(record.NodeLeaseKey(n.Name), record.MustEncode(record.NodeLease{Coordinator: "resttest"})),
 	}})
-	return newAgent(n.Name, host, f, who, at, c.time())
+	return alone.NewAgent(n.Name, host, f, who, at, c.time())
 }
 
 // host is a node's hardware.

@@ -1,4 +1,4 @@
-package resttest
+package alone
 
 import (
 	"fmt"
@@ -12,18 +12,18 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// agent is a ledger that answers at once. Nothing runs on its host: what is told
-// to stop has ended, what is evicted ends with its grace.
-type agent struct {
+// Agent is a ledger that answers at once. Nothing runs on its host: a transaction
+// that is to stop has ended, and one that is evicted ends with its grace.
+type Agent struct {
 	node   resource.NodeID
 	host   grant.Host
 	fit    *fit.Host
 	ledger *ledger.Ledger
 }
 
-// newAgent starts the agent of a host that the store has registered.
-func newAgent(node resource.NodeID, host grant.Host, f *fit.Host, who resource.Incarnation, registered resource.Revision, now time.Time) *agent {
-	a := &agent{node: node, host: host, fit: f, ledger: ledger.New(f)}
+// NewAgent starts the agent of a host that the store has registered.
+func NewAgent(node resource.NodeID, host grant.Host, f *fit.Host, who resource.Incarnation, registered resource.Revision, now time.Time) *Agent {
+	a := &Agent{node: node, host: host, fit: f, ledger: ledger.New(f)}
 	a.decide(ledger.Start{Incarnation: who}, now)
 	a.decide(ledger.Registered{Revision: registered}, now)
 	return a
@@ -31,7 +31,7 @@ func newAgent(node resource.NodeID, host grant.Host, f *fit.Host, who resource.I
 
 // decide decides and applies a command. It returns the answer, and the
 // transactions that it ends.
-func (a *agent) decide(c ledger.Command, now time.Time) (reply ledger.Reply, ends []resource.TxID) {
+func (a *Agent) decide(c ledger.Command, now time.Time) (reply ledger.Reply, ends []resource.TxID) {
 	reply, events := a.ledger.Decide(now, c)
 	for _, e := range events {
 		must(a.ledger.Apply(e))
@@ -40,13 +40,13 @@ func (a *agent) decide(c ledger.Command, now time.Time) (reply ledger.Reply, end
 		}
 	}
 	for _, alarm := range reply.Alarms {
-		panic(fmt.Sprintf("resttest: node %s: %s", a.node, alarm))
+		panic(fmt.Sprintf("alone: node %s: %s", a.node, alarm))
 	}
 	return reply, append(ends, reply.Stop...)
 }
 
-// obey carries out a command of the leader and returns the answers.
-func (a *agent) obey(c grant.Command, now time.Time) []grant.Event {
+// Obey carries out a command of the leader and returns the answers.
+func (a *Agent) Obey(c grant.Command, now time.Time) []grant.Event {
 	command, decides := c.(ledger.Command)
 	if !decides { // Resync
 		return []grant.Event{grant.Occupied{Node: a.node, Occupancy: a.occupancy(), LedgerHash: a.ledger.Hash()}}
@@ -62,14 +62,14 @@ func (a *agent) obey(c grant.Command, now time.Time) []grant.Event {
 	return append(woken, a.end(ends, now)...)
 }
 
-// tick ends what is due.
-func (a *agent) tick(now time.Time) []grant.Event {
+// Tick ends what is due.
+func (a *Agent) Tick(now time.Time) []grant.Event {
 	_, ends := a.decide(ledger.Tick{}, now)
 	return a.end(ends, now)
 }
 
 // end ends transactions of which nothing runs.
-func (a *agent) end(ends []resource.TxID, now time.Time) (said []grant.Event) {
+func (a *Agent) end(ends []resource.TxID, now time.Time) (said []grant.Event) {
 	for _, tx := range ends {
 		reply, _ := a.decide(ledger.Stopped{Tx: tx}, now)
 		said = append(said, a.replied(reply))
@@ -79,7 +79,7 @@ func (a *agent) end(ends []resource.TxID, now time.Time) (said []grant.Event) {
 }
 
 // woken are the answers of those that were waiting for what has ended.
-func (a *agent) woken(r ledger.Reply) (said []grant.Event) {
+func (a *Agent) woken(r ledger.Reply) (said []grant.Event) {
 	for _, tx := range r.Woken {
 		g, _ := a.ledger.Lookup(tx)
 		said = append(said, a.replied(ledger.Reply{Tx: tx, State: g.State, Members: g.Members, Incarnation: r.Incarnation, Registered: r.Registered}))
@@ -87,7 +87,7 @@ func (a *agent) woken(r ledger.Reply) (said []grant.Event) {
 	return said
 }
 
-func (a *agent) replied(r ledger.Reply) grant.Replied {
+func (a *Agent) replied(r ledger.Reply) grant.Replied {
 	e := grant.Replied{
 		Node: a.node, Tx: r.Tx, State: r.State, Incarnation: r.Incarnation, Revision: r.Registered, Reasons: r.Reasons, LedgerHash: a.ledger.Hash(),
 	}
@@ -106,8 +106,8 @@ func members(held []ledger.Holding) (list []grant.Member) {
 	return list
 }
 
-// due is when the next of what is evicted ends.
-func (a *agent) due() (at time.Time, found bool) {
+// Due is when the next of what is evicted ends.
+func (a *Agent) Due() (at time.Time, found bool) {
 	for _, g := range a.ledger.Snapshot().Grants {
 		if g.State == grant.Evicting && (!found || g.Deadline.Before(at)) {
 			at, found = g.Deadline, true
@@ -116,8 +116,8 @@ func (a *agent) due() (at time.Time, found bool) {
 	return at, found
 }
 
-// hello opens the stream.
-func (a *agent) hello() lead.Input {
+// Hello opens the stream.
+func (a *Agent) Hello() lead.Input {
 	return lead.AgentEvent{Event: lead.StreamOpened{
 		Hello: grant.Hello{
 			Node: a.node, Incarnation: a.ledger.Incarnation(), Revision: a.ledger.Registration(), Host: a.host,
@@ -127,7 +127,7 @@ func (a *agent) hello() lead.Input {
 	}}
 }
 
-func (a *agent) occupancy() grant.Occupancy {
+func (a *Agent) occupancy() grant.Occupancy {
 	v := a.ledger.Snapshot()
 	o := grant.Occupancy{Cordoned: v.Cordoned}
 	for _, g := range v.Grants {
