@@ -26,7 +26,7 @@ func (r *Room) Pass(most int, t Trial) (more bool) {
 	for len(r.woken) > 0 && most > 0 {
 		most--
 		c := r.woken[0]
-		k := c.first()
+		k := c.head
 		r.tried = c
 		e := t.Try(k, c.backstop)
 		switch {

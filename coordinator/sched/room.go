@@ -69,15 +69,17 @@ func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit) {
 		r.classes[t] = c
 	}
 	r.class[k.Path] = c
-	first := c.first()
-	c.units.Insert(k, nothing{})
+	leads := c.units.Len() == 0 || queue.Compare(k, c.head) < 0
+	if c.units.Insert(k, nothing{}); leads {
+		c.head = k
+	}
 	c.fresh = append(c.fresh, k.Path)
 	switch {
 	case c.evidence != nil:
 		r.joined = append(r.joined, c)
 	case c.awake == 0:
 		r.wake(c, false)
-	case c.awake > 0 && queue.Compare(k, first) < 0:
+	case c.awake > 0 && leads:
 		heap.Fix(&r.woken, c.awake-1)
 	}
 	if r.observer != nil {
@@ -99,8 +101,11 @@ func (r *Room) leave(k queue.Key) {
 	}
 	delete(r.class, k.Path)
 	e := c.units.Find(k)
-	first := e.Position() == 0
 	c.units.Delete(e)
+	led := k == c.head
+	if next := c.units.At(0); led && next != nil {
+		c.head = next.Key()
+	}
 	switch {
 	case c.units.Len() == 0:
 		delete(r.classes, c.Traits)
@@ -108,7 +113,7 @@ func (r *Room) leave(k queue.Key) {
 		if c.awake > 0 {
 			heap.Remove(&r.woken, c.awake-1)
 		}
-	case first && c.awake > 0:
+	case led && c.awake > 0:
 		heap.Fix(&r.woken, c.awake-1)
 	}
 }
@@ -146,16 +151,9 @@ func (r *Room) Classes() []*Class {
 	for _, c := range r.classes {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b *Class) int { return queue.Compare(a.first(), b.first()) })
+	slices.SortFunc(all, func(a, b *Class) int { return queue.Compare(a.head, b.head) })
 	return all
 }
 
 // First is the first unit of the class.
-func (c *Class) First() queue.Key { return c.first() }
-
-func (c *Class) first() queue.Key {
-	if e := c.units.At(0); e != nil {
-		return e.Key()
-	}
-	return queue.Key{}
-}
+func (c *Class) First() queue.Key { return c.head }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue"
 )
 
 // Right is whom a unit may have evicted.
@@ -28,11 +29,12 @@ type Traits struct {
 // Class is a set of units with equal traits that may be tried.
 //
 // Invariant: a class of the room has units. It is awake, and then in the room's
-// heap, or asleep with the evidence of its last trial.
+// heap, or asleep with the evidence of its last trial. head is the first of units.
 type Class struct {
 	Traits
 	demand   *place.Unit // of each unit
 	units    units
+	head     queue.Key // read at each step of the heap, where the tree is too slow
 	fresh    []string  // paths of units that have not shared the evidence yet
 	evidence *Evidence // of a class that sleeps
 	last     *Evidence // of the last trial

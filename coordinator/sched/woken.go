@@ -9,7 +9,7 @@ type woken []*Class
 func (w woken) Len() int { return len(w) }
 
 // Less orders classes by their first units.
-func (w woken) Less(i, j int) bool { return queue.Compare(w[i].first(), w[j].first()) < 0 }
+func (w woken) Less(i, j int) bool { return queue.Compare(w[i].head, w[j].head) < 0 }
 
 // Swap exchanges two classes.
 func (w woken) Swap(i, j int) {
