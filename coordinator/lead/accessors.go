@@ -42,6 +42,9 @@ func (l *Leader) IdleMessages() uint64 { return l.idle }
 // WakeUps counts how often everything that waits was woken.
 func (l *Leader) WakeUps() uint64 { return l.generation }
 
+// Trials counts the units that passes have tried.
+func (l *Leader) Trials() uint64 { return l.room.Trials() }
+
 // Show is what clients are shown at a time. changes is a channel that closes when
 // an object changes, by the key in ShowChange.
 func (l *Leader) Show(now time.Time, changes func(key string) <-chan struct{}) shown.Index {

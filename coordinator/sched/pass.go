@@ -28,6 +28,7 @@ func (r *Room) Pass(most int, t Trial) (more bool) {
 		c := r.woken[0]
 		k := c.head
 		r.tried = c
+		r.trials++
 		e := t.Try(k, c.backstop)
 		switch {
 		case e == nil && r.class[k.Path] == c:

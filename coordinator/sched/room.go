@@ -27,6 +27,7 @@ type Room struct {
 	joined   []*Class // that sleep and may have fresh units
 	tried    *Class   // by the pass, now
 	again    []*Class // that their own trials have woken
+	trials   uint64   // so far
 }
 
 // NewRoom returns a room without units.
@@ -141,6 +142,9 @@ func (r *Room) Asleep(path string) *Evidence {
 
 // ClassOf is the class of a unit that may be tried, nil of any other.
 func (r *Room) ClassOf(path string) *Class { return r.class[path] }
+
+// Trials counts the units that passes have tried.
+func (r *Room) Trials() uint64 { return r.trials }
 
 // Busy reports whether a pass has something to do.
 func (r *Room) Busy() bool { return len(r.woken) > 0 }
