@@ -77,11 +77,17 @@ func (l *Leader) compact() {
 // that a victim's record names stays as long as that: were it absent, the next
 // leader could take the preemptor for undecided and adopt it.
 func (l *Leader) collect() {
+	before := l.now.Add(-l.rules.RecordRetention)
+	if !l.retired.hasOld(before) {
+		return
+	}
 	named := map[resource.TxID]bool{}
 	for _, a := range l.attempts {
-		named[a.by] = true // model: mutant ATTEMPT_REUSED
+		if a.by != "" {
+			named[a.by] = true // model: mutant ATTEMPT_REUSED
+		}
 	}
-	old := l.retired.takeOld(l.now.Add(-l.rules.RecordRetention), named, collectAtOnce)
+	old := l.retired.takeOld(before, named, collectAtOnce)
 	if len(old) == 0 {
 		return
 	}

@@ -87,6 +87,11 @@ func (r *retired) all() map[resource.TxID]bool {
 	return all
 }
 
+// hasOld reports whether takeOld could take or forget a record.
+func (r *retired) hasOld(before time.Time) bool {
+	return len(r.collecting) > 0 || len(r.terminal) > 0 && r.terminal[0].when.Before(before)
+}
+
 // takeOld takes out records, once each, that were terminal before a time, at most as many as
 // most; named are transactions whose records stay.
 func (r *retired) takeOld(before time.Time, named map[resource.TxID]bool, most int) []terminalRecord {
