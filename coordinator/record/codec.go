@@ -27,6 +27,9 @@ const versionPrefix = `{"v":1`
 // whiteSpace is the white space of JSON.
 const whiteSpace = " \t\r\n"
 
+// usualRecord is room for most records, in bytes: a transaction's has about 500.
+const usualRecord = 768
+
 // Encode writes a record as JSON with its schema version first. It refuses a
 // record that Decode would refuse.
 func Encode[R Type](r R) ([]byte, error) {
@@ -34,6 +37,7 @@ func Encode[R Type](r R) ([]byte, error) {
 		return nil, fmt.Errorf("encode %T: %w", r, err)
 	}
 	var b bytes.Buffer
+	b.Grow(usualRecord)
 	b.WriteString(versionPrefix)
 	mark := b.Len()
 	e := json.NewEncoder(&b)
