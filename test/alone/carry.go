@@ -69,7 +69,7 @@ func (c *Cluster) carry(e *lead.Effect) {
 func (c *Cluster) write(e *lead.Effect) lead.WriteAnswer {
 	compares := e.Write.Compares
 	if !e.Write.AnyEpoch {
-		compares = append([]record.Compare{record.CreateRevIs(leaderKey, c.store.byID[leaderKey].CreateRev)}, compares...)
+		compares = append([]record.Compare{c.held()}, compares...)
 	}
 	if !c.store.commit(compares, e.Write.Ops) {
 		return lead.WriteAnswer{Token: e.Token, Outcome: txn.Conflict}

@@ -29,6 +29,7 @@ type Options struct {
 type Cluster struct {
 	options Options
 	leader  *lead.Leader
+	epoch   resource.Epoch
 	store   keys
 	agents  map[resource.NodeID]*Agent
 	paths   map[resource.TxID]string // of the units of transactions that are not committed
@@ -43,9 +44,6 @@ type Cluster struct {
 	errors  []string      // that the leader has logged
 }
 
-// epoch is the one term's.
-const epoch = 2
-
 // leaderKey is the key that each write of the leader compares.
 var leaderKey = record.LeaderKey(1)
 
@@ -56,7 +54,6 @@ func New(o Options, now time.Time) *Cluster {
 	o.Rules.EvictionGrace = cmp.Or(o.Rules.EvictionGrace, lead.DefaultGrace*time.Second)
 	o.Rules.RecordRetention = cmp.Or(o.Rules.RecordRetention, 10*time.Minute)
 	c := &Cluster{options: o, store: keys{byID: map[string]record.KV{}}, agents: map[resource.NodeID]*Agent{}, now: now, second: now}
-	c.store.commit(nil, []record.Op{record.Put("/before", nil)})
 	c.store.commit(nil, []record.Op{record.Put(leaderKey, nil)})
 	for i := range o.Nodes {
 		c.addNode(resource.NodeID(fmt.Sprintf("n%04d", i+1)))
@@ -67,9 +64,10 @@ func New(o Options, now time.Time) *Cluster {
 
 // Lead begins a term: a new leader loads the store, and the agents connect.
 func (c *Cluster) Lead() {
+	c.epoch++
 	c.inputs, c.wakeAt, c.paths = nil, time.Time{}, map[resource.TxID]string{}
 	c.leader = lead.NewLeader(lead.Beginning{
-		Rules: c.options.Rules, Epoch: epoch, Held: record.CreateRevIs(leaderKey, c.store.byID[leaderKey].CreateRev), MaxOps: 2048, Now: c.now,
+		Rules: c.options.Rules, Epoch: c.epoch, Held: c.held(), MaxOps: 2048, Now: c.now, Seed: [32]byte{byte(c.epoch)},
 	})
 	effects, err := c.leader.Load(c.now, lead.Loaded{
 		Nodes: c.store.below(record.NodesPrefix), Jobs: c.store.below(record.JobsPrefix), Units: c.store.below(record.UnitsPrefix),
@@ -82,6 +80,11 @@ func (c *Cluster) Lead() {
 		c.inputs = append(c.inputs, c.agents[id].Hello())
 	}
 	c.settle()
+}
+
+// held is the compare of the leader's key.
+func (c *Cluster) held() record.Compare {
+	return record.CreateRevIs(leaderKey, c.store.byID[leaderKey].CreateRev)
 }
 
 // addNode registers a node as its agent would, and starts the agent.

@@ -1,7 +1,7 @@
 package alone
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -47,10 +47,11 @@ func (k *keys) commit(compares []record.Compare, ops []record.Op) (held bool) {
 // below are the keys with a prefix, ascending.
 func (k *keys) below(prefix string) []record.KV {
 	var found []record.KV
-	for _, key := range slices.Sorted(maps.Keys(k.byID)) {
+	for key, kv := range k.byID {
 		if strings.HasPrefix(key, prefix) {
-			found = append(found, k.byID[key])
+			found = append(found, kv)
 		}
 	}
+	slices.SortFunc(found, func(a, b record.KV) int { return cmp.Compare(a.Key, b.Key) })
 	return found
 }
