@@ -47,6 +47,11 @@ func ParseQuantity(text string, scale int64) (int64, error) {
 	if !known {
 		return 0, fmt.Errorf("quantity %q: unknown suffix %q (want m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei)", text, suffix)
 	}
+	if n, err := strconv.ParseUint(number, 10, 63); err == nil && unit.exp >= 0 && scale > 0 {
+		if product, ok := timesPower(int64(n), unit.base, unit.exp, scale); ok {
+			return product, nil
+		}
+	}
 	value, ok := parseDecimal(number)
 	if !ok {
 		return 0, fmt.Errorf("quantity %q: not a number", text)
@@ -71,6 +76,22 @@ func ParseQuantity(text string, scale int64) (int64, error) {
 		return 0, fmt.Errorf("quantity %q: larger than %d", text, int64(math.MaxInt64))
 	}
 	return whole.Int64(), nil
+}
+
+// timesPower is n times base to the power of exp times scale, none of which is
+// negative, or false where that overflows.
+func timesPower(n, base, exp, scale int64) (int64, bool) {
+	for ; exp >= 0; exp-- {
+		by := base
+		if exp == 0 {
+			by = scale
+		}
+		if n > math.MaxInt64/by {
+			return 0, false
+		}
+		n *= by
+	}
+	return n, true
 }
 
 // parseDecimal reads digits with an optional sign and fraction, nothing else:

@@ -130,6 +130,21 @@ func TestParseQuantityShowsWhatItRefuses(t *testing.T) {
 	}
 }
 
+// TestAFractionOfZeroChangesNothing compares the arithmetic of whole numbers with
+// the exact arithmetic of fractions.
+func TestAFractionOfZeroChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		digits := rapid.StringMatching(`[+]?[0-9]{1,20}`).Draw(t, "digits")
+		suffix := rapid.SampledFrom([]string{"", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e0", "e3", "e-3", "E18"}).Draw(t, "suffix")
+		scale := rapid.SampledFrom([]int64{1, 1000}).Draw(t, "scale")
+		whole, err := resource.ParseQuantity(digits+suffix, scale)
+		want, wantErr := resource.ParseQuantity(digits+".0"+suffix, scale)
+		if whole != want || (err == nil) != (wantErr == nil) {
+			t.Fatalf("%s%s times %d is %d (%v), want %d (%v)", digits, suffix, scale, whole, err, want, wantErr)
+		}
+	})
+}
+
 func TestScaleCanOverflowToo(t *testing.T) {
 	if got, err := resource.ParseQuantity("9223372036854776", 1000); err == nil {
 		t.Errorf("9223372036854776 times 1000 is read as %d", got)
