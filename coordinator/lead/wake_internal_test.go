@@ -128,7 +128,7 @@ func (s asleep) woken() bool {
 func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 	for name, u := range map[string]*unit{
 		"its unit waits no more": nil,
-		"its unit waits":         {path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, lifecycle: phaseAdopting},
+		"its unit waits":         {path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, lifecycle: phaseAdopting, record: record.Unit{Phase: string(api.Pending)}},
 		"its unit ends":          {stored: 1, ending: &txn.ReleaseAsked{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	l, n := alone(t)
 	l.state.SetReady(&n.view, true)
-	u := &unit{path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, allocation: &api.Allocation{}, record: record.Unit{Namespace: "x"}}
+	u := &unit{path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, allocation: &api.Allocation{}, record: record.Unit{Namespace: "x", Phase: string(api.Pending)}}
 	g := &lost{}
 	g.Tx, g.holders = transaction(1), map[resource.NodeID]grant.Grant{"n1": {Members: instances(n, 2)}}
 	a := &attempt{unit: u, charges: []record.Charge{{Tree: "quota"}}, held: map[resource.NodeID]bool{}}

@@ -19,6 +19,8 @@ type Room struct {
 	woken   woken
 	turn    []*Class // that Backstop has yet to wake
 	atOnce  int      // of them at each call
+	// callsLeft are the calls until the next turn may begin.
+	callsLeft int
 	// awaiting counts the classes that no event has woken and that wait for others
 	// to give way or leave, and asleep those that sleep, by code.
 	awaiting int

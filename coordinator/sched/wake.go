@@ -100,10 +100,11 @@ func (r *Room) wakeThose(helps func(*Class) bool) {
 // so many calls each was woken once. A unit that is placed only then was overlooked
 // by the events.
 func (r *Room) Backstop(calls int) {
-	if len(r.turn) == 0 {
-		r.turn = r.Classes()
+	if r.callsLeft == 0 && len(r.turn) == 0 {
+		r.turn, r.callsLeft = r.Classes(), calls
 		r.atOnce = min((len(r.turn)+calls-1)/calls, mostAtOnce)
 	}
+	r.callsLeft = max(0, r.callsLeft-1)
 	for n := min(r.atOnce, len(r.turn)); n > 0; n-- {
 		c := r.turn[0]
 		r.turn = r.turn[1:]

@@ -69,6 +69,8 @@ func (s shell) run(ctx context.Context, stdin string, args ...string) (code int,
 
 var (
 	timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	tries      = regexp.MustCompile(`placement tried \d+×`) // the backstop tries by time
+	attempts   = regexp.MustCompile(`"attempts": \d+`)
 	addresses  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	goVersions = regexp.MustCompile(`go1\.[0-9.]+[^,)" ]*`)
 )
@@ -113,6 +115,8 @@ func transcript(s shell, folder, stdin string, args []string) string {
 	}
 	text := strings.ReplaceAll(b.String(), folder+"/", "DIR/")
 	text = timestamps.ReplaceAllString(text, "<time-of-long-ago->")
+	text = tries.ReplaceAllString(text, "placement tried N×")
+	text = attempts.ReplaceAllString(text, `"attempts": N`)
 	text = addresses.ReplaceAllString(text, "127.0.0.1:PORT")
 	text = goVersions.ReplaceAllString(text, "goVERSION")
 	if strings.Contains(text, "\n\n") {
