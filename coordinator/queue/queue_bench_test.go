@@ -31,18 +31,5 @@ func BenchmarkQueue(b *testing.B) {
 		}
 		each("remove and push", func(k Key) { q.Remove(k); q.Push(k) })
 		each("position", func(k Key) { q.Position(k) })
-		for _, k := range keys {
-			q.Park(k)
-		}
-		each("one active", func(k Key) { q.Push(k); q.Active(); q.Park(k) })
-		each("wake", func(Key) { q.Wake() })
-		b.Run(fmt.Sprintf("pass/waiting=%d", n), func(b *testing.B) {
-			for b.Loop() {
-				q.Wake()
-				for _, k := range q.Active() {
-					q.Park(k)
-				}
-			}
-		})
 	}
 }

@@ -23,100 +23,42 @@ func TestOrder(t *testing.T) {
 	q.Push(Key{Priority: 0, Epoch: 2, Counter: 1, Path: "newer-epoch"})
 	q.Push(Key{Priority: 9, Epoch: 3, Counter: 1, Path: "urgent"})
 	q.Push(Key{Priority: 0, Epoch: 1, Counter: 2, Path: "late"})
-	if diff := cmp.Diff([]string{"urgent", "early", "late", "newer-epoch"}, paths(q.Active())); diff != "" {
+	if diff := cmp.Diff([]string{"urgent", "early", "late", "newer-epoch"}, paths(q.Head(9))); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 	late := Key{Epoch: 1, Counter: 2, Path: "late"}
 	if got := q.Position(late); got != 3 {
 		t.Errorf("position of late is %d, want 3", got)
 	}
-	q.Park(late)
-	if diff := cmp.Diff([]string{"urgent", "early", "newer-epoch"}, paths(q.Active())); diff != "" {
-		t.Errorf("after Park (-want +got):\n%s", diff)
-	}
-	q.Wake()
-	if got := len(q.Active()); got != 4 {
-		t.Errorf("%d active after Wake, want 4", got)
-	}
 }
 
-// naive is the queue as sorted slices.
-type naive struct {
-	keys   []Key
-	parked map[Key]bool
-}
-
-func (n *naive) push(k Key) {
-	if i, found := slices.BinarySearchFunc(n.keys, k, Compare); !found {
-		n.keys = slices.Insert(n.keys, i, k)
-	}
-	delete(n.parked, k)
-}
-
-func (n *naive) remove(k Key) {
-	n.keys = slices.DeleteFunc(n.keys, func(o Key) bool { return o == k })
-	delete(n.parked, k)
-}
-
-func (n *naive) park(k Key) {
-	if slices.Contains(n.keys, k) {
-		n.parked[k] = true
-	}
-}
-
-func (n *naive) active() []Key {
-	return slices.DeleteFunc(slices.Clone(n.keys), func(k Key) bool { return n.parked[k] })
-}
-
-// compare compares all that the queue tells with the naive one.
-func (n *naive) compare(t *rapid.T, q *Queue) {
-	want := n.active()
-	if diff := cmp.Diff(paths(want), paths(q.Active())); diff != "" {
-		t.Fatalf("active (-want +got):\n%s", diff)
-	}
-	if q.HasActive() != (len(want) > 0) || q.Len() != len(n.keys) {
-		t.Fatalf("HasActive %v, Len %d; want %d active of %d", q.HasActive(), q.Len(), len(want), len(n.keys))
-	}
-	head := rapid.IntRange(0, len(n.keys)+1).Draw(t, "head")
-	if diff := cmp.Diff(paths(n.keys[:min(head, len(n.keys))]), paths(q.Head(head))); diff != "" {
-		t.Fatalf("the first %d (-want +got):\n%s", head, diff)
-	}
-}
-
-// The queue holds exactly what sorted slices hold.
-func TestAgainstSlices(t *testing.T) {
+// The queue holds exactly what a sorted slice holds.
+func TestAgainstASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue
-		n := naive{parked: map[Key]bool{}}
+		var naive []Key
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			k := Key{Priority: rapid.Int32Range(-1, 2).Draw(t, "priority"), Epoch: 1, Counter: rapid.Uint64Range(0, 15).Draw(t, "counter")}
 			k.Path = fmt.Sprintf("%d-%d", k.Counter, k.Priority)
-			switch rapid.IntRange(0, 7).Draw(t, "operation") {
-			case 0, 1, 2:
-				q.Push(k)
-				n.push(k)
-			case 3:
-				q.Remove(k)
-				n.remove(k)
-			case 4, 5:
-				q.Park(k)
-				n.park(k)
-			case 6:
-				q.Wake()
-				clear(n.parked)
-			case 7: // a pass in vain
-				n.compare(t, &q)
-				for _, k := range q.Active() {
-					q.Park(k)
-					n.park(k)
+			i, found := slices.BinarySearchFunc(naive, k, Compare)
+			switch remove := rapid.IntRange(0, 2).Draw(t, "remove") == 0; {
+			case remove:
+				if q.Remove(k); found {
+					naive = slices.Delete(naive, i, i+1)
 				}
-				n.compare(t, &q)
+			default:
+				if q.Push(k); !found {
+					naive = slices.Insert(naive, i, k)
+				}
 			}
-			if got, want := q.Position(k), slices.Index(n.keys, k)+1; got != want {
+			if got, want := q.Position(k), slices.Index(naive, k)+1; got != want {
 				t.Fatalf("position %d of %v, want %d", got, k, want)
 			}
+			head := rapid.IntRange(0, len(naive)+1).Draw(t, "head")
+			if diff := cmp.Diff(paths(naive[:min(head, len(naive))]), paths(q.Head(head))); diff != "" || q.Len() != len(naive) {
+				t.Fatalf("%d units, want %d; the first %d (-want +got):\n%s", q.Len(), len(naive), head, diff)
+			}
 		}
-		n.compare(t, &q)
 	})
 }
 
@@ -133,7 +75,6 @@ func TestObserverSeesEachChangeOnce(t *testing.T) {
 	a, b := Key{Path: "a"}, Key{Path: "b"}
 	q.Push(a)
 	q.Push(a)
-	q.Park(a)
 	q.Push(a)
 	q.Remove(b)
 	q.Remove(a)

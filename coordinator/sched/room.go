@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/queue/ranked"
 )
 
 // Room holds the waiting units in their order, by class. One goroutine owns it.
@@ -34,15 +33,6 @@ type Room struct {
 
 // NewRoom returns a room without units.
 func NewRoom() *Room { return &Room{class: map[string]*Class{}, classes: map[Traits]*Class{}} }
-
-// units are a class's, in order.
-type units = ranked.Tree[queue.Key, nothing, struct{}]
-
-// nothing is the value of an entry that is only a key.
-type nothing struct{}
-
-// Sum counts nothing.
-func (nothing) Sum(struct{}, struct{}) struct{} { return struct{}{} }
 
 // Order is the total order of the units, held ones included. It must not be
 // changed.
@@ -73,7 +63,7 @@ func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit) {
 	}
 	r.class[k.Path] = c
 	leads := c.units.Len() == 0 || queue.Compare(k, c.head) < 0
-	if c.units.Insert(k, nothing{}); leads {
+	if c.units.Insert(k, queue.Unit{}); leads {
 		c.head = k
 	}
 	c.fresh = append(c.fresh, k.Path)

@@ -33,13 +33,13 @@ type Traits struct {
 type Class struct {
 	Traits
 	demand   *place.Unit // of each unit
-	units    units
-	head     queue.Key // read at each step of the heap, where the tree is too slow
-	fresh    []string  // paths of units that have not shared the evidence yet
-	evidence *Evidence // of a class that sleeps
-	last     *Evidence // of the last trial
-	awake    int       // position in the heap + 1; 0 asleep
-	backstop bool      // nothing but Backstop woke it
+	units    queue.Keys  // in order
+	head     queue.Key   // read at each step of the heap, where the tree is too slow
+	fresh    []string    // paths of units that have not shared the evidence yet
+	evidence *Evidence   // of a class that sleeps
+	last     *Evidence   // of the last trial
+	awake    int         // position in the heap + 1; 0 asleep
+	backstop bool        // nothing but Backstop woke it
 }
 
 // Len counts the units of the class.

@@ -43,7 +43,7 @@ var table = map[string]row{
 	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "fit"}},
 	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "fit"}},
 	"coordinator/sched": {layer: decision, neighbours: []string{
-		"coordinator/cluster", "coordinator/place", "coordinator/queue", "coordinator/queue/ranked", "coordinator/quota", "coordinator/record",
+		"coordinator/cluster", "coordinator/place", "coordinator/queue", "coordinator/quota", "coordinator/record",
 	}},
 	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/queue", "coordinator/queue/ranked", "coordinator/sched"}},
 	"coordinator/decisions/logfile": {layer: adapter},

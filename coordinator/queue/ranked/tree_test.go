@@ -285,31 +285,3 @@ func TestKeysThatDoNotAscend(t *testing.T) {
 	}()
 	FromSorted[number, digit, polynomial]([]number{1, 3, 3})
 }
-
-// Stamps count as if each entry were looked at.
-func TestStampsAgainstCounting(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		stamps := rapid.SliceOf(rapid.Uint64Range(0, 4)).Draw(t, "stamps")
-		present := rapid.Uint64Range(max(1, slices.Max(append(stamps, 1))), 5).Draw(t, "present")
-		cut := rapid.IntRange(0, len(stamps)).Draw(t, "cut")
-		var left, right Stamps
-		fresh, stale := 0, 0
-		for i, s := range stamps {
-			if i < cut {
-				left = left.Plus(Stamped(s))
-			} else {
-				right = right.Plus(Stamped(s))
-			}
-			switch s {
-			case 0:
-			case present:
-				fresh++
-			default:
-				stale++
-			}
-		}
-		if sum := left.Plus(right); sum.Fresh(present) != fresh || sum.Stale(present) != stale {
-			t.Fatalf("%d fresh and %d stale at %d of %v; want %d and %d", sum.Fresh(present), sum.Stale(present), present, stamps, fresh, stale)
-		}
-	})
-}
