@@ -31,7 +31,7 @@ var (
 // TestLeaders: a big unit has failed, and a leader places the small one behind it.
 func TestLeaders(t *testing.T) {
 	big, small := key(3, 1), key(0, 2)
-	none := func(*cluster.Node, int64) sched.Amounts { return sched.Amounts{} }
+	none := func(*cluster.Node, int64) cluster.Amounts { return cluster.Amounts{} }
 	node, away := newNode("n1", nil), newNode("n2", map[string]string{"zone": "away"})
 	cordoned := newNode("n3", nil)
 	cordoned.Unschedulable = true
@@ -120,8 +120,8 @@ func TestLeaders(t *testing.T) {
 
 // holds has others hold GPUs on every node, and enough of all else.
 func holds(gpu resource.Milli) sched.Held {
-	return func(*cluster.Node, int64) sched.Amounts {
-		return sched.Amounts{CPU: 1 << 40, Memory: 1 << 50, GPU: gpu}
+	return func(*cluster.Node, int64) cluster.Amounts {
+		return cluster.Amounts{CPU: 1 << 40, Memory: 1 << 50, GPU: gpu}
 	}
 }
 

@@ -247,12 +247,12 @@ func nodesOf(u *unit) (nodes []*cluster.Node) {
 }
 
 // held is sched.Held.
-func (w *toy) held(n *cluster.Node, below int64) (sum sched.Amounts) {
+func (w *toy) held(n *cluster.Node, below int64) (sum cluster.Amounts) {
 	for _, u := range w.units {
 		for _, m := range u.plan {
 			if m.Node == n && int64(u.key.Priority) < below {
 				r := &u.demand.Request
-				sum = sched.Amounts{CPU: sum.CPU + r.CPU, Memory: sum.Memory + r.Memory, GPU: sum.GPU + r.GPUMilli()}
+				sum = cluster.Amounts{CPU: sum.CPU + r.CPU, Memory: sum.Memory + r.Memory, GPU: sum.GPU + r.GPUMilli()}
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -102,7 +101,7 @@ func (l *Leader) wakeAt(at time.Time) {
 func (l *Leader) isAlarmDue() bool { return l.alarm != nil && !l.alarm.at.After(l.now) }
 
 // heldBelow sums the parts of occupants below a priority on a node (sched.Held).
-func (l *Leader) heldBelow(n *cluster.Node, below int64) (sum sched.Amounts) {
+func (l *Leader) heldBelow(n *cluster.Node, below int64) (sum cluster.Amounts) {
 	for o := range l.occupied().OccupantsOf(n.ID) {
 		if int64(o.Priority) >= below {
 			continue
@@ -116,7 +115,7 @@ func (l *Leader) heldBelow(n *cluster.Node, below int64) (sum sched.Amounts) {
 	return sum
 }
 
-func add(sum *sched.Amounts, a *resource.Assignment) {
+func add(sum *cluster.Amounts, a *resource.Assignment) {
 	for _, g := range a.CPUs {
 		sum.CPU += g.Milli
 	}

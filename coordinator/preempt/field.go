@@ -21,52 +21,31 @@ type candidate struct {
 type field struct {
 	node   *cluster.Node
 	here   []occupant
-	suffix []amounts
-	free   amounts // without any eviction
-	base   int     // members that fit without any eviction
+	suffix []cluster.Amounts
+	free   cluster.Amounts // without any eviction
+	base   int             // members that fit without any eviction
 }
 
 // occupant is what a candidate has on one node.
 type occupant struct {
 	rank  int
 	gives []resource.Assignment
-	sum   amounts
-}
-
-// amounts is what decides cheaply that there cannot be room: no state of a
-// host has room for a request of more than is free of any of these.
-type amounts struct {
-	cpu    resource.Millicores
-	memory resource.Bytes
-	gpu    resource.Milli // of healthy devices
-}
-
-func (a amounts) plus(b amounts) amounts {
-	return amounts{a.cpu + b.cpu, a.memory + b.memory, a.gpu + b.gpu}
-}
-
-func (a amounts) covers(want amounts) bool {
-	return a.cpu >= want.cpu && a.memory >= want.memory && a.gpu >= want.gpu
-}
-
-// wanted is the least that a member takes; a core has at least one thread.
-func wanted(r *resource.Request) amounts {
-	return amounts{r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU, r.Memory, r.GPUMilli()}
+	sum   cluster.Amounts
 }
 
 // sumOf is what an assignment gives back to a node.
-func sumOf(n *cluster.Node, list []resource.Assignment) amounts {
-	var sum amounts
+func sumOf(n *cluster.Node, list []resource.Assignment) cluster.Amounts {
+	var sum cluster.Amounts
 	for i := range list {
 		for _, g := range list[i].CPUs {
-			sum.cpu += g.Milli
+			sum.CPU += g.Milli
 		}
 		for _, g := range list[i].Memory {
-			sum.memory += g.Bytes
+			sum.Memory += g.Bytes
 		}
 		for _, g := range list[i].GPUs {
 			if g.Index < 64 && n.Free.Unhealthy&(1<<g.Index) == 0 {
-				sum.gpu += g.Milli
+				sum.GPU += g.Milli
 			}
 		}
 	}
@@ -80,10 +59,10 @@ func (s *search) room(f *field, evicted []int, limit int) int {
 	sum := f.free
 	for i := range f.here {
 		if _, gone := slices.BinarySearch(evicted, f.here[i].rank); gone {
-			sum = sum.plus(f.here[i].sum)
+			sum = sum.Plus(f.here[i].sum)
 		}
 	}
-	if !sum.covers(s.want) {
+	if !sum.Covers(s.want) {
 		return 0
 	}
 	s.steps += fitSteps

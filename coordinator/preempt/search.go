@@ -23,7 +23,7 @@ const (
 // Invariant: holders ascend by byValue; fields ascend by node ID.
 type search struct {
 	unit    *place.Unit
-	want    amounts
+	want    cluster.Amounts
 	holders []candidate
 	fields  []field
 
@@ -33,7 +33,7 @@ type search struct {
 }
 
 func newSearch(state *cluster.State, u *place.Unit, priority int32, holders []Holder) *search {
-	s := &search{unit: u, want: wanted(&u.Request), scratch: map[*fit.Host]*fit.Free{}}
+	s := &search{unit: u, want: cluster.Least(&u.Request), scratch: map[*fit.Host]*fit.Free{}}
 	nodes := state.Nodes()
 	at := make(map[resource.NodeID]int, len(nodes)) // in fields, -1 for a node that is ready and not for this unit
 	for _, n := range nodes {
@@ -45,7 +45,7 @@ func newSearch(state *cluster.State, u *place.Unit, priority int32, holders []Ho
 			continue
 		}
 		at[n.ID] = len(s.fields)
-		s.fields = append(s.fields, field{node: n, free: amounts{n.FreeCPU, n.FreeMemory, n.FreeGPU}})
+		s.fields = append(s.fields, field{node: n, free: n.FreeAmounts()})
 	}
 	for i := range holders {
 		if h := &holders[i]; h.Priority < priority && !h.Pinned { // model: mutant EVICT_PEER
@@ -100,9 +100,9 @@ func (s *search) occupy(rank int, at map[resource.NodeID]int) {
 
 // addUp computes suffix.
 func (f *field) addUp() {
-	f.suffix = make([]amounts, len(f.here)+1)
+	f.suffix = make([]cluster.Amounts, len(f.here)+1)
 	for i := len(f.here) - 1; i >= 0; i-- {
-		f.suffix[i] = f.suffix[i+1].plus(f.here[i].sum)
+		f.suffix[i] = f.suffix[i+1].Plus(f.here[i].sum)
 	}
 }
 

@@ -1,6 +1,10 @@
 package preempt
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/musterd/muster/coordinator/cluster"
+)
 
 // single finds the best set for one member: all of it is on one node, for
 // whoever is elsewhere would be superfluous.
@@ -22,10 +26,10 @@ func (s *search) onField(f *field, evicted []int, had int, best []int) []int {
 	free := f.free
 	for i := range f.here {
 		if _, gone := slices.BinarySearch(evicted, f.here[i].rank); gone {
-			free = free.plus(f.here[i].sum)
+			free = free.Plus(f.here[i].sum)
 		}
 	}
-	if !free.plus(f.suffix[0]).covers(s.want) {
+	if !free.Plus(f.suffix[0]).Covers(s.want) {
 		return nil
 	}
 	if w.from(0, free); w.found == nil && w.spent {
@@ -49,19 +53,19 @@ type walk struct {
 
 // from looks at chosen, and at chosen with every set out of here[i:] added.
 // Those are passed by that cannot make room or cannot be better.
-func (w *walk) from(i int, have amounts) {
+func (w *walk) from(i int, have cluster.Amounts) {
 	if w.steps++; w.steps > w.limit {
 		w.spent = true
 		return
 	}
-	if len(w.chosen) > 0 && have.covers(w.want) && w.room(w.field, union(w.evicted, w.chosen), w.had+1) > w.had {
+	if len(w.chosen) > 0 && have.Covers(w.want) && w.room(w.field, union(w.evicted, w.chosen), w.had+1) > w.had {
 		w.best = slices.Clone(w.chosen)
 		w.found = w.best
 		return
 	}
 	for j := len(w.field.here) - 1; j >= i && !w.spent; j-- {
 		o := &w.field.here[j]
-		if !have.plus(w.field.suffix[j]).covers(w.want) {
+		if !have.Plus(w.field.suffix[j]).Covers(w.want) {
 			continue
 		}
 		if _, gone := slices.BinarySearch(w.evicted, o.rank); gone {
@@ -69,7 +73,7 @@ func (w *walk) from(i int, have amounts) {
 		}
 		w.chosen = append(w.chosen, o.rank)
 		if w.best == nil || !w.hopeless(w.chosen, w.best) {
-			w.from(j+1, have.plus(o.sum))
+			w.from(j+1, have.Plus(o.sum))
 		}
 		w.chosen = w.chosen[:len(w.chosen)-1]
 	}

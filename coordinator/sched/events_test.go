@@ -66,7 +66,7 @@ type site struct {
 }
 
 // held sums what units on the node hold (sched.Held).
-func (s *site) held(_ *cluster.Node, below int64) (sum sched.Amounts) {
+func (s *site) held(_ *cluster.Node, below int64) (sum cluster.Amounts) {
 	for priority, gpus := range s.units {
 		if priority < below {
 			sum.GPU += resource.Milli(gpus) * resource.WholeDevice

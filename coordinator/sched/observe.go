@@ -55,7 +55,7 @@ type Facts struct {
 // HeldBelow is the sum of the reservations below a priority.
 type HeldBelow struct {
 	Below int64 // AnyPriority for all
-	Amounts
+	cluster.Amounts
 }
 
 // AnyPriority is above each priority: quota names its victims whatever theirs.

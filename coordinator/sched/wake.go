@@ -8,25 +8,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Amounts is what decides cheaply that a member cannot fit: no host has room for
-// more than is free of any of these.
-type Amounts struct {
-	CPU    resource.Millicores
-	Memory resource.Bytes
-	GPU    resource.Milli // of healthy devices
-}
-
-func (a Amounts) plus(b Amounts) Amounts {
-	return Amounts{a.CPU + b.CPU, a.Memory + b.Memory, a.GPU + b.GPU}
-}
-
-func (a Amounts) covers(b Amounts) bool {
-	return a.CPU >= b.CPU && a.Memory >= b.Memory && a.GPU >= b.GPU
-}
-
 // Held sums what units of a priority below one hold on a node, whether they may
 // give way now or not.
-type Held func(n *cluster.Node, below int64) Amounts
+type Held func(n *cluster.Node, below int64) cluster.Amounts
 
 // Grew wakes those that a node may help which has more to give, or takes work
 // again (E1).
@@ -153,9 +137,8 @@ func (c *Class) hopesFor(n *cluster.Node, held Held) bool {
 
 // couldClear reports whether a member may fit on a node beside nothing of these
 // amounts, which others hold.
-func couldClear(n *cluster.Node, r *resource.Request, held Amounts) bool {
-	free := Amounts{n.FreeCPU, n.FreeMemory, n.FreeGPU}
-	return free.plus(held).covers(Amounts{r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU, r.Memory, r.GPUMilli()})
+func couldClear(n *cluster.Node, r *resource.Request, held cluster.Amounts) bool {
+	return n.FreeAmounts().Plus(held).Covers(cluster.Least(r))
 }
 
 // overQuotaOf reports whether the class waits for quota of a namespace or a tree.

@@ -135,7 +135,7 @@ func (u *unit) nodes() []*cluster.Node {
 }
 
 // held sums what units of lower priority hold on a node.
-func (w *world) held(n *cluster.Node, below int64) (sum sched.Amounts) {
+func (w *world) held(n *cluster.Node, below int64) (sum cluster.Amounts) {
 	for _, u := range w.running {
 		for _, m := range u.plan {
 			if m.Node == n && int64(u.key.Priority) < below {
