@@ -2,44 +2,84 @@ package api
 
 import "github.com/musterd/muster/resource"
 
-// ObjectMeta names an object. UID, ResourceVersion and the timestamps are the
-// server's; a client's values for them are ignored on create.
+// ObjectMeta names an object and describes it. The values of a submission for uid,
+// resourceVersion, the timestamps and the grace period are ignored.
 type ObjectMeta struct {
-	Name                       string            `json:"name,omitempty"`
-	Namespace                  string            `json:"namespace,omitempty"`
-	UID                        string            `json:"uid,omitempty"`
-	ResourceVersion            string            `json:"resourceVersion,omitempty"`
-	CreationTimestamp          string            `json:"creationTimestamp,omitempty"` // RFC 3339, UTC
-	DeletionTimestamp          string            `json:"deletionTimestamp,omitempty"`
-	DeletionGracePeriodSeconds *int64            `json:"deletionGracePeriodSeconds,omitempty"`
-	Labels                     map[string]string `json:"labels,omitempty"`
-	Annotations                map[string]string `json:"annotations,omitempty"`
+	// Name is the object's name, unique among the objects of its kind and
+	// namespace: an RFC 1123 subdomain of at most 253 characters, of a job at most
+	// 248. Quota trees and forests may have capitals and underscores.
+	Name string `json:"name,omitempty" example:"train"`
+	// Namespace is the namespace of the object: an RFC 1123 label. Nodes, quota
+	// trees, forests and bindings, tokens and certificates have none. Left out, it
+	// is the namespace of the request.
+	Namespace string `json:"namespace,omitempty" example:"default"`
+	// UID is unique over all objects of all times.
+	UID string `json:"uid,omitempty" by:"server" example:"alloc-00000000000000a1-1"`
+	// ResourceVersion is the store's revision of the last change. In an update the
+	// field is a precondition: an object with another version is answered with 409.
+	ResourceVersion string `json:"resourceVersion,omitempty" example:"1042"`
+	// CreationTimestamp is the time when the object was accepted.
+	CreationTimestamp string `json:"creationTimestamp,omitempty" by:"server" format:"time" example:"2026-03-01T12:00:00Z"`
+	// DeletionTimestamp is the time when the deletion was asked for; it is absent
+	// before that.
+	DeletionTimestamp string `json:"deletionTimestamp,omitempty" by:"server" format:"time" example:"2026-03-01T12:30:00Z"`
+	// DeletionGracePeriodSeconds is the time between the notice of the deletion and
+	// the forced stop.
+	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty" by:"server" unit:"seconds" example:"30"`
+	// Labels are key and value pairs that selectors match. A key is
+	// [DNS-PREFIX/]NAME; name and value have at most 63 letters, digits, '-', '_' or
+	// '.'. An object has at most 64.
+	Labels map[string]string `json:"labels,omitempty" example:"{team: vision}"`
+	// Annotations are key and value pairs that Muster keeps and does not interpret:
+	// at most 256, at most 256 KiB of keys and values together.
+	Annotations map[string]string `json:"annotations,omitempty" example:"{contact: ada@example.org}"`
 }
 
-// Allocation is one member's resources on one host: submitted by itself, or a
-// member of a Job.
+// Allocation is the devices, CPUs and memory of one member on one node. A client
+// submits it by itself, or the server makes it for each member of a Job.
 type Allocation struct {
-	APIVersion string           `json:"apiVersion,omitempty"`
-	Kind       string           `json:"kind,omitempty"`
-	Metadata   ObjectMeta       `json:"metadata"`
-	Spec       AllocationSpec   `json:"spec"`
-	Status     AllocationStatus `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document. Where the kind is absent, muster submit takes
+	// a document with a spec.template as a Job and any other as an Allocation.
+	Kind string `json:"kind,omitempty" default:"Allocation" oneof:"Allocation"`
+	// Metadata names the allocation.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the tenant's request.
+	Spec AllocationSpec `json:"spec"`
+	// Status is the state of the allocation, set by the server.
+	Status AllocationStatus `json:"status,omitzero" by:"server"`
 }
 
-// AllocationSpec is what a tenant asks for.
+// AllocationSpec is a tenant's request for one member.
 type AllocationSpec struct {
-	Resources        Requirements `json:"resources"`
-	Priority         *int32       `json:"priority,omitempty"`
-	PriorityClass    string       `json:"priorityClass,omitempty"`
-	PreemptionPolicy string       `json:"preemptionPolicy,omitempty"` // PreemptLowerPriority | Never
-	Scheduling       Scheduling   `json:"scheduling,omitzero"`
-	TTL              string       `json:"ttl,omitempty"` // duration, e.g. "7200s"
-	Queue            string       `json:"queue,omitempty"`
-	// GangScheduling is the same as Scheduling.GangScheduling; spec/api-design.txt
-	// writes it here for allocations and there for jobs. At most one is given.
+	// Resources are the amounts that the member asks for.
+	Resources Requirements `json:"resources"`
+	// Priority orders the queue: greater numbers come first, and may preempt smaller
+	// ones. It replaces the number of priorityClass. A job has it in its own spec,
+	// not in the template.
+	Priority *int32 `json:"priority,omitempty" default:"0" range:"0..1000000000" example:"200"`
+	// PriorityClass is a name for a priority: low, default and normal are 0,
+	// batch-high is 200, high-priority 1000, system-critical 1000000. A job has it in
+	// its own spec, not in the template.
+	PriorityClass string `json:"priorityClass,omitempty" oneof:"low,default,normal,batch-high,high-priority,system-critical"`
+	// PreemptionPolicy says whether other units may be evicted to make room for this
+	// one: PreemptLowerPriority evicts units of a lower priority, Never evicts none.
+	// Left out, the unit evicts only units that use the quota of its own group.
+	PreemptionPolicy string `json:"preemptionPolicy,omitempty" oneof:"PreemptLowerPriority,Never"`
+	// Scheduling restricts the nodes and devices that the member may have.
+	Scheduling Scheduling `json:"scheduling,omitzero"`
+	// TTL is the time after which the allocation would end. This version records it
+	// and does not act on it.
+	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"7200s"`
+	// Queue is the name of the queue that the unit waits in: an RFC 1123 label. A job
+	// has it in its own spec, not in the template.
+	Queue string `json:"queue,omitempty" default:"default" example:"nightly"`
+	// GangScheduling is the same as scheduling.gangScheduling; a document has at most
+	// one of the two.
 	GangScheduling *GangScheduling `json:"gangScheduling,omitempty"`
-	// Quota says to which groups it is charged, where not to its namespace's;
-	// Muster's own.
+	// Quota names the quota groups that the unit is charged to, where they are not
+	// those of its namespace. Muster's own field.
 	Quota *QuotaDemand `json:"quota,omitempty"`
 }
 
@@ -51,107 +91,158 @@ func (s *AllocationSpec) Gang() *GangScheduling {
 	return s.Scheduling.GangScheduling
 }
 
-// Requirements holds quantities as they were written ("8000m", "32Gi"; a bare
-// number is kept as its text), by the names that CheckResource knows. A limit
-// without a request is also the request. Limits of whole cores, huge pages and
-// MIG instances equal their requests.
+// Requirements are amounts by resource. The resources are cpu (cores, 1m is a
+// thousandth), muster.io/cores (whole cores with all their threads), memory
+// (bytes), hugepages-SIZE (bytes, a multiple of the page size), nvidia.com/gpu
+// (devices; less than 1 is a share of one device) and nvidia.com/mig-PROFILE
+// (MIG instances). At most 64 resources are named.
 type Requirements struct {
-	Requests map[resource.Name]string `json:"requests,omitempty" strict:"number"`
-	Limits   map[resource.Name]string `json:"limits,omitempty" strict:"number"`
+	// Requests are the amounts that the member is granted. More than 1
+	// nvidia.com/gpu must be whole.
+	Requests map[resource.Name]string `json:"requests,omitempty" strict:"number" format:"quantity" example:"{cpu: 8000m, memory: 32Gi, nvidia.com/gpu: 2}"`
+	// Limits are the amounts that the member may use at most. A limit without a
+	// request is also the request. Limits of whole cores, huge pages and MIG
+	// instances equal their requests. A limit beyond its request is recorded and not
+	// acted on.
+	Limits map[resource.Name]string `json:"limits,omitempty" strict:"number" format:"quantity" example:"{cpu: 8000m}"`
 }
 
-// Scheduling says where an allocation may go and with whom.
+// Scheduling restricts the nodes and devices of a member, and joins members to a
+// gang.
 type Scheduling struct {
-	NodeSelector              map[string]string          `json:"nodeSelector,omitempty"`
-	Affinity                  *Affinity                  `json:"affinity,omitempty"`
-	Tolerations               []Toleration               `json:"tolerations,omitempty"`
-	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	GangScheduling            *GangScheduling            `json:"gangScheduling,omitempty"`
-	// GPU and NUMAPolicy are Muster's own.
-	GPU        *GPUConstraint `json:"gpu,omitempty"`
-	NUMAPolicy string         `json:"numaPolicy,omitempty"` // none | best-effort | restricted | single-numa-node
+	// NodeSelector is a set of labels that a node must have, all of them, at most 64.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty" example:"{zone: a}"`
+	// Affinity holds rules about nodes and about other allocations.
+	Affinity *Affinity `json:"affinity,omitempty"`
+	// Tolerations let the member onto nodes whose taints they match: at most 64.
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+	// TopologySpreadConstraints would bound how unevenly members fill domains. This
+	// version refuses it with 422.
+	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty" refused:"true"`
+	// GangScheduling makes members start together or not at all.
+	GangScheduling *GangScheduling `json:"gangScheduling,omitempty"`
+	// GPU restricts the devices. Muster's own field.
+	GPU *GPUConstraint `json:"gpu,omitempty"`
+	// NUMAPolicy says how closely devices, CPUs and memory must lie together: none
+	// ignores NUMA nodes, best-effort prefers few, restricted takes as few as the
+	// amounts need on that host, single-numa-node takes one. Muster's own field.
+	NUMAPolicy string `json:"numaPolicy,omitempty" default:"best-effort" oneof:"none,best-effort,restricted,single-numa-node"`
 }
 
-// GPUConstraint narrows the devices; Muster's own.
+// GPUConstraint restricts the devices of a member. Muster's own.
 type GPUConstraint struct {
-	Model  string `json:"model,omitempty"`                  // exact product name
-	Memory string `json:"memory,omitempty" strict:"number"` // least memory per device or MIG instance, a quantity
-	Link   string `json:"link,omitempty"`                   // any | pcie-switch | nvlink; any for MIG instances
+	// Model is the exact product name, of at most 128 characters.
+	Model string `json:"model,omitempty" example:"NVIDIA A100-SXM4-80GB"`
+	// Memory is the least memory of each device or MIG instance, at most 1Pi.
+	Memory string `json:"memory,omitempty" strict:"number" format:"quantity" unit:"bytes" example:"40Gi"`
+	// Link is the connection that each pair of the devices must have. MIG instances
+	// take any alone.
+	Link string `json:"link,omitempty" default:"any" oneof:"any,pcie-switch,nvlink"`
 }
 
-// GangScheduling asks for all-or-nothing placement of a job's members.
+// GangScheduling makes members of a job start together or not at all.
 type GangScheduling struct {
-	GroupID    string `json:"groupId,omitempty"`
-	MinMembers *int32 `json:"minMembers,omitempty"` // default: all members
-	Timeout    string `json:"timeout,omitempty"`
+	// GroupID is a name for the gang: an RFC 1123 subdomain. This version records it
+	// and does not act on it.
+	GroupID string `json:"groupId,omitempty" recorded:"true" example:"train-1"`
+	// MinMembers is the number of members that start together. Members beyond it
+	// follow one by one. It defaults to all members, and is at most spec.parallelism.
+	MinMembers *int32 `json:"minMembers,omitempty" default:"spec.parallelism" range:"1.." unit:"members" example:"2"`
+	// Timeout is the time that the gang would wait for its members. This version
+	// records it and does not act on it.
+	Timeout string `json:"timeout,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"10m"`
 }
 
-// Affinity holds node affinity and anti-affinity between allocations.
+// Affinity holds affinity to nodes and anti-affinity between allocations.
 type Affinity struct {
-	NodeAffinity    *NodeAffinity    `json:"nodeAffinity,omitempty"`
-	PodAntiAffinity *PodAntiAffinity `json:"podAntiAffinity,omitempty"`
+	// NodeAffinity selects nodes by their labels.
+	NodeAffinity *NodeAffinity `json:"nodeAffinity,omitempty"`
+	// PodAntiAffinity would keep allocations apart. This version refuses it with 422.
+	PodAntiAffinity *PodAntiAffinity `json:"podAntiAffinity,omitempty" refused:"true"`
 }
 
 // NodeAffinity selects nodes by their labels.
 type NodeAffinity struct {
-	Required  *NodeSelectorTerms `json:"requiredDuringScheduling,omitempty"`
-	Preferred []PreferredTerm    `json:"preferredDuringScheduling,omitempty"`
+	// Required holds conditions that the node must meet.
+	Required *NodeSelectorTerms `json:"requiredDuringScheduling,omitempty"`
+	// Preferred holds conditions that make a node the better choice: at most 64.
+	Preferred []PreferredTerm `json:"preferredDuringScheduling,omitempty"`
 }
 
-// NodeSelectorTerms are alternatives: one of them must match.
+// NodeSelectorTerms are alternatives: a node must match one of them.
 type NodeSelectorTerms struct {
-	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms"`
+	// NodeSelectorTerms are the alternatives: 1 to 64.
+	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" required:"true"`
 }
 
-// NodeSelectorTerm matches when all of its expressions do.
+// NodeSelectorTerm matches a node that meets all of its expressions.
 type NodeSelectorTerm struct {
-	MatchExpressions []MatchExpression `json:"matchExpressions"`
+	// MatchExpressions are conditions on labels: 1 to 64.
+	MatchExpressions []MatchExpression `json:"matchExpressions" required:"true"`
 }
 
-// MatchExpression compares one label. Operator is In, NotIn, Exists,
-// DoesNotExist, Gt, Lt, Gte or Lte; the last four compare integers.
+// MatchExpression is a condition on one label.
 type MatchExpression struct {
-	Key      string   `json:"key"`
-	Operator string   `json:"operator"`
-	Values   []string `json:"values,omitempty"`
+	// Key is the label's key.
+	Key string `json:"key" required:"true" example:"zone"`
+	// Operator compares the label with the values. Gt, Lt, Gte and Lte compare whole
+	// numbers; Exists and DoesNotExist take no values.
+	Operator string `json:"operator" required:"true" oneof:"In,NotIn,Exists,DoesNotExist,Gt,Lt,Gte,Lte"`
+	// Values are the label's values to compare with: at most 256; one for Gt, Lt, Gte
+	// and Lte.
+	Values []string `json:"values,omitempty" example:"[a, b]"`
 }
 
-// PreferredTerm adds Weight (1..100) to nodes that match.
+// PreferredTerm makes nodes that match the better choice.
 type PreferredTerm struct {
-	Weight     int32            `json:"weight"`
-	Preference NodeSelectorTerm `json:"preference"`
+	// Weight is added to the rank of a node that matches.
+	Weight int32 `json:"weight" required:"true" range:"1..100" example:"10"`
+	// Preference is the condition.
+	Preference NodeSelectorTerm `json:"preference" required:"true"`
 }
 
-// PodAntiAffinity keeps allocations apart.
+// PodAntiAffinity would keep allocations apart.
 type PodAntiAffinity struct {
+	// Required holds the conditions that must be met.
 	Required []AntiAffinityTerm `json:"requiredDuringScheduling,omitempty"`
 }
 
 // AntiAffinityTerm forbids sharing a topology domain with allocations of the
 // same namespace that match.
 type AntiAffinityTerm struct {
-	TopologyKey   string        `json:"topologyKey"`
+	// TopologyKey is the node label whose values are the domains.
+	TopologyKey string `json:"topologyKey" example:"rack"`
+	// LabelSelector selects the allocations to keep away from.
 	LabelSelector LabelSelector `json:"labelSelector"`
 }
 
-// LabelSelector matches labels that equal all of MatchLabels.
+// LabelSelector matches objects by their labels.
 type LabelSelector struct {
-	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	// MatchLabels are labels that an object must have, all of them.
+	MatchLabels map[string]string `json:"matchLabels,omitempty" example:"{app: web}"`
 }
 
-// TopologySpreadConstraint bounds how unevenly members fill domains.
+// TopologySpreadConstraint would bound how unevenly members fill domains.
 type TopologySpreadConstraint struct {
-	MaxSkew           int32  `json:"maxSkew"`
-	TopologyKey       string `json:"topologyKey"`
-	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty"`
+	// MaxSkew is the greatest difference between the members of two domains.
+	MaxSkew int32 `json:"maxSkew" unit:"members" example:"1"`
+	// TopologyKey is the node label whose values are the domains.
+	TopologyKey string `json:"topologyKey" example:"rack"`
+	// WhenUnsatisfiable says what happens to a member that would exceed the skew.
+	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty" example:"DoNotSchedule"`
 }
 
-// Toleration lets an allocation onto nodes with a matching taint.
+// Toleration lets a member onto nodes with a matching taint.
 type Toleration struct {
-	Key      string `json:"key,omitempty"`
-	Operator string `json:"operator,omitempty"` // Equal (default) | Exists
-	Value    string `json:"value,omitempty"`
-	Effect   string `json:"effect,omitempty"` // "" = all effects
+	// Key is the taint's key. Empty with the operator Exists, it matches every taint.
+	Key string `json:"key,omitempty" example:"reserved"`
+	// Operator compares the value of the taint: Equal wants the same value, Exists
+	// takes any.
+	Operator string `json:"operator,omitempty" default:"Equal" oneof:"Equal,Exists"`
+	// Value is the taint's value; none with the operator Exists.
+	Value string `json:"value,omitempty" example:"vision"`
+	// Effect is the taint's effect; empty matches all effects.
+	Effect string `json:"effect,omitempty" oneof:"NoSchedule,PreferNoSchedule,NoExecute"`
 }
 
 // Phase is where an allocation or a job stands.
@@ -176,92 +267,137 @@ func (p Phase) Ended() bool {
 	return p == Succeeded || p == Failed || p == Cancelled || p == Preempted
 }
 
-// AllocationStatus is what the server knows.
+// AllocationStatus is the state of an allocation, as the server knows it.
 type AllocationStatus struct {
-	Phase              Phase                    `json:"phase,omitempty"`
-	NodeID             resource.NodeID          `json:"nodeId,omitempty"`
-	NodeName           string                   `json:"nodeName,omitempty"` // the node object's name; its host's is among its addresses
-	StartTime          string                   `json:"startTime,omitempty"`
-	Conditions         []Condition              `json:"conditions,omitempty"`
-	QueuePosition      int                      `json:"queuePosition,omitempty"` // 1 = next; 0 = not queued
-	AllocatedResources map[resource.Name]string `json:"allocatedResources,omitempty"`
-	// Assignment is exactly what was granted; Muster's own.
+	// Phase is the stage of the allocation's life: Pending, Running, Terminating, and
+	// at the end Succeeded, Failed, Cancelled or Preempted.
+	Phase Phase `json:"phase,omitempty" example:"Running"`
+	// NodeID is the id of the node that the allocation is on.
+	NodeID resource.NodeID `json:"nodeId,omitempty" example:"gpu-17"`
+	// NodeName is the name of the node object. The host's own name is among the
+	// node's addresses.
+	NodeName string `json:"nodeName,omitempty" example:"gpu-17"`
+	// StartTime is the time when the allocation was committed.
+	StartTime string `json:"startTime,omitempty" format:"time" example:"2026-03-01T12:00:01Z"`
+	// Conditions are aspects of the state: Scheduled, Ready, Terminating.
+	Conditions []Condition `json:"conditions,omitempty"`
+	// QueuePosition is the place in the order; 1 is next, 0 is not in the queue.
+	QueuePosition int `json:"queuePosition,omitempty" unit:"units" example:"3"`
+	// AllocatedResources are the amounts that are granted.
+	AllocatedResources map[resource.Name]string `json:"allocatedResources,omitempty" format:"quantity" example:"{cpu: '8', nvidia.com/gpu: '2'}"`
+	// Assignment names the exact CPUs, memory and devices that are granted. Muster's
+	// own field.
 	Assignment *AssignmentStatus `json:"assignment,omitempty"`
-	// Message says why the allocation is not running, in one line.
-	Message string `json:"message,omitempty"`
-	// Transaction and Epoch name the attempt that holds the resources.
-	Transaction resource.TxID `json:"transaction,omitempty"`
-	// Job and Member are set on members of a job.
-	Job    string `json:"job,omitempty"`
-	Member int    `json:"member,omitempty"`
+	// Message says in one line why the allocation does not run.
+	Message string `json:"message,omitempty" example:"waits for room: short of 2 nvidia.com/gpu"`
+	// Transaction is the id of the transaction that holds the resources.
+	Transaction resource.TxID `json:"transaction,omitempty" example:"alloc-00000000000000a1-1.1"`
+	// Job is the name of the job that the allocation is a member of.
+	Job string `json:"job,omitempty" example:"train"`
+	// Member is the number of the member within its job, from 0.
+	Member int `json:"member,omitempty" example:"1"`
 }
 
-// AssignmentStatus shows the exact CPUs, memory and devices granted.
+// AssignmentStatus names the exact CPUs, memory and devices of one member.
 type AssignmentStatus struct {
-	CPUs      string           `json:"cpus,omitempty"` // kernel list format
-	NUMANodes []int            `json:"numaNodes,omitempty"`
-	Memory    []MemoryStatus   `json:"memory,omitempty"`
+	// CPUs are the numbers of the logical CPUs, in the kernel's list format.
+	CPUs string `json:"cpus,omitempty" example:"0-7,64-71"`
+	// NUMANodes are the numbers of the NUMA nodes that the member uses.
+	NUMANodes []int `json:"numaNodes,omitempty" example:"[0]"`
+	// Memory is the memory on each NUMA node.
+	Memory []MemoryStatus `json:"memory,omitempty"`
+	// Hugepages is the memory in huge pages on each NUMA node.
 	Hugepages []HugepageStatus `json:"hugepages,omitempty"`
-	GPUs      []GPUStatus      `json:"gpus,omitempty"`
-	MIG       []MIGStatus      `json:"mig,omitempty"`
+	// GPUs are the devices, whole or in part.
+	GPUs []GPUStatus `json:"gpus,omitempty"`
+	// MIG are the MIG instances.
+	MIG []MIGStatus `json:"mig,omitempty"`
 }
 
-// MemoryStatus is memory granted on one NUMA node.
+// MemoryStatus is memory that is granted on one NUMA node.
 type MemoryStatus struct {
-	Node  int    `json:"node"`
-	Bytes string `json:"bytes"` // a quantity
+	// Node is the number of the NUMA node.
+	Node int `json:"node" example:"0"`
+	// Bytes is the amount.
+	Bytes string `json:"bytes" format:"quantity" unit:"bytes" example:"32Gi"`
 }
 
-// HugepageStatus is memory in huge pages granted on one NUMA node.
+// HugepageStatus is memory in huge pages that is granted on one NUMA node.
 type HugepageStatus struct {
-	Node     int    `json:"node"`
-	PageSize string `json:"pageSize"` // a quantity
-	Bytes    string `json:"bytes"`    // a quantity, a multiple of PageSize
+	// Node is the number of the NUMA node.
+	Node int `json:"node" example:"0"`
+	// PageSize is the size of one page.
+	PageSize string `json:"pageSize" format:"quantity" unit:"bytes" example:"2Mi"`
+	// Bytes is the amount, a multiple of pageSize.
+	Bytes string `json:"bytes" format:"quantity" unit:"bytes" example:"1Gi"`
 }
 
-// MIGStatus is one MIG instance granted.
+// MIGStatus is one MIG instance that is granted.
 type MIGStatus struct {
-	GPU      int    `json:"gpu"`      // index of the parent device
-	Instance int    `json:"instance"` // position among the parent's instances
-	UUID     string `json:"uuid"`     // the instance's
-	Profile  string `json:"profile"`
-	Model    string `json:"model,omitempty"` // the parent's
+	// GPU is the index of the parent device.
+	GPU int `json:"gpu" example:"0"`
+	// Instance is the position among the parent's instances, from 0.
+	Instance int `json:"instance" example:"1"`
+	// UUID is the driver's name of the instance.
+	UUID string `json:"uuid" example:"MIG-6e8a5f2c-0000-4000-8000-000000000001"`
+	// Profile is the size of the instance.
+	Profile string `json:"profile" example:"1g.10gb"`
+	// Model is the product name of the parent device.
+	Model string `json:"model,omitempty" example:"NVIDIA A100-SXM4-80GB"`
 }
 
-// GPUStatus is one device granted, whole or in part.
+// GPUStatus is one device that is granted, whole or in part.
 type GPUStatus struct {
-	Index int            `json:"index"`
-	UUID  string         `json:"uuid"`
-	Model string         `json:"model,omitempty"`
-	Milli resource.Milli `json:"milli"`
+	// Index is the number of the device on its host, from 0.
+	Index int `json:"index" example:"0"`
+	// UUID is the driver's name of the device.
+	UUID string `json:"uuid" example:"GPU-6e8a5f2c-0000-4000-8000-000000000000"`
+	// Model is the product name.
+	Model string `json:"model,omitempty" example:"NVIDIA A100-SXM4-80GB"`
+	// Milli is the granted part; 1000 is the whole device.
+	Milli resource.Milli `json:"milli" range:"1..1000" unit:"thousandths of a device" example:"1000"`
 }
 
 // Condition is one aspect of an object's state.
 type Condition struct {
-	Type               string `json:"type"`
-	Status             string `json:"status"` // True | False | Unknown
-	Reason             string `json:"reason,omitempty"`
-	Message            string `json:"message,omitempty"`
-	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
-	LastHeartbeatTime  string `json:"lastHeartbeatTime,omitempty"`
+	// Type names the aspect.
+	Type string `json:"type" example:"Ready"`
+	// Status says whether the aspect holds: True, False or Unknown.
+	Status string `json:"status" oneof:"True,False,Unknown"`
+	// Reason is one word for the cause, for programs.
+	Reason string `json:"reason,omitempty" example:"AgentReady"`
+	// Message is the cause in a sentence, for people.
+	Message string `json:"message,omitempty" example:"its agent is heard"`
+	// LastTransitionTime is the time of the last change of status.
+	LastTransitionTime string `json:"lastTransitionTime,omitempty" format:"time" example:"2026-03-01T12:00:00Z"`
+	// LastHeartbeatTime is the time of the last report.
+	LastHeartbeatTime string `json:"lastHeartbeatTime,omitempty" format:"time" example:"2026-03-01T12:00:10Z"`
 }
 
 // ListMeta is the metadata of a list.
 type ListMeta struct {
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Continue        string `json:"continue,omitempty"`
+	// ResourceVersion is the store's revision that the list was made at.
+	ResourceVersion string `json:"resourceVersion,omitempty" example:"1042"`
+	// Continue is the token of the next page; it is absent on the last page.
+	Continue string `json:"continue,omitempty" example:"MTpkZWZhdWx0L3RyYWlu"`
 }
 
-// AllocationList is a list of allocations ordered by namespace and name.
+// AllocationList is a list of allocations, ordered by namespace and name.
 type AllocationList struct {
-	Kind     string       `json:"kind"`
-	Metadata ListMeta     `json:"metadata"`
-	Items    []Allocation `json:"items"`
+	// Kind is AllocationList.
+	Kind string `json:"kind" oneof:"AllocationList"`
+	// Metadata has the revision and the token of the next page.
+	Metadata ListMeta `json:"metadata"`
+	// Items are the allocations.
+	Items []Allocation `json:"items"`
 }
 
-// DeleteOptions is the body of a delete or cancel.
+// DeleteOptions is the optional body of a deletion or a cancellation.
 type DeleteOptions struct {
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	PropagationPolicy  string `json:"propagationPolicy,omitempty"`
-	Reason             string `json:"reason,omitempty"`
+	// GracePeriodSeconds is the time between the notice and the forced stop.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
+	// PropagationPolicy is accepted for clients of Kubernetes and changes nothing.
+	PropagationPolicy string `json:"propagationPolicy,omitempty" oneof:"Foreground,Background"`
+	// Reason is kept for people: at most 1024 bytes.
+	Reason string `json:"reason,omitempty" example:"wrong data set"`
 }

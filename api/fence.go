@@ -2,17 +2,18 @@ package api
 
 import "github.com/musterd/muster/api/internal/strict"
 
-// FenceOptions is the body of a fence. From then on no transaction counts on
-// what the node's agent has promised, until it registers again; what runs there
-// stays.
+// FenceOptions is the optional body of a fence. From a fence on no transaction
+// counts on the promises of the node's agent, until the agent registers again. The
+// work on the node goes on.
 type FenceOptions struct {
-	// ConfirmDead is the word of an operator that the machine is off, or that
-	// nothing of Muster's runs on it any more: every unit with a member there ends
-	// as NodeLost, whole.
-	ConfirmDead bool `json:"confirmDead,omitempty"`
-	// Force fences a node whose agent is still heard.
-	Force  bool   `json:"force,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// ConfirmDead is an operator's statement that the machine is off, or that no work
+	// of Muster runs on it any more. Each unit with a member there ends whole, with
+	// the reason NodeLost.
+	ConfirmDead bool `json:"confirmDead,omitempty" default:"false" example:"true"`
+	// Force fences a node whose agent still answers.
+	Force bool `json:"force,omitempty" default:"false" example:"true"`
+	// Reason is kept for people: at most 1024 bytes.
+	Reason string `json:"reason,omitempty" example:"power supply failed"`
 }
 
 var fenceOptionsDecoder = strict.For[FenceOptions]()

@@ -15,137 +15,189 @@ const (
 	KindNodeBan             = "NodeBan"
 )
 
-// BootstrapToken lets hosts join the cluster.
+// BootstrapToken lets hosts join the cluster. The server draws the name, which is
+// the token's id.
 type BootstrapToken struct {
-	APIVersion string               `json:"apiVersion,omitempty"`
-	Kind       string               `json:"kind,omitempty"`
-	Metadata   ObjectMeta           `json:"metadata"` // the name is the token's id, drawn by the server
-	Spec       BootstrapTokenSpec   `json:"spec"`
-	Status     BootstrapTokenStatus `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"BootstrapToken" oneof:"BootstrapToken"`
+	// Metadata has the name; leave the name out, since the server draws it.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the request for a token.
+	Spec BootstrapTokenSpec `json:"spec"`
+	// Status is the token and the state of its use, set by the server.
+	Status BootstrapTokenStatus `json:"status,omitzero" by:"server"`
 }
 
-// BootstrapTokenSpec is whom a token lets in.
+// BootstrapTokenSpec says which hosts a token lets in.
 type BootstrapTokenSpec struct {
-	// Nodes is the pattern of node ids: '*' stands for any characters, '?' for
-	// one.
-	Nodes string `json:"nodes"`
-	// TTL is how long it is good for, "1h" if it is not given; at most 720h.
-	TTL string `json:"ttl,omitempty"`
-	// Uses is how many hosts it lets in, 1 if it is not given.
-	Uses int `json:"uses,omitempty"`
-	// Replace lets a host take the place of a node that exists, whose
-	// certificate ends. It is for one node, by its id.
-	Replace bool `json:"replace,omitempty"`
-	// Labels are given to each node that the token lets in, as an operator's, at
-	// its first registration.
-	Labels map[string]string `json:"labels,omitempty"`
+	// Nodes is a pattern of node ids: '*' stands for any characters, '?' for one
+	// character.
+	Nodes string `json:"nodes" required:"true" example:"gpu-*"`
+	// TTL is the time that the token is valid for.
+	TTL string `json:"ttl,omitempty" default:"1h" range:"1ns..720h" format:"duration" example:"30m"`
+	// Uses is the number of hosts that the token lets in.
+	Uses int `json:"uses,omitempty" default:"1" range:"1..100000" unit:"hosts" example:"16"`
+	// Replace lets a host take the place of a node that exists; the certificate of
+	// that node ends. Such a token is for one node, named by its id.
+	Replace bool `json:"replace,omitempty" default:"false" example:"false"`
+	// Labels are given to each node that the token lets in, as an operator's labels,
+	// at its first registration: at most 64, none of them reserved.
+	Labels map[string]string `json:"labels,omitempty" example:"{pool: batch}"`
 }
 
-// BootstrapTokenStatus is what became of a token.
+// BootstrapTokenStatus is a token and the state of its use.
 type BootstrapTokenStatus struct {
-	// Token is the token itself. It is told once, in answer to its creation.
-	Token   string `json:"token,omitempty"`
-	Uses    int    `json:"uses"`              // left
-	Expires string `json:"expires,omitempty"` // RFC 3339
-	Expired bool   `json:"expired,omitempty"`
-	Creator string `json:"creator,omitempty"`
+	// Token is the token itself. The answer to its creation alone has it.
+	Token string `json:"token,omitempty" example:"k3v9x2.0123456789abcdef0123456789abcdef"`
+	// Uses is the number of hosts that the token still lets in.
+	Uses int `json:"uses" unit:"hosts" example:"16"`
+	// Expires is the time when the token ends.
+	Expires string `json:"expires,omitempty" format:"time" example:"2026-03-01T13:00:00Z"`
+	// Expired reports whether the token has ended.
+	Expired bool `json:"expired,omitempty" example:"false"`
+	// Creator is the name of the operator that asked for the token.
+	Creator string `json:"creator,omitempty" example:"admin"`
 }
 
 // BootstrapTokenList is a list of tokens, oldest first.
 type BootstrapTokenList struct {
-	APIVersion string           `json:"apiVersion,omitempty"`
-	Kind       string           `json:"kind,omitempty"`
-	Items      []BootstrapToken `json:"items"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is BootstrapTokenList.
+	Kind string `json:"kind,omitempty" oneof:"BootstrapTokenList"`
+	// Items are the tokens.
+	Items []BootstrapToken `json:"items"`
 }
 
-// Authority is a root of trust. The name is its key's identifier.
+// Authority is a certificate authority of the cluster. Its name is the identifier
+// of its key.
 type Authority struct {
-	APIVersion string          `json:"apiVersion,omitempty"`
-	Kind       string          `json:"kind,omitempty"`
-	Metadata   ObjectMeta      `json:"metadata"`
-	Status     AuthorityStatus `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"Authority" oneof:"Authority"`
+	// Metadata names the authority.
+	Metadata ObjectMeta `json:"metadata"`
+	// Status is the state of the authority, set by the server.
+	Status AuthorityStatus `json:"status,omitzero" by:"server"`
 }
 
-// AuthorityStatus is what is known of an authority.
+// AuthorityStatus is the state of an authority.
 type AuthorityStatus struct {
-	Signs       bool   `json:"signs"`   // new certificates are by it
-	Expires     string `json:"expires"` // RFC 3339
-	Nodes       int    `json:"nodes"`   // that have a certificate by it
-	Pin         string `json:"pin"`     // SHA-256 of its SubjectPublicKeyInfo, hex
-	Certificate string `json:"certificate"`
+	// Signs reports whether new certificates are signed by this authority.
+	Signs bool `json:"signs" example:"true"`
+	// Expires is the time when the authority's own certificate ends.
+	Expires string `json:"expires" format:"time" example:"2036-03-01T12:00:00Z"`
+	// Nodes is the number of nodes that have a certificate by this authority.
+	Nodes int `json:"nodes" unit:"nodes" example:"40"`
+	// Pin is the SHA-256 digest of the authority's SubjectPublicKeyInfo, in hex.
+	Pin string `json:"pin" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+	// Certificate is the authority's certificate.
+	Certificate string `json:"certificate" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 }
 
 // AuthorityList is a list of authorities, oldest first.
 type AuthorityList struct {
-	APIVersion string      `json:"apiVersion,omitempty"`
-	Kind       string      `json:"kind,omitempty"`
-	Items      []Authority `json:"items"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is AuthorityList.
+	Kind string `json:"kind,omitempty" oneof:"AuthorityList"`
+	// Items are the authorities.
+	Items []Authority `json:"items"`
 }
 
-// OperatorCertificate is an operator's identity for gRPC.
+// OperatorCertificate is an operator's identity for gRPC. Its name is the
+// operator's.
 type OperatorCertificate struct {
-	APIVersion string                    `json:"apiVersion,omitempty"`
-	Kind       string                    `json:"kind,omitempty"`
-	Metadata   ObjectMeta                `json:"metadata"` // the name is the operator's
-	Spec       OperatorCertificateSpec   `json:"spec"`
-	Status     OperatorCertificateStatus `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"OperatorCertificate" oneof:"OperatorCertificate"`
+	// Metadata names the operator: an RFC 1123 label.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the request for a certificate.
+	Spec OperatorCertificateSpec `json:"spec"`
+	// Status is the certificate, set by the server.
+	Status OperatorCertificateStatus `json:"status,omitzero" by:"server"`
 }
 
-// OperatorCertificateSpec asks for a certificate.
+// OperatorCertificateSpec is a request for a certificate.
 type OperatorCertificateSpec struct {
-	Request string `json:"request,omitempty"` // PKCS #10 in PEM
-	// TTL is how long the certificate is good for, "12h" if it is not given; 1m
-	// to 720h.
-	TTL string `json:"ttl,omitempty"`
+	// Request is a certificate request (PKCS #10).
+	Request string `json:"request,omitempty" required:"true" format:"PEM" example:"-----BEGIN CERTIFICATE REQUEST-----…"`
+	// TTL is the time that the certificate is valid for.
+	TTL string `json:"ttl,omitempty" default:"12h" range:"1m..720h" format:"duration" example:"8h"`
 }
 
-// OperatorCertificateStatus is the certificate. The PEM texts are in the answer
-// to its creation alone.
+// OperatorCertificateStatus is an operator's certificate. The answer to its
+// creation alone has chain and authorities.
 type OperatorCertificateStatus struct {
-	Chain       string `json:"chain,omitempty"`       // PEM
-	Authorities string `json:"authorities,omitempty"` // PEM
-	Expires     string `json:"expires,omitempty"`     // RFC 3339
-	Key         string `json:"key,omitempty"`         // SHA-256 of its public key, hex
-	Creator     string `json:"creator,omitempty"`
-	Revoked     string `json:"revoked,omitempty"` // RFC 3339; when it was revoked
-	RevokedBy   string `json:"revokedBy,omitempty"`
+	// Chain is the certificate and its intermediate authorities.
+	Chain string `json:"chain,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	// Authorities are the certificates of the cluster's authorities.
+	Authorities string `json:"authorities,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	// Expires is the time when the certificate ends.
+	Expires string `json:"expires,omitempty" format:"time" example:"2026-03-01T20:00:00Z"`
+	// Key is the SHA-256 digest of the certificate's public key, in hex.
+	Key string `json:"key,omitempty" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+	// Creator is the name of the operator that asked for the certificate.
+	Creator string `json:"creator,omitempty" example:"admin"`
+	// Revoked is the time when the certificate was revoked.
+	Revoked string `json:"revoked,omitempty" format:"time" example:"2026-03-01T15:00:00Z"`
+	// RevokedBy is the name of the operator that revoked the certificate.
+	RevokedBy string `json:"revokedBy,omitempty" example:"admin"`
 }
 
 // OperatorCertificateList is a list of certificates, by operator, oldest first.
 type OperatorCertificateList struct {
-	APIVersion string                `json:"apiVersion,omitempty"`
-	Kind       string                `json:"kind,omitempty"`
-	Items      []OperatorCertificate `json:"items"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is OperatorCertificateList.
+	Kind string `json:"kind,omitempty" oneof:"OperatorCertificateList"`
+	// Items are the certificates.
+	Items []OperatorCertificate `json:"items"`
 }
 
-// NodeBan is an administrator's decision that a node id is kept out. The name is
-// the node's.
+// NodeBan keeps a node id out of the cluster. Its name is the node's id.
 type NodeBan struct {
-	APIVersion string        `json:"apiVersion,omitempty"`
-	Kind       string        `json:"kind,omitempty"`
-	Metadata   ObjectMeta    `json:"metadata,omitzero"`
-	Spec       NodeBanSpec   `json:"spec,omitzero"`
-	Status     NodeBanStatus `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"NodeBan" oneof:"NodeBan"`
+	// Metadata names the node.
+	Metadata ObjectMeta `json:"metadata,omitzero"`
+	// Spec has the reason of the ban.
+	Spec NodeBanSpec `json:"spec,omitzero"`
+	// Status is the effect of the ban, set by the server.
+	Status NodeBanStatus `json:"status,omitzero" by:"server"`
 }
 
-// NodeBanSpec is why.
+// NodeBanSpec has the reason of a ban.
 type NodeBanSpec struct {
-	Reason string `json:"reason,omitempty"` // at most 512 bytes, one line
+	// Reason is kept for people: one line of at most 512 bytes.
+	Reason string `json:"reason,omitempty" example:"stolen disk"`
 }
 
-// NodeBanStatus is what became of a ban.
+// NodeBanStatus is the effect of a ban.
 type NodeBanStatus struct {
-	Banned bool   `json:"banned"`
-	By     string `json:"by,omitempty"` // the administrator who asked
-	// Enrolled: the node had a certificate, which the ban has ended.
-	Enrolled bool `json:"enrolled,omitempty"`
+	// Banned reports whether the ban stands.
+	Banned bool `json:"banned" example:"true"`
+	// By is the name of the operator that asked for the ban.
+	By string `json:"by,omitempty" example:"admin"`
+	// Enrolled reports whether the node had a certificate, which the ban has ended.
+	Enrolled bool `json:"enrolled,omitempty" example:"true"`
 }
 
 // NodeBanList is a list of the bans that stand, by node.
 type NodeBanList struct {
-	APIVersion string    `json:"apiVersion,omitempty"`
-	Kind       string    `json:"kind,omitempty"`
-	Items      []NodeBan `json:"items"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is NodeBanList.
+	Kind string `json:"kind,omitempty" oneof:"NodeBanList"`
+	// Items are the bans.
+	Items []NodeBan `json:"items"`
 }
 
 var (

@@ -1,56 +1,96 @@
 package api
 
-// Job is a set of equal members, placed together where it is a gang.
+// Job is a set of equal members. A gang of them starts together.
 type Job struct {
-	APIVersion string     `json:"apiVersion,omitempty"`
-	Kind       string     `json:"kind,omitempty"`
-	Metadata   ObjectMeta `json:"metadata"`
-	Spec       JobSpec    `json:"spec"`
-	Status     JobStatus  `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document. Where the kind is absent, muster submit takes
+	// a document with a spec.template as a Job.
+	Kind string `json:"kind,omitempty" default:"Job" oneof:"Job"`
+	// Metadata names the job.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the tenant's request.
+	Spec JobSpec `json:"spec"`
+	// Status is the state of the job, set by the server.
+	Status JobStatus `json:"status,omitzero" by:"server"`
 }
 
-// JobSpec describes the members. A gang (template…gangScheduling) starts with
-// minMembers at once or not at all; minMembers defaults to parallelism.
+// JobSpec describes the members of a job and their number.
 type JobSpec struct {
-	Parallelism           *int32   `json:"parallelism,omitempty"` // default 1
-	Completions           *int32   `json:"completions,omitempty"`
-	BackoffLimit          *int32   `json:"backoffLimit,omitempty"`
-	ActiveDeadlineSeconds *int64   `json:"activeDeadlineSeconds,omitempty"`
-	Template              Template `json:"template"`
-	Priority              *int32   `json:"priority,omitempty"`
-	PriorityClass         string   `json:"priorityClass,omitempty"`
-	Queue                 string   `json:"queue,omitempty"`
+	// Parallelism is the number of members.
+	Parallelism *int32 `json:"parallelism,omitempty" default:"1" range:"1..4096" unit:"members" example:"4"`
+	// Completions is the number of members that would have to succeed. This version
+	// records it and does not act on it.
+	Completions *int32 `json:"completions,omitempty" range:"1.." unit:"members" recorded:"true" example:"4"`
+	// BackoffLimit is the number of retries before the job would fail. This version
+	// records it and does not act on it.
+	BackoffLimit *int32 `json:"backoffLimit,omitempty" range:"0.." unit:"retries" recorded:"true" example:"3"`
+	// ActiveDeadlineSeconds is the time after which the job would end. This version
+	// records it and does not act on it; resource quotas of the scope Terminating
+	// count jobs that have it.
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" range:"1.." unit:"seconds" recorded:"true" example:"86400"`
+	// Template describes each member.
+	Template Template `json:"template" required:"true"`
+	// Priority orders the queue: greater numbers come first, and may preempt smaller
+	// ones. It replaces the number of priorityClass.
+	Priority *int32 `json:"priority,omitempty" default:"0" range:"0..1000000000" example:"200"`
+	// PriorityClass is a name for a priority: low, default and normal are 0,
+	// batch-high is 200, high-priority 1000, system-critical 1000000.
+	PriorityClass string `json:"priorityClass,omitempty" oneof:"low,default,normal,batch-high,high-priority,system-critical"`
+	// Queue is the name of the queue that the units wait in: an RFC 1123 label.
+	Queue string `json:"queue,omitempty" default:"default" example:"nightly"`
 }
 
-// Template is the member's specification.
+// Template describes each member of a job.
 type Template struct {
-	Metadata ObjectMeta     `json:"metadata,omitzero"`
-	Spec     AllocationSpec `json:"spec"`
+	// Metadata has the labels and annotations of the members. The server names them:
+	// name and namespace are left out.
+	Metadata ObjectMeta `json:"metadata,omitzero"`
+	// Spec is the request of one member. Priority, priorityClass and queue are the
+	// job's own, and are left out here.
+	Spec AllocationSpec `json:"spec"`
 }
 
-// JobStatus is what the server knows of a job.
+// JobStatus is the state of a job, as the server knows it.
 type JobStatus struct {
-	Phase         Phase       `json:"phase,omitempty"`
-	QueuePosition int         `json:"queuePosition,omitempty"`
-	Active        int         `json:"active"`
-	Succeeded     int         `json:"succeeded"`
-	Failed        int         `json:"failed"`
-	StartTime     string      `json:"startTime,omitempty"`
-	Conditions    []Condition `json:"conditions,omitempty"`
-	Allocations   []JobMember `json:"allocations,omitempty"`
-	Message       string      `json:"message,omitempty"`
+	// Phase is the stage of the job's life: Queued, Running, Cancelling, and at the
+	// end Succeeded, Failed, Cancelled or Preempted.
+	Phase Phase `json:"phase,omitempty" example:"Running"`
+	// QueuePosition is the place of the job's first unit in the order; 1 is next, 0
+	// is not in the queue.
+	QueuePosition int `json:"queuePosition,omitempty" unit:"units" example:"3"`
+	// Active is the number of members that run.
+	Active int `json:"active" unit:"members" example:"4"`
+	// Succeeded is the number of members that have ended well.
+	Succeeded int `json:"succeeded" unit:"members" example:"0"`
+	// Failed is the number of members that have failed.
+	Failed int `json:"failed" unit:"members" example:"0"`
+	// StartTime is the time when the first unit was committed.
+	StartTime string `json:"startTime,omitempty" format:"time" example:"2026-03-01T12:00:01Z"`
+	// Conditions are aspects of the state: Queued, Running.
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Allocations are the members.
+	Allocations []JobMember `json:"allocations,omitempty"`
+	// Message says in one line why the job does not run.
+	Message string `json:"message,omitempty" example:"waits for room: short of 2 nvidia.com/gpu"`
 }
 
-// JobMember is one line of a job's status.
+// JobMember is one member of a job.
 type JobMember struct {
-	Name  string `json:"name"`
-	Node  string `json:"node,omitempty"`
-	Phase Phase  `json:"phase"`
+	// Name is the name of the member's allocation.
+	Name string `json:"name" example:"train-0"`
+	// Node is the name of the node that the member is on; absent while it waits.
+	Node string `json:"node,omitempty" example:"gpu-17"`
+	// Phase is the stage of the member's life, as of an Allocation.
+	Phase Phase `json:"phase" example:"Running"`
 }
 
-// JobList is a list of jobs ordered by namespace and name.
+// JobList is a list of jobs, ordered by namespace and name.
 type JobList struct {
-	Kind     string   `json:"kind"`
+	// Kind is JobList.
+	Kind string `json:"kind" oneof:"JobList"`
+	// Metadata has the revision and the token of the next page.
 	Metadata ListMeta `json:"metadata"`
-	Items    []Job    `json:"items"`
+	// Items are the jobs.
+	Items []Job `json:"items"`
 }

@@ -2,95 +2,147 @@ package api
 
 import "github.com/musterd/muster/resource"
 
-// Node is one host as the API shows it.
+// Node is a host with an agent.
 type Node struct {
-	APIVersion string     `json:"apiVersion,omitempty"`
-	Kind       string     `json:"kind,omitempty"`
-	Metadata   ObjectMeta `json:"metadata"`
-	Spec       NodeSpec   `json:"spec"`
-	Status     NodeStatus `json:"status,omitzero"`
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"Node" oneof:"Node"`
+	// Metadata has the node's registered id as name, its labels and its annotations.
+	// Labels are the agent's and the operators' together.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the capacity of the host and the operators' decisions about it.
+	Spec NodeSpec `json:"spec"`
+	// Status is the present state of the node, set by the server.
+	Status NodeStatus `json:"status,omitzero" by:"server"`
 }
 
-// NodeSpec is what a node has, in quantities as people write them.
+// NodeSpec is the capacity of a host and the operators' decisions about it.
+// Operators change taints and unschedulable, by a merge patch.
 type NodeSpec struct {
-	Capacity      map[resource.Name]string `json:"capacity,omitempty"`
-	Allocatable   map[resource.Name]string `json:"allocatable,omitempty"`
-	Taints        []Taint                  `json:"taints,omitempty"`
-	Unschedulable bool                     `json:"unschedulable,omitempty"`
+	// Capacity is all that the host has.
+	Capacity map[resource.Name]string `json:"capacity,omitempty" by:"server" format:"quantity" example:"{cpu: '128', memory: 1Ti, nvidia.com/gpu: '8'}"`
+	// Allocatable is the part of the capacity that Muster hands out, without the part
+	// that the system keeps.
+	Allocatable map[resource.Name]string `json:"allocatable,omitempty" by:"server" format:"quantity" example:"{cpu: '126', memory: 1020Gi, nvidia.com/gpu: '8'}"`
+	// Taints keep away allocations without a matching toleration: at most 64 of a
+	// node.
+	Taints []Taint `json:"taints,omitempty"`
+	// Unschedulable marks a cordoned node: it takes no new work, and its running work
+	// stays.
+	Unschedulable bool `json:"unschedulable,omitempty" default:"false" example:"true"`
 }
 
-// Taint keeps allocations without a matching toleration away.
+// Taint keeps away allocations without a matching toleration.
 type Taint struct {
-	Key    string `json:"key"`
-	Value  string `json:"value,omitempty"`
-	Effect string `json:"effect"` // NoSchedule | PreferNoSchedule | NoExecute
+	// Key is the taint's name, with the rules of a label's key.
+	Key string `json:"key" required:"true" example:"reserved"`
+	// Value is the taint's value, with the rules of a label's value.
+	Value string `json:"value,omitempty" example:"vision"`
+	// Effect is NoSchedule. The API refuses NoExecute and PreferNoSchedule, which are
+	// not supported.
+	Effect string `json:"effect" required:"true" oneof:"NoSchedule"`
 }
 
-// NodeStatus is what is known of a node now.
+// NodeStatus is the present state of a node.
 type NodeStatus struct {
-	Phase       string                   `json:"phase,omitempty"` // Ready | NotReady | AwaitingApproval | Unregistered | Fenced | Quarantined
-	Addresses   []NodeAddress            `json:"addresses,omitempty"`
-	Conditions  []Condition              `json:"conditions,omitempty"`
-	Available   map[resource.Name]string `json:"available,omitempty"`
-	Usage       map[resource.Name]string `json:"usage,omitempty"` // measured on the host
-	Incarnation *resource.Incarnation    `json:"incarnation,omitempty"`
-	NUMANodes   []NUMAStatus             `json:"numaNodes,omitempty"`
-	Devices     []DeviceStatus           `json:"devices,omitempty"`
-	Allocations []string                 `json:"allocations,omitempty"` // namespace/name of members here
-	// OperatorLabels are those of metadata.labels that operators have set; the
+	// Phase sums the state up: Ready, NotReady, AwaitingApproval, Unregistered,
+	// Fenced, Quarantined, ProtocolViolation or Banned.
+	Phase string `json:"phase,omitempty" example:"Ready"`
+	// Addresses are the host's own name and the agent's address.
+	Addresses []NodeAddress `json:"addresses,omitempty"`
+	// Conditions are aspects of the state, such as Ready and DiskPressure.
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Available is the part of allocatable that nobody holds.
+	Available map[resource.Name]string `json:"available,omitempty" format:"quantity" example:"{cpu: '62', nvidia.com/gpu: '4'}"`
+	// Usage is the part in use, measured on the host.
+	Usage map[resource.Name]string `json:"usage,omitempty" format:"quantity" example:"{cpu: 31500m, memory: 210Gi}"`
+	// Incarnation identifies the memory that the agent's promises depend on.
+	Incarnation *resource.Incarnation `json:"incarnation,omitempty"`
+	// NUMANodes are the free amounts of each NUMA node.
+	NUMANodes []NUMAStatus `json:"numaNodes,omitempty"`
+	// Devices are the GPUs.
+	Devices []DeviceStatus `json:"devices,omitempty"`
+	// Allocations are the members on this node, as namespace/name.
+	Allocations []string `json:"allocations,omitempty" example:"[default/train-0]"`
+	// OperatorLabels are the labels of metadata.labels that operators have set. The
 	// others are the agent's, or follow from its registration.
-	OperatorLabels map[string]string `json:"operatorLabels,omitempty"`
+	OperatorLabels map[string]string `json:"operatorLabels,omitempty" example:"{pool: batch}"`
 }
 
 // NodeAddress is one address of a node.
 type NodeAddress struct {
-	Type    string `json:"type"` // Hostname | Agent
-	Address string `json:"address"`
+	// Type is the sort of the address: Hostname is the host's own name, Agent the
+	// address of its agent.
+	Type string `json:"type" oneof:"Hostname,Agent"`
+	// Address is a host name, or HOST:PORT for the agent.
+	Address string `json:"address" example:"10.0.0.17:8472"`
 }
 
-// NUMAStatus is one NUMA node's free amounts.
+// NUMAStatus is the free part of one NUMA node.
 type NUMAStatus struct {
-	ID         int    `json:"id"`
-	CPUs       string `json:"cpus"`
-	FreeCPU    string `json:"freeCPU"`
-	FreeCores  int    `json:"freeCores"` // physical cores all of whose threads are free
-	Memory     string `json:"memory"`
-	FreeMemory string `json:"freeMemory"`
-	// FreeHugepages is by the resource's name, for the page sizes that the node
-	// has.
-	FreeHugepages map[resource.Name]string `json:"freeHugepages,omitempty"`
+	// ID is the kernel's number of the NUMA node.
+	ID int `json:"id" example:"0"`
+	// CPUs are the numbers of its logical CPUs, in the kernel's list format.
+	CPUs string `json:"cpus" example:"0-31,64-95"`
+	// FreeCPU is the free part of its CPUs.
+	FreeCPU string `json:"freeCPU" format:"quantity" unit:"CPUs" example:"30500m"`
+	// FreeCores is the number of physical cores all of whose threads are free.
+	FreeCores int `json:"freeCores" unit:"cores" example:"15"`
+	// Memory is all of its memory.
+	Memory string `json:"memory" format:"quantity" unit:"bytes" example:"512Gi"`
+	// FreeMemory is the free part of its memory.
+	FreeMemory string `json:"freeMemory" format:"quantity" unit:"bytes" example:"480Gi"`
+	// FreeHugepages are its free huge pages, by page size.
+	FreeHugepages map[resource.Name]string `json:"freeHugepages,omitempty" format:"quantity" example:"{hugepages-2Mi: 8Gi}"`
 }
 
-// DeviceStatus is one GPU and how much of it is free.
+// DeviceStatus is one GPU and its free part.
 type DeviceStatus struct {
-	Index    int    `json:"index"`
-	UUID     string `json:"uuid"`
-	Model    string `json:"model"`
-	Memory   string `json:"memory"`
-	NUMANode int    `json:"numaNode"`
-	Health   string `json:"health"` // ok | suspect | tainted | probation
+	// Index is the number of the device on its host, from 0.
+	Index int `json:"index" example:"0"`
+	// UUID is the driver's name of the device.
+	UUID string `json:"uuid" example:"GPU-6e8a5f2c-0000-4000-8000-000000000000"`
+	// Model is the product name.
+	Model string `json:"model" example:"NVIDIA A100-SXM4-80GB"`
+	// Memory is the size of the device's memory.
+	Memory string `json:"memory" format:"quantity" unit:"bytes" example:"80Gi"`
+	// NUMANode is the number of the NUMA node that the device is attached to.
+	NUMANode int `json:"numaNode" example:"0"`
+	// Health is the state of the device. Only ok and suspect devices take new work.
+	Health string `json:"health" oneof:"ok,suspect,tainted,probation"`
 	// HealthReason says why the device is not ok.
-	HealthReason string         `json:"healthReason,omitempty"`
-	Free         resource.Milli `json:"freeMilli"` // 0 in MIG mode
-	MIG          *MIGMode       `json:"mig,omitempty"`
+	HealthReason string `json:"healthReason,omitempty" example:"XID 79"`
+	// Free is the free part; 1000 is the whole device. A device in MIG mode has 0.
+	Free resource.Milli `json:"freeMilli" range:"0..1000" unit:"thousandths of a device" example:"1000"`
+	// MIG is set for a device in MIG mode: Muster hands out its instances alone.
+	MIG *MIGMode `json:"mig,omitempty"`
 }
 
-// MIGMode is a device in MIG mode: it is handed out by its instances alone.
+// MIGMode is a device in MIG mode.
 type MIGMode struct {
+	// Instances are the MIG instances that the operator has made.
 	Instances []MIGInstance `json:"instances,omitempty"`
 }
 
-// MIGInstance is one MIG instance and whether it is free.
+// MIGInstance is one MIG instance.
 type MIGInstance struct {
-	UUID    string `json:"uuid"`
-	Profile string `json:"profile"`
-	Memory  string `json:"memory"`
-	Free    bool   `json:"free"`
+	// UUID is the driver's name of the instance.
+	UUID string `json:"uuid" example:"MIG-6e8a5f2c-0000-4000-8000-000000000001"`
+	// Profile is the size of the instance.
+	Profile string `json:"profile" example:"1g.10gb"`
+	// Memory is the size of the instance's memory.
+	Memory string `json:"memory" format:"quantity" unit:"bytes" example:"9728Mi"`
+	// Free reports whether nobody holds the instance.
+	Free bool `json:"free" example:"true"`
 }
 
-// NodeList is a list of nodes ordered by name.
+// NodeList is a list of nodes, ordered by name.
 type NodeList struct {
-	Kind     string   `json:"kind"`
+	// Kind is NodeList.
+	Kind string `json:"kind" oneof:"NodeList"`
+	// Metadata has the revision and the token of the next page.
 	Metadata ListMeta `json:"metadata"`
-	Items    []Node   `json:"items"`
+	// Items are the nodes.
+	Items []Node `json:"items"`
 }

@@ -176,11 +176,11 @@ func checkEffect(path, effect string) *Status {
 	return invalid(path, "%q: want NoSchedule", clip(effect))
 }
 
-// ApproveOptions approve that a node has more than before.
+// ApproveOptions is the optional body of an approval of a node's capacity.
 type ApproveOptions struct {
-	// ResourceVersion, where not empty, is the version of the node that was
-	// looked at; a node that has registered anew since refuses it with 409.
-	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// ResourceVersion is the version of the node that the operator has looked at. A
+	// node that has registered anew since then refuses the approval with 409.
+	ResourceVersion string `json:"resourceVersion,omitempty" example:"1042"`
 }
 
 var approveOptionsDecoder = strict.For[ApproveOptions]()

@@ -5,60 +5,74 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// PreemptionRequest asks for the end of an allocation, under notice.
+// PreemptionRequest asks for the eviction of an allocation, with notice.
 type PreemptionRequest struct {
-	// TargetAllocation is its name; of a job's member, all of its unit ends.
-	TargetAllocation string `json:"targetAllocation"`
-	Reason           string `json:"reason,omitempty"`
-	// GracePeriodSeconds is between notice and forced stop; nil is the server's
-	// default.
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// InitiatedBy is who wants it, for people; "" is who asks.
-	InitiatedBy string `json:"initiatedBy,omitempty"`
+	// TargetAllocation is the allocation's name. For a member of a job, the member's
+	// whole unit is evicted.
+	TargetAllocation string `json:"targetAllocation" required:"true" example:"train-0"`
+	// Reason is kept for people: at most 1024 bytes.
+	Reason string `json:"reason,omitempty" default:"evicted by an operator" example:"maintenance"`
+	// GracePeriodSeconds is the time between the notice and the forced stop.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
+	// InitiatedBy is the name of the person that wants the eviction, kept for people:
+	// at most 1024 bytes. Left out, it is the caller's name.
+	InitiatedBy string `json:"initiatedBy,omitempty" example:"ada"`
 }
 
 // Preemption is an eviction that is durable.
 type Preemption struct {
-	// PreemptionID is the transaction that ends.
-	PreemptionID     string `json:"preemptionId"`
-	TargetAllocation string `json:"targetAllocation"`
-	// Unit is what ends, "namespace/alloc|job/name/n".
-	Unit   string `json:"unit"`
-	Status string `json:"status"` // always "Initiated"
-	// GracePeriodEnds is RFC 3339; what is on its way out already keeps the
-	// grace that it was promised.
-	GracePeriodEnds string `json:"gracePeriodEnds"`
-	// ResourcesFreed are those of the whole unit.
-	ResourcesFreed map[resource.Name]string `json:"resourcesFreed"`
+	// PreemptionID is the id of the transaction that ends.
+	PreemptionID string `json:"preemptionId" example:"alloc-00000000000000a1-1.1"`
+	// TargetAllocation is the allocation that was named.
+	TargetAllocation string `json:"targetAllocation" example:"train-0"`
+	// Unit is the path of the unit that ends: NAMESPACE/alloc/NAME/N or
+	// NAMESPACE/job/NAME/N.
+	Unit string `json:"unit" example:"default/job/train/0"`
+	// Status is Initiated.
+	Status string `json:"status" oneof:"Initiated"`
+	// GracePeriodEnds is the time of the forced stop. A unit that is evicted already
+	// keeps the grace of its first notice.
+	GracePeriodEnds string `json:"gracePeriodEnds" format:"time" example:"2026-03-01T12:00:30Z"`
+	// ResourcesFreed are the amounts of the whole unit.
+	ResourcesFreed map[resource.Name]string `json:"resourcesFreed" format:"quantity" example:"{cpu: '8', nvidia.com/gpu: '2'}"`
 }
 
-// DrainOptions is the body of a drain. DeleteEmptyDirData, IgnoreDaemonSets and
-// Force are Kubernetes' and change nothing here.
+// DrainOptions is the optional body of a drain.
 type DrainOptions struct {
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	Reason             string `json:"reason,omitempty"`
-	DeleteEmptyDirData bool   `json:"deleteEmptyDirData,omitempty"`
-	IgnoreDaemonSets   bool   `json:"ignoreDaemonSets,omitempty"`
-	Force              bool   `json:"force,omitempty"`
+	// GracePeriodSeconds is the time between the notice and the forced stop.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
+	// Reason is kept for people: at most 1024 bytes.
+	Reason string `json:"reason,omitempty" default:"node NAME is drained" example:"new memory"`
+	// DeleteEmptyDirData is accepted for clients of Kubernetes and changes nothing.
+	DeleteEmptyDirData bool `json:"deleteEmptyDirData,omitempty" default:"false" example:"false"`
+	// IgnoreDaemonSets is accepted for clients of Kubernetes and changes nothing.
+	IgnoreDaemonSets bool `json:"ignoreDaemonSets,omitempty" default:"false" example:"false"`
+	// Force is accepted for clients of Kubernetes and changes nothing.
+	Force bool `json:"force,omitempty" default:"false" example:"false"`
 }
 
-// Drain is how far a node is on its way to being empty. Asking again shows
-// what is left, and gives notice to what came meanwhile.
+// Drain is the progress of a drain. A repeated request shows the rest, and gives
+// notice to units that have come since.
 type Drain struct {
-	Status string `json:"status"` // Draining, or Drained where nothing is left
-	// AllocationsToEvict is how many are on the node.
-	AllocationsToEvict int `json:"allocationsToEvict"`
-	// EstimatedCompletionTime is when the last grace ends, RFC 3339; "" if
-	// nothing is left.
-	EstimatedCompletionTime string        `json:"estimatedCompletionTime,omitempty"`
-	Progress                DrainProgress `json:"progress"`
+	// Status is Drained where no allocation is left, else Draining.
+	Status string `json:"status" oneof:"Draining,Drained"`
+	// AllocationsToEvict is the number of allocations on the node.
+	AllocationsToEvict int `json:"allocationsToEvict" unit:"allocations" example:"5"`
+	// EstimatedCompletionTime is the time when the last grace ends; absent where no
+	// allocation is left.
+	EstimatedCompletionTime string `json:"estimatedCompletionTime,omitempty" format:"time" example:"2026-03-01T12:00:30Z"`
+	// Progress counts the allocations on the node.
+	Progress DrainProgress `json:"progress"`
 }
 
-// DrainProgress counts the allocations on a node.
+// DrainProgress counts the allocations on a node that is drained.
 type DrainProgress struct {
-	Evicted int `json:"evicted"` // under notice
-	Pending int `json:"pending"` // not yet
-	Failed  int `json:"failed"`  // refused to be evicted
+	// Evicted is the number of allocations under notice.
+	Evicted int `json:"evicted" unit:"allocations" example:"4"`
+	// Pending is the number of allocations that have no notice yet.
+	Pending int `json:"pending" unit:"allocations" example:"1"`
+	// Failed is the number of allocations whose eviction was refused.
+	Failed int `json:"failed" unit:"allocations" example:"0"`
 }
 
 var (

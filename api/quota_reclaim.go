@@ -12,46 +12,54 @@ import (
 // KindQuotaReclaim is the kind of the answer to a reclaim.
 const KindQuotaReclaim = "QuotaReclaim"
 
-// QuotaReclaim is what ends, or would end, so that the nodes of a quota tree
-// are within their quotas again.
+// QuotaReclaim is the list of units that end, or would end, so that the nodes of a
+// quota tree are within their quotas again.
 type QuotaReclaim struct {
-	Kind string `json:"kind"`
-	Tree string `json:"tree"`
-	// DryRun says that nothing ends by this answer.
-	DryRun bool `json:"dryRun,omitempty"`
-	// Units are who ends, in the order in which they were chosen.
+	// Kind is QuotaReclaim.
+	Kind string `json:"kind" oneof:"QuotaReclaim"`
+	// Tree is the name of the tree.
+	Tree string `json:"tree" example:"company"`
+	// DryRun reports that nothing ends by this answer.
+	DryRun bool `json:"dryRun,omitempty" example:"true"`
+	// Units are the allocations and jobs that end, in the order of their choice.
 	Units []QuotaReclaimed `json:"units"`
-	// Nodes are those over quota before, the deepest first.
+	// Nodes are the nodes that were over quota, the deepest first.
 	Nodes []QuotaOverdraft `json:"nodes"`
-	// Remaining are those over quota still once all that ends has ended: held
-	// there by what must not be evicted.
+	// Remaining are the nodes that stay over quota once these units have ended,
+	// because units that must not be evicted hold it.
 	Remaining []QuotaOverdraft `json:"remaining,omitempty"`
-	Summary   string           `json:"summary"`
+	// Summary is the answer in one sentence, with its numbers.
+	Summary string `json:"summary" example:"quota tree company: node vision is over quota; 1 job would end"`
 }
 
-// QuotaReclaimed is an allocation or a job that ends. A job ends whole, also
-// where one of its members would have been enough.
+// QuotaReclaimed is an allocation or a job that ends. A job ends whole, also where
+// one of its members would have been enough.
 type QuotaReclaimed struct {
-	Kind     string `json:"kind"`     // Allocation | Job
-	Consumer string `json:"consumer"` // namespace/name
-	// Node is the one for whose sake it was chosen first.
-	Node string `json:"node"`
-	// Request is what of it is charged to the tree.
-	Request  map[resource.Name]string `json:"request,omitempty"`
-	Priority int32                    `json:"priority"`
+	// Kind is the kind of the object.
+	Kind string `json:"kind" oneof:"Allocation,Job"`
+	// Consumer is the object, as namespace/name.
+	Consumer string `json:"consumer" example:"default/train"`
+	// Node is the node for whose quota the object was chosen first.
+	Node string `json:"node" example:"vision"`
+	// Request are the amounts that the object is charged with on the tree.
+	Request map[resource.Name]string `json:"request,omitempty" format:"quantity" example:"{nvidia.com/gpu: '2'}"`
+	// Priority is the object's priority.
+	Priority int32 `json:"priority" range:"0..1000000000" example:"0"`
 }
 
-// QuotaOverdraft is by how much a node is over its quota.
+// QuotaOverdraft is the amount by which a node is over its quota.
 type QuotaOverdraft struct {
-	Node string                   `json:"node"`
-	Over map[resource.Name]string `json:"over"`
+	// Node is the name of the node.
+	Node string `json:"node" example:"vision"`
+	// Over are the amounts beyond the quota.
+	Over map[resource.Name]string `json:"over" format:"quantity" example:"{nvidia.com/gpu: '2'}"`
 }
 
-// ReclaimOptions is the body of a reclaim.
+// ReclaimOptions is the optional body of a reclaim.
 type ReclaimOptions struct {
-	// GracePeriodSeconds is what everybody gets to stop in; nil is the
-	// server's default.
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// GracePeriodSeconds is the time between the notice and the forced stop, for each
+	// unit.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
 }
 
 var reclaimOptionsDecoder = strict.For[ReclaimOptions]()

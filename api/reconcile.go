@@ -15,13 +15,15 @@ const (
 	ReconcileRelease = "release"
 )
 
-// ReconcileOptions is the body of a reconciliation, which ends a node's
+// ReconcileOptions is the optional body of a reconciliation, which ends a node's
 // quarantine after the store was restored from a backup.
 type ReconcileOptions struct {
-	// Mode is ReconcileAdopt or ReconcileRelease; "" only looks.
-	Mode string `json:"mode,omitempty"`
-	// GracePeriodSeconds is the time to stop in of what is released; nil is 30.
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// Mode is the operator's choice: adopt makes records again of grants that the
+	// store has lost, release stops them. Left out, the answer shows the effect of
+	// both and nothing changes.
+	Mode string `json:"mode,omitempty" oneof:"adopt,release"`
+	// GracePeriodSeconds is the time that released units get to stop.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..2147483648" unit:"seconds" example:"60"`
 }
 
 var reconcileOptionsDecoder = strict.For[ReconcileOptions]()
@@ -45,39 +47,56 @@ func DecodeReconcileOptions(doc []byte) (ReconcileOptions, *Status) {
 	return *o, nil
 }
 
-// Reconciliation is what a node in quarantine holds beside what the store has,
-// and what becomes of it.
+// Reconciliation compares the grants of a node in quarantine with the records of
+// the store.
 type Reconciliation struct {
-	Kind       string `json:"kind,omitempty"`
-	Node       string `json:"node"`
-	Mode       string `json:"mode,omitempty"` // "": nothing was changed
-	Quarantine string `json:"quarantine"`     // why
-	// Grants are those of the node's agent, by transaction.
+	// Kind is Reconciliation.
+	Kind string `json:"kind,omitempty" oneof:"Reconciliation"`
+	// Node is the node's name.
+	Node string `json:"node" example:"gpu-17"`
+	// Mode is adopt or release; empty where nothing was changed.
+	Mode string `json:"mode,omitempty" oneof:"adopt,release"`
+	// Quarantine is the reason of the quarantine.
+	Quarantine string `json:"quarantine" example:"the store is older than a revision that this agent has seen"`
+	// Grants are the grants of the node's agent, by transaction.
 	Grants []ReconciledGrant `json:"grants"`
-	// Records are those of the store that name the node, and whose members its
+	// Records are the records of the store that name the node and whose members the
 	// agent does not hold.
 	Records []ReconciledRecord `json:"records"`
 }
 
-// ReconciledGrant is one transaction that the agent has members of.
+// ReconciledGrant is one transaction of which the agent holds members.
 type ReconciledGrant struct {
-	Transaction string   `json:"transaction"`
-	Unit        string   `json:"unit,omitempty"` // namespace/alloc|job/name/n; "" where it is not known
-	Tenant      string   `json:"tenant,omitempty"`
-	Members     []int    `json:"members"`
-	Devices     []string `json:"devices,omitempty"` // UUIDs
-	State       string   `json:"state"`             // at the agent
-	Record      string   `json:"record"`            // its state in the store, or "absent"
-	// Adopt and Release say what becomes of it in either mode.
-	Adopt   string `json:"adopt"`
-	Release string `json:"release"`
+	// Transaction is the transaction's id.
+	Transaction string `json:"transaction" example:"alloc-00000000000000a1-1.1"`
+	// Unit is the unit's path, NAMESPACE/alloc/NAME/N or NAMESPACE/job/NAME/N; empty
+	// where the agent does not know it.
+	Unit string `json:"unit,omitempty" example:"default/job/train/0"`
+	// Tenant is the owner of the unit.
+	Tenant string `json:"tenant,omitempty" example:"vision"`
+	// Members are the numbers of the members on this node.
+	Members []int `json:"members" example:"[0, 1]"`
+	// Devices are the UUIDs of the devices.
+	Devices []string `json:"devices,omitempty" example:"[GPU-6e8a5f2c-0000-4000-8000-000000000000]"`
+	// State is the state of the grant at the agent.
+	State string `json:"state" example:"HELD"`
+	// Record is the state of the record in the store, or absent.
+	Record string `json:"record" example:"absent"`
+	// Adopt says what happens to the grant by adopt.
+	Adopt string `json:"adopt" example:"a record is made"`
+	// Release says what happens to the grant by release.
+	Release string `json:"release" example:"stopped"`
 }
 
-// ReconciledRecord is one transaction that the agent does not hold. It is ended
-// in either mode.
+// ReconciledRecord is one transaction that the agent does not hold. Both modes end
+// it.
 type ReconciledRecord struct {
-	Transaction string `json:"transaction"`
-	Unit        string `json:"unit"`
-	Record      string `json:"record"`
-	Outcome     string `json:"outcome"`
+	// Transaction is the transaction's id.
+	Transaction string `json:"transaction" example:"alloc-00000000000000a1-1.1"`
+	// Unit is the unit's path.
+	Unit string `json:"unit" example:"default/job/train/0"`
+	// Record is the state of the record in the store.
+	Record string `json:"record" example:"COMMITTED"`
+	// Outcome says what happens to the unit.
+	Outcome string `json:"outcome" example:"ends as NodeLost"`
 }

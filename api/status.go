@@ -7,13 +7,18 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Status is the answer to a request that was refused or failed. It is an
-// error, so that services return it and the REST layer writes it as it is.
+// Status is the answer to a request that is refused or has failed. Status is an
+// error: services return it, and the REST layer writes it as it is.
 type Status struct {
-	Kind    string            `json:"kind"` // always "Status"
-	Code    int               `json:"code"` // the HTTP status code
-	Reason  string            `json:"reason"`
-	Message string            `json:"message"`
+	// Kind is Status.
+	Kind string `json:"kind" oneof:"Status"`
+	// Code is the HTTP status code.
+	Code int `json:"code" example:"422"`
+	// Reason is the name of the code, or a more exact name, for programs.
+	Reason string `json:"reason" example:"Unprocessable"`
+	// Message says what was refused and why, with field, value and numbers.
+	Message string `json:"message" example:"spec.parallelism: 0 is outside 1..4096"`
+	// Details are the constraints behind a refusal.
 	Details []resource.Reason `json:"details,omitempty"`
 }
 

@@ -27,12 +27,12 @@ type Epoch int64
 // Revision is a store (etcd) revision.
 type Revision int64
 
-// Incarnation identifies one unbroken memory of an agent: the journal's
-// identifier and the kernel's boot identifier. Incarnations are compared for
-// equality only (PROTOCOL.md section 1).
+// Incarnation identifies the memory that an agent's promises depend on.
 type Incarnation struct {
-	JournalID string `json:"journalID"`
-	BootID    string `json:"bootID"`
+	// JournalID is the id of the agent's journal.
+	JournalID string `json:"journalID" example:"5f0c2a9e41d7b386"`
+	// BootID is the kernel's id of the boot.
+	BootID string `json:"bootID" example:"1c6f3e1e-0d9f-4b7e-9a53-6f3a0d2b8c11"`
 }
 
 // String returns "journal/boot".

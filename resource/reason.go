@@ -2,18 +2,20 @@ package resource
 
 import "fmt"
 
-// Reason is one binding constraint behind a refusal, with its numbers in base
-// units. Refusals are values, not errors.
+// Reason is one constraint behind a refusal, with its numbers. Refusals are values,
+// not errors.
 type Reason struct {
-	// Code is one of the Reason… constants: stable, for programs.
-	Code string `json:"code"`
-	// Resource is what is short, where the code is about an amount.
-	Resource Name `json:"resource,omitempty"`
-	// Want and Have are in the resource's base unit; Short is Want-Have.
-	Want int64 `json:"want,omitempty"`
-	Have int64 `json:"have,omitempty"`
-	// Detail says the rest in plain words.
-	Detail string `json:"detail,omitempty"`
+	// Code is one of the Reason constants: stable, for programs.
+	Code string `json:"code" example:"Insufficient"`
+	// Resource is the resource that is short, where the code is about an amount.
+	Resource Name `json:"resource,omitempty" example:"nvidia.com/gpu"`
+	// Want is the amount that is asked for: in millicores, bytes, thousandths of a
+	// device, cores or instances.
+	Want int64 `json:"want,omitempty" unit:"base units of the resource" example:"8000"`
+	// Have is the amount that there is, in the unit of want.
+	Have int64 `json:"have,omitempty" unit:"base units of the resource" example:"6000"`
+	// Detail is the rest of the reason in plain words.
+	Detail string `json:"detail,omitempty" example:"2 devices are tainted"`
 }
 
 // The codes a Reason may carry.
