@@ -37,6 +37,13 @@ func Read(path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
+	doc, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return fmt.Errorf("config %s: %w", path, plain(err))
+	}
+	if err := CheckKeys(doc, into); err != nil {
+		return fmt.Errorf("config %s: %w", path, err)
+	}
 	if err := yaml.UnmarshalStrict(data, into); err != nil {
 		return fmt.Errorf("config %s: %w", path, plain(err))
 	}

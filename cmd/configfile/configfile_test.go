@@ -41,6 +41,7 @@ func TestReadOverDefaults(t *testing.T) {
 func TestBadFilesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"an unknown field":       {"bogus: x", `unknown field "bogus"`},
+		"a field in other case":  {"name: a\nNAME: x", `unknown field "NAME", did you mean "name"?`},
 		"a field given twice":    {"name: a\nname: b", `key "name" already set`},
 		"a wrong type":           {"name: [1]", "name"},
 		"no YAML":                {"\t{", "yaml"},

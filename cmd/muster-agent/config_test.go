@@ -36,7 +36,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		want string
 	}{
 		"an unknown field":                 {"node: a", `unknown field "node"`},
-		"an unknown nested field":          {"gossip: {port: 1}", `unknown field "port"`},
+		"nodeID in another case":           {"nodeid: x\nnodeID: y", `unknown field "nodeid", did you mean "nodeID"?`},
+		"an unknown nested field":          {"gossip: {port: 1}", `unknown field "gossip.port"`},
 		"a field twice":                    {"cluster: a\ncluster: b", `key "cluster" already set`},
 		"a list where text belongs":        {"cluster: [a]", "cluster of type string"},
 		"no YAML at all":                   {"cluster: [", "yaml"},

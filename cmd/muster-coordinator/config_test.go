@@ -52,10 +52,10 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 	const nameRule = "want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends"
 	for name, c := range map[string]struct{ yaml, want string }{
 		"an unknown field":               {"dataDirectory: /x", `unknown field "dataDirectory"`},
-		"an unknown nested field":        {"gossip: {serf: x}", `unknown field "serf"`},
+		"an unknown nested field":        {"gossip: {serf: x}", `unknown field "gossip.serf"`},
 		"a serf RPC port for all":        {"gossip: {serfRPC: 192.0.2.1:7374}", `gossip.serfRPC: address "192.0.2.1:7374" is not on the loopback interface`},
 		"a serf RPC token of nowhere":    {"gossip: {serfRPCTokenFile: /nowhere}", "gossip.serfRPCTokenFile: token file: open /nowhere"},
-		"an unknown field of a quota":    {"namespaces: {a: {limit: 1}}", `unknown field "limit"`},
+		"an unknown field of a quota":    {"namespaces: {a: {limit: 1}}", `unknown field "namespaces.a.limit"`},
 		"a bad cluster":                  {"cluster: Über", `cluster: "Über": ` + nameRule},
 		"a bad id":                       {"id: a/b", `id: "a/b": ` + nameRule},
 		"a relative data folder":         {"dataDir: here", `dataDir: "here": want an absolute path`},
@@ -85,7 +85,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a group of a tree of no name":   {"namespaces: {a: {groups: {Org tree: x}}}", `namespaces.a.groups: "Org tree": want a tree's name, 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends`},
 		"a group without a name":         {"namespaces: {a: {groups: {Org: ''}}}", "namespaces.a.groups.Org: empty: want the name of a leaf"},
 		"groups in a list":               {"namespaces: {a: {groups: [Org]}}", "groups"},
-		"an unknown quota option":        {"quota: {fewest: true}", `unknown field "fewest"`},
+		"an unknown quota option":        {"quota: {fewest: true}", `unknown field "quota.fewest"`},
 		"a quota option in words":        {"quota: {settle: often}", "settle"},
 		"a run time that is a number":    {"quota: {minRunTime: 5}", `quota.minRunTime: "5": want a number and a unit, such as "10s" or "1m30s"`},
 		"a negative run time":            {"quota: {minRunTime: -1s}", "quota.minRunTime: -1s is outside 0s..168h0m0s"},
