@@ -20,14 +20,18 @@ func main() {
 	program := cli.Program{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Args: os.Args[1:], Version: buildinfo.Version(),
 	}
-	os.Exit(program.Run(ctx, dev.Command(dev.Options{Version: program.Version, SaveContext: saveContext, Usage: cli.Usage, Env: os.Getenv})))
+	os.Exit(program.Run(ctx, dev.Command(dev.Options{Version: program.Version, AddContext: addContext, Usage: cli.Usage, Env: os.Getenv})))
 }
 
-// saveContext makes a server the one that later commands talk to.
-func saveContext(addr, token string) (string, error) {
+// addContext makes a server the one that later commands talk to, until end.
+func addContext(addr, token string) (dev.AddedContext, error) {
 	path, err := clicontext.Path(os.Getenv)
 	if err != nil {
-		return "", err
+		return dev.AddedContext{}, err
 	}
-	return path, clicontext.Save(path, clicontext.Context{Addr: addr, Token: token})
+	lease, err := clicontext.AddDev(path, os.Getpid(), clicontext.Context{Addr: addr, Token: token})
+	if err != nil {
+		return dev.AddedContext{}, err
+	}
+	return dev.AddedContext{Name: lease.Name, File: path, End: lease.End}, nil
 }

@@ -19,12 +19,19 @@ import (
 	"github.com/musterd/muster/test/programs"
 )
 
+// formerContext is a context file as version 0.1.0-dev wrote it, of a cluster
+// that is not this one.
+const formerContext = `{"addr": "http://127.0.0.1:1", "token": "of-production"}`
+
 // startHost runs `muster dev` on this host as `make run` does, but for the
 // port: without a data folder, which is then a temporary one.
 func startHost(t *testing.T) (d *devCluster, temporary string) {
 	t.Helper()
 	temporary = t.TempDir()
 	d = &devCluster{context: filepath.Join(t.TempDir(), "context.json")}
+	if err := os.WriteFile(d.context, []byte(formerContext), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	d.run(t, []string{"MUSTER_CONTEXT=" + d.context, "TMPDIR=" + temporary}, nil)
 	programs.Eventually(t, patience, "dev.json is written", func() error {
 		found, err := filepath.Glob(filepath.Join(temporary, "*", "dev.json"))
@@ -199,9 +206,13 @@ func TestDevStopsCleanlyOnInterruptAndLeavesNothing(t *testing.T) {
 	for _, e := range left {
 		t.Errorf("left behind: %s", filepath.Join(temporary, e.Name()))
 	}
+	// FAULTS U2: it replaced the context of production, and left its own.
 	_, stderr, code := execute(t, d.env, "muster", "get", "nodes")
-	if code != 1 || !strings.Contains(stderr, d.listed.REST) {
-		t.Errorf("with the server gone, get nodes ends with code %d and %q, want 1 and the address", code, stderr)
+	if code != 1 || !strings.Contains(stderr, "http://127.0.0.1:1") {
+		t.Errorf("once muster dev has ended, get nodes ends with code %d and %q, want 1 and the address of before", code, stderr)
+	}
+	if stdout, _, _ := execute(t, d.env, "muster", "config", "get-contexts", "-o", "name"); stdout != "default\n" {
+		t.Errorf("contexts are left: %q, want default alone", stdout)
 	}
 }
 

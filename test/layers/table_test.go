@@ -99,7 +99,7 @@ var table = map[string]row{
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
-	"cmd/muster/internal/clicontext": {layer: edge},
+	"cmd/muster/internal/clicontext": {layer: edge, neighbours: []string{"cmd/configfile"}},
 }
 
 // testTree holds programs and packages that serve tests alone. They have no

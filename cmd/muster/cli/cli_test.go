@@ -52,11 +52,20 @@ func newShell(t *testing.T, server *httptest.Server) shell {
 	s := shell{folder: t.TempDir(), env: map[string]string{}}
 	s.env["MUSTER_CONTEXT"] = filepath.Join(s.folder, "context.json")
 	if server != nil {
-		if err := clicontext.Save(s.env["MUSTER_CONTEXT"], clicontext.Context{Addr: server.URL, Token: token}); err != nil {
-			t.Fatal(err)
-		}
+		s.save(t, clicontext.Context{Addr: server.URL, Token: token})
 	}
 	return s
+}
+
+// save makes a context the current one, by the name test.
+func (s shell) save(t *testing.T, c clicontext.Context) {
+	t.Helper()
+	if err := clicontext.Update(s.env["MUSTER_CONTEXT"], func(f *clicontext.File) error {
+		f.Current, f.Contexts["test"] = "test", c
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s shell) run(ctx context.Context, stdin string, args ...string) (code int, stdout, stderr string) {
@@ -216,9 +225,7 @@ func TestWhereTheServerIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShell(t, nil)
 			if c.file != nil {
-				if err := clicontext.Save(s.env["MUSTER_CONTEXT"], *c.file); err != nil {
-					t.Fatal(err)
-				}
+				s.save(t, *c.file)
 			}
 			for k, v := range c.env {
 				s.env[k] = v

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,7 +23,7 @@ import (
 type app struct {
 	Program
 	addr, token, namespace, output string
-	caFile                         string
+	caFile, contextName            string
 	allNamespaces, showLabels      bool
 
 	client         *sdk.Client // once connect has run
@@ -45,34 +45,31 @@ func (a *app) named(of kind, args []string) ([]string, error) {
 }
 
 // connect resolves address, token and namespace (flag, then environment, then
-// context file) and builds the client. The file's token goes to the file's
-// addresses and to no other.
+// the context) and builds the client. A context that --context names comes
+// before the environment. A context's token goes to the context's addresses and
+// to no other.
 func (a *app) connect() error {
 	a.namespaceGiven = a.namespace != ""
-	addr := cmp.Or(a.addr, a.Env("MUSTER_ADDR"))
-	token := cmp.Or(a.token, a.Env("MUSTER_TOKEN"))
-	caFile := cmp.Or(a.caFile, a.Env("MUSTER_CA_FILE"))
-	if addr == "" || token == "" {
-		path, err := clicontext.Path(a.Env)
-		if err != nil {
-			return err
-		}
-		file, err := clicontext.Load(path)
+	addr, token, caFile := a.addr, a.token, a.caFile
+	if a.contextName == "" {
+		addr, token, caFile = cmp.Or(addr, a.Env("MUSTER_ADDR")), cmp.Or(token, a.Env("MUSTER_TOKEN")), cmp.Or(caFile, a.Env("MUSTER_CA_FILE"))
+	}
+	if a.contextName != "" || addr == "" || token == "" {
+		c, found, err := a.selected()
 		switch {
-		case err == nil:
-		case !errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			return err
-		case addr == "":
-			return fmt.Errorf("no server is known: start one with muster dev, or name it with --addr or MUSTER_ADDR (there is no context file %s)", path)
+		case !found && addr == "":
+			return a.noServer()
 		}
 		if addr == "" {
-			addr = file.Addr
+			addr = c.Addr
 		}
-		if token == "" && among(addr, file.Addr) {
-			token = file.Token
+		if token == "" && among(addr, c.Addr) {
+			token = c.Token
 		}
-		caFile = cmp.Or(caFile, file.CertificateAuthority)
-		a.namespace = cmp.Or(a.namespace, file.Namespace)
+		caFile = cmp.Or(caFile, c.CertificateAuthority)
+		a.namespace = cmp.Or(a.namespace, c.Namespace)
 	}
 	a.namespace = cmp.Or(a.namespace, defaultNamespace)
 	if !api.IsLabel(a.namespace) {
@@ -96,6 +93,23 @@ func (a *app) connect() error {
 	return nil
 }
 
+// noServer says how to name a server.
+func (a *app) noServer() error {
+	path, err := clicontext.Path(a.Env)
+	if err != nil {
+		return err
+	}
+	f, err := a.contexts()
+	if err != nil {
+		return err
+	}
+	if len(f.Contexts) > 0 {
+		return fmt.Errorf("no server is known: choose a context with muster config use-context NAME (%s has %s), or name the server with --addr or MUSTER_ADDR",
+			path, strings.Join(f.Names(), ", "))
+	}
+	return fmt.Errorf("no server is known: start one with muster dev, or name it with --addr or MUSTER_ADDR (there is no context in %s)", path)
+}
+
 // endpoints reads one address or several with commas in between.
 func endpoints(addr string) []string {
 	var all []string
@@ -106,6 +120,9 @@ func endpoints(addr string) []string {
 	}
 	return all
 }
+
+// absolute returns a path that names the same file from every folder.
+func absolute(path string) (string, error) { return filepath.Abs(path) }
 
 // among reports whether every address is one of the known ones.
 func among(addr, known string) bool {
@@ -147,7 +164,7 @@ func (a *app) advise(ctx context.Context, err error) string {
 	case a.client == nil:
 		return err.Error()
 	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
-		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context file)", server, status.Message)
+		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context)", server, status.Message)
 	case errors.As(err, &status) && status.Code == http.StatusForbidden && strings.Contains(status.Message, "quota"):
 		return err.Error() + "; muster quota get shows who holds what"
 	case errors.Is(err, syscall.ECONNREFUSED):

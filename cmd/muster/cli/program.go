@@ -110,8 +110,9 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 		Use:   "muster",
 		Short: "Allocate GPUs, CPUs and NUMA memory over a cluster of hosts",
 		Long: "muster submits work to a Muster cluster and shows what runs where.\n\n" +
-			"The server's address and token come from --addr and --token, else from MUSTER_ADDR and\n" +
-			"MUSTER_TOKEN, else from the context file that muster dev writes (MUSTER_CONTEXT).",
+			"The server's address and token come from --addr and --token, else from the context of --context,\n" +
+			"else from MUSTER_ADDR and MUSTER_TOKEN, else from the current context. muster dev adds the\n" +
+			"context dev; muster config shows, chooses and changes contexts.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -138,15 +139,17 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.addr, "addr", "", "server address, or several with commas in between, e.g. http://127.0.0.1:8470 (MUSTER_ADDR)")
 	flags.StringVar(&a.caFile, "ca-file", "", "PEM file of the authorities that the server is trusted by (MUSTER_CA_FILE; default: the system's)")
+	flags.StringVar(&a.contextName, "context", "", "use this context instead of the current one")
+	_ = root.RegisterFlagCompletionFunc("context", a.completeContexts)
 	flags.StringVar(&a.token, "token", "", "bearer token; MUSTER_TOKEN keeps it out of the process list")
-	flags.StringVarP(&a.namespace, "namespace", "n", "", `namespace (default: the context file's, else "default")`)
+	flags.StringVarP(&a.namespace, "namespace", "n", "", `namespace (default: the context's, else "default")`)
 	flags.BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "all namespaces")
 	flags.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(outputs, ", "))
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
 		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(),
-		a.tokenCommand(), a.caCommand(), a.versionCommand())
+		a.tokenCommand(), a.caCommand(), a.configCommand(), a.versionCommand())
 	for _, cmd := range extra {
 		if cmd.Args != nil {
 			cmd.Args = arguments(cmd.Args)

@@ -11,12 +11,7 @@ func (a *app) quotaCommand() *cobra.Command {
 		Long: "quota keeps what bounds tenants: resource quotas of namespaces, quota trees whose groups\n" +
 			"borrow from each other, forests of such trees, and the bindings that say to which groups a\n" +
 			"namespace's work is charged. docs/quota.md explains the model.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownVerb(cmd, args[0])
-		},
+		Args: verbArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -31,13 +30,20 @@ const gcPercent = 400
 // Options connect the command to the CLI around it.
 type Options struct {
 	Version string
-	// SaveContext keeps address and token where the CLI's other verbs look, and
-	// returns the file's name.
-	SaveContext func(addr, token string) (string, error)
+	// AddContext keeps address and token where the CLI's other verbs look, until
+	// its End is called.
+	AddContext func(addr, token string) (AddedContext, error)
 	// Usage marks an error as one of usage (exit code 2).
 	Usage func(error) error
 	// Env looks an environment variable up.
 	Env func(string) string
+}
+
+// AddedContext is the context of a running cluster.
+type AddedContext struct {
+	Name, File string
+	// End removes the context, and makes the one before it the current one again.
+	End func() error
 }
 
 // Command returns `muster dev`.
@@ -49,8 +55,9 @@ func Command(o Options) *cobra.Command {
 		Short: "Run a whole cluster on this machine: coordinator, etcd and agents in one process",
 		Long: "dev runs a coordinator with its embedded etcd and one agent on this host's own CPUs, memory\n" +
 			"and GPUs, or, with --profile, N agents on the hardware of a profile (dgx-a100, dgx-h100, …,\n" +
-			"or a FILE.json). It prints the address, writes the token to the CLI's context, and stops on\n" +
-			"Ctrl-C. Everything listens on loopback.",
+			"or a FILE.json). It prints the address, adds the CLI's context \"dev\" with the token, and stops on\n" +
+			"Ctrl-C, which removes that context and makes the one before it current again. Everything listens\n" +
+			"on loopback.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := check(&c); err != nil {
@@ -104,7 +111,7 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(c.DataDir)) }()
-	} else if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+	} else if c.DataDir, err = ownFolder(c.DataDir); err != nil {
 		return err
 	}
 	started := time.Now()
@@ -123,11 +130,12 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 		}
 		return err
 	}
-	file, err := o.SaveContext(cluster.Addresses.REST, cluster.Token)
+	added, err := o.AddContext(cluster.Addresses.REST, cluster.Token)
 	if err != nil {
 		return errors.Join(err, cluster.Stop())
 	}
-	cluster.announce(stdout, file, temporary, time.Since(started))
+	defer func() { err = errors.Join(err, added.End()) }()
+	cluster.announce(stdout, added, temporary, time.Since(started))
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(stdout, "stopping")
@@ -139,7 +147,7 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 // announce prints the hardware, the addresses, the files that hold the token,
 // and three commands to try next. The token itself stays off the screen: people
 // share terminals and paste them.
-func (d *Cluster) announce(w io.Writer, contextFile string, temporary bool, took time.Duration) {
+func (d *Cluster) announce(w io.Writer, added AddedContext, temporary bool, took time.Duration) {
 	where := "this host"
 	if d.config.Profile != "host" {
 		where = fmt.Sprintf("%d node(s), each a simulated %s", d.config.Nodes, profileLabel(d.config.Profile))
@@ -152,7 +160,7 @@ func (d *Cluster) announce(w io.Writer, contextFile string, temporary bool, took
 	if temporary {
 		kept += " (removed at exit; keep it with --data-dir)"
 	}
-	fmt.Fprintf(w, "\nAPI      %s\ntoken    %s (mode 0600)\ncontext  %s\ndata     %s\n", d.Addresses.REST, d.Addresses.TokenFile, contextFile, kept)
+	fmt.Fprintf(w, "\nAPI      %s\ntoken    %s (mode 0600)\ncontext  %s in %s\ndata     %s\n", d.Addresses.REST, d.Addresses.TokenFile, added.Name, added.File, kept)
 	example := "examples/cpu.yaml"
 	if len(d.Discovered.Inventory.Devices) >= 8 && d.config.Nodes >= 4 {
 		example = "examples/gang.yaml"

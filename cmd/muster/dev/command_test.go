@@ -26,7 +26,7 @@ func TestTheTokenIsNamedByItsFileAndNotPrinted(t *testing.T) {
 	}
 	d := &Cluster{config: c, Token: token.Secret(), Addresses: Addresses{REST: "http://127.0.0.1:1", TokenFile: file}, Discovered: found("node-0")}
 	var out strings.Builder
-	d.announce(&out, filepath.Join(dir, "context.json"), false, time.Second)
+	d.announce(&out, AddedContext{Name: "dev", File: filepath.Join(dir, "context.json")}, false, time.Second)
 	if strings.Contains(out.String(), token.Secret()) || !strings.Contains(out.String(), file) || !strings.Contains(out.String(), "context.json") {
 		t.Errorf("announced:\n%s", out.String())
 	}

@@ -2,7 +2,9 @@ package dev
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,34 @@ func tokenIn(dir, name string) (rpcauth.Token, string, error) {
 	path := filepath.Join(dir, name)
 	t, err := rpcauth.ReadOrGenerate(path)
 	return t, path, err
+}
+
+// ownFolder returns the absolute path of a data folder. A folder that is not
+// empty has to be one of muster dev's own: its state would lie among the files
+// of others.
+func ownFolder(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("--data-dir: %w", err)
+	}
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, nil
+	case err != nil:
+		return "", fmt.Errorf("--data-dir %s: %w", path, err)
+	case len(entries) == 0:
+		return path, nil
+	}
+	has := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(path, name))
+		return err == nil
+	}
+	if !has("token") || !has("cluster-token") && !has("coordinator") {
+		return "", fmt.Errorf("--data-dir %s: the folder holds other files (%s, …) and no state of muster dev: want an empty folder, a new one, or one that muster dev has made",
+			path, entries[0].Name())
+	}
+	return path, nil
 }
 
 // writeAddresses replaces dev.json at once.
