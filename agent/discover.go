@@ -8,8 +8,10 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/nvml"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/numa/sysfs"
+	"github.com/musterd/muster/resource/bitset"
 )
 
 // Discovered holds the facts discovered about a host. It is immutable.
@@ -71,6 +73,10 @@ func Discover(o DiscoverOptions) (Discovered, error) {
 	}
 	for _, f := range faults {
 		d.Warnings = append(d.Warnings, f.String())
+	}
+	if left := fit.LeftOut(topology); len(left) > 0 {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("the host has more than %d NUMA nodes with CPUs or memory: nodes %s hand out no memory, and their CPUs count as CPUs of an unknown node",
+			fit.MaxNodes-1, bitset.Of(left...)))
 	}
 	d.Host, d.BootID, d.Topology = host, live.BootID, topology
 	if err := d.gpus(o.NVMLLibrary, func(busID string) (int, bool) { return sysfs.PCINode(tree, busID) }); err != nil {

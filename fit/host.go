@@ -55,7 +55,9 @@ type slot uint16
 // NewHost builds the tables of one host. It refuses a topology or inventory
 // that breaks its own invariants, reserved CPUs that do not exist, more
 // reserved memory than there is, huge pages that cannot be, and hosts beyond
-// MaxPageSizes sizes of huge pages or 63 ordinary NUMA nodes. It keeps t and inv, which must not change afterwards.
+// numa.MaxPageSizes sizes of huge pages. On a host of more than MaxNodes ordinary
+// NUMA nodes it leaves nodes out (LeftOut). It keeps t and inv, which must not
+// change afterwards.
 func NewHost(t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host, error) {
 	return NewHostLike(nil, t, inv, reserved)
 }
@@ -75,16 +77,14 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 			return nil, fmt.Errorf("fit: reserved cpu %d does not exist on this host", id)
 		}
 	}
-	l, err := newLayout(t, reserved.CPUs)
-	if err != nil {
-		return nil, err
-	}
+	l := newLayout(t, reserved.CPUs)
 	reserved.CPUs = reserved.CPUs.Clone()
 	h := &Host{layout: l, topology: t, inventory: inv, reserved: reserved, everywhere: 1<<len(l.domains) - 1}
-	if h.pages, err = newPageTable(t); err != nil {
+	var err error
+	if h.pages, err = newPageTable(t, &l); err != nil {
 		return nil, err
 	}
-	if h.fullMemory, err = memoryAfter(h.pages.ordinaryMemory(t), reserved.Memory); err != nil {
+	if h.fullMemory, err = memoryAfter(h.pages.ordinaryMemory(t, &l), reserved.Memory); err != nil {
 		return nil, err
 	}
 	for _, d := range h.domains {

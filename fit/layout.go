@@ -2,7 +2,6 @@ package fit
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/musterd/muster/numa"
@@ -10,7 +9,7 @@ import (
 )
 
 // maxDomains bounds the domains of a host, so that a set of them is a word.
-const maxDomains = 63
+const maxDomains = 64
 
 // unknownDistance is the distance of nodes whose host tells none (10 is local,
 // 20 the customary remote, both from ACPI's SLIT).
@@ -66,23 +65,19 @@ type layout struct {
 }
 
 // newLayout arranges the CPUs of t that are usable and not reserved.
-func newLayout(t *numa.Topology, reserved bitset.Set) (layout, error) {
+func newLayout(t *numa.Topology, reserved bitset.Set) layout {
 	l := layout{domainOf: make([]int32, len(t.Nodes)), coreOf: make([]int32, len(t.CPUs))}
-	for i, n := range t.Nodes {
+	for i := range t.Nodes {
 		l.domainOf[i] = -1
-		if !n.MemoryOnly {
-			l.domainOf[i] = int32(len(l.domains))
-			l.domains = append(l.domains, domain{node: i})
-		}
+	}
+	for _, i := range offeredNodes(t) {
+		l.domainOf[i] = int32(len(l.domains))
+		l.domains = append(l.domains, domain{node: i})
 	}
 	l.index(t)
-	keys := l.keys(t, reserved)
-	if len(l.domains) > maxDomains {
-		return layout{}, fmt.Errorf("fit: %d NUMA nodes with CPUs or ordinary memory, at most %d are supported", len(l.domains), maxDomains)
-	}
-	l.fill(keys)
+	l.fill(l.keys(t, reserved))
 	l.measure(t)
-	return l, nil
+	return l
 }
 
 func (l *layout) index(t *numa.Topology) {
@@ -106,8 +101,12 @@ type placeKey struct {
 	kind             numa.CoreKind
 }
 
-// keys lists the usable CPUs in layout order. CPUs on no node, or on a
-// memory-only node, go to a domain of their own, which it appends if needed.
+// offers reports whether the node at a position of Topology.Nodes hands out
+// memory.
+func (l *layout) offers(node int) bool { return l.domainOf[node] >= 0 }
+
+// keys lists the usable CPUs in layout order. CPUs on no node, or on one that
+// is no domain, go to a domain of their own, which it appends if needed.
 func (l *layout) keys(t *numa.Topology, reserved bitset.Set) []placeKey {
 	threads := make(map[int]int32, len(t.CPUs))
 	for _, c := range t.CPUs {

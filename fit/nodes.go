@@ -14,9 +14,10 @@ const maxExactDomains = 16
 // combinations walks the sets of a given size out of the members of a set, in
 // ascending order of the members' positions.
 type combinations struct {
-	members   [maxDomains]int8
-	count     int
-	next, end uint64 // in positions of members
+	members    [maxDomains]int8
+	count      int
+	next, last uint64 // in positions of members
+	done       bool
 }
 
 // newCombinations starts a walk over the sets of size members of set.
@@ -26,23 +27,24 @@ func newCombinations(set uint64, size int) combinations {
 		c.members[c.count] = int8(bits.TrailingZeros64(set))
 		c.count++
 	}
-	if size <= c.count {
-		c.next, c.end = 1<<size-1, 1<<c.count
+	if c.done = size > c.count; !c.done {
+		c.next = 1<<size - 1
+		c.last = c.next << (c.count - size)
 	}
 	return c
 }
 
 // draw returns the next set; false after the last.
 func (c *combinations) draw() (uint64, bool) {
-	if c.next >= c.end {
+	if c.done {
 		return 0, false
 	}
 	var set uint64
 	for rest := c.next; rest != 0; rest &= rest - 1 {
 		set |= 1 << c.members[bits.TrailingZeros64(rest)]
 	}
-	if c.next == 0 {
-		c.next = c.end
+	if c.next == c.last {
+		c.done = true
 		return set, true
 	}
 	// Gosper's hack: the next greater number with as many bits.

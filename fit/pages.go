@@ -9,10 +9,6 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// MaxPageSizes is the most sizes of huge pages of one host. The architecture
-// with the most that Linux runs on, arm64, has four.
-const MaxPageSizes = 8
-
 // maxPool bounds one pool of huge pages, far below overflow.
 const maxPool = 1 << 50
 
@@ -23,12 +19,12 @@ type pageTable struct {
 	full  []resource.Bytes // as Free.Hugepages
 }
 
-// newPageTable collects the pools of the ordinary nodes. Sizes that no request
+// newPageTable collects the pools of the nodes that are handed out. Sizes that no request
 // can name are not handed out; their memory is no ordinary memory either.
-func newPageTable(t *numa.Topology) (pageTable, error) {
+func newPageTable(t *numa.Topology, l *layout) (pageTable, error) {
 	var p pageTable
-	for _, n := range t.Nodes {
-		if n.MemoryOnly {
+	for i, n := range t.Nodes {
+		if !l.offers(i) {
 			continue
 		}
 		for _, kB := range slices.Sorted(maps.Keys(n.Hugepages)) {
@@ -41,17 +37,17 @@ func newPageTable(t *numa.Topology) (pageTable, error) {
 			}
 		}
 	}
-	if len(p.sizes) > MaxPageSizes {
-		return pageTable{}, fmt.Errorf("fit: %d sizes of huge pages, at most %d are supported", len(p.sizes), MaxPageSizes)
+	if len(p.sizes) > numa.MaxPageSizes {
+		return pageTable{}, fmt.Errorf("fit: %d sizes of huge pages, at most %d are supported", len(p.sizes), numa.MaxPageSizes)
 	}
 	slices.Sort(p.sizes)
 	for _, size := range p.sizes {
 		p.names = append(p.names, resource.Hugepages(size))
 	}
-	for _, n := range t.Nodes {
+	for i, n := range t.Nodes {
 		for _, size := range p.sizes {
 			pool := resource.Bytes(0)
-			if !n.MemoryOnly {
+			if l.offers(i) {
 				pool = size * resource.Bytes(n.Hugepages[int(size/1024)])
 			}
 			p.full = append(p.full, pool)
@@ -67,11 +63,11 @@ func nameable(size resource.Bytes) bool {
 }
 
 // ordinaryMemory is the memory of each node outside its pools of huge pages; 0
-// for memory-only nodes.
-func (p *pageTable) ordinaryMemory(t *numa.Topology) []resource.Bytes {
+// for nodes that are not handed out.
+func (p *pageTable) ordinaryMemory(t *numa.Topology, l *layout) []resource.Bytes {
 	memory := make([]resource.Bytes, len(t.Nodes))
 	for i, n := range t.Nodes {
-		if n.MemoryOnly {
+		if !l.offers(i) {
 			continue
 		}
 		memory[i] = n.Memory
@@ -133,8 +129,8 @@ func (h *Host) wellFormedPages(grants []resource.HugepageGrant) error {
 		switch {
 		case at < 0:
 			return fault("there is no such node on this host")
-		case h.topology.Nodes[at].MemoryOnly:
-			return fault("it is a memory-only node, never handed out")
+		case !h.offers(at):
+			return fault("%s", h.whyNotOffered(at))
 		case h.pages.size(g.Size) < 0:
 			return fault("this host has none of that size")
 		case g.Bytes < 1 || g.Bytes%g.Size != 0:

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,7 +51,7 @@ func TestPoolsOfHugePagesAreNoOrdinaryMemory(t *testing.T) {
 
 func TestNewHostRefusesImpossiblePages(t *testing.T) {
 	many := map[int]int64{}
-	for i := range fit.MaxPageSizes + 1 {
+	for i := range numa.MaxPageSizes + 1 {
 		many[1<<i] = 1
 	}
 	for name, test := range map[string]struct {

@@ -82,7 +82,7 @@ func (h *Host) FreeOf(s Summary) (*Free, error) {
 		case next == len(s.Nodes) && s.Folded && next > 0:
 			told = s.Nodes[next-1]
 		}
-		if n.MemoryOnly {
+		if !h.offers(i) {
 			continue
 		}
 		f.Memory[i] = max(0, min(told.Memory, h.fullMemory[i]))

@@ -112,8 +112,8 @@ func (h *Host) wellFormed(a resource.Assignment) error {
 			return fmt.Errorf("memory of node %d: listed after node %d, want ascending order", g.Node, a.Memory[i-1].Node)
 		case g.Bytes < 1:
 			return fmt.Errorf("memory of node %d: %d bytes are less than 1", g.Node, g.Bytes)
-		case h.topology.Nodes[at].MemoryOnly:
-			return fmt.Errorf("memory of node %d: it is a memory-only node, never handed out", g.Node)
+		case !h.offers(at):
+			return fmt.Errorf("memory of node %d: %s", g.Node, h.whyNotOffered(at))
 		}
 	}
 	for i, g := range a.GPUs {

@@ -20,6 +20,9 @@ const (
 	// MaxSiblings bounds the hardware threads of one core. Processors have at most
 	// 8; virtual machines are configured with more.
 	MaxSiblings = 256
+	// MaxPageSizes bounds the sizes of huge pages of one host. The architecture
+	// with the most that Linux runs on, arm64, has four.
+	MaxPageSizes = 8
 )
 
 // Unknown marks a socket, core, L3 group or node that the host does not tell.
