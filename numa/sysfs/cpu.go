@@ -23,6 +23,7 @@ type topologyGaps struct {
 func (r *reader) cpus(sets cpuSets) []numa.CPU {
 	cpus := make([]numa.CPU, 0, sets.present.Len())
 	cores := newPartition(coreFiles, sets.present)
+	cores.most = numa.MaxSiblings
 	l3 := newPartition(l3Files, sets.present)
 	var gaps topologyGaps
 	var hint l3Index
@@ -41,7 +42,6 @@ func (r *reader) cpus(sets cpuSets) []numa.CPU {
 		}
 		cpus = append(cpus, c)
 	}
-	r.report(gaps)
 	r.settle(cores, "a core; each is taken as a core of its own")
 	r.settle(l3, "an L3 cache; their groups are unknown")
 	for i := range cpus {
@@ -55,6 +55,13 @@ func (r *reader) cpus(sets cpuSets) []numa.CPU {
 		}
 	}
 	r.setSockets(cpus, sets)
+	r.setSocketsBySiblings(cpus, sets)
+	for _, c := range cpus {
+		if c.Socket != numa.Unknown {
+			gaps.socket.Remove(c.ID)
+		}
+	}
+	r.report(gaps)
 	r.checkPackages(cpus, sets)
 	r.setKinds(cpus, sets)
 	return cpus

@@ -17,7 +17,10 @@ type cpuSets struct {
 	folders                   bitset.Set // those that have a cpuN folder
 }
 
-var errNoCPU = errors.New("names no CPU")
+var (
+	errNoCPU        = errors.New("names no CPU")
+	errNoPresentCPU = errors.New("names no CPU that is present")
+)
 
 func (r *reader) cpuSets() (cpuSets, error) {
 	sets, err := r.presentCPUs()
@@ -49,8 +52,11 @@ func (r *reader) unneeded(path string, err error) {
 func (r *reader) presentCPUs() (sets cpuSets, err error) {
 	folders, folderErr := r.folders(cpuDir, "cpu", maxCPU)
 	present, err := r.list(cpuDir+"/present", maxCPU)
-	if err == nil && present.IsEmpty() {
+	switch {
+	case err == nil && present.IsEmpty():
 		err = errNoCPU
+	case err == nil && !folders.IsEmpty() && present.Intersect(folders).IsEmpty():
+		err = fmt.Errorf("names cpus %s, none of which has a folder", brief(present))
 	}
 	switch {
 	case err == nil:
@@ -84,21 +90,24 @@ func (r *reader) statCPUs() (bitset.Set, error) {
 }
 
 // onlineCPUs reads the list of online CPUs, or each CPU's own word where there
-// is no list.
+// is no list, or the list names no CPU that is present.
 func (r *reader) onlineCPUs(sets cpuSets) (bitset.Set, error) {
 	path := cpuDir + "/online"
 	online, err := r.list(path, maxCPU)
+	if err == nil && online.Intersect(sets.present).IsEmpty() {
+		err = errNoPresentCPU
+	}
 	if err != nil {
 		online = r.onlineOneByOne(sets, sets.present)
 		r.warn(path, "%v; by the files of each CPU these are online: %q", err, brief(online))
+		if online.IsEmpty() {
+			return online, fmt.Errorf("read topology: none of the present cpus %s is online: %s: %w, and the online file of each CPU says 0", brief(sets.present), path, err)
+		}
 	}
 	if excess := online.Minus(sets.present); !excess.IsEmpty() {
 		r.warn(path, "cpus %s are not present; they are ignored", brief(excess))
 	}
 	online = online.Intersect(sets.present)
-	if online.IsEmpty() {
-		return online, fmt.Errorf("read topology: none of the present cpus %s is online by %s", brief(sets.present), path)
-	}
 	// Possible CPUs that are absent count as offline too, so only an overlap
 	// with the online ones is a contradiction.
 	if offline, err := r.list(cpuDir+"/offline", maxCPU); err != nil {
@@ -114,30 +123,43 @@ func (r *reader) onlineCPUs(sets cpuSets) (bitset.Set, error) {
 }
 
 // onlineOneByOne asks for each of some CPUs its own online file. The boot CPU,
-// and every CPU of a kernel without hotplug, has none: such a CPU is online
-// where proc/stat has it, or where the kernel shows its topology, as it does
-// for online CPUs only; on a kernel that shows no topology at all it is online,
-// since nothing could have taken it offline.
+// and every CPU of a kernel without hotplug, has none, and some captures hold
+// the file without its content: such a CPU is online where proc/stat has it, or
+// where the kernel shows its topology, as it does for online CPUs only; on a
+// kernel that shows no topology at all it is online, since nothing could have
+// taken it offline.
 func (r *reader) onlineOneByOne(sets cpuSets, which bitset.Set) bitset.Set {
-	var online, silent bitset.Set
+	var online, silent, odd bitset.Set
+	var example string
 	for id := range which.All() {
 		state, err := r.text(cpuPath(id, "/online"))
 		switch {
 		case absent(err):
 			silent.Add(id)
-		case err != nil:
-			r.warn(cpuPath(id, "/online"), "%v; taken as offline", err)
-		case state == "1":
+		case err == nil && state == "1":
 			online.Add(id)
-		case state != "0":
-			r.warn(cpuPath(id, "/online"), "%.40q is neither 0 nor 1; taken as offline", state)
+		case err == nil && state == "0":
+		default:
+			if odd.IsEmpty() {
+				example = fmt.Sprintf("%.40q is neither 0 nor 1", state)
+				if err != nil {
+					example = err.Error()
+				}
+			}
+			odd.Add(id)
 		}
+	}
+	if !odd.IsEmpty() {
+		r.warn(cpuPath(odd.Min(), "/online"), "%s; cpus %s have such a file, which is taken as absent", example, brief(odd))
+		silent = silent.Union(odd)
 	}
 	if silent.IsEmpty() {
 		return online
 	}
 	if stat, err := r.statCPUs(); err == nil {
-		return online.Union(silent.Intersect(stat))
+		if told := online.Union(silent.Intersect(stat)); !told.IsEmpty() {
+			return told
+		}
 	}
 	var told bitset.Set
 	for id := range sets.folders.All() {

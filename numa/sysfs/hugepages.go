@@ -1,18 +1,28 @@
 package sysfs
 
 import (
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/musterd/muster/resource/bitset"
+	"github.com/musterd/muster/resource"
 )
 
 const (
 	globalHugepages = "sys/kernel/mm/hugepages"
-	// maxPageSizes bounds the huge page sizes of one node; no port has over 9.
-	maxPageSizes = 32
+	// maxPageSizes bounds the huge page sizes of one node, those without a page
+	// included; no port has over 9.
+	maxPageSizes = 16
 )
+
+// pool is the huge pages of one node by their size in kB, and the file or folder
+// that counts them.
+type pool struct {
+	counts map[int]int64
+	from   string
+}
 
 // hugepages reads the pages of each size in kB from a folder; nil where there
 // are none. told is false where the folder is absent.
@@ -32,8 +42,8 @@ func (r *reader) hugepages(dir string) (pages map[int]int64, told bool) {
 		}
 		path := dir + "/" + name
 		size, err := strconv.ParseUint(strings.TrimSuffix(sizeText, "kB"), 10, 31)
-		if err != nil || size == 0 || sizeText != strconv.FormatUint(size, 10)+"kB" {
-			r.warn(path, "its name is not a page size in kB; ignored")
+		if err != nil || size == 0 || sizeText != strconv.FormatUint(size, 10)+"kB" || size > uint64(resource.MaxHugepageSize>>10) {
+			r.warn(path, "its name is not a page size of 1..%d kB; ignored", resource.MaxHugepageSize>>10)
 			continue
 		}
 		if len(pages) == maxPageSizes {
@@ -57,46 +67,57 @@ func (r *reader) hugepages(dir string) (pages map[int]int64, told bool) {
 	return pages, true
 }
 
-// nodesHugepages reads the pages of each node. Kernels before 2.6.32 have no
-// folder for them, but a line in the node's meminfo. A tree's only node has all
-// of the host's pages; where there are several and none tells, pages that the
-// host has somewhere are warned about.
-func (r *reader) nodesHugepages(nodes []int) map[int]map[int]int64 {
-	pages := make(map[int]map[int]int64, len(nodes))
-	var silent bitset.Set
+// nodesHugepages reads the pages of each node: from the node's folder, or from
+// the node's meminfo where there is none, which counts pages of the default size
+// alone. A tree's only node has all of the host's pages; where there are several,
+// pages that the host has and no node shows are warned about.
+func (r *reader) nodesHugepages(nodes []int) map[int]pool {
+	pages := make(map[int]pool, len(nodes))
+	silent := 0
 	for _, id := range nodes {
-		var told bool
-		if pages[id], told = r.hugepages(nodePath(id, "/hugepages")); !told {
-			silent.Add(id)
+		from := nodePath(id, "/hugepages")
+		counts, told := r.hugepages(from)
+		if !told {
+			silent++
+			from = nodePath(id, "/meminfo")
+			counts = r.hugepagesOfMeminfo(from)
 		}
+		pages[id] = pool{counts, from}
 	}
-	if silent.Len() < len(nodes) {
+	if silent < len(nodes) {
 		// A node without memory has no such folder.
 		return pages
 	}
 	global, told := r.hugepages(globalHugepages)
-	if !told {
-		for _, id := range nodes {
-			pages[id] = r.hugepagesOfMeminfo(nodePath(id, "/meminfo"))
-		}
-		return pages
-	}
-	for size, count := range global {
-		if count == 0 {
-			delete(global, size)
-		}
-	}
-	if len(nodes) == 1 {
-		pages[nodes[0]] = global
-	} else if len(global) > 0 {
-		r.warn(globalHugepages, "counts huge pages, but no node says which are its own; none is shown")
+	switch {
+	case !told:
+	case len(nodes) == 1:
+		maps.DeleteFunc(global, func(_ int, count int64) bool { return count == 0 })
+		pages[nodes[0]] = pool{global, globalHugepages}
+	default:
+		r.checkGlobalPages(global, pages)
 	}
 	return pages
 }
 
-// hugepagesOfMeminfo reads the pages of the default size, which kernels before
-// 2.6.27 count in meminfo alone; nil where there are none. Faults of the file
-// itself are warned about by those who read its memory.
+// checkGlobalPages warns about pages that the host counts and no node shows.
+func (r *reader) checkGlobalPages(global map[int]int64, pages map[int]pool) {
+	shown := map[int]int64{}
+	for _, ofNode := range pages {
+		for size, count := range ofNode.counts {
+			shown[size] += min(count, math.MaxInt64-shown[size])
+		}
+	}
+	for _, size := range slices.Sorted(maps.Keys(global)) {
+		if hidden := global[size] - shown[size]; hidden > 0 {
+			r.warn(globalHugepages, "counts %d huge pages of %d kB, and the nodes show %d of them; the others are not offered", global[size], size, shown[size])
+		}
+	}
+}
+
+// hugepagesOfMeminfo reads the pages of the default size from a meminfo; nil
+// where there are none. Faults of the file itself are warned about by those who
+// read its memory.
 func (r *reader) hugepagesOfMeminfo(path string) map[int]int64 {
 	text, err := r.text(path)
 	if err != nil {
@@ -111,13 +132,12 @@ func (r *reader) hugepagesOfMeminfo(path string) map[int]int64 {
 		return nil
 	}
 	host, err := r.text("proc/meminfo")
-	if err != nil {
-		r.warn("proc/meminfo", "%v; the size of %d huge pages is unknown", err, count)
-		return nil
+	var size int
+	if err == nil {
+		size, err = parseHugePageSize(host)
 	}
-	size, err := parseHugePageSize(host)
 	if err != nil {
-		r.warn("proc/meminfo", "%v; the size of %d huge pages is unknown", err, count)
+		r.warn("proc/meminfo", "%v; the size of %d huge pages of %s is unknown, and they are not offered", err, count, path)
 		return nil
 	}
 	return map[int]int64{size: count}

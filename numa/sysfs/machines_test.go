@@ -212,15 +212,15 @@ func TestReadsMachinesOfEveryKind(t *testing.T) {
 			machine{
 				cpus: 16, socket: div(16), core: div(4), threads: by(4),
 				nodes:  map[int]string{0: "0-7", 1: "8-15", 2: "", 3: ""},
-				memory: map[int]int{0: 24, 1: 24, 2: 4, 3: 4},
+				memory: map[int]int{0: 24 << 20, 1: 24 << 20, 2: 4 << 20, 3: 4 << 20},
 				pages:  map[int]int{0: 0, 1: 3, 2: 5, 3: 0},
 				rows:   map[int]string{0: "10 21 31 41", 1: "21 10 41 31", 2: "31 41 10 41", 3: "41 31 41 10"},
 			},
 			summary{
 				Sockets: 1, Cores: 4, Threads: 16,
 				Nodes: []string{
-					"0: 0-7, 24 kB, pages map[2048:0]", "1: 8-15, 24 kB, pages map[2048:3]",
-					"2: , 4 kB, memory only, pages map[2048:5]", "3: , 4 kB, memory only, pages map[2048:0]",
+					"0: 0-7, 25165824 kB, pages map[2048:0]", "1: 8-15, 25165824 kB, pages map[2048:3]",
+					"2: , 4194304 kB, memory only, pages map[2048:5]", "3: , 4194304 kB, memory only, pages map[2048:0]",
 				},
 				Distances: [][]int{{10, 21, 31, 41}, {21, 10, 41, 31}, {31, 41, 10, 41}, {41, 31, 41, 10}},
 			},
@@ -259,16 +259,16 @@ func TestReadsMachinesOfEveryKind(t *testing.T) {
 			summary{Sockets: 2, Cores: 4, Threads: 4, L3Groups: 2, Nodes: []string{"0: 0-3, 8 kB"}, Distances: [][]int{{10}}},
 		},
 		"a kernel without NUMA counts huge pages for the host": {
-			machine{cpus: 2, socket: div(2), core: div(1), threads: by(1), memory: map[int]int{-1: 8}, pages: map[int]int{-1: 6}},
-			summary{Sockets: 1, Cores: 2, Threads: 2, Nodes: []string{"0: 0-1, 8 kB, pages map[2048:6]"}},
+			machine{cpus: 2, socket: div(2), core: div(1), threads: by(1), memory: map[int]int{-1: 8 << 20}, pages: map[int]int{-1: 6}},
+			summary{Sockets: 1, Cores: 2, Threads: 2, Nodes: []string{"0: 0-1, 8388608 kB, pages map[2048:6]"}},
 		},
 		"a kernel so old that meminfo alone counts huge pages": {
 			machine{
 				cpus: 2, kernel: old, socket: div(2), core: div(2), threads: by(2),
-				change: tree{"proc/meminfo": "MemTotal: 8 kB\nHugePages_Total:    12\nHugepagesize:     4096 kB\n"},
+				change: tree{"proc/meminfo": "MemTotal: 80000 kB\nHugePages_Total:    12\nHugepagesize:     4096 kB\n"},
 			},
 			summary{
-				Sockets: 1, Cores: 1, Threads: 2, Nodes: []string{"0: 0-1, 8 kB, pages map[4096:12]"},
+				Sockets: 1, Cores: 1, Threads: 2, Nodes: []string{"0: 0-1, 80000 kB, pages map[4096:12]"},
 				Warned: []string{cpuDir + "/online", cpuDir + "/present"},
 			},
 		},
@@ -277,13 +277,13 @@ func TestReadsMachinesOfEveryKind(t *testing.T) {
 				cpus: 2, kernel: middle, socket: div(1), core: div(2), threads: by(1), nodes: map[int]string{0: "0", 1: "1"},
 				rows: map[int]string{0: "10 20", 1: "20 10"},
 				change: tree{
-					"proc/meminfo":          "MemTotal: 18 kB\nHugePages_Total:    3\nHugepagesize:     2048 kB\n",
-					nodePath(0, "/meminfo"): "Node 0 MemTotal: 9 kB\nNode 0 HugePages_Total:    3\n",
-					nodePath(1, "/meminfo"): "Node 1 MemTotal: 9 kB\nNode 1 HugePages_Total:    0\n",
+					"proc/meminfo":          "MemTotal: 18000 kB\nHugePages_Total:    3\nHugepagesize:     2048 kB\n",
+					nodePath(0, "/meminfo"): "Node 0 MemTotal: 9000 kB\nNode 0 HugePages_Total:    3\n",
+					nodePath(1, "/meminfo"): "Node 1 MemTotal: 9000 kB\nNode 1 HugePages_Total:    0\n",
 				},
 			},
 			summary{
-				Sockets: 2, Cores: 2, Threads: 2, Nodes: []string{"0: 0, 9 kB, pages map[2048:3]", "1: 1, 9 kB"},
+				Sockets: 2, Cores: 2, Threads: 2, Nodes: []string{"0: 0, 9000 kB, pages map[2048:3]", "1: 1, 9000 kB"},
 				Distances: [][]int{{10, 20}, {20, 10}},
 			},
 		},
@@ -300,9 +300,9 @@ func TestReadsMachinesOfEveryKind(t *testing.T) {
 		"the only node has the host's memory and huge pages where its own files are absent": {
 			machine{
 				cpus: 2, socket: div(2), core: div(1), threads: by(1), nodes: map[int]string{0: "0-1"},
-				memory: map[int]int{-1: 77}, pages: map[int]int{-1: 4}, rows: map[int]string{0: "10"},
+				memory: map[int]int{-1: 77 << 20}, pages: map[int]int{-1: 4}, rows: map[int]string{0: "10"},
 			},
-			summary{Sockets: 1, Cores: 2, Threads: 2, Nodes: []string{"0: 0-1, 77 kB, pages map[2048:4]"}, Distances: [][]int{{10}}},
+			summary{Sockets: 1, Cores: 2, Threads: 2, Nodes: []string{"0: 0-1, 80740352 kB, pages map[2048:4]"}, Distances: [][]int{{10}}},
 		},
 		"lscpu's dump: nodes with a mask and nothing else": {
 			machine{

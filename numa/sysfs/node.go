@@ -12,7 +12,8 @@ const nodeDir = "sys/devices/system/node"
 
 // nodeLayout is which nodes there are.
 //
-// Invariant: columns ascend; nodes are the columns that have a folder.
+// Invariant: columns ascend; nodes are the columns that have a folder, the
+// first numa.MaxNodes of them.
 type nodeLayout struct {
 	columns []int // the kernel's online nodes, in the order of a distance row
 	nodes   []int // those that can be read
@@ -46,17 +47,25 @@ func (r *reader) nodeLayout() (layout nodeLayout, ok bool) {
 		r.warn(nodeDir, "shows no node; taken as a host without NUMA")
 		return nodeLayout{}, false
 	}
-	return nodeLayout{columns: online.Members(), nodes: nodes.Members()}, true
+	layout = nodeLayout{columns: online.Members(), nodes: nodes.Members()}
+	if excess := len(layout.nodes) - numa.MaxNodes; excess > 0 {
+		r.warn(nodeDir, "shows %d nodes, more than %d; the last %d, from node %d on, are left out, and the node of their CPUs is unknown", len(layout.nodes), numa.MaxNodes, excess, layout.nodes[numa.MaxNodes])
+		layout.nodes = layout.nodes[:numa.MaxNodes]
+	}
+	return layout, true
 }
 
 // onlyNode is the one node of a host without NUMA.
 func (r *reader) onlyNode(sets cpuSets) []numa.Node {
-	memory, _ := r.memory("proc/meminfo")
-	pages, told := r.hugepages(globalHugepages)
-	if !told {
-		pages = r.hugepagesOfMeminfo("proc/meminfo")
+	memory, known := r.memory("proc/meminfo")
+	pages := pool{from: globalHugepages}
+	var told bool
+	if pages.counts, told = r.hugepages(globalHugepages); !told {
+		pages = pool{r.hugepagesOfMeminfo("proc/meminfo"), "proc/meminfo"}
 	}
-	return []numa.Node{{ID: 0, CPUs: sets.present.Clone(), Memory: memory, Hugepages: pages}}
+	nodes := []numa.Node{{ID: 0, CPUs: sets.present.Clone(), Memory: memory}}
+	r.settlePages(nodes, map[int]pool{0: pages}, func(int) bool { return !known })
+	return nodes
 }
 
 // homes is where CPUs belong.
@@ -183,7 +192,7 @@ func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node
 	nodes := make([]numa.Node, 0, len(layout.nodes))
 	for _, id := range layout.nodes {
 		total, known := memory[id]
-		n := numa.Node{ID: id, CPUs: homes.lists[id], Memory: total, Hugepages: pages[id]}
+		n := numa.Node{ID: id, CPUs: homes.lists[id], Memory: total}
 		hasSome := total > 0 || !known && hasMemory.Has(id)
 		if known && hasMemoryErr == nil && hasMemory.Has(id) != hasSome {
 			memoryOdd.Add(id)
@@ -206,6 +215,8 @@ func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node
 	}
 	r.summary("has_cpu", hasCPUErr, cpuOdd)
 	r.summary("has_memory", hasMemoryErr, memoryOdd)
+	r.settleMemory(nodes, len(memory) == len(layout.columns))
+	r.settlePages(nodes, pages, func(id int) bool { _, known := memory[id]; return !known })
 	return nodes
 }
 

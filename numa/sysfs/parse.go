@@ -200,11 +200,11 @@ func parseHugePagesTotal(text string) (int64, error) {
 func parseHugePageSize(text string) (int, error) {
 	fields := meminfoField(text, "Hugepagesize")
 	if len(fields) == 2 && fields[1] == "kB" {
-		if kb, err := strconv.ParseUint(fields[0], 10, 31); err == nil && kb > 0 {
+		if kb, err := strconv.ParseUint(fields[0], 10, 31); err == nil && kb > 0 && kb <= uint64(resource.MaxHugepageSize>>10) {
 			return int(kb), nil
 		}
 	}
-	return 0, fmt.Errorf("the line Hugepagesize: %.60q is not an amount in kB", strings.Join(fields, " "))
+	return 0, fmt.Errorf("the line Hugepagesize: %.60q is not an amount in kB of 1..%d", strings.Join(fields, " "), resource.MaxHugepageSize>>10)
 }
 
 // parseDistances reads one row of want distances. The least is 1; ACPI's SLIT

@@ -28,6 +28,7 @@ var (
 // Unknown; every group holds present CPUs only.
 type partition struct {
 	files    []groupFile
+	most     int // members of a group that can be; 0 is no bound
 	first    int // the file that answered last
 	present  bitset.Set
 	groups   []bitset.Set
@@ -135,6 +136,10 @@ func (r *reader) settle(p *partition, what string) {
 	for group, set := range p.groups {
 		if !live[group] {
 			continue
+		}
+		if n := set.Len(); p.most > 0 && n > p.most {
+			r.warn(p.paths[group], "names %d cpus, more than %d, as %s", n, p.most, what)
+			p.disputed[group] = true
 		}
 		for id := range set.All() {
 			rival := p.owner[id]

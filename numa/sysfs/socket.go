@@ -45,6 +45,56 @@ func (r *reader) setSockets(cpus []numa.CPU, sets cpuSets) {
 	}
 }
 
+// setSocketsBySiblings gives CPUs without a physical_package_id the socket that
+// package_cpus, once core_siblings, draws: kernels of POWER and s390 show -1 for
+// every CPU beside the true siblings. A package whose other CPUs have a number
+// has the same one; others are counted behind the greatest.
+//
+// Kernels that know no packages show each CPU, or each core, as a package of its
+// own (include/linux/topology.h): where no CPU is drawn with one of another core
+// the files tell nothing.
+func (r *reader) setSocketsBySiblings(cpus []numa.CPU, sets cpuSets) {
+	packages := newPartition(packageFiles, sets.present)
+	for _, c := range cpus {
+		if c.Socket == numa.Unknown && c.Online && sets.folders.Has(c.ID) {
+			r.claim(packages, c.ID, cpuPath(c.ID, "/topology/"))
+		}
+	}
+	if len(packages.claims) == 0 {
+		return
+	}
+	r.settle(packages, "a package; their sockets are unknown")
+	sockets := map[int]int{} // by number of the package
+	next, telling := 0, false
+	for _, c := range cpus {
+		number, members, ok := packages.group(c.ID)
+		if c.Socket != numa.Unknown {
+			next = max(next, c.Socket+1)
+			if ok {
+				sockets[number] = c.Socket
+			}
+		}
+		telling = telling || ok && c.Online && !members.Minus(c.Siblings).Intersect(sets.online).IsEmpty()
+	}
+	if !telling {
+		return
+	}
+	for i := range cpus {
+		c := &cpus[i]
+		number, _, ok := packages.group(c.ID)
+		if !ok || !c.Online || c.Socket != numa.Unknown {
+			continue
+		}
+		socket, known := sockets[number]
+		if !known {
+			socket = next
+			sockets[number] = socket
+			next++
+		}
+		c.Socket = socket
+	}
+}
+
 // checkPackages warns where package_cpus, once core_siblings, draws other
 // packages than physical_package_id does. Some kernels cut core_siblings at
 // NUMA nodes or clusters; the numbers are believed.

@@ -70,6 +70,8 @@ func TestReadsUnusualAndBrokenHosts(t *testing.T) {
 			put:  tree{nodeDir + "/has_memory": "0\n", nodePath(1, "/meminfo"): "Node 1 MemTotal: 0 kB\n"},
 			gone: []string{nodePath(1, "/hugepages")},
 			want: []string{`node 1 cpus "2-3,6-7" memory 0Gi only=false pages map[]`},
+			// The host's own meminfo still counts 12 GiB.
+			wantWarned: []string{"proc/meminfo"},
 		},
 		"masks stand in for lists": {
 			put: tree{
@@ -296,7 +298,7 @@ func TestRefusesATreeWithoutUsableCPUs(t *testing.T) {
 	}{
 		"empty tree":             {tree{}, "no CPU found"},
 		"not a sysfs":            {tree{"etc/passwd": ""}, "holds sys/"},
-		"every CPU is offline":   {twoNodes().with(tree{cpuDir + "/online": "\n"}), "none of the present cpus 0-7 is online"},
+		"every CPU is offline":   {everyCPUOffline(), "none of the present cpus 0-7 is online"},
 		"present is empty":       {tree{cpuDir + "/present": "\n"}, "names no CPU"},
 		"CPUs out of all bounds": {tree{cpuDir + "/present": "9000-9100\n"}, "names no CPU"},
 	}
@@ -308,4 +310,13 @@ func TestRefusesATreeWithoutUsableCPUs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everyCPUOffline is a tree in which each CPU says that it is offline.
+func everyCPUOffline() tree {
+	host := twoNodes().with(tree{cpuDir + "/online": "\n"})
+	for cpu := range 8 {
+		host[cpuPath(cpu, "/online")] = "0\n"
+	}
+	return host
 }
