@@ -14,10 +14,11 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// Bounds of operators' certificates.
+// Default and bounds of operators' certificates.
 const (
 	DefaultOperatorTTL = 12 * time.Hour
-	maxOperatorTTL     = 30 * 24 * time.Hour
+	MinOperatorTTL     = time.Minute
+	MaxOperatorTTL     = 30 * 24 * time.Hour
 	// maxOperators bounds the certificates that are good at a time. Agents are
 	// told of all that were revoked.
 	maxOperators = 1000
@@ -27,8 +28,8 @@ const (
 // Errors: ErrInvalid, and those of the store.
 func (s *Service) CertifyOperator(ctx context.Context, name string, public crypto.PublicKey, ttl time.Duration, creator string) (*x509.Certificate, error) {
 	ttl = cmp.Or(ttl, DefaultOperatorTTL)
-	if ttl < time.Minute || ttl > maxOperatorTTL {
-		return nil, fmt.Errorf("%w: ttl %s is outside 1m..%s", ErrInvalid, ttl, maxOperatorTTL)
+	if ttl < MinOperatorTTL || ttl > MaxOperatorTTL {
+		return nil, fmt.Errorf("%w: ttl %s is outside %s..%s", ErrInvalid, ttl, MinOperatorTTL, MaxOperatorTTL)
 	}
 	t := s.trust.Load()
 	leaf, err := t.signer.Issue(public, pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: name}, nil, time.Now(), ttl)

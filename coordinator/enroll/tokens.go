@@ -15,10 +15,12 @@ import (
 	"github.com/musterd/muster/pki"
 )
 
-// Bounds of a bootstrap token.
+// Default and bounds of a bootstrap token.
 const (
-	maxTokenTTL  = 30 * 24 * time.Hour
-	maxTokenUses = 100_000
+	DefaultTokenTTL = time.Hour
+	MinTokenTTL     = time.Second
+	MaxTokenTTL     = 30 * 24 * time.Hour
+	MaxTokenUses    = 100_000
 	// tokenKept is how long an expired token is still listed.
 	tokenKept = 24 * time.Hour
 )
@@ -26,7 +28,7 @@ const (
 // TokenOptions are a bootstrap token to be made.
 type TokenOptions struct {
 	Nodes   string        // pattern of node ids
-	TTL     time.Duration // 0 is an hour
+	TTL     time.Duration // 0 is DefaultTokenTTL
 	Uses    int           // 0 is one
 	Replace bool          // lets in nodes that exist
 	Labels  map[string]string
@@ -35,16 +37,16 @@ type TokenOptions struct {
 
 // CreateToken makes a bootstrap token. Its text is nowhere kept.
 func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, record.BootstrapToken, error) {
-	o.TTL, o.Uses = cmp.Or(o.TTL, time.Hour), cmp.Or(o.Uses, 1)
+	o.TTL, o.Uses = cmp.Or(o.TTL, DefaultTokenTTL), cmp.Or(o.Uses, 1)
 	none := record.BootstrapToken{}
 	if err := pki.CheckPattern(o.Nodes); err != nil {
 		return pki.Token{}, none, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	switch {
-	case o.TTL < time.Second || o.TTL > maxTokenTTL:
-		return pki.Token{}, none, fmt.Errorf("%w: ttl %s is outside 1s..%s", ErrInvalid, o.TTL, maxTokenTTL)
-	case o.Uses < 1 || o.Uses > maxTokenUses:
-		return pki.Token{}, none, fmt.Errorf("%w: uses %d is outside 1..%d", ErrInvalid, o.Uses, maxTokenUses)
+	case o.TTL < MinTokenTTL || o.TTL > MaxTokenTTL:
+		return pki.Token{}, none, fmt.Errorf("%w: ttl %s is outside %s..%s", ErrInvalid, o.TTL, MinTokenTTL, MaxTokenTTL)
+	case o.Uses < 1 || o.Uses > MaxTokenUses:
+		return pki.Token{}, none, fmt.Errorf("%w: uses %d is outside 1..%d", ErrInvalid, o.Uses, MaxTokenUses)
 	case o.Replace && (o.Uses > 1 || !isPlain(o.Nodes)):
 		return pki.Token{}, none, fmt.Errorf("%w: a token that replaces a node is for one node, by its id, once: not for %q, %d times", ErrInvalid, o.Nodes, o.Uses)
 	}

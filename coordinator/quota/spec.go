@@ -10,7 +10,9 @@ import (
 )
 
 // DefaultResources are counted by a tree that names none.
-var defaultResources = []resource.Name{resource.CPU, resource.Memory, resource.GPU}
+func DefaultResources() []resource.Name {
+	return []resource.Name{resource.CPU, resource.Memory, resource.GPU}
+}
 
 // Unlimited is the quota of a node that caps nothing.
 const Unlimited = resource.Unlimited
@@ -148,7 +150,7 @@ func negative(path string, v resource.Vector, found resource.Name) error {
 // sortedResources returns the resources a tree counts: ascending, each once.
 func sortedResources(names []resource.Name) []resource.Name {
 	if len(names) == 0 {
-		names = defaultResources
+		names = DefaultResources()
 	}
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
