@@ -13,7 +13,10 @@ ifeq ($(PACKAGES),./...)
 NESTED  := test/bench
 endif
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench house mutate lint proto clean prerequisites
+# The packages whose tests write pages of docs/reference.
+REFERENCE := ./cmd/reference
+
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -80,6 +83,10 @@ fuzz-smoke: ## every fuzz target for FUZZTIME each
 bench: ## the benchmarks behind docs/benchmarks.md
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...) || exit 1; done
+
+reference: ## write docs/reference and the texts of muster explain from the source
+	$(GO) test ./cmd/reference -run '^TestTheTexts' -args -rewrite
+	$(GO) test $(REFERENCE) -run 'AreFresh$$' -args -rewrite
 
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house

@@ -228,7 +228,7 @@ type TopologySpreadConstraint struct {
 	MaxSkew int32 `json:"maxSkew" unit:"members" example:"1"`
 	// TopologyKey is the node label whose values are the domains.
 	TopologyKey string `json:"topologyKey" example:"rack"`
-	// WhenUnsatisfiable says what happens to a member that would exceed the skew.
+	// WhenUnsatisfiable is the treatment of a member that would exceed the skew.
 	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty" example:"DoNotSchedule"`
 }
 

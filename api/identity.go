@@ -36,7 +36,7 @@ type BootstrapTokenSpec struct {
 	// character.
 	Nodes string `json:"nodes" required:"true" example:"gpu-*"`
 	// TTL is the time that the token is valid for.
-	TTL string `json:"ttl,omitempty" default:"1h" range:"1ns..720h" format:"duration" example:"30m"`
+	TTL string `json:"ttl,omitempty" default:"1h" range:"1s..720h" format:"duration" example:"30m"`
 	// Uses is the number of hosts that the token lets in.
 	Uses int `json:"uses,omitempty" default:"1" range:"1..100000" unit:"hosts" example:"16"`
 	// Replace lets a host take the place of a node that exists; the certificate of

@@ -174,7 +174,7 @@ type QuotaBindingSpec struct {
 	Forest string `json:"forest,omitempty" example:"quota"`
 	// Groups map trees to leaves: at most 256 trees.
 	Groups map[string]string `json:"groups,omitempty" example:"{company: vision}"`
-	// Admission says what happens to an allocation over quota: reject answers 403,
+	// Admission is the treatment of an allocation over quota: reject answers 403,
 	// queue lets the allocation wait. Jobs always wait.
 	Admission string `json:"admission,omitempty" default:"reject" oneof:"reject,queue"`
 }

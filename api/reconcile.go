@@ -82,9 +82,9 @@ type ReconciledGrant struct {
 	State string `json:"state" example:"HELD"`
 	// Record is the state of the record in the store, or absent.
 	Record string `json:"record" example:"absent"`
-	// Adopt says what happens to the grant by adopt.
+	// Adopt is the effect of the mode adopt on the grant.
 	Adopt string `json:"adopt" example:"a record is made"`
-	// Release says what happens to the grant by release.
+	// Release is the effect of the mode release on the grant.
 	Release string `json:"release" example:"stopped"`
 }
 
@@ -97,6 +97,6 @@ type ReconciledRecord struct {
 	Unit string `json:"unit" example:"default/job/train/0"`
 	// Record is the state of the record in the store.
 	Record string `json:"record" example:"COMMITTED"`
-	// Outcome says what happens to the unit.
+	// Outcome is the effect on the unit.
 	Outcome string `json:"outcome" example:"ends as NodeLost"`
 }

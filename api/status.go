@@ -16,7 +16,7 @@ type Status struct {
 	Code int `json:"code" example:"422"`
 	// Reason is the name of the code, or a more exact name, for programs.
 	Reason string `json:"reason" example:"Unprocessable"`
-	// Message says what was refused and why, with field, value and numbers.
+	// Message names the refused field, its value, the reason and the numbers.
 	Message string `json:"message" example:"spec.parallelism: 0 is outside 1..4096"`
 	// Details are the constraints behind a refusal.
 	Details []resource.Reason `json:"details,omitempty"`

@@ -94,10 +94,11 @@ var table = map[string]row{
 	"sdk":                            {layer: edge},
 	"cmd/buildinfo":                  {layer: edge},
 	"cmd/configfile":                 {layer: edge},
+	"cmd/reference":                  {layer: edge},
 	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile"}},
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
-	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/reference", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/internal/clicontext": {layer: edge, neighbours: []string{"cmd/configfile"}},
 }
