@@ -174,7 +174,7 @@ func (c *Capacity) end(leave bool) error {
 	c.once.Do(func() {
 		c.cancel()
 		if leave {
-			if err := c.list.Leave(leavePhase); err != nil {
+			if err := c.list.Leave(leaveCapacity); err != nil {
 				c.log.Debug("ring_leave_incomplete", "error", err)
 			}
 		}

@@ -20,9 +20,17 @@ const (
 )
 
 const (
-	// leavePhase bounds each of the three waits of a graceful leave: serf's
-	// intent, memberlist's message, and its spreading.
-	leavePhase = 400 * time.Millisecond
+	// broadcastTimeout is stock serf's. `serf tags` and `serf force-leave` wait until
+	// their message has been sent as often as memberlist sends one: in a ring of
+	// two, four times in 0.8 s. A shorter time makes both fail although they are
+	// done. A graceful leave waits twice in the same way.
+	broadcastTimeout = 5 * time.Second
+	// leavePropagate is the time in which a member that has left still answers
+	// probes.
+	leavePropagate = 200 * time.Millisecond
+	// leaveCapacity bounds the wait of a member that leaves the capacity ring: its
+	// departure is only a hint there.
+	leaveCapacity = 400 * time.Millisecond
 	// answerLimit is the most bytes of a query's answer, envelope its encoding
 	// around it: the answering member's name and a few numbers.
 	answerLimit = 1024
@@ -58,13 +66,12 @@ func (p Profile) serf(m *memberlist.Config) *serf.Config {
 	c := serf.DefaultConfig()
 	c.MemberlistConfig = m
 	c.ProtocolVersion = serf.ProtocolVersionMax
-	c.BroadcastTimeout = leavePhase
-	c.LeavePropagateDelay = leavePhase / 2
+	c.BroadcastTimeout = broadcastTimeout
+	c.LeavePropagateDelay = leavePropagate
 	c.QueryTimeoutMult = queryMult
 	c.QueryResponseSizeLimit = answerLimit + envelope
 	// Off: after a crash and a restart at another address the vote would end the
 	// member that is alive, because the others still remember the dead one.
 	c.EnableNameConflictResolution = false
-	c.DisableCoordinates = p == Local
 	return c
 }

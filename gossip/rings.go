@@ -88,7 +88,7 @@ func (r *Rings) watchJoined() {
 // Joined is closed once this member has joined both rings.
 func (r *Rings) Joined() <-chan struct{} { return r.joined }
 
-// Close leaves both rings at once and ends them, in about a second.
+// Close leaves both rings at once and ends them, in one to two seconds.
 func (r *Rings) Close() error { return r.end((*Serf).Close, (*Capacity).Close) }
 
 // Abandon ends both without a word; see Serf.Abandon.

@@ -277,3 +277,34 @@ func TestLeavingThroughRPCIsNoticed(t *testing.T) {
 		t.Errorf("close after leaving through RPC: %v", err)
 	}
 }
+
+// Stock serf's tags, force-leave and rtt succeed in a ring of two, in which each
+// message is sent more slowly than in a larger one.
+func TestTheStockClientChangesTagsForcesALeaveAndMeasures(t *testing.T) {
+	t.Parallel()
+	for name, profile := range map[string]gossip.Profile{"among hosts": gossip.LAN, "on one machine": gossip.Local} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := rpcRing(t, 2, func(_ int, cfg *gossip.Config) { cfg.Profile = profile })
+			client := dial(t, all[0].Serf.RPCAddr(), token)
+			if err := client.UpdateTags(map[string]string{"zone": "z2"}, nil); err != nil {
+				t.Errorf("serf tags -set zone=z2: %v", err)
+			}
+			eventually(t, "node-2 sees the new tag", func() bool { return all[1].Serf.Members()[0].Tags.Zone == "z2" })
+			if err := client.UpdateTags(nil, []string{"id"}); err == nil || !strings.Contains(err.Error(), "tag id") {
+				t.Errorf("serf tags -delete id: %v, want a refusal that names the tag", err)
+			}
+			if err := client.ForceLeave("node-2"); err != nil {
+				t.Errorf("serf force-leave node-2: %v", err)
+			}
+			eventually(t, "each member has a coordinate", func() bool {
+				for _, node := range []string{"node-1", "node-2"} {
+					if c, err := client.GetCoordinate(node); err != nil || c == nil {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}

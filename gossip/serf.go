@@ -338,7 +338,7 @@ func (s *Serf) SendHint(h Hint) error {
 // waited.
 func (s *Serf) Dropped() uint64 { return s.inbox.dropped.Load() }
 
-// Close leaves the ring and ends the member. It takes about a second, more only
+// Close leaves the ring and ends the member. It takes one to two seconds, more only
 // while a callback or a dial blocks. Calling it again returns the same result.
 func (s *Serf) Close() error { return s.end(true) }
 

@@ -26,7 +26,7 @@ const MaxTags = 300
 // answers.
 type Tags struct {
 	Role Role
-	ID   string // the member's name: an agent's node id, a coordinator's own
+	ID   string // the member's name: an agent's node id, CoordinatorName of a coordinator's id
 	Addr string // "host:port" of its gRPC service
 	// The host's place and its GPU model; empty where unknown.
 	Zone, Rack, Block, Model string

@@ -138,7 +138,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	d.serveGRPC(registry)
 	d.rings, err = gossip.Start(gossip.Config{
 		Cluster: c.Cluster, SerfBind: c.SerfBind, CapacityBind: c.CapacityBind, Join: c.Join, Profile: c.Profile, Logger: c.Logger,
-		Tags:     gossip.Tags{Role: gossip.RoleCoordinator, ID: c.ID, Addr: d.GRPCAddr(), API: "v1"},
+		Tags:     gossip.Tags{Role: gossip.RoleCoordinator, ID: gossip.CoordinatorName(c.ID), Addr: d.GRPCAddr(), API: "v1"},
 		OnMember: d.member, Queries: d.coordinator.Queries(), Local: d.coordinator.LocalQueries(), RPC: c.SerfRPC,
 		Keyring: d.security.keyring, Keys: d.security.keyChanger(), Advertise: c.Advertise,
 	})

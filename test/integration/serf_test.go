@@ -55,7 +55,7 @@ func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
 				lines[fields[0]] = line
 			}
 		}
-		want := map[string][]string{"c1": {"alive", "role=coordinator", "addr=" + c.grpc, c.serf}}
+		want := map[string][]string{"coordinator_c1": {"alive", "role=coordinator", "addr=" + c.grpc, c.serf}}
 		for _, a := range c.agents {
 			want[a.name] = []string{"alive", "role=agent", "addr=" + a.settings["listen"].(string)}
 		}
@@ -87,7 +87,7 @@ func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
 	})
 	programs.Eventually(t, patience, "serf query queue is answered", func() error {
 		out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "queue")
-		if code != 0 || !strings.Contains(out, "Response from 'c1'") {
+		if code != 0 || !strings.Contains(out, "Response from 'coordinator_c1'") {
 			return fmt.Errorf("code %d:\n%s", code, out)
 		}
 		return nil
