@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // maxTokenFile bounds the part of a token file that is read, in bytes.
@@ -16,7 +17,7 @@ const maxTokenFile = 4096
 // its group or others may read or write is refused with the command that
 // mends it.
 func ReadFile(path string) (Token, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not block the start
 	if err != nil {
 		return Token{}, fmt.Errorf("token file: %w", err)
 	}

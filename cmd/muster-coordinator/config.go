@@ -196,6 +196,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	admin, err := token("adminTokenFile", c.AdminTokenFile, "operators and tenants")
 	keep(err)
+	keep(c.checkTokensDiffer(admin, cluster, serfRPC))
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
@@ -223,6 +224,21 @@ func (c config) checkSerfRPC(cluster rpcauth.Token) (gossip.RPC, error) {
 		r.Token = t.Secret()
 	}
 	return r, nil
+}
+
+// checkTokensDiffer refuses an administrator's token that others have too: every
+// agent holds tokenFile's, and users of serf hold gossip.serfRPCTokenFile's.
+func (c config) checkTokensDiffer(admin, cluster rpcauth.Token, serfRPC gossip.RPC) error {
+	const next = "; write another one: head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \\n' > %s"
+	switch {
+	case admin.IsZero():
+		return nil
+	case admin == cluster:
+		return fmt.Errorf("adminTokenFile: %s holds the same token as tokenFile %s, which every agent has: each agent would be an administrator"+next, c.AdminTokenFile, c.TokenFile, c.AdminTokenFile)
+	case c.Gossip.SerfRPCTokenFile != "" && admin.Secret() == serfRPC.Token:
+		return fmt.Errorf("adminTokenFile: %s holds the same token as gossip.serfRPCTokenFile %s: each user of serf would be an administrator"+next, c.AdminTokenFile, c.Gossip.SerfRPCTokenFile, c.AdminTokenFile)
+	}
+	return nil
 }
 
 // serfToken is the token of the serf RPC port in the data folder; it makes both

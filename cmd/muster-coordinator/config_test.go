@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +49,12 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	short := write(t, "short-token", "secret")
+	short, empty := write(t, "short-token", "secret"), write(t, "empty-token", " \n")
+	same, twin := write(t, "same-token", clusterToken+"\n"), write(t, "twin-token", adminToken)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const nameRule = "want 1 to 63 of a-z, 0-9, '-' and '.', with a letter or digit at both ends"
 	for name, c := range map[string]struct{ yaml, want string }{
 		"an unknown field":               {"dataDirectory: /x", `unknown field "dataDirectory"`},
@@ -119,6 +125,10 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"no admin token":                 {"adminTokenFile: ''", "adminTokenFile: not set; it holds the token of operators and tenants"},
 		"a missing token file":           {"tokenFile: /nowhere/token", "tokenFile: token file: open /nowhere/token: no such file or directory"},
 		"a token others can read":        {"tokenFile: " + open, "tokenFile: token file " + open + ": mode 0644 lets others use it; run: chmod 0600 " + open},
+		"one token for all":              {"adminTokenFile: " + same, "adminTokenFile: " + same + " holds the same token as tokenFile " + cluster + ", which every agent has: each agent would be an administrator; write another one: head -c 16 /dev/urandom"},
+		"one token for serf and REST":    {"adminTokenFile: " + admin + "\ngossip: {serfRPCTokenFile: " + twin + "}", "adminTokenFile: " + admin + " holds the same token as gossip.serfRPCTokenFile " + twin + ": each user of serf would be an administrator"},
+		"an empty token":                 {"adminTokenFile: " + empty, "adminTokenFile: token file " + empty + ": token: 0 characters, want at least 16"},
+		"a pipe that nobody writes":      {"tokenFile: " + pipe, "tokenFile: token file " + pipe + ": not a regular file"},
 		"a token that is too short":      {"adminTokenFile: " + short, "adminTokenFile: token file " + short + ": token: 6 characters, want at least 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +265,7 @@ func TestTheExampleConfigsCommentsParse(t *testing.T) {
 	}
 	c.TLS.Enabled, c.TokenFile, c.AdminTokenFile = true, "", write(t, "admin-token", adminToken) // as the comments say
 	c.EtcdPasswordFile = write(t, "etcd-password", "secret\n")
-	c.Gossip.SerfRPCTokenFile = write(t, "serf-rpc-token", adminToken)
+	c.Gossip.SerfRPCTokenFile = write(t, "serf-rpc-token", clusterToken)
 	got, _, err := c.check(host)
 	if err != nil {
 		t.Fatal(err)
