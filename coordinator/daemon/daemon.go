@@ -120,6 +120,9 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if d.store, err = openStore(ctx, c, registry); err != nil {
 		return d, err
 	}
+	if err = d.claimStore(ctx); err != nil {
+		return d, err
+	}
 	if err = d.openSecurity(ctx, registry); err != nil {
 		return d, err
 	}

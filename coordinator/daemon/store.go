@@ -2,12 +2,14 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 )
@@ -31,4 +33,23 @@ func openEtcd(ctx context.Context, c Config, registry prometheus.Registerer) (*e
 		return nil, fmt.Errorf("dataDir: %w", err)
 	}
 	return etcd.Embed(ctx, etcd.EmbedConfig{Dir: filepath.Join(c.DataDir, "etcd"), Logger: c.Logger, Metrics: registry})
+}
+
+// claimStore binds the store to this coordinator's cluster, and refuses the store of
+// another. A store that is full and has no owner yet is used without one.
+func (d *Daemon) claimStore(ctx context.Context) error {
+	fresh, err := store.Claim(ctx, d.store, d.config.Cluster)
+	where := "etcdEndpoints"
+	if len(d.config.Etcd.Endpoints) == 0 {
+		where = "dataDir " + d.config.DataDir
+	}
+	switch {
+	case errors.Is(err, record.ErrNoSpace):
+		d.log.Warn("store_not_claimed", "cluster", d.config.Cluster, "error", err, "next", "free space in etcd; the next start claims the store")
+	case err != nil:
+		return fmt.Errorf("%s: %w", where, err)
+	case fresh:
+		d.log.Info("store_claimed", "cluster", d.config.Cluster)
+	}
+	return nil
 }

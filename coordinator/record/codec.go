@@ -17,7 +17,7 @@ const SchemaVersion = 1
 type Type interface {
 	Tx | Unit | Job | Order | Request |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress |
-		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator
+		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster
 	check() error
 }
 

@@ -152,6 +152,7 @@ func TestGoldenRecords(t *testing.T) {
 			`{"kind":"QuotaBinding","metadata":{"name":"ml"},"spec":{"forest":"both","groups":{"Org":"research","Service":"gold"},"admission":"queue"}}`),
 	})
 	roundTrip(t, "quota-limit", record.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
+	roundTrip(t, "cluster", record.Cluster{Name: "gpu-east"})
 	roundTrip(t, "leader", record.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
 	roundTrip(t, "nothing-but-version", record.NodeStatus{})
 }

@@ -19,6 +19,8 @@ const (
 	TxPrefix       = Root + "tx/"
 	NodesPrefix    = Root + "nodes/"
 	QuotaPrefix    = Root + "quota/"
+	// ClusterKey holds Cluster. It lies below no prefix.
+	ClusterKey = Root + "cluster"
 )
 
 // JobKey is the key of a job's record.
