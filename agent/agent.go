@@ -60,6 +60,7 @@ type Agent struct {
 	sighting atomic.Pointer[sighting]
 
 	contact  *contactState
+	link     *linkState
 	journal  *journal.Journal
 	owner    *owner
 	listener net.Listener

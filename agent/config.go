@@ -162,6 +162,7 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 		register: make(chan struct{}, 1), found: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
 		renewal: make(chan struct{}, 1), audit: make(chan struct{}, 1),
 	}
+	a.link = newLinkState(a.deps.Now)
 	a.hardware.Store(a.hardwareOf(host))
 	if a.deps.ProcessName == nil {
 		a.deps.ProcessName = commandName

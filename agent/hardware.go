@@ -44,6 +44,7 @@ func (a *Agent) rehost(ctx context.Context, inventory *devices.Inventory) error 
 		if o.session != nil {
 			o.session.End(rpc.ErrHostChanged)
 			o.session = nil
+			o.agent.link.led(false)
 		}
 		wake(a.dirty)
 	})

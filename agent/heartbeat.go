@@ -16,6 +16,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		began := time.Now()
 		answered := func(answer rpc.Answer) {
+			a.link.attempted(nil)
 			if answer.Kept {
 				a.contact.kept(answer.Began)
 			}
@@ -32,6 +33,7 @@ func (a *Agent) heartbeats(ctx context.Context) {
 		if err == nil {
 			return
 		}
+		a.link.attempted(err)
 		if time.Since(began) > a.config.Heartbeat {
 			attempt = 0 // it worked for a while
 		}

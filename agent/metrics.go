@@ -229,21 +229,30 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	gauge(g.journal, float64(size))
 }
 
-// handler serves /metrics and /healthz.
+// handler serves /metrics; /livez, which is "ok" while the owner answers; and
+// /healthz, which is "ok" while the agent is part of a cluster as well.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	if g, ok := a.deps.Metrics.(prometheus.Gatherer); ok {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), scrapeTimeout)
-		defer cancel()
-		if err := a.Alive(ctx); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
+	probe := func(problem func() string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), scrapeTimeout)
+			defer cancel()
+			if err := a.Alive(ctx); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			if text := problem(); text != "" {
+				http.Error(w, text, http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, "ok")
 		}
-		fmt.Fprintln(w, "ok")
-	})
+	}
+	mux.HandleFunc("GET /livez", probe(func() string { return "" }))
+	mux.HandleFunc("GET /healthz", probe(a.Problem))
 	return mux
 }
 

@@ -101,6 +101,7 @@ func (a *Agent) registrar(ctx context.Context) {
 	for {
 		for attempt := 0; ; attempt++ {
 			err := a.registerOnce(ctx)
+			a.link.registers(err)
 			if err == nil || ctx.Err() != nil || errors.Is(err, rpc.ErrStopping) {
 				break
 			}

@@ -146,8 +146,34 @@ func TestMetricsFollowTheLedger(t *testing.T) {
 	if strings.Contains(text, "u-a") || strings.Contains(text, "GPU-") {
 		t.Error("metrics name allocations")
 	}
-	if got := fetch(t, "http://"+r.agent.MetricsAddress()+"/healthz"); got != "ok\n" {
-		t.Errorf("healthz says %q", got)
+	for _, probe := range []string{"/livez", "/healthz"} {
+		if got := fetch(t, "http://"+r.agent.MetricsAddress()+probe); got != "ok\n" {
+			t.Errorf("%s says %q", probe, got)
+		}
+	}
+}
+
+// An agent that no coordinator has let in lives and is not healthy, and says why.
+func TestAnAgentWithoutACoordinatorIsNotHealthy(t *testing.T) {
+	r := newRig(t)
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		c.MetricsListen, d.Metrics, c.Coordinators = loopback, prometheus.NewRegistry(), nil
+	}
+	r.start()
+	address := "http://" + r.agent.MetricsAddress()
+	eventually(t, "it looks for a coordinator", func() bool {
+		return strings.HasPrefix(fetch(t, address+"/healthz"), "no coordinator is known: ")
+	})
+	if got := fetch(t, address+"/livez"); got != "ok\n" {
+		t.Errorf("livez says %q", got)
+	}
+	response, err := http.Get(address + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("healthz answers %s, want 503", response.Status)
 	}
 }
 

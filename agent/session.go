@@ -48,6 +48,7 @@ func (o *owner) Close(out *rpc.Outbox) {
 	_ = o.send(context.Background(), item{query: func(o *owner) {
 		if o.session == out {
 			o.session = nil
+			o.agent.link.led(false)
 			o.log.Info("leader_session_ended", "reason", out.Reason())
 		}
 	}})
@@ -78,6 +79,7 @@ func (o *owner) admit(op *opening) {
 		o.session.End(rpc.ErrReplaced)
 	}
 	o.session = op.out
+	o.agent.link.led(true)
 	o.log.Info("leader_session_opened", "leader", op.hello.LeaderID, "epoch", int64(op.hello.Epoch))
 	if op.hello.Epoch > highest && quarantine.IsZero() {
 		wake(o.agent.audit) // an election may be the first sign of a store that was restored

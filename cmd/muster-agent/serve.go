@@ -57,10 +57,13 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() { defer close(watched); watchdog(ctx, log, a) }()
+	reported := make(chan struct{})
+	go func() { defer close(reported); reportStatus(ctx, log, a) }()
 	go func() { <-ctx.Done(); notify(log, daemon.SdNotifyStopping) }()
 	err = a.Run(ctx)
 	cancel()
 	<-watched
+	<-reported
 	return err
 }
 
@@ -142,6 +145,34 @@ func logFound(log *slog.Logger, d agent.Discovered) {
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("sd_notify_failed", "state", state, "error", err)
+	}
+}
+
+// statusEvery is how soon systemd's status line shows a change.
+const statusEvery = 2 * time.Second
+
+// reportStatus keeps the status line of `systemctl status`, until ctx ends: it says
+// why the agent takes no work, if it does not.
+func reportStatus(ctx context.Context, log *slog.Logger, a *agent.Agent) {
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return
+	}
+	ticker := time.NewTicker(statusEvery)
+	defer ticker.Stop()
+	for last := ""; ; {
+		text := "part of the cluster"
+		if problem := a.Problem(); problem != "" {
+			text = "takes no work: " + strings.Join(strings.Fields(problem), " ")
+		}
+		if text != last {
+			last = text
+			notify(log, "STATUS="+text)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func TestTwoClustersDoNotShareAnEtcd(t *testing.T) {
 		var out bytes.Buffer
 		p := program{
 			args: []string{
-				"--cluster", cluster, "--id", id, "--etcd-endpoints", strings.Join(c.Endpoints(), ","),
+				"--cluster", cluster, "--id", id, "--data-dir", t.TempDir(), "--etcd-endpoints", strings.Join(c.Endpoints(), ","),
 				"--token-file", write(t, "token", clusterToken), "--admin-token-file", write(t, "admin-token", adminToken),
 				"--rest-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--serf-bind", "127.0.0.1:0", "--capacity-bind", "127.0.0.1:0", "--serf-rpc-addr", "",
 			},

@@ -24,7 +24,7 @@ func TestExternalEtcd(t *testing.T) {
 	var out bytes.Buffer
 	p := program{
 		args: []string{
-			"--id", "head-1", "--etcd-endpoints", strings.Join(c.Endpoints(), ","), "--etcd-ca-file", files.CAFile,
+			"--id", "head-1", "--data-dir", t.TempDir(), "--etcd-endpoints", strings.Join(c.Endpoints(), ","), "--etcd-ca-file", files.CAFile,
 			"--etcd-cert-file", files.CertFile, "--etcd-key-file", files.KeyFile,
 			"--etcd-username", etcdcluster.MusterUser, "--etcd-password-file", write(t, "etcd-password", etcdcluster.Password+"\n"),
 			"--token-file", write(t, "token", clusterToken), "--admin-token-file", write(t, "admin-token", adminToken),

@@ -168,6 +168,9 @@ func (p program) serve(cmd *cobra.Command, file string) error {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
 	go watchdog(watch, d, dc.Logger)
+	if p.env("NOTIFY_SOCKET") != "" {
+		go reportStatus(watch, d, dc.Logger)
+	}
 	defer context.AfterFunc(ctx, func() { notify(dc.Logger, sdnotify.SdNotifyStopping) })()
 	err = d.Run(ctx)
 	if err != nil {
@@ -180,6 +183,26 @@ func (p program) serve(cmd *cobra.Command, file string) error {
 func notify(log *slog.Logger, state string) {
 	if _, err := sdnotify.SdNotify(false, state); err != nil {
 		log.Warn("sd_notify_failed", "state", state, "error", err)
+	}
+}
+
+// statusEvery is how soon systemd's status line shows a change.
+const statusEvery = 2 * time.Second
+
+// reportStatus keeps the status line of `systemctl status`, until ctx ends.
+func reportStatus(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for last := ""; ; {
+		if text := d.Status(); text != last {
+			last = text
+			notify(log, "STATUS="+text)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 

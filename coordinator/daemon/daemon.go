@@ -255,6 +255,9 @@ func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }
 // Alive reports whether the coordinator's loop answers within ctx.
 func (d *Daemon) Alive(ctx context.Context) error { return d.coordinator.Alive(ctx) }
 
+// Status says in one line what the coordinator does.
+func (d *Daemon) Status() string { return d.coordinator.Summary() }
+
 // Run serves until ctx ends or a server fails, then stops in order: leadership,
 // clients, the store last.
 func (d *Daemon) Run(ctx context.Context) error {

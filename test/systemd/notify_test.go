@@ -19,6 +19,10 @@ const patience = 60 * time.Second
 func TestDaemonsTalkToSystemd(t *testing.T) {
 	token := file(t, "token", "0123456789abcdef0123456789abcdef")
 	admin := file(t, "admin-token", "fedcba9876543210fedcba9876543210")
+	status := map[string]string{
+		"muster-agent":       "STATUS=takes no work: no coordinator is known: ",
+		"muster-coordinator": "STATUS=leads; no node has registered: ",
+	}
 	for name, args := range map[string][]string{
 		"muster-coordinator": {
 			"--id", "c1", "--rest-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--serf-bind", "127.0.0.1:0",
@@ -35,6 +39,7 @@ func TestDaemonsTalkToSystemd(t *testing.T) {
 			d.expect(t, "READY=1")
 			d.expect(t, "WATCHDOG=1")
 			d.expect(t, "WATCHDOG=1") // it goes on
+			d.expectStatus(t, status[name])
 			if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +103,8 @@ func start(t *testing.T, program string, args []string) *daemon {
 	return d
 }
 
-// expect reads messages until the wanted one; the others must be watchdogs'.
+// expect reads messages until the wanted one; the others must be of the watchdog or
+// of the status line.
 func (d *daemon) expect(t *testing.T, want string) {
 	t.Helper()
 	if err := d.socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -114,7 +120,27 @@ func (d *daemon) expect(t *testing.T, want string) {
 			return
 		case "WATCHDOG=1":
 		default:
+			if strings.HasPrefix(got, "STATUS=") {
+				continue
+			}
 			t.Fatalf("got %q while waiting for %s\n%s", got, want, d.output())
+		}
+	}
+}
+
+// expectStatus reads messages until a status line begins as wanted.
+func (d *daemon) expectStatus(t *testing.T, want string) {
+	t.Helper()
+	if err := d.socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	for buffer := make([]byte, 4096); ; {
+		n, err := d.socket.Read(buffer)
+		if err != nil {
+			t.Fatalf("waiting for %s: %v\n%s", want, err, d.output())
+		}
+		if strings.HasPrefix(string(buffer[:n]), want) {
+			return
 		}
 	}
 }
