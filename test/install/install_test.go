@@ -73,7 +73,7 @@ func TestTheGuideBringsAClusterUp(t *testing.T) {
 	for _, section := range []string{"1. Programs and user", "2. Tokens and configuration", "3. Units"} {
 		script.WriteString(commands(t, string(guide), section))
 	}
-	script.WriteString(healthy + commands(t, string(guide), "4. Checking") + "muster get nodes -o wide\ncat $"+stateVariable+"/*.log\n")
+	script.WriteString(healthy + commands(t, string(guide), "4. Checking") + "muster get nodes -o wide\ncat $" + stateVariable + "/*.log\n")
 	run := exec.Command("sh", "-c", script.String(), "sh", t.TempDir())
 	run.Dir = repository
 	run.Env = []string{"PATH=" + tools + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + serfFolder(t, root), "HOME=" + t.TempDir()}
