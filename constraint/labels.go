@@ -149,6 +149,40 @@ func (t *Table) Intern(labels map[string]string, taints []Taint) *Labels {
 	return e.labels
 }
 
+// Adopt counts a holder of labels that another Table has interned, all labels of a
+// node at once: they are equal to labels of this Table exactly if the pointers are.
+// All labels that a Table adopts come from one other Table, and before any others;
+// nil has no holders.
+func (t *Table) Adopt(l *Labels) *Labels {
+	if l == nil {
+		return nil
+	}
+	e := t.entries[l.key]
+	if e == nil {
+		if t.entries == nil {
+			t.entries = map[string]*entry{}
+		}
+		e = &entry{labels: l}
+		t.entries[l.key] = e
+		if l.taints != nil {
+			t.adoptTaints(l.taints)
+		}
+	}
+	e.holders++
+	return e.labels
+}
+
+// adoptTaints counts an entry with these taints.
+func (t *Table) adoptTaints(of *Taints) {
+	if t.taints == nil {
+		t.taints = map[string]*taintsEntry{}
+	}
+	if t.taints[of.key] == nil {
+		t.taints[of.key] = &taintsEntry{taints: of}
+	}
+	t.taints[of.key].holders++
+}
+
 // makePairs makes the labels of these keys.
 func makePairs(keys []string, labels map[string]string) []pair {
 	pairs := make([]pair, len(keys))

@@ -139,6 +139,10 @@ func (s *Set) Preference(l *Labels) int64 {
 	return sum
 }
 
+// Untolerated returns the first taint of these that keeps the members away, false
+// where none does.
+func (s *Set) Untolerated(t *Taints) (Taint, bool) { return s.untolerated(t) }
+
 // untolerated finds the first taint that keeps the members away.
 func (s *Set) untolerated(taints *Taints) (Taint, bool) {
 	if taints == nil {

@@ -69,3 +69,30 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestAtMostIsNeverTooLow fills hosts on which other requests hold a part already:
+// no order of arrivals gets more members onto a host than AtMost says.
+func TestAtMostIsNeverTooLow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHost(t, 4, 8)
+		f := h.NewFree()
+		kind := fit.NewKind(h)
+		drawHeld(t, h, f)
+		req := drawRequest(t, h, 5)
+		most, capacity := kind.AtMost(&req), kind.Capacity(&req)
+		var a resource.Assignment
+		for held := 0; h.Assign(f, req, &a); held++ {
+			if held == most {
+				t.Fatalf("a host holds more than %d members of %+v", most, req)
+			}
+			if err := h.Take(f, a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, want := range req.Vector() {
+			if have, counted := capacity[name]; counted && most > 0 && have < want {
+				t.Fatalf("%d members of %+v are held, and of %s are %d", most, req, name, have)
+			}
+		}
+	})
+}
