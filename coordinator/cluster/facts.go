@@ -3,6 +3,7 @@ package cluster
 import (
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/resource"
 )
 
 // This file changes the facts of a node that no checkpoint can undo. No method of
@@ -13,6 +14,7 @@ import (
 func (s *State) Reset(n *Node, host *fit.Host, unhealthy uint64) {
 	s.needsNoCheckpoint("reset", n)
 	s.rehost(n, host)
+	n.shared = false
 	n.Free.Unhealthy = unhealthy
 	n.Refresh()
 	s.markStale(n)
@@ -23,6 +25,7 @@ func (s *State) Reset(n *Node, host *fit.Host, unhealthy uint64) {
 // The node has a host.
 func (s *State) SetUnhealthy(n *Node, unhealthy uint64) {
 	s.needsNoCheckpoint("set the health of", n)
+	n.unshare()
 	healed := n.Free.Unhealthy&^unhealthy != 0
 	n.Free.Unhealthy = unhealthy
 	n.Refresh()
@@ -54,6 +57,10 @@ func (s *State) SetUnschedulable(n *Node, unschedulable bool) {
 
 // SetClosed sets the words for why the node is not Ready, or Unschedulable.
 func (s *State) SetClosed(n *Node, why string) { n.Closed = why }
+
+// SetRegistered sets the capacity of the registration, which nobody changes any
+// more.
+func (s *State) SetRegistered(n *Node, capacity resource.Vector) { n.Registered = capacity }
 
 // SetSuspect sets whether gossip believes the node dead.
 func (s *State) SetSuspect(n *Node, suspect bool) {

@@ -23,10 +23,15 @@ type Node struct {
 	Closed string
 	Host   *fit.Host
 	Free   *fit.Free
+	// Registered is the capacity of the registration, which may be known before
+	// Host is, and may be more; nil where it is unknown. Immutable.
+	Registered resource.Vector
 
 	Standing
 	owner *State // that has the node, nil for none
 	grown bool   // the node is among the owner's grown nodes
+	// shared: a Snapshot has the same Free.
+	shared bool
 	indexed
 }
 

@@ -67,10 +67,12 @@ func (o *Occupant) mayGiveWay() bool { return o.Status == Evictable && !o.Pinned
 
 // occupants are the units that have something on nodes, or are about to.
 //
-// Invariant: byNode and byStatus have each occupant of byUnit, under each of its
-// nodes and under its status; evictable counts by priority those that may give way.
+// Invariant: at has the position in list of each occupant; byNode and byStatus have
+// each of list, under each of its nodes and under its status; evictable counts by
+// priority those that may give way.
 type occupants struct {
-	byUnit    map[string]*Occupant
+	list      []*Occupant // in no order: a snapshot copies it
+	at        map[string]int
 	byNode    map[resource.NodeID]map[string]*Occupant
 	byStatus  [statuses]map[string]*Occupant
 	evictable priorities
@@ -80,7 +82,7 @@ type occupants struct {
 // SetOccupant takes a unit in, or replaces the unit as it was. The caller does not
 // change the occupant afterwards.
 func (s *State) SetOccupant(o *Occupant) {
-	before := s.occupants.byUnit[o.Unit]
+	before := s.Occupant(o.Unit)
 	s.occupants.drop(before)
 	s.occupants.add(o)
 	if o.mayGiveWay() && (before == nil || !before.mayGiveWay()) || before != nil && before.Status.isLeaving() && !o.Status.isLeaving() {
@@ -90,7 +92,7 @@ func (s *State) SetOccupant(o *Occupant) {
 
 // RemoveOccupant takes a unit out, if it is there.
 func (s *State) RemoveOccupant(unit string) {
-	if before := s.occupants.byUnit[unit]; before != nil {
+	if before := s.Occupant(unit); before != nil {
 		s.occupants.drop(before)
 		if before.Status.isLeaving() {
 			s.occupants.note(unit)
@@ -99,10 +101,15 @@ func (s *State) RemoveOccupant(unit string) {
 }
 
 // Occupant returns a unit's occupant, nil where there is none.
-func (s *State) Occupant(unit string) *Occupant { return s.occupants.byUnit[unit] }
+func (s *State) Occupant(unit string) *Occupant {
+	if at, known := s.occupants.at[unit]; known {
+		return s.occupants.list[at]
+	}
+	return nil
+}
 
 // Occupants yields all occupants, in no order.
-func (s *State) Occupants() iter.Seq[*Occupant] { return maps.Values(s.occupants.byUnit) }
+func (s *State) Occupants() iter.Seq[*Occupant] { return slices.Values(s.occupants.list) }
 
 // OccupantsOf yields the occupants of a node, in no order.
 func (s *State) OccupantsOf(node resource.NodeID) iter.Seq[*Occupant] {
@@ -133,7 +140,8 @@ func (s *State) TakeOccupantNews() []string {
 }
 
 func (c *occupants) add(o *Occupant) {
-	put(&c.byUnit, o.Unit, o)
+	put(&c.at, o.Unit, len(c.list))
+	c.list = append(c.list, o)
 	put(&c.byStatus[o.Status], o.Unit, o)
 	for _, id := range o.Nodes {
 		here := c.byNode[id]
@@ -149,7 +157,11 @@ func (c *occupants) drop(o *Occupant) {
 	if o == nil {
 		return
 	}
-	delete(c.byUnit, o.Unit)
+	at, last := c.at[o.Unit], len(c.list)-1
+	c.list[at] = c.list[last]
+	c.at[c.list[at].Unit] = at
+	c.list[last], c.list = nil, c.list[:last]
+	delete(c.at, o.Unit)
 	delete(c.byStatus[o.Status], o.Unit)
 	for _, id := range o.Nodes {
 		if delete(c.byNode[id], o.Unit); len(c.byNode[id]) == 0 {

@@ -7,6 +7,7 @@ import "github.com/musterd/muster/resource"
 // that was destroyed, pages that were given back) is nobody's to hand out. The node
 // has a host. While a checkpoint is open nobody may change the part.
 func (s *State) TakePresent(n *Node, a resource.Assignment) resource.Assignment {
+	n.unshare()
 	var got resource.Assignment
 	has := func(part resource.Assignment) bool { return n.Host.Take(n.Free, part) == nil }
 	for _, g := range a.CPUs {

@@ -85,6 +85,7 @@ func (s *State) find(id resource.NodeID) (int, bool) {
 // where not all of it is free, nothing, with the error of fit.Host.Take. The node
 // has a host. While a checkpoint is open nobody may change the assignment.
 func (s *State) Take(n *Node, a resource.Assignment) error {
+	n.unshare()
 	if err := n.Host.Take(n.Free, a); err != nil {
 		return err
 	}
@@ -98,6 +99,7 @@ func (s *State) Take(n *Node, a resource.Assignment) error {
 // node would have more than its host, nothing, with the error of fit.Host.Give. The
 // node has a host. While a checkpoint is open nobody may change the assignment.
 func (s *State) Give(n *Node, a resource.Assignment) error {
+	n.unshare()
 	if err := n.Host.Give(n.Free, a); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func Explain(state *cluster.State, u Unit) Explanation {
 		}
 		e.Fit += here
 		// The reasons are those of one more member than fits.
-		e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Fit: here, Reasons: n.Host.Explain(n.Free, u.Request)})
+		e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Fit: here, Reasons: state.Explain(n, &u.Request)})
 	}
 	state.Rollback(mark)
 	total := u.Request.Vector().Scaled(int64(u.Members))

@@ -263,7 +263,7 @@ func (s *search) isHopeless(k *cluster.Kind) bool { return slices.Contains(s.hop
 // take fits one member on the node and takes the assignment.
 func take(state *cluster.State, n *cluster.Node, r *resource.Request) (Choice, bool) {
 	var a resource.Assignment
-	if !n.Host.Assign(n.Free, *r, &a) {
+	if !state.Assign(n, r, &a) {
 		return Choice{}, false
 	}
 	if err := state.Take(n, a); err != nil {
