@@ -14,13 +14,14 @@ type consumer struct {
 	demands   []demand
 }
 
-// demand is a Demand with the seat it has on its tree.
+// demand is a Demand with the seat it has on its tree. Snapshots share the demands
+// of a registered consumer, so they are replaced and not changed.
 type demand struct {
 	treeName, group string
 	request         []amount // ascending by name
 	priority, kind  int
 	pinned          bool
-	tree            *tree // nil until it is first used, and after the tree is deleted
+	slot            int32 // of the tree; none until it is first used, and after the tree is deleted
 	seat            int32
 }
 
@@ -31,7 +32,7 @@ type amount struct {
 }
 
 func newDemand(d Demand) demand {
-	made := demand{treeName: d.Tree, group: d.Group, priority: d.Priority, kind: d.Type, pinned: d.Unpreemptable, seat: none}
+	made := demand{treeName: d.Tree, group: d.Group, priority: d.Priority, kind: d.Type, pinned: d.Unpreemptable, slot: none, seat: none}
 	made.request = make([]amount, 0, len(d.Request))
 	for _, name := range d.Request.Names() {
 		made.request = append(made.request, amount{name, d.Request[name]})
@@ -88,15 +89,15 @@ func (m *Manager) RemoveConsumer(id string) error {
 	}
 	c := &m.consumers[at]
 	for _, d := range c.demands {
-		if d.tree != nil && d.tree.seats[d.seat].node != none {
+		if t := m.treeAt(d.slot); t != nil && t.seats[d.seat].node != none {
 			return fmt.Errorf("consumer %s: %w on tree %s", id, ErrAllocated, d.treeName)
 		}
 	}
 	m.beginRebuild()
 	for _, d := range c.demands {
-		if d.tree != nil {
-			d.tree.seats[d.seat] = seat{consumer: none, stay: stay{group: none}, node: none, via: none}
-			d.tree.freeSeats = append(d.tree.freeSeats, d.seat)
+		if t := m.treeAt(d.slot); t != nil {
+			t.seats[d.seat] = seat{consumer: none, stay: stay{group: none}, node: none, via: none}
+			t.freeSeats = append(t.freeSeats, d.seat)
 		}
 	}
 	*c = consumer{}
@@ -107,6 +108,14 @@ func (m *Manager) RemoveConsumer(id string) error {
 
 // ConsumerIDs returns the registered consumers, ascending.
 func (m *Manager) ConsumerIDs() []string { return slices.Sorted(maps.Keys(m.ids)) }
+
+// treeAt is the tree of a slot, nil for none.
+func (m *Manager) treeAt(slot int32) *tree {
+	if slot == none {
+		return nil
+	}
+	return m.slots[slot]
+}
 
 // sit gives demand i of a consumer a seat on its tree.
 func (m *Manager) sit(t *tree, at int32, i int) int32 {
@@ -127,7 +136,7 @@ func (m *Manager) sit(t *tree, at int32, i int) int32 {
 			t.vectors = append(t.vectors, 0)
 		}
 	}
-	d.tree = t
+	d.slot = t.slot
 	m.refresh(t, d.seat)
 	return d.seat
 }
@@ -139,12 +148,13 @@ func (m *Manager) seatOf(t *tree, at int32) int32 {
 	for i := range demands {
 		d := &demands[i]
 		switch {
-		case d.tree == t:
+		case d.slot == t.slot:
 			if t.seats[d.seat].build != t.build {
 				m.refresh(t, d.seat)
 			}
 			return d.seat
-		case d.tree == nil && d.treeName == t.name:
+		case d.slot == none && d.treeName == t.name:
+			m.consumers[at].demands = slices.Clone(demands)
 			return m.sit(t, at, i)
 		}
 	}

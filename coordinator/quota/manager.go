@@ -129,10 +129,10 @@ func (m *Manager) DeleteTree(name string) error {
 		t.forest.remove(t)
 	}
 	for i := range m.consumers {
-		for j := range m.consumers[i].demands {
-			if d := &m.consumers[i].demands[j]; d.tree == t {
-				d.tree, d.seat = nil, none
-			}
+		c := &m.consumers[i]
+		if j := slices.IndexFunc(c.demands, func(d demand) bool { return d.slot == t.slot }); j >= 0 {
+			c.demands = slices.Clone(c.demands)
+			c.demands[j].slot, c.demands[j].seat = none, none
 		}
 	}
 	m.slots[t.slot], m.recent = nil, nil

@@ -143,8 +143,8 @@ func (m *Manager) Consumer(id string) (ConsumerView, error) {
 	for i := range c.demands {
 		d := &c.demands[i]
 		seat := PlacementView{Demand: d.spec()}
-		if d.tree != nil && d.tree.seats[d.seat].node != none {
-			d.tree.describe(d.seat, &seat)
+		if t := m.treeAt(d.slot); t != nil && t.seats[d.seat].node != none {
+			t.describe(d.seat, &seat)
 		}
 		v.Placements = append(v.Placements, seat)
 	}
