@@ -69,10 +69,17 @@ func (s Shortage) Reason() resource.Reason {
 // I2). The zero value is unusable; call New. One goroutine owns it.
 //
 // Invariant: used of a limit is, per resource, the sum over the live charges
-// of its group that its scope matches.
+// of its group that its scope matches; at has the position in live of each.
 type Limits struct {
 	limits map[string][]*limit // by group, ascending by name
-	live   map[resource.TxID]Charge
+	live   []*liveCharge       // in no order: a snapshot copies it
+	at     map[resource.TxID]int
+}
+
+// liveCharge is the charge of a transaction. Immutable.
+type liveCharge struct {
+	tx resource.TxID
+	Charge
 }
 
 // limit is a Limit and its usage of the resources that it names.
@@ -84,7 +91,7 @@ type limit struct {
 
 // New returns limits for no group: everything is admitted.
 func New() *Limits {
-	return &Limits{limits: map[string][]*limit{}, live: map[resource.TxID]Charge{}}
+	return &Limits{limits: map[string][]*limit{}, at: map[resource.TxID]int{}}
 }
 
 func (l *limit) counts(c *Charge) bool {
@@ -110,8 +117,8 @@ func (l *Limits) SetLimit(to Limit) {
 	made.names = slices.Compact(made.names)
 	made.used = make([]int64, len(made.names))
 	for _, c := range l.live {
-		if c.Group == to.Group && made.counts(&c) {
-			made.add(&c)
+		if c.Group == to.Group && made.counts(&c.Charge) {
+			made.add(&c.Charge)
 		}
 	}
 	at, found := l.find(to.Group, to.Name)
@@ -155,18 +162,34 @@ func (l *Limits) Used(group, name string) resource.Vector {
 func (l *Limits) Admit(c *Charge) []Shortage {
 	var short []Shortage
 	for _, limit := range l.limits[c.Group] {
-		if !limit.counts(c) {
+		short = limit.admit(short, c, limit.used)
+	}
+	return short
+}
+
+// NeverAdmits is Admit for limits to which nothing is charged: their shortages
+// remain whatever ends.
+func (l *Limits) NeverAdmits(c *Charge) []Shortage {
+	var short []Shortage
+	for _, limit := range l.limits[c.Group] {
+		short = limit.admit(short, c, make([]int64, len(limit.names)))
+	}
+	return short
+}
+
+// admit appends the resources of which a limit is short, given the usage.
+func (l *limit) admit(short []Shortage, c *Charge, used []int64) []Shortage {
+	if !l.counts(c) {
+		return short
+	}
+	for i, name := range l.names {
+		hard, named := l.Hard[name]
+		requested := c.of(name)
+		if !named || requested == 0 {
 			continue
 		}
-		for i, name := range limit.names {
-			hard, named := limit.Hard[name]
-			requested := c.of(name)
-			if !named || requested == 0 {
-				continue
-			}
-			if resource.SaturatingAdd(limit.used[i], requested) > hard {
-				short = append(short, Shortage{Limit: limit.Name, Resource: name, Hard: hard, Requested: requested, Used: limit.used[i]})
-			}
+		if resource.SaturatingAdd(used[i], requested) > hard {
+			short = append(short, Shortage{Limit: l.Name, Resource: name, Hard: hard, Requested: requested, Used: used[i]})
 		}
 	}
 	return short
@@ -187,10 +210,11 @@ func Sentence(name resource.Name, limit, requested, used int64) string {
 // changes nothing. It does not check the limits: a record that exists is
 // charged whatever they say.
 func (l *Limits) Charge(tx resource.TxID, c Charge) {
-	if _, dup := l.live[tx]; dup {
+	if _, dup := l.at[tx]; dup {
 		return
 	}
-	l.live[tx] = c
+	l.at[tx] = len(l.live)
+	l.live = append(l.live, &liveCharge{tx, c})
 	for _, limit := range l.limits[c.Group] {
 		if limit.counts(&c) {
 			limit.add(&c)
@@ -200,13 +224,17 @@ func (l *Limits) Charge(tx resource.TxID, c Charge) {
 
 // Discharge stops counting a transaction; an unknown one changes nothing.
 func (l *Limits) Discharge(tx resource.TxID) {
-	c, ok := l.live[tx]
+	at, ok := l.at[tx]
 	if !ok {
 		return
 	}
-	delete(l.live, tx)
+	c, last := &l.live[at].Charge, len(l.live)-1
+	l.live[at] = l.live[last]
+	l.at[l.live[at].tx] = at
+	l.live[last], l.live = nil, l.live[:last]
+	delete(l.at, tx)
 	for _, limit := range l.limits[c.Group] {
-		if !limit.counts(&c) {
+		if !limit.counts(c) {
 			continue
 		}
 		for i, name := range limit.names {
@@ -228,7 +256,7 @@ func (l *Limits) Check() error {
 			for i, name := range limit.names {
 				var want int64
 				for _, c := range l.live {
-					if c.Group == g && limit.counts(&c) {
+					if c.Group == g && limit.counts(&c.Charge) {
 						want = resource.SaturatingAdd(want, c.of(name))
 					}
 				}

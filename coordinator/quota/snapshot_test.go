@@ -125,3 +125,33 @@ func BenchmarkSnapshot(b *testing.B) {
 		})
 	}
 }
+
+// TestARefusalByUnusedTreesIsForEver: a consumer that trees without any other consumer
+// refuse is refused by the same trees however they are used.
+func TestARefusalByUnusedTreesIsForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "world")
+		h := newHistory(rand.New(rand.NewPCG(seed, 5)).IntN, seed%2 == 1)
+		h.draw = func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
+		for range rapid.IntRange(0, 25).Draw(t, "calls") {
+			newStroke(h)(h.m)
+		}
+		h.must(h.m.SetMode(quota.Normal))
+		tree := h.o.trees[0].name
+		for _, c := range h.specs {
+			unused, err := h.m.Unused()
+			h.must(err)
+			h.must(unused.AddConsumer(c))
+			alone, err := unused.Allocate(tree, c.ID)
+			if err != nil || alone.OK || h.m.IsAllocated(tree, c.ID) {
+				continue
+			}
+			if r, err := h.m.Snapshot().Fork().Allocate(tree, c.ID); err == nil && r.OK {
+				t.Fatalf("%s is refused alone, %v, and has a place beside others, %v", c.ID, alone.Refusal, r.Placed)
+			}
+		}
+		if h.fault != nil {
+			t.Fatal(h.fault)
+		}
+	})
+}
