@@ -46,6 +46,7 @@ func (s Status) isLeaving() bool { return s == Leaving || s == Displaced }
 // State is immutable: a change is another occupant.
 type Occupant struct {
 	Unit     string // unique
+	Tx       resource.TxID
 	Priority int32
 	Started  int64 // revision of the commit: the greater is newer; 0 before
 	Nodes    []resource.NodeID

@@ -131,6 +131,7 @@ func (n *node) setTripped(now time.Time) {
 // admit derives labels, taints and differences from the specification.
 func (n *node) admit() {
 	n.state.Relabel(&n.view, admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), taintsOf(n.spec))
+	n.state.SetRegistered(&n.view, n.spec.Allocatable)
 	n.unapproved = admission.UnapprovedOf(n.spec)
 	n.compareOffer()
 }

@@ -108,7 +108,7 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 		return nil
 	}
 	o := &cluster.Occupant{
-		Unit: path, Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.ending != nil,
+		Unit: path, Tx: u.attempt.machine.ID(), Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.ending != nil,
 	}
 	switch o.Status {
 	case cluster.Evictable, cluster.Leaving, cluster.Displaced:
