@@ -42,6 +42,9 @@ var table = map[string]row{
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "fit"}},
 	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "fit"}},
+	"coordinator/whatif": {layer: decision, neighbours: []string{
+		"coordinator/cluster", "coordinator/place", "coordinator/quota", "coordinator/sched",
+	}},
 	"coordinator/sched": {layer: decision, neighbours: []string{
 		"coordinator/cluster", "coordinator/place", "coordinator/queue", "coordinator/quota", "coordinator/record",
 	}},
@@ -111,7 +114,7 @@ const testTree = "test/"
 // api, the documents that clients read and write. The leader translates.
 var undocumented = []string{
 	"fit", "agent/ledger", "coordinator/cluster", "coordinator/decisions", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota",
-	"coordinator/record", "coordinator/txn",
+	"coordinator/record", "coordinator/txn", "coordinator/whatif",
 }
 
 // walls are trees that never import each other: they meet in L0 and fit, and

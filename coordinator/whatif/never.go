@@ -1,0 +1,299 @@
+package whatif
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/resource"
+)
+
+// Never returns the bounds that keep a unit from running for ever, the one to show
+// first: see the package comment. None: it may run one day.
+func (w *World) Never(u *Unit) []Bound {
+	var all []Bound
+	if b, never := w.neverOnNodes(u); never {
+		all = append(all, b)
+	}
+	return append(all, w.neverByQuota(u)...)
+}
+
+// neverOnNodes returns the first bound of the nodes, in the order in which they
+// narrow the choice.
+func (w *World) neverOnNodes(u *Unit) (Bound, bool) {
+	nodes := w.State.Nodes()
+	if len(nodes) == 0 {
+		return Bound{Code: NoNodes}, true
+	}
+	matching := slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !u.Demand.Constraints.Matches(n.Labels) })
+	if len(matching) == 0 {
+		return w.missingLabel(u), true
+	}
+	allowed := slices.DeleteFunc(slices.Clone(matching), func(n *cluster.Node) bool { return !u.Demand.Constraints.Allows(n.Labels) })
+	if len(allowed) == 0 {
+		return Bound{Code: NotTolerated, Nodes: len(matching), Taint: commonTaint(u, matching)}, true
+	}
+	hosts := hostsOf(allowed, &u.Demand.Request)
+	if b, never := hosts.neverForOne(); never {
+		return b, true
+	}
+	return hosts.neverForAll(u.Demand.Members, w.MaxOps)
+}
+
+// missingLabel is the bound of a unit whose labels no node has.
+func (w *World) missingLabel(u *Unit) Bound {
+	nodes, wanted := w.State.Nodes(), u.Demand.Constraints.Requirements().NodeSelector
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		label := constraint.Label{Key: key, Value: wanted[key]}
+		if _, count := w.State.Labelled(label); count == 0 {
+			return Bound{Code: NoLabel, Nodes: len(nodes), Label: label}
+		}
+	}
+	return Bound{Code: NoMatch, Nodes: len(nodes)}
+}
+
+// commonTaint is the taint that keeps the unit off most of the nodes.
+func commonTaint(u *Unit, nodes []*cluster.Node) constraint.Taint {
+	count := map[constraint.Taint]int{}
+	for _, n := range nodes {
+		if t, refused := u.Demand.Constraints.Untolerated(n.Labels.Taints()); refused {
+			count[t]++
+		}
+	}
+	taints := slices.SortedFunc(maps.Keys(count), func(a, b constraint.Taint) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
+	})
+	return taints[0]
+}
+
+// hosts are the nodes that a unit may go to, as they are when empty and healthy, by
+// their kinds.
+type hosts struct {
+	request *resource.Request
+	wanted  resource.Vector // of one member
+	nodes   int
+	kinds   []kind
+	// loose are nodes of which only the registered capacity is known, or whose
+	// hosts have shown less than that.
+	loose []*cluster.Node
+}
+
+// kind is some nodes whose empty hosts hold the same.
+type kind struct {
+	*cluster.Kind
+	node     *cluster.Node // one of them
+	count    int
+	shown    resource.Vector // all that the empty host has
+	capacity resource.Vector // the part of it that serves the request
+	most     int             // an upper bound of the members of one
+}
+
+func hostsOf(nodes []*cluster.Node, r *resource.Request) *hosts {
+	h := &hosts{request: r, wanted: wantedOf(r), nodes: len(nodes)}
+	at := map[*cluster.Kind]int{}
+	for _, n := range nodes {
+		k := n.Kind()
+		i, known := at[k]
+		if k != nil && !known {
+			i = len(h.kinds)
+			at[k] = i
+			h.kinds = append(h.kinds, kind{Kind: k, node: n, shown: n.Host.Allocatable(), capacity: k.Capacity(r), most: k.AtMost(r)})
+		}
+		if k == nil || h.isLess(h.kinds[i].shown, n.Registered) {
+			h.loose = append(h.loose, n)
+			continue
+		}
+		h.kinds[i].count++
+	}
+	h.kinds = slices.DeleteFunc(h.kinds, func(k kind) bool { return k.count == 0 })
+	return h
+}
+
+// wantedOf is what a member takes of a host. A whole core takes its threads, however
+// many these are.
+func wantedOf(r *resource.Request) resource.Vector {
+	v := r.Vector()
+	if r.Cores > 0 {
+		delete(v, resource.CPU)
+	}
+	return v
+}
+
+// isLess reports whether a host has shown less than is registered of anything that
+// the request takes.
+func (h *hosts) isLess(shown, registered resource.Vector) bool {
+	for name := range h.request.Vector() {
+		if shown[name] < registered[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// neverForOne returns the bound of a request that no node can hold one member of.
+func (h *hosts) neverForOne() (Bound, bool) {
+	if len(h.loose) > 0 || slices.ContainsFunc(h.kinds, func(k kind) bool { return k.most > 0 }) {
+		return Bound{}, false
+	}
+	if b, never := h.neverByDevice(); never {
+		return b, true
+	}
+	for _, name := range h.wanted.Names() {
+		var greatest int64
+		for _, k := range h.kinds {
+			greatest = max(greatest, k.capacity[name])
+		}
+		if want := h.wanted[name]; want > greatest {
+			return Bound{Code: NodeTooSmall, Nodes: h.nodes, Resource: name, Want: want, Have: greatest}, true
+		}
+	}
+	nearest := slices.MaxFunc(h.kinds, func(a, b kind) int { return cmp.Compare(h.satisfied(a), h.satisfied(b)) })
+	host := nearest.node.Host
+	return Bound{Code: NoNode, Nodes: h.nodes, Reasons: host.Explain(host.NewFree(), *h.request)}, true
+}
+
+// satisfied counts the amounts of a member that a kind has.
+func (h *hosts) satisfied(k kind) int {
+	n := 0
+	for name, want := range h.wanted {
+		if k.capacity[name] >= want {
+			n++
+		}
+	}
+	return n
+}
+
+// neverByDevice returns the bound of a model or a memory that no device has.
+func (h *hosts) neverByDevice() (Bound, bool) {
+	r := h.request
+	model, memory := r.GPUModel == "", resource.Bytes(0)
+	for _, k := range h.kinds {
+		for _, d := range k.node.Host.Inventory().Devices {
+			if r.GPUModel != "" && d.Model != r.GPUModel {
+				continue
+			}
+			model = true
+			if r.MIG == 0 {
+				memory = max(memory, d.Memory)
+			}
+			for _, m := range d.MIG.Instances {
+				if m.Profile == r.MIGProfile {
+					memory = max(memory, m.Memory)
+				}
+			}
+		}
+	}
+	switch {
+	case !model:
+		return Bound{Code: NoModel, Nodes: h.nodes, Model: r.GPUModel}, true
+	case memory < r.GPUMemory:
+		return Bound{Code: NoGPUMemory, Nodes: h.nodes, Want: int64(r.GPUMemory), Have: int64(memory)}, true
+	}
+	return Bound{}, false
+}
+
+// neverForAll returns the bound of members that all nodes together cannot hold, or
+// that no transaction can commit.
+func (h *hosts) neverForAll(members, maxOps int) (Bound, bool) {
+	if len(h.loose) > 0 {
+		return Bound{}, false
+	}
+	slices.SortFunc(h.kinds, func(a, b kind) int { return cmp.Compare(b.most, a.most) })
+	widest := max(0, maxOps-sched.CommitOps)
+	held, needed, committed, left := 0, 0, 0, widest
+	for _, k := range h.kinds {
+		if k.most == 0 {
+			break
+		}
+		needed += min(k.count, (members-held+k.most-1)/k.most)
+		held = min(members, held+k.count*k.most)
+		committed += min(k.count, left) * k.most
+		left -= min(k.count, left)
+	}
+	switch {
+	case held < members:
+		return h.tooSmall(members, held), true
+	case needed > widest:
+		return Bound{Code: TooWide, Nodes: h.nodes, Want: int64(needed), Have: int64(widest), Members: min(members, committed)}, true
+	}
+	return Bound{}, false
+}
+
+// tooSmall is the bound of all nodes together: in a resource where one is short.
+func (h *hosts) tooSmall(members, held int) Bound {
+	sum := resource.Vector{}
+	for _, k := range h.kinds {
+		sum.Add(k.capacity.Scaled(int64(k.count)))
+	}
+	b := Bound{Code: NodesTooSmall, Nodes: h.nodes, Want: int64(members), Have: int64(held), Members: held}
+	total := h.wanted.Scaled(int64(members))
+	short := func(name resource.Name) int64 {
+		return resource.SaturatingSub(total[name], sum[name]) / max(1, total[name]/1000)
+	}
+	for _, name := range total.Names() {
+		if short(name) > 0 && (b.Resource == "" || short(name) > short(b.Resource)) {
+			b.Resource, b.Want, b.Have = name, total[name], sum[name]
+		}
+	}
+	return b
+}
+
+// neverByQuota returns the bounds of quotas that refuse the unit even where nobody
+// else is charged.
+func (w *World) neverByQuota(u *Unit) []Bound {
+	var all []Bound
+	for _, s := range w.Limits.NeverAdmits(&u.Charge) {
+		all = append(all, Bound{Code: OverLimit, Limit: s.Limit, Resource: s.Resource, Want: s.Requested, Have: s.Hard})
+	}
+	demands := u.Consumer().Demands
+	for _, d := range demands {
+		if w.Closed[d.Tree] {
+			return all // the tree may stay
+		}
+		if !slices.Contains(w.Trees.TreeNames(), d.Tree) {
+			return append(all, Bound{Code: NoTree, Tree: d.Tree, Group: d.Group})
+		}
+	}
+	if len(demands) == 0 {
+		return all
+	}
+	if refusal := w.refusedByUnused(u); refusal.Code != quota.NotRefused {
+		b := Bound{Code: OverTree, Tree: refusal.Tree, Resource: refusal.Resource, Want: refusal.Want, Have: refusal.Have, Refusal: refusal}
+		all = append(all, b)
+	}
+	return all
+}
+
+// refusedByUnused charges the unit to the trees where nobody else is charged.
+func (w *World) refusedByUnused(u *Unit) quota.Refusal {
+	unused, err := w.Trees.Unused()
+	must(err)
+	must(unused.AddConsumer(u.Consumer()))
+	r, err := unused.AllocateForest(w.Forest, u.Key.Path)
+	must(err)
+	return r.Refusal
+}
+
+// Consumer is the unit as the trees see it.
+func (u *Unit) Consumer() quota.ConsumerSpec {
+	c := quota.ConsumerSpec{ID: u.Key.Path, Owner: u.Owner}
+	for _, charge := range u.Charges {
+		if charge.Tree != quota.Tree {
+			c.Demands = append(c.Demands, quota.Demand{
+				Tree: charge.Tree, Group: charge.Group, Request: charge.Request, Priority: int(u.Key.Priority), Type: u.Kind, Unpreemptable: u.Unpreemptable,
+			})
+		}
+	}
+	return c
+}
+
+// must is for calls of the quota manager that only a broken invariant makes fail.
+func must(err error) {
+	if err != nil {
+		panic("whatif: " + err.Error())
+	}
+}

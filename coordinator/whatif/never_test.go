@@ -1,0 +1,179 @@
+package whatif_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/whatif"
+	"github.com/musterd/muster/resource"
+)
+
+const gpu = int64(resource.WholeDevice)
+
+func TestNever(t *testing.T) {
+	two := []nodeSpec{{id: "a", profile: "dgx-a100"}, {id: "b", profile: "dgx-a100"}}
+	tree := &quota.TreeSpec{Name: "T", Resources: []resource.Name{resource.GPU}, Nodes: map[string]quota.NodeSpec{
+		"root": {Quota: resource.Vector{resource.GPU: 8 * gpu}}, "small": {Parent: "root", Hard: true, Quota: resource.Vector{resource.GPU: 2 * gpu}},
+	}}
+	zone := func(values ...string) *constraint.Set {
+		s := constraint.Spec{NodeSelector: map[string]string{}}
+		for _, v := range values {
+			s.NodeSelector[v] = "yes"
+		}
+		return constraint.Compile(s)
+	}
+	for name, c := range map[string]struct {
+		scene       scene
+		members     int
+		request     resource.Request
+		constraints *constraint.Set
+		group       string
+		want        []whatif.Bound
+	}{
+		"it fits on an empty cluster": {scene: scene{nodes: two}, members: 2, request: resource.Request{GPUs: 8}},
+		"a node that is gone, cordoned and sick can come back": {
+			scene:   scene{nodes: []nodeSpec{{id: "a", profile: "dgx-a100", gone: true, cordoned: true, sick: 255}}},
+			members: 1, request: resource.Request{GPUs: 8},
+		},
+		"nobody knows what a node without a host has": {scene: scene{nodes: []nodeSpec{{id: "a"}}}, members: 1, request: resource.Request{GPUs: 16}},
+		"a node may get back what it is registered with": {
+			scene:   scene{nodes: []nodeSpec{{id: "a", profile: "gpu2", more: resource.Vector{resource.GPU: 4 * gpu}}}},
+			members: 1, request: resource.Request{GPUs: 4},
+		},
+		"no node at all": {members: 1, request: resource.Request{GPUs: 1}, want: []whatif.Bound{{Code: whatif.NoNodes}}},
+		"no node has more than 8 GPUs": {
+			scene: scene{nodes: two}, members: 1, request: resource.Request{GPUs: 9},
+			want: []whatif.Bound{{Code: whatif.NodeTooSmall, Nodes: 2, Resource: resource.GPU, Want: 9 * gpu, Have: 8 * gpu}},
+		},
+		"all nodes together have 16 GPUs, 24 wanted": {
+			scene: scene{nodes: two}, members: 6, request: resource.Request{GPUs: 4},
+			want: []whatif.Bound{{Code: whatif.NodesTooSmall, Nodes: 2, Resource: resource.GPU, Want: 24 * gpu, Have: 16 * gpu, Members: 4}},
+		},
+		"enough in total, but not for whole members": {
+			scene: scene{nodes: two}, members: 3, request: resource.Request{GPUs: 5},
+			want: []whatif.Bound{{Code: whatif.NodesTooSmall, Nodes: 2, Want: 3, Have: 2, Members: 2}},
+		},
+		"no node has the label": {
+			scene: scene{nodes: two}, members: 1, request: resource.Request{GPUs: 1}, constraints: zone("ssd"),
+			want: []whatif.Bound{{Code: whatif.NoLabel, Nodes: 2, Label: constraint.Label{Key: "ssd", Value: "yes"}}},
+		},
+		"each label is on a node, both are on none": {
+			scene: scene{nodes: []nodeSpec{
+				{id: "a", profile: "gpu2", labels: map[string]string{"ssd": "yes"}}, {id: "b", profile: "gpu2", labels: map[string]string{"fast": "yes"}},
+			}},
+			members: 1, request: resource.Request{GPUs: 1}, constraints: zone("ssd", "fast"),
+			want: []whatif.Bound{{Code: whatif.NoMatch, Nodes: 2}},
+		},
+		"all nodes with the label are tainted": {
+			scene: scene{nodes: []nodeSpec{
+				{id: "a", profile: "gpu2", labels: map[string]string{"ssd": "yes"}, taints: []constraint.Taint{{Key: "k", Effect: constraint.NoSchedule}}}, {id: "b", profile: "gpu2"},
+			}},
+			members: 1, request: resource.Request{GPUs: 1}, constraints: zone("ssd"),
+			want: []whatif.Bound{{Code: whatif.NotTolerated, Nodes: 1, Taint: constraint.Taint{Key: "k", Effect: constraint.NoSchedule}}},
+		},
+		"no node has the model": {
+			scene: scene{nodes: two}, members: 1, request: resource.Request{GPUs: 1, GPUModel: "B200"},
+			want: []whatif.Bound{{Code: whatif.NoModel, Nodes: 2, Model: "B200"}},
+		},
+		"no GPU has so much memory": {
+			scene: scene{nodes: two}, members: 1, request: resource.Request{GPUs: 1, GPUMemory: 141 * gib},
+			want: []whatif.Bound{{Code: whatif.NoGPUMemory, Nodes: 2, Want: int64(141 * gib), Have: int64(80 * gib)}},
+		},
+		"no NUMA node has so many CPUs": {
+			scene: scene{nodes: two}, members: 1, request: resource.Request{CPU: 200_000, NUMA: resource.NUMASingleNode},
+			want: []whatif.Bound{{Code: whatif.NoNode, Nodes: 2}},
+		},
+		"it needs more nodes than a transaction takes": {
+			scene: scene{nodes: two, maxOps: 7}, members: 2, request: resource.Request{GPUs: 8},
+			want: []whatif.Bound{{Code: whatif.TooWide, Nodes: 2, Want: 2, Have: 1, Members: 1}},
+		},
+		"the namespace has a lower limit": {
+			scene: scene{nodes: two, hard: resource.Vector{resource.GPU: 4 * gpu}}, members: 2, request: resource.Request{GPUs: 4},
+			want: []whatif.Bound{{Code: whatif.OverLimit, Limit: "hard", Resource: resource.GPU, Want: 8 * gpu, Have: 4 * gpu}},
+		},
+		"a hard group of a tree has less": {
+			scene: scene{nodes: two, tree: tree}, members: 1, request: resource.Request{GPUs: 4}, group: "small",
+			want: []whatif.Bound{{Code: whatif.OverTree, Tree: "T", Resource: resource.GPU, Want: 4 * gpu, Have: 2 * gpu,
+				Refusal: quota.Refusal{Code: quota.OverQuota, Tree: "T", Node: "small", Resource: resource.GPU, Want: 4 * gpu, Have: 2 * gpu}}},
+		},
+		"its tree does not exist": {
+			scene: scene{nodes: two}, members: 1, request: resource.Request{GPUs: 4}, group: "small",
+			want: []whatif.Bound{{Code: whatif.NoTree, Tree: "T", Group: "small"}},
+		},
+		"both nodes and quota are in the way": {
+			scene: scene{nodes: two, hard: resource.Vector{resource.GPU: 4 * gpu}}, members: 1, request: resource.Request{GPUs: 16},
+			want: []whatif.Bound{
+				{Code: whatif.NodeTooSmall, Nodes: 2, Resource: resource.GPU, Want: 16 * gpu, Have: 8 * gpu},
+				{Code: whatif.OverLimit, Limit: "hard", Resource: resource.GPU, Want: 16 * gpu, Have: 4 * gpu},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := c.scene.build(t)
+			u := unitOf("ml/job/new/0", 0, 1, c.members, c.request, c.group)
+			u.Demand.Constraints = c.constraints
+			got := w.Never(&u)
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(whatif.Bound{}, "Reasons")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, b := range got {
+				if b.Code == whatif.NoNode && len(b.Reasons) == 0 {
+					t.Error("no reason is given")
+				}
+			}
+		})
+	}
+}
+
+// TestNeverIsNotSaidOfAUnitThatCouldRun ends some of the units that run, in some
+// order, and brings nodes back. A unit that then runs could run all the time.
+func TestNeverIsNotSaidOfAUnitThatCouldRun(t *testing.T) {
+	could := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s, u := drawScene(t, 5)
+		w, _ := s.build(t)
+		never := w.Never(&u)
+		later := *s
+		later.nodes = slices.Clone(s.nodes)
+		for i := range later.nodes {
+			n := &later.nodes[i]
+			if n.profile == "" {
+				n.profile = rapid.SampledFrom([]string{"gpu2", "dgx-a100"}).Draw(t, "comes as")
+			}
+			n.gone, n.cordoned, n.sick = false, false, 0
+		}
+		later.running = rapid.Permutation(s.running).Draw(t, "order")[:rapid.IntRange(0, len(s.running)).Draw(t, "left")]
+		then, _ := later.build(t)
+		if !runs(t, then, u) {
+			return
+		}
+		if could++; len(never) > 0 {
+			t.Fatalf("it is said to run never for %+v, and runs", never)
+		}
+	})
+	if could == 0 {
+		t.Fatal("no drawn unit ever ran")
+	}
+}
+
+// runs reports whether a unit is admitted and has a place, with nobody evicted.
+func runs(t *rapid.T, w *whatif.World, u whatif.Unit) bool {
+	if w.Limits.Admit(&u.Charge) != nil {
+		return false
+	}
+	if len(u.Charges) > 1 {
+		check(t, w.Trees.AddConsumer(u.Consumer()))
+		if r, err := w.Trees.TryAllocateForest(forest, u.Key.Path); err != nil || !r.OK || len(r.Preempted) > 0 {
+			return false
+		}
+	}
+	_, ok := place.Place(w.State, u.Demand)
+	return ok
+}
