@@ -80,6 +80,11 @@ func (o objects) list(l ListOptions) request {
 	return request{method: http.MethodGet, path: o.path, query: l.query()}
 }
 
+// patch builds a request that carries a merge patch.
+func (o objects) patch(name string, patch []byte) request {
+	return request{method: http.MethodPatch, path: o.at(name, ""), contentType: "application/merge-patch+json", body: patch}
+}
+
 // with builds a request that carries delete options.
 func (o objects) with(method, path string, d api.DeleteOptions) request {
 	r := request{method: method, path: path, contentType: "application/json"}
@@ -199,12 +204,12 @@ func (n Nodes) List(ctx context.Context, o ListOptions) (*api.NodeList, error) {
 
 // Cordon keeps new work off a node.
 func (n Nodes) Cordon(ctx context.Context, name string) (*api.Node, error) {
-	return n.patch(ctx, name, `{"spec":{"unschedulable":true}}`)
+	return call[api.Node](ctx, n.client, n.patch(name, []byte(`{"spec":{"unschedulable":true}}`)))
 }
 
 // Uncordon lets new work onto a node again.
 func (n Nodes) Uncordon(ctx context.Context, name string) (*api.Node, error) {
-	return n.patch(ctx, name, `{"spec":{"unschedulable":false}}`)
+	return call[api.Node](ctx, n.client, n.patch(name, []byte(`{"spec":{"unschedulable":false}}`)))
 }
 
 // Patch changes a node's labels, annotations, taints or whether it takes new
@@ -215,7 +220,7 @@ func (n Nodes) Patch(ctx context.Context, name string, p api.NodePatch) (*api.No
 	if err != nil {
 		return nil, err
 	}
-	return n.patch(ctx, name, string(doc))
+	return call[api.Node](ctx, n.client, n.patch(name, doc))
 }
 
 // Approve approves all that a node has registered; with a resourceVersion only
@@ -265,12 +270,6 @@ func (n Nodes) Reconcile(ctx context.Context, name string, o api.ReconcileOption
 		return nil, err
 	}
 	return call[api.Reconciliation](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/reconcile"), contentType: "application/json", body: body})
-}
-
-func (n Nodes) patch(ctx context.Context, name, patch string) (*api.Node, error) {
-	return call[api.Node](ctx, n.client, request{
-		method: http.MethodPatch, path: n.at(name, ""), contentType: "application/merge-patch+json", body: []byte(patch),
-	})
 }
 
 // Coordinators shows every coordinator, the leader first, as it answers now.

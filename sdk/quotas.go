@@ -3,7 +3,6 @@ package sdk
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -20,7 +19,7 @@ type quotaDocuments[T api.QuotaDocument] struct {
 // Create submits an object that does not exist yet. It is sent once: after a
 // broken connection a get tells whether it was heard.
 func (q quotaDocuments[T]) Create(ctx context.Context, v *T) (*T, error) {
-	return q.send(ctx, http.MethodPost, q.path, v)
+	return send[T](ctx, q.objects, http.MethodPost, q.path, v)
 }
 
 // Get returns an object.
@@ -31,28 +30,18 @@ func (q quotaDocuments[T]) Get(ctx context.Context, name string) (*T, error) {
 // Update replaces an object: from the resourceVersion that it carries alone,
 // and with none whatever is there, or it is created.
 func (q quotaDocuments[T]) Update(ctx context.Context, v *T) (*T, error) {
-	return q.send(ctx, http.MethodPut, q.at(q.nameOf(v), ""), v)
+	return send[T](ctx, q.objects, http.MethodPut, q.at(q.nameOf(v), ""), v)
 }
 
 // Patch applies a merge patch (RFC 7386). A metadata.resourceVersion in it is
 // a precondition.
 func (q quotaDocuments[T]) Patch(ctx context.Context, name string, patch []byte) (*T, error) {
-	return call[T](ctx, q.client, request{
-		method: http.MethodPatch, path: q.at(name, ""), contentType: "application/merge-patch+json", body: patch,
-	})
+	return call[T](ctx, q.client, q.patch(name, patch))
 }
 
 // Delete removes an object and returns it as it was.
 func (q quotaDocuments[T]) Delete(ctx context.Context, name string) (*T, error) {
 	return call[T](ctx, q.client, request{method: http.MethodDelete, path: q.at(name, "")})
-}
-
-func (q quotaDocuments[T]) send(ctx context.Context, method, path string, v *T) (*T, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return call[T](ctx, q.client, request{method: method, path: path, contentType: "application/json", body: body})
 }
 
 // ResourceQuotas are the limits of one namespace.
