@@ -158,6 +158,7 @@ var exclusive = map[string][]string{
 	"github.com/shirou/gopsutil":        {"agent/usage"},
 	"github.com/hashicorp":              {"gossip", "gossip/ipc"},
 	"github.com/spf13/cobra":            {"cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
+	"k8s.io/client-go":                  {"cmd/muster/cli"}, // its jsonpath alone, which imports the standard library alone
 	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
 	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits", "agent/rpc", "coordinator/agents", "coordinator/rpc", "coordinator/grpcapi"},
 	"github.com/google/go-cmp":          {"coordinator/store/storetest"},

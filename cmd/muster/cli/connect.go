@@ -25,6 +25,11 @@ type app struct {
 	addr, token, namespace, output string
 	caFile, contextName            string
 	allNamespaces, showLabels      bool
+	noHeaders, recursive           bool
+	severalKinds                   bool // get was asked for several
+	sortBy                         field
+	template                       *path    // of -o jsonpath
+	columns                        []column // of -o custom-columns
 
 	client         *sdk.Client // once connect has run
 	namespaceGiven bool        // on the command line

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/api"
 )
 
 // cordonCommand is cordon or uncordon.
@@ -42,7 +44,7 @@ func (a *app) cordonCommand(cordon bool) *cobra.Command {
 					failures = append(failures, fmt.Errorf("%s node %s: %w", verb, name, err))
 					continue
 				}
-				changed = append(changed, object{node: n})
+				changed = append(changed, objectOf(api.KindNode, n))
 				if a.isTable() {
 					a.printf("node %q %sed\n", name, verb)
 				}

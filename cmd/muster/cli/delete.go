@@ -54,107 +54,164 @@ func (t target) String() string {
 }
 
 func (a *app) deleteCommand() *cobra.Command {
-	var files []string
+	var d deletion
 	var grace seconds
-	var wait bool
-	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:     "delete KIND NAME… | -f FILE",
-		Short:   "End allocations and jobs and remove them; remove quotas, and nodes that have left",
-		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n  muster delete -f examples/gang.yaml",
+		Use:   "delete KIND[,KIND…] NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all | -f FILE",
+		Short: "End allocations and jobs and remove them; remove quotas, and nodes that have left",
+		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n" +
+			"  muster delete jobs -l team=ml\n  muster delete -f examples/gang.yaml --ignore-not-found",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.checkDelete(args, files); err != nil {
+			if err := a.checkDelete(args, d); err != nil {
 				return err
 			}
 			if err := a.connect(); err != nil {
 				return err
 			}
-			targets, err := a.targets(args, files)
+			targets, err := a.targets(cmd.Context(), args, d)
 			if err != nil {
 				return err
 			}
-			return a.deleteAll(cmd.Context(), targets, api.DeleteOptions{GracePeriodSeconds: grace.value}, wait, timeout)
+			d.options = api.DeleteOptions{GracePeriodSeconds: grace.value}
+			return a.deleteAll(cmd.Context(), targets, d)
 		},
 		ValidArgsFunction: a.completeTargets,
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "delete what this file submitted; may be repeated")
+	a.fileFlags(cmd, &d.files, "delete the objects of")
+	cmd.Flags().StringVarP(&d.selector, "selector", "l", "", "delete all of the kind whose labels match, e.g. app=x,tier!=y")
+	cmd.Flags().BoolVar(&d.all, "all", false, "delete all of the kind in the namespace")
+	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "an object that is not there counts as deleted")
+	cmd.Flags().Var(&d.dryRun, "dry-run", "none, or client: say what would be deleted, and delete nothing")
 	cmd.Flags().Var(&grace, "grace", "time to stop in, e.g. 30s (default: the server's)")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything is gone")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long --wait waits")
+	cmd.Flags().BoolVar(&d.wait, "wait", false, "wait until everything is gone")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long --wait waits")
 	return cmd
 }
 
+// deletion is what is deleted, and how.
+type deletion struct {
+	files          []string
+	selector       string
+	all            bool
+	ignoreNotFound bool
+	dryRun         dryRun
+	wait           bool
+	timeout        time.Duration
+	options        api.DeleteOptions
+}
+
 // checkDelete refuses arguments that make no sense before anything is read.
-func (a *app) checkDelete(args, files []string) error {
+func (a *app) checkDelete(args []string, d deletion) error {
+	many := d.all || d.selector != ""
 	switch {
 	case a.allNamespaces:
 		return usagef("-A: deleting is done in one namespace")
-	case len(files) > 0 && len(args) > 0:
-		return usagef("-f and a name exclude each other")
-	case len(files) > 0:
+	case d.timeout < 0:
+		return usagef("--timeout %s is negative", d.timeout)
+	case d.all && d.selector != "":
+		return usagef("--all and -l exclude each other")
+	case len(d.files) > 0 && (len(args) > 0 || many):
+		return usagef("-f and a name, -l or --all exclude each other")
+	case len(d.files) > 0:
 		return nil
 	}
-	k, names, err := parseTargets(args)
+	groups, err := parseGroups(args)
 	switch {
 	case err != nil:
 		return err
-	case len(names) == 0:
-		return usagef("name the %s to delete", k)
+	case many && len(groups[0].names) > 0:
+		return usagef("a name and -l or --all exclude each other")
+	case !many && len(groups[0].names) == 0:
+		return usagef("name the %s to delete, or give -l or --all", groups[0].kind)
 	}
 	return nil
 }
 
 // targets reads what is to be deleted from files, or from arguments that
 // checkDelete has passed.
-func (a *app) targets(args, files []string) ([]target, error) {
-	var targets []target
-	if len(files) > 0 {
-		objects, err := a.read(files)
-		quotas := false
-		for _, o := range objects {
-			targets = append(targets, target{o.kind(), o.meta().Namespace, o.meta().Name})
-			quotas = quotas || o.kind().isQuota()
-		}
-		if quotas { // what names another stands behind it
-			slices.Reverse(targets)
-		}
-		return targets, err
+func (a *app) targets(ctx context.Context, args []string, d deletion) ([]target, error) {
+	if len(d.files) > 0 {
+		return a.targetsOf(d.files)
 	}
-	k, names, err := parseTargets(args)
-	for _, name := range names {
-		targets = append(targets, target{k, a.namespace, name})
+	groups, err := parseGroups(args)
+	if err != nil {
+		return nil, err
+	}
+	var targets []target
+	for _, g := range groups {
+		if d.all || d.selector != "" {
+			l, err := a.list(ctx, g.kind, sdk.ListOptions{LabelSelector: d.selector})
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range l.objects {
+				g.names = append(g.names, o.meta().Name)
+			}
+		}
+		for _, name := range g.names {
+			targets = append(targets, target{g.kind, a.namespace, name})
+		}
+	}
+	if len(targets) == 0 {
+		a.notef("no %s found%s\n", plainList(groups), a.whereOf(groups))
+	}
+	return targets, nil
+}
+
+// targetsOf reads what is to be deleted from files.
+func (a *app) targetsOf(files []string) ([]target, error) {
+	objects, err := a.read(files)
+	var targets []target
+	quotas := false
+	for _, o := range objects {
+		targets = append(targets, target{o.kind(), o.meta().Namespace, o.meta().Name})
+		quotas = quotas || o.kind().isQuota()
+	}
+	if quotas { // what names another stands behind it
+		slices.Reverse(targets)
 	}
 	return targets, err
 }
 
 // deleteAll deletes each, goes on after a failure, and reports all failures.
-func (a *app) deleteAll(ctx context.Context, targets []target, options api.DeleteOptions, wait bool, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
+func (a *app) deleteAll(ctx context.Context, targets []target, d deletion) error {
+	deadline := time.Now().Add(d.timeout)
 	var failures []error
 	var removed []object
 	var going []target
 	for _, t := range targets {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		o, err := a.remove(call, t.kind, t.namespace, t.name, options)
-		cancel()
-		if err != nil {
+		o, err := a.deleteOne(ctx, t, d)
+		switch {
+		case err != nil && d.ignoreNotFound && isNotFound(err):
+			continue
+		case err != nil:
 			failures = append(failures, fmt.Errorf("delete %s: %w", t, err))
 			continue
 		}
 		removed, going = append(removed, o), append(going, t)
 		if a.isTable() {
-			a.printf("%s %q deleted\n", t.kind, t.name)
+			a.printf("%s %q deleted%s\n", t.kind, t.name, map[bool]string{true: " (dry run)"}[d.dryRun.client()])
 		}
 	}
 	if !a.isTable() && len(removed) > 0 {
 		failures = append(failures, a.print(removed, listOf(removed)))
 	}
 	for _, t := range going {
-		if wait {
+		if d.wait && !d.dryRun.client() {
 			failures = append(failures, a.awaitGone(ctx, t, deadline))
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// deleteOne deletes one object; a dry run only looks for it.
+func (a *app) deleteOne(ctx context.Context, t target, d deletion) (object, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if d.dryRun.client() {
+		return a.fetch(ctx, t.kind, t.namespace, t.name, sdk.GetOptions{})
+	}
+	return a.remove(ctx, t.kind, t.namespace, t.name, d.options)
 }
 
 // awaitGone waits until an object is not found or has ended.
@@ -248,5 +305,7 @@ func (a *app) cancel(ctx context.Context, name string, o api.DeleteOptions) erro
 
 // sortMembers orders the members of a job by their number.
 func sortMembers(objects []object) {
-	slices.SortStableFunc(objects, func(x, y object) int { return x.allocation.Status.Member - y.allocation.Status.Member })
+	slices.SortStableFunc(objects, func(x, y object) int {
+		return as[api.Allocation](x).Status.Member - as[api.Allocation](y).Status.Member
+	})
 }

@@ -17,17 +17,17 @@ import (
 
 func (a *app) describeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "describe KIND NAME…",
+		Use:     "describe KIND NAME… | KIND/NAME…",
 		Short:   "Show everything about allocations, jobs, nodes or quotas",
 		Example: "  muster describe allocation cpu\n  muster describe node/n1",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, names, err := parseTargets(args)
+			groups, err := parseGroups(args)
 			switch {
 			case err != nil:
 				return err
-			case len(names) == 0:
-				return usagef("name the %s to describe", k)
+			case len(groups[0].names) == 0:
+				return usagef("name the %s to describe", groups[0].kind)
 			case a.allNamespaces:
 				return usagef("-A: name the namespace with -n")
 			}
@@ -37,39 +37,40 @@ func (a *app) describeCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
 			if !a.isTable() {
-				return a.getNamed(ctx, k, names)
+				return a.getGroups(ctx, groups, false)
 			}
-			for i, name := range names {
-				o, err := a.fetch(ctx, k, a.namespace, name, sdk.GetOptions{})
-				if err != nil {
-					return err
-				}
-				if i > 0 {
-					a.printf("\n")
-				}
-				if err := a.describe(ctx, o); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.describeGroups(ctx, groups)
 		},
 		ValidArgsFunction: a.completeTargets,
 	}
 }
 
+// describeGroups prints one object after the other, up to the first that is
+// missing.
+func (a *app) describeGroups(ctx context.Context, groups []group) error {
+	first := true
+	for _, g := range groups {
+		for _, name := range g.names {
+			o, err := a.fetch(ctx, g.kind, a.namespace, name, sdk.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if !first {
+				a.printf("\n")
+			}
+			first = false
+			if err := a.describe(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // describe prints one object and, where it waits, why.
 func (a *app) describe(ctx context.Context, o object) error {
-	switch {
-	case o.allocation != nil:
-		a.describeAllocation(o.allocation)
-	case o.job != nil:
-		if err := a.describeJob(ctx, o.job); err != nil {
-			return err
-		}
-	case o.node != nil:
-		a.describeNode(o.node, time.Now())
-	default:
-		a.describeQuota(o)
+	if err := o.kind().entry().describe(a, ctx, o); err != nil {
+		return err
 	}
 	if phase, _ := o.state(); phase != api.Pending && phase != api.Queued {
 		return nil
@@ -203,7 +204,7 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 		return err
 	}
 	if len(members) > 0 {
-		a.section("Members", a.tableOf(allocationKind, members))
+		a.section("Members", a.tableOf(allocationKind.entry(), members))
 	}
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil

@@ -5,28 +5,31 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
+	"github.com/musterd/muster/sdk"
 )
 
 // maxFile bounds what one -f may hold, in bytes.
 const maxFile = 16 << 20
-
-// documentKinds are the kinds that files may hold.
-var documentKinds = []string{
-	api.KindAllocation, api.KindJob, api.KindResourceQuota, api.KindQuotaTree, api.KindQuotaForest, api.KindQuotaBinding,
-}
 
 // read returns the objects of all files in order, each validated and given its
 // namespace. Nothing is sent anywhere: a mistake in the last document keeps
 // the first from being submitted.
 func (a *app) read(files []string) ([]object, error) {
 	var objects []object
+	files, err := expand(files, a.recursive)
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range files {
 		name, raw, err := a.contents(file)
 		if err != nil {
@@ -53,6 +56,49 @@ func (a *app) read(files []string) ([]object, error) {
 		}
 	}
 	return objects, nil
+}
+
+// expand replaces folders by the documents in them, in order of their names:
+// the files whose names end in .yaml, .yml or .json, and with recursive those of
+// the folders below as well. Standard input may be named once.
+func expand(files []string, recursive bool) ([]string, error) {
+	var all []string
+	for _, file := range files {
+		if file == "-" && slices.Contains(all, file) {
+			return nil, usagef("-f - is given twice: standard input is read once")
+		}
+		info, err := os.Stat(file)
+		if file == "-" || err != nil || !info.IsDir() {
+			all = append(all, file) // a missing file is refused where it is read
+			continue
+		}
+		found, err := documentsIn(file, recursive)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("folder %s has no file that ends in .yaml, .yml or .json", file)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func documentsIn(folder string, recursive bool) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != folder && !recursive:
+			return fs.SkipDir
+		case e.IsDir():
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found, err
 }
 
 // contents reads a file, or standard input for "-".
@@ -153,48 +199,51 @@ func splitJSON(raw []byte) [][]byte {
 	return documents
 }
 
-// decode reads one document of work or of a quota.
+// decode reads one document of any kind.
 func (a *app) decode(doc []byte) (object, error) {
-	var o object
-	kind, status := api.PeekKind(doc)
+	named, status := api.PeekKind(doc)
 	if status != nil {
-		return o, status
+		return object{}, status
 	}
-	switch kind {
-	case api.KindAllocation:
-		if o.allocation, status = api.DecodeAllocation(doc); status != nil {
-			return o, status
-		}
-	case api.KindJob:
-		if o.job, status = api.DecodeJob(doc); status != nil {
-			return o, status
-		}
-	case api.KindResourceQuota:
-		if o.quota, status = api.DecodeResourceQuota(doc); status != nil {
-			return o, status
-		}
-	case api.KindQuotaTree:
-		if o.tree, status = api.DecodeQuotaTree(doc); status != nil {
-			return o, status
-		}
+	k, known := sdk.KindOfDocument(named)
+	if !known {
+		return object{}, fmt.Errorf("kind: %q is not one of %s", named, strings.Join(documentKinds(), ", "))
+	}
+	decoded, status := k.Decode(doc)
+	if status != nil {
+		return object{}, status
+	}
+	o := object{Object: decoded, raw: doc}
+	if as[api.QuotaTree](o) != nil {
 		if _, err := quotajson.Tree(doc, quotajson.Natural); err != nil {
-			return o, err
+			return object{}, err
 		}
-	case api.KindQuotaForest:
-		if o.forest, status = api.DecodeQuotaForest(doc); status != nil {
-			return o, status
-		}
-	case api.KindQuotaBinding:
-		if o.binding, status = api.DecodeQuotaBinding(doc); status != nil {
-			return o, status
-		}
-	default:
-		return o, fmt.Errorf("kind %q is not one of %s", kind, strings.Join(documentKinds, ", "))
 	}
-	if !o.kind().namespaced() {
+	o.meta().ResourceVersion = versionIn(doc)
+	if !k.Namespaced {
 		return o, nil
 	}
 	return o, a.assignNamespace(o.meta())
+}
+
+// documentKinds are the kinds that files may hold.
+func documentKinds() []string {
+	var names []string
+	for _, k := range sdk.Kinds {
+		names = append(names, k.Document)
+	}
+	return names
+}
+
+// versionIn returns the resourceVersion of a document that was decoded.
+func versionIn(doc []byte) string {
+	var d struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(doc, &d) // it was decoded already
+	return d.Metadata.ResourceVersion
 }
 
 // assignNamespace gives a document the namespace of the command, unless it has

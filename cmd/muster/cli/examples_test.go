@@ -42,11 +42,11 @@ func TestExamplesAreWellFormed(t *testing.T) {
 			}
 			members, gang := 1, false
 			var spec api.AllocationSpec
-			if j := objects[0].job; j != nil {
+			if j := as[api.Job](objects[0]); j != nil {
 				members, _, gang = api.JobUnits(j)
 				spec = j.Spec.Template.Spec
 			} else {
-				spec = objects[0].allocation.Spec
+				spec = as[api.Allocation](objects[0]).Spec
 			}
 			request, status := api.MemberRequest(spec)
 			if status != nil || request != c.request || members != c.members || gang != c.gang {
@@ -89,13 +89,13 @@ func TestQuotaExamplesAreWellFormed(t *testing.T) {
 		var got []string
 		for _, o := range objects {
 			got = append(got, o.String())
-			if o.tree != nil {
+			if as[api.QuotaTree](o) != nil {
 				if tree, err = quotajson.Tree(read(t, path), quotajson.Natural); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if o.binding != nil {
-				groups = append(groups, o.binding.Spec.Groups["company"])
+			if b := as[api.QuotaBinding](o); b != nil {
+				groups = append(groups, b.Spec.Groups["company"])
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

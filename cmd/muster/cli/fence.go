@@ -35,7 +35,7 @@ func (a *app) fenceCommand() *cobra.Command {
 				return fmt.Errorf("fence node %s: %w", names[0], err)
 			}
 			if !a.isTable() {
-				return a.print([]object{{node: n}}, n)
+				return a.print([]object{objectOf(api.KindNode, n)}, n)
 			}
 			if o.ConfirmDead {
 				a.printf("node %q fenced and confirmed dead\n", names[0])

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,148 +19,133 @@ const listTimeout = 5 * time.Minute
 // completionTimeout keeps a shell from hanging on a server that is not there.
 const completionTimeout = time.Second
 
-// listing is a list as it came, and its objects one by one.
+// listing is the objects of one kind in natural order, and the list's own
+// metadata.
 type listing struct {
-	document any // *api.AllocationList and so on
-	objects  []object
+	kind    kind
+	meta    api.ListMeta
+	objects []object
 }
 
 // list gets all objects of a kind, in the namespaces asked for.
 func (a *app) list(ctx context.Context, k kind, o sdk.ListOptions) (listing, error) {
-	var l listing
-	switch k {
-	case allocationKind:
-		got, err := a.client.Allocations(a.listNamespace()).List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{allocation: &got.Items[i]})
-		}
-	case jobKind:
-		got, err := a.client.Jobs(a.listNamespace()).List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{job: &got.Items[i]})
-		}
-	case nodeKind:
-		got, err := a.client.Nodes().List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{node: &got.Items[i]})
-		}
-	default:
-		return a.listQuotas(ctx, k, o)
+	got, err := a.at(k, a.listNamespace()).List(ctx, o)
+	if err != nil {
+		return listing{}, err
 	}
+	l := listing{kind: k, meta: got.Meta, objects: make([]object, len(got.Items))}
+	for i, item := range got.Items {
+		l.objects[i] = object{Object: item}
+	}
+	sortByName(l.objects)
 	return l, nil
 }
 
-// listQuotas is list for the kinds of quota.
-func (a *app) listQuotas(ctx context.Context, k kind, o sdk.ListOptions) (listing, error) {
-	var l listing
-	switch k {
-	case resourceQuotaKind:
-		got, err := a.client.ResourceQuotas(a.listNamespace()).List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{quota: &got.Items[i]})
-		}
-	case quotaTreeKind:
-		got, err := a.client.QuotaTrees().List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{tree: &got.Items[i]})
-		}
-	case quotaForestKind:
-		got, err := a.client.QuotaForests().List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{forest: &got.Items[i]})
-		}
-	case quotaBindingKind:
-		got, err := a.client.QuotaBindings().List(ctx, o)
-		if err != nil {
-			return l, err
-		}
-		l.document = got
-		for i := range got.Items {
-			l.objects = append(l.objects, object{binding: &got.Items[i]})
-		}
+// listDocument is a list as it is encoded.
+type listDocument struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   api.ListMeta `json:"metadata"`
+	Items      []any        `json:"items"`
+}
+
+func (l listing) document() listDocument {
+	return listDocument{APIVersion: api.APIVersion, Kind: l.kind.client().Document + "List", Metadata: l.meta, Items: documentsOf(l.objects)}
+}
+
+func documentsOf(objects []object) []any {
+	items := make([]any, 0, len(objects))
+	for _, o := range objects {
+		items = append(items, o.document())
 	}
-	return l, nil
+	return items
+}
+
+// getFlags are the flags of get.
+type getFlags struct {
+	list           sdk.ListOptions
+	limit          limit
+	ignoreNotFound bool
 }
 
 func (a *app) getCommand() *cobra.Command {
-	var o sdk.ListOptions
+	var f getFlags
 	cmd := &cobra.Command{
-		Use:   "get KIND [NAME…]",
+		Use:   "get KIND[,KIND…] [NAME…] | KIND/NAME…",
 		Short: "Show allocations, jobs, nodes or quotas",
 		Long: "get shows objects. For allocations, CPUS and GPUS are how much is granted and, in brackets,\n" +
 			"exactly which; for nodes, CPUS, MEMORY and GPUS are what is free of what can be allocated.\n" +
-			"Kinds: " + strings.Join(plurals(kinds), ", ") + "; rq, qt, qf and qb are short for the last four.",
-		Example: "  muster get allocations -A -o wide\n  muster get jobs -l team=ml\n" +
-			"  muster get node n1 -o json\n  muster get job/train\n  muster get rq -A",
+			"Kinds: " + strings.Join(plurals(allKinds()), ", ") + "; all is jobs and allocations.\n" +
+			"Short: " + shorts() + ".\n\n" +
+			"-o jsonpath='{…}' and custom-columns=HEAD:.path,… are those of kubectl. Objects are shown by\n" +
+			"namespace and name, numbers in names by value, unless --sort-by says otherwise.",
+		Example: "  muster get allocations -A -o wide\n  muster get jobs,allocations -l team=ml\n" +
+			"  muster get node n1 -o json\n  muster get job/train node/n1\n  muster get rq -A\n" +
+			"  muster get nodes --sort-by=.status.available.cpu\n" +
+			"  muster get jobs -o custom-columns=NAME:.metadata.name,PHASE:.status.phase --no-headers\n" +
+			"  muster get allocation train-0 -o jsonpath='{.status.assignment.gpus[*].uuid}'",
 		Args:              arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, names, err := parseTargets(args)
+			groups, err := parseGroups(args)
 			if err != nil {
 				return err
 			}
-			if len(names) > 0 && (a.allNamespaces || o != (sdk.ListOptions{})) {
+			f.list.Limit, a.severalKinds = int(f.limit), len(groups) > 1
+			if len(groups[0].names) > 0 && (a.allNamespaces || f.list != (sdk.ListOptions{})) {
 				return usagef("a name and -A, -l, --field-selector or --limit exclude each other")
 			}
 			if err := a.connect(); err != nil {
 				return err
 			}
-			if len(names) > 0 {
+			if len(groups[0].names) > 0 {
 				ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 				defer cancel()
-				return a.getNamed(ctx, k, names)
+				return a.getGroups(ctx, groups, f.ignoreNotFound)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), listTimeout)
 			defer cancel()
-			return a.getAll(ctx, k, o)
+			return a.listGroups(ctx, groups, f)
 		},
 	}
-	cmd.Flags().StringVarP(&o.LabelSelector, "selector", "l", "", "labels to match, e.g. app=x,tier!=y,zone in (a,b)")
-	cmd.Flags().BoolVar(&a.showLabels, "show-labels", false, "show labels as the last column")
-	cmd.Flags().StringVar(&o.FieldSelector, "field-selector", "", "fields to match, e.g. status.phase=Running")
-	cmd.Flags().IntVar(&o.Limit, "limit", 0, "show at most this many (0 = all)")
+	flags := cmd.Flags()
+	flags.StringVarP(&f.list.LabelSelector, "selector", "l", "", "labels to match, e.g. app=x,tier!=y,zone in (a,b)")
+	flags.BoolVar(&a.showLabels, "show-labels", false, "show labels as the last column")
+	flags.BoolVar(&a.noHeaders, "no-headers", false, "leave the heads of tables out")
+	flags.Var(&a.sortBy, "sort-by", "order by a field, e.g. .status.phase or '{.spec.priority}'")
+	flags.StringVar(&f.list.FieldSelector, "field-selector", "", "fields to match, e.g. status.phase=Running")
+	flags.Var(&f.limit, "limit", "show at most this many (0 = all)")
+	flags.BoolVar(&f.ignoreNotFound, "ignore-not-found", false, "end with 0 where a name, or everything, is not found")
 	return cmd
 }
 
-// getNamed shows what it finds, then reports the first that is missing.
+// getNamed shows objects of one kind by their names.
 func (a *app) getNamed(ctx context.Context, k kind, names []string) error {
+	return a.getGroups(ctx, []group{{kind: k, names: names}}, false)
+}
+
+// getGroups shows the objects that it finds, then reports the first that is
+// missing.
+func (a *app) getGroups(ctx context.Context, groups []group, ignoreNotFound bool) error {
 	var found []object
 	var failure error
-	for _, name := range names {
-		o, err := a.fetch(ctx, k, a.namespace, name, sdk.GetOptions{})
-		switch {
-		case err == nil:
-			found = append(found, o)
-		case failure == nil:
-			failure = err
+	for _, g := range groups {
+		for _, name := range g.names {
+			o, err := a.fetch(ctx, g.kind, a.namespace, name, sdk.GetOptions{})
+			switch {
+			case err == nil:
+				found = append(found, o)
+			case failure == nil && (!ignoreNotFound || !isNotFound(err)):
+				failure = err
+			}
 		}
 	}
 	if len(found) == 0 {
 		return failure
+	}
+	found, err := a.sorted(found)
+	if err != nil {
+		return errors.Join(err, failure)
 	}
 	if err := a.print(found, listOf(found)); err != nil {
 		return err
@@ -167,23 +153,52 @@ func (a *app) getNamed(ctx context.Context, k kind, names []string) error {
 	return failure
 }
 
-func (a *app) getAll(ctx context.Context, k kind, o sdk.ListOptions) error {
-	l, err := a.list(ctx, k, o)
-	if err != nil {
-		return err
-	}
-	if len(l.objects) == 0 && a.isTable() {
-		where := ""
-		if k.namespaced() {
-			where = fmt.Sprintf(" in namespace %q", a.namespace)
-			if a.allNamespaces {
-				where = ""
-			}
+// listGroups shows all objects of some kinds.
+func (a *app) listGroups(ctx context.Context, groups []group, f getFlags) error {
+	var all []object
+	var lists []listing
+	for _, g := range groups {
+		l, err := a.list(ctx, g.kind, f.list)
+		if err != nil {
+			return err
 		}
-		a.notef("no %ss found%s\n", k, where)
-		return nil
+		if l.objects, err = a.sorted(l.objects); err != nil {
+			return err
+		}
+		all, lists = append(all, l.objects...), append(lists, l)
 	}
-	return a.print(l.objects, l.document)
+	switch {
+	case len(all) == 0 && a.isTable():
+		if !f.ignoreNotFound {
+			a.notef("no %s found%s\n", plainList(groups), a.whereOf(groups))
+		}
+		return nil
+	case len(lists) == 1:
+		return a.print(all, lists[0].document())
+	}
+	return a.print(all, genericListOf(all))
+}
+
+// plainList is the plurals of kinds in words.
+func plainList(groups []group) string {
+	var words []string
+	for _, g := range groups {
+		words = append(words, g.kind.plural())
+	}
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " or " + words[last]
+	}
+	return words[0]
+}
+
+// whereOf names the namespace that was searched, if it was one.
+func (a *app) whereOf(groups []group) string {
+	for _, g := range groups {
+		if g.kind.namespaced() && !a.allNamespaces {
+			return fmt.Sprintf(" in namespace %q", a.namespace)
+		}
+	}
+	return ""
 }
 
 // listOf is the document for several objects, or the one itself.
@@ -195,11 +210,7 @@ func listOf(objects []object) any {
 }
 
 func genericListOf(objects []object) genericList {
-	l := genericList{Kind: "List", APIVersion: api.APIVersion, Items: []any{}}
-	for _, o := range objects {
-		l.Items = append(l.Items, o.document())
-	}
-	return l
+	return genericList{Kind: "List", APIVersion: api.APIVersion, Items: documentsOf(objects)}
 }
 
 // genericList holds objects of any kind, as kubectl prints them.

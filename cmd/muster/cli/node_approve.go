@@ -34,7 +34,7 @@ func (a *app) approveCommand() *cobra.Command {
 					failures = append(failures, fmt.Errorf("approve node %s: %w", name, err))
 					continue
 				}
-				shown = append(shown, object{node: n})
+				shown = append(shown, objectOf(api.KindNode, n))
 			}
 			if !a.isTable() && len(shown) > 0 {
 				failures = append(failures, a.print(shown, listOf(shown)))

@@ -103,7 +103,7 @@ func (a *app) edit(ctx context.Context, verb string, s nodeSelection, how nodeEd
 			failures = append(failures, fmt.Errorf("%s node %s: %w", verb, name, err))
 			continue
 		}
-		shown = append(shown, object{node: n})
+		shown = append(shown, objectOf(api.KindNode, n))
 		if a.isTable() {
 			a.printf("node %q %s\n", name, done)
 		}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,9 +71,15 @@ func (p Program) Run(ctx context.Context, extra ...*cobra.Command) int {
 	root := a.root(extra)
 	cmd, err := root.ExecuteContextC(ctx)
 	var misuse usageError
+	broken, silent := unwritten(p.Stdout)
 	switch {
-	case err == nil:
+	case err == nil && broken == nil:
 		return ExitDone
+	case err == nil && silent:
+		return ExitFailed
+	case err == nil:
+		_, _ = fmt.Fprintf(p.Stderr, "muster: %s\n", oneLine(broken.Error()))
+		return ExitFailed
 	case errors.As(err, &misuse):
 		_, _ = fmt.Fprintf(p.Stderr, "muster: %s; see %s --help\n", oneLine(err.Error()), cmd.CommandPath())
 		return ExitMisused
@@ -144,10 +151,10 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	flags.StringVar(&a.token, "token", "", "bearer token; MUSTER_TOKEN keeps it out of the process list")
 	flags.StringVarP(&a.namespace, "namespace", "n", "", `namespace (default: the context's, else "default")`)
 	flags.BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "all namespaces")
-	flags.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(outputs, ", "))
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(outputs, ", ")+", jsonpath=TEMPLATE, custom-columns=HEAD:.path,…")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(slices.Concat(outputs, templates), cobra.ShellCompDirectiveNoFileComp))
 
-	root.AddCommand(a.submitCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
+	root.AddCommand(a.submitCommand(), a.applyCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
 		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(),
 		a.tokenCommand(), a.caCommand(), a.configCommand(), a.versionCommand())
 	root.AddCommand(a.referenceCommands()...)

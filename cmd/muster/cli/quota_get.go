@@ -24,7 +24,7 @@ func (a *app) quotaGetCommand() *cobra.Command {
 		Short: "Draw quota trees and show the other quotas",
 		Long: "get draws every quota tree with what is held, lent, borrowed and free on each node, and shows\n" +
 			"bindings and resource quotas beside them: those of all namespaces, or of the one given with -n.\n" +
-			"-o wide names the units counted on each node. Kinds: " + strings.Join(plurals(quotaKinds), ", ") + ".",
+			"-o wide names the units counted on each node. Kinds: " + strings.Join(plurals(quotaKinds()), ", ") + ".",
 		Example: "  muster quota get\n  muster quota get tree company -o wide\n  muster quota get rq -A",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, names, err := parseQuotaTargets(args)
@@ -42,7 +42,7 @@ func (a *app) quotaGetCommand() *cobra.Command {
 			case len(names) == 0 && k == quotaTreeKind && a.isTable():
 				return a.drawTrees(ctx)
 			case len(names) == 0:
-				return a.getAll(ctx, k, sdk.ListOptions{})
+				return a.listGroups(ctx, []group{{kind: k}}, getFlags{})
 			case k == quotaTreeKind && a.isTable():
 				return a.drawNamed(ctx, names)
 			}
@@ -70,7 +70,7 @@ func parseQuotaTargets(args []string) (kind, []string, error) {
 		args[0] += "/" + name
 	}
 	if k, err := parseKind(word); err != nil || !k.isQuota() {
-		return "", nil, usagef("unknown kind of quota %q: want one of %s", word, strings.Join(plurals(quotaKinds), ", "))
+		return "", nil, usagef("unknown kind of quota %q: want one of %s", word, strings.Join(plurals(quotaKinds()), ", "))
 	}
 	return parseTargets(args)
 }
@@ -98,7 +98,7 @@ func (a *app) quotaDeleteCommand() *cobra.Command {
 			for _, name := range names {
 				targets = append(targets, target{k, a.namespace, name})
 			}
-			return a.deleteAll(cmd.Context(), targets, api.DeleteOptions{}, false, 0)
+			return a.deleteAll(cmd.Context(), targets, deletion{})
 		},
 		ValidArgsFunction: a.completeQuotas,
 	}
@@ -111,8 +111,8 @@ func (a *app) overview(ctx context.Context) error {
 	}
 	found := map[kind][]object{}
 	var all []object
-	for _, k := range quotaKinds {
-		l, err := a.listQuotas(ctx, k, sdk.ListOptions{})
+	for _, k := range quotaKinds() {
+		l, err := a.list(ctx, k, sdk.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (a *app) overview(ctx context.Context) error {
 	}
 	a.draw(found[quotaTreeKind])
 	first := len(found[quotaTreeKind]) == 0
-	for _, k := range quotaKinds[1:] {
+	for _, k := range quotaKinds()[1:] {
 		if len(found[k]) == 0 {
 			continue
 		}
@@ -142,7 +142,7 @@ func (a *app) overview(ctx context.Context) error {
 }
 
 func (a *app) drawTrees(ctx context.Context) error {
-	l, err := a.listQuotas(ctx, quotaTreeKind, sdk.ListOptions{})
+	l, err := a.list(ctx, quotaTreeKind, sdk.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -178,18 +178,20 @@ func (a *app) draw(trees []object) {
 		if i == 0 {
 			a.printf("%s\n", s.paint(dim, legend))
 		}
-		a.printf("\n%s\n", strings.Join(s.treePicture(o.tree, a.output == "wide"), "\n"))
+		a.printf("\n%s\n", strings.Join(s.treePicture(as[api.QuotaTree](o), a.output == "wide"), "\n"))
 	}
 }
 
-// quotaTable prints resource quotas.
-func (a *app) quotaTable(objects []object) {
+// drawResourceQuotas prints resource quotas.
+func (a *app) drawResourceQuotas(objects []object) {
 	quotas := make([]*api.ResourceQuota, 0, len(objects))
 	for _, o := range objects {
-		quotas = append(quotas, o.quota)
+		quotas = append(quotas, as[api.ResourceQuota](o))
 	}
-	for _, line := range a.style().quotaRows(quotas, a.allNamespaces, a.output == "wide") {
-		a.printf("%s\n", line)
+	for i, line := range a.style().quotaRows(quotas, a.allNamespaces, a.output == "wide") {
+		if i > 0 || !a.noHeaders {
+			a.printf("%s\n", line)
+		}
 	}
 }
 
@@ -235,29 +237,28 @@ func admissionOf(b *api.QuotaBinding) string {
 	return b.Spec.Admission
 }
 
-// describeQuota prints a quota of any kind.
-func (a *app) describeQuota(o object) {
-	facts := metaFacts(o.meta())
-	switch {
-	case o.forest != nil:
-		facts = append(facts, "Trees", strings.Join(o.forest.Spec.Trees, ", "))
-	case o.binding != nil:
-		facts = append(facts, "Forest", o.binding.Spec.Forest, "Groups", strings.ReplaceAll(groupsOf(o.binding.Spec.Groups), ",", ", "), "Admission", admissionOf(o.binding))
-	case o.quota != nil:
-		facts = append(facts, "Applies to", scopesOf(&o.quota.Spec))
-	}
-	a.facts(facts...)
+func (a *app) describeForest(f *api.QuotaForest) {
+	a.facts(append(metaFacts(&f.Metadata), "Trees", strings.Join(f.Spec.Trees, ", "))...)
+}
+
+func (a *app) describeBinding(b *api.QuotaBinding) {
+	a.facts(append(metaFacts(&b.Metadata),
+		"Forest", b.Spec.Forest, "Groups", strings.ReplaceAll(groupsOf(b.Spec.Groups), ",", ", "), "Admission", admissionOf(b))...)
+}
+
+func (a *app) describeTree(t *api.QuotaTree) {
+	a.facts(metaFacts(&t.Metadata)...)
 	s := a.style()
-	switch {
-	case o.tree != nil:
-		a.printf("\n%s\n\n%s\n", s.paint(dim, legend), strings.Join(s.treePicture(o.tree, true), "\n"))
-	case o.quota != nil:
-		a.printf("\n")
-		for _, line := range s.quotaRows([]*api.ResourceQuota{o.quota}, false, true) {
-			a.printf("%s\n", line)
-		}
-		a.section("Conditions", conditions(o.quota.Status.Conditions))
+	a.printf("\n%s\n\n%s\n", s.paint(dim, legend), strings.Join(s.treePicture(t, true), "\n"))
+}
+
+func (a *app) describeResourceQuota(q *api.ResourceQuota) {
+	a.facts(append(metaFacts(&q.Metadata), "Applies to", scopesOf(&q.Spec))...)
+	a.printf("\n")
+	for _, line := range a.style().quotaRows([]*api.ResourceQuota{q}, false, true) {
+		a.printf("%s\n", line)
 	}
+	a.section("Conditions", conditions(q.Status.Conditions))
 }
 
 // scopesOf says which units fall under a quota.

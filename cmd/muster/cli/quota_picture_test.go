@@ -259,14 +259,14 @@ func TestQuotasAreDescribed(t *testing.T) {
 	var out strings.Builder
 	a := &app{Program: Program{Stdout: &out, Env: func(string) string { return "" }}, output: "table"}
 	for _, o := range []object{
-		{quota: quotas()[0]},
-		{quota: quotas()[1]},
-		{quota: quotas()[2]},
-		{tree: company(t).document()},
-		{forest: &api.QuotaForest{Metadata: api.ObjectMeta{Name: "both"}, Spec: api.QuotaForestSpec{Trees: []string{"company", "services"}}}},
-		{binding: &api.QuotaBinding{Metadata: api.ObjectMeta{Name: "vision"}, Spec: api.QuotaBindingSpec{
+		objectOf(api.KindResourceQuota, quotas()[0]),
+		objectOf(api.KindResourceQuota, quotas()[1]),
+		objectOf(api.KindResourceQuota, quotas()[2]),
+		objectOf(api.KindQuotaTree, company(t).document()),
+		objectOf(api.KindQuotaForest, &api.QuotaForest{Metadata: api.ObjectMeta{Name: "both"}, Spec: api.QuotaForestSpec{Trees: []string{"company", "services"}}}),
+		objectOf(api.KindQuotaBinding, &api.QuotaBinding{Metadata: api.ObjectMeta{Name: "vision"}, Spec: api.QuotaBindingSpec{
 			Forest: "both", Groups: map[string]string{"services": "gold", "company": "vision"},
-		}}},
+		}}),
 	} {
 		if err := a.describe(t.Context(), o); err != nil {
 			t.Fatal(err)

@@ -74,8 +74,8 @@ func (a *app) quarantined(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, o := range l.objects {
-		if o.node.Status.Phase == "Quarantined" {
-			names = append(names, o.node.Metadata.Name)
+		if as[api.Node](o).Status.Phase == "Quarantined" {
+			names = append(names, o.meta().Name)
 		}
 	}
 	if len(names) == 0 && a.isTable() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,13 +23,16 @@ func (a *app) submitCommand() *cobra.Command {
 	var files []string
 	var wait bool
 	var timeout time.Duration
+	var dryRun dryRun
 	cmd := &cobra.Command{
 		Use:     "submit -f FILE",
-		Aliases: []string{"create", "apply"},
-		Short:   "Submit allocations and jobs",
-		Long: "submit reads allocations and jobs, YAML or JSON, several to a file if need be, and submits\n" +
-			"them in order once all of them are found to be well formed. A document without a kind is a\n" +
-			"Job if it has a spec.template, else an Allocation.",
+		Aliases: []string{"create"},
+		Short:   "Submit allocations and jobs; create quotas",
+		Long: "submit reads documents, YAML or JSON, several to a file if need be, and creates the objects in\n" +
+			"order once all documents are found to be well formed. A document without a kind is a Job if it\n" +
+			"has a spec.template, else an Allocation. A folder stands for the .yaml, .yml and .json files in\n" +
+			"it. The status and all else that only the server sets is ignored, so that what muster get -o\n" +
+			"yaml prints can be submitted. muster apply also changes objects that exist.",
 		Example: "  muster submit -f examples/cpu.yaml --wait\n  generate | muster submit -f - -o name",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,14 +52,18 @@ func (a *app) submitCommand() *cobra.Command {
 				return err
 			}
 			for _, o := range objects {
-				if o.kind().isQuota() {
-					return fmt.Errorf("%s is not submitted: use muster quota apply", o)
+				if !o.Kind.Created {
+					return notCreated(o)
 				}
+			}
+			if dryRun.client() {
+				return a.showDryRun(objects, "created")
 			}
 			return a.submit(cmd.Context(), objects, wait, timeout)
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file to submit, - for standard input; may be repeated")
+	a.fileFlags(cmd, &files, "submit")
+	cmd.Flags().Var(&dryRun, "dry-run", "none, or client: check the documents and send nothing")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything runs")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long --wait waits")
 	return cmd
@@ -80,7 +86,7 @@ func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout t
 			failure = fmt.Errorf("submit %s: %w", o, err)
 			break
 		}
-		a.warn(o)
+		a.warn(ctx, got)
 		created = append(created, got)
 	}
 	if wait && failure == nil {
@@ -101,28 +107,27 @@ func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout t
 	return errors.Join(failure, a.print(shown, listOf(created)))
 }
 
-func (a *app) create(ctx context.Context, o object, wait time.Duration) (got object, err error) {
+func (a *app) create(ctx context.Context, o object, wait time.Duration) (object, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+callTimeout)
 	defer cancel()
-	options := sdk.CreateOptions{Wait: wait}
-	if o.job != nil {
-		got.job, err = a.client.Jobs(o.job.Metadata.Namespace).Create(ctx, o.job, options)
-	} else {
-		got.allocation, err = a.client.Allocations(o.allocation.Metadata.Namespace).Create(ctx, o.allocation, options)
-	}
-	return got, err
+	o.meta().ResourceVersion = ""
+	got, err := a.at(o.kind(), o.meta().Namespace).Create(ctx, o.Object, sdk.CreateOptions{Wait: wait})
+	return object{Object: got}, err
 }
 
-// warn names the fields that have no effect yet.
-func (a *app) warn(o object) {
-	var fields []string
-	if o.job != nil {
-		fields = o.job.RecordedOnly()
-	} else {
-		fields = o.allocation.RecordedOnly()
+// notCreated refuses a document of a kind whose objects come by themselves.
+func notCreated(o object) error {
+	return fmt.Errorf("%s is not created by a document: an agent registers its host; muster apply changes labels, annotations, taints and unschedulable of a node that has registered", o)
+}
+
+// warn names the parts of an object that have no effect.
+func (a *app) warn(ctx context.Context, o object) {
+	warnings := o.kind().entry().warn
+	if warnings == nil {
+		return
 	}
-	if len(fields) > 0 {
-		a.notef("warning: %s: recorded but not acted on by this version: %s\n", o, strings.Join(fields, ", "))
+	for _, w := range warnings(a, ctx, o) {
+		a.notef("warning: %s: %s\n", o, w)
 	}
 }
 
@@ -186,10 +191,11 @@ func join(head, tail string) string {
 func (a *app) withMembers(ctx context.Context, objects []object) []object {
 	shown := objects
 	for _, o := range objects {
-		if o.job == nil {
+		job := as[api.Job](o)
+		if job == nil {
 			continue
 		}
-		members, err := a.members(ctx, o.job)
+		members, err := a.members(ctx, job)
 		if err != nil {
 			a.notef("warning: the members of %s are not shown: %v\n", o, err)
 		}
@@ -209,7 +215,7 @@ func (a *app) members(ctx context.Context, j *api.Job) ([]object, error) {
 	// By number, not by name: member 10 follows member 9.
 	objects := make([]object, 0, len(list.Items))
 	for i := range list.Items {
-		objects = append(objects, object{allocation: &list.Items[i]})
+		objects = append(objects, objectOf(api.KindAllocation, &list.Items[i]))
 	}
 	sortMembers(objects)
 	return objects, nil

@@ -16,10 +16,10 @@ import (
 // tables prints objects, one table per kind.
 func (a *app) tables(objects []object) {
 	first := true
-	for _, k := range kinds {
+	for _, e := range entries() {
 		var some []object
 		for _, o := range objects {
-			if o.kind() == k {
+			if o.kind() == e.kind {
 				some = append(some, o)
 			}
 		}
@@ -30,60 +30,48 @@ func (a *app) tables(objects []object) {
 			a.printf("\n")
 		}
 		first = false
-		if k == resourceQuotaKind {
-			a.quotaTable(some)
+		if e.draw != nil {
+			e.draw(a, some)
 			continue
 		}
-		a.tableOf(k, some).write(a.Stdout, "")
+		a.tableOf(e, some).write(a.Stdout, "")
 	}
 }
 
 // tableOf builds the table of one kind. Namespaces show where there may be
-// several, and more columns with -o wide.
-func (a *app) tableOf(k kind, objects []object) *table {
-	var heads, wideHeads []string
-	var row, wideRow func(object) []string
+// several, names are KIND/NAME where several kinds were asked for, and -o wide
+// has more columns.
+func (a *app) tableOf(e entry, objects []object) *table {
 	now := time.Now()
-	switch k {
-	case allocationKind:
-		heads, row = []string{"NAME", "PHASE", "NODE", "CPUS", "NUMA", "MEMORY", "GPUS", "AGE"}, func(o object) []string { return allocationRow(o.allocation, now) }
-		wideHeads, wideRow = []string{"JOB", "GPU-UUIDS", "MESSAGE"}, func(o object) []string { return allocationWide(o.allocation) }
-	case jobKind:
-		heads, row = []string{"NAME", "PHASE", "ACTIVE", "POSITION", "AGE"}, func(o object) []string { return jobRow(o.job, now) }
-		wideHeads, wideRow = []string{"QUEUE", "PRIORITY", "MESSAGE"}, func(o object) []string { return jobWide(o.job) }
-	case nodeKind:
-		heads, row = []string{"NAME", "PHASE", "CPUS", "NUMA", "MEMORY", "GPUS", "AGE"}, func(o object) []string { return nodeRow(o.node, now) }
-		wideHeads, wideRow = []string{"MODELS", "ALLOCATIONS", "LABELS"}, func(o object) []string { return nodeWide(o.node) }
-	case quotaTreeKind:
-		heads, row = []string{"NAME", "ROOT", "NODES", "GROUPS", "UNITS", "OVER QUOTA", "NOT IN FORCE", "AGE"}, func(o object) []string { return treeRow(o.tree, now) }
-	case quotaForestKind:
-		heads, row = []string{"NAME", "TREES", "AGE"}, func(o object) []string { return forestRow(o.forest, now) }
-	case quotaBindingKind:
-		heads, row = []string{"NAMESPACE", "GROUPS", "FOREST", "ADMISSION", "AGE"}, func(o object) []string { return bindingRow(o.binding, now) }
-	}
-	namespaced := a.allNamespaces && k.namespaced()
+	heads := slices.Clone(e.heads)
+	namespaced := a.allNamespaces && e.kind.namespaced()
 	if namespaced {
 		heads = append([]string{"NAMESPACE"}, heads...)
 	}
 	wide := a.output == "wide"
 	if wide {
-		heads = append(heads, wideHeads...)
+		heads = append(heads, e.wide...)
 	}
 	showLabels := a.showLabels && !slices.Contains(heads, "LABELS")
 	if showLabels {
 		heads = append(heads, "LABELS")
 	}
-	t := newTable(heads...)
+	t := &table{paint: a.style().phases(slices.Index(heads, "PHASE"))}
+	if !a.noHeaders {
+		t.rows = append(t.rows, heads)
+	}
 	for _, o := range objects {
 		var cells []string
 		if namespaced {
 			cells = append(cells, o.meta().Namespace)
 		}
-		cells = append(cells, row(o)...)
+		row, more := e.row(o, now)
+		if a.severalKinds {
+			row[0] = fmt.Sprintf("%s/%s", e.kind, row[0])
+		}
+		cells = append(cells, row...)
 		if wide {
-			if wideRow != nil {
-				cells = append(cells, wideRow(o)...)
-			}
+			cells = append(cells, more...)
 		}
 		if showLabels {
 			cells = append(cells, labels(o.meta().Labels))
@@ -91,6 +79,33 @@ func (a *app) tableOf(k kind, objects []object) *table {
 		t.add(cells...)
 	}
 	return t
+}
+
+// phaseColours are the colours of phases that a person should look at.
+var phaseColours = map[string]string{
+	"Failed": red, "NotReady": red, "Fenced": red, "Quarantined": red, "ProtocolViolation": red, "Banned": red, "Unregistered": red,
+	"Pending": yellow, "Queued": yellow, "Terminating": yellow, "Cancelling": yellow, "Preempted": yellow, "AwaitingApproval": yellow,
+}
+
+// phases colours the cells of the column of phases, nil where nothing is
+// coloured.
+func (s style) phases(column int) func(row, at int, cell string) string {
+	if !s.on || column < 0 {
+		return nil
+	}
+	return func(_, at int, cell string) string {
+		phase, rest, more := strings.Cut(cell, ",")
+		colour := phaseColours[phase]
+		switch {
+		case at != column:
+			return cell
+		case colour == "" && more: // a node that is ready and cordoned
+			return phase + "," + s.paint(yellow, rest)
+		case colour == "":
+			return cell
+		}
+		return s.paint(colour, cell)
+	}
 }
 
 func allocationRow(o *api.Allocation, now time.Time) []string {

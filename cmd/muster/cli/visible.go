@@ -19,6 +19,7 @@ import (
 type visible struct {
 	to      io.Writer
 	colours bool
+	failure error  // of the first Write that failed
 	rest    []byte // the beginning of a character that the next Write goes on with
 }
 
@@ -66,7 +67,11 @@ next:
 		}
 		text = text[n:]
 	}
+	if v.failure != nil { // what comes behind a gap is of no use
+		return 0, v.failure
+	}
 	if _, err := v.to.Write(out); err != nil {
+		v.failure = err
 		return 0, err
 	}
 	return len(b), nil

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/api"
+)
+
+func (a *app) applyCommand() *cobra.Command {
+	var files []string
+	var dryRun dryRun
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Create objects, or change them to what files say",
+		Long: "apply reads documents as submit does, creates the objects that do not exist, changes the others\n" +
+			"and says for each: created, configured or unchanged. It stops at the first failure.\n\n" +
+			"Quotas are replaced as a whole. Of allocations and jobs the labels and annotations become\n" +
+			"exactly those of the document; the spec is fixed once it is submitted. Of nodes the labels,\n" +
+			"annotations, taints and unschedulable that the document has are set; what it leaves out stays.\n" +
+			"A document that differs and has a resourceVersion is refused where the object has changed since.",
+		Example: "  muster apply -f examples/quota-tree.json -f team/\n  muster get job train -o yaml | sed s/v1/v2/ | muster apply -f -",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case len(files) == 0:
+				return usagef("name a file with -f, or -f - for standard input")
+			case a.allNamespaces:
+				return usagef("-A: objects are applied to one namespace")
+			}
+			if err := a.connect(); err != nil {
+				return err
+			}
+			objects, err := a.read(files)
+			if err != nil {
+				return err
+			}
+			return a.applyAll(cmd.Context(), objects, dryRun.client())
+		},
+	}
+	a.fileFlags(cmd, &files, "apply")
+	cmd.Flags().Var(&dryRun, "dry-run", "none, or client: say what would change, and change nothing")
+	return cmd
+}
+
+// applyAll applies in order and stops at the first failure, since later
+// documents may need it; what was applied stays. A dry run stops before each
+// change.
+func (a *app) applyAll(ctx context.Context, objects []object, dry bool) error {
+	var applied []object
+	var failure error
+	for _, o := range objects {
+		got, verb, err := a.apply(ctx, o, dry)
+		if err != nil {
+			failure = fmt.Errorf("apply %s: %w", o, err)
+			if left := len(objects) - len(applied) - 1; left > 0 {
+				failure = fmt.Errorf("%w (%s behind it: not applied)", failure, plural(fmt.Sprint(left), "document"))
+			}
+			break
+		}
+		applied = append(applied, got)
+		if dry {
+			verb += " (dry run)"
+		}
+		if a.isTable() {
+			a.printf("%s %s\n", got, verb)
+		}
+		if !dry {
+			a.warn(ctx, got)
+		}
+	}
+	if !a.isTable() && len(applied) > 0 {
+		failure = errors.Join(failure, a.print(applied, listOf(applied)))
+	}
+	return failure
+}
+
+// apply creates one object or changes it where it differs. A change that loses
+// to another one is computed anew, unless the document names the version that it
+// is for.
+func (a *app) apply(ctx context.Context, o object, dry bool) (got object, verb string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	m := o.meta()
+	given := m.ResourceVersion
+	for attempt := 1; ; attempt++ {
+		current, err := a.fetch(ctx, o.kind(), m.Namespace, m.Name, getOptions)
+		switch {
+		case isNotFound(err) && !o.Kind.Created:
+			return o, "", notCreated(o)
+		case isNotFound(err) && dry:
+			return o, "created", nil
+		case isNotFound(err):
+			got, err = a.create(ctx, o, 0)
+			return got, "created", err
+		case err != nil:
+			return o, "", err
+		}
+		change, err := changeOf(o, current)
+		switch {
+		case err != nil:
+			return o, "", err
+		case change == nil:
+			return current, "unchanged", nil
+		case dry:
+			return o, "configured", nil
+		}
+		if given == "" {
+			given = current.meta().ResourceVersion
+		}
+		got, err = a.carryOut(ctx, o, change, given)
+		if !isConflict(err) {
+			return got, "configured", err
+		}
+		if versionIn(o.raw) != "" || attempt == editAttempts {
+			where := ""
+			if m.Namespace != "" {
+				where = " -n " + m.Namespace
+			}
+			return got, "", fmt.Errorf("%w; look at it with muster get %s %s -o yaml%s and apply again", err, o.kind(), m.Name, where)
+		}
+		given = ""
+	}
+}
+
+func isConflict(err error) bool {
+	var status *api.Status
+	return errors.As(err, &status) && status.Code == http.StatusConflict
+}
+
+// changeOf returns the merge patch that makes an object what a document says,
+// nil where it is so already. The patch of a kind that is replaced is not used.
+func changeOf(o, current object) (map[string]any, error) {
+	switch {
+	case o.Kind.Replaced && bytes.Equal(essence(o), essence(current)):
+		return nil, nil
+	case o.Kind.Replaced:
+		return map[string]any{}, nil
+	case as[api.Node](o) != nil:
+		return nodeChange(o, as[api.Node](current))
+	}
+	return workChange(o, current)
+}
+
+// carryOut makes a change from one version of the object.
+func (a *app) carryOut(ctx context.Context, o object, change map[string]any, version string) (object, error) {
+	at := a.at(o.kind(), o.meta().Namespace)
+	if o.Kind.Replaced {
+		o.meta().ResourceVersion = version
+		got, err := at.Replace(ctx, o.Object)
+		return object{Object: got}, err
+	}
+	metadata, _ := change["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = version
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return object{}, fmt.Errorf("encode the patch: %w", err)
+	}
+	got, err := at.Patch(ctx, o.meta().Name, patch)
+	return object{Object: got}, err
+}
+
+// essence is the part of an object that a person writes, in one way of writing.
+func essence(o object) []byte {
+	m := o.meta()
+	e := struct {
+		Labels, Annotations map[string]string
+		Spec                any
+	}{Labels: m.Labels, Annotations: m.Annotations, Spec: o.kind().entry().spec(o)}
+	if len(e.Labels) == 0 {
+		e.Labels = nil
+	}
+	if len(e.Annotations) == 0 {
+		e.Annotations = nil
+	}
+	raw, _ := json.Marshal(e) // strings and numbers always encode
+	return raw
+}
