@@ -14,7 +14,7 @@ NESTED  := test/bench
 endif
 
 # The packages whose tests write pages of docs/reference.
-REFERENCE := ./cmd/reference
+REFERENCE := ./cmd/reference ./coordinator/rest
 
 .PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench reference house mutate lint proto clean prerequisites
 
@@ -86,7 +86,7 @@ bench: ## the benchmarks behind docs/benchmarks.md
 
 reference: ## write docs/reference and the texts of muster explain from the source
 	$(GO) test ./cmd/reference -run '^TestTheTexts' -args -rewrite
-	$(GO) test $(REFERENCE) -run 'AreFresh$$' -args -rewrite
+	$(GO) test $(REFERENCE) -run '(Is|Are)Fresh$$' -args -rewrite
 
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house

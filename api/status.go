@@ -62,6 +62,8 @@ func reasonOf(code int) string {
 		return "Unprocessable"
 	case http.StatusTooManyRequests:
 		return "TooManyRequests"
+	case http.StatusNotImplemented:
+		return "NotImplemented"
 	case http.StatusServiceUnavailable:
 		return "ServiceUnavailable"
 	default:

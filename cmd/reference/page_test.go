@@ -26,9 +26,9 @@ func page(t *testing.T, k Kind) string {
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n%s\n\n", k.Name, generated, k.Text)
 	switch k.Role {
 	case Options:
-		b.WriteString("A body of requests of the REST API.\n\n")
+		b.WriteString("A body of requests: see [REST](rest.md).\n\n")
 	case Answer:
-		b.WriteString("An answer of the REST API.\n\n")
+		b.WriteString("An answer: see [REST](rest.md).\n\n")
 	}
 	fmt.Fprintf(&b, "`muster explain %s` shows the same.\n\n", strings.ToLower(k.Name))
 	b.WriteString("| field | type | meaning |\n|---|---|---|\n")
@@ -91,4 +91,6 @@ func index() string {
 func file(k Kind) string { return strings.ToLower(k.Name) + ".md" }
 
 // pages are the pages beside those of kinds.
-var pages = [][2]string{}
+var pages = [][2]string{
+	{"rest.md", "Every route of the REST API: callers, parameters, bodies, codes, an example."},
+}

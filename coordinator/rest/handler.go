@@ -67,6 +67,7 @@ type Config struct {
 type handler struct {
 	Config
 	mux      *http.ServeMux
+	routes   map[string]access // by pattern, for Routes
 	metrics  *metrics
 	peers    *http.Client
 	forwards chan struct{} // one for each request that is being passed on
@@ -94,7 +95,7 @@ func NewHandler(c Config) http.Handler {
 		c.DialPeer = peerDialer().DialContext
 	}
 	h := &handler{
-		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
+		Config: c, mux: http.NewServeMux(), routes: map[string]access{}, metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
 		forwards: make(chan struct{}, mostForwards),
 	}
 	h.room = newRoom(h.metrics)
@@ -216,6 +217,7 @@ func (h *handler) routeLeaderFirst(pattern string, who access, serve endpoint) {
 }
 
 func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirst bool) {
+	h.routes[pattern] = who
 	observe := h.metrics.observer(pattern)
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()

@@ -1,0 +1,96 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+)
+
+// Route describes one route of the API, for its reference.
+type Route struct {
+	Method, Path string
+	// Access is "anyone", "tenant" (any valid token, within its namespace) or "admin".
+	Access string
+	Text   string
+	// Parameters are the names of the query's parameters.
+	Parameters []string
+	// Body and Answer are kinds of documents, "" for none. A list is the kind with
+	// List behind it.
+	Body, Answer string
+	// Optional bodies may be left out.
+	Optional bool
+	// Code is the status code of success.
+	Code int
+	// Refusals are the codes that mean more here than in general.
+	Refusals map[int]string
+	// Example is a target and, behind a space, a body in JSON.
+	Example string
+}
+
+// Pattern is the route as net/http writes it.
+func (r Route) Pattern() string { return strings.TrimSpace(r.Method + " " + r.Path) }
+
+// description is the part of a Route that its registration does not know.
+type description struct {
+	text          string
+	body, answer  string
+	optional      bool
+	code          int
+	refusals      map[int]string
+	example       string
+	extra         []string // parameters beside those of a list
+	isList, waits bool
+}
+
+func (d description) parameters() []string {
+	switch {
+	case d.isList:
+		return listParameters
+	case d.waits:
+		return []string{"wait"}
+	}
+	return d.extra
+}
+
+// String names the callers.
+func (a access) String() string { return [...]string{"anyone", "tenant", "admin"}[a] }
+
+// Routes describes every route, by path and method. A route without a description
+// has none of its texts; a test names it.
+func Routes() []Route {
+	h := NewHandler(Config{Service: struct{ Service }{}, Authenticator: StaticToken(""), Roster: struct{ Roster }{}, Ready: func(context.Context) error { return nil }}).(*handler)
+	all := descriptions()
+	var routes []Route
+	for pattern, who := range h.routes {
+		if pattern == "/" {
+			continue
+		}
+		method, path, _ := strings.Cut(pattern, " ")
+		d := all[pattern]
+		routes = append(routes, Route{
+			Method: method, Path: path, Access: who.String(), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
+			Optional: d.optional, Code: d.code, Refusals: d.refusals, Example: d.example,
+		})
+	}
+	slices.SortFunc(routes, func(a, b Route) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+	})
+	return routes
+}
+
+// Described are the patterns that have a description.
+func Described() []string { return slices.Sorted(maps.Keys(descriptions())) }
+
+// FieldSelectors are the fields that the lists of a kind select by.
+func FieldSelectors() map[string][]string {
+	return map[string][]string{
+		api.KindAllocation: slices.Sorted(maps.Keys(listedAllocations.fields)), api.KindJob: slices.Sorted(maps.Keys(listedJobs.fields)),
+		api.KindNode: slices.Sorted(maps.Keys(listedNodes.fields)), api.KindResourceQuota: slices.Sorted(maps.Keys(listedResourceQuotas.fields)),
+		api.KindQuotaTree: slices.Sorted(maps.Keys(listedQuotaTrees.fields)), api.KindQuotaForest: slices.Sorted(maps.Keys(listedQuotaForests.fields)),
+		api.KindQuotaBinding: slices.Sorted(maps.Keys(listedQuotaBindings.fields)),
+	}
+}

@@ -1,0 +1,171 @@
+package rest
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/musterd/muster/api"
+)
+
+// descriptions are those of all routes, by pattern.
+func descriptions() map[string]description {
+	all := map[string]description{
+		"GET /healthz": {text: "Answers ok while the program serves.", code: 200, example: "/healthz"},
+		"GET /readyz": {
+			text: "Answers whether this coordinator can serve, with its role, its term and its revision.", answer: "Coordinator", code: 200, example: "/readyz",
+			refusals: map[int]string{http.StatusServiceUnavailable: "the program cannot serve yet; the message says why"},
+		},
+		"GET /version": {text: "Names the version of the program and of the API.", answer: "Version", code: 200, example: "/version"},
+		"GET /api/v1/coordinators": {
+			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
+		},
+	}
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), quotaRoutes(), identityRoutes()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+const (
+	taken   = "the name is taken, or the Idempotency-Key was used for another document"
+	noRoom  = "the namespace has as many allocations stored as it may have (reason TooManyObjects), or there is no room for the request now"
+	spec    = `{"spec": {"resources": {"requests": {"cpu": "2", "memory": "4Gi"}}}}`
+	oneUnit = `"spec": {"resources": {"requests": {"cpu": "2", "memory": "4Gi"}}}`
+)
+
+// workRoutes describes the routes of allocations and jobs.
+func workRoutes() map[string]description {
+	const in, allocations, jobs = "/api/v1/namespaces/{namespace}/", "/api/v1/namespaces/default/allocations", "/api/v1/namespaces/default/jobs"
+	return map[string]description{
+		"POST " + in + "allocations": {
+			text: "Submits an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.",
+			body: "Allocation", answer: "Allocation", code: 201, waits: true,
+			refusals: map[int]string{409: taken, 403: "the allocation is over quota and its namespace rejects such allocations", 429: noRoom},
+			example:  allocations + "?wait=1s " + `{"metadata": {"name": "trial"}, ` + oneUnit + `}`,
+		},
+		"GET " + in + "allocations":        {text: "Lists the allocations of a namespace, a page at a time, by name.", answer: "AllocationList", code: 200, isList: true, example: allocations + "?fieldSelector=status.phase=Running"},
+		"GET /api/v1/allocations":          {text: "Lists the allocations of all namespaces, a page at a time, by namespace and name.", answer: "AllocationList", code: 200, isList: true, example: "/api/v1/allocations?limit=100"},
+		"GET " + in + "allocations/{name}": {text: "Shows an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.", answer: "Allocation", code: 200, waits: true, example: allocations + "/web"},
+		"DELETE " + in + "allocations/{name}": {
+			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free.", body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
+			refusals: map[int]string{409: "the allocation is a member of a job; cancel or delete the job"}, example: allocations + `/web {"gracePeriodSeconds": 60}`,
+		},
+		"GET " + in + "allocations/{name}/explain": {text: "Says why an allocation does not run, with numbers.", answer: "Explanation", code: 200, example: allocations + "/web/explain"},
+		"GET " + in + "allocations/{name}/quota":   {text: "Shows the places of an allocation on its quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: allocations + "/web/quota"},
+
+		"POST " + in + "jobs": {
+			text: "Submits a job. With wait the answer comes once the job's first unit runs or has ended, or the time is over.",
+			body: "Job", answer: "Job", code: 201, waits: true, refusals: map[int]string{409: taken, 429: noRoom},
+			example: jobs + ` {"metadata": {"name": "sweep"}, "spec": {"parallelism": 2, "template": ` + spec + `}}`,
+		},
+		"GET " + in + "jobs":               {text: "Lists the jobs of a namespace, a page at a time, by name.", answer: "JobList", code: 200, isList: true, example: jobs + "?labelSelector=team%3Dvision"},
+		"GET /api/v1/jobs":                 {text: "Lists the jobs of all namespaces, a page at a time, by namespace and name.", answer: "JobList", code: 200, isList: true, example: "/api/v1/jobs"},
+		"GET " + in + "jobs/{name}":        {text: "Shows a job. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, example: jobs + "/train?wait=1s"},
+		"GET " + in + "jobs/{name}/status": {text: "Shows the state of a job: the answer has the status of a Job alone. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, example: jobs + "/train/status"},
+		"POST " + in + "jobs/{name}/cancel": {
+			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", body: "DeleteOptions", optional: true, answer: "Job", code: 200,
+			example: jobs + `/train/cancel {"reason": "wrong data set"}`,
+		},
+		"DELETE " + in + "jobs/{name}":      {text: "Ends a job, with notice and grace, and removes the object once the devices are free.", body: "DeleteOptions", optional: true, answer: "Job", code: 200, example: jobs + "/train"},
+		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, with numbers.", answer: "Explanation", code: 200, example: jobs + "/train/explain"},
+		"GET " + in + "jobs/{name}/quota":   {text: "Shows the places of a job's units on their quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: jobs + "/train/quota"},
+
+		"POST " + in + "preemptions": {
+			text: "Evicts an allocation and its whole unit, with notice and grace. The answer comes once the notice is durable.", body: "PreemptionRequest", answer: "Preemption", code: 201,
+			refusals: map[int]string{409: "nothing of the unit runs"}, example: `/api/v1/namespaces/default/preemptions {"targetAllocation": "web", "reason": "maintenance"}`,
+		},
+	}
+}
+
+// nodeRoutes describes the routes of nodes, beside bans.
+func nodeRoutes() map[string]description {
+	const node = "/api/v1/nodes/{name}"
+	const alive = "the node's agent is alive, or the node changed meanwhile; the message says which"
+	return map[string]description{
+		"GET /api/v1/nodes": {text: "Lists the nodes, a page at a time, by name. A follower passes the request on to the leader, which knows the most.", answer: "NodeList", code: 200, isList: true, example: "/api/v1/nodes?fieldSelector=status.phase=Ready"},
+		"GET " + node:       {text: "Shows a node, its devices and their free parts. A follower passes the request on to the leader.", answer: "Node", code: 200, example: "/api/v1/nodes/gpu-1"},
+		"PATCH " + node: {
+			text: "Changes labels, annotations, taints or unschedulable by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key.",
+			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has another resourceVersion than the patch"},
+			example: `/api/v1/nodes/gpu-1 {"spec": {"unschedulable": true}}`,
+		},
+		"DELETE " + node:            {text: "Forgets a node that has left for good.", answer: "Node", code: 200, refusals: map[int]string{409: alive + ", or work is left on it"}, example: "/api/v1/nodes/gpu-1"},
+		"POST " + node + "/approve": {text: "Approves the capacity that a node has registered last. The request may be repeated.", body: "ApproveOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: "the node has registered anew since the resourceVersion of the body"}, example: "/api/v1/nodes/gpu-1/approve"},
+		"POST " + node + "/drain":   {text: "Cordons a node and gives notice to each unit that runs there. The request may be repeated, to see the progress.", body: "DrainOptions", optional: true, answer: "Drain", code: 200, example: `/api/v1/nodes/gpu-1/drain {"gracePeriodSeconds": 60}`},
+		"POST " + node + "/fence":   {text: "Fences a node, so that no transaction counts on its agent's promises. With confirmDead its units end as NodeLost.", body: "FenceOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: alive}, example: `/api/v1/nodes/gpu-1/fence {"force": true}`},
+		"POST " + node + "/reconcile": {
+			text: "Ends a node's quarantine after the store was restored from a backup, or shows the effect where the body has no mode.", body: "ReconcileOptions", optional: true, answer: "Reconciliation", code: 200,
+			refusals: map[int]string{409: "the node is not in quarantine or not connected, or another node is being reconciled"}, example: "/api/v1/nodes/gpu-1/reconcile",
+		},
+	}
+}
+
+// quotaRoutes describes the routes by which quota is set and read.
+func quotaRoutes() map[string]description {
+	const in, trees = "/api/v1/namespaces/{namespace}/resourcequotas", "/api/v1/quotatrees"
+	const tree = `{"kind": "QuotaTree", "metadata": {"name": "NAME"}, "spec": {"resourceNames": ["cpu"], "nodes": {"all": {"parent": "nil", "quota": {"cpu": "8"}}}}}`
+	all := map[string]description{
+		"GET " + in:                       {text: "Lists the resource quotas of a namespace.", answer: "ResourceQuotaList", code: 200, isList: true, example: "/api/v1/namespaces/default/resourcequotas"},
+		"GET /api/v1/resourcequotas":      {text: "Lists the resource quotas of all namespaces.", answer: "ResourceQuotaList", code: 200, isList: true, example: "/api/v1/resourcequotas"},
+		"GET " + in + "/{name}/status":    {text: "Shows the usage of a resource quota: metadata.name and the status of a ResourceQuota.", answer: "ResourceQuota", code: 200, example: "/api/v1/namespaces/default/resourcequotas/team/status"},
+		"GET " + trees:                    {text: "Lists the quota trees.", answer: "QuotaTreeList", code: 200, isList: true, example: trees},
+		"GET " + trees + "/{tree}/status": {text: "Shows a tree as it is in force: metadata.name and the status of a QuotaTree.", answer: "QuotaTree", code: 200, example: trees + "/company/status"},
+		"POST " + trees + "/{tree}/reclaim": {
+			text: "Ends units until no node of a tree is over its quota. With dryRun nothing ends and the answer lists the units.", body: "ReclaimOptions", optional: true, answer: "QuotaReclaim", code: 200,
+			extra: []string{"dryRun"}, example: trees + "/company/reclaim?dryRun=true",
+		},
+		"GET /api/v1/quotaforests":  {text: "Lists the quota forests.", answer: "QuotaForestList", code: 200, isList: true, example: "/api/v1/quotaforests"},
+		"GET /api/v1/quotabindings": {text: "Lists the bindings of namespaces to quota groups.", answer: "QuotaBindingList", code: 200, isList: true, example: "/api/v1/quotabindings"},
+		"POST /api/v1/quota/dryruns": {
+			text: "Answers how admission would decide about a consumer now. The request has no effect.", body: "Consumer", answer: "QuotaDryRun", code: 200,
+			example: `/api/v1/quota/dryruns {"kind": "Consumer", "spec": {"id": "trial-1", "trees": [{"treeName": "company", "groupID": "all", "request": {"cpu": 2}}]}}`,
+		},
+	}
+	maps.Copy(all, documentRoutes(in, "/{name}", api.KindResourceQuota, "/api/v1/namespaces/default/resourcequotas", "team", `{"metadata": {"name": "NAME"}, "spec": {"hard": {"cpu": "64"}}}`, `{"spec": {"hard": {"cpu": "32"}}}`))
+	maps.Copy(all, documentRoutes(trees, "/{tree}", api.KindQuotaTree, trees, "company", tree, `{"spec": {"nodes": {"all": {"quota": {"cpu": "16"}}}}}`))
+	maps.Copy(all, documentRoutes("/api/v1/quotaforests", "/{tree}", api.KindQuotaForest, "/api/v1/quotaforests", "quota", `{"kind": "QuotaForest", "metadata": {"name": "NAME"}, "spec": {"trees": ["company"]}}`, `{"metadata": {"labels": {"team": "ops"}}}`))
+	maps.Copy(all, documentRoutes("/api/v1/quotabindings", "/{namespace}", api.KindQuotaBinding, "/api/v1/quotabindings", "research", `{"kind": "QuotaBinding", "metadata": {"name": "NAME"}, "spec": {"groups": {"company": "all"}}}`, `{"spec": {"admission": "queue"}}`))
+	return all
+}
+
+// documentRoutes describes the routes of a kind by which quota is set, but for
+// its lists. The example's object is called name; the document has NAME for it.
+func documentRoutes(collection, one, kind, at, name, document, patch string) map[string]description {
+	const stale = "the object has another resourceVersion than the document"
+	named := func(name string) string { return strings.ReplaceAll(document, "NAME", name) }
+	return map[string]description{
+		"POST " + collection:         {text: "Creates a " + kind + ".", body: kind, answer: kind, code: 201, refusals: map[int]string{409: "the name is taken, or the object contradicts another object"}, example: at + " " + named("second")},
+		"GET " + collection + one:    {text: "Shows a " + kind + ".", answer: kind, code: 200, example: at + "/" + name},
+		"PUT " + collection + one:    {text: "Replaces a " + kind + ", with code 200, or creates one, with code 201. A metadata.resourceVersion in the document is a precondition.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + named(name)},
+		"PATCH " + collection + one:  {text: "Changes a " + kind + " by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a field.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + patch},
+		"DELETE " + collection + one: {text: "Removes a " + kind + ". Units that run go on.", answer: kind, code: 200, refusals: map[int]string{409: "the object is in use; the message says by which other object"}, example: at + "/" + name},
+	}
+}
+
+// identityRoutes describes the routes of tokens, certificates and bans.
+func identityRoutes() map[string]description {
+	const v1 = "/api/v1/"
+	all := map[string]description{
+		"POST " + v1 + "bootstraptokens":               {text: "Makes a bootstrap token. The answer alone has the token itself.", body: "BootstrapToken", answer: "BootstrapToken", code: 201, example: v1 + `bootstraptokens {"spec": {"nodes": "gpu-*", "uses": 16}}`},
+		"GET " + v1 + "bootstraptokens":                {text: "Lists the bootstrap tokens, oldest first, without the tokens themselves.", answer: "BootstrapTokenList", code: 200, example: v1 + "bootstraptokens"},
+		"DELETE " + v1 + "bootstraptokens/{name}":      {text: "Ends a bootstrap token.", answer: "BootstrapToken", code: 200, example: v1 + "bootstraptokens/k3v9x2"},
+		"GET " + v1 + "authorities":                    {text: "Lists the certificate authorities, oldest first.", answer: "AuthorityList", code: 200, example: v1 + "authorities"},
+		"POST " + v1 + "authorities":                   {text: "Makes a new authority, which signs from now on.", answer: "Authority", code: 201, example: v1 + "authorities"},
+		"DELETE " + v1 + "authorities/{name}":          {text: "Ends the trust in an authority.", answer: "AuthorityList", code: 200, extra: []string{"force"}, refusals: map[int]string{409: "nodes have certificates by the authority, and force is not given"}, example: v1 + "authorities/9f86d081?force=true"},
+		"POST " + v1 + "operatorcertificates":          {text: "Certifies an operator for gRPC.", body: "OperatorCertificate", answer: "OperatorCertificate", code: 201, example: v1 + `operatorcertificates {"metadata": {"name": "ada"}, "spec": {"request": "-----BEGIN CERTIFICATE REQUEST-----…"}}`},
+		"GET " + v1 + "operatorcertificates":           {text: "Lists the certificates of operators.", answer: "OperatorCertificateList", code: 200, example: v1 + "operatorcertificates"},
+		"DELETE " + v1 + "operatorcertificates/{name}": {text: "Revokes all certificates of an operator.", answer: "OperatorCertificateList", code: 200, example: v1 + "operatorcertificates/ada"},
+		"GET " + v1 + "nodebans":                       {text: "Lists the bans that stand, by node.", answer: "NodeBanList", code: 200, example: v1 + "nodebans"},
+		"POST " + v1 + "nodes/{name}/ban":              {text: "Bans a node id and ends its certificate.", body: "NodeBan", optional: true, answer: "NodeBan", code: 200, example: v1 + `nodes/gpu-1/ban {"spec": {"reason": "stolen disk"}}`},
+		"DELETE " + v1 + "nodes/{name}/ban":            {text: "Ends a ban. The node needs a new bootstrap token.", answer: "NodeBan", code: 200, example: v1 + "nodes/gpu-1/ban"},
+	}
+	for pattern, d := range all {
+		if d.refusals == nil {
+			d.refusals = map[int]string{}
+		}
+		d.refusals[http.StatusNotImplemented] = "the coordinator runs without TLS and has no identities"
+		all[pattern] = d
+	}
+	return all
+}

@@ -1,0 +1,410 @@
+package rest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/reference"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/test/fresh"
+	"github.com/musterd/muster/test/resttest"
+)
+
+// identities answers every request about identities with one of its kind.
+type identities struct{}
+
+func (identities) PutBootstrapToken(_ context.Context, t *api.BootstrapToken, _ time.Duration, _ string) (*api.BootstrapToken, error) {
+	return t, nil
+}
+
+func (identities) ListBootstrapTokens(context.Context) (*api.BootstrapTokenList, error) {
+	return &api.BootstrapTokenList{Items: []api.BootstrapToken{}}, nil
+}
+
+func (identities) DeleteBootstrapToken(_ context.Context, id string) (*api.BootstrapToken, error) {
+	return &api.BootstrapToken{Metadata: api.ObjectMeta{Name: id}}, nil
+}
+
+func (identities) ListAuthorities(context.Context) (*api.AuthorityList, error) {
+	return &api.AuthorityList{Items: []api.Authority{}}, nil
+}
+func (identities) RotateAuthority(context.Context) (*api.Authority, error) {
+	return &api.Authority{}, nil
+}
+func (identities) RetireAuthority(context.Context, string, bool) error { return nil }
+
+func (identities) CertifyOperator(_ context.Context, c *api.OperatorCertificate, _ time.Duration, _ string) (*api.OperatorCertificate, error) {
+	return c, nil
+}
+
+func (identities) ListOperators(context.Context) (*api.OperatorCertificateList, error) {
+	return &api.OperatorCertificateList{Items: []api.OperatorCertificate{}}, nil
+}
+
+func (identities) RevokeOperator(context.Context, string, string) (*api.OperatorCertificateList, error) {
+	return &api.OperatorCertificateList{Items: []api.OperatorCertificate{}}, nil
+}
+
+func (identities) BanNode(_ context.Context, node, reason, by string) (*api.NodeBan, error) {
+	return &api.NodeBan{Metadata: api.ObjectMeta{Name: node}, Spec: api.NodeBanSpec{Reason: reason}, Status: api.NodeBanStatus{Banned: true, By: by}}, nil
+}
+
+func (identities) UnbanNode(_ context.Context, node, _ string) (*api.NodeBan, error) {
+	return &api.NodeBan{Metadata: api.ObjectMeta{Name: node}}, nil
+}
+
+func (identities) ListBans(context.Context) (*api.NodeBanList, error) {
+	return &api.NodeBanList{Items: []api.NodeBan{}}, nil
+}
+
+// alone is the roster of a cluster with one coordinator.
+type alone struct{}
+
+func (alone) Self() api.Coordinator {
+	return api.Coordinator{ID: "coordinator-1", Role: api.LeaderRole, Epoch: 1}
+}
+func (a alone) Candidates() []api.Coordinator { return []api.Coordinator{a.Self()} }
+
+// tenantToken is that of a tenant who is no admin.
+const tenantToken = "t3nant"
+
+// callers are an admin and a tenant.
+type callers struct{ rest.Authenticator }
+
+func (c callers) Authenticate(ctx context.Context, given string) (rest.Principal, error) {
+	if given == tenantToken {
+		return rest.Principal{Name: "vision", Tenant: "vision"}, nil
+	}
+	return c.Authenticator.Authenticate(ctx, given)
+}
+
+// documentedWorld serves every route, and has an object for each example.
+func documentedWorld(t *testing.T) http.Handler {
+	t.Helper()
+	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+	h := rest.NewHandler(rest.Config{
+		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
+		Authenticator: callers{rest.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test", ID: "coordinator-1",
+	})
+	examples := map[string]string{}
+	for _, r := range rest.Routes() {
+		examples[r.Pattern()] = r.Example
+	}
+	const unit = `"spec": {"resources": {"requests": {"cpu": "1"}}}`
+	for _, made := range []string{
+		`/api/v1/namespaces/default/allocations {"metadata": {"name": "web"}, ` + unit + `}`,
+		`/api/v1/namespaces/default/jobs {"metadata": {"name": "train"}, "spec": {"template": {` + unit + `}}}`,
+		strings.Replace(examples["POST /api/v1/namespaces/{namespace}/resourcequotas"], `"second"`, `"team"`, 1),
+		strings.Replace(examples["POST /api/v1/quotatrees"], `"second"`, `"company"`, 1),
+		strings.Replace(examples["POST /api/v1/quotatrees"], `"second"`, `"spare"`, 1),
+	} {
+		if answer := sendExample(h, "POST", made, token); answer.Code != http.StatusCreated {
+			t.Fatalf("%s: %d %s", made, answer.Code, answer.Body)
+		}
+	}
+	return h
+}
+
+// inForest are the examples that need a forest and a binding.
+func inForest(t *testing.T, h http.Handler) {
+	t.Helper()
+	for _, made := range []string{
+		`/api/v1/quotaforests {"kind": "QuotaForest", "metadata": {"name": "quota"}, "spec": {"trees": ["company"]}}`,
+		`/api/v1/quotabindings {"kind": "QuotaBinding", "metadata": {"name": "research"}, "spec": {"groups": {"company": "all"}}}`,
+	} {
+		if answer := sendExample(h, "POST", made, token); answer.Code != http.StatusCreated {
+			t.Fatalf("%s: %d %s", made, answer.Code, answer.Body)
+		}
+	}
+}
+
+// sendExample sends an example: a target and, behind a space, a body.
+func sendExample(h http.Handler, method, example, bearer string) *httptest.ResponseRecorder {
+	target, body, _ := strings.Cut(example, " ")
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	switch {
+	case method == http.MethodPatch:
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	case body != "":
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, r)
+	return answer
+}
+
+func TestEveryRouteIsDescribed(t *testing.T) {
+	kinds := map[string]bool{"": true}
+	for _, k := range reference.Kinds() {
+		kinds[k.Name], kinds[k.Name+"List"] = true, true
+	}
+	registered := map[string]bool{}
+	for _, r := range rest.Routes() {
+		registered[r.Pattern()] = true
+		switch {
+		case r.Text == "":
+			t.Errorf("%s has no text: describe it in coordinator/rest/describe_routes.go, then run make reference", r.Pattern())
+		case !strings.HasSuffix(r.Text, "."), r.Code == 0, r.Example == "":
+			t.Errorf("%s: want a sentence, a code and an example: %+v", r.Pattern(), r)
+		case !kinds[r.Body] || !kinds[r.Answer]:
+			t.Errorf("%s has the body %q and the answer %q: one is no kind of the reference", r.Pattern(), r.Body, r.Answer)
+		}
+	}
+	for _, pattern := range rest.Described() {
+		if !registered[pattern] {
+			t.Errorf("%s is described and not served", pattern)
+		}
+	}
+}
+
+// elsewhere are examples that the world of the test answers otherwise, as it has no
+// agents that fail and no store that was restored.
+var elsewhere = map[string]int{
+	"DELETE /api/v1/nodes/{name}":         http.StatusConflict, // the agent is alive
+	"POST /api/v1/nodes/{name}/reconcile": http.StatusConflict, // it is not in quarantine
+}
+
+func TestExamplesOfRoutesAreAnsweredAsDescribed(t *testing.T) {
+	for _, r := range rest.Routes() {
+		t.Run(r.Pattern(), func(t *testing.T) {
+			h := documentedWorld(t)
+			path, document, _ := strings.Cut(r.Example, " ")
+			if !strings.HasPrefix(r.Path, "/api/v1/quotatrees") {
+				inForest(t, h)
+			}
+			if r.Method == http.MethodPost && r.Path == "/api/v1/quotaforests" {
+				document = strings.Replace(document, "company", "spare", 1) // a tree is in one forest
+			}
+			answer := sendExample(h, r.Method, path+" "+document, token)
+			want, other := elsewhere[r.Pattern()]
+			if !other {
+				want = r.Code
+			}
+			if answer.Code != want {
+				t.Fatalf("%s %s is answered %d, want %d: %s", r.Method, r.Example, answer.Code, want, answer.Body)
+			}
+			if !other {
+				fieldsAreOf(t, r.Answer, answer.Body.Bytes())
+			}
+		})
+	}
+}
+
+// fieldsAreOf checks that an answer has no field that its kind has not.
+func fieldsAreOf(t *testing.T, kind string, answer []byte) {
+	t.Helper()
+	if kind == "" {
+		return
+	}
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal(answer, &got); err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"apiVersion", "kind", "metadata", "items"}
+	if k, _, err := reference.Find(kind); err == nil {
+		known = nil
+		for _, f := range k.Fields {
+			known = append(known, f.Name)
+		}
+	} else if !strings.HasSuffix(kind, "List") {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if !slices.Contains(known, name) {
+			t.Errorf("the answer has the field %s, a %s has %v", name, kind, known)
+		}
+	}
+}
+
+func TestRoutesTakeTheirParametersAndNoOthers(t *testing.T) {
+	h := documentedWorld(t)
+	for _, r := range rest.Routes() {
+		if !strings.HasPrefix(r.Path, "/api/") {
+			continue
+		}
+		path, body, _ := strings.Cut(r.Example, " ")
+		path, _, _ = strings.Cut(path, "?")
+		answer := sendExample(h, r.Method, path+"?zzz=1 "+body, token)
+		want := "takes none"
+		if len(r.Parameters) > 0 {
+			want = "takes " + strings.Join(r.Parameters, ", ")
+		}
+		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%s with an unknown parameter is answered %d %s, want %q", r.Pattern(), answer.Code, answer.Body, want)
+		}
+	}
+}
+
+func TestRoutesLetInTheirCallersAndNoOthers(t *testing.T) {
+	h := documentedWorld(t)
+	for _, r := range rest.Routes() {
+		if r.Access == "anyone" {
+			if answer := sendExample(h, r.Method, r.Example, ""); answer.Code != r.Code {
+				t.Errorf("%s without a token: %d", r.Pattern(), answer.Code)
+			}
+			continue
+		}
+		if answer := sendExample(h, r.Method, r.Example, ""); answer.Code != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %d", r.Pattern(), answer.Code)
+		}
+		answer := sendExample(h, r.Method, r.Example, tenantToken)
+		foreign := strings.Contains(r.Path, "{namespace}")
+		if want := r.Access == "admin" || foreign; (answer.Code == http.StatusForbidden) != want {
+			t.Errorf("%s by a tenant of another namespace: %d; it is for %s", r.Pattern(), answer.Code, r.Access)
+		}
+	}
+}
+
+// parameters are the texts of the query's parameters.
+var parameters = map[string][3]string{ // type and range, default, meaning
+	"wait":            {"duration, 0s to 10m", "0s", "The time that the answer may wait for the object to run or to end."},
+	"labelSelector":   {"text", "", "Shows objects with these labels: `a=b`, `a!=b`, `a in (x, y)`, `a notin (x)`, `a`, `!a`, joined by commas; at most 64."},
+	"fieldSelector":   {"text", "", "Shows objects with these fields: `f=v`, `f!=v`, joined by commas. The fields are below."},
+	"limit":           {"whole number, 0 or more", "500", "The greatest number of objects of a page. 0 and numbers beyond 500 are 500. A page also ends at about 1 MiB."},
+	"continue":        {"text", "", "The token of the next page, from `metadata.continue` of the page before."},
+	"watch":           {"boolean", "false", "Not supported: true is answered with 422."},
+	"resourceVersion": {"text", "", "Empty or 0: lists show the newest state alone."},
+	"dryRun":          {"boolean", "false", "Shows the effect and changes nothing."},
+	"force":           {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
+}
+
+func TestParametersKeepToTheirRanges(t *testing.T) {
+	h := documentedWorld(t)
+	used := map[string]bool{}
+	for _, r := range rest.Routes() {
+		for _, p := range r.Parameters {
+			used[p] = true
+			if parameters[p] == [3]string{} {
+				t.Errorf("%s takes %s, which has no text in this file", r.Pattern(), p)
+			}
+		}
+	}
+	for p := range parameters {
+		if !used[p] {
+			t.Errorf("no route takes %s", p)
+		}
+	}
+	for query, want := range map[string]int{
+		"allocations/web?wait=0s": 200, "allocations/web?wait=10m": 200, "allocations/web?wait=10m1s": 400, "allocations/web?wait=-1s": 400,
+		"jobs?limit=0": 200, "jobs?limit=501": 200, "jobs?limit=-1": 400, "jobs?watch=true": 422, "jobs?watch=false": 200,
+		"jobs?resourceVersion=0": 200, "jobs?resourceVersion=7": 400, "jobs?continue=x": 400, "jobs?labelSelector=a+notin+(x),!b": 200,
+	} {
+		if answer := sendExample(h, "GET", "/api/v1/namespaces/default/"+query, token); answer.Code != want {
+			t.Errorf("%s is answered %d, want %d: %s", query, answer.Code, want, answer.Body)
+		}
+	}
+}
+
+func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
+	h := documentedWorld(t)
+	at := map[string]string{
+		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
+		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings",
+	}
+	for kind, fields := range rest.FieldSelectors() {
+		for _, f := range fields {
+			if answer := sendExample(h, "GET", "/api/v1/"+at[kind]+"?fieldSelector="+f+"=x", token); answer.Code != http.StatusOK {
+				t.Errorf("%s by %s: %d %s", kind, f, answer.Code, answer.Body)
+			}
+		}
+	}
+}
+
+// codes are the status codes of refusals in general.
+var codes = []struct {
+	code          int
+	meaning, next string
+}{
+	{400, "The URL, a parameter or the document is malformed: an unknown field, a wrong type, no JSON or YAML.", "Correct the request."},
+	{401, "The token is missing or unknown.", "Send `Authorization: Bearer TOKEN`."},
+	{403, "The token is not for this namespace or not an admin's, or the allocation is over quota.", "Ask an operator."},
+	{404, "The object does not exist, or the path is none of this API.", "Correct the name."},
+	{405, "The path takes other methods, which the header Allow names.", "Use one of them."},
+	{409, "The object exists, has changed, or is in a state that forbids the request.", "Read the object, then decide again."},
+	{413, "The body is larger than 1 MiB.", "Split the document."},
+	{415, "The Content-Type is not the one of the route, or the body is compressed.", "Send the type that the message names."},
+	{422, "The document is well formed and no cluster could satisfy it; the message names the field, its value and the limit.", "Correct the document."},
+	{429, "There is no room for the request now; or, with the reason TooManyObjects, the namespace has as many objects as it may have.", "Wait for the time of the header Retry-After; or delete objects."},
+	{500, "The coordinator failed; its log says why.", "Ask again; report the log."},
+	{501, "The coordinator runs without TLS and has no identities.", "Set tls.enabled."},
+	{503, "No leader answers. With the reason NotLeader nothing was done; with LeaderLost or LeaderUnreachable the request may have been carried out.", "Ask again, with the same Idempotency-Key."},
+}
+
+func TestTheReferenceOfRoutesIsFresh(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# REST\n\n<!-- Generated by make reference from the source. Do not edit. -->\n\n" +
+		"Every route needs the header `Authorization: Bearer TOKEN`, but for those of *anyone*. *tenant* is any valid token, within the namespace\n" +
+		"of its name; *admin* is an operator's. Bodies are JSON or, of submissions, YAML (`Content-Type: application/json`, `application/yaml`), of at\n" +
+		"most 1 MiB. Prometheus reads `/metrics` on the same port.\n\n" +
+		"## Parameters\n\n| parameter | type | default | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		p := parameters[name]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, p[0], p[1], p[2])
+	}
+	b.WriteString("\nFields of `fieldSelector`:\n\n| kind | fields |\n|---|---|\n")
+	selectors := rest.FieldSelectors()
+	for _, kind := range slices.Sorted(maps.Keys(selectors)) {
+		fmt.Fprintf(&b, "| %s | `%s` |\n", kind, strings.Join(selectors[kind], "`, `"))
+	}
+	b.WriteString("\n## Headers\n\n| header | in | meaning |\n|---|---|---|\n" +
+		"| `Idempotency-Key` | creations of allocations and jobs | 1 to 128 printable characters without spaces. A repeated creation with the same key and document is answered with the object of the first, for 24 h. |\n" +
+		"| `Warning` | answers | Fields that are recorded and have no effect. |\n" +
+		"| `Retry-After` | answers with 429 | Seconds to wait. |\n" +
+		"| `Muster-Revision` | answers | A revision of the store that is not older than the answer. |\n" +
+		"| `Allow` | answers with 405 | The methods that the path takes. |\n\n" +
+		"## Refusals\n\nA refusal is a [Status](status.md).\n\n| code | reason | meaning | next |\n|---|---|---|---|\n")
+	for _, c := range codes {
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", c.code, api.Errorf(c.code, "").Reason, c.meaning, c.next)
+	}
+	b.WriteString("\n## Routes\n")
+	for _, r := range rest.Routes() {
+		writeRoute(&b, r)
+	}
+	fresh.File(t, filepath.Join("..", "..", "docs", "reference", "rest.md"), b.String())
+}
+
+func writeRoute(b *strings.Builder, r rest.Route) {
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n| | |\n|---|---|\n| for | %s |\n", r.Pattern(), r.Text, r.Access)
+	if len(r.Parameters) > 0 {
+		fmt.Fprintf(b, "| parameters | `%s` |\n", strings.Join(r.Parameters, "`, `"))
+	}
+	if r.Body != "" {
+		optional := ""
+		if r.Optional {
+			optional = ", optional"
+		}
+		fmt.Fprintf(b, "| body | %s%s |\n", linked(r.Body), optional)
+	}
+	fmt.Fprintf(b, "| answer | %d %s |\n", r.Code, linked(r.Answer))
+	for _, code := range slices.Sorted(maps.Keys(r.Refusals)) {
+		fmt.Fprintf(b, "| %d | %s |\n", code, r.Refusals[code])
+	}
+	target, body, _ := strings.Cut(r.Example, " ")
+	fmt.Fprintf(b, "\n```\n%s %s\n", r.Method, target)
+	if body != "" {
+		fmt.Fprintf(b, "\n%s\n", body)
+	}
+	b.WriteString("```\n")
+}
+
+// linked links a kind to its page; a list to that of its elements.
+func linked(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	page := strings.ToLower(strings.TrimSuffix(kind, "List")) + ".md"
+	return "[" + kind + "](" + page + ")"
+}
