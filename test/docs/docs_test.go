@@ -5,6 +5,7 @@ package docs_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -144,11 +145,26 @@ func TestTheInspectPictureIsAGoldenFile(t *testing.T) {
 // A document that names a test as the evidence of a claim has to name one that
 // is there. A name that ends in "…" stands for all that begin with it.
 func TestNamedTestsExist(t *testing.T) {
-	var functions []string
+	functions := testFunctions(t)
+	named := regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w+)(…?)`)
+	for name, text := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			prefixed := func(f string) bool { return strings.HasPrefix(f, m[1]) }
+			if !functions[m[1]] && (m[2] == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(functions)), prefixed)) {
+				t.Errorf("%s names %s, which is no test", name, m[1]+m[2])
+			}
+		}
+	}
+}
+
+// testFunctions lists the names of all tests and fuzz targets of the module.
+func testFunctions(t *testing.T) map[string]bool {
+	t.Helper()
+	functions := map[string]bool{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, "_test.go") {
 			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, name), -1) {
-				functions = append(functions, m[1])
+				functions[m[1]] = true
 			}
 		}
 		return err
@@ -156,12 +172,5 @@ func TestNamedTestsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w+)(…?)`)
-	for name, text := range documents(t) {
-		for _, m := range named.FindAllStringSubmatch(text, -1) {
-			if !slices.ContainsFunc(functions, func(f string) bool { return f == m[1] || m[2] != "" && strings.HasPrefix(f, m[1]) }) {
-				t.Errorf("%s names %s, which is no test", name, m[1]+m[2])
-			}
-		}
-	}
+	return functions
 }
