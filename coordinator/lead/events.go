@@ -154,9 +154,14 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 			n.removeReservation(tx)
 			continue
 		}
-		// The reservation of a nomination stays until the preemption is given up,
-		// and its victims may still be on the node.
-		h.setPlanned(len(a.victims) > 0 && a.machine.Undecided())
+		switch m := a.machine; {
+		case !m.Undecided() && m.State() != txn.Aborted && !m.FreedBy(n.view.ID):
+			h.setRecorded()
+		default:
+			// The reservation of a nomination stays until the preemption is given up,
+			// and its victims may still be on the node.
+			h.setPlanned(len(a.victims) > 0 && m.Undecided())
+		}
 	}
 	l.retireAbsentRecords(n, present)
 	n.rebuild(&l.out)

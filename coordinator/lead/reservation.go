@@ -17,6 +17,9 @@ import (
 type reservation struct {
 	members   []grant.Member
 	confirmed bool
+	// recorded: the agent has not reported the members, and a record has them. The
+	// agent holds the members again once it has registered and read its records.
+	recorded bool
 	// waiting: other transactions still hold a part of the members' devices. The
 	// free part is taken, and the rest as soon as it is free.
 	waiting bool
@@ -49,11 +52,17 @@ func (h *reservation) addMember(m grant.Member) { h.members = append(h.members, 
 
 // takeOver sets the members that an agent reports; rebuild takes their amounts.
 func (h *reservation) takeOver(g grant.Grant) {
-	h.members, h.confirmed, h.waiting = g.Members, true, g.State == grant.Waiting
+	h.members, h.confirmed, h.recorded, h.waiting = g.Members, true, false, g.State == grant.Waiting
 }
 
-// setPlanned marks the reservation as unknown to the agent.
-func (h *reservation) setPlanned(waiting bool) { h.confirmed, h.waiting = false, waiting }
+// setPlanned marks the reservation as unknown to the agent, and to the store.
+func (h *reservation) setPlanned(waiting bool) {
+	h.confirmed, h.recorded, h.waiting = false, false, waiting
+}
+
+// setRecorded marks the reservation as unknown to the agent, which has yet to read
+// its record.
+func (h *reservation) setRecorded() { h.confirmed, h.recorded, h.waiting = false, true, false }
 
 // setPlacedTaken marks the members as subtracted, which placing them has done.
 func (h *reservation) setPlacedTaken() {
@@ -71,9 +80,11 @@ func (n *node) takeWaiting(h *reservation) {
 }
 
 // rebuild computes Free anew from the reservations: confirmed first, then
-// waiting, then planned, in order. A planned reservation that no longer fits
-// stays untaken until the agent has answered. A confirmed reservation takes
-// only devices that the host still has, because a host may lose a card in use.
+// recorded, then waiting, then planned, in order. A nomination takes no devices of
+// a unit whose agent has restarted: the unit runs there, and the nomination may
+// end before the agent reports the unit. A planned reservation that no longer fits
+// stays untaken until the agent has answered. A confirmed or recorded reservation
+// takes only devices that the host still has, because a host may lose a card in use.
 func (n *node) rebuild(out *outbox) {
 	n.occupancy.noteNode(n.view.ID)
 	if n.view.Host == nil {
@@ -81,7 +92,7 @@ func (n *node) rebuild(out *outbox) {
 	}
 	n.state.Reset(&n.view, n.view.Host, n.unhealthy())
 	txs := slices.SortedFunc(maps.Keys(n.reservations), cmp.Compare[resource.TxID])
-	for _, rank := range []int{heldNow, heldNext, heldLast} {
+	for _, rank := range []int{heldNow, heldSoon, heldNext, heldLast} {
 		for _, tx := range txs {
 			h := n.reservations[tx]
 			if h.rank() != rank {
@@ -93,7 +104,7 @@ func (n *node) rebuild(out *outbox) {
 			case rank == heldNow:
 				out.warn("view_conflict", "node", n.view.ID, "tx", tx)
 				h.taken = n.takePresent(h.members)
-			case rank == heldNext:
+			case rank == heldSoon, rank == heldNext:
 				h.taken = n.takePresent(h.members)
 			}
 		}
@@ -103,6 +114,7 @@ func (n *node) rebuild(out *outbox) {
 // The order in which reservations are taken.
 const (
 	heldNow = iota
+	heldSoon
 	heldNext
 	heldLast
 )
@@ -113,6 +125,8 @@ func (h *reservation) rank() int {
 		return heldNext
 	case h.confirmed:
 		return heldNow
+	case h.recorded:
+		return heldSoon
 	}
 	return heldLast
 }
@@ -193,10 +207,10 @@ func (n *node) fillWaiting() {
 // plan was not taken, or the plan of another transaction does not fit any more.
 func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.reservationOf(tx)
-	same := h.taken != nil && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
+	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
 	waited := h.waiting
 	n.occupancy.noteReservation(n.view.ID, tx, waited || waiting)
-	h.confirmed, h.waiting = true, waiting
+	h.confirmed, h.recorded, h.waiting = true, false, waiting
 	if same {
 		return false
 	}
