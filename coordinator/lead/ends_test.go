@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -220,6 +221,35 @@ func TestAPreemptionFitsIntoOneTxn(t *testing.T) {
 		_, b := x.preemptor()
 		if b.attempt != nil != begins {
 			t.Errorf("of %d operations: begins %t, %s", most, !begins, x.whyNoVictims(b))
+		}
+	}
+}
+
+// TestARecordThatALaterLeaderHasWritten ends the term: this leader does not know
+// whether its commit has landed, and reads that the unit is on its way out.
+func TestARecordThatALaterLeaderHasWritten(t *testing.T) {
+	for state, ends := range map[grant.RecordState]bool{
+		grant.RecordCommitted: false, grant.RecordEvicting: true, grant.RecordReleasing: true, grant.RecordReleased: true,
+	} {
+		x := newScene(t)
+		a := x.submit("a", 8, "")
+		x.says(a, grant.Reserved)
+		x.loses(true)
+		read := x.next()
+		kv, _, _, err := x.kv.Get(t.Context(), read.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.State = state
+		kv.Value = record.MustEncode(rec)
+		effects := x.Apply(x.clock, ReadAnswer{read.Token, kv, true, kv.ModRev}, nil)
+		i := slices.IndexFunc(effects, func(e Effect) bool { return e.Kind == EndTerm })
+		if (i >= 0) != ends || ends && !errors.Is(effects[i].Err, ErrDeposed) {
+			t.Errorf("%s: effects %+v, the term ends: want %t", state, effects, ends)
 		}
 	}
 }

@@ -178,7 +178,9 @@ func (l *Leader) released(a *attempt) {
 	l.noteChange()
 }
 
-// readRecord reads a transaction's record.
+// readRecord reads a transaction's record. After a commit in doubt this leader has
+// written nothing else there: a record that has gone on since was written by a
+// later leader, and this term is over.
 func (l *Leader) readRecord(a *attempt) {
 	key := record.TxKey(a.machine.ID())
 	l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
@@ -191,6 +193,10 @@ func (l *Leader) readRecord(a *attempt) {
 				return
 			}
 			in.State = rec.State
+			if a.machine.Undecided() && rec.State != grant.RecordCommitted && rec.State != grant.RecordAborted {
+				l.out.end(fmt.Errorf("%w: %s is %s, and a later leader has written that", ErrDeposed, key, rec.State))
+				return
+			}
 			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
 			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
 				in.By = rec.By
