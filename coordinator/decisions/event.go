@@ -61,6 +61,7 @@ const (
 	Grew      EventKind = "grew"      // a node has more to give, or takes work again
 	Freed     EventKind = "freed"     // a charge to a namespace and to trees has ended
 	Charged   EventKind = "charged"   // a charge to trees has begun: they may name others for a claim
+	Moved     EventKind = "moved"     // a charge to trees has begun, and has moved others there: they may name those
 	Evictable EventKind = "evictable" // a unit can give way that could not
 	Unleft    EventKind = "unleft"    // a unit that was leaving has left, or cannot
 	Due       EventKind = "due"       // a time has come from which on more may give way in trees
@@ -69,7 +70,7 @@ const (
 
 // eventKinds are those of package sched.
 var eventKinds = [...]EventKind{
-	sched.KindGrew: Grew, sched.KindFreed: Freed, sched.KindCharged: Charged, sched.KindEvictable: Evictable, sched.KindUnleft: Unleft, sched.KindDue: Due, sched.KindAll: All,
+	sched.KindGrew: Grew, sched.KindFreed: Freed, sched.KindCharged: Charged, sched.KindMoved: Moved, sched.KindEvictable: Evictable, sched.KindUnleft: Unleft, sched.KindDue: Due, sched.KindAll: All,
 }
 
 // Free is what a node has to give when an event happens.
@@ -155,6 +156,8 @@ func (e *Event) String() string {
 		return fmt.Sprintf("a charge to namespace %s has ended", e.Namespace)
 	case Charged:
 		return fmt.Sprintf("a charge to %s has begun", strings.Join(e.Trees, ", "))
+	case Moved:
+		return fmt.Sprintf("a charge to %s has begun, and has moved others", strings.Join(e.Trees, ", "))
 	case Evictable:
 		return fmt.Sprintf("a unit of priority %d can give way", e.Priority)
 	case Unleft:

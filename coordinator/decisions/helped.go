@@ -21,6 +21,8 @@ func (c *class) mayBeHelped(e *Event, labels map[resource.NodeID]*constraint.Lab
 		return c.sleep.waitsFor(e.Namespace, c.Namespace, e.Trees)
 	case Charged:
 		return c.sleep.Code == ClaimFails && c.sleep.waitsFor("", c.Namespace, e.Trees)
+	case Moved:
+		return c.sleep.waitsFor("", c.Namespace, e.Trees)
 	case Due:
 		return c.sleep.Code == OverTree || c.sleep.Code == ClaimFails
 	case Unleft:

@@ -169,7 +169,7 @@ func (l *Leader) adopt(d *adoption) {
 	}
 	u.takeOver(a)
 	l.insertAttempt(d.tx, a)
-	l.quotas.limits.Charge(d.tx, u.charge)
+	l.chargeAttempt(d.tx, a)
 	l.setBudget(a, l.rules.EvictionGrace+victimPatience)
 	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
 	l.perform(a, effects)

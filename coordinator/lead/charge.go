@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
 )
 
 // groupsOf says to which group of which tree a unit asks to be charged: by its
@@ -133,6 +134,13 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 		l.undoCharge(u)
 	}
 	return short
+}
+
+// chargeAttempt charges an attempt from now on. The trees charge its unit since
+// that was admitted.
+func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
+	l.quotas.limits.Charge(tx, a.unit.charge) // model: mutant UNKNOWN_NOT_CHARGED
+	l.noteCharged(a)
 }
 
 // discharge ends an attempt's charge.

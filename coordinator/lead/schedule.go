@@ -142,9 +142,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 	a.setMachine(machine)
 	u.launch(a)
 	l.insertAttempt(tx, a)
-	// The trees charge it since it was admitted. model: mutant UNKNOWN_NOT_CHARGED
-	l.quotas.limits.Charge(tx, u.charge)
-	l.noteCharged(a)
+	l.chargeAttempt(tx, a)
 	if l.tried(a); len(a.victims) > 0 {
 		l.setBudget(a, l.rules.VoteBudget)
 	} else {

@@ -59,9 +59,14 @@ func (l *Leader) noteFreed(a *attempt) {
 }
 
 // noteCharged wakes those that claim quota of the trees that an attempt is charged
-// to from now on (E2).
+// to from now on, and all over that quota where the charge has moved other units
+// (E2). The charge is the trees' last call.
 func (l *Leader) noteCharged(a *attempt) {
-	if trees := treesOf(a.charges); len(trees) > 0 {
+	switch trees := treesOf(a.charges); {
+	case len(trees) == 0:
+	case l.quotas.trees.HasMovedOthers(a.unit.path):
+		l.room.Moved(trees)
+	default:
 		l.room.Charged(trees)
 	}
 }

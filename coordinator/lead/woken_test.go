@@ -337,6 +337,20 @@ var byQuota = map[string]wakeUp{
 		},
 		event: func(x *scene) { x.pass(1) },
 	},
+	"a charge that moves a unit up, which has run long enough": {
+		rules: func(r *Rules) { r.Quota.MinRunTime = time.Hour },
+		before: func(x *scene) {
+			x.shares()
+			for _, name := range []string{"own", "moved"} {
+				x.running(name, 2, `"quota":{"groups":{"Org":"one"}},`)
+			}
+			x.pass(time.Hour)
+			x.running("lent", 3, `"quota":{"groups":{"Org":"one"}},`)
+			x.submit("w", 2, `"quota":{"groups":{"Org":"two"}},`)
+			x.answers()
+		},
+		event: func(x *scene) { x.submit("mover", 1, `"priority":5,"quota":{"groups":{"Org":"one"}},`) },
+	},
 }
 
 // holdsStray leaves both nodes full, the first with a grant that has no record.

@@ -6,10 +6,7 @@ package quota
 // last call is the last that could have changed something; a refused one moved
 // nobody.
 func (m *Manager) Moves() []Move {
-	records := m.log.records[m.log.call:]
-	if m.undone {
-		records = m.log.records[m.log.call:m.undoneTo]
-	}
+	records := m.lastRecords()
 	type seatOn struct{ slot, seat int32 }
 	touched := map[seatOn]int{}
 	var order []seatOn
@@ -46,6 +43,32 @@ func (m *Manager) Moves() []Move {
 		moves = append(moves, move)
 	}
 	return moves
+}
+
+// HasMovedOthers reports whether the last call, which has allocated a consumer, has
+// also moved or evicted others: a claim may name other victims from then on. It
+// reports true where the last call did not place the consumer.
+func (m *Manager) HasMovedOthers(id string) bool {
+	at, known := m.ids[id]
+	placed := false
+	if known && !m.undone {
+		for _, r := range m.lastRecords() {
+			own := m.slots[r.slot].seats[r.seat].consumer == at
+			if r.op == opTake && !own {
+				return true
+			}
+			placed = placed || own && r.op == opPut
+		}
+	}
+	return !placed
+}
+
+// lastRecords are the changes of the last call.
+func (m *Manager) lastRecords() []record {
+	if m.undone {
+		return m.log.records[m.log.call:m.undoneTo]
+	}
+	return m.log.records[m.log.call:]
 }
 
 // nameOf is a node's name, empty for none.

@@ -20,6 +20,8 @@
 //	              that quota
 //	   Charged    a charge to a quota tree has begun: claims, whose victims may be
 //	              others then
+//	   Moved      a charge has begun that moved other units of the tree: classes
+//	              over that quota, which may have victims then
 //	E3 Evictable  a unit can give way that could not: classes of higher priority
 //	              without victims that may fit on its nodes, and claims
 //	E4 Unleft     a unit that was leaving has left, or cannot: classes that counted

@@ -31,6 +31,7 @@ const (
 	KindGrew Kind = iota
 	KindFreed
 	KindCharged
+	KindMoved
 	KindEvictable
 	KindUnleft
 	KindDue
@@ -43,7 +44,7 @@ type Event struct {
 	Nodes     []Facts  // of Grew, and of Evictable where the unit holds something
 	Priority  int32    // of the unit, of Evictable
 	Namespace string   // of Freed
-	Trees     []string // of Freed and Charged
+	Trees     []string // of Freed, Charged and Moved
 }
 
 // Facts is a node as it was when an event happened.
@@ -72,6 +73,7 @@ var concerns = [...][]Code{
 	KindGrew:      {NoPlace, NoVictims, Leaving, Claim},
 	KindFreed:     {OverLimit, OverTree, Claim},
 	KindCharged:   {Claim},
+	KindMoved:     {OverTree, Claim},
 	KindEvictable: {NoVictims, Leaving, Claim},
 	KindUnleft:    {Leaving, Claim},
 	KindDue:       {OverTree, Claim},

@@ -55,6 +55,13 @@ func (r *Room) Charged(trees []string) {
 	r.happen(Event{Kind: KindCharged, Trees: trees}, nil, nil, func(c *Class) bool { return c.last.Code == Claim && c.overQuotaOf("", trees) })
 }
 
+// Moved wakes those over the quota of any of these trees, to which a unit is
+// charged from now on, and has moved other units there: a tree that named nobody
+// may name those others (E2).
+func (r *Room) Moved(trees []string) {
+	r.happen(Event{Kind: KindMoved, Trees: trees}, nil, nil, func(c *Class) bool { return c.overQuotaOf("", trees) })
+}
+
 // Due wakes those over the quota of a tree: a time has come from which on more
 // units may give way there (E5).
 func (r *Room) Due() {
