@@ -36,18 +36,20 @@ type Checker struct {
 	adopting            bool
 	noClaims, renumbers bool
 
-	hosts     map[resource.NodeID]Host
-	cards     map[resource.NodeID]map[string]bool
-	omitted   map[resource.NodeID]bool
-	lost      map[resource.NodeID]Loss
-	freed     map[resource.NodeID]map[resource.TxID]bool
-	admitted  map[resource.TxID]admission
-	nominated map[resource.TxID][]resource.NodeID
-	wished    map[resource.TxID]bool
-	demands   map[record.UnitPath]Wants
-	graces    graces
-	promises  map[resource.NodeID]*promises
-	attempts  map[attempt]resource.TxID
+	hosts    map[resource.NodeID]Host
+	cards    map[resource.NodeID]map[string]bool
+	omitted  map[resource.NodeID]bool
+	lost     map[resource.NodeID]Loss
+	freed    map[resource.NodeID]map[resource.TxID]bool
+	admitted map[resource.TxID]admission
+	// admissions counts the calls of Admitted.
+	admissions int
+	nominated  map[resource.TxID][]resource.NodeID
+	wished     map[resource.TxID]bool
+	demands    map[record.UnitPath]Wants
+	graces     graces
+	promises   map[resource.NodeID]*promises
+	attempts   map[attempt]resource.TxID
 }
 
 // New returns a checker that knows nothing yet.

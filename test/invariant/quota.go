@@ -56,14 +56,17 @@ func (c *Checker) Adopted(tx resource.TxID) { c.adopted[tx] = true }
 
 // admission is what a leader saw when it charged an attempt.
 type admission struct {
-	order int // among all attempts
+	order int // among all admissions
 	limit resource.Vector
 }
 
 // Admitted says that a leader charges an attempt from now on, and the limit of
-// its namespace as the leader knows it.
+// its namespace as the leader knows it. A second call for the same attempt
+// replaces the first one: the first charge was given back, e.g. because the store
+// refused the Txn of an adoption.
 func (c *Checker) Admitted(tx resource.TxID, limit resource.Vector) {
-	c.admitted[tx] = admission{len(c.admitted), maps.Clone(limit)}
+	c.admissions++
+	c.admitted[tx] = admission{c.admissions, maps.Clone(limit)}
 }
 
 // checkQuotas checks all charges together.

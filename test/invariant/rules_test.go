@@ -223,7 +223,14 @@ func quotaStories() map[invariant.Rule]story {
 		},
 		invariant.I2Admissions: {
 			breaks: func(s *scene) { s.c.Admitted(tx("u0"), gpus(1)); admit(s, "u1", 1); admit(s, "u2", 1) },
-			holds:  func(s *scene) { admit(s, "u1", 1); admit(s, "u2", 2) },
+			holds: func(s *scene) {
+				// The store refuses the first adoption of u3. u1 is admitted before the second one, u2 behind it.
+				s.c.Adopted(tx("u3"))
+				s.c.Admitted(tx("u3"), gpus(9))
+				admit(s, "u1", 1)
+				admit(s, "u3", 2)
+				admit(s, "u2", 3)
+			},
 		},
 		invariant.I2Trees: {
 			breaks: func(s *scene) {

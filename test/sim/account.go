@@ -43,7 +43,11 @@ func (t *term) Append(r decisions.Record) (again bool) {
 func (t *term) placed(p *decisions.Place) {
 	path, err := record.ParseUnitPath(p.Unit)
 	must(err)
-	t.sim.admitted(p.Tx, t.limitNow[path.Namespace])
+	limit, limited := t.limitNow[path.Namespace]
+	if !limited { // of a unit that was adopted without the name of its namespace
+		limit = unbounded
+	}
+	t.sim.admitted(p.Tx, limit)
 	t.began[p.Tx] = true
 }
 

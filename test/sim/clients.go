@@ -43,8 +43,11 @@ func (c *client) path() record.UnitPath {
 
 // unit is a client's unit in the store; false where it is not there.
 func (s *Sim) unit(c *client) (record.Unit, bool) {
-	u, kv := value[record.Unit](s.store, c.path().Key())
-	return u, kv.ModRev != 0
+	kv, exists := s.store.keys[c.path().Key()]
+	if !exists {
+		return record.Unit{}, false
+	}
+	return s.store.units.of(kv), true
 }
 
 // policies are those of clients where units are evicted: one without a policy takes

@@ -57,7 +57,7 @@ func (c *coordinator) held() record.Compare {
 func (t *term) submit(k lead.Token, w lead.Write) {
 	t.underWay[k] = true
 	t.noteWrite(w)
-	t.enqueue(t.falsifyWrite(queued{k, w, whatOf(w)}))
+	t.enqueue(t.falsifyWrite(queued{k, w, t.sim.store.whatOf(w)}))
 }
 
 // submitOwn queues a write that the leader does not know of.
@@ -74,14 +74,14 @@ func (t *term) enqueue(p queued) {
 }
 
 // whatOf says in words what a write does.
-func whatOf(w lead.Write) string {
+func (s *kvStore) whatOf(w lead.Write) string {
 	var words []string
 	for _, o := range w.Ops {
 		word := strings.TrimPrefix(o.Key, record.Root)
 		if tx, err := record.ParseTxKey(o.Key); err == nil {
 			word = "tx " + short(tx)
 			if !o.Delete {
-				word += " " + decoded[record.Tx](record.KV{Key: o.Key, Value: o.Value}).State.String()
+				word += " " + s.txs.of(record.KV{Key: o.Key, Value: o.Value}).State.String()
 			}
 		} else if o.Delete {
 			word = "no " + word
@@ -143,7 +143,7 @@ func (t *term) commit(effects []batch.Effect) {
 func (t *term) sendTxn(e batch.Effect) {
 	s := t.sim
 	all := lead.Write{Compares: e.Txn.If, Ops: e.Txn.Then}
-	w := &write{what: t.name + ": " + whatOf(all), slow: t.worstMoment(all), compares: t.falsifyCompares(all), ops: e.Txn.Then, delicate: len(evictsFor(all)) > 0}
+	w := &write{what: t.name + ": " + t.sim.store.whatOf(all), slow: t.worstMoment(all), compares: t.falsifyCompares(all), ops: e.Txn.Then, delicate: len(t.sim.store.evictsFor(all)) > 0}
 	if slices.Contains(e.Txn.If, t.coordinator.held()) {
 		w.epoch = t.epoch
 	}

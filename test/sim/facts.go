@@ -12,7 +12,9 @@ import (
 // admitted says that a leader charges an attempt, under this limit of the
 // unit's namespace.
 func (s *Sim) admitted(tx resource.TxID, limit int64) {
-	s.begun[tx] = len(s.begun)
+	if _, known := s.begun[tx]; !known {
+		s.begun[tx] = len(s.begun)
+	}
 	s.checker.Admitted(tx, resource.Vector{resource.GPU: limit})
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -40,10 +41,13 @@ func (t *term) condition(id resource.NodeID, c grant.Command) bool {
 }
 
 // records yields those that a write puts, in its order.
-func records(w lead.Write) iter.Seq2[resource.TxID, record.Tx] {
+func (s *kvStore) records(w lead.Write) iter.Seq2[resource.TxID, record.Tx] {
 	return func(yield func(resource.TxID, record.Tx) bool) {
 		for _, o := range w.Ops {
-			if tx, err := record.ParseTxKey(o.Key); err == nil && !o.Delete && !yield(tx, decoded[record.Tx](record.KV{Key: o.Key, Value: o.Value})) {
+			if o.Delete || !strings.HasPrefix(o.Key, record.TxPrefix) {
+				continue
+			}
+			if tx, err := record.ParseTxKey(o.Key); err == nil && !yield(tx, s.txs.of(record.KV{Key: o.Key, Value: o.Value})) {
 				return
 			}
 		}
@@ -60,10 +64,9 @@ func (t *term) noteWrite(w lead.Write) {
 			}
 		}
 	}
-	for tx, r := range records(w) {
+	for tx, r := range s.store.records(w) {
 		switch {
-		case r.State == grant.RecordCommitted && !t.began[tx]: // an operator adopts it
-			t.began[tx] = true
+		case r.State == grant.RecordCommitted && !t.began[tx]: // an operator adopts it, maybe once more after a refusal
 			s.admitted(tx, unbounded)
 			s.checker.Adopted(tx)
 		case r.State == grant.RecordReleasing && r.Reason == storeRestored:
@@ -90,9 +93,9 @@ func (s *Sim) anyDead(r record.Tx) bool {
 }
 
 // evictsFor are the preemptors for which a write, or a Txn of writes, evicts.
-func evictsFor(w lead.Write) []resource.TxID {
+func (s *kvStore) evictsFor(w lead.Write) []resource.TxID {
 	var all []resource.TxID
-	for _, r := range records(w) {
+	for _, r := range s.records(w) {
 		if r.State == grant.RecordEvicting && r.By != "" && !slices.Contains(all, r.By) {
 			all = append(all, r.By)
 		}
@@ -101,9 +104,9 @@ func evictsFor(w lead.Write) []resource.TxID {
 }
 
 // commits are the transactions that a write, or a Txn of writes, commits.
-func commits(w lead.Write) []resource.TxID {
+func (s *kvStore) commits(w lead.Write) []resource.TxID {
 	var all []resource.TxID
-	for tx, r := range records(w) {
+	for tx, r := range s.records(w) {
 		if r.State == grant.RecordCommitted {
 			all = append(all, tx)
 		}
@@ -122,11 +125,11 @@ func first(txs []resource.TxID) resource.TxID {
 
 // falsifyWrite is a write as a leader with the bug would make it.
 func (t *term) falsifyWrite(p queued) queued {
-	tx, by := first(commits(p.Write)), first(evictsFor(p.Write))
+	tx, by := first(t.sim.store.commits(p.Write)), first(t.sim.store.evictsFor(p.Write))
 	w := &p.Write
 	without := func(drop func(record.Compare) bool) { w.Compares = slices.DeleteFunc(slices.Clone(w.Compares), drop) }
 	switch bug := t.sim.bug; {
-	case tx != "" && bug == CommitWithoutIncarnation, by != "" && bug == EvictWithoutIncarnations, ends(*w) && bug == EndIgnoresFence:
+	case tx != "" && bug == CommitWithoutIncarnation, by != "" && bug == EvictWithoutIncarnations, t.sim.store.ends(*w) && bug == EndIgnoresFence:
 		without(ofIdentity)
 	case tx != "" && bug == CommitOverRecord:
 		without(func(c record.Compare) bool { return c == record.Absent(record.TxKey(tx)) })
@@ -156,7 +159,7 @@ func (t *term) falsifyCompares(w lead.Write) []record.Compare {
 	switch bug := t.sim.bug; {
 	case bug == EpochNotCompared:
 		return slices.DeleteFunc(compares, func(c record.Compare) bool { return c == t.coordinator.held() })
-	case bug == CompareIdentityReadAnew && len(commits(w)) > 0:
+	case bug == CompareIdentityReadAnew && len(t.sim.store.commits(w)) > 0:
 		for i, c := range compares {
 			if ofIdentity(c) {
 				compares[i].Rev = t.sim.store.keys[c.Key].ModRev
@@ -180,9 +183,9 @@ func identityIn(o record.Op) (record.NodeIdentity, bool) {
 }
 
 // ends reports whether a write ends a transaction and does nothing else.
-func ends(w lead.Write) bool {
+func (s *kvStore) ends(w lead.Write) bool {
 	released := false
-	for _, r := range records(w) {
+	for _, r := range s.records(w) {
 		released = released || r.State == grant.RecordReleased
 		if r.State != grant.RecordReleased {
 			return false
@@ -195,7 +198,7 @@ func ends(w lead.Write) bool {
 func (t *term) ownOf(tx resource.TxID, ops []record.Op) []record.Op {
 	var victims []resource.TxID
 	paths := map[string]bool{}
-	for other, r := range records(lead.Write{Ops: ops}) {
+	for other, r := range t.sim.store.records(lead.Write{Ops: ops}) {
 		if other != tx {
 			victims = append(victims, other)
 			paths[r.Unit.Key()] = true
@@ -234,7 +237,7 @@ func (t *term) falsifyRecords(kvs []record.KV) []record.KV {
 		return kvs
 	}
 	for i, kv := range kvs {
-		if r := decoded[record.Tx](kv); r.State == grant.RecordEvicting {
+		if r := t.sim.store.txs.of(kv); r.State == grant.RecordEvicting {
 			r.By = ""
 			kvs[i].Value = record.MustEncode(r)
 		}
@@ -248,7 +251,7 @@ func (t *term) falsifyOutcome(p queued, o txn.Outcome) txn.Outcome {
 		return o
 	}
 	switch bug := t.sim.bug; {
-	case len(commits(p.Write)) > 0 && bug == UnknownIsAborted, len(evictsFor(p.Write)) > 0 && bug == VictimsNotRead:
+	case len(t.sim.store.commits(p.Write)) > 0 && bug == UnknownIsAborted, len(t.sim.store.evictsFor(p.Write)) > 0 && bug == VictimsNotRead:
 		return txn.Conflict
 	}
 	return o
@@ -281,11 +284,11 @@ func (t *term) afterWrite(p queued, o txn.Outcome) {
 	if t.ended {
 		return
 	}
-	tx, by := first(commits(p.Write)), first(evictsFor(p.Write))
+	tx, by := first(t.sim.store.commits(p.Write)), first(t.sim.store.evictsFor(p.Write))
 	if o == txn.Unknown {
 		t.doubted[tx], t.doubtedEviction[by] = true, true
 	}
-	for other, r := range records(p.Write) {
+	for other, r := range t.sim.store.records(p.Write) {
 		switch bug := t.sim.bug; {
 		case o != txn.Landed:
 		case bug == CollectInDoubt && r.State == grant.RecordAborted && t.doubted[other], bug == CollectEvictionInDoubt && r.State == grant.RecordAborted && t.doubtedEviction[other],
@@ -323,7 +326,7 @@ func (t *term) confirmAnew(p queued, o txn.Outcome) bool {
 // reports whether the Txn is slow for that.
 func (t *term) worstMoment(w lead.Write) (slow bool) {
 	s := t.sim
-	for _, by := range evictsFor(w) {
+	for _, by := range t.sim.store.evictsFor(w) {
 		if len(t.asksOf[by]) > 0 && s.mishap(30) {
 			h := s.host(pick(s, t.asksOf[by]))
 			h.reboot() // what waits is lost
@@ -331,7 +334,7 @@ func (t *term) worstMoment(w lead.Write) (slow bool) {
 			slow = true
 		}
 	}
-	for _, r := range records(w) {
+	for _, r := range s.store.records(w) {
 		if r.State == grant.RecordCommitted && (s.bug == CommitWithoutIncarnation || s.bug == CompareIdentityReadAnew) && s.mishap(3) {
 			h := s.host(r.Members[0].Node)
 			h.reboot() // what was promised may be lost

@@ -15,7 +15,7 @@ import (
 // has it.
 func (s *Sim) leavesFor(by resource.TxID) bool {
 	return slices.ContainsFunc(s.store.all(record.TxPrefix), func(kv record.KV) bool {
-		r := decoded[record.Tx](kv)
+		r := s.store.txs.of(kv)
 		return r.State == grant.RecordEvicting && r.By == by
 	})
 }
@@ -23,7 +23,7 @@ func (s *Sim) leavesFor(by resource.TxID) bool {
 // isPreempting reports whether a victim is leaving for an undecided transaction.
 func (s *Sim) isPreempting() bool {
 	return slices.ContainsFunc(s.store.all(record.TxPrefix), func(kv record.KV) bool {
-		r := decoded[record.Tx](kv)
+		r := s.store.txs.of(kv)
 		return r.State == grant.RecordEvicting && r.By != "" && s.store.keys[record.TxKey(r.By)].ModRev == 0
 	})
 }

@@ -30,7 +30,7 @@ func (s *Sim) checkKnowledge(t *term) {
 		s.fail("I13", "the record of %s is kept until %v have told of themselves", short(tx), slices.Sorted(maps.Keys(nodes)))
 	}
 	for _, kv := range s.store.all(record.UnitsPrefix) {
-		u := decoded[record.Unit](kv)
+		u := s.store.units.of(kv)
 		s.checkUnit(t, u.Path().String(), u.Phase)
 	}
 	for _, h := range s.hosts {

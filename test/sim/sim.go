@@ -139,7 +139,7 @@ func Run(o Options) Result {
 func newSim(o Options) *Sim {
 	s := &Sim{
 		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: time.Hour,
-		store: &kvStore{rev: 1, keys: map[string]record.KV{}}, stats: map[string]int{}, begun: map[resource.TxID]int{}, dirty: map[*host]bool{},
+		store: &kvStore{rev: 1, keys: map[string]record.KV{}, txs: readings[record.Tx]{}, units: readings[record.Unit]{}}, stats: map[string]int{}, begun: map[resource.TxID]int{}, dirty: map[*host]bool{},
 		logs: map[string]*decisions.Checker{}, deaths: map[resource.NodeID]bool{},
 	}
 	s.trouble = pick(s, trouble)

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"bytes"
 	"flag"
+	"runtime/debug"
 	"testing"
 
 	sim "github.com/musterd/muster/test/sim"
@@ -15,6 +16,9 @@ var (
 	base  = flag.Uint64("sim.from", 1, "the first of them")
 	steps = flag.Int("sim.steps", 2000, "steps of each until its faults end")
 )
+
+// gcPercent: a run leaves little behind, and makes much garbage.
+const gcPercent = 400
 
 // options are those of a seed.
 func options(t *testing.T, seed uint64) sim.Options {
@@ -53,6 +57,7 @@ func TestSeedsHoldEveryInvariant(t *testing.T) {
 		}
 		return
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	total := map[string]int{}
 	failed := 0
 	for i := range *seeds {

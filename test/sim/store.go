@@ -28,6 +28,9 @@ type write struct {
 type kvStore struct {
 	rev  resource.Revision
 	keys map[string]record.KV // values are never changed
+	// txs and units are what was decoded already. Snapshots share them.
+	txs   readings[record.Tx]
+	units readings[record.Unit]
 	// follow is called with what each Txn has changed; nil for a copy.
 	follow func(record.Batch)
 }
@@ -90,7 +93,23 @@ func (s *kvStore) commit(compares []record.Compare, ops []record.Op) bool {
 }
 
 // snapshot is the store at this revision.
-func (s *kvStore) snapshot() *kvStore { return &kvStore{rev: s.rev, keys: maps.Clone(s.keys)} }
+func (s *kvStore) snapshot() *kvStore {
+	return &kvStore{rev: s.rev, keys: maps.Clone(s.keys), txs: s.txs, units: s.units}
+}
+
+// readings are decoded records, by the first bytes of their values. Nobody changes
+// a value, nor what was decoded from it.
+type readings[T record.Type] map[*byte]T
+
+// of is decoded, once for each value.
+func (r readings[T]) of(kv record.KV) T {
+	v, known := r[&kv.Value[0]]
+	if !known {
+		v = decoded[T](kv)
+		r[&kv.Value[0]] = v
+	}
+	return v
+}
 
 // value reads a key's record; the zero value where it is absent.
 func value[T record.Type](s *kvStore, key string) (v T, kv record.KV) {

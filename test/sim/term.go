@@ -399,7 +399,7 @@ func (t *term) readFences() {
 	s.ask(t.name+": fences", func() func() {
 		var found []lead.Fenced
 		for _, kv := range s.store.all(record.TxPrefix) {
-			rec := decoded[record.Tx](kv)
+			rec := s.store.txs.of(kv)
 			if tx, err := record.ParseTxKey(kv.Key); err == nil && strings.HasPrefix(rec.Reason, record.FencedFor) && len(rec.Unheard) == 0 {
 				found = append(found, lead.Fenced{Tx: tx, Unit: rec.UnitUID})
 			}
