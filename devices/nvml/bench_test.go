@@ -50,13 +50,13 @@ func BenchmarkDiscover(b *testing.B) {
 // BenchmarkPoll is one poll of 8 GPUs.
 func BenchmarkPoll(b *testing.B) {
 	s := openFake(b)
-	w := &session{source: s, asking: func(string, string) {}}
+	w := &session{source: s, asking: func(string, *card) {}}
 	seen, err := w.connect(nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer w.disconnect()
-	tracker := newTracker(seen.inventory, nil)
+	tracker := newTracker(seen.inventory, outset{})
 	for b.Loop() {
 		for _, c := range w.cards {
 			if told := tracker.read(w.read(c)); !told.IsZero() {

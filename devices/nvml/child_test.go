@@ -4,6 +4,7 @@ package nvml_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/musterd/muster/devices"
@@ -37,6 +38,8 @@ type answer struct {
 	Hung      bool
 	Change    *devices.Change
 	Running   []devices.Running
+	Unknown   []devices.Unknown
+	Hangs     string // the call that has not returned
 }
 
 func TestMain(m *testing.M) {
@@ -52,7 +55,8 @@ func TestMain(m *testing.M) {
 // serve obeys commands, one a line: "open", "open PATH", "discover",
 // "discover-together" (from four goroutines at once), "close", "watch POLL
 // REDISCOVER HANGAFTER" (from what was discovered last), "unwatch" (waits for
-// the watch to return), "watch-wait" (a watch that the command waits for).
+// the watch to return), "watch-wait" (a watch that the command waits for), "look
+// LIMIT" (a Driver's discovery), "follow POLL REDISCOVER HANGAFTER" (its watch).
 func serve(in io.Reader, out io.Writer) error {
 	p := &program{encoder: json.NewEncoder(out)}
 	lines := bufio.NewScanner(in)
@@ -71,6 +75,7 @@ func serve(in io.Reader, out io.Writer) error {
 
 // program is the child.
 type program struct {
+	driver *nvml.Driver
 	source *nvml.Source
 	known  *devices.Inventory
 	cancel context.CancelFunc // of the watch
@@ -103,6 +108,23 @@ func (p *program) obey(verb, argument string, a *answer) (err error) {
 		err = p.watch(argument)
 	case "watch-wait":
 		err = p.source.Watch(context.Background(), p.known, nvml.WatchOptions{}, func(devices.Change) {})
+	case "look":
+		if p.driver == nil {
+			p.driver = nvml.NewDriver("", lookup()...)
+		}
+		limit, parseErr := time.ParseDuration(argument)
+		if parseErr != nil {
+			return parseErr
+		}
+		var found nvml.Found
+		found, err = p.driver.Discover(context.Background(), limit)
+		a.Inventory, a.Warnings, a.Running, a.Unknown, a.Hangs = found.Inventory, found.Warnings, found.Running, found.Unknown, found.Hung
+		p.known = cmp.Or(found.Inventory, &devices.Inventory{})
+	case "follow":
+		if p.driver == nil {
+			p.driver = nvml.NewDriver("", lookup()...)
+		}
+		err = p.watchBy(p.driver.Watch, argument)
 	case "unwatch":
 		p.cancel()
 		err = <-p.ended
@@ -114,7 +136,12 @@ func (p *program) obey(verb, argument string, a *answer) (err error) {
 	return err
 }
 
-func (p *program) watch(argument string) error {
+func (p *program) watch(argument string) error { return p.watchBy(p.source.Watch, argument) }
+
+// watchBy begins a watch by one of the methods for it.
+func (p *program) watchBy(
+	watch func(context.Context, *devices.Inventory, nvml.WatchOptions, func(devices.Change)) error, argument string,
+) error {
 	var intervals [3]time.Duration
 	for i, text := range strings.Fields(argument) {
 		var err error
@@ -126,7 +153,11 @@ func (p *program) watch(argument string) error {
 	p.cancel, p.ended = cancel, make(chan error, 1)
 	known := p.known
 	go func() {
-		p.ended <- p.source.Watch(ctx, known, nvml.WatchOptions{Poll: intervals[0], Rediscover: intervals[1], HangAfter: intervals[2]},
+		options := nvml.WatchOptions{Poll: intervals[0], Rediscover: intervals[1], HangAfter: intervals[2], Retry: 5 * time.Millisecond}
+		if known == nil {
+			known = &devices.Inventory{}
+		}
+		p.ended <- watch(ctx, known, options,
 			func(c devices.Change) {
 				if err := p.say(answer{Change: &c}); err != nil {
 					panic(err)
@@ -166,7 +197,7 @@ func discoverTogether(source *nvml.Source) (*devices.Inventory, error) {
 		return nil, err
 	}
 	for _, inv := range all[1:] {
-		if diff := cmp.Diff(all[0], inv); diff != "" {
+		if diff := gocmp.Diff(all[0], inv); diff != "" {
 			return nil, fmt.Errorf("two discoveries differ:\n%s", diff)
 		}
 	}

@@ -5,10 +5,11 @@ package nvml
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -27,13 +28,49 @@ type discovery struct {
 	numaNode func(busID string) (int, bool)
 	// known says at which address a UUID was before.
 	known map[string]string
-	// asking is told of which card the next questions are; "" is the driver.
-	asking func(question, uuid string)
+	// note takes each call before it is made; last is the last one.
+	note asker
+	last string
+	// patience bounds the discovery; nil waits for every call.
+	patience *patience
 
 	warnings []string
 	doubtful map[string]bool   // by UUID: partitions could not be read
 	leftOut  map[string]string // by PCI address: why
-	gone     nvml.Return       // what a call answered that no driver answers
+	unknown  []devices.Unknown // cards that the driver counts and that are not used
+	gone     nvml.Return       // the answer of a call that no driver answers
+}
+
+// fork is a discovery of its own for one card, so that a call that is left
+// behind writes nothing that others read.
+func (d *discovery) fork(asking asker) *discovery {
+	return &discovery{
+		library: d.library, has: d.has, numaNode: d.numaNode, known: d.known, note: asking,
+		doubtful: map[string]bool{}, leftOut: map[string]string{},
+	}
+}
+
+// asking notes a call that begins.
+func (d *discovery) asking(call string, c *card) {
+	d.last = call
+	d.note(call, c)
+}
+
+// adopt takes over the results of a fork.
+func (d *discovery) adopt(f *discovery) {
+	d.warnings = append(d.warnings, f.warnings...)
+	d.unknown = append(d.unknown, f.unknown...)
+	maps.Copy(d.doubtful, f.doubtful)
+	maps.Copy(d.leftOut, f.leftOut)
+	if d.gone == nvml.SUCCESS {
+		d.gone = f.gone
+	}
+}
+
+// lacks reports whether the library has none of the functions, which are
+// versions of one. A call of an absent function would end the process.
+func (d *discovery) lacks(versions ...string) bool {
+	return !slices.ContainsFunc(versions, d.has)
 }
 
 // card is a device while its index is not yet known.
@@ -41,7 +78,8 @@ type card struct {
 	position int // NVML's index, for warnings
 	handle   nvml.Device
 	device   devices.Device
-	lost     nvml.Return // what a call answered of a card that is gone
+	lost     nvml.Return // the answer of a call about a card that is gone
+	lostBy   string      // that call
 }
 
 func (c *card) String() string {
@@ -59,6 +97,7 @@ func (d *discovery) warnf(format string, args ...any) {
 func (d *discovery) leaveOut(c *card, format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	d.leftOut[c.device.PCIBusID] = why
+	d.unknown = append(d.unknown, devices.Unknown{Position: c.position, PCIBusID: c.device.PCIBusID, Why: why})
 	d.warnf("%v: left out: %s", c, why)
 }
 
@@ -69,7 +108,7 @@ func (d *discovery) ok(c *card, ret nvml.Return) bool {
 	case isGone(ret) && d.gone == nvml.SUCCESS:
 		d.gone = ret
 	case isLost(ret):
-		c.lost = ret
+		c.lost, c.lostBy = ret, d.last
 	}
 	return ret == nvml.SUCCESS
 }
@@ -89,30 +128,17 @@ func isGone(ret nvml.Return) bool {
 // error means that nothing can be said of any card.
 func (d *discovery) run() (sighting, []*card, error) {
 	d.doubtful, d.leftOut = map[string]bool{}, map[string]string{}
-	d.asking("the number of GPUs", "")
-	inv := &devices.Inventory{}
-	driver, ret := d.library.SystemGetDriverVersion()
-	if ret != nvml.SUCCESS {
-		d.warnf("driver version: %v", ret)
+	inv := &devices.Inventory{Driver: d.driverVersion()}
+	count, err := d.count()
+	if err != nil {
+		return sighting{}, nil, err
 	}
-	inv.Driver = printable(driver)
-	count, ret := d.library.DeviceGetCount()
-	switch {
-	case ret != nvml.SUCCESS:
-		return sighting{}, nil, d.failure("count devices", ret)
-	case count > maxCards:
-		return sighting{}, nil, fmt.Errorf("the driver names %d GPUs: no host has more than %d", count, maxCards)
-	}
-	var cards []*card
-	for i := range count {
-		if c, ok := d.read(i); ok {
-			cards = append(cards, c)
-		}
-	}
+	cards := d.readAll(count)
 	slices.SortFunc(cards, func(a, b *card) int {
 		return cmp.Or(devices.ComparePCIBusID(a.device.PCIBusID, b.device.PCIBusID), cmp.Compare(a.position, b.position))
 	})
 	cards = d.dropDuplicates(cards)
+	d.warnOfSharedAddresses(cards)
 	cards, inv.Links = d.connect(cards)
 	if d.gone != nvml.SUCCESS {
 		return sighting{}, nil, d.failure("read devices", d.gone)
@@ -131,11 +157,97 @@ func (d *discovery) run() (sighting, []*card, error) {
 	return sighting{inv, d.warnings, d.doubtful, d.leftOut}, cards, nil
 }
 
+// driverVersion is "" where the driver does not tell it.
+func (d *discovery) driverVersion() string {
+	const call = "nvmlSystemGetDriverVersion"
+	if d.lacks(call) {
+		d.warnf("driver version: the library has no %s", call)
+		return ""
+	}
+	d.asking(call, nil)
+	version, ret := d.library.SystemGetDriverVersion()
+	if ret != nvml.SUCCESS {
+		d.warnf("driver version: %s: %v", call, answer(ret))
+		return ""
+	}
+	return printable(version)
+}
+
+// count is the number of cards to ask about.
+func (d *discovery) count() (int, error) {
+	d.asking("nvmlDeviceGetCount_v2", nil)
+	count, ret := d.library.DeviceGetCount()
+	switch {
+	case ret != nvml.SUCCESS:
+		return 0, d.failure("nvmlDeviceGetCount_v2", ret)
+	case count > maxCards || count < 0:
+		d.warnf("nvmlDeviceGetCount_v2: the driver counts %d GPUs, and no host has more than %d: asked until one has no handle", uint32(count), maxCards)
+		return d.handles(), nil
+	}
+	return count, nil
+}
+
+// handles counts the cards that have a handle, up to the first that has none.
+func (d *discovery) handles() int {
+	for i := range maxCards {
+		d.asking("nvmlDeviceGetHandleByIndex_v2", &card{position: i})
+		if _, ret := d.library.DeviceGetHandleByIndex(i); ret != nvml.SUCCESS {
+			return i
+		}
+	}
+	return maxCards
+}
+
+// readAll reads the cards at NVML's indices below count.
+func (d *discovery) readAll(count int) []*card {
+	type result struct {
+		from *discovery
+		card *card // nil if it was left out
+	}
+	var cards []*card
+	each(d.patience, count, d.asking, func(i int, asking asker) result {
+		from := d.fork(asking)
+		c, _ := from.read(i)
+		return result{from, c}
+	}, func(_ int, r result) {
+		d.adopt(r.from)
+		if r.card != nil {
+			cards = append(cards, r.card)
+		}
+	}, d.passOver)
+	return cards
+}
+
+// passOver lists a card whose call was left behind.
+func (d *discovery) passOver(i int, q *question) {
+	c := card{position: i}
+	about, why := c.String(), "not asked: the time for discovery was over"
+	if q != unasked {
+		why = q.silence(time.Now())
+		if q.about != "" {
+			about = q.about
+		}
+	}
+	d.unknown = append(d.unknown, devices.Unknown{Position: i, Why: why})
+	d.warnf("%s: unknown: %s; it is looked for again", about, why)
+}
+
+// warnOfSharedAddresses names cards that are at one PCI address. They are used
+// all the same: a card is known by its UUID.
+func (d *discovery) warnOfSharedAddresses(cards []*card) {
+	for i, c := range cards {
+		if i > 0 && c.device.PCIBusID == cards[i-1].device.PCIBusID {
+			d.warnf("%v: nvmlDeviceGetPciInfo: the driver names the same address for GPU %d (%s): both are used, by their UUIDs",
+				c, cards[i-1].position, cards[i-1].device.UUID)
+		}
+	}
+}
+
 func (d *discovery) failure(what string, ret nvml.Return) error {
 	if ret == nvml.ERROR_DRIVER_NOT_LOADED || ret == nvml.ERROR_UNINITIALIZED {
-		return fmt.Errorf("%w: %s: %w", ErrNoDriver, what, ret)
+		return fmt.Errorf("%w: %s: %w", ErrNoDriver, what, answer(ret))
 	}
-	return fmt.Errorf("%s: %w", what, ret)
+	return fmt.Errorf("%s: %w", what, answer(ret))
 }
 
 // connect returns the cards that are there once the links of all have been
@@ -151,7 +263,7 @@ func (d *discovery) connect(cards []*card) ([]*card, [][]devices.Link) {
 		d.warnings = d.warnings[:warned] // what follows from the loss
 		for _, c := range cards {
 			if !isThere(c) {
-				d.leaveOut(c, "while its links were read: %v", c.lost)
+				d.leaveOut(c, "while its links were read: %s: %v", c.lostBy, answer(c.lost))
 			}
 		}
 		cards = slices.DeleteFunc(cards, func(c *card) bool { return !isThere(c) })
@@ -159,36 +271,12 @@ func (d *discovery) connect(cards []*card) ([]*card, [][]devices.Link) {
 }
 
 // read asks for everything about the card at NVML's index but its links. A
-// card without identity, memory or presence is left out with a warning.
+// card without identity or presence is left out with a warning.
 func (d *discovery) read(position int) (*card, bool) {
 	c := &card{position: position}
-	d.asking("the identity of a GPU", "")
-	var ret nvml.Return
-	if c.handle, ret = d.library.DeviceGetHandleByIndex(position); !d.ok(c, ret) {
-		d.leaveOut(c, "handle: %v", ret)
+	if !d.identify(c) {
 		return nil, false
 	}
-	address, ret := c.handle.GetPciInfo()
-	if !d.ok(c, ret) {
-		d.leaveOut(c, "PCI address: %v", ret)
-		return nil, false
-	}
-	var err error
-	if c.device.PCIBusID, err = busID(address); err != nil {
-		d.leaveOut(c, "%v", err)
-		return nil, false
-	}
-	uuid, ret := c.handle.GetUUID()
-	switch {
-	case !d.ok(c, ret):
-		d.leaveOut(c, "UUID: %v", ret)
-		return nil, false
-	case uuidFault(uuid) != "":
-		d.leaveOut(c, "UUID: %s", uuidFault(uuid))
-		return nil, false
-	}
-	c.device.UUID = uuid
-	d.asking("the properties of a GPU", uuid)
 	warned := len(d.warnings)
 	if !d.describe(c) {
 		return nil, false
@@ -198,48 +286,121 @@ func (d *discovery) read(position int) (*card, bool) {
 	c.device.MIG, doubtful = d.partitions(c)
 	if c.lost != nvml.SUCCESS {
 		d.warnings = d.warnings[:warned] // what follows from the loss
-		d.leaveOut(c, "while it was read: %v", c.lost)
+		d.leaveOut(c, "while it was read: %s: %v", c.lostBy, answer(c.lost))
 		return nil, false
 	}
 	if doubtful {
-		d.doubtful[uuid] = true
+		d.doubtful[c.device.UUID] = true
 	}
 	return c, true
 }
 
-// describe reads model and memory.
-func (d *discovery) describe(c *card) bool {
-	model, ret := c.handle.GetName()
-	if !d.ok(c, ret) {
-		if c.lost != nvml.SUCCESS {
-			d.leaveOut(c, "model: %v", ret)
-			return false
-		}
-		d.warnf("%v: model: %v", c, ret)
+// identify reads the card's handle, address and UUID.
+func (d *discovery) identify(c *card) bool {
+	var ret nvml.Return
+	d.asking("nvmlDeviceGetHandleByIndex_v2", c)
+	if c.handle, ret = d.library.DeviceGetHandleByIndex(c.position); !d.ok(c, ret) {
+		d.leaveOut(c, "handle: nvmlDeviceGetHandleByIndex_v2: %v", answer(ret))
+		return false
 	}
-	c.device.Model = printable(model)
-	memory, ret := c.handle.GetMemoryInfo()
+	if d.lacks("nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2") {
+		d.leaveOut(c, "PCI address: the library has no nvmlDeviceGetPciInfo_v3")
+		return false
+	}
+	d.asking("nvmlDeviceGetPciInfo", c)
+	address, ret := c.handle.GetPciInfo()
+	if !d.ok(c, ret) {
+		d.leaveOut(c, "PCI address: nvmlDeviceGetPciInfo: %v", answer(ret))
+		return false
+	}
+	var err error
+	if c.device.PCIBusID, err = busID(address); err != nil {
+		d.leaveOut(c, "nvmlDeviceGetPciInfo: %v", err)
+		return false
+	}
+	if d.lacks("nvmlDeviceGetUUID") {
+		d.leaveOut(c, "UUID: the library has no nvmlDeviceGetUUID")
+		return false
+	}
+	d.asking("nvmlDeviceGetUUID", c)
+	uuid, ret := c.handle.GetUUID()
 	switch {
 	case !d.ok(c, ret):
-		d.leaveOut(c, "memory: %v", ret)
+		d.leaveOut(c, "UUID: nvmlDeviceGetUUID: %v", answer(ret))
 		return false
-	case memory.Total > math.MaxInt64:
-		d.leaveOut(c, "memory: %d bytes are more than can be counted", memory.Total)
+	case uuidFault(uuid, "") != "":
+		d.leaveOut(c, "UUID: nvmlDeviceGetUUID: %s", uuidFault(uuid, ""))
 		return false
 	}
-	c.device.Memory = resource.Bytes(memory.Total)
+	c.device.UUID = uuid
 	return true
 }
 
-// uuidFault says why text cannot name a device, "" if it can: it is handed on
-// in environment variables, lists and files, as plain characters without spaces
-// and commas.
-func uuidFault(text string) string {
+// describe reads model and memory.
+func (d *discovery) describe(c *card) bool {
+	if c.device.Model = d.model(c); c.lost != nvml.SUCCESS {
+		d.leaveOut(c, "model: nvmlDeviceGetName: %v", answer(c.lost))
+		return false
+	}
+	const call = "nvmlDeviceGetMemoryInfo"
+	if d.lacks(call) {
+		d.warnf("%v: memory: the library has no %s: its size is unknown", c, call)
+		return true
+	}
+	d.asking(call, c)
+	memory, ret := c.handle.GetMemoryInfo()
+	switch {
+	case isUnsupported(ret): // a GPU that shares the host's memory (GB10)
+		d.warnf("%v: memory: %s: %v: its size is unknown", c, call, answer(ret))
+	case !d.ok(c, ret):
+		d.leaveOut(c, "memory: %s: %v", call, answer(ret))
+		return false
+	case memory.Total == 0:
+		d.warnf("%v: memory: %s: the driver reports 0 bytes: its size is unknown", c, call)
+	case memory.Total > uint64(resource.MaxMemory):
+		d.warnf("%v: memory: %s: the driver reports %d bytes, and no GPU has more than %d: its size is unknown", c, call, memory.Total, resource.MaxMemory)
+	default:
+		c.device.Memory = resource.Bytes(memory.Total)
+	}
+	return true
+}
+
+// model is the product's name, "" where the driver does not tell it.
+func (d *discovery) model(c *card) string {
+	const call = "nvmlDeviceGetName"
+	if d.lacks(call) {
+		d.warnf("%v: model: the library has no %s", c, call)
+		return ""
+	}
+	d.asking(call, c)
+	text, ret := c.handle.GetName()
+	if !d.ok(c, ret) {
+		d.warnf("%v: model: %s: %v", c, call, answer(ret))
+		return ""
+	}
+	shown := printable(text)
+	switch {
+	case text == "":
+		d.warnf("%v: model: %s: the driver reports an empty one", c, call)
+	case shown != text:
+		d.warnf("%v: model: %s: the driver reports %.96q: shown as %q", c, call, text, shown)
+	}
+	return shown
+}
+
+// uuidFault says why text cannot name a device, "" if it can. A UUID is handed
+// on in environment variables, lists and files: letters, digits, "-", "_", "."
+// and ":" name a GPU, and more names a MIG instance. No path is ever made of
+// one, and none that looks like a path is taken.
+func uuidFault(text, more string) string {
+	isPlain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:"+more, r)
+	}
 	switch {
 	case text == "":
 		return "the driver reports an empty one"
-	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }):
-		return fmt.Sprintf("the driver reports %q, which cannot be handed on", text)
+	case len(text) > devices.MaxUUID, strings.Contains(text, ".."), strings.ContainsFunc(text, func(r rune) bool { return !isPlain(r) }):
+		return fmt.Sprintf("the driver reports %.96q, which cannot be handed on", text)
 	}
 	return ""
 }
@@ -267,7 +428,7 @@ func (d *discovery) dropDuplicates(cards []*card) []*card {
 	return slices.DeleteFunc(cards, func(c *card) bool {
 		owner := owners[c.device.UUID]
 		if owner != c {
-			d.leaveOut(c, "UUID %s is also that of %v", c.device.UUID, owner)
+			d.leaveOut(c, "nvmlDeviceGetUUID: UUID %s is also that of %v", c.device.UUID, owner)
 		}
 		return owner != c
 	})
@@ -298,10 +459,14 @@ const affinityNodes = 16 * 8
 // where the host's memory and the card's are one space (Grace Hopper).
 func (d *discovery) node(c *card) int {
 	if d.has("nvmlDeviceGetMemoryAffinity") {
-		if words, ret := c.handle.GetMemoryAffinity(affinityNodes, nvml.AFFINITY_SCOPE_NODE); d.ok(c, ret) {
+		d.asking("nvmlDeviceGetMemoryAffinity", c)
+		words, ret := c.handle.GetMemoryAffinity(affinityNodes, nvml.AFFINITY_SCOPE_NODE)
+		if d.ok(c, ret) {
 			if node, ok := onlyMember(words); ok {
 				return node
 			}
+		} else if !isUnsupported(ret) && !isLost(ret) && !isGone(ret) {
+			d.warnf("%v: NUMA node: nvmlDeviceGetMemoryAffinity: %v: the host's files are asked", c, answer(ret))
 		}
 	}
 	if d.numaNode != nil {

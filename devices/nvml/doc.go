@@ -17,12 +17,19 @@
 // library wait for each other.
 package nvml
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrNoDriver is what Open and Discover return, wrapped, on a host without
 // NVIDIA's library or with its kernel driver not loaded. Such a host is one
 // without GPUs, not a broken one.
 var ErrNoDriver = errors.New("no NVIDIA driver")
+
+// ErrNoLibrary is ErrNoDriver of a host whose library cannot be opened: it is not
+// there, or not at the path that was given.
+var ErrNoLibrary = fmt.Errorf("%w: the library is absent", ErrNoDriver)
 
 // ErrHung is what a Source answers, wrapped, while a call that an ended Watch
 // left behind has not returned from the driver.

@@ -3,6 +3,8 @@
 package nvml
 
 import (
+	"time"
+
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/musterd/muster/devices"
@@ -15,18 +17,73 @@ func (d *discovery) links(cards []*card) [][]devices.Link {
 	rows := make([][]devices.Link, len(cards))
 	for i := range rows {
 		rows[i] = make([]devices.Link, len(cards))
+		for j := range i { // until the driver tells more
+			rows[i][j], rows[j][i] = devices.LinkSYS, devices.LinkSYS
+		}
 	}
-	for i, a := range cards {
-		d.asking("the links of a GPU", a.device.UUID)
-		for j, b := range cards[:i] {
-			link := d.pcie(a, b)
-			if n := d.between(cards, wires, i, j); n > 0 {
-				link = devices.NVLink(min(n, devices.MaxNVLinks)).Over(link)
+	frozen := frozenCards(cards)
+	each(d.patience, len(cards), d.asking, func(i int, asking asker) *row {
+		return d.relate(frozen, i, asking)
+	}, func(i int, r *row) {
+		d.adopt(r.from)
+		for j, c := range r.cards {
+			if c.lost != nvml.SUCCESS {
+				cards[j].lost, cards[j].lostBy = c.lost, c.lostBy
 			}
+		}
+		for j, link := range r.links {
 			rows[i][j], rows[j][i] = link, link
+		}
+	}, func(i int, q *question) {
+		d.linksUnknown(cards[i], q, "its PCIe relations are taken as SYS")
+	})
+	for i := range cards {
+		for j := range i {
+			if n := d.between(cards, wires, i, j); n > 0 {
+				link := devices.NVLink(min(n, devices.MaxNVLinks)).Over(rows[i][j])
+				rows[i][j], rows[j][i] = link, link
+			}
 		}
 	}
 	return rows
+}
+
+// frozenCards are copies that nobody changes, for jobs that may be left behind.
+func frozenCards(cards []*card) []card {
+	list := make([]card, len(cards))
+	for i, c := range cards {
+		list[i] = *c
+	}
+	return list
+}
+
+// row is the PCIe relations of one card to those before it.
+type row struct {
+	from  *discovery
+	cards []*card // copies, of the card itself and those before it
+	links []devices.Link
+}
+
+// relate asks for one row.
+func (d *discovery) relate(cards []card, i int, asking asker) *row {
+	r := &row{from: d.fork(asking)}
+	for _, c := range cards[:i+1] {
+		r.cards = append(r.cards, &c)
+	}
+	for _, b := range r.cards[:i] {
+		r.links = append(r.links, r.from.pcie(r.cards[i], b))
+	}
+	return r
+}
+
+// linksUnknown warns of a call about a card's links that was left behind. The
+// card is used all the same: links are a preference.
+func (d *discovery) linksUnknown(c *card, q *question, effect string) {
+	if q == unasked {
+		d.warnf("%v: links not asked: the time for discovery was over: %s", c, effect)
+		return
+	}
+	d.warnf("%v: links: %s: %s", c, q.silence(time.Now()), effect)
 }
 
 // wiring is where one card's active NVLinks lead.
@@ -56,26 +113,56 @@ func (d *discovery) countNVLinks(cards []*card) []wiring {
 	if !d.has("nvmlDeviceGetNvLinkState") {
 		return wires
 	}
-	for i, c := range cards {
-		d.asking("the NVLinks of a GPU", c.device.UUID)
-		unexplained := 0
-		for link := range nvml.NVLINK_MAX_LINKS {
-			if state, ret := c.handle.GetNvLinkState(link); !d.ok(c, ret) || state != nvml.FEATURE_ENABLED {
-				continue
-			}
-			if d.leadsToSwitch(c, link) {
-				wires[i].switches++
-			} else if peer, ok := d.peer(c, link, positions); ok && peer != i {
-				wires[i].direct[peer]++
-			} else {
-				unexplained++
-			}
+	frozen := frozenCards(cards)
+	each(d.patience, len(cards), d.asking, func(i int, asking asker) *wireCount {
+		return d.wires(frozen[i], i, len(frozen), positions, asking)
+	}, func(i int, w *wireCount) {
+		d.adopt(w.from)
+		if w.lost != nvml.SUCCESS {
+			cards[i].lost, cards[i].lostBy = w.lost, "nvmlDeviceGetNvLinkState"
 		}
-		if unexplained > 0 {
-			d.warnf("%v: %d active NVLinks lead to nothing that the driver names as a GPU in use or a switch: not counted", c, unexplained)
+		wires[i] = w.wiring
+	}, func(i int, q *question) {
+		d.linksUnknown(cards[i], q, "its NVLinks are not counted")
+	})
+	return wires
+}
+
+// wireCount is the NVLinks of one card.
+type wireCount struct {
+	wiring
+	from *discovery
+	lost nvml.Return
+}
+
+// wires counts the active NVLinks of the card at position self of n.
+func (d *discovery) wires(own card, self, n int, positions map[string]int, asking asker) *wireCount {
+	f, c := d.fork(asking), &own
+	w := &wireCount{wiring: wiring{direct: make([]int, n)}, from: f}
+	unexplained := 0
+	for link := range nvml.NVLINK_MAX_LINKS {
+		f.asking("nvmlDeviceGetNvLinkState", c)
+		state, ret := c.handle.GetNvLinkState(link)
+		if !f.ok(c, ret) && !isUnsupported(ret) && ret != nvml.ERROR_INVALID_ARGUMENT && !isLost(ret) && !isGone(ret) {
+			f.warnf("%v: NVLinks: nvmlDeviceGetNvLinkState of link %d: %v: not counted further", c, link, answer(ret))
+			break
+		}
+		if ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+			continue
+		}
+		if f.leadsToSwitch(c, link) {
+			w.switches++
+		} else if peer, ok := f.peer(c, link, positions); ok && peer != self {
+			w.direct[peer]++
+		} else {
+			unexplained++
 		}
 	}
-	return wires
+	if unexplained > 0 {
+		f.warnf("%v: %d active NVLinks lead to nothing that the driver names as a GPU in use or a switch: not counted", c, unexplained)
+	}
+	w.lost = c.lost
+	return w
 }
 
 // leadsToSwitch is false where the driver cannot tell (before R450).
@@ -83,6 +170,7 @@ func (d *discovery) leadsToSwitch(c *card, link int) bool {
 	if !d.has("nvmlDeviceGetNvLinkRemoteDeviceType") {
 		return false
 	}
+	d.asking("nvmlDeviceGetNvLinkRemoteDeviceType", c)
 	kind, ret := c.handle.GetNvLinkRemoteDeviceType(link)
 	return d.ok(c, ret) && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH
 }
@@ -92,6 +180,7 @@ func (d *discovery) peer(c *card, link int, positions map[string]int) (int, bool
 	if !d.has("nvmlDeviceGetNvLinkRemotePciInfo_v2") && !d.has("nvmlDeviceGetNvLinkRemotePciInfo") {
 		return 0, false
 	}
+	d.asking("nvmlDeviceGetNvLinkRemotePciInfo", c)
 	info, ret := c.handle.GetNvLinkRemotePciInfo(link)
 	if !d.ok(c, ret) {
 		return 0, false
@@ -110,13 +199,13 @@ func (d *discovery) pcie(a, b *card) devices.Link {
 	if !d.has("nvmlDeviceGetTopologyCommonAncestor") {
 		return devices.LinkSYS
 	}
+	d.asking("nvmlDeviceGetTopologyCommonAncestor with "+b.String(), a)
 	level, ret := a.handle.GetTopologyCommonAncestor(b.handle)
 	if ret != nvml.SUCCESS {
 		for _, c := range []*card{a, b} { // one of them may have gone
-			_, ret := c.handle.GetMemoryInfo()
-			d.ok(c, ret)
+			d.present(c)
 		}
-		d.warnf("%v and %v: PCIe relation: %v: taken as SYS", a, b, ret)
+		d.warnf("%v and %v: PCIe relation: nvmlDeviceGetTopologyCommonAncestor: %v: taken as SYS", a, b, answer(ret))
 		return devices.LinkSYS
 	}
 	switch level {
@@ -131,7 +220,19 @@ func (d *discovery) pcie(a, b *card) devices.Link {
 	case nvml.TOPOLOGY_SYSTEM:
 		return devices.LinkSYS
 	default:
-		d.warnf("%v and %v: PCIe relation: the driver's number %d is unknown: taken as SYS", a, b, level)
+		d.warnf("%v and %v: PCIe relation: nvmlDeviceGetTopologyCommonAncestor: the driver's number %d is unknown: taken as SYS", a, b, level)
 		return devices.LinkSYS
 	}
+}
+
+// present asks whether a card is there: a card that is there tells its memory,
+// or that it has none of its own. It reports whether the call succeeded.
+func (d *discovery) present(c *card) bool {
+	const call = "nvmlDeviceGetMemoryInfo"
+	if d.lacks(call) {
+		return true
+	}
+	d.asking(call, c)
+	_, ret := c.handle.GetMemoryInfo()
+	return d.ok(c, ret)
 }

@@ -4,7 +4,6 @@ package nvml
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -14,6 +13,10 @@ import (
 )
 
 const mebibyte = 1 << 20
+
+// migUUID is the character that UUIDs of instances have under drivers before
+// R470, "MIG-GPU-…/1/0", and those of GPUs have not.
+const migUUID = "/"
 
 // maxMIGPlaces bounds how many places for instances a card is asked for: a
 // driver names 7, and 14 with compute instances of their own.
@@ -27,12 +30,13 @@ func (d *discovery) partitions(c *card) (state devices.MIG, doubtful bool) {
 	if !d.has("nvmlDeviceGetMigMode") {
 		return devices.MIG{}, false
 	}
+	d.asking("nvmlDeviceGetMigMode", c)
 	mode, _, ret := c.handle.GetMigMode()
 	switch {
 	case isUnsupported(ret):
 		return devices.MIG{}, false
 	case !d.ok(c, ret):
-		d.warnf("%v: MIG mode: %v: taken as on, without instances", c, ret)
+		d.warnf("%v: MIG mode: nvmlDeviceGetMigMode: %v: taken as on, without instances", c, answer(ret))
 		return devices.MIG{Enabled: true}, true
 	case mode != nvml.DEVICE_MIG_ENABLE:
 		return devices.MIG{}, false
@@ -44,9 +48,10 @@ func (d *discovery) partitions(c *card) (state devices.MIG, doubtful bool) {
 			return state, true
 		}
 	}
+	d.asking("nvmlDeviceGetMaxMigDeviceCount", c)
 	places, ret := c.handle.GetMaxMigDeviceCount()
 	if !d.ok(c, ret) {
-		d.warnf("%v: count MIG instances: %v: instances unknown", c, ret)
+		d.warnf("%v: count MIG instances: nvmlDeviceGetMaxMigDeviceCount: %v: instances unknown", c, answer(ret))
 		return state, true
 	}
 	state.Instances, doubtful = d.instances(c, min(places, maxMIGPlaces))
@@ -83,30 +88,36 @@ func (d *discovery) instances(c *card, places int) (list []devices.MIGInstance, 
 
 // instance reads the MIG device at the given place, if there is one.
 func (d *discovery) instance(c *card, place int) (instance devices.MIGInstance, there bool, fault string) {
+	d.asking("nvmlDeviceGetMigDeviceHandleByIndex", c)
 	handle, ret := c.handle.GetMigDeviceHandleByIndex(place)
 	switch {
 	case ret == nvml.ERROR_NOT_FOUND || ret == nvml.ERROR_INVALID_ARGUMENT:
 		return instance, false, "" // no instance at this place
 	case !d.ok(c, ret):
-		return instance, false, fmt.Sprintf("handle: %v", ret)
+		return instance, false, fmt.Sprintf("handle: nvmlDeviceGetMigDeviceHandleByIndex: %v", answer(ret))
 	}
+	d.asking("nvmlDeviceGetUUID", c)
 	uuid, ret := handle.GetUUID()
 	switch {
 	case !d.ok(c, ret):
-		return instance, false, fmt.Sprintf("UUID: %v", ret)
-	case uuidFault(uuid) != "":
-		return instance, false, "UUID: " + uuidFault(uuid)
+		return instance, false, fmt.Sprintf("UUID: nvmlDeviceGetUUID: %v", answer(ret))
+	case uuidFault(uuid, migUUID) != "":
+		return instance, false, "UUID: nvmlDeviceGetUUID: " + uuidFault(uuid, migUUID)
 	}
+	d.asking("nvmlDeviceGetAttributes_v2", c)
 	attributes, ret := handle.GetAttributes()
 	switch {
 	case !d.ok(c, ret):
-		return instance, false, fmt.Sprintf("attributes: %v", ret)
-	case attributes.MemorySizeMB > math.MaxInt64/mebibyte:
+		return instance, false, fmt.Sprintf("attributes: nvmlDeviceGetAttributes_v2: %v", answer(ret))
+	case attributes.MemorySizeMB > uint64(resource.MaxMemory)/mebibyte:
 		return instance, false, fmt.Sprintf("memory: %d MiB are more than can be counted", attributes.MemorySizeMB)
 	}
-	name, ret := handle.GetName()
-	if !d.ok(c, ret) {
-		name = ""
+	name := ""
+	if !d.lacks("nvmlDeviceGetName") {
+		d.asking("nvmlDeviceGetName", c)
+		if text, ret := handle.GetName(); d.ok(c, ret) {
+			name = text
+		}
 	}
 	return devices.MIGInstance{
 		UUID:    uuid,

@@ -14,11 +14,6 @@ import (
 // MIG mode. What the driver does not tell is left out. The card's partitions
 // must have been read.
 func (d *discovery) running(c *card) []devices.Running {
-	for _, symbol := range []string{"nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"} {
-		if !d.has(symbol) {
-			return nil
-		}
-	}
 	if !c.device.MIG.Enabled {
 		pids, ok := d.processes(c, c.handle)
 		if !ok {
@@ -30,15 +25,18 @@ func (d *discovery) running(c *card) []devices.Running {
 	if len(c.device.MIG.Instances) == 0 {
 		return nil // the functions for instances may be absent
 	}
+	d.asking("nvmlDeviceGetMaxMigDeviceCount", c)
 	places, ret := c.handle.GetMaxMigDeviceCount()
 	if !d.ok(c, ret) {
 		return nil
 	}
 	for i := range min(places, maxMIGPlaces) {
+		d.asking("nvmlDeviceGetMigDeviceHandleByIndex", c)
 		handle, ret := c.handle.GetMigDeviceHandleByIndex(i)
 		if !d.ok(c, ret) {
 			continue // no instance at this place
 		}
+		d.asking("nvmlDeviceGetUUID", c)
 		uuid, ret := handle.GetUUID()
 		if !d.ok(c, ret) || !slices.ContainsFunc(c.device.MIG.Instances, func(m devices.MIGInstance) bool { return m.UUID == uuid }) {
 			continue
@@ -54,19 +52,37 @@ func (d *discovery) running(c *card) []devices.Running {
 // service among them. A device that has no graphics does not tell that nothing
 // is drawn on it.
 func (d *discovery) processes(c *card, handle nvml.Device) (pids []int, ok bool) {
-	for _, ask := range []func() ([]nvml.ProcessInfo, nvml.Return){handle.GetComputeRunningProcesses, handle.GetGraphicsRunningProcesses} {
-		infos, ret := ask()
+	for _, kind := range []string{"nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"} {
+		list, ret := d.processesOf(c, handle, kind)
 		if !d.ok(c, ret) {
 			if isUnsupported(ret) {
 				continue
 			}
+			if !isLost(ret) && !isGone(ret) {
+				d.warnf("%v: processes: %s: %v: unknown", c, kind, answer(ret))
+			}
 			return nil, false
 		}
 		ok = true
-		for _, p := range infos {
-			pids = append(pids, int(p.Pid))
-		}
+		pids = append(pids, list...)
 	}
 	slices.Sort(pids)
 	return slices.Compact(pids), ok
+}
+
+// processesOf calls one function, in the newest version that the library has.
+func (d *discovery) processesOf(c *card, handle nvml.Device, kind string) ([]int, nvml.Return) {
+	for _, version := range []string{"_v3", "_v2", ""} {
+		call := kind + version
+		if d.lacks(call) {
+			continue
+		}
+		d.asking(call, c)
+		size := processInfoSize
+		if version == "" {
+			size = processInfoSizeV1
+		}
+		return listProcesses(call, handle, size)
+	}
+	return nil, nvml.ERROR_FUNCTION_NOT_FOUND
 }

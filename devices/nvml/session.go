@@ -17,7 +17,7 @@ import (
 // jobs of one worker.
 type session struct {
 	source *Source
-	asking func(what, uuid string)
+	asking asker
 
 	started bool
 	seen    *discovery // the last one, for its look-ups
@@ -28,7 +28,7 @@ type session struct {
 // connect starts the library and looks at all cards. An error means that the
 // driver does not answer, or has more cards than can be used.
 func (s *session) connect(known map[string]string) (sighting, error) {
-	s.asking("the driver's start", "")
+	s.asking("nvmlInit_v2", nil)
 	if err := s.source.start(); err != nil {
 		return sighting{}, err
 	}
@@ -49,7 +49,7 @@ func (s *session) disconnect() {
 	s.deafen()
 	s.cards = nil
 	if s.started {
-		s.asking("the driver's end", "")
+		s.asking("nvmlShutdown", nil)
 		s.started = false
 		_ = s.source.stop()
 	}
@@ -58,7 +58,7 @@ func (s *session) disconnect() {
 // deafen gives up the event set.
 func (s *session) deafen() {
 	if s.set != nil {
-		s.asking("the end of events", "")
+		s.asking("nvmlEventSetFree", nil)
 		_ = s.set.Free() // a set that cannot be freed goes with the library
 		s.set = nil
 	}
@@ -74,20 +74,19 @@ func (s *session) listen() []string {
 			return nil
 		}
 	}
-	s.asking("a set of events", "")
+	s.asking("nvmlEventSetCreate", nil)
 	set, ret := s.source.library.EventSetCreate()
 	if ret != nvml.SUCCESS {
-		return []string{fmt.Sprintf("XIDs are not heard: create a set of events: %v", ret)}
+		return []string{fmt.Sprintf("XIDs are not heard: nvmlEventSetCreate: %v", answer(ret))}
 	}
 	s.set = set
 	var warnings []string
 	for _, c := range s.cards {
-		s.asking("events", c.device.UUID)
 		ret := s.register(c)
 		switch {
 		case ret == nvml.SUCCESS, isUnsupported(ret), isLost(ret), isGone(ret):
 		default:
-			warnings = append(warnings, fmt.Sprintf("%v: XIDs are not heard: %v", c, ret))
+			warnings = append(warnings, fmt.Sprintf("%v: XIDs are not heard: nvmlDeviceRegisterEvents: %v", c, answer(ret)))
 		}
 	}
 	return warnings
@@ -99,6 +98,7 @@ func (s *session) register(c *card) nvml.Return {
 	const wanted = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 	types := uint64(wanted)
 	if s.source.has("nvmlDeviceGetSupportedEventTypes") {
+		s.asking("nvmlDeviceGetSupportedEventTypes", c)
 		if supported, ret := c.handle.GetSupportedEventTypes(); ret == nvml.SUCCESS {
 			types &= supported
 		}
@@ -106,6 +106,7 @@ func (s *session) register(c *card) nvml.Return {
 	if types == 0 {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
+	s.asking("nvmlDeviceRegisterEvents", c)
 	ret := c.handle.RegisterEvents(types, s.set)
 	if ret == nvml.ERROR_NOT_SUPPORTED && types == wanted {
 		ret = c.handle.RegisterEvents(nvml.EventTypeXidCriticalError, s.set)
@@ -126,15 +127,15 @@ const noInstance = 0xffffffff
 
 // wait waits for an event, not longer than limit.
 func (s *session) wait(limit time.Duration) notice {
-	s.asking("events", "")
+	s.asking("nvmlEventSetWait", nil)
 	data, ret := s.set.Wait(uint32(max(limit.Milliseconds(), 1)))
 	switch {
 	case ret == nvml.ERROR_TIMEOUT:
 		return notice{}
 	case isGone(ret):
-		return notice{gone: ret.Error()}
+		return notice{gone: answer(ret).Error()}
 	case ret != nvml.SUCCESS:
-		return notice{fault: ret.Error()}
+		return notice{fault: "nvmlEventSetWait: " + answer(ret).Error()}
 	}
 	var from *card
 	uuid := ""
@@ -159,55 +160,65 @@ func (s *session) wait(limit time.Duration) notice {
 
 // read asks one card for everything that a poll wants to know.
 func (s *session) read(c *card) reading {
-	s.asking("the state of a GPU", c.device.UUID)
 	r := reading{uuid: c.device.UUID, faults: map[string]string{}}
 	c.lost, s.seen.gone, s.seen.warnings = nvml.SUCCESS, nvml.SUCCESS, nil
-	// Asked for presence alone: any card that is there has memory.
-	_, ret := c.handle.GetMemoryInfo()
-	if s.seen.ok(c, ret) || c.lost == nvml.SUCCESS && s.seen.gone == nvml.SUCCESS {
+	if s.seen.present(c) || c.lost == nvml.SUCCESS && s.seen.gone == nvml.SUCCESS {
 		s.readErrors(c, &r)
 		if mig, doubtful := s.seen.partitions(c); !doubtful {
 			r.mig, c.device.MIG = &mig, mig
 		} else {
 			r.faults["partitions"] = "what was known stays: " + strings.Join(s.seen.warnings, "; ")
 		}
-		r.running = s.seen.running(c)
+		s.seen.warnings = nil
+		if r.running = s.seen.running(c); len(s.seen.warnings) > 0 {
+			r.faults["processes"] = strings.Join(s.seen.warnings, "; ")
+		}
 	}
 	if c.lost != nvml.SUCCESS {
-		r.lost = c.lost.Error()
+		r.lost = answer(c.lost).Error()
 	}
 	if s.seen.gone != nvml.SUCCESS {
-		r.gone = s.seen.gone.Error()
+		r.gone = answer(s.seen.gone).Error()
 	}
 	return r
 }
 
 // readErrors asks for error counters and what waits for a reset.
 func (s *session) readErrors(c *card, r *reading) {
+	can := func(call string) bool {
+		if s.seen.lacks(call) {
+			return false
+		}
+		s.asking(call, c)
+		return true
+	}
 	answered := func(question string, ret nvml.Return) bool {
 		switch {
 		case s.seen.ok(c, ret):
 			return true
 		case !isUnsupported(ret) && !isLost(ret) && !isGone(ret):
-			r.faults[question] = ret.Error()
+			r.faults[question] = answer(ret).Error()
 		}
 		return false
 	}
-	if s.source.has("nvmlDeviceGetTotalEccErrors") {
-		if n, ret := c.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); answered("uncorrected ECC errors", ret) {
+	const ecc = "nvmlDeviceGetTotalEccErrors"
+	if can(ecc) {
+		if n, ret := c.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); answered("uncorrected ECC errors: "+ecc, ret) {
 			r.uncorrected = &n
 		}
-		if n, ret := c.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC); answered("corrected ECC errors", ret) {
+		if n, ret := c.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC); answered("corrected ECC errors: "+ecc, ret) {
 			r.corrected = &n
 		}
 	}
-	if s.source.has("nvmlDeviceGetRetiredPagesPendingStatus") {
-		if pending, ret := c.handle.GetRetiredPagesPendingStatus(); answered("retired pages", ret) {
+	const retired = "nvmlDeviceGetRetiredPagesPendingStatus"
+	if can(retired) {
+		if pending, ret := c.handle.GetRetiredPagesPendingStatus(); answered("retired pages: "+retired, ret) {
 			r.pagesPending = flagOf(pending == nvml.FEATURE_ENABLED)
 		}
 	}
-	if s.source.has("nvmlDeviceGetRemappedRows") {
-		if corrected, uncorrected, pending, failed, ret := c.handle.GetRemappedRows(); answered("remapped rows", ret) {
+	const rows = "nvmlDeviceGetRemappedRows"
+	if can(rows) {
+		if corrected, uncorrected, pending, failed, ret := c.handle.GetRemappedRows(); answered("remapped rows: "+rows, ret) {
 			r.rows = uint64(corrected) + uint64(uncorrected)
 			r.rowsPending, r.rowsFailed = flagOf(pending), flagOf(failed)
 		}
@@ -216,7 +227,7 @@ func (s *session) readErrors(c *card, r *reading) {
 
 // explain is the reason in an event that the driver is gone.
 func explain(err error) string {
-	if errors.Is(err, nvml.ERROR_LIB_RM_VERSION_MISMATCH) {
+	if errors.Is(err, answer(nvml.ERROR_LIB_RM_VERSION_MISMATCH)) {
 		return err.Error() + "; this process keeps the library it has: restart it once the new driver is loaded"
 	}
 	return err.Error()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -54,13 +55,18 @@ type Source struct {
 // NVML library, the library and the kernel driver do not match, or this
 // process holds another NVML library.
 func Open(libraryPath string, opts ...Option) (*Source, error) {
-	if libraryPath == "" {
-		libraryPath = defaultLibrary
-	}
 	var o options
 	for _, apply := range opts {
 		apply(&o)
 	}
+	return open(libraryPath, o, func(string, *card) {})
+}
+
+func open(libraryPath string, o options, asking asker) (*Source, error) {
+	if libraryPath == "" {
+		libraryPath = defaultLibrary
+	}
+	asking("dlopen of "+libraryPath, nil)
 	if err := refuseSecond(libraryPath); err != nil {
 		return nil, err
 	}
@@ -74,9 +80,11 @@ func Open(libraryPath string, opts ...Option) (*Source, error) {
 	}
 	err := s.requireSymbols()
 	if err == nil {
+		asking("nvmlInit_v2", nil)
 		err = s.start()
 	}
 	if err == nil {
+		asking("nvmlShutdown", nil)
 		err = s.stop()
 	}
 	if err != nil {
@@ -93,23 +101,17 @@ func loadError(path string, err error) error {
 			return fmt.Errorf("load NVML library %s: %w", path, err)
 		}
 	}
-	return fmt.Errorf("%w: load NVML library %s: %w", ErrNoDriver, path, err)
+	return fmt.Errorf("%w: load NVML library %s: %w", ErrNoLibrary, path, err)
 }
 
-// requireSymbols checks the functions without which nothing can be told; all
-// drivers that Muster can use have them.
+// requireSymbols checks the functions without which no GPU can be found; all
+// drivers that Muster can use have them. Every other function may be absent.
 func (s *Source) requireSymbols() error {
 	var missing []string
-	for _, name := range []string{
-		"nvmlInit_v2", "nvmlShutdown", "nvmlErrorString", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount_v2",
-		"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo",
-	} {
+	for _, name := range []string{"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2"} {
 		if !s.has(name) {
 			missing = append(missing, name)
 		}
-	}
-	if !s.has("nvmlDeviceGetPciInfo_v3") && !s.has("nvmlDeviceGetPciInfo_v2") {
-		missing = append(missing, "nvmlDeviceGetPciInfo_v3")
 	}
 	if missing != nil {
 		return fmt.Errorf("load NVML library %s: it is no NVML library, or older than Muster can use: it lacks %s",
@@ -128,18 +130,21 @@ func (s *Source) start() error {
 	case nvml.SUCCESS:
 		return nil
 	case nvml.ERROR_LIBRARY_NOT_FOUND, nvml.ERROR_DRIVER_NOT_LOADED:
-		return fmt.Errorf("%w: NVML library %s: %w", ErrNoDriver, s.path, ret)
+		return fmt.Errorf("%w: NVML library %s: nvmlInit_v2: %w", ErrNoDriver, s.path, answer(ret))
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		return fmt.Errorf("start NVML library %s: %w: the driver was upgraded under a running kernel module: reload the module or reboot", s.path, ret)
+		return fmt.Errorf("start NVML library %s: nvmlInit_v2: %w: the driver was upgraded under a running kernel module: reload the module or reboot", s.path, answer(ret))
 	default:
-		return fmt.Errorf("start NVML library %s: %w", s.path, ret)
+		return fmt.Errorf("start NVML library %s: nvmlInit_v2: %w", s.path, answer(ret))
 	}
 }
 
-// stop ends what start began.
+// stop ends what start began. A library that cannot be shut down stays up.
 func (s *Source) stop() error {
+	if !s.has("nvmlShutdown") {
+		return nil
+	}
 	if ret := s.library.Shutdown(); ret != nvml.SUCCESS {
-		return fmt.Errorf("shut down NVML library %s: %w", s.path, ret)
+		return fmt.Errorf("shut down NVML library %s: nvmlShutdown: %w", s.path, answer(ret))
 	}
 	return nil
 }
@@ -149,7 +154,7 @@ func (s *Source) stop() error {
 // that is lost, without a UUID or with another card's UUID is left out; what
 // the driver does not tell about a card is unknown. It waits for the driver.
 //
-// More than devices.MaxDevices cards are refused. ErrHung: a call of an ended
+// At most devices.MaxDevices cards are used. ErrHung: a call of an ended
 // Watch has not returned. ErrNoDriver means that the driver has gone since Open; a later Discover
 // finds it again.
 func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err error) {
@@ -161,29 +166,62 @@ func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err erro
 	if s.handle == nil {
 		return nil, nil, fmt.Errorf("discover GPUs through %s: the source is closed", s.path)
 	}
-	if err := s.start(); err != nil {
-		return nil, nil, fmt.Errorf("discover GPUs: %w", err)
-	}
-	defer func() {
-		if stopErr := s.stop(); stopErr != nil {
-			inv, warnings, err = nil, nil, errors.Join(err, fmt.Errorf("discover GPUs: %w", stopErr))
-		}
-	}()
-	d := s.discovery(nil, func(string, string) {})
-	seen, cards, err := d.run()
-	if n := len(seen.devices()); err == nil && n > devices.MaxDevices {
-		err = fmt.Errorf("the host has %d GPUs: at most %d are supported", n, devices.MaxDevices)
-	}
+	silent := func(string, *card) {}
+	found, err := s.look(nil, silent)
 	if err != nil {
-		return nil, nil, fmt.Errorf("discover GPUs through %s: %w", s.path, err)
+		return nil, nil, err
 	}
-	s.told = seen.warnings
-	var running []devices.Running
-	for _, c := range cards {
-		running = append(running, d.running(c)...)
+	return found.Inventory, slices.Clone(found.Warnings), nil
+}
+
+// look is Discover with the lock held. With patience it may leave calls behind;
+// the library then stays up, and the caller shuts it down once they have ended.
+func (s *Source) look(p *patience, asking asker) (found Found, err error) {
+	asking("nvmlInit_v2", nil)
+	if err := s.start(); err != nil {
+		return Found{}, fmt.Errorf("discover GPUs: %w", err)
 	}
-	s.running.Store(&running)
-	return seen.inventory, slices.Clone(seen.warnings), nil
+	if p == nil {
+		defer func() {
+			if stopErr := s.stop(); stopErr != nil {
+				found, err = Found{}, errors.Join(err, fmt.Errorf("discover GPUs: %w", stopErr))
+			}
+		}()
+	}
+	d := s.discovery(nil, asking)
+	d.patience = p
+	seen, cards, err := d.run()
+	if err != nil {
+		return Found{}, fmt.Errorf("discover GPUs through %s: %w", s.path, err)
+	}
+	merged, more := merge(&devices.Inventory{}, seen)
+	found.Inventory, found.Running = merged, d.runningOn(cards[:min(len(cards), len(merged.Devices))])
+	found.Warnings, found.Unknown = append(d.warnings, more...), d.unknown
+	s.told = found.Warnings
+	s.running.Store(&found.Running)
+	return found, nil
+}
+
+// runningOn is what runs on the cards.
+func (d *discovery) runningOn(cards []*card) []devices.Running {
+	type result struct {
+		from    *discovery
+		running []devices.Running
+	}
+	var all []devices.Running
+	frozen := frozenCards(cards)
+	each(d.patience, len(cards), d.asking, func(i int, asking asker) result {
+		from, c := d.fork(asking), frozen[i]
+		return result{from, from.running(&c)}
+	}, func(_ int, r result) {
+		d.adopt(r.from)
+		all = append(all, r.running...)
+	}, func(i int, q *question) {
+		if q != unasked {
+			d.warnf("%v: processes: %s: unknown", cards[i], q.silence(time.Now()))
+		}
+	})
+	return all
 }
 
 // Running says what ran on the devices and instances at the last Discover.
@@ -196,8 +234,8 @@ func (s *Source) Running() []devices.Running {
 }
 
 // discovery is a new pass over the cards.
-func (s *Source) discovery(known map[string]string, asking func(question, uuid string)) *discovery {
-	return &discovery{library: s.library, has: s.has, numaNode: s.numaNode, known: known, asking: asking}
+func (s *Source) discovery(known map[string]string, asking asker) *discovery {
+	return &discovery{library: s.library, has: s.has, numaNode: s.numaNode, known: known, note: asking}
 }
 
 // beginWatch takes the source for one Watch and returns the warnings of the

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/musterd/muster/devices"
 )
@@ -36,3 +37,21 @@ func (s *Source) Watch(context.Context, *devices.Inventory, WatchOptions, func(d
 
 // Close does nothing.
 func (s *Source) Close() error { return nil }
+
+// Driver is a driver that is never there.
+type Driver struct{}
+
+// NewDriver returns the driver that is never there.
+func NewDriver(string, ...Option) *Driver { return &Driver{} }
+
+// Discover returns ErrNoDriver, wrapped: this program was built without NVML.
+func (d *Driver) Discover(context.Context, time.Duration) (Found, error) {
+	_, err := Open("")
+	return Found{}, err
+}
+
+// Watch waits until ctx ends.
+func (d *Driver) Watch(ctx context.Context, _ *devices.Inventory, _ WatchOptions, _ func(devices.Change)) error {
+	<-ctx.Done()
+	return nil
+}

@@ -101,12 +101,19 @@ type tracker struct {
 }
 
 // newTracker starts from what the caller knows.
-func newTracker(known *devices.Inventory, warnings []string) *tracker {
-	t := &tracker{inventory: known, cards: map[string]*history{}, warnings: warnings}
+func newTracker(known *devices.Inventory, o outset) *tracker {
+	t := &tracker{inventory: known, cards: map[string]*history{}, warnings: o.warnings, gone: o.gone}
 	for _, d := range known.Devices {
-		t.cards[d.UUID] = &history{}
+		t.cards[d.UUID] = &history{lost: slices.Contains(o.absent, d.UUID)}
 	}
 	return t
+}
+
+// outset is what was reported before a watch begins.
+type outset struct {
+	warnings []string // of the discovery
+	absent   []string // devices, as lost
+	gone     bool     // the driver
 }
 
 // addresses says where each known card was last.

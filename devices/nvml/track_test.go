@@ -82,7 +82,7 @@ func TestReadingsTellEachThingOnce(t *testing.T) {
 		"a strange card tells nothing":             {[]reading{{uuid: "z", lost: "x"}, {uuid: "z", uncorrected: number(1)}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tracker := newTracker(cardsOf(devices.LinkSYS, "a", "b"), nil)
+			tracker := newTracker(cardsOf(devices.LinkSYS, "a", "b"), outset{})
 			var got []string
 			for _, r := range c.readings {
 				got = append(got, words(tracker.read(r))...)
@@ -110,7 +110,7 @@ func TestSightingsTellWhatIsAnother(t *testing.T) {
 		"a link that goes down is another matrix": {[]sighting{{inventory: cardsOf(devices.LinkSYS, "a", "b")}}, []string{"inventory of 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), []string{"before"})
+			tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), outset{warnings: []string{"before"}})
 			var got []string
 			for _, s := range c.sightings {
 				got = append(got, words(tracker.found(s))...)
@@ -123,7 +123,7 @@ func TestSightingsTellWhatIsAnother(t *testing.T) {
 }
 
 func TestWithoutADriverNothingIsToldUntilItIsBack(t *testing.T) {
-	tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), nil)
+	tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), outset{})
 	got := words(
 		tracker.driverGone("why"), tracker.driverGone("why"),
 		tracker.found(sighting{inventory: cardsOf(devices.LinkPIX, "b", "c")}),
@@ -136,7 +136,7 @@ func TestWithoutADriverNothingIsToldUntilItIsBack(t *testing.T) {
 }
 
 func TestEventsOfCardsThatAreNotInTheInventoryAreDropped(t *testing.T) {
-	tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), nil)
+	tracker := newTracker(cardsOf(devices.LinkPIX, "a", "b"), outset{})
 	for uuid, want := range map[string]int{"a": 1, "": 1, "c": 0} {
 		if got := tracker.heard(devices.Event{Kind: devices.EventXID, UUID: uuid}); len(got.Events) != want {
 			t.Errorf("an event of card %q: %d events, want %d", uuid, len(got.Events), want)

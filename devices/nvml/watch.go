@@ -17,6 +17,8 @@ const (
 	// leaveAfter is how long the end of a watch waits for a call that has not
 	// yet hung.
 	leaveAfter = 2 * time.Second
+	// mostEvents bounds the events that are taken between two polls.
+	mostEvents = 256
 )
 
 // Watch looks after the devices until ctx ends, then returns nil. known is the
@@ -51,6 +53,11 @@ func (s *Source) Watch(ctx context.Context, known *devices.Inventory, o WatchOpt
 	if err != nil {
 		return fmt.Errorf("watch GPUs: %w", err)
 	}
+	return s.watch(ctx, known, o, outset{absent: o.Absent}, emit)
+}
+
+// watch is Watch after the reports of start.
+func (s *Source) watch(ctx context.Context, known *devices.Inventory, o WatchOptions, start outset, emit func(devices.Change)) error {
 	if known == nil {
 		known = &devices.Inventory{}
 	}
@@ -61,7 +68,10 @@ func (s *Source) Watch(ctx context.Context, known *devices.Inventory, o WatchOpt
 	if err != nil {
 		return fmt.Errorf("watch GPUs through %s: %w", s.path, err)
 	}
-	w := &watch{options: o, tracker: newTracker(known, told), emit: emit, session: &session{source: s}}
+	if start.warnings == nil {
+		start.warnings = told
+	}
+	w := &watch{options: o, tracker: newTracker(known, start), emit: emit, session: &session{source: s}}
 	w.worker = startWorker(s, w.session.disconnect)
 	w.session.asking = w.worker.asking
 	w.run(ctx)
@@ -132,14 +142,22 @@ func (w *watch) attend(ctx context.Context) (ok bool) {
 	poll, rediscover := start.Add(w.options.Poll), start.Add(w.options.Rediscover)
 	last := event    // of the hearings since the poll
 	hurried := false // a poll was put forward since the last regular one
+	heard := 0       // events since the poll
 	for ok && there && (last == event || time.Now().Before(rediscover)) {
 		if !time.Now().Before(poll) || w.hurried() {
 			there, ok = w.poll(ctx)
-			poll, last, hurried = time.Now().Add(w.options.Poll), event, false
+			poll, last, hurried, heard = time.Now().Add(w.options.Poll), event, false, 0
 			continue
 		}
 		last, ok = w.hear(ctx, min(time.Until(poll), time.Until(rediscover)))
 		there = last != gone
+		if last == event {
+			heard++
+		}
+		if ok && heard > mostEvents {
+			ok = w.flooded(ctx)
+			last, heard, hurried = silence, 0, true
+		}
 		// A set fails when a card is lost: see which, and listen to the others.
 		if ok && last == deaf && !hurried {
 			there, ok = w.poll(ctx)
@@ -147,6 +165,15 @@ func (w *watch) attend(ctx context.Context) (ok bool) {
 		}
 	}
 	return ok && w.ask(ctx, w.session.disconnect)
+}
+
+// flooded stops listening until the next poll: a driver that never runs out of
+// events would keep a core busy.
+func (w *watch) flooded(ctx context.Context) (ok bool) {
+	w.tell(devices.Change{Warnings: []string{
+		fmt.Sprintf("nvmlEventSetWait: more than %d events since the last poll: further ones are not heard until the next", mostEvents),
+	}})
+	return w.ask(ctx, w.session.deafen)
 }
 
 // hearing is what came of listening for events.
@@ -206,8 +233,13 @@ func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok
 		return silence, rest(ctx, min(limit, waitSlice))
 	}
 	var n notice
-	if ok := w.ask(ctx, func() { n = w.session.wait(min(limit, waitSlice, w.options.HangAfter/2)) }); !ok {
+	slice, began := min(limit, waitSlice, w.options.HangAfter/2), time.Now()
+	if ok := w.ask(ctx, func() { n = w.session.wait(slice) }); !ok {
 		return silence, false
+	}
+	if n == (notice{}) {
+		// A driver that does not wait must not keep a core busy.
+		return silence, rest(ctx, min(slice, 50*time.Millisecond)-time.Since(began))
 	}
 	switch {
 	case n.gone != "":
@@ -215,8 +247,6 @@ func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok
 		return gone, true
 	case n.fault != "":
 		return deaf, w.ask(ctx, w.session.deafen)
-	case n.event == nil:
-		return silence, true
 	case n.card != nil:
 		there, ok := w.doubleBit(ctx, n)
 		if !there {
@@ -248,7 +278,7 @@ func (w *watch) doubleBit(ctx context.Context, n notice) (there, ok bool) {
 // may still run.
 func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
 	done := make(chan struct{})
-	w.worker.asking("its turn", "")
+	w.worker.asking("", nil)
 	select {
 	case <-w.worker.moved:
 	default:
@@ -272,7 +302,7 @@ func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
 			}
 			q.hung.Store(true)
 			w.hung = q
-			w.tellOf(q, devices.EventHung, "asked for %s %s ago", q.what, time.Since(q.since).Round(time.Millisecond))
+			w.tellOf(q, devices.EventHung, q.silence(time.Now()))
 			if w.worker.asked.Load() != q { // it moved on before it was marked
 				w.answered()
 				timer.Reset(w.options.HangAfter)
@@ -288,18 +318,18 @@ func (w *watch) answered() {
 	if w.hung == nil {
 		return
 	}
-	w.tellOf(w.hung, devices.EventAnswered, "asked for %s %s ago", w.hung.what, time.Since(w.hung.since).Round(time.Millisecond))
+	w.tellOf(w.hung, devices.EventAnswered, fmt.Sprintf("%v returned after %s", w.hung, rounded(time.Since(w.hung.since))))
 	w.hung = nil
 }
 
 // tellOf tells an event about a question. Of a card that the caller does not
 // know yet, it is about the driver.
-func (w *watch) tellOf(q *question, kind devices.EventKind, format string, args ...any) {
+func (w *watch) tellOf(q *question, kind devices.EventKind, detail string) {
 	uuid := q.uuid
 	if !w.tracker.knows(uuid) {
 		uuid = ""
 	}
-	w.tell(devices.Change{Events: []devices.Event{{UUID: uuid, Kind: kind, Detail: fmt.Sprintf(format, args...)}}})
+	w.tell(devices.Change{Events: []devices.Event{{UUID: uuid, Kind: kind, Detail: detail}}})
 }
 
 // leave ends the worker, or leaves it behind with the call that it is stuck in.

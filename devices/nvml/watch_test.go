@@ -429,21 +429,22 @@ func TestPartitionsThatCannotBeReadStayAsTheyWere(t *testing.T) {
 	s.mark(0)
 }
 
-func TestMoreGPUsThanAreSupportedAreRefusedAtStartAndLeftOutLater(t *testing.T) {
+func TestMoreGPUsThanAreSupportedAreLeftOut(t *testing.T) {
 	libDir := nvmltest.Build(t)
 	script := filepath.Join(t.TempDir(), "host.script")
 	host := func(gpus int) []byte {
 		text := []byte("driver 1\n")
 		for i := range gpus {
-			text = fmt.Appendf(text, "gpu 0000:%02x:00.0\nuuid GPU-%d\n", i, i)
+			text = fmt.Appendf(text, "gpu 0000:%02x:00.0\nuuid GPU-%d\nname A\nmemory 1\n", i, i)
 		}
 		return text
 	}
 	nvmltest.ReplaceScript(t, script, host(devices.MaxDevices+1))
 	c := startChild(t, libDir, script, "plain")
 	c.must("open")
-	if a := c.ask("discover"); !strings.Contains(a.Error, "65 GPUs: at most 64") {
-		t.Errorf("65 GPUs: %+v", a)
+	a := c.must("discover")
+	if diff := cmp.Diff([]string{"GPU GPU-64 at 0000:40:00.0 left out: the host has 64 GPUs already, the most that are supported"}, a.Warnings); diff != "" || len(a.Inventory.Devices) != devices.MaxDevices {
+		t.Errorf("%d GPUs, warnings (-want +got):\n%s", len(a.Inventory.Devices), diff)
 	}
 	nvmltest.ReplaceScript(t, script, host(devices.MaxDevices))
 	v := newViewer(t, libDir, script, lively)

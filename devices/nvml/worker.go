@@ -4,7 +4,6 @@ package nvml
 
 import (
 	"sync/atomic"
-	"time"
 )
 
 // worker makes a watch's calls into the library, one after the other on a
@@ -16,13 +15,6 @@ type worker struct {
 	ended  chan struct{} // closed once the last job and the cleaning up are done
 	asked  atomic.Pointer[question]
 	moved  chan struct{} // capacity 1: a question that hung was answered
-}
-
-// question is what a job is asking the library.
-type question struct {
-	what, uuid string // uuid is "" for the driver as a whole
-	since      time.Time
-	hung       atomic.Bool // the watch has told it as hung
 }
 
 // startWorker runs a worker until its jobs are closed. cleanUp is its last job.
@@ -47,9 +39,9 @@ func (w *worker) do(job func()) {
 	job()
 }
 
-// asking notes, from within a job, what the next calls ask.
-func (w *worker) asking(what, uuid string) {
-	before := w.asked.Swap(&question{what: what, uuid: uuid, since: time.Now()})
+// asking notes, from within a job, a call that begins.
+func (w *worker) asking(call string, c *card) {
+	before := w.asked.Swap(ask(call, c))
 	if before.hung.Load() {
 		select {
 		case w.moved <- struct{}{}:

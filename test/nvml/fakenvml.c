@@ -227,10 +227,21 @@ static nvmlReturn_t unlock(nvmlReturn_t ret)
     return ret;
 }
 
+/* nonsense fills a buffer with what no driver writes: escape sequences, bytes
+ * that are no text, and no end. */
+static void nonsense(void *to, size_t size)
+{
+    static const char pattern[] = "\x1b[2J../../etc/x\xff\xfe;$(id)\n";
+    for (size_t i = 0; i < size; i++)
+        ((char *)to)[i] = pattern[i % (sizeof pattern - 1)];
+}
+
 /* NVML's functions. */
 static nvmlReturn_t start(void)
 {
     hold(DRIVER_INIT);
+    if (script_state == OK && script.garbage[DRIVER_INIT])
+        return 31337;
     if (references == 0) {
         if (script_state != OK)
             return script_state;
@@ -290,7 +301,12 @@ const char *nvmlErrorString(nvmlReturn_t code)
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
     enter();
+    hold(DRIVER_VERSION);
     nvmlReturn_t ret = up();
+    if (ret == OK && script.garbage[DRIVER_VERSION]) {
+        nonsense(version, length);
+        return unlock(OK);
+    }
     return unlock(ret != OK ? ret : answer(version, length, "%s", script.driver));
 }
 
@@ -307,6 +323,8 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
     hold(DRIVER_COUNT);
     nvmlReturn_t ret = up();
     *count = ret == OK ? (unsigned int)attached_len : 0;
+    if (ret == OK && script.garbage[DRIVER_COUNT])
+        *count = 0xfffffff0;
     return unlock(ret);
 }
 
@@ -327,6 +345,10 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
     struct instance *instance;
     enter();
     nvmlReturn_t ret = find(device, CALL_UUID, &gpu, &instance);
+    if (ret == OK && gpu->garbage[CALL_UUID]) {
+        nonsense(uuid, length);
+        return unlock(OK);
+    }
     return unlock(ret != OK ? ret : answer(uuid, length, "%s", instance == NULL ? gpu->uuid : instance->uuid));
 }
 
@@ -338,6 +360,10 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
     nvmlReturn_t ret = find(device, CALL_NAME, &gpu, &instance);
     if (ret != OK)
         return unlock(ret);
+    if (gpu->garbage[CALL_NAME]) {
+        nonsense(name, length);
+        return unlock(OK);
+    }
     if (instance == NULL)
         return unlock(answer(name, length, "%s", gpu->name));
     if (strcmp(instance->profile, "-") == 0) /* as drivers before R470 */
@@ -355,6 +381,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
         return unlock(ret);
     unsigned long long total = instance == NULL ? gpu->memory : instance->mebibytes << 20;
     *memory = (nvmlMemory_t){total, total, 0};
+    if (gpu->garbage[CALL_MEMORY])
+        memset(memory, 0xff, sizeof *memory);
     return unlock(OK);
 }
 
@@ -372,6 +400,8 @@ static nvmlReturn_t pci_info(nvmlDevice_t device, nvmlPciInfo_t *pci, size_t siz
     out.device = a.device;
     answer(out.busIdLegacy, sizeof out.busIdLegacy, "%04X:%02X:%02X.%X", a.domain & 0xffff, a.bus & 0xff, a.device & 0x1f, a.function & 7);
     answer(out.busId, sizeof out.busId, "%08X:%02X:%02X.%X", a.domain, a.bus, a.device, a.function);
+    if (gpu->garbage[CALL_PCI])
+        nonsense(&out, sizeof out);
     memcpy(pci, &out, size);
     return OK;
 }
@@ -410,6 +440,8 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
             (same_address(x->a, gpu_b->pci) && same_address(x->b, gpu_a->pci)))
             *level = x->level;
     }
+    if (gpu_a->garbage[CALL_ANCESTOR] || gpu_b->garbage[CALL_ANCESTOR])
+        *level = -4242;
     return unlock(OK);
 }
 
@@ -420,6 +452,11 @@ static nvmlReturn_t find_link(nvmlDevice_t device, unsigned int index, struct li
     nvmlReturn_t ret = find(device, CALL_NVLINK, &gpu, &instance);
     if (ret != OK)
         return ret;
+    static struct link odd = {1, 4242, {0xffffffff, 0xff, 0xff, 0xff}};
+    if (gpu->garbage[CALL_NVLINK]) {
+        *link = &odd;
+        return OK;
+    }
     if (gpu->links_len == 0)
         return NOT_SUPPORTED;
     if (index >= (unsigned int)gpu->links_len)
@@ -480,6 +517,10 @@ nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words
     (void)scope;
     enter();
     nvmlReturn_t ret = find(device, CALL_NUMA, &gpu, &instance);
+    if (ret == OK && gpu->garbage[CALL_NUMA]) {
+        memset(nodes, 0xff, words * sizeof *nodes);
+        return unlock(OK);
+    }
     if (ret != OK || gpu->numa == NUMA_UNKNOWN)
         return unlock(ret != OK ? ret : NOT_SUPPORTED);
     memset(nodes, 0, words * sizeof *nodes);
@@ -497,6 +538,10 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, un
     struct instance *instance;
     enter();
     nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
+    if (ret == OK && gpu->garbage[CALL_MIG]) {
+        *current = *pending = 1;
+        return unlock(OK);
+    }
     if (ret != OK || gpu->mig == MIG_ABSENT)
         return unlock(ret != OK ? ret : NOT_SUPPORTED);
     *current = *pending = gpu->mig == MIG_ON;
@@ -510,7 +555,7 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *c
     enter();
     nvmlReturn_t ret = find(device, CALL_MIG, &gpu, &instance);
     if (ret == OK)
-        *count = gpu->mig == MIG_ON ? MAX_INSTANCES : 0;
+        *count = gpu->garbage[CALL_MIG] ? 0xfffffff0 : gpu->mig == MIG_ON ? MAX_INSTANCES : 0;
     return unlock(ret);
 }
 
@@ -568,6 +613,10 @@ static nvmlReturn_t processes(nvmlDevice_t device, int graphics, unsigned int *c
     if (ret != OK)
         return ret;
     unsigned int room = *count, n = 0;
+    if (gpu->garbage[CALL_PROCESSES]) {
+        *count = 0xfffffff0;
+        return OK;
+    }
     for (int i = 0; i < gpu->processes_len; i++) {
         struct process *p = &gpu->processes[i];
         if (p->graphics != graphics || (instance != NULL && p->instance != (int)(instance - gpu->instances)))

@@ -45,8 +45,8 @@ static const char *const call_names[CALLS] = {
     "processes",
 };
 /* Calls that are about no GPU. */
-enum driver_call { DRIVER_INIT, DRIVER_SHUTDOWN, DRIVER_COUNT, DRIVER_WAIT, DRIVER_CALLS };
-static const char *const driver_call_names[DRIVER_CALLS] = {"init", "shutdown", "count", "wait"};
+enum driver_call { DRIVER_INIT, DRIVER_SHUTDOWN, DRIVER_COUNT, DRIVER_WAIT, DRIVER_VERSION, DRIVER_CALLS };
+static const char *const driver_call_names[DRIVER_CALLS] = {"init", "shutdown", "count", "wait", "version"};
 
 enum { NUMA_UNKNOWN = -1, NUMA_ANY = -2 };
 enum { MIG_ABSENT, MIG_OFF, MIG_ON };
@@ -91,6 +91,7 @@ struct gpu {
     int numa, mig, links_len, instances_len;
     nvmlReturn_t fail[CALLS];
     int hang[CALLS];
+    int garbage[CALLS];
     int lost, ecc, retired, xids_len;
     unsigned long long corrected, uncorrected; /* of ecc */
     struct rows rows;
@@ -110,6 +111,7 @@ struct script {
     char driver[MAX_TEXT];
     nvmlReturn_t init;
     int hang[DRIVER_CALLS];
+    int garbage[DRIVER_CALLS];
     int gpus_len, ancestors_len;
     struct gpu gpus[MAX_GPUS];
     struct ancestor ancestors[MAX_ANCESTORS];
@@ -282,6 +284,8 @@ static int parse_gpu_line(struct gpu *g, const char *word, const char *rest)
         return parse_lost(g);
     if (strcmp(word, "hang") == 0)
         return parse_hang(g->hang, rest, call_names, CALLS);
+    if (strcmp(word, "garbage") == 0)
+        return parse_hang(g->garbage, rest, call_names, CALLS);
     if (strcmp(word, "xid") == 0)
         return parse_xid(g, rest);
     if (strcmp(word, "process") == 0)
@@ -335,6 +339,7 @@ static int parse_line(struct script *s, char *line)
     if (strcmp(word, "ancestor") == 0)
         return parse_ancestor(s, rest);
     if (s->gpus_len == 0)
-        return strcmp(word, "hang") == 0 && parse_hang(s->hang, rest, driver_call_names, DRIVER_CALLS);
+        return parse_hang(strcmp(word, "hang") == 0 ? s->hang : s->garbage, rest, driver_call_names, DRIVER_CALLS) &&
+               (strcmp(word, "hang") == 0 || strcmp(word, "garbage") == 0);
     return parse_gpu_line(&s->gpus[s->gpus_len - 1], word, rest);
 }

@@ -50,6 +50,12 @@ func BuildOld(tb testing.TB) (libDir string) {
 	return build(tb, "-DOLD_DRIVER")
 }
 
+// BuildWithout is Build for a library that lacks one function.
+func BuildWithout(tb testing.TB, function string) (libDir string) {
+	tb.Helper()
+	return build(tb, "-D"+function+"=absent_"+function)
+}
+
 func build(tb testing.TB, defines ...string) string {
 	tb.Helper()
 	gcc, err := exec.LookPath("gcc")
