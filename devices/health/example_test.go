@@ -55,7 +55,7 @@ func Example() {
 	// 11:00  -- the card falls off the bus
 	// 11:00  tainted    XID 79: GPU has fallen off the bus; needs a reset
 	// 11:01  -- nothing answers at its address
-	// 11:01  tainted    XID 79: GPU has fallen off the bus; needs a reset
+	// 11:01  tainted    the device was lost
 	// 13:30  -- somebody has reseated it
 	// 13:30  probation  on probation after XID 79: GPU has fallen off the bus
 	// 13:40  ok

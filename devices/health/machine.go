@@ -29,7 +29,7 @@ func (p Policy) Observe(s State, now time.Time, e devices.Event) State {
 	case devices.EventRowRemapFailed:
 		p.taint(&s, now, replacement, inWords(e.Detail, "a bad row of memory had no spare"))
 	case devices.EventLost:
-		p.taint(&s, now, absence, told("the device was lost", e.Detail))
+		p.taint(&s, now, absence, told(devices.LostReason, e.Detail))
 	case devices.EventReturned:
 		s.drop(absence, reset, silence)
 	case devices.EventHung:

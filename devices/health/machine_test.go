@@ -59,6 +59,7 @@ const (
 	dma  = "XID 39: copy engine exception"
 	gone = "the driver went away"
 	lost = "the device was lost"
+	back = "the device had been lost; it is back"
 	mute = "the driver did not answer"
 	bad  = "a bad row of memory had no spare; the card has to be replaced"
 	past = "on probation after "
@@ -116,7 +117,7 @@ func TestLivesOfADevice(t *testing.T) {
 			on(0, xid(48), tainted, ecc+"; needs a reset", 0), on(s, xid(95), tainted, ecc+"; needs a reset", 0),
 		},
 		"a card that fell off the bus returns after a power cycle": {
-			on(0, xid(79), tainted, off+"; needs a reset", 0), on(s, event(devices.EventLost), tainted, off+"; needs a reset", 0),
+			on(0, xid(79), tainted, off+"; needs a reset", 0), on(s, event(devices.EventLost), tainted, lost, 0),
 			on(20*m, event(devices.EventReturned), probation, past+off, 5*m), quiet(5*m, ok, "", 0),
 		},
 		"a lost card's reset is not its return": {
@@ -125,9 +126,9 @@ func TestLivesOfADevice(t *testing.T) {
 		},
 		"a card that comes and goes is trusted later each time": {
 			on(0, event(devices.EventLost), tainted, lost, 0), on(s, event(devices.EventReturned), probation, past+lost, 5*m),
-			on(s, event(devices.EventLost), tainted, lost, 0), on(s, event(devices.EventReturned), tainted, lost, 20*m-s),
-			quiet(20*m-s, probation, past+lost, 10*m),
-			on(s, event(devices.EventLost), tainted, lost, 0), on(50*m, event(devices.EventReturned), probation, past+lost, 20*m),
+			on(s, event(devices.EventLost), tainted, lost, 0), on(s, event(devices.EventReturned), tainted, back, 20*m-s),
+			quiet(20*m-s, probation, past+back, 10*m),
+			on(s, event(devices.EventLost), tainted, lost, 0), on(50*m, event(devices.EventReturned), probation, past+back, 20*m),
 			quiet(20*m, ok, "", 0),
 			on(23*time.Hour, event(devices.EventLost), tainted, lost, 0), on(s, event(devices.EventReturned), probation, past+lost, 40*m),
 			quiet(40*m, ok, "", 0),
@@ -165,7 +166,7 @@ func TestLivesOfADevice(t *testing.T) {
 			on(m, devices.Event{Kind: devices.EventECCUncorrected, Count: 6}, tainted, "uncorrected memory errors, 6 so far", 10*m),
 		},
 		"a bad row without a spare waits for the card's repair": {
-			on(0, event(devices.EventRowRemapFailed), tainted, bad, 0), on(m, event(devices.EventLost), tainted, bad, 0),
+			on(0, event(devices.EventRowRemapFailed), tainted, bad, 0), on(m, event(devices.EventLost), tainted, lost, 0),
 			on(m, event(devices.EventReturned), tainted, bad, 0), quiet(1000*time.Hour, tainted, bad, 0),
 			on(m, event(devices.EventRepaired), probation, past+"a bad row of memory had no spare", 5*m), quiet(5*m, ok, "", 0),
 		},
@@ -176,11 +177,15 @@ func TestLivesOfADevice(t *testing.T) {
 		},
 		"a fault of a lost device takes its own time": {
 			on(0, event(devices.EventLost), tainted, lost, 0), on(5*m, xid(167), tainted, lost, 0),
-			on(m, event(devices.EventReturned), tainted, lost, 9*m), quiet(9*m, probation, past+lost, 5*m),
+			on(m, event(devices.EventReturned), tainted, "XID 167: fatal PCIe timeout", 9*m), quiet(9*m, probation, past+"XID 167: fatal PCIe timeout", 5*m),
 		},
 		"a driver that pauses makes suspect": {
 			on(0, event(devices.EventHung), suspect, mute, 20*s), on(10*s, event(devices.EventHung), suspect, mute, 10*s),
 			on(9*s, event(devices.EventAnswered), suspect, mute, 30*m), quiet(30*m, ok, "", 0),
+		},
+		"a fault is the reason again once the driver is back": {
+			on(0, xid(167), tainted, "XID 167: fatal PCIe timeout", 10*m), on(m, event(devices.EventDriverGone), tainted, gone, 0),
+			on(m, event(devices.EventDriverBack), tainted, "XID 167: fatal PCIe timeout", 8*m),
 		},
 		"a driver that hangs taints": {
 			on(0, event(devices.EventHung), suspect, mute, 20*s), quiet(20*s, tainted, mute, 0), quiet(time.Hour, tainted, mute, 0),
@@ -303,14 +308,15 @@ func TestARestartOfTheAgent(t *testing.T) {
 			tainted, off + "; needs a reset",
 			[]step{
 				on(0, event(devices.EventLost), tainted, lost, 0), quiet(time.Hour, tainted, lost, 0),
-				on(0, event(devices.EventReturned), probation, past+lost, 5*m),
+				on(0, event(devices.EventReturned), probation, past+off, 5*m),
 			},
 		},
-		"begins a probation anew":       {probation, past + off, []step{quiet(0, probation, past+off, 5*m), quiet(5*m, ok, "", 0)}},
-		"counts a relapse of probation": {probation, past + off, []step{on(0, xid(167), tainted, "XID 167: fatal PCIe timeout", 20*m)}},
-		"without a reason makes one":    {tainted, "", []step{quiet(0, tainted, "tainted before the agent was restarted", 10*m)}},
-		"with a prefix alone keeps it":  {probation, past, []step{quiet(0, probation, "on probation after", 5*m)}},
-		"with a state from nowhere":     {17, "?", []step{quiet(0, tainted, "?", 10*m)}},
+		"begins a probation anew":         {probation, past + off, []step{quiet(0, probation, past+off, 5*m), quiet(5*m, ok, "", 0)}},
+		"counts a relapse of probation":   {probation, past + off, []step{on(0, xid(167), tainted, "XID 167: fatal PCIe timeout", 20*m)}},
+		"does not take a device for lost": {tainted, lost + ": GPU is lost", []step{quiet(0, tainted, "lost before the agent was restarted: GPU is lost", 10*m)}},
+		"without a reason makes one":      {tainted, "", []step{quiet(0, tainted, "tainted before the agent was restarted", 10*m)}},
+		"with a prefix alone keeps it":    {probation, past, []step{quiet(0, probation, "on probation after", 5*m)}},
+		"with a state from nowhere":       {17, "?", []step{quiet(0, tainted, "?", 10*m)}},
 	} {
 		t.Run(name, func(t *testing.T) { live(t, policy(), health.Restored(c.health, c.reason, noon), c.life) })
 	}

@@ -52,15 +52,19 @@ type State struct {
 type cause uint8
 
 const (
-	replacement cause = iota // the device has to be replaced
+	absence     cause = iota // the device is lost
+	replacement              // it has to be replaced
 	reset                    // it needs a reset
-	absence                  // it is lost
 	driver                   // the driver is gone
 	silence                  // the driver does not answer
 	due                      // it works on, and a reset is due
 	fault                    // time alone cures it
 	causes
 )
+
+// over ends the reason of a cause that is over while the device works off its
+// time in taint.
+var over = [causes]string{absence: "; it is back", driver: "; the driver is back", silence: "; the driver answers again"}
 
 // remedies end the reason of a cause.
 var remedies = [causes]string{replacement: "; the card has to be replaced", reset: "; needs a reset", due: "; a reset is due"}
@@ -84,6 +88,9 @@ func Restored(h devices.Health, reason string, now time.Time) State {
 	}
 	s.Health, s.timed = h, h == devices.Tainted
 	s.Reason = printable(reason)
+	if devices.IsLost(devices.Tainted, s.Reason) {
+		s.Reason = printable("lost before the agent was restarted" + strings.TrimPrefix(s.Reason, devices.LostReason))
+	}
 	if s.Reason == "" {
 		s.Reason = h.String() + " before the agent was restarted"
 	}
@@ -133,14 +140,29 @@ func (s *State) note(c cause, why string) {
 }
 
 // drop forgets causes that are over. The foremost of all is still shown while
-// the device works off its time.
-func (s *State) drop(over ...cause) {
-	if c := s.cause(); s.Health != devices.Probation && slices.Contains(over, c) {
+// the device works off its time, unless that is the time of a fault of its own.
+func (s *State) drop(ended ...cause) {
+	works := s.Health == devices.Tainted && s.timed && s.why[fault] != "" // off the time of that fault
+	if c := s.cause(); s.Health != devices.Probation && slices.Contains(ended, c) && !works {
+		if c == absence && s.why[reset] != "" && slices.Contains(ended, reset) {
+			c = reset // the fault before the loss says more
+		}
 		s.why[fault] = s.why[c]
+		if s.Health == devices.Tainted && s.timed {
+			s.why[fault] = printable(past(s.why[c]), over[c])
+		}
 	}
-	for _, c := range over {
+	for _, c := range ended {
 		s.why[c] = ""
 	}
+}
+
+// past is a reason that does not begin as that of a device which is gone.
+func past(why string) string {
+	if rest, is := strings.CutPrefix(why, devices.LostReason); is {
+		return "the device had been lost" + rest
+	}
+	return why
 }
 
 // explain sets Reason.
