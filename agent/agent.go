@@ -59,6 +59,10 @@ type Agent struct {
 	// sighting lists the processes on the devices; the health monitor replaces it as a whole.
 	sighting atomic.Pointer[sighting]
 
+	// absent lists the devices that were held and not found at the start, by UUID,
+	// their MIG instances included.
+	absent []string
+
 	contact  *contactState
 	link     *linkState
 	journal  *journal.Journal
@@ -134,6 +138,10 @@ func (a *Agent) open() error {
 	if err := l.Replay(recovery.Payloads); err != nil {
 		return fmt.Errorf("journal %s: %w; restart with --new-journal to move it aside and recover from the store", j.Path(), err)
 	}
+	if a.absent, err = a.keepHeld(l); err != nil {
+		return err
+	}
+	a.rememberInventory()
 	a.calls = rpc.NewCoordinators(a.coordinators, a.member(), a.deps.Dialer)
 	a.owner = newOwner(a, l, files)
 	a.resolver = newResolver(a)

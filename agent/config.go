@@ -102,8 +102,9 @@ type Deps struct {
 	Log     *slog.Logger
 	// Watch looks after the devices from then on until ctx ends, and calls
 	// emit, from one goroutine, with each change of them; nil watches nothing.
-	// See WatchDevices.
-	Watch func(ctx context.Context, known *devices.Inventory, emit func(devices.Change)) error
+	// absent lists the devices of known that were lost before, by UUID. See
+	// WatchDevices.
+	Watch func(ctx context.Context, known *devices.Inventory, absent []string, emit func(devices.Change)) error
 	// Hurry, where not nil and of capacity 1, is the agent's request that Watch
 	// soon lists the processes anew (nvml.WatchOptions.Hurry).
 	Hurry chan struct{}

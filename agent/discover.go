@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/nvml"
@@ -28,6 +31,12 @@ type Discovered struct {
 	// NoDriver is the reason for having no GPUs where the driver is absent; ""
 	// where it answered.
 	NoDriver string
+	// Unknown lists the GPUs that the driver counts and that are not in
+	// Inventory.
+	Unknown []devices.Unknown
+	// Hung names the call into the driver that has not returned, "" where all
+	// have.
+	Hung string
 	// Warnings are faults of the host that were worked around, in the order
 	// found.
 	Warnings []string
@@ -40,17 +49,41 @@ type DiscoverOptions struct {
 	// NVMLLibrary is the library to open; "" stands for the one that the loader
 	// finds.
 	NVMLLibrary string
+	// Limit bounds all calls into the driver together; 0 is DiscoveryLimit.
+	Limit time.Duration
+	// Driver, where not nil, is asked instead of an own one: WatchDevices with the
+	// same one waits for the calls that a discovery left behind.
+	Driver *nvml.Driver
+}
+
+// DiscoveryLimit is the time that a discovery gives the driver for all calls
+// together.
+const DiscoveryLimit = 30 * time.Second
+
+// root is the folder that holds sys/ and proc/.
+func (o DiscoverOptions) root() string {
+	if o.SysfsRoot == "" {
+		return "/"
+	}
+	return o.SysfsRoot
+}
+
+// NewDriver is the host's driver, for Driver of these options.
+func (o DiscoverOptions) NewDriver() (*nvml.Driver, error) {
+	tree, err := sysfs.Open(o.root())
+	if err != nil {
+		return nil, fmt.Errorf("discover: %w", err)
+	}
+	return nvml.NewDriver(o.NVMLLibrary, nvml.WithNUMANode(func(busID string) (int, bool) { return sysfs.PCINode(tree, busID) })), nil
 }
 
 // Discover reads a host's processors, memory and GPUs. A host without the
-// driver is one without GPUs; a driver that answers with errors is refused,
-// since its devices would vanish from the cluster otherwise. It may block for
-// seconds while the driver wakes up.
-func Discover(o DiscoverOptions) (Discovered, error) {
-	root := o.SysfsRoot
-	if root == "" {
-		root = "/"
-	}
+// driver is one without GPUs, and so is a host whose driver cannot be used or
+// hangs: Warnings say so, and WatchDevices looks for the GPUs again. It takes as
+// long as the driver, at most Limit. Errors: ctx has ended; the host's processors
+// cannot be read; NVMLLibrary is set and cannot be opened.
+func Discover(ctx context.Context, o DiscoverOptions) (Discovered, error) {
+	root := o.root()
 	tree, err := sysfs.Open(root)
 	if err != nil {
 		return Discovered{}, fmt.Errorf("discover: %w", err)
@@ -79,34 +112,33 @@ func Discover(o DiscoverOptions) (Discovered, error) {
 			fit.MaxNodes-1, bitset.Of(left...)))
 	}
 	d.Host, d.BootID, d.Topology = host, live.BootID, topology
-	if err := d.gpus(o.NVMLLibrary, func(busID string) (int, bool) { return sysfs.PCINode(tree, busID) }); err != nil {
+	if err := d.gpus(ctx, o); err != nil {
 		return Discovered{}, err
 	}
 	return d, nil
 }
 
 // gpus asks the driver for the inventory.
-func (d *Discovered) gpus(library string, node func(busID string) (int, bool)) error {
+func (d *Discovered) gpus(ctx context.Context, o DiscoverOptions) error {
 	d.Inventory = &devices.Inventory{}
-	source, err := nvml.Open(library, nvml.WithNUMANode(node))
+	driver := o.Driver
+	if driver == nil {
+		var err error
+		if driver, err = o.NewDriver(); err != nil {
+			return err
+		}
+	}
+	found, err := driver.Discover(ctx, cmp.Or(o.Limit, DiscoveryLimit))
 	switch {
-	case errors.Is(err, nvml.ErrNoDriver) && library == "":
-		d.NoDriver = err.Error()
-		return nil
-	case err != nil:
+	case err == nil:
+		d.Inventory, d.Running, d.Unknown, d.Hung = found.Inventory, found.Running, found.Unknown, found.Hung
+		d.Warnings = append(d.Warnings, found.Warnings...)
+	case ctx.Err() != nil, errors.Is(err, nvml.ErrNoLibrary) && o.NVMLLibrary != "":
 		return fmt.Errorf("discover GPUs: %w", err)
-	}
-	inventory, warnings, err := source.Discover()
-	d.Running = source.Running()
-	err = errors.Join(err, source.Close())
-	d.Warnings = append(d.Warnings, warnings...)
-	if errors.Is(err, nvml.ErrNoDriver) {
+	case errors.Is(err, nvml.ErrNoDriver):
 		d.NoDriver = err.Error()
-		return nil
+	default:
+		d.Warnings = append(d.Warnings, "the NVIDIA driver cannot be used, so no GPU is known: "+err.Error())
 	}
-	if err != nil {
-		return fmt.Errorf("discover GPUs: %w", err)
-	}
-	d.Inventory = inventory
 	return nil
 }

@@ -51,6 +51,7 @@ func (a *Agent) rehost(ctx context.Context, inventory *devices.Inventory) error 
 	if err := errors.Join(asked, refused); err != nil {
 		return fmt.Errorf("devices changed: %w", err)
 	}
+	a.rememberInventory()
 	wake(a.register)
 	return nil
 }

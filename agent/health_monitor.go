@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
@@ -24,7 +25,7 @@ func newHealthMonitor(a *Agent) *healthMonitor {
 
 // run looks after the devices until ctx ends.
 func (w *healthMonitor) run(ctx context.Context) {
-	if w.agent.deps.Watch == nil {
+	if w.agent.deps.Watch == nil && len(w.agent.absent) == 0 {
 		return
 	}
 	v, err := w.agent.view(ctx, nil)
@@ -34,11 +35,16 @@ func (w *healthMonitor) run(ctx context.Context) {
 	for _, g := range v.GPUs { // as the journal remembers them
 		w.states[g.UUID] = health.Restored(g.Health, g.Reason, time.Now())
 	}
+	w.missHeld(v)
+	w.publish(ctx)
+	if w.agent.deps.Watch == nil {
+		return
+	}
 	changes := make(chan devices.Change)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		err := w.agent.deps.Watch(ctx, v.Host.Inventory(), func(c devices.Change) {
+		err := w.agent.deps.Watch(ctx, v.Host.Inventory(), w.agent.absent, func(c devices.Change) {
 			select {
 			case changes <- c:
 			case <-ctx.Done():
@@ -62,6 +68,23 @@ func (w *healthMonitor) run(ctx context.Context) {
 		w.publish(ctx)
 		if at, ok := w.next(); ok {
 			timer.Reset(time.Until(at))
+		}
+	}
+}
+
+// missHeld reports the devices that are held and were not found at the start as
+// lost.
+func (w *healthMonitor) missHeld(v *ledger.View) {
+	why := "not found at the start of the agent"
+	switch d := w.agent.deps.Discovered; {
+	case d.Hung != "":
+		why += ": " + d.Hung
+	case d.NoDriver != "":
+		why += ": the driver is absent"
+	}
+	for _, d := range v.Host.Inventory().Devices {
+		if slices.Contains(w.agent.absent, d.UUID) {
+			w.states[d.UUID] = w.policy.Observe(w.of(d), time.Now(), devices.Event{UUID: d.UUID, Kind: devices.EventLost, Detail: why})
 		}
 	}
 }

@@ -23,7 +23,7 @@ type watched struct {
 func newWatchedRig(t *testing.T) *watched {
 	w := &watched{rig: newRig(t), known: make(chan *devices.Inventory, 8), change: make(chan devices.Change)}
 	w.tune = func(_ *agent.Config, d *agent.Deps) {
-		d.Watch = func(ctx context.Context, known *devices.Inventory, emit func(devices.Change)) error {
+		d.Watch = func(ctx context.Context, known *devices.Inventory, _ []string, emit func(devices.Change)) error {
 			w.known <- known
 			for {
 				select {

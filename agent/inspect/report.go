@@ -17,14 +17,19 @@ import (
 )
 
 // Report is the hardware of a host. Its JSON form is a contract
-// (docs/inspect.md): every field but a CPU's kind and isolated is always
+// (docs/inspect.md): every field but a CPU's kind and isolated, unknown and hung is always
 // present, lists are never null, and their order is that of the topology and
 // the inventory.
 type Report struct {
-	Host     Host     `json:"host"`
-	NUMA     NUMA     `json:"numa"`
-	Devices  []Device `json:"devices"`
-	Links    []Link   `json:"links"` // each pair once, A < B
+	Host    Host     `json:"host"`
+	NUMA    NUMA     `json:"numa"`
+	Devices []Device `json:"devices"`
+	Links   []Link   `json:"links"` // each pair once, A < B
+	// Unknown are the GPUs that the driver counts and that are not in Devices.
+	Unknown []Unknown `json:"unknown,omitempty"`
+	// Hung names the call into the driver that has not returned; "" where all
+	// have.
+	Hung     string   `json:"hung,omitempty"`
 	Warnings []string `json:"warnings"`
 
 	// driver appears in the picture alone: "" where there is no NVIDIA driver.
@@ -98,6 +103,23 @@ type MIGInstance struct {
 	UUID        string         `json:"uuid"`
 	Profile     string         `json:"profile"`
 	MemoryBytes resource.Bytes `json:"memoryBytes"`
+}
+
+// Unknown is a GPU that could not be used, and why.
+type Unknown struct {
+	Position int    `json:"position"` // the driver's number
+	PCIBusID string `json:"pciBusID"` // "" where it is not known
+	Why      string `json:"why"`
+}
+
+// With returns the report with the GPUs that could not be used, and the call
+// that has not returned.
+func (r Report) With(unknown []devices.Unknown, hung string) Report {
+	for _, u := range unknown {
+		r.Unknown = append(r.Unknown, Unknown(u))
+	}
+	r.Hung = hung
+	return r
 }
 
 // Link is how two GPUs reach each other: NV#, PIX, PXB, PHB, NODE or SYS.

@@ -87,6 +87,27 @@ func TestJSONHasExactlyTheFieldsOfItsContract(t *testing.T) {
 	}
 }
 
+func TestAHostWhoseDriverHangsSaysWhichCallAndCard(t *testing.T) {
+	host := gpuHost().With([]devices.Unknown{{Position: 4, Why: "nvmlDeviceGetName of GPU 4 at 0000:87:00.0 has not returned for 5s"}},
+		"nvmlDeviceGetName of GPU 4 at 0000:87:00.0 has not returned for 27s")
+	var text, document bytes.Buffer
+	if err := errors.Join(host.Text(&text), host.JSON(&document)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"the NVIDIA driver hangs: nvmlDeviceGetName of GPU 4 at 0000:87:00.0 has not returned for 27s", "4 GPUs, and 1 unknown, NVIDIA driver 550.54.15",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	for _, want := range []string{`"position": 4`, `"hung": "nvmlDeviceGetName of GPU 4`} {
+		if !strings.Contains(document.String(), want) {
+			t.Errorf("no %q in\n%s", want, document.String())
+		}
+	}
+}
+
 func fields(at string, value any, found map[string]bool) {
 	switch value := value.(type) {
 	case map[string]any:

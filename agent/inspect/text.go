@@ -89,13 +89,30 @@ func (p *picture) head() {
 	if !p.isolated.IsEmpty() {
 		p.flow("isolated, marked * and never handed out:", append([]string{"cpus"}, elements(p.isolated)...))
 	}
+	p.gpus()
+}
+
+// gpus counts the GPUs, and says why there are none.
+func (p *picture) gpus() {
+	r := p.report
+	if r.Hung != "" {
+		p.flow("the NVIDIA driver hangs:", strings.Split(printable(r.Hung), " "))
+	}
+	unknown := ""
+	if n := len(r.Unknown); n > 0 {
+		unknown = fmt.Sprintf(", and %d unknown", n)
+	}
 	switch {
 	case len(r.Devices) > 0:
 		driver := "NVIDIA driver " + printable(r.driver)
 		if r.driver == "" {
 			driver = "driver's version unknown"
 		}
-		p.line("%s, %s", count(len(r.Devices), "GPU"), driver)
+		p.line("%s%s, %s", count(len(r.Devices), "GPU"), unknown, driver)
+	case unknown != "":
+		p.line("no GPUs that can be used%s: the warnings say why", unknown)
+	case r.Hung != "":
+		p.line("no GPUs: the driver has not answered")
 	case r.driver != "":
 		p.line("no GPUs: the NVIDIA driver %s is loaded and shows none", printable(r.driver))
 	default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,6 +69,9 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 	return root
 }
 
+// longestInspection is the greatest --timeout.
+const longestInspection = 50 * time.Second
+
 func newInspect() *cobra.Command {
 	var o agent.DiscoverOptions
 	var format string
@@ -77,11 +81,14 @@ func newInspect() *cobra.Command {
 			if format != "json" && format != "text" {
 				return usageError{fmt.Errorf("--output: %q: want text or json", format)}
 			}
-			d, err := agent.Discover(o)
+			if o.Limit < 100*time.Millisecond || o.Limit > longestInspection {
+				return usageError{fmt.Errorf("--timeout: %s is outside 100ms..%s", o.Limit, longestInspection)}
+			}
+			d, err := agent.Discover(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
-			report := inspect.New(d.Host, d.Topology, d.Inventory, d.Warnings)
+			report := inspect.New(d.Host, d.Topology, d.Inventory, d.Warnings).With(d.Unknown, d.Hung)
 			if format == "json" {
 				return report.JSON(cmd.OutOrStdout())
 			}
@@ -90,6 +97,7 @@ func newInspect() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text or json")
 	cmd.Flags().StringVar(&o.SysfsRoot, "sysfs-root", "/", "a folder that holds sys/ (and proc/)")
+	cmd.Flags().DurationVar(&o.Limit, "timeout", agent.DiscoveryLimit, "time for all calls into the driver together; GPUs that have not answered by then are unknown")
 	cmd.Flags().StringVar(&o.NVMLLibrary, "nvml-library", "", "the NVML library to open instead of what the loader finds")
 	return cmd
 }

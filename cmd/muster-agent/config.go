@@ -59,6 +59,12 @@ type discoveryConfig struct {
 	NVMLLibrary string `json:"nvmlLibrary"`
 	// Rediscover is the time between two looks for cards that were added.
 	Rediscover configfile.Duration `json:"rediscover"`
+	// Timeout is the time for all calls of the discovery at the start together.
+	Timeout configfile.Duration `json:"timeout"`
+	// HangAfter is the time after which a call that has not returned is reported.
+	HangAfter configfile.Duration `json:"hangAfter"`
+	// Retry is the time between two looks for a driver that is absent.
+	Retry configfile.Duration `json:"retry"`
 }
 
 type orphansConfig struct {
@@ -87,7 +93,10 @@ func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-agent", AssignmentsMode: "0640",
 		Listen: "127.0.0.1:8472", MetricsListen: "127.0.0.1:8473",
-		Discovery: discoveryConfig{SysfsRoot: "/", Rediscover: configfile.DurationOf(5 * time.Minute)},
+		Discovery: discoveryConfig{
+			SysfsRoot: "/", Rediscover: configfile.DurationOf(5 * time.Minute), Timeout: configfile.DurationOf(agent.DiscoveryLimit),
+			HangAfter: configfile.DurationOf(30 * time.Second), Retry: configfile.DurationOf(30 * time.Second),
+		},
 		Gossip: gossipConfig{
 			Enabled: true, SerfBind: "127.0.0.1:7946", SerfRPC: "127.0.0.1:7373", CapacityBind: "127.0.0.1:7947", Cell: "0",
 		},
@@ -109,6 +118,9 @@ type settings struct {
 	heartbeat      time.Duration
 	assumeDead     time.Duration
 	rediscover     time.Duration
+	discovery      time.Duration // for all calls together
+	hangAfter      time.Duration
+	driverRetry    time.Duration
 	level          slog.Level
 }
 
@@ -187,6 +199,12 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 		refuse("labels: %q is what assumeDeadAfter sets; remove it", agent.AssumeDeadLabel)
 	}
 	s.rediscover, err = c.Discovery.Rediscover.Check("discovery.rediscover", 100*time.Millisecond, 24*time.Hour)
+	keep(err)
+	s.discovery, err = c.Discovery.Timeout.Check("discovery.timeout", 100*time.Millisecond, 10*time.Minute)
+	keep(err)
+	s.hangAfter, err = c.Discovery.HangAfter.Check("discovery.hangAfter", 100*time.Millisecond, 10*time.Minute)
+	keep(err)
+	s.driverRetry, err = c.Discovery.Retry.Check("discovery.retry", 100*time.Millisecond, time.Hour)
 	keep(err)
 	for i, name := range c.Orphans.Ignore {
 		if name == "" || strings.ContainsAny(name, "/ ") {

@@ -27,16 +27,24 @@ import (
 // serve discovers the host and runs its agent until ctx ends.
 func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) error {
 	log := newLogger(s, stderr)
-	where := agent.DiscoverOptions{SysfsRoot: s.Discovery.SysfsRoot, NVMLLibrary: s.Discovery.NVMLLibrary}
-	found, err := agent.Discover(where)
+	where := agent.DiscoverOptions{SysfsRoot: s.Discovery.SysfsRoot, NVMLLibrary: s.Discovery.NVMLLibrary, Limit: s.discovery}
+	var err error
+	if where.Driver, err = where.NewDriver(); err != nil {
+		return err
+	}
+	found, err := agent.Discover(ctx, where)
 	if err != nil {
+		if ctx.Err() != nil {
+			log.Info("stopped", "while", "the host was discovered")
+			return nil
+		}
 		return err
 	}
 	logFound(log, found)
 	hurry := make(chan struct{}, 1)
 	deps := agent.Deps{
 		Discovered: found, Token: s.token, Log: log, Hurry: hurry,
-		Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover, Hurry: hurry}),
+		Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover, HangAfter: s.hangAfter, Retry: s.driverRetry, Hurry: hurry}),
 	}
 	if s.TLS.Enabled {
 		if deps.Identity, err = identify(ctx, log, &s); err != nil {
@@ -134,6 +142,12 @@ func logFound(log *slog.Logger, d agent.Discovered) {
 	}
 	if d.NoDriver != "" {
 		attributes = append(attributes, "no_driver", d.NoDriver)
+	}
+	if len(d.Unknown) > 0 {
+		attributes = append(attributes, "gpus_unknown", len(d.Unknown))
+	}
+	if d.Hung != "" {
+		attributes = append(attributes, "driver_hangs", d.Hung)
 	}
 	log.Info("host_discovered", attributes...)
 	for _, w := range d.Warnings {

@@ -93,9 +93,9 @@ type Cluster struct {
 }
 
 // hardware returns what each node has.
-func hardware(c Config) (func(node string) agent.Discovered, error) {
+func hardware(ctx context.Context, c Config) (func(node string) agent.Discovered, error) {
 	if c.Profile == "host" {
-		d, err := agent.Discover(agent.DiscoverOptions{})
+		d, err := agent.Discover(ctx, agent.DiscoverOptions{})
 		return func(string) agent.Discovered { return d }, err
 	}
 	profile, err := loadProfile(c.Profile)
@@ -103,7 +103,7 @@ func hardware(c Config) (func(node string) agent.Discovered, error) {
 		return nil, err
 	}
 	// The boot id is this kernel's: a dev cluster restarts with its host.
-	host, err := agent.Discover(agent.DiscoverOptions{})
+	host, err := agent.Discover(ctx, agent.DiscoverOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func loadProfile(name string) (fake.Profile, error) {
 
 // Start brings the cluster up and returns when every node is ready.
 func Start(ctx context.Context, c Config) (*Cluster, error) {
-	hw, err := hardware(c)
+	hw, err := hardware(ctx, c)
 	if err != nil {
 		return nil, err
 	}

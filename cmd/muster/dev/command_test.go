@@ -20,7 +20,7 @@ func TestTheTokenIsNamedByItsFileAndNotPrinted(t *testing.T) {
 		t.Errorf("the file has mode %v, %v", info.Mode(), err)
 	}
 	c := Config{Nodes: 1, Profile: "dgx-a100", DataDir: dir, Version: "test"}
-	found, err := hardware(c)
+	found, err := hardware(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
