@@ -14,9 +14,9 @@ NESTED  := test/bench
 endif
 
 # The packages whose tests write pages of docs/reference.
-REFERENCE := ./cmd/reference ./coordinator/rest
+REFERENCE := ./cmd/reference ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -84,9 +84,12 @@ bench: ## the benchmarks behind docs/benchmarks.md
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...) || exit 1; done
 
+man: build ## the man pages of the programs, in bin/man/man1
+	@for p in muster muster-agent muster-coordinator; do bin/$$p docs man bin/man/man1 || exit 1; done
+
 reference: ## write docs/reference and the texts of muster explain from the source
 	$(GO) test ./cmd/reference -run '^TestTheTexts' -args -rewrite
-	$(GO) test $(REFERENCE) -run '(Is|Are)Fresh$$' -args -rewrite
+	$(GO) test -p 1 $(REFERENCE) -run '(Is|Are)Fresh$$' -args -rewrite
 
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house

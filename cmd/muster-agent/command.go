@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/inspect"
 	"github.com/musterd/muster/cmd/buildinfo"
+	"github.com/musterd/muster/cmd/manual"
 )
 
 // usageError is a mistake of whoever called the program.
@@ -59,7 +60,7 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newInspect(), &cobra.Command{
+	root.AddCommand(newInspect(), manual.Command(buildinfo.Version()), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "muster-agent", buildinfo.Version())

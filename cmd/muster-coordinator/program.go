@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterd/muster/cmd/buildinfo"
 	"github.com/musterd/muster/cmd/configfile"
+	"github.com/musterd/muster/cmd/manual"
 	"github.com/musterd/muster/coordinator/daemon"
 )
 
@@ -76,6 +77,7 @@ func (p program) command() *cobra.Command {
 		Version: buildinfo.Version(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.serve(cmd, file) },
 	}
+	cmd.AddCommand(manual.Command(buildinfo.Version()))
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "config file (YAML; see systemd/muster-coordinator.yaml)")
 	f.String("cluster", c.Cluster, "cluster's name")

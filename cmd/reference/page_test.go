@@ -93,4 +93,7 @@ func file(k Kind) string { return strings.ToLower(k.Name) + ".md" }
 // pages are the pages beside those of kinds.
 var pages = [][2]string{
 	{"rest.md", "Every route of the REST API: callers, parameters, bodies, codes, an example."},
+	{"muster.md", "Every command and flag of muster."},
+	{"muster-agent.md", "Every command and flag of muster-agent."},
+	{"muster-coordinator.md", "Every command and flag of muster-coordinator."},
 }

@@ -26,7 +26,7 @@ set -e
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$1"
 mount -t tmpfs -o mode=0755 tmpfs /var/lib
-for d in etc usr/local/bin; do
+for d in etc usr/local/bin usr/local/share; do
 	mkdir -p "$1/$d/upper" "$1/$d/work"
 	chmod 0755 "$1/$d/upper"
 	mount -t overlay overlay -o "lowerdir=/$d,upperdir=$1/$d/upper,workdir=$1/$d/work" "/$d"

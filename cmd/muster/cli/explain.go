@@ -6,11 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterd/muster/cmd/manual"
 	"github.com/musterd/muster/cmd/reference"
 )
 
 // referenceCommands describe Muster itself and need no server.
-func (a *app) referenceCommands() []*cobra.Command { return []*cobra.Command{a.explainCommand()} }
+func (a *app) referenceCommands() []*cobra.Command {
+	return []*cobra.Command{a.explainCommand(), manual.Command(a.Version)}
+}
 
 func (a *app) explainCommand() *cobra.Command {
 	recursive := false

@@ -111,6 +111,10 @@ func (a *app) completeKinds(of []kind, cmd *cobra.Command, args []string) ([]str
 	return a.completeNames(k)(cmd, nil, "")
 }
 
+// mostCompletions bounds the names that completion asks for: one page of the
+// server.
+const mostCompletions = 500
+
 // completeNames offers the names of one kind, when the server answers.
 func (a *app) completeNames(k kind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -119,7 +123,7 @@ func (a *app) completeNames(k kind) cobra.CompletionFunc {
 		if a.connect() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		l, err := a.list(ctx, k, sdk.ListOptions{})
+		l, err := a.list(ctx, k, sdk.ListOptions{Limit: mostCompletions})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
