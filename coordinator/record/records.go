@@ -78,7 +78,7 @@ type Unit struct {
 	Queue     string            `json:"queue,omitempty"`
 	Priority  int32             `json:"priority"`
 	Phase     string            `json:"phase"`
-	// Sequence is the place in the order of arrival; a boost keeps it.
+	// Sequence is the place in the order of arrival.
 	Sequence Sequence `json:"sequence"`
 	// TxID is the transaction that holds the members, if any.
 	TxID resource.TxID `json:"txID,omitempty"`
