@@ -54,6 +54,19 @@ type Occupant struct {
 	Status   Status
 	// Pinned: the unit gives way to nobody, whatever its status.
 	Pinned bool
+	// Claimed: another unit is to take the place of this one.
+	Claimed bool
+	// Displaces are the units whose place this one is to take.
+	Displaces []string
+	// Arrived is the unit's arrival in the order.
+	Arrived Arrival
+}
+
+// Arrival is the arrival of a unit in the order: the smaller came first, the epoch
+// before the counter.
+type Arrival struct {
+	Epoch   resource.Epoch
+	Counter uint64
 }
 
 // Part is the assignment of one member on a node, as it is taken there; several
@@ -62,6 +75,9 @@ type Part struct {
 	Node       resource.NodeID
 	Assignment resource.Assignment
 }
+
+// IsLeaving reports whether the unit is on its way out.
+func (o *Occupant) IsLeaving() bool { return o.Status.isLeaving() }
 
 // mayGiveWay reports whether the unit may be evicted now.
 func (o *Occupant) mayGiveWay() bool { return o.Status == Evictable && !o.Pinned }

@@ -94,30 +94,9 @@ func (l *Leader) removeConsumer(u *unit) {
 // discharge once there is an attempt.
 func (l *Leader) admit(u *unit) *sched.Shortage {
 	l.bind(u)
-	if short := l.quotas.limits.Admit(&u.charge); short != nil {
-		return &sched.Shortage{Limits: short}
-	}
-	if len(u.charges) == 1 {
-		return nil
-	}
-	for i, c := range u.charges[1:] {
-		if t := l.quotas.treeObjects[c.Tree]; t == nil || t.closed {
-			return &sched.Shortage{Absent: &u.charges[1+i]}
-		}
-	}
-	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
-	must(err)
-	switch {
-	case !r.OK:
-		l.wakeAt(l.quotas.trees.ProtectedUntil())
-		return &sched.Shortage{Refusal: r.Refusal}
-	case len(r.Preempted) > 0:
-		l.wakeAt(l.quotas.trees.ProtectedUntil()) // others may be named from then on
-		short := &sched.Shortage{Victims: slices.Clone(r.Preempted)}
-		l.undoCharge(u)
-		return short
-	}
-	return nil
+	short, until := l.world().Admit(u.wanted())
+	l.wakeAt(until)
+	return short
 }
 
 // undoCharge undoes the charge of a unit that was admitted just now.

@@ -169,7 +169,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	claimant := chargedUnit("bound", "claimant")
 	claimant.stored = 1
 	e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{u.path}}}
-	if l.claimQuota(claimant, e) || !strings.Contains(e.NoVictims, "is being adopted") {
+	if l.world().Claim(claimant.wanted(), &sched.Decision{Evidence: e}) || !strings.Contains(e.NoVictims, "is being adopted") {
 		t.Errorf("the claim begins, or waits for %q", e.NoVictims)
 	}
 	if s := l.quotaExplanation(u); len(s.Reasons) > 0 || len(s.Placements) != 2 || s.Placements[0].Node == "" {

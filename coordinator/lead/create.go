@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -183,7 +184,7 @@ func overQuota(short []resource.Reason) *api.Status {
 // opsOf is how many operations the largest Txn of a submission takes.
 func (l *Leader) opsOf(s *submission) int {
 	enqueue := 2*len(s.units) + 2
-	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + commitOps
+	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + sched.CommitOps
 	return max(enqueue, commit)
 }
 

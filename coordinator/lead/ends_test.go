@@ -182,7 +182,7 @@ func TestAClaimWaitsForANomination(t *testing.T) {
 		}
 		e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{a.path}}}
 		begins := false
-		if x.do(func() { begins = x.claimQuota(b, e) }); begins == nominated {
+		if x.do(func() { begins = x.world().Claim(b.wanted(), &sched.Decision{Evidence: e}) }); begins == nominated {
 			t.Errorf("nominated to another unit %t: begins %t, %s", nominated, begins, e.NoVictims)
 		}
 	}

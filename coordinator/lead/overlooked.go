@@ -74,20 +74,21 @@ func (l *Leader) couldBegin(u *unit) bool {
 		// A unit that had quota and no place when it was tried may claim once others
 		// have taken that quota. That makes no room, and wakes nobody.
 		e := l.evidenceOf(u)
-		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, l.unitsOf(short.Victims))
+		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
+	w, of := l.world(), u.wanted()
 	demand := u.demand
 	demand.Avoid = u.avoid
 	mark := l.state.Checkpoint()
 	plan, ok := place.Place(l.state, demand)
 	l.state.Rollback(mark)
 	if ok {
-		return l.tooWide(plan) == ""
+		return w.TooWide(plan) == ""
 	}
 	if u.right() != sched.Lower {
 		return false
 	}
-	if leaving := l.leaving(); len(leaving) > 0 {
+	if leaving := w.Leaving(); len(leaving) > 0 {
 		if _, ok := preempt.With(l.state, u.demand, leaving); ok {
 			return false
 		}
@@ -95,29 +96,30 @@ func (l *Leader) couldBegin(u *unit) bool {
 	if l.someoneEnds() {
 		return false
 	}
-	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, l.holders(u, nil))
-	return ok && len(found.Victims) > 0 && l.opsOfPreemption(u, l.unitsOf(found.Victims)) <= l.maxOps
+	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, nil))
+	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
 }
 
 // couldClaim reports whether a unit could begin to evict those that quota names.
-func (l *Leader) couldClaim(u *unit, named []*unit) bool {
+func (l *Leader) couldClaim(u *unit, named []string) bool {
 	if u.stored == 0 || u.policy == preemptNever || l.someoneEnds() {
 		return false
 	}
-	if slices.ContainsFunc(named, func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
+	if slices.ContainsFunc(l.unitsOf(named), func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
 		return false
 	}
-	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, l.holders(u, named))
+	w, of := l.world(), u.wanted()
+	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, named))
 	if !ok {
 		return false
 	}
 	victims := slices.Clone(named)
-	for _, v := range l.unitsOf(plan.Victims) {
+	for _, v := range plan.Victims {
 		if !slices.Contains(victims, v) {
 			victims = append(victims, v)
 		}
 	}
-	return l.opsOfPreemption(u, victims) <= l.maxOps
+	return w.OpsOfPreemption(of, victims) <= l.maxOps
 }
 
 // unitsOf are the units of these paths.
@@ -133,9 +135,10 @@ func (l *Leader) unitsOf(paths []string) []*unit {
 // everything: others may have taken some of the room meanwhile that a unit
 // counted on.
 func (l *Leader) someoneEnds() bool {
+	w := l.world()
 	for _, status := range [...]cluster.Status{cluster.Leaving, cluster.Displaced, cluster.InDoubt} {
 		for o := range l.occupied().WithStatus(status) {
-			if l.isReached(o) {
+			if w.IsReached(o) {
 				return true
 			}
 		}

@@ -29,8 +29,10 @@ type quotas struct {
 
 	resources   map[string]*resourceQuota // by namespace/name
 	treeObjects map[string]*quotaTree
-	forests     map[string]*kept[api.QuotaForest]
-	bindings    map[string]*kept[api.QuotaBinding] // by namespace
+	// closed are the trees whose deletion is under way: nobody is charged to them.
+	closed   map[string]bool
+	forests  map[string]*kept[api.QuotaForest]
+	bindings map[string]*kept[api.QuotaBinding] // by namespace
 
 	// generation grows with every change of what units are charged to.
 	generation uint64
@@ -44,7 +46,7 @@ type quotas struct {
 func newQuotas(o quota.Options, now time.Time) *quotas {
 	q := &quotas{
 		limits: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
-		resources: map[string]*resourceQuota{}, treeObjects: map[string]*quotaTree{},
+		resources: map[string]*resourceQuota{}, treeObjects: map[string]*quotaTree{}, closed: map[string]bool{},
 		forests: map[string]*kept[api.QuotaForest]{}, bindings: map[string]*kept[api.QuotaBinding]{}, generation: 1, sampled: now,
 	}
 	must(q.trees.SetMode(quota.Normal))
@@ -83,8 +85,6 @@ type quotaTree struct {
 	// detached are the units, by path, that are charged to a group which the
 	// tree does not have as a leaf.
 	detached map[string]bool
-	// closed while its deletion is under way: nobody is charged to it.
-	closed bool
 }
 
 // setResourceQuota takes over a resource quota that is valid.
@@ -153,6 +153,7 @@ func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota
 		}
 	}
 	q.treeObjects[name] = t
+	delete(q.closed, name)
 	q.generation++
 	return again, nil
 }
@@ -185,6 +186,7 @@ func (q *quotas) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResul
 func (q *quotas) deleteTree(name string) {
 	must(q.trees.DeleteTree(name))
 	delete(q.treeObjects, name)
+	delete(q.closed, name)
 	q.generation++
 }
 

@@ -151,11 +151,11 @@ func (r DeleteQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 		return quotaWrite{}, status
 	}
 	was := l.quotaTreeObject(t)
-	t.closed = true
+	l.quotas.closed[r.Name] = true
 	return quotaWrite{
 		op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Name}.Key()), rev: t.rev,
 		landed: func(resource.Revision) { l.quotas.deleteTree(r.Name) },
-		failed: func() { t.closed = false },
+		failed: func() { delete(l.quotas.closed, r.Name) },
 		result: func() any { return was },
 	}, nil
 }

@@ -42,63 +42,34 @@ func (l *Leader) Busy() bool {
 // try starts an attempt for a unit, or returns why it waits.
 func (l *Leader) try(u *unit) *sched.Evidence {
 	u.beginTry(l.now)
-	e := &sched.Evidence{Code: sched.NoPlace, Short: l.admit(u)}
-	e.Trees = treesOf(u.charges)
-	switch {
-	case e.Short == nil:
-		if l.placeUnit(u, e) || l.preempts(u, e) {
-			return nil
+	l.bind(u)
+	d := l.world().Decide(u.wanted())
+	l.wakeAt(d.Until)
+	switch d.Action {
+	case sched.Start:
+		l.begin(u, d.Plan)
+	case sched.Preempt:
+		l.beginPreemption(u, &d)
+	case sched.Wait:
+		if d.Yields != "" {
+			l.step(l.units[d.Yields].attempt, txn.BudgetSpent{})
 		}
-		l.undoCharge(u)
-	case e.Short.Victims != nil:
-		e.Code = sched.Claim
-		if l.claimQuota(u, e) {
-			return nil
-		}
-	case e.Short.Limits != nil:
-		e.Code = sched.OverLimit
-	default:
-		e.Code = sched.OverTree
 	}
-	return e
+	return d.Evidence
 }
 
-// placeUnit places a unit and starts its transaction, or reports that there is no
-// place now.
-func (l *Leader) placeUnit(u *unit, e *sched.Evidence) bool {
-	demand := u.demand
-	demand.Avoid = u.avoid
-	mark := l.state.Checkpoint()
-	plan, ok := place.Place(l.state, demand)
-	if ok {
-		e.Wide = l.tooWide(plan)
-		ok = e.Wide == ""
+// world is the state that decisions read and change.
+func (l *Leader) world() *sched.World {
+	return &sched.World{
+		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.limits, Trees: l.quotas.trees, Forest: everyTree, Closed: l.quotas.closed, MaxOps: l.maxOps,
 	}
-	if !ok {
-		l.state.Rollback(mark)
-		return false
-	}
-	l.state.Keep(mark)
-	l.begin(u, plan)
-	return true
 }
 
-// commitOps is the most operations of a commit beside those for each node.
-const commitOps = 6
-
-// tooWide says why no Txn can commit a plan, "" where one can. A unit may have
-// come when there were fewer nodes.
-func (l *Leader) tooWide(plan []place.Choice) string {
-	nodes := map[resource.NodeID]bool{}
-	for _, m := range plan {
-		nodes[m.Node.ID] = true
-	}
-	ops := len(nodes) + commitOps
-	if ops <= l.maxOps {
-		return ""
-	}
-	return fmt.Sprintf("it fits on %d nodes, but to commit that takes %d operations, and the store takes %d in one transaction; raise etcd's --max-txn-ops, or submit it with fewer members",
-		len(nodes), ops, l.maxOps)
+// wanted is the unit as decisions see it. Its charges are up to date: see bind.
+func (u *unit) wanted() *sched.Unit {
+	key := u.key
+	key.Path, key.Priority = u.path, u.record.Priority
+	return &sched.Unit{Key: key, Demand: u.demand, Avoid: u.avoid, Right: u.right(), Charge: u.charge, Charges: u.charges}
 }
 
 // begin starts the transaction of a placed unit that was admitted. From here

@@ -86,9 +86,9 @@ func TestWhatEndsWhileItRestsIsNotTriedAgain(t *testing.T) {
 func TestAPlanThatNoTxnCanCommit(t *testing.T) {
 	x := newScene(t)
 	plan := []place.Choice{{Node: &x.nodes["n1"].view}, {Node: &x.nodes["n2"].view}, {Node: &x.nodes["n2"].view}}
-	for most, wide := range map[int]bool{commitOps + 1: true, commitOps + 2: false} {
+	for most, wide := range map[int]bool{sched.CommitOps + 1: true, sched.CommitOps + 2: false} {
 		x.maxOps = most
-		if got := x.tooWide(plan); got != "" != wide {
+		if got := x.world().TooWide(plan); got != "" != wide {
 			t.Errorf("of %d operations: %q", most, got)
 		}
 	}

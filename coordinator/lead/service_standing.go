@@ -89,7 +89,7 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Statu
 		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
 	}
 	for i, d := range spec.Demands {
-		if t := l.quotas.treeObjects[d.Tree]; t == nil || t.closed {
+		if t := l.quotas.treeObjects[d.Tree]; t == nil || l.quotas.closed[d.Tree] {
 			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
 		}
 	}

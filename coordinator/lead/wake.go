@@ -4,8 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/cluster"
-	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -55,31 +54,20 @@ func (l *Leader) takeOccupantNews(units []string) {
 // noteFreed wakes those over quota that an attempt was charged to (E2).
 func (l *Leader) noteFreed(a *attempt) {
 	l.noteChange()
-	l.room.Freed(a.unit.record.Namespace, treesOf(a.charges))
+	l.room.Freed(a.unit.record.Namespace, sched.TreesOf(a.charges))
 }
 
 // noteCharged wakes those that claim quota of the trees that an attempt is charged
 // to from now on, and all over that quota where the charge has moved other units
 // (E2). The charge is the trees' last call.
 func (l *Leader) noteCharged(a *attempt) {
-	switch trees := treesOf(a.charges); {
+	switch trees := sched.TreesOf(a.charges); {
 	case len(trees) == 0:
 	case l.quotas.trees.HasMovedOthers(a.unit.path):
 		l.room.Moved(trees)
 	default:
 		l.room.Charged(trees)
 	}
-}
-
-// treesOf are the quota trees among charges.
-func treesOf(charges []record.Charge) []string {
-	var trees []string
-	for _, c := range charges {
-		if c.Tree != quota.Tree {
-			trees = append(trees, c.Tree)
-		}
-	}
-	return trees
 }
 
 // wakeAll lets everything that waits be tried again, after a rare change.

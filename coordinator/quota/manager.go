@@ -143,6 +143,9 @@ func (m *Manager) DeleteTree(name string) error {
 // TreeNames returns the trees, ascending.
 func (m *Manager) TreeNames() []string { return slices.Sorted(maps.Keys(m.trees)) }
 
+// HasTree reports whether there is a tree of the name.
+func (m *Manager) HasTree(name string) bool { return m.trees[name] != nil }
+
 // Cache returns the specification on which a tree's next update will be built.
 func (m *Manager) Cache(tree string) (*Cache, error) {
 	t, err := m.treeOf(tree)

@@ -22,9 +22,6 @@ type Unit struct {
 	Charges []record.Charge
 }
 
-// CommitOps is the most operations of a commit beside those for each node.
-const CommitOps = 6
-
 // Action is what becomes of a unit.
 type Action uint8
 

@@ -254,7 +254,7 @@ func (w *World) neverByQuota(u *Unit) []Bound {
 		if w.Closed[d.Tree] {
 			return all // the tree may stay
 		}
-		if !slices.Contains(w.Trees.TreeNames(), d.Tree) {
+		if !w.Trees.HasTree(d.Tree) {
 			return append(all, Bound{Code: NoTree, Tree: d.Tree, Group: d.Group})
 		}
 	}

@@ -46,7 +46,7 @@ var table = map[string]row{
 		"coordinator/cluster", "coordinator/place", "coordinator/quota", "coordinator/sched",
 	}},
 	"coordinator/sched": {layer: decision, neighbours: []string{
-		"coordinator/cluster", "coordinator/place", "coordinator/queue", "coordinator/quota", "coordinator/record",
+		"coordinator/cluster", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota", "coordinator/record",
 	}},
 	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/queue", "coordinator/queue/ranked", "coordinator/sched"}},
 	"coordinator/decisions/logfile": {layer: adapter},

@@ -1,0 +1,198 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/resource"
+)
+
+// preempts nominates a unit that was admitted and has no place: some of lower
+// priority give way. False: nobody does, now, and the evidence says why.
+func (w *World) preempts(u *Unit, d *Decision) bool {
+	if u.Right != Lower {
+		return false
+	}
+	d.Evidence.Code = NoVictims
+	return w.nominate(u, nil, d)
+}
+
+// Claim nominates a unit whose quota other units use, as quota reports in the
+// evidence. Those units are the victims, and further units of lower priority if the
+// unit has that right. False: the evidence says why they do not give way.
+func (w *World) Claim(u *Unit, d *Decision) bool {
+	if u.Right == Nobody {
+		return false
+	}
+	state, named := w.occupied(), d.Evidence.Short.Victims
+	for _, path := range named {
+		o := state.Occupant(path)
+		switch {
+		case o == nil:
+			return d.noVictims(path + " is being adopted, and can give way only then")
+		case o.Status == cluster.Contested:
+			return d.noVictims(path + " has devices that are nominated to another unit")
+		case o.Status == cluster.Evictable:
+		case o.IsLeaving(), o.Claimed:
+			return d.noVictims(path + " is leaving already")
+		case len(o.Displaces) > 0 && queue.Compare(u.Key, keyOf(o)) < 0 && !w.wouldFitWithout(u, named):
+			return d.noVictims(path + " is about to take the place of others, and would leave no room")
+		case len(o.Displaces) > 0 && queue.Compare(u.Key, keyOf(o)) < 0:
+			d.Yields = path // u comes first
+			return d.noVictims(path + " gives up what it was about to take")
+		default:
+			return d.noVictims(path + " is about to start, and can give way only then")
+		}
+	}
+	return w.nominate(u, named, d)
+}
+
+// keyOf is the place of an occupant in the order, before it had what it has.
+func keyOf(o *cluster.Occupant) queue.Key {
+	return queue.Key{Priority: o.Priority, Epoch: o.Arrived.Epoch, Counter: o.Arrived.Counter, Path: o.Unit}
+}
+
+// wouldFitWithout reports whether a unit would have a place once the named units,
+// and those that they are about to displace, have given way, and more of lower
+// priority where the unit asks for that. Without that question two units could
+// take from each other for ever what helps neither.
+func (w *World) wouldFitWithout(u *Unit, named []string) bool {
+	state := w.occupied()
+	var holders []preempt.Holder
+	var given []string
+	add := func(path string) *cluster.Occupant {
+		o := state.Occupant(path)
+		if o != nil && !slices.Contains(given, path) {
+			h := holderOf(o)
+			h.Priority = math.MinInt32
+			holders, given = append(holders, h), append(given, path)
+		}
+		return o
+	}
+	for _, path := range named {
+		if o := add(path); o != nil {
+			for _, victim := range o.Displaces {
+				add(victim)
+			}
+		}
+	}
+	if u.Right == Lower {
+		for o := range state.WithStatus(cluster.Evictable) {
+			if isBelow(o, u, given) {
+				holders = append(holders, holderOf(o))
+			}
+		}
+	}
+	_, ok := preempt.Find(w.State, u.Demand, u.Key.Priority, holders)
+	return ok
+}
+
+// noVictims notes why nobody gives way.
+func (d *Decision) noVictims(why string) bool {
+	d.Evidence.NoVictims = why
+	return false
+}
+
+// nominate looks for a place with the given victims gone, and with more of
+// lower priority where the unit asks for that. While others are leaving whose room
+// suffices, nobody else is evicted.
+func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
+	if leaving := w.Leaving(); len(leaving) > 0 && len(given) == 0 {
+		if _, ok := preempt.With(w.State, u.Demand, leaving); ok {
+			d.Evidence.Code = Leaving
+			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
+		}
+	}
+	plan, ok := preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given))
+	if !ok {
+		return d.noVictims("no set of units that may give way would make room")
+	}
+	victims := slices.Clone(given)
+	for _, path := range plan.Victims {
+		if !slices.Contains(victims, path) {
+			victims = append(victims, path)
+		}
+	}
+	if len(victims) == 0 {
+		return d.noVictims("nobody is in its way") // the view has changed since it was tried
+	}
+	if ops := w.OpsOfPreemption(u, victims); ops > w.MaxOps {
+		return d.noVictims(fmt.Sprintf("%d units would have to give way in one transaction of %d operations, the store takes %d", len(victims), ops, w.MaxOps))
+	}
+	d.Action, d.Plan, d.Victims, d.Claims = Preempt, plan.Members, victims, len(given) > 0
+	return true
+}
+
+// Holders are the units that may give way for one: those that quota names,
+// before all others, and if it has the right those of lower priority.
+func (w *World) Holders(u *Unit, given []string) []preempt.Holder {
+	var all []preempt.Holder
+	for _, path := range given {
+		h := holderOf(w.State.Occupant(path))
+		h.Priority = math.MinInt32
+		all = append(all, h)
+	}
+	if u.Right != Lower {
+		return all
+	}
+	state := w.occupied()
+	if !state.HasEvictableBelow(u.Key.Priority) {
+		return all
+	}
+	for o := range state.WithStatus(cluster.Evictable) {
+		if isBelow(o, u, given) {
+			all = append(all, holderOf(o))
+		}
+	}
+	return all
+}
+
+// isBelow reports whether an occupant may ever give way to a unit, besides the units
+// that are given.
+func isBelow(o *cluster.Occupant, u *Unit, given []string) bool {
+	return o.Priority < u.Key.Priority && !o.Pinned && !slices.Contains(given, o.Unit)
+}
+
+// holderOf is an occupant as a choice of victims sees it.
+func holderOf(o *cluster.Occupant) preempt.Holder {
+	return preempt.Holder{Unit: o.Unit, Priority: o.Priority, Started: o.Started, Parts: o.Parts}
+}
+
+// Leaving are the units that hold something, are on their way out, and make
+// room for nobody in particular. What an agent out of reach holds is freed by
+// nobody.
+func (w *World) Leaving() []preempt.Holder {
+	var all []preempt.Holder
+	for o := range w.occupied().WithStatus(cluster.Leaving) {
+		if w.IsReached(o) {
+			all = append(all, holderOf(o))
+		}
+	}
+	slices.SortFunc(all, func(a, b preempt.Holder) int { return cmp.Compare(a.Unit, b.Unit) })
+	return all
+}
+
+// IsReached reports whether the agents of all nodes of an occupant are in reach.
+func (w *World) IsReached(o *cluster.Occupant) bool {
+	return !slices.ContainsFunc(o.Nodes, func(id resource.NodeID) bool {
+		n := w.State.Node(id)
+		return n == nil || !n.Ready
+	})
+}
+
+// OpsOfPreemption is the size of the transaction that commits a preemptor and
+// releases its victims, in compares or operations.
+func (w *World) OpsOfPreemption(u *Unit, victims []string) int {
+	own := min(u.Demand.Members, len(w.State.Nodes())) + 3
+	ops, compares := own, own
+	for _, path := range victims {
+		ops += len(w.State.Occupant(path).Nodes) + 3
+		compares += 2
+	}
+	return max(ops, compares)
+}
