@@ -106,6 +106,12 @@ func (m *Manager) RemoveConsumer(id string) error {
 	return nil
 }
 
+// HasConsumer reports whether a consumer is registered.
+func (m *Manager) HasConsumer(id string) bool {
+	_, known := m.ids[id]
+	return known
+}
+
 // ConsumerIDs returns the registered consumers, ascending.
 func (m *Manager) ConsumerIDs() []string { return slices.Sorted(maps.Keys(m.ids)) }
 

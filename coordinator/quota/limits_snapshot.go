@@ -37,6 +37,14 @@ func (l *Limits) clone() *Limits {
 	return c
 }
 
+// Charged returns what a transaction is charged, false where it is not.
+func (l *Limits) Charged(tx resource.TxID) (Charge, bool) {
+	if at, charged := l.at[tx]; charged {
+		return l.live[at].Charge, true
+	}
+	return Charge{}, false
+}
+
 // Limit returns a limit of a group, false where there is none of the name. Its
 // vectors must not be changed.
 func (l *Limits) Limit(group, name string) (Limit, bool) {

@@ -70,9 +70,9 @@ type scene struct {
 
 // build makes the world, and names the units that run.
 func (s *scene) build(tb interface{ Fatal(...any) }) (*whatif.World, []string) {
-	w := &whatif.World{
+	w := &whatif.World{World: sched.World{
 		State: &cluster.State{}, Limits: quota.New(), Trees: quota.NewManager(quota.Options{}), Forest: forest, MaxOps: max(s.maxOps, 128),
-	}
+	}}
 	if s.maxOps > 0 {
 		w.MaxOps = s.maxOps
 	}

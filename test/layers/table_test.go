@@ -43,7 +43,7 @@ var table = map[string]row{
 	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "fit"}},
 	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "fit"}},
 	"coordinator/whatif": {layer: decision, neighbours: []string{
-		"coordinator/cluster", "coordinator/place", "coordinator/quota", "coordinator/sched",
+		"coordinator/cluster", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota", "coordinator/sched",
 	}},
 	"coordinator/sched": {layer: decision, neighbours: []string{
 		"coordinator/cluster", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota", "coordinator/record",
