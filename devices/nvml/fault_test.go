@@ -255,6 +255,24 @@ func TestACardThatAnswersLateIsFoundByTheWatch(t *testing.T) {
 	v.must("unwatch")
 }
 
+// An agent may start before the driver: the cards come with the driver.
+func TestADriverThatComesAfterTheAgentBringsItsCards(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	v := &viewer{child: startTalkingChild(t, nvmltest.Build(t), script, "plain"), ctx: patient(t)}
+	if a := v.ask("look 1m"); !a.NoDriver {
+		t.Fatalf("without a driver: %+v, want ErrNoDriver", a)
+	}
+	v.must("follow 2ms 1h 1h")
+	nvmltest.ReplaceScript(t, script, faulty("", ""))
+	for v.inventory == nil {
+		v.take()
+	}
+	if diff := cmp.Diff([]string{bad, good}, addresses(v.inventory)); diff != "" {
+		t.Errorf("cards after the driver came (-want +got):\n%s", diff)
+	}
+	v.must("unwatch")
+}
+
 // A watch over a call that never returns ends with its context.
 func TestAWatchThatWaitsForALateCallEnds(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "host.script")

@@ -254,7 +254,8 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 	a, err := agent.New(agent.Config{
 		AssignmentsDir: assignments,
 		Cluster:        clusterName, Node: resource.NodeID(name), Version: d.config.Version, DataDir: d.nodeDir(name), Listen: "127.0.0.1:0",
-		Labels: map[string]string{"profile": profileLabel(d.config.Profile)},
+		Labels:  map[string]string{"profile": profileLabel(d.config.Profile)},
+		Orphans: agent.OrphansConfig{Enabled: d.config.Profile == "host", Ignore: agent.DefaultIgnore},
 		Gossip: &agent.GossipConfig{
 			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local,
 			RPC: gossip.RPC{Addr: "127.0.0.1:0", Token: serfToken},
