@@ -82,6 +82,7 @@ type Agent struct {
 	renewal  chan struct{} // capacity 1: a coordinator has something new
 
 	registered atomic.Bool // this process has registered once
+	watched    atomic.Bool // the watch of the devices has reported
 
 	mu    sync.Mutex
 	rings *gossip.Rings // nil before Run and without Gossip

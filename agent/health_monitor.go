@@ -92,6 +92,9 @@ func (w *healthMonitor) missHeld(v *ledger.View) {
 // take applies one report of the watch.
 func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	log := w.agent.log
+	if c.Inventory != nil || len(c.Running) > 0 {
+		w.agent.watched.Store(true)
+	}
 	for _, warning := range c.Warnings {
 		log.Warn("host_is_odd", "warning", warning)
 	}

@@ -143,6 +143,12 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	if contact, ok := a.contactCondition(); ok {
 		list = append(list, contact)
 	}
+	if unknown, ok := a.unknownGPUs(); ok {
+		list = append(list, unknown)
+	}
+	if lost, ok := lostDevices(v); ok {
+		list = append(list, lost)
+	}
 	if len(v.GPUs) == 0 {
 		return list
 	}

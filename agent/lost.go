@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
+)
+
+// lostDevices is the condition DeviceLost: it names the devices and MIG
+// instances that are gone while a grant holds them. Coordinators look a grant's
+// devices up in its message, so the UUIDs come first, between blanks or
+// semicolons. ok is false where there are none.
+func lostDevices(v *ledger.View) (c rpc.Condition, ok bool) {
+	inv := v.Host.Inventory()
+	present := map[string]bool{}
+	why := map[string]string{}
+	for i, g := range v.GPUs {
+		lost := devices.IsLost(g.Health, g.Reason)
+		present[g.UUID] = !lost
+		if lost {
+			why[g.UUID] = g.Reason
+		}
+		for _, m := range inv.Devices[i].MIG.Instances {
+			present[m.UUID] = !lost
+		}
+	}
+	var gone []string
+	hold := func(uuid string) {
+		if !present[uuid] && !slices.Contains(gone, uuid) {
+			gone = append(gone, uuid)
+		}
+	}
+	for _, g := range v.Grants {
+		if g.State == grant.Tombstone || g.Origin == ledger.OriginOrphan {
+			continue
+		}
+		for _, m := range g.Members {
+			for _, d := range m.Assignment.GPUs {
+				hold(d.UUID)
+			}
+			for _, d := range m.Assignment.MIG {
+				hold(d.UUID)
+			}
+		}
+	}
+	if gone == nil {
+		return c, false
+	}
+	slices.Sort(gone)
+	text := strings.Join(gone, " ") + " ; held, and gone"
+	if reason := why[gone[0]]; reason != "" {
+		text += fmt.Sprintf(" (%s)", reason)
+	}
+	return rpc.Condition{Type: "DeviceLost", True: true, Reason: "HeldDeviceGone", Message: text}, true
+}
+
+// unknownGPUs is the condition GPUsUnknown: the driver hangs, or counts GPUs
+// that the discovery at the start could not use. It ends with the first report of
+// the watch, which has then asked them all again.
+func (a *Agent) unknownGPUs() (c rpc.Condition, ok bool) {
+	d := &a.deps.Discovered
+	if a.watched.Load() || d.Hung == "" && len(d.Unknown) == 0 {
+		return c, false
+	}
+	c = rpc.Condition{Type: "GPUsUnknown", True: true, Reason: "NotUsable"}
+	if d.Hung != "" {
+		c.Reason, c.Message = "DriverHangs", d.Hung
+		return c, true
+	}
+	for i, u := range d.Unknown {
+		if i == mostListed {
+			c.Message += fmt.Sprintf("and %d more", len(d.Unknown)-i)
+			break
+		}
+		c.Message += fmt.Sprintf("GPU %d at %s: %s; ", u.Position, u.PCIBusID, u.Why)
+	}
+	return c, true
+}
