@@ -229,6 +229,7 @@ func (c *cache) showMember(u *cachedUnit, index int) shown.Member {
 	m := shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}
 	switch {
 	case m.Places != nil:
+		m.FindLost(c.toldOf)
 		at := m.Places[index]
 		if n := c.nodes[at.Node]; n != nil {
 			m.Host = n.Hardware
@@ -243,11 +244,20 @@ func (c *cache) showMember(u *cachedUnit, index int) shown.Member {
 	return m
 }
 
+// toldOf are the conditions that a node's agent reported last.
+func (c *cache) toldOf(id resource.NodeID) []record.Condition {
+	if n := c.nodes[id]; n != nil {
+		return n.Told
+	}
+	return nil
+}
+
 // showJob makes the shown value of a job and its units.
 func (c *cache) showJob(j *cachedJob) shown.Job {
 	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
 	for i, u := range j.units {
 		s.Units[i] = u.Unit
+		s.Units[i].FindLost(c.toldOf)
 		if u.Phase() == api.Pending && s.Position == 0 {
 			s.Position = c.queue.Position(u.key)
 		}

@@ -2,7 +2,9 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
 )
 
 // showUnit makes the shown value of what is the same for all members of a unit.
@@ -13,8 +15,17 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 	}
 	if u.attempt != nil && !u.waiting() {
 		s.Places = u.placements()
+		s.FindLost(l.saidOf)
 	}
 	return s
+}
+
+// saidOf are the conditions that a node's agent reported last.
+func (l *Leader) saidOf(id resource.NodeID) []record.Condition {
+	if n := l.nodes[id]; n != nil {
+		return n.said.conditions
+	}
+	return nil
 }
 
 // showMember makes the shown value of one member.

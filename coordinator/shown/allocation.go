@@ -69,6 +69,9 @@ func (m *Member) showPlace(s *api.AllocationStatus) {
 	if m.Freed {
 		return // others may have it
 	}
+	if m.Lost != nil && m.Lost[m.Index] != nil {
+		s.Conditions = append(s.Conditions, showLost(m.Lost[m.Index], at.Node))
+	}
 	granted := at.Assignment.Vector()
 	if m.Request.Cores > 0 { // an assignment lists their threads; a quota is charged one CPU a core
 		charged := m.Request.Vector()

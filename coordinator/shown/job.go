@@ -43,6 +43,7 @@ func (j *Job) Show() *api.Job {
 	s.QueuePosition = j.Position
 	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
 	j.showPhase(s)
+	j.showLostIn(s)
 	return o
 }
 

@@ -21,6 +21,9 @@ type Unit struct {
 	// Places are where the members are, by index; nil while the unit waits, and
 	// once it holds nothing.
 	Places []Place
+	// Lost are the devices that the members hold and that their agents report as
+	// lost, by the members' index; nil where none is.
+	Lost [][]string
 }
 
 // Place is where a member is and what it has there; the zero value: nowhere.
