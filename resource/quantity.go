@@ -129,12 +129,15 @@ func ParseAmount(name Name, text string) (int64, error) {
 	return v, nil
 }
 
+// unlimitedText is Unlimited as people read it.
+const unlimitedText = "unlimited"
+
 // FormatAmount prints base units the way people write the resource: whole
 // numbers where they are whole ("8", "1500m"), memory in the largest exact
 // binary unit ("32Gi").
 func FormatAmount(name Name, amount int64) string {
 	if amount == Unlimited {
-		return "unlimited"
+		return unlimitedText
 	}
 	if name == Memory || strings.HasPrefix(string(name), hugepagesPrefix) {
 		return FormatBytes(Bytes(amount))

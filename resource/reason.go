@@ -3,17 +3,17 @@ package resource
 import "fmt"
 
 // Reason is one constraint behind a refusal, with its numbers. Refusals are values,
-// not errors.
+// not errors. In JSON the numbers are quantities with their units, and short is
+// their difference (reason_json.go).
 type Reason struct {
 	// Code is one of the Reason constants: stable, for programs.
 	Code string `json:"code" example:"Insufficient"`
 	// Resource is the resource that is short, where the code is about an amount.
 	Resource Name `json:"resource,omitempty" example:"nvidia.com/gpu"`
-	// Want is the amount that is asked for: in millicores, bytes, thousandths of a
-	// device, cores or instances.
-	Want int64 `json:"want,omitempty" unit:"base units of the resource" example:"8000"`
-	// Have is the amount that there is, in the unit of want.
-	Have int64 `json:"have,omitempty" unit:"base units of the resource" example:"6000"`
+	// Want is the amount that is asked for; it is written also at 0.
+	Want int64 `json:"want,omitempty" unit:"of the resource, as a quantity" example:"8"`
+	// Have is the amount that there is; it is written also at 0.
+	Have int64 `json:"have,omitempty" unit:"of the resource, as a quantity" example:"6"`
 	// Detail is the rest of the reason in plain words.
 	Detail string `json:"detail,omitempty" example:"2 devices are tainted"`
 }
