@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/resource"
@@ -40,7 +41,8 @@ type (
 func (c *naive) refuses(n naiveNode) *resource.Reason {
 	for _, t := range n.taints {
 		if t.effect != "PreferNoSchedule" && !c.tolerates(t) {
-			return &resource.Reason{Code: resource.ReasonTaint, Detail: fmt.Sprintf("taint %s=%s:%s is not tolerated", t.key, t.value, t.effect)}
+			text := fmt.Sprintf("taint %s=%s:%s is not tolerated", t.key, t.value, t.effect)
+			return &resource.Reason{Code: resource.ReasonTaint, Detail: strings.Replace(text, "=:", ":", 1)}
 		}
 	}
 	keys := make([]string, 0, len(c.nodeSelector))
@@ -50,11 +52,16 @@ func (c *naive) refuses(n naiveNode) *resource.Reason {
 	slices.Sort(keys)
 	for _, k := range keys {
 		if have, ok := n.labels[k]; !ok || have != c.nodeSelector[k] {
-			return &resource.Reason{Code: resource.ReasonNodeSelector, Detail: fmt.Sprintf("label %s is %q, want %q", k, have, c.nodeSelector[k])}
+			quote := strings.NewReplacer("is !", "is not set", "is ,", `is "",`, "want .", `want "".`)
+			text := fmt.Sprintf("label %s is %s, want %s.", k, have, c.nodeSelector[k])
+			if !ok {
+				text = fmt.Sprintf("label %s is !, want %s.", k, c.nodeSelector[k])
+			}
+			return &resource.Reason{Code: resource.ReasonNodeSelector, Detail: strings.TrimSuffix(quote.Replace(text), ".")}
 		}
 	}
 	if len(c.required) > 0 && !slices.ContainsFunc(c.required, func(t naiveTerm) bool { return t.matches(n.labels) }) {
-		return &resource.Reason{Code: resource.ReasonNodeSelector, Detail: "no required node affinity term matches its labels"}
+		return &resource.Reason{Code: resource.ReasonNodeAffinity} // TestRefusalsSayWhatIsWanted holds the words
 	}
 	return nil
 }

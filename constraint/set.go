@@ -95,14 +95,12 @@ func (s *Set) Refusal(l *Labels) *resource.Reason {
 		return nil
 	}
 	if t, refused := s.untolerated(l.Taints()); refused {
-		return &resource.Reason{Code: resource.ReasonTaint, Detail: fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)}
+		return &resource.Reason{Code: resource.ReasonTaint, Detail: fmt.Sprintf("taint %s is not tolerated", t)}
 	}
 	if want, refused := s.unselected(l); refused {
-		return &resource.Reason{
-			Code: resource.ReasonNodeSelector, Detail: fmt.Sprintf("label %s is %q, want %q", want.key, l.Values()[want.key], want.value),
-		}
+		return &resource.Reason{Code: resource.ReasonNodeSelector, Detail: fmt.Sprintf("%s, want %s", l.describe(want.key), quoteEmpty(want.value))}
 	}
-	return &resource.Reason{Code: resource.ReasonNodeSelector, Detail: "no required node affinity term matches its labels"}
+	return &resource.Reason{Code: resource.ReasonNodeAffinity, Detail: s.unmet(l)}
 }
 
 // Prefers reports whether the set prefers some nodes to others.

@@ -32,7 +32,8 @@ const (
 	ReasonDecided        = "Decided"           // the transaction has ended here
 	ReasonDiskFull       = "DiskFull"          // no promise without its record
 	ReasonQuarantined    = "Quarantined"       // the store has lost records of what the node holds
-	ReasonNodeSelector   = "NodeSelector"      // labels do not match
+	ReasonNodeSelector   = "NodeSelector"      // labels do not match the node selector
+	ReasonNodeAffinity   = "NodeAffinity"      // labels match no required term of the node affinity
 	ReasonTaint          = "Taint"             // a taint is not tolerated
 	ReasonAntiAffinity   = "AntiAffinity"      // a member may not share the node
 	ReasonQuota          = "Quota"             // over the namespace's limit
