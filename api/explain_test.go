@@ -33,12 +33,29 @@ func TestAnswersHaveTheseNames(t *testing.T) {
 		},
 		"an explanation of a unit that others make room for": {
 			api.Explanation{
-				Kind: "Explanation", Namespace: "ns", Name: "x", Phase: api.Queued, Summary: "s", Members: 1,
-				Nomination:          &api.Nomination{WaitingFor: "w", Victims: []api.Victim{{Unit: "ns/alloc/v/0", Members: 1, Freed: true}}},
+				Kind: "Explanation", Format: api.ExplanationFormat, Object: "Job", Namespace: "ns", Name: "x", Phase: api.Queued, Summary: "s", Members: 1,
+				Reason:              resource.Reason{Code: "AwaitsVictims", Detail: "d"},
+				Queue:               &api.QueuePlace{Name: "q", Position: 1, Length: 2, OverallPosition: 3, OverallLength: 4},
+				Nomination:          &api.Nomination{WaitingFor: "w", Victims: []api.Victim{{Unit: "ns/alloc/v/0", Members: 1, GPUs: "500m", Freed: true}}},
 				PreemptionBlockedBy: "b",
 			},
-			`{"kind":"Explanation","namespace":"ns","name":"x","phase":"Queued","summary":"s","members":1,"fit":0,` +
-				`"nomination":{"waitingFor":"w","victims":[{"unit":"ns/alloc/v/0","priority":0,"members":1,"freed":true}]},"preemptionBlockedBy":"b"}`,
+			`{"kind":"Explanation","format":2,"object":"Job","namespace":"ns","name":"x","phase":"Queued","summary":"s",` +
+				`"reason":{"code":"AwaitsVictims","detail":"d"},"members":1,"fit":0,"running":0,` +
+				`"queue":{"name":"q","position":1,"length":2,"overallPosition":3,"overallLength":4},` +
+				`"nomination":{"waitingFor":"w","victims":[{"unit":"ns/alloc/v/0","priority":0,"members":1,"gpus":"500m","freed":true}]},` +
+				`"preemptionBlockedBy":"b","attempts":0}`,
+		},
+		"an explanation of a unit that no node takes": {
+			api.Explanation{
+				Kind: "Explanation", Format: api.ExplanationFormat, Object: "Job", Namespace: "ns", Name: "x", Phase: api.Queued, Summary: "s", Members: 1,
+				Reason:  resource.Reason{Code: "Insufficient", Resource: resource.GPU, Want: 9000},
+				Outlook: &api.Outlook{Can: api.CanNever, Message: "m"}, Help: []api.Help{{Code: "FewerGPUs", Message: "h"}},
+				Nodes: []api.NodeGroup{{Count: 2, Message: "m", Names: []resource.NodeID{"n1", "n2"}}},
+			},
+			`{"kind":"Explanation","format":2,"object":"Job","namespace":"ns","name":"x","phase":"Queued","summary":"s",` +
+				`"reason":{"code":"Insufficient","resource":"nvidia.com/gpu","want":"9","have":"0","short":"9"},"members":1,"fit":0,"running":0,` +
+				`"outlook":{"can":"Never","message":"m"},"help":[{"code":"FewerGPUs","message":"h"}],` +
+				`"nodes":[{"count":2,"fit":0,"message":"m","names":["n1","n2"]}],"attempts":0}`,
 		},
 	}
 	for name, c := range cases {

@@ -238,7 +238,7 @@ func (c *cache) showMember(u *cachedUnit, index int) shown.Member {
 	case u.Phase() == api.Pending:
 		m.Position, m.Wait = c.queue.Position(u.key), shown.Unscheduled()
 		if u.queued {
-			m.Wait = shown.NoPlace(u.record.Name)
+			m.Wait = shown.NoPlace(u.record.Namespace, u.record.Name)
 		}
 	}
 	return m

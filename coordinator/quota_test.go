@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -107,8 +108,8 @@ func TestJobsOverTheLimitWaitUntilQuotaIsFree(t *testing.T) {
 			j.Status.Conditions[0].Message != "exceeded quota: gpu limit 8, requested 8, used 4" {
 			t.Errorf("%+v", j.Status)
 		}
-		e, err := k.ExplainJob(t.Context(), rig.Namespace, "j")
-		if err != nil || len(e.Quota) != 1 || e.Summary != "j wants 2 × (4 nvidia.com/gpu, 4 cpu, 4Gi memory): exceeded quota: gpu limit 8, requested 8, used 4" {
+		e, err := k.ExplainJob(t.Context(), rig.Namespace, "j", rest.ExplainOptions{Operator: true})
+		if err != nil || len(e.Quota) != 1 || e.Summary != "default/j wants 2 members at once, each with 4 GPUs, 4 CPUs and 4Gi of memory: exceeded quota: gpu limit 8, requested 8, used 4." {
 			t.Errorf("%v, %+v", err, e)
 		}
 		c.Converge()

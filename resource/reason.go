@@ -20,27 +20,34 @@ type Reason struct {
 
 // The codes a Reason may carry.
 const (
-	ReasonInsufficient   = "Insufficient"      // Have < Want
-	ReasonNUMA           = "NUMAAlignment"     // enough in total, not under the NUMA policy
-	ReasonLink           = "GPULink"           // enough GPUs, not so connected
-	ReasonModel          = "GPUModel"          // no or too few GPUs of the model or memory asked for
-	ReasonFragmented     = "Fragmented"        // enough in total, not on one device
-	ReasonUnhealthy      = "Unhealthy"         // devices exist but are tainted
-	ReasonCordoned       = "Cordoned"          // the node takes no new work
-	ReasonUnregistered   = "Unregistered"      // the agent has not registered yet
-	ReasonStaleEpoch     = "StaleEpoch"        // the request is of an older leader
-	ReasonDecided        = "Decided"           // the transaction has ended here
-	ReasonDiskFull       = "DiskFull"          // no promise without its record
-	ReasonQuarantined    = "Quarantined"       // the store has lost records of what the node holds
-	ReasonNodeSelector   = "NodeSelector"      // labels do not match the node selector
-	ReasonNodeAffinity   = "NodeAffinity"      // labels match no required term of the node affinity
-	ReasonTaint          = "Taint"             // a taint is not tolerated
-	ReasonAntiAffinity   = "AntiAffinity"      // a member may not share the node
-	ReasonQuota          = "Quota"             // over the namespace's limit
-	ReasonUnreachable    = "Unreachable"       // no stream to the agent
-	ReasonAheadInQueue   = "AheadInQueue"      // others are in front
-	ReasonViolation      = "ProtocolViolation" // the node's answer was not what it was asked for
-	ReasonInvalidRequest = "InvalidRequest"    // the request breaks its own rules
+	ReasonInsufficient   = "Insufficient"       // Have < Want
+	ReasonNUMA           = "NUMAAlignment"      // enough in total, not under the NUMA policy
+	ReasonLink           = "GPULink"            // enough GPUs, not so connected
+	ReasonModel          = "GPUModel"           // no or too few GPUs of the model or memory asked for
+	ReasonFragmented     = "Fragmented"         // enough in total, not on one device
+	ReasonUnhealthy      = "Unhealthy"          // devices exist but are tainted
+	ReasonCordoned       = "Cordoned"           // the node takes no new work
+	ReasonUnregistered   = "Unregistered"       // the agent has not registered yet
+	ReasonStaleEpoch     = "StaleEpoch"         // the request is of an older leader
+	ReasonDecided        = "Decided"            // the transaction has ended here
+	ReasonDiskFull       = "DiskFull"           // no promise without its record
+	ReasonQuarantined    = "Quarantined"        // the store has lost records of what the node holds
+	ReasonNodeSelector   = "NodeSelector"       // labels do not match the node selector
+	ReasonNodeAffinity   = "NodeAffinity"       // labels match no required term of the node affinity
+	ReasonTaint          = "Taint"              // a taint is not tolerated
+	ReasonAntiAffinity   = "AntiAffinity"       // a member may not share the node
+	ReasonQuota          = "Quota"              // over the namespace's limit
+	ReasonUnreachable    = "Unreachable"        // no stream to the agent
+	ReasonAheadInQueue   = "AheadInQueue"       // others are in front
+	ReasonViolation      = "ProtocolViolation"  // the node's answer was not what it was asked for
+	ReasonBanned         = "Banned"             // an operator keeps the node out
+	ReasonFenced         = "Fenced"             // the agent has to register again
+	ReasonDead           = "ConfirmedDead"      // an operator has said that the machine is off
+	ReasonUnread         = "RegistrationUnread" // the leader has not read the agent's registration
+	ReasonHostDiffers    = "HostDiffers"        // the host has more than its agent registered
+	ReasonApproval       = "AwaitingApproval"   // of hardware that the node has beyond the approved
+	ReasonSilent         = "LeaseExpired"       // the agent has not been heard
+	ReasonInvalidRequest = "InvalidRequest"     // the request breaks its own rules
 )
 
 // Short is how much is missing, never negative.

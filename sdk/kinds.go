@@ -24,6 +24,17 @@ type CreateOptions struct {
 // GetOptions modify a get. Wait is as in CreateOptions.
 type GetOptions struct{ Wait time.Duration }
 
+// ExplainOptions say how much an explanation holds. EveryNode adds the answer of
+// each node, and all names of each group of nodes.
+type ExplainOptions struct{ EveryNode bool }
+
+func (o ExplainOptions) query() url.Values {
+	if !o.EveryNode {
+		return nil
+	}
+	return url.Values{"nodes": {"all"}}
+}
+
 // ListOptions narrow a list; the zero value lists everything. A list is asked
 // for page by page, of at most 500 objects each.
 type ListOptions struct {
@@ -123,9 +134,10 @@ func (a Allocations) Delete(ctx context.Context, name string, o api.DeleteOption
 	return call[api.Allocation](ctx, a.client, a.with(http.MethodDelete, a.at(name, ""), o))
 }
 
-// Explain says why an allocation is not running.
-func (a Allocations) Explain(ctx context.Context, name string) (*api.Explanation, error) {
-	return call[api.Explanation](ctx, a.client, request{method: http.MethodGet, path: a.at(name, "/explain")})
+// Explain says why an allocation is not running, whether it can, and what would
+// help.
+func (a Allocations) Explain(ctx context.Context, name string, o ExplainOptions) (*api.Explanation, error) {
+	return call[api.Explanation](ctx, a.client, request{method: http.MethodGet, path: a.at(name, "/explain"), query: o.query()})
 }
 
 // Jobs are the jobs of one namespace.
@@ -168,8 +180,8 @@ func (j Jobs) Delete(ctx context.Context, name string, o api.DeleteOptions) (*ap
 }
 
 // Explain says why a job, or what is left of it, is not running.
-func (j Jobs) Explain(ctx context.Context, name string) (*api.Explanation, error) {
-	return call[api.Explanation](ctx, j.client, request{method: http.MethodGet, path: j.at(name, "/explain")})
+func (j Jobs) Explain(ctx context.Context, name string, o ExplainOptions) (*api.Explanation, error) {
+	return call[api.Explanation](ctx, j.client, request{method: http.MethodGet, path: j.at(name, "/explain"), query: o.query()})
 }
 
 // Preempt ends an allocation of a namespace under notice, and returns once that

@@ -24,8 +24,9 @@ type attempt struct {
 	// asked is, by node, the stream on which Reserve was first sent; 0 where it
 	// was another leader's.
 	asked  map[resource.NodeID]uint64
-	failed map[resource.NodeID]fault // nodes that failed it
-	late   map[resource.NodeID]bool  // nodes that had not voted in good time
+	failed map[resource.NodeID]fault  // nodes that failed it
+	said   map[resource.NodeID]string // the reasons of nodes that said No
+	late   map[resource.NodeID]bool   // nodes that had not voted in good time
 	budget *alarm
 	// victims end for this attempt, in the order of their transactions; claims:
 	// the attempt takes their quota. noticed is the time of their notices.
@@ -63,6 +64,14 @@ func (a *attempt) fail(id resource.NodeID, f fault) {
 	if a.failed[id] == "" {
 		a.failed[id] = f
 	}
+}
+
+// noteReasons notes why a node said No.
+func (a *attempt) noteReasons(id resource.NodeID, reasons []resource.Reason) {
+	if a.said == nil {
+		a.said = map[resource.NodeID]string{}
+	}
+	a.said[id] = joinReasons(reasons, "")
 }
 
 // setMachine gives the attempt its machine: a new one, or one recovered from a

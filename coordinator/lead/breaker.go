@@ -194,6 +194,7 @@ func (l *Leader) judgeNodes(a *attempt) {
 			continue
 		}
 		a.unit.avoidNode(id)
+		a.unit.noteFailure(failure{node: id, fault: f, said: a.said[id]})
 		l.out.count(MetricFaults, string(f))
 		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
 			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)

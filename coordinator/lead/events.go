@@ -262,6 +262,7 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.No:
 		if a.machine.Undecided() {
 			a.fail(e.Node, faultRefused)
+			a.noteReasons(e.Node, e.Reasons)
 			l.reply(n, grant.Resync{}) // its ledger differs from the view
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})

@@ -1,100 +1,250 @@
 package lead
 
 import (
-	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
 )
 
-// explainUnit evaluates every level anew, on the view as it is now.
-func (l *Leader) explainUnit(u *unit) *api.Explanation {
-	e := &api.Explanation{
-		Kind: "Explanation", Namespace: u.record.Namespace, Name: u.record.Name, Phase: u.phase(), Members: u.demand.Members, Attempts: u.attempts,
+// This file gathers the facts from which coordinator/why makes an answer. It
+// changes nothing.
+
+// explain answers why a unit, or the job that it belongs to, does not run.
+func (l *Leader) explain(u *unit, asked Asked) *api.Explanation {
+	f := l.factsOf(u)
+	if u.waiting() {
+		l.addNodes(&f, u)
 	}
-	if !u.lastAttempt.IsZero() {
-		e.LastAttempt = u.lastAttempt.UTC().Format(time.RFC3339)
-	}
-	if u.job != nil && e.Phase == api.Pending {
-		e.Phase = api.Queued
-	}
-	if !u.waiting() {
-		e.Fit = u.demand.Members
-		e.Summary = fmt.Sprintf("%s is %s; nothing holds it back", u.record.Name, e.Phase)
-		return e
-	}
-	why := l.evidenceOf(u)
-	if why == nil {
-		why = &sched.Evidence{}
-	}
-	e.Queue, e.QueuePosition = u.record.Queue, l.room.Order().Position(u.key)
-	if u.attempt == nil && !u.isBeingAdopted() {
-		e.Quota = l.reasons(l.judge(u))
-	}
-	if u.preempting() {
-		e.Nomination, e.Quota = u.attempt.nomination().Show(), nil
-	} else {
-		e.PreemptionBlockedBy = why.NoVictims
-	}
-	x := place.Explain(l.state, u.demand)
-	e.Fit, e.Shortages = x.Fit, x.Shortages
-	for _, n := range x.Nodes {
-		e.Nodes = append(e.Nodes, api.NodeExplanation(n))
-	}
-	e.Summary = summary(u, e, why.Wide, len(l.state.Nodes()))
-	return e
+	return why.Answer(&f, l.viewer(u, asked), why.Options{EveryNode: asked.EveryNode})
 }
 
-// summary is the answer in one sentence: what is short, by how much, where.
-func summary(u *unit, e *api.Explanation, wide string, nodes int) (said string) {
-	each := describe(u.demand.Request)
-	want := fmt.Sprintf("%s wants %d × (%s)", u.record.Name, e.Members, each)
-	if e.Members == 1 {
-		want = fmt.Sprintf("%s wants %s", u.record.Name, each)
+// viewer is the one who asks about a unit: operators see all, everybody else the
+// work of the unit's tenant.
+func (l *Leader) viewer(u *unit, asked Asked) why.Viewer {
+	own := l.rules.namespace(u.record.Namespace).Tenant
+	return why.Viewer{Operator: asked.Operator, Owns: func(namespace string) bool { return l.rules.namespace(namespace).Tenant == own }}
+}
+
+// factsOf gathers the facts about a unit, but for the nodes.
+func (l *Leader) factsOf(u *unit) why.Facts {
+	f := why.Facts{
+		Object: "Allocation", Namespace: u.record.Namespace, Name: u.record.Name, Phase: u.phase(), Priority: u.record.Priority, Policy: u.policy,
+		Request: u.demand.Request, Members: u.demand.Members, Total: u.demand.Members, Now: l.now,
+		Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.elected, Stage: u.stage(),
 	}
-	if e.PreemptionBlockedBy != "" {
-		defer func() { said += "; nobody gives way: " + e.PreemptionBlockedBy }()
+	if u.job != nil {
+		l.addJob(&f, u)
+	} else if u.phase() == api.Running {
+		f.Running = u.demand.Members
+	}
+	switch f.Stage {
+	case why.Running:
+		f.On, f.Unconfirmed = u.nodes(), u.unconfirmed()
+	case why.Leaving:
+		l.addLeaving(&f, u)
+	case why.Ended:
+		f.Ending = u.record.Reason
+		if u.job != nil && f.Ending == "" && u.job.record.Cancelled != nil {
+			f.Ending = u.job.record.Cancelled.Reason
+		}
+	case why.Asking:
+		f.On, f.Unconfirmed = u.nodes(), u.unanswered()
+	case why.Nominated:
+		l.addVictims(&f, u.attempt)
+	case why.Resting:
+		f.Refused = why.Refused{Times: u.refusals, Node: u.failed.node, Fault: u.failed.String(), Until: u.rested}
+	case why.Waiting, why.Storing, why.Growing, why.Adopting:
+	}
+	if u.waiting() {
+		l.addWait(&f, u)
+	}
+	return f
+}
+
+// stage is where a unit is on its way.
+func (u *unit) stage() why.Stage {
+	switch u.lifecycle {
+	case phaseLive:
+		return why.Running
+	case phaseClosing:
+		return why.Leaving
+	case phaseEnded:
+		return why.Ended
+	case phaseAdopting:
+		return why.Adopting
+	case phaseResting:
+		return why.Resting
+	case phaseTrying:
+		if len(u.attempt.victims) > 0 {
+			return why.Nominated
+		}
+		return why.Asking
+	case phaseCreating:
+		return why.Storing
+	case phaseWaiting, unitPhases:
 	}
 	switch {
-	case e.Nomination != nil:
-		return fmt.Sprintf("%s: %s", want, e.Nomination.WaitingFor)
-	case len(e.Quota) > 0:
-		return fmt.Sprintf("%s: %s", want, e.Quota[0].Detail)
-	case nodes == 0:
-		return want + ": no node has joined yet"
-	case e.Fit >= e.Members && wide != "":
-		return want + ": " + wide
-	case e.Fit >= e.Members:
-		return want + ": there is room now; it is about to be placed"
-	case len(e.Shortages) > 0:
-		var short []string
-		for _, r := range e.Shortages {
-			short = append(short, fmt.Sprintf("short of %s %s (%s wanted, %s free)",
-				resource.FormatAmount(r.Resource, r.Short()), r.Resource, resource.FormatAmount(r.Resource, r.Want), resource.FormatAmount(r.Resource, r.Have)))
+	case u.isBeingAdopted():
+		return why.Adopting
+	case u.isBeingWritten():
+		return why.Storing
+	case u.grows():
+		return why.Growing
+	}
+	return why.Waiting
+}
+
+// addJob adds the state of the whole job.
+func (l *Leader) addJob(f *why.Facts, u *unit) {
+	f.Object, f.Total = "Job", 0
+	shows := l.showJob(u.job)
+	f.Phase = shows.Show().Status.Phase
+	for _, v := range u.job.units {
+		f.Total += v.demand.Members
+		if v.phase() == api.Running {
+			f.Running += v.demand.Members
 		}
-		return fmt.Sprintf("%s: %d of %d members fit on %d nodes; %s", want, e.Fit, e.Members, nodes, strings.Join(short, ", "))
-	default:
-		return fmt.Sprintf("%s: %d of %d members fit on %d nodes; the total would suffice, but not on nodes that may take a whole member (see nodes)", want, e.Fit, e.Members, nodes)
+	}
+	f.Waits = u.waiting() && f.Running > 0
+}
+
+// addLeaving adds why a unit leaves, and until when its grace runs.
+func (l *Leader) addLeaving(f *why.Facts, u *unit) {
+	f.Ending = u.record.Reason
+	if a := u.attempt; a != nil && a.notice != nil && !a.noticed.IsZero() {
+		f.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
 	}
 }
 
-// describe prints a request as people write it, devices first.
-func describe(r resource.Request) string {
-	v := r.Vector()
-	if r.Cores > 0 {
-		delete(v, resource.CPU) // charged, not asked for
+// addVictims adds the units that make room.
+func (l *Leader) addVictims(f *why.Facts, a *attempt) {
+	f.Noticed, f.Claims = a.noticed, a.claims
+	for _, v := range a.victims {
+		w := workOf(v.unit)
+		w.Freed = v.machine.Freed()
+		f.Victims = append(f.Victims, w)
 	}
-	var parts []string
-	for _, name := range []resource.Name{
-		resource.GPU, resource.MIG(r.MIGProfile), resource.Cores, resource.CPU, resource.Memory, resource.Hugepages(r.HugepageSize),
-	} {
-		if v[name] > 0 {
-			parts = append(parts, resource.FormatAmount(name, v[name])+" "+string(name))
+	if !a.noticed.IsZero() {
+		f.Until = a.noticed.Add(time.Duration(l.noticeFor(a).GraceSeconds)*time.Second + victimPatience)
+	}
+}
+
+func workOf(u *unit) why.Work {
+	return why.Work{
+		Unit: u.path, Namespace: u.record.Namespace, Priority: u.record.Priority, Members: u.record.Members,
+		GPUs: u.gpus(),
+	}
+}
+
+// addWait adds the place in the queue, the quota that is short, and the evidence
+// of the last trial.
+func (l *Leader) addWait(f *why.Facts, u *unit) {
+	f.Queue = l.queuePlace(u)
+	if e := l.evidenceOf(u); e != nil && !u.preempting() {
+		f.NoVictims, f.TooWide = e.NoVictims, e.Wide
+	}
+	if u.attempt != nil || f.Stage != why.Waiting && f.Stage != why.Resting {
+		return
+	}
+	short := l.judge(u)
+	f.Quota = l.reasons(short)
+	switch {
+	case short == nil:
+	case short.Limits != nil:
+		f.QuotaLevel = why.QuotaNamespace
+	case short.Absent != nil:
+		f.QuotaLevel = why.QuotaAbsent
+	case short.Victims != nil:
+		f.QuotaLevel = why.QuotaInUse
+		for _, v := range l.unitsOf(short.Victims) {
+			f.Borrowers = append(f.Borrowers, workOf(v))
+		}
+	default:
+		f.QuotaLevel = why.QuotaTree
+	}
+}
+
+// queuePlace is a unit's place in its own queue and in the order over all queues,
+// nil where the unit is in none.
+func (l *Leader) queuePlace(u *unit) *api.QueuePlace {
+	order := l.room.Order()
+	p := &api.QueuePlace{Name: u.record.Queue, OverallPosition: order.Position(u.key), OverallLength: order.Len()}
+	if p.OverallPosition == 0 {
+		return nil
+	}
+	for k := range order.All() {
+		if o := l.units[k.Path]; o != nil && o.record.Queue == u.record.Queue {
+			p.Length++
+			if k == u.key {
+				p.Position = p.Length
+			}
 		}
 	}
-	return strings.Join(parts, ", ")
+	return p
+}
+
+// addNodes adds the answer of each node.
+func (l *Leader) addNodes(f *why.Facts, u *unit) {
+	x := place.Explain(l.state, u.demand)
+	f.Fit, f.Shortages = x.Fit, x.Shortages
+	f.Nodes = make([]api.NodeExplanation, len(x.Nodes))
+	for i, n := range x.Nodes {
+		f.Nodes[i] = api.NodeExplanation(n)
+		if at := l.nodes[n.Node]; at != nil && !at.offers() {
+			f.Nodes[i].Reasons = []resource.Reason{at.closed()}
+			if !at.connected && at.specRev != 0 {
+				f.Missing++
+			}
+		}
+	}
+}
+
+// closed is the reason why a node takes no new work: that of its condition Ready,
+// or its cordon.
+func (n *node) closed() resource.Reason {
+	shows := n.show()
+	for _, c := range shows.Show().Status.Conditions {
+		if c.Type == "Ready" && c.Status != "True" {
+			code := c.Reason
+			if code == "AgentUnreachable" {
+				code = resource.ReasonUnreachable
+			}
+			return resource.Reason{Code: code, Detail: c.Message}
+		}
+	}
+	return resource.Reason{Code: resource.ReasonCordoned, Detail: "cordoned"}
+}
+
+// nodes are those of the unit's attempt, ascending.
+func (u *unit) nodes() []resource.NodeID {
+	return slices.Sorted(slices.Values(u.attempt.machine.Nodes()))
+}
+
+// unconfirmed are the nodes of a unit that runs whose agents do not hold it yet.
+func (u *unit) unconfirmed() []resource.NodeID {
+	return slices.DeleteFunc(u.nodes(), func(id resource.NodeID) bool { return u.attempt.held[id] })
+}
+
+// unanswered are the nodes of an attempt that have not voted.
+func (u *unit) unanswered() []resource.NodeID {
+	return slices.DeleteFunc(u.nodes(), func(id resource.NodeID) bool {
+		_, answered := u.attempt.machine.Answer(id)
+		return answered
+	})
+}
+
+// String says how an attempt failed on the node.
+func (f failure) String() string {
+	text := map[fault]string{
+		faultSilent: "the agent did not answer in time", faultRefused: "the agent refused", faultWrongVote: "the agent answered wrongly",
+		faultUnregister: "the agent registered anew meanwhile",
+	}[f.fault]
+	if f.said != "" {
+		text += ": " + f.said
+	}
+	return text
 }

@@ -40,8 +40,9 @@ type Leader struct {
 	changed  []*unit
 	settling map[Token]func()
 
-	idle    uint64 // messages that said nothing new
-	counter uint64 // of attempts and arrivals in this epoch
+	elected time.Time // when the term began
+	idle    uint64    // messages that said nothing new
+	counter uint64    // of attempts and arrivals in this epoch
 
 	view
 	requests requests
@@ -85,7 +86,7 @@ func NewLeader(b Beginning) *Leader {
 	return &Leader{
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
-		generation: 1, leasedAt: b.Now,
+		generation: 1, leasedAt: b.Now, elected: b.Now,
 		retired:   newRetired(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},

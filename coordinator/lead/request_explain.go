@@ -11,10 +11,21 @@ import (
 // This file serves questions whose answers need decisions. They change nothing.
 
 type (
-	// ExplainAllocation and explainJob ask why something waits; the result is an
+	// ExplainAllocation and ExplainJob ask why something waits; the result is an
 	// api.Explanation. Of a job its first unit that waits is explained.
-	ExplainAllocation struct{ Namespace, Name string }
-	ExplainJob        struct{ Namespace, Name string }
+	ExplainAllocation struct {
+		Namespace, Name string
+		Asked
+	}
+	ExplainJob struct {
+		Namespace, Name string
+		Asked
+	}
+	// Asked says who asks for an explanation, and for how much.
+	Asked struct {
+		Operator  bool // sees the names of all work
+		EveryNode bool // wants the answer of each node
+	}
 	// ExplainQuota asks where an allocation or a job is charged; the result is an
 	// api.QuotaExplanation.
 	ExplainQuota struct{ Namespace, Name string }
@@ -32,7 +43,7 @@ func (r ExplainAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	}
-	c.answer(l.explainUnit(u), nil)
+	c.answer(l.explain(u, r.Asked), nil)
 }
 
 func (r ExplainJob) serve(l *Leader, c *call) {
@@ -41,7 +52,7 @@ func (r ExplainJob) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	}
-	c.answer(l.explainUnit(j.firstWaiting()), nil)
+	c.answer(l.explain(j.firstWaiting(), r.Asked), nil)
 }
 
 // firstWaiting is the first unit that waits, else the first.

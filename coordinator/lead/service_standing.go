@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -131,7 +132,7 @@ func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result) {
 func summarizeDryRun(name string, trial *api.QuotaDryRun) string {
 	switch {
 	case len(trial.Victims) > 0:
-		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims))
+		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims)+": "+shown.Names(trial.Victims))
 	case !trial.Admitted:
 		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
 	}

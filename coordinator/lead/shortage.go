@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -31,13 +30,14 @@ func (l *Leader) reasons(s *sched.Shortage) []resource.Reason {
 	return []resource.Reason{l.refusalReason(s.Refusal)}
 }
 
-// needsVictims says who would have to give way.
+// needsVictims says how many units would have to give way. It names none: they
+// may be other tenants'.
 func needsVictims(victims []string) string {
 	units := "units"
 	if len(victims) == 1 {
 		units = "unit"
 	}
-	return fmt.Sprintf("its quota is in use by others: %d %s must give way first: %s", len(victims), units, shown.Names(victims))
+	return fmt.Sprintf("its quota is in use by others: %d %s must give way first", len(victims), units)
 }
 
 // refusalReason words a tree's refusal with the numbers of the node: Want is

@@ -181,16 +181,3 @@ func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 		t.Errorf("free after it has ended (-want +got):\n%s", diff)
 	}
 }
-
-func TestARequestIsDescribedAsPeopleWriteIt(t *testing.T) {
-	for want, r := range map[string]resource.Request{
-		"2 nvidia.com/gpu, 1500m cpu, 1Gi memory":                        {GPUs: 2, CPU: 1500, Memory: 1 << 30},
-		"2 nvidia.com/mig-1g.10gb, 8 muster.io/cores, 1Gi hugepages-2Mi": {MIG: 2, MIGProfile: "1g.10gb", Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20},
-		"500m nvidia.com/gpu, 4 cpu, 1Gi memory, 2Gi hugepages-1Gi":      {GPUShare: 500, CPU: 4000, Memory: 1 << 30, Hugepages: 2 << 30, HugepageSize: 1 << 30},
-		"1 nvidia.com/mig-1g.10gb.me, 1 muster.io/cores, 256Mi memory":   {MIG: 1, MIGProfile: "1g.10gb+me", Cores: 1, Memory: 256 << 20},
-	} {
-		if got := describe(r); got != want {
-			t.Errorf("described as %q, want %q", got, want)
-		}
-	}
-}

@@ -54,7 +54,7 @@ func (l *Leader) whyWaiting(u *unit) shown.Wait {
 	case e != nil && e.Short != nil:
 		return shown.OverQuota(l.reasons(e.Short)[0].Detail)
 	case e != nil:
-		return shown.NoPlace(u.record.Name)
+		return shown.NoPlace(u.record.Namespace, u.record.Name)
 	}
 	return shown.Unscheduled()
 }
@@ -67,14 +67,21 @@ func (a *attempt) readiness() shown.Readiness {
 	return shown.Confirming
 }
 
-// nomination is who makes room for an attempt.
+// nomination is the work that makes room for an attempt.
 func (a *attempt) nomination() *shown.Nomination {
-	n := &shown.Nomination{Noticed: a.noticed, Victims: make([]api.Victim, 0, len(a.victims))}
+	n := &shown.Nomination{Noticed: a.noticed, Units: len(a.victims)}
 	for _, v := range a.victims {
-		u := v.unit
-		n.Victims = append(n.Victims, api.Victim{Unit: u.path, Priority: u.record.Priority, Members: u.record.Members, Freed: v.machine.Freed()})
+		n.GPUs += v.unit.gpus()
+		if !v.machine.Freed() {
+			n.Leaving++
+		}
 	}
 	return n
+}
+
+// gpus are those of all members.
+func (u *unit) gpus() resource.Milli {
+	return u.demand.Request.GPUMilli() * resource.Milli(u.record.Members)
 }
 
 // placements are those of a unit's attempt, by the members' index. They are

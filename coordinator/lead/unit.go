@@ -74,6 +74,7 @@ type unit struct {
 	rested   time.Time
 	// avoid counts, by node, the attempts since the last commit that failed there.
 	avoid       map[resource.NodeID]int
+	failed      failure // the last one since the last commit
 	attempts    int
 	lastAttempt time.Time
 
@@ -81,6 +82,13 @@ type unit struct {
 	err *api.Status
 	// gone: the object was removed.
 	gone bool
+}
+
+// failure is how an attempt failed on a node.
+type failure struct {
+	node  resource.NodeID
+	fault fault
+	said  string // the agent's reasons, where the agent refused
 }
 
 // creation holds the further writes of a unit's first Txn.

@@ -118,7 +118,7 @@ func (u *unit) commit(tx resource.TxID, rev resource.Revision, at string) {
 	if u.record.Started == "" {
 		u.record.Started = at
 	}
-	u.stored, u.queued, u.create, u.refusals, u.avoid = rev, false, nil, 0, nil
+	u.stored, u.queued, u.create, u.refusals, u.avoid, u.failed = rev, false, nil, 0, nil, failure{}
 	u.move(stepCommitted)
 }
 

@@ -30,6 +30,9 @@ func (u *unit) avoidNode(id resource.NodeID) {
 	u.avoid[id]++
 }
 
+// noteFailure notes how an attempt failed.
+func (u *unit) noteFailure(f failure) { u.failed = f }
+
 // setRequest replaces the amounts that the limits are charged.
 func (u *unit) setRequest(total resource.Vector) { u.charge.Request = total }
 

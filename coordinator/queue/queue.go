@@ -5,6 +5,7 @@ package queue
 
 import (
 	"cmp"
+	"iter"
 
 	"github.com/musterd/muster/coordinator/queue/ranked"
 	"github.com/musterd/muster/resource"
@@ -80,6 +81,17 @@ func (q *Queue) Position(k Key) int {
 		return 0
 	}
 	return u.Position() + 1
+}
+
+// All yields the units in order. The queue must not change meanwhile.
+func (q *Queue) All() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for u := range q.units.All() {
+			if !yield(u.Key()) {
+				return
+			}
+		}
+	}
 }
 
 // Head returns the first n units in order, fewer if there are fewer.

@@ -110,15 +110,20 @@ func (h *handler) deleteAllocation(c *call) (answer, error) {
 }
 
 func (h *handler) explainAllocation(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
+	if status := c.parameters("nodes"); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ExplainAllocation(c.ctx(), c.namespace, c.name)
+	got, err := h.Service.ExplainAllocation(c.ctx(), c.namespace, c.name, c.explainOptions())
 	if err != nil {
 		return answer{}, err
 	}
 	got.Kind = "Explanation"
 	return ok(got), nil
+}
+
+// explainOptions are the caller's, as the query has them.
+func (c *call) explainOptions() ExplainOptions {
+	return ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
 }
 
 // typedAllocation names version and kind, which a service may leave out.

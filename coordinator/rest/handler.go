@@ -154,8 +154,9 @@ const (
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
-	namespace string // "" outside a namespace
-	name      string // "" for collections
+	namespace string    // "" outside a namespace
+	name      string    // "" for collections
+	caller    Principal // the zero value where anyone may call
 	query     query
 	taken     bool   // the body has been read
 	sent      []byte // the body, once it is taken
@@ -272,6 +273,7 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 			return nil, status
 		}
 		proveConnection(r.Context())
+		c.caller = p
 		if who == admin && !p.Admin {
 			return nil, api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", r.Method, r.URL.Path, p.Name)
 		}

@@ -114,10 +114,10 @@ func (h *handler) deleteJob(c *call) (answer, error) {
 }
 
 func (h *handler) explainJob(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
+	if status := c.parameters("nodes"); status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.ExplainJob(c.ctx(), c.namespace, c.name)
+	got, err := h.Service.ExplainJob(c.ctx(), c.namespace, c.name, c.explainOptions())
 	if err != nil {
 		return answer{}, err
 	}

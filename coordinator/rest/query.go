@@ -26,6 +26,7 @@ type query struct {
 	continues bool
 	dryRun    bool
 	force     bool
+	everyNode bool
 }
 
 var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
@@ -98,6 +99,10 @@ func (q *query) set(name, value string) *api.Status {
 		}
 		if *flag, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
+		}
+	case "nodes":
+		if q.everyNode = value == "all"; !q.everyNode && value != "grouped" {
+			err = fmt.Errorf("want grouped or all")
 		}
 	case "watch":
 		if on, parseErr := strconv.ParseBool(value); parseErr != nil {

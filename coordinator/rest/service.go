@@ -37,6 +37,15 @@ type Create struct {
 	Wait time.Duration
 }
 
+// ExplainOptions say who asks for an explanation, and for how much.
+type ExplainOptions struct {
+	// Operator sees the names of all work; anybody else the names of the work of
+	// the object's tenant.
+	Operator bool
+	// EveryNode wants the answer of each node, and all names of a group.
+	EveryNode bool
+}
+
 // Allocations are single members. Namespace "" in List means all.
 type Allocations interface {
 	CreateAllocation(ctx context.Context, c Create, a *api.Allocation) (*api.Allocation, error)
@@ -46,7 +55,7 @@ type Allocations interface {
 	// last object where there are more.
 	ListAllocations(ctx context.Context, namespace string, p Page[api.Allocation]) (*api.AllocationList, error)
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
-	ExplainAllocation(ctx context.Context, namespace, name string) (*api.Explanation, error)
+	ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }
 
 // Jobs are sets of members.
@@ -59,7 +68,7 @@ type Jobs interface {
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
 	DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
-	ExplainJob(ctx context.Context, namespace, name string) (*api.Explanation, error)
+	ExplainJob(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }
 
 // Nodes are hosts.

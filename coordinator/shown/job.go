@@ -85,7 +85,7 @@ func (j *Job) showPhase(s *api.JobStatus) {
 	default:
 		why := j.Wait
 		if why == (Wait{}) {
-			why = NoPlace(j.Record.Name)
+			why = NoPlace(j.Record.Namespace, j.Record.Name)
 		}
 		s.Phase, s.Message = api.Queued, why.Message
 		s.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: why.Reason, Message: why.Message}}

@@ -1,51 +1,37 @@
 package shown
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
 )
 
-// Nomination is who makes room for a unit.
+// Nomination is the work that makes room for a unit. It has no names: whoever may
+// see the unit may see this, and the work may belong to others.
 type Nomination struct {
-	Victims []api.Victim
-	// Noticed is when they were told to leave; zero: they were not yet.
+	Units   int
+	GPUs    resource.Milli // of all of them
+	Leaving int            // units that still hold something
+	// Noticed is when the units were given notice; zero: not yet.
 	Noticed time.Time
-}
-
-// Show shows a nomination, its victims by name.
-func (n *Nomination) Show() *api.Nomination {
-	o := &api.Nomination{WaitingFor: n.Awaits(), Victims: slices.Clone(n.Victims)}
-	slices.SortFunc(o.Victims, func(a, b api.Victim) int { return cmp.Compare(a.Unit, b.Unit) })
-	if !n.Noticed.IsZero() {
-		o.Since = n.Noticed.UTC().Format(time.RFC3339)
-	}
-	return o
 }
 
 // Awaits says in one sentence what a preemption waits for.
 func (n *Nomination) Awaits() string {
-	leaving := 0
-	units := make([]string, len(n.Victims))
-	for i, v := range n.Victims {
-		units[i] = v.Unit
-		if !v.Freed {
-			leaving++
-		}
+	units := "units"
+	if n.Units == 1 {
+		units = "unit"
 	}
-	slices.Sort(units)
-	who := Names(units)
+	work := fmt.Sprintf("%d %s with %s GPUs", n.Units, units, resource.FormatAmount(resource.GPU, int64(n.GPUs)))
 	switch {
 	case n.Noticed.IsZero():
-		return "it is about to take the place of " + who
-	case leaving > 0:
-		return fmt.Sprintf("it takes the place of %s, told to leave at %s; %d still hold something", who, n.Noticed.UTC().Format(time.TimeOnly), leaving)
+		return "it is about to take the place of " + work
+	case n.Leaving > 0:
+		return fmt.Sprintf("it takes the place of %s, noticed at %s; %d of %d still hold something", work, n.Noticed.UTC().Format(time.TimeOnly), n.Leaving, n.Units)
 	}
-	return "it takes the place of " + who + ", which is free now"
+	return "it takes the place of " + work + ", and all of that is free now"
 }
 
 // namesInOne bounds how many are named in one sentence.

@@ -30,14 +30,13 @@ func TestManyNamesAreCut(t *testing.T) {
 
 func TestANominationSaysWhatItWaitsFor(t *testing.T) {
 	noticed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	leaving, gone := api.Victim{Unit: "ns/alloc/b/0"}, api.Victim{Unit: "ns/alloc/a/0", Freed: true}
 	for want, n := range map[string]shown.Nomination{
-		"it is about to take the place of ns/alloc/a/0, ns/alloc/b/0":                                         {Victims: []api.Victim{leaving, gone}},
-		"it takes the place of ns/alloc/a/0, ns/alloc/b/0, told to leave at 03:04:05; 1 still hold something": {Victims: []api.Victim{leaving, gone}, Noticed: noticed},
-		"it takes the place of ns/alloc/a/0, which is free now":                                               {Victims: []api.Victim{gone}, Noticed: noticed},
+		"it is about to take the place of 2 units with 8 GPUs":                                        {Units: 2, Leaving: 2, GPUs: 8000},
+		"it takes the place of 2 units with 8 GPUs, noticed at 03:04:05; 1 of 2 still hold something": {Units: 2, Leaving: 1, GPUs: 8000, Noticed: noticed},
+		"it takes the place of 1 unit with 500m GPUs, and all of that is free now":                    {Units: 1, GPUs: 500, Noticed: noticed},
 	} {
-		if got := n.Show(); got.WaitingFor != want || got.Victims[0].Unit != "ns/alloc/a/0" {
-			t.Errorf("%+v, want %q", got, want)
+		if got := n.Awaits(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
@@ -169,7 +168,7 @@ func TestAJobCountsItsMembers(t *testing.T) {
 		}
 		want.Phase, want.Conditions = api.Running, []api.Condition{{Type: "Running", Status: "True"}}
 		if want.Active == 0 {
-			want.Phase, want.Message = api.Queued, "no place now; `muster why j` tells what is short"
+			want.Phase, want.Message = api.Queued, "no place now; `muster why j` says why"
 			want.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: "WaitingForResources", Message: want.Message}}
 		}
 		if diff := cmp.Diff(want, got.Status); diff != "" {

@@ -79,9 +79,13 @@ type Wait struct {
 // Unscheduled is a unit that was not tried yet.
 func Unscheduled() Wait { return Wait{"Unscheduled", "waiting for the scheduler"} }
 
-// NoPlace is an object, by name, that was tried in vain.
-func NoPlace(name string) Wait {
-	return Wait{"WaitingForResources", "no place now; `muster why " + name + "` tells what is short"}
+// NoPlace is an object that was tried in vain. The command of its message can be
+// pasted.
+func NoPlace(namespace, name string) Wait {
+	if namespace != "default" {
+		name += " -n " + namespace
+	}
+	return Wait{"WaitingForResources", "no place now; `muster why " + name + "` says why"}
 }
 
 // OverQuota is a unit that quota holds back.

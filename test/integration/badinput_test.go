@@ -208,11 +208,11 @@ func TestGangThatNoClusterCouldHoldWaitsAndIsExplained(t *testing.T) {
 	c := startCluster(t, 1)
 	c.submit(gang("huge", 2000, gpus(8)))
 	c.wantPhase("huge", api.Queued)
-	why, err := c.client.Jobs(namespace).Explain(soon(t), "huge")
+	why, err := c.client.Jobs(namespace).Explain(soon(t), "huge", sdk.ExplainOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why.Members != 2000 || why.Fit != 1 || !strings.Contains(why.Summary, "15992 nvidia.com/gpu") {
+	if why.Members != 2000 || why.Fit != 1 || !strings.Contains(why.Summary, "15992 GPUs short") {
 		t.Errorf("huge is explained by %d of %d members: %q; want 1 of 2000, short of 15992 GPUs", why.Fit, why.Members, why.Summary)
 	}
 	c.submit(gang("small", 1, gpus(8)))

@@ -55,8 +55,9 @@ var table = map[string]row{
 	"coordinator/pace":              {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
-		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "fit",
+		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/why", "fit",
 	}},
+	"coordinator/why": {layer: decision},
 	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 

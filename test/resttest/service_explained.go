@@ -6,17 +6,18 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
+	"github.com/musterd/muster/coordinator/rest"
 )
 
 // ExplainAllocation implements rest.Allocations.
-func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string) (*api.Explanation, error) {
-	return ask[*api.Explanation](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name})
+func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
+	return ask[*api.Explanation](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
 }
 
 // ExplainJob implements rest.Jobs. The job's first unit that waits is
 // explained.
-func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string) (*api.Explanation, error) {
-	return ask[*api.Explanation](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name})
+func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
+	return ask[*api.Explanation](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
 }
 
 // ExplainQuota implements rest.Quotas. Of a job the first unit that waits is

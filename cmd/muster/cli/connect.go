@@ -171,7 +171,7 @@ func (a *app) advise(ctx context.Context, err error) string {
 	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context)", server, status.Message)
 	case errors.As(err, &status) && status.Code == http.StatusForbidden && strings.Contains(status.Message, "quota"):
-		return err.Error() + "; muster quota get shows who holds what"
+		return err.Error() + "; muster quota get" + inNamespace(a.namespace) + " shows who holds what"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("cannot connect to %s: connection refused; is it running? start one with: muster dev", server)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -75,7 +75,7 @@ func (a *app) describe(ctx context.Context, o object) error {
 	if phase, _ := o.state(); phase != api.Pending && phase != api.Queued {
 		return nil
 	}
-	k, e, err := a.explain(ctx, o.kind(), o.meta().Name, true)
+	k, e, err := a.explain(ctx, o.kind(), o.meta().Name, true, sdk.ExplainOptions{})
 	if err != nil {
 		return err
 	}

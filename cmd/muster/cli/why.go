@@ -9,14 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/coordinator/why"
+	"github.com/musterd/muster/sdk"
 )
 
 func (a *app) whyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "why NAME | KIND/NAME",
-		Short:   "Say why a job or an allocation is not running: what is short, by how much, and where",
-		Example: "  muster why train\n  muster why allocation/train-0 -o json",
+	var everyNode bool
+	cmd := &cobra.Command{
+		Use:   "why NAME | KIND/NAME",
+		Short: "Say why a job or an allocation does not run, whether it can, and what would help",
+		Long: "why answers in this order: the one reason that binds; whether the object can ever run on the nodes\n" +
+			"that are registered now; changes that would help, each tried on a copy of the cluster; and the nodes,\n" +
+			"grouped by their reasons.",
+		Example: "  muster why train\n  muster why train --nodes\n  muster why allocation/train-0 -o json",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.allNamespaces {
@@ -31,7 +36,7 @@ func (a *app) whyCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			k, e, err := a.explain(ctx, k, name, exact)
+			k, e, err := a.explain(ctx, k, name, exact, sdk.ExplainOptions{EveryNode: everyNode})
 			if err != nil {
 				return err
 			}
@@ -47,6 +52,8 @@ func (a *app) whyCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeNames(jobKind),
 	}
+	cmd.Flags().BoolVar(&everyNode, "nodes", false, "list every node with its own reasons")
+	return cmd
 }
 
 // subject reads NAME, which may be a job's or an allocation's, or KIND/NAME,
@@ -68,40 +75,31 @@ func subject(arg string) (k kind, name string, exact bool, err error) {
 
 // explain asks about an object; where the kind is not exact, about the job of
 // that name and else about the allocation.
-func (a *app) explain(ctx context.Context, k kind, name string, exact bool) (kind, *api.Explanation, error) {
+func (a *app) explain(ctx context.Context, k kind, name string, exact bool, o sdk.ExplainOptions) (kind, *api.Explanation, error) {
 	if k == jobKind {
-		e, err := a.client.Jobs(a.namespace).Explain(ctx, name)
+		e, err := a.client.Jobs(a.namespace).Explain(ctx, name, o)
 		if err == nil || exact || !isNotFound(err) {
 			return jobKind, e, err
 		}
 	}
-	e, err := a.client.Allocations(a.namespace).Explain(ctx, name)
+	e, err := a.client.Allocations(a.namespace).Explain(ctx, name, o)
 	if isNotFound(err) && !exact {
 		err = fmt.Errorf("there is no job or allocation %q in namespace %q; muster get jobs -A shows all jobs", name, a.namespace)
 	}
 	return allocationKind, e, err
 }
 
-// explanation prints the answer: the sentence, then what is short, then each
-// node's part in it.
+// explanation prints the answer, then each node's part in it where that was asked
+// for.
 func (a *app) explanation(k kind, e *api.Explanation) {
-	head := fmt.Sprintf("%s %s/%s: %s", k, e.Namespace, e.Name, e.Phase)
-	if e.QueuePosition > 0 {
-		head += fmt.Sprintf(", position %d", e.QueuePosition)
-		if e.Queue != "" {
-			head += fmt.Sprintf(" in queue %s", e.Queue)
-		}
-	}
-	a.printf("%s\n%s\n", head, e.Summary)
+	a.printf("%s", why.Text(e))
 	if len(e.Quota) > 0 {
-		a.limits(e.Quota, e.Summary)
-		a.printf("\nQuota holds it back; muster quota explain %s/%s says more, muster quota get shows who holds what\n", e.Namespace, e.Name)
+		a.printf("\nmuster quota explain %s/%s shows the quota that counts, muster quota get%s who holds it\n", e.Namespace, e.Name, inNamespace(e.Namespace))
 	}
-	a.reasons("Short in all", e.Shortages)
-	if len(e.Nodes) > 0 {
+	if len(e.EachNode) > 0 {
 		a.printf("\n")
 		t := newTable("NODE", "FITS", "WHY NOT MORE")
-		for _, n := range e.Nodes {
+		for _, n := range e.EachNode {
 			why := make([]string, 0, len(n.Reasons))
 			for _, r := range n.Reasons {
 				why = append(why, r.String())
@@ -115,20 +113,10 @@ func (a *app) explanation(k kind, e *api.Explanation) {
 	}
 }
 
-// reasons prints amounts in columns and what has none in words.
-func (a *app) reasons(title string, reasons []resource.Reason) {
-	if len(reasons) == 0 {
-		return
+// inNamespace is the flag that a hint needs to work as it is pasted.
+func inNamespace(namespace string) string {
+	if namespace == "default" {
+		return ""
 	}
-	a.printf("\n%s:\n", title)
-	t := newTable("REASON", "RESOURCE", "WANT", "HAVE", "SHORT", "DETAIL")
-	for _, r := range reasons {
-		if r.Resource == "" {
-			t.add(r.Code, "", "", "", "", r.Detail)
-			continue
-		}
-		amount := func(v int64) string { return humanAmount(r.Resource, resource.FormatAmount(r.Resource, v)) }
-		t.add(r.Code, string(r.Resource), amount(r.Want), amount(r.Have), amount(r.Short()), r.Detail)
-	}
-	t.write(a.Stdout, "  ")
+	return " -n " + namespace
 }

@@ -70,7 +70,7 @@ func TestGangsAreAllOrNothingAndWaitForEachOther(t *testing.T) {
 	if _, err := jobs.Create(ctx, gang("big", 5), sdk.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	why, err := jobs.Explain(ctx, "big")
+	why, err := jobs.Explain(ctx, "big", sdk.ExplainOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,144 @@
+// Package why turns the facts about one unit into the answer of `muster why`: the
+// one reason that binds, whether the unit can ever run, what would help, and the
+// nodes grouped by their reasons. It words and orders; it places, charges and
+// preempts nothing, and reads no state but its arguments.
+//
+// Pure: no clock, no I/O.
+package why
+
+import (
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// Stage is where a unit is on its way.
+type Stage uint8
+
+// The stages. Each but Waiting has a reason of its own; a unit that waits is held
+// back by quota or by nodes.
+const (
+	Waiting   Stage = iota // in the order, and tried
+	Storing                // its creation is being written
+	Resting                // after refusals by agents, until the backoff ends
+	Growing                // it grows a gang whose first unit does not run yet
+	Adopting               // an earlier leader's preemption for it is looked into
+	Asking                 // agents were asked, and not all have answered
+	Nominated              // others make room for it
+	Running
+	Leaving // it ends, and still holds something
+	Ended
+)
+
+// Facts is all that is known of a unit. Answer changes none of it.
+type Facts struct {
+	Object          string // "Allocation" or "Job"
+	Namespace, Name string
+	Phase           api.Phase // of the object
+	Priority        int32
+	Policy          string // preemptionPolicy, as it was written
+	Request         resource.Request
+	Members         int // that the unit needs at once
+	// Total are the members of the whole object, of which Running run.
+	Total, Running int
+	Stage          Stage
+	Now            time.Time
+
+	// Waits says that a further unit of the object waits: of a job that runs with
+	// fewer members than it may have.
+	Waits bool
+	// Ending is why a unit leaves or has ended, in words; Until when its grace
+	// ends, zero where none runs.
+	Ending string
+	Until  time.Time
+	// On are the nodes where the unit runs, or that were asked; Unconfirmed those
+	// among them whose agents have not confirmed yet.
+	On, Unconfirmed []resource.NodeID
+	// Refused is of Resting: the attempts in a row that came to nothing, the last
+	// node that failed one, and how.
+	Refused Refused
+
+	Queue       *api.QueuePlace
+	Quota       []resource.Reason
+	QuotaLevel  string // QuotaNamespace, QuotaTree, QuotaAbsent or QuotaInUse
+	Borrowers   []Work // of QuotaInUse: they use the quota that is the unit's own
+	Victims     []Work // of Nominated
+	Noticed     time.Time
+	Claims      bool   // the victims use quota that is the unit's own
+	NoVictims   string // why nobody gives way, "" where that was not asked
+	TooWide     string // why the place that there is cannot be committed
+	Attempts    int
+	LastAttempt time.Time
+
+	// Elected is when the leader's term began, and Missing counts the registered
+	// nodes to which no stream is open yet.
+	Elected time.Time
+	Missing int
+
+	// Fit are the members that would fit now, and Nodes the answers of all nodes;
+	// the reasons of a node are those of one member more than fits. Shortages are
+	// the totals over the nodes that may take the unit.
+	Fit       int
+	Nodes     []api.NodeExplanation
+	Shortages []resource.Reason
+
+	Outlook *api.Outlook
+	Help    []api.Help
+}
+
+// Refused is how attempts failed in a row.
+type Refused struct {
+	Times int
+	Node  resource.NodeID // "" where none is known
+	Fault string
+	Until time.Time // of the backoff
+}
+
+// Work is a unit of somebody, as an answer about another unit may mention it.
+type Work struct {
+	Unit      string // "namespace/alloc|job/name/n"
+	Namespace string
+	Priority  int32
+	Members   int
+	GPUs      resource.Milli
+	Freed     bool
+}
+
+// Viewer is the caller who asks. Operators see every name; everybody else sees the
+// names of work in namespaces of the own tenant, and of other work its number,
+// GPUs and priority.
+type Viewer struct {
+	Operator bool
+	// Owns reports whether a namespace belongs to the viewer's tenant. It is not
+	// called for operators.
+	Owns func(namespace string) bool
+}
+
+func (v Viewer) sees(namespace string) bool {
+	return v.Operator || v.Owns != nil && v.Owns(namespace)
+}
+
+// The codes of an answer's reason, beside those of package resource.
+const (
+	IsRunning      = "Running"
+	IsPartial      = "PartlyRunning" // it runs with fewer members than it may have
+	IsLeaving      = "Terminating"
+	IsEnded        = "Ended"
+	IsStoring      = "Storing"
+	IsResting      = "Backoff"
+	IsGrowing      = "AwaitsGang"
+	IsAdopting     = "AdoptingPreemption"
+	IsAsking       = "AwaitsVotes"
+	IsNominated    = "AwaitsVictims"
+	QuotaNamespace = "QuotaOfNamespace"
+	QuotaTree      = "QuotaOfTree"
+	QuotaAbsent    = "QuotaTreeAbsent"
+	QuotaInUse     = "QuotaInUse" // by borrowers, who do not give way now
+	NoNodes        = "NoNodes"
+	JustElected    = "JustElected"
+	NoNodeAllowed  = "NoNodeAllowed" // each node refuses for more than one reason
+	AboutToStart   = "AboutToStart"
+	TooManyNodes   = "TransactionTooLarge"
+	RoomIsComing   = "AwaitsLeaving"
+)
