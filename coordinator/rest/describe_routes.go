@@ -51,7 +51,7 @@ func workRoutes() map[string]description {
 			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free.", body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
 			refusals: map[int]string{409: "the allocation is a member of a job; cancel or delete the job"}, example: allocations + `/web {"gracePeriodSeconds": 60}`,
 		},
-		"GET " + in + "allocations/{name}/explain": {text: "Says why an allocation does not run, with numbers.", answer: "Explanation", code: 200, example: allocations + "/web/explain"},
+		"GET " + in + "allocations/{name}/explain": {text: "Says why an allocation does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: allocations + "/web/explain?nodes=all"},
 		"GET " + in + "allocations/{name}/quota":   {text: "Shows the places of an allocation on its quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: allocations + "/web/quota"},
 
 		"POST " + in + "jobs": {
@@ -68,7 +68,7 @@ func workRoutes() map[string]description {
 			example: jobs + `/train/cancel {"reason": "wrong data set"}`,
 		},
 		"DELETE " + in + "jobs/{name}":      {text: "Ends a job, with notice and grace, and removes the object once the devices are free.", body: "DeleteOptions", optional: true, answer: "Job", code: 200, example: jobs + "/train"},
-		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, with numbers.", answer: "Explanation", code: 200, example: jobs + "/train/explain"},
+		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: jobs + "/train/explain"},
 		"GET " + in + "jobs/{name}/quota":   {text: "Shows the places of a job's units on their quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: jobs + "/train/quota"},
 
 		"POST " + in + "preemptions": {

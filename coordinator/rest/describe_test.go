@@ -278,6 +278,7 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"watch":           {"boolean", "false", "Not supported: true is answered with 422."},
 	"resourceVersion": {"text", "", "Empty or 0: lists show the newest state alone."},
 	"dryRun":          {"boolean", "false", "Shows the effect and changes nothing."},
+	"nodes":           {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"force":           {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
 }
 
