@@ -53,9 +53,9 @@ func TestAnswersHaveTheseNames(t *testing.T) {
 				Nodes: []api.NodeGroup{{Count: 2, Message: "m", Names: []resource.NodeID{"n1", "n2"}}},
 			},
 			`{"kind":"Explanation","format":2,"object":"Job","namespace":"ns","name":"x","phase":"Queued","summary":"s",` +
-				`"reason":{"code":"Insufficient","resource":"nvidia.com/gpu","want":"9","have":"0","short":"9"},"members":1,"fit":0,"running":0,` +
+				`"reason":{"code":"Insufficient","resource":"nvidia.com/gpu","want":"9","have":"0","short":"9"},` +
 				`"outlook":{"can":"Never","message":"m"},"help":[{"code":"FewerGPUs","message":"h"}],` +
-				`"nodes":[{"count":2,"fit":0,"message":"m","names":["n1","n2"]}],"attempts":0}`,
+				`"nodes":[{"count":2,"fit":0,"message":"m","names":["n1","n2"]}],"members":1,"fit":0,"running":0,"attempts":0}`,
 		},
 	}
 	for name, c := range cases {
