@@ -94,6 +94,8 @@ func file(k Kind) string { return strings.ToLower(k.Name) + ".md" }
 var pages = [][2]string{
 	{"rest.md", "Every route of the REST API: callers, parameters, bodies, codes, an example."},
 	{"muster.md", "Every command and flag of muster."},
+	{"muster-agent.yaml.md", "Every key of the agent's configuration file."},
+	{"muster-coordinator.yaml.md", "Every key of the coordinator's configuration file."},
 	{"muster-agent.md", "Every command and flag of muster-agent."},
 	{"muster-coordinator.md", "Every command and flag of muster-coordinator."},
 }

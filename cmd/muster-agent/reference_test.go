@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/musterd/muster/test/samplefile"
+)
+
+// sample is agent.yaml, with the ranges of its keys.
+func sample() samplefile.File {
+	return samplefile.File{
+		Name: "muster-agent.yaml", Defaults: defaults(),
+		Facts: map[string]samplefile.Fact{
+			"heartbeat":            {Range: "100ms to 5m", Within: []string{"100ms", "5m"}, Outside: []string{"99ms", "5m1ms"}},
+			"assumeDeadAfter":      {Range: "1m to 24h, or 0s for off", Within: []string{"0s", "1m", "24h"}, Outside: []string{"59s", "24h1s"}},
+			"discovery.rediscover": {Range: "100ms to 24h", Within: []string{"100ms", "24h"}, Outside: []string{"99ms", "24h1ms"}},
+			"discovery.timeout":    {Range: "100ms to 10m", Within: []string{"100ms", "10m"}, Outside: []string{"99ms", "10m1ms"}},
+			"discovery.hangAfter":  {Range: "100ms to 10m", Within: []string{"100ms", "10m"}, Outside: []string{"99ms", "10m1ms"}},
+			"discovery.retry":      {Range: "100ms to 1h", Within: []string{"100ms", "1h"}, Outside: []string{"99ms", "1h1ms"}},
+			"assignmentsMode":      {Range: "0600, 0640, 0644", Within: []string{`"0600"`, `"0640"`, `"0644"`}, Outside: []string{`"0660"`}},
+			"gossip.cell":          {Range: "1 to 16 of a-z, 0-9 and '-'", Within: []string{`"0"`, "abcdefghijklmnop"}, Outside: []string{`""`, "abcdefghijklmnopq", "A"}},
+			"log.level":            {Range: "debug, info, warn, error", Within: []string{"debug", "info", "warn", "error"}, Outside: []string{"loud"}},
+			"log.format":           {Range: "text, json", Within: []string{"text", "json"}, Outside: []string{"xml"}},
+			"nodeID":               {Range: "1 to 63 characters", Within: []string{"a", "gpu-17.example"}, Outside: []string{"-a", "a/b"}},
+			"cluster":              {Range: "1 to 63 characters", Within: []string{"a"}, Outside: []string{`""`, "a_b"}},
+			"reserved.memory":      {Range: "0 or more", Unit: "bytes", Within: []string{"4Gi", `"0"`}, Outside: []string{"-1"}},
+		},
+		Check: func(t *testing.T, yaml string) error {
+			t.Helper()
+			c, err := readOver(write(t, "agent.yaml", yaml+"tokenFile: "+write(t, "token", testToken)+"\n"))
+			if err == nil {
+				_, err = c.check(host)
+			}
+			return err
+		},
+	}
+}
+
+func TestEveryKeyHasAText(t *testing.T)          { sample().Texts(t) }
+func TestRangesOfKeysAreKept(t *testing.T)       { sample().Ranges(t) }
+func TestTheReferenceOfKeysIsFresh(t *testing.T) { sample().Page(t) }
