@@ -99,6 +99,8 @@ type Outlook struct {
 	// Can says when: there is room now, there would be room on free nodes, or
 	// never on the nodes that are registered now.
 	Can string `json:"can" oneof:"Now|Later|Never"`
+	// Reason is the bound that keeps the unit from running; absent unless Never.
+	Reason *resource.Reason `json:"reason,omitempty"`
 	// Message is the outlook in one sentence.
 	Message string `json:"message" example:"Never on the nodes registered now: no node has more than 8 GPUs."`
 }

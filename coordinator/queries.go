@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/gossip"
 )
 
@@ -56,6 +57,10 @@ type queueAnswer struct {
 	Head    []queueLine `json:"head,omitempty"`
 }
 
+// whyAnswer is the most bytes of an answer to `why`: serf cuts longer ones
+// (gossip/profile.go), and this one ends with a whole line.
+const whyAnswer = 1024
+
 // answerQueue is the same at every coordinator. It names the first units, as many
 // as head.
 func (c *Coordinator) answerQueue(head int) []byte {
@@ -90,7 +95,7 @@ func (c *Coordinator) answerWhy(name string) []byte {
 			return []byte(err.Error())
 		}
 	}
-	return []byte(e.Summary)
+	return []byte(why.Bounded(e, whyAnswer))
 }
 
 func encodeAnswer(v any) []byte {

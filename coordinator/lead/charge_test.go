@@ -175,7 +175,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	if s := l.quotaExplanation(u); len(s.Reasons) > 0 || len(s.Placements) != 2 || s.Placements[0].Node == "" {
 		t.Errorf("it is charged, and explained as %+v", s)
 	}
-	if e := l.explain(u, Asked{Operator: true}); len(e.Quota) > 0 {
+	if e := l.explain(u, Asked{Operator: true}).Answer(); len(e.Quota) > 0 {
 		t.Errorf("it lacks quota: %v", e.Quota)
 	}
 	if err := l.quotas.trees.Check(); err != nil {

@@ -1,11 +1,16 @@
 package lead
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
 )
@@ -13,13 +18,79 @@ import (
 // This file gathers the facts from which coordinator/why makes an answer. It
 // changes nothing.
 
-// explain answers why a unit, or the job that it belongs to, does not run.
-func (l *Leader) explain(u *unit, asked Asked) *api.Explanation {
-	f := l.factsOf(u)
-	if u.waiting() {
-		l.addNodes(&f, u)
+// Explaining is a question about a unit, with all that the answer needs. Answer
+// may run in any goroutine, while the leader goes on.
+type Explaining struct {
+	facts   why.Facts
+	viewer  why.Viewer
+	options why.Options
+	// The rest is of a unit without a place.
+	unit   *whatif.Unit // nil where no change is tried
+	demand place.Unit
+	closed map[resource.NodeID]resource.Reason // of nodes that take no new work
+	nodes  *cluster.Snapshot
+	limits *quota.LimitsSnapshot
+	trees  *quota.Snapshot
+	world  sched.World // without state, limits and trees
+}
+
+// explain begins the answer why a unit, or the job that it belongs to, does not
+// run.
+func (l *Leader) explain(u *unit, asked Asked) *Explaining {
+	x := &Explaining{facts: l.factsOf(u), viewer: l.viewer(u, asked), options: why.Options{EveryNode: asked.EveryNode}}
+	if !u.waiting() {
+		return x
 	}
-	return why.Answer(&f, l.viewer(u, asked), why.Options{EveryNode: asked.EveryNode})
+	w := l.world()
+	x.demand, x.nodes = u.demand, l.occupied().Snapshot()
+	x.closed = map[resource.NodeID]resource.Reason{}
+	for id, n := range l.nodes {
+		if n.offers() {
+			continue
+		}
+		x.closed[id] = n.closed()
+		if !n.connected && n.specRev != 0 {
+			x.facts.Missing++
+		}
+	}
+	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting) {
+		l.bind(u)
+		x.limits, x.trees = l.quotas.limits.Snapshot(), l.quotas.trees.Snapshot()
+		x.unit = &whatif.Unit{Unit: *u.wanted(), Owner: string(u.record.Tenant), Kind: u.groups.Type, Unpreemptable: u.groups.Unpreemptable}
+		x.world = sched.World{Forest: w.Forest, Closed: maps.Clone(w.Closed), MaxOps: w.MaxOps}
+	}
+	return x
+}
+
+// Answer makes the answer.
+func (x *Explaining) Answer() *api.Explanation {
+	f := &x.facts
+	if x.nodes != nil {
+		state := x.nodes.Fork()
+		x.addNodes(state)
+		if x.unit != nil {
+			w := &whatif.World{World: x.world}
+			w.State, w.Limits, w.Trees = state, x.limits.Fork(), x.trees.Fork()
+			never := w.Never(x.unit)
+			f.Outlook = why.OutlookOf(never, f.Fit >= f.Members && len(f.Quota) == 0)
+			hints, _, _ := w.Help(x.unit)
+			f.Help = why.HelpOf(hints, x.viewer)
+		}
+	}
+	return why.Answer(f, x.viewer, x.options)
+}
+
+// addNodes adds the answer of each node.
+func (x *Explaining) addNodes(state *cluster.State) {
+	f, e := &x.facts, place.Explain(state, x.demand)
+	f.Fit, f.Shortages = e.Fit, e.Shortages
+	f.Nodes = make([]api.NodeExplanation, len(e.Nodes))
+	for i, n := range e.Nodes {
+		f.Nodes[i] = api.NodeExplanation(n)
+		if r, closed := x.closed[n.Node]; closed {
+			f.Nodes[i].Reasons = []resource.Reason{r}
+		}
+	}
 }
 
 // viewer is the one who asks about a unit: operators see all, everybody else the
@@ -185,22 +256,6 @@ func (l *Leader) queuePlace(u *unit) *api.QueuePlace {
 		}
 	}
 	return p
-}
-
-// addNodes adds the answer of each node.
-func (l *Leader) addNodes(f *why.Facts, u *unit) {
-	x := place.Explain(l.state, u.demand)
-	f.Fit, f.Shortages = x.Fit, x.Shortages
-	f.Nodes = make([]api.NodeExplanation, len(x.Nodes))
-	for i, n := range x.Nodes {
-		f.Nodes[i] = api.NodeExplanation(n)
-		if at := l.nodes[n.Node]; at != nil && !at.offers() {
-			f.Nodes[i].Reasons = []resource.Reason{at.closed()}
-			if !at.connected && at.specRev != 0 {
-				f.Missing++
-			}
-		}
-	}
 }
 
 // closed is the reason why a node takes no new work: that of its condition Ready,

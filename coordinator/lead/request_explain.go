@@ -12,7 +12,7 @@ import (
 
 type (
 	// ExplainAllocation and ExplainJob ask why something waits; the result is an
-	// api.Explanation. Of a job its first unit that waits is explained.
+	// *Explaining. Of a job its first unit that waits is explained.
 	ExplainAllocation struct {
 		Namespace, Name string
 		Asked

@@ -11,13 +11,13 @@ import (
 
 // ExplainAllocation implements rest.Allocations.
 func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
-	return ask[*api.Explanation](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
+	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
 }
 
 // ExplainJob implements rest.Jobs. The job's first unit that waits is
 // explained.
 func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
-	return ask[*api.Explanation](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
+	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
 }
 
 // ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
@@ -42,4 +42,12 @@ func (c *Cluster) ReclaimQuota(ctx context.Context, tree string, dryRun bool, gr
 		return nil, status
 	}
 	return ask[*api.QuotaReclaim](ctx, c, lead.ReclaimQuota{Tree: tree, DryRun: dryRun, Grace: grace})
+}
+
+// explained answers without the leader.
+func explained(x *lead.Explaining, err error) (*api.Explanation, error) {
+	if err != nil {
+		return nil, err
+	}
+	return x.Answer(), nil
 }
