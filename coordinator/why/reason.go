@@ -244,7 +244,7 @@ func (f *Facts) ofOpen(open, closed []*group) (resource.Reason, string) {
 	if n := total(closed); n > 0 {
 		except = fmt.Sprintf("; %s may not (%s)", count(n, "other node"), f.list(closed))
 	}
-	if r, text, is := f.ofModel(open); is {
+	if r, text, is := f.ofDevices(open); is {
 		return r, fits + text + except
 	}
 	if len(f.Shortages) > 0 {
@@ -262,24 +262,33 @@ func (f *Facts) ofOpen(open, closed []*group) (resource.Reason, string) {
 	return r, fmt.Sprintf("%sthe nodes together have enough free, but no single node has room for one more member; %s: %s%s", fits, where, g.message(f), except)
 }
 
-// ofModel finds that the nodes have too few devices of the model.
-func (f *Facts) ofModel(open []*group) (resource.Reason, string, bool) {
-	var model *resource.Reason
-	for _, g := range open {
-		i := slices.IndexFunc(g.reasons, func(r resource.Reason) bool { return r.Code == resource.ReasonModel })
+// ofDevices finds that every node has too few devices of the model, or that its
+// free devices are unhealthy: the sums of what is free do not tell.
+func (f *Facts) ofDevices(open []*group) (resource.Reason, string, bool) {
+	if r := everywhere(open, resource.ReasonModel); r != nil {
+		return *r, fmt.Sprintf("no node that may take it has %s %s for one more member; the most on one node is %s",
+			amount(r.Resource, r.Want), ofModel(&f.Request), resource.FormatAmount(r.Resource, r.Have)), true
+	}
+	if r := everywhere(open, resource.ReasonUnhealthy); r != nil {
+		return *r, fmt.Sprintf("the free GPUs of the nodes that may take it are unhealthy: no node has %s free and healthy; the most on one node is %s",
+			amount(r.Resource, r.Want), resource.FormatAmount(r.Resource, r.Have)), true
+	}
+	return resource.Reason{}, "", false
+}
+
+// everywhere is the reason of a code with the greatest have, nil unless each group
+// has such a reason.
+func everywhere(groups []*group, code string) (most *resource.Reason) {
+	for _, g := range groups {
+		i := slices.IndexFunc(g.reasons, func(r resource.Reason) bool { return r.Code == code })
 		if i < 0 {
-			return resource.Reason{}, "", false
+			return nil
 		}
-		if model == nil || g.reasons[i].Have > model.Have {
-			model = &g.reasons[i]
+		if most == nil || g.reasons[i].Have > most.Have {
+			most = &g.reasons[i]
 		}
 	}
-	if model == nil {
-		return resource.Reason{}, "", false
-	}
-	text := fmt.Sprintf("no node that may take it has %s %s for one more member; the most on one node is %s",
-		amount(model.Resource, model.Want), ofModel(&f.Request), resource.FormatAmount(model.Resource, model.Have))
-	return *model, text, true
+	return most
 }
 
 // totals words the sums that are short.
