@@ -29,6 +29,7 @@ import (
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/fit"
@@ -58,6 +59,9 @@ type Agent struct {
 	hardware atomic.Pointer[hardware]
 	// sighting lists the processes on the devices; the health monitor replaces it as a whole.
 	sighting atomic.Pointer[sighting]
+	// memory is the shortage of memory as it is shown; memoryWatch replaces it as a
+	// whole. nil until the first look.
+	memory atomic.Pointer[pressure.State]
 
 	// absent lists the devices that were held and not found at the start, by UUID,
 	// their MIG instances included.

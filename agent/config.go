@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
+	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/devices"
@@ -66,6 +67,9 @@ type Config struct {
 	// contact the agent stops all workloads of its grants. MinAssumeDead to
 	// MaxAssumeDead; 0 is off.
 	AssumeDeadAfter time.Duration
+	// MemoryPressure says when the host is short of memory and takes no new work;
+	// the zero value is never. See MinStall and the constants beside it.
+	MemoryPressure pressure.Policy
 }
 
 // GossipConfig is the part of gossip.Config that an agent does not know itself.
@@ -96,6 +100,8 @@ type Deps struct {
 	Dialer rpc.Dialer
 	// Usage measures the host; nil measures it through gopsutil.
 	Usage func(context.Context) (usage.Usage, error)
+	// Memory looks at the host's memory; nil never looks.
+	Memory func() (pressure.Reading, error)
 	// Metrics takes the collectors; nil takes none. With MetricsListen it must
 	// gather too.
 	Metrics prometheus.Registerer
@@ -136,6 +142,9 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("agent: the kernel's boot id is unknown (/proc/sys/kernel/random/boot_id): a restart of the host could not be told from one of the agent")
 	case config.AssumeDeadAfter != 0 && (config.AssumeDeadAfter < MinAssumeDead || config.AssumeDeadAfter > MaxAssumeDead):
 		return nil, fmt.Errorf("agent: assumeDeadAfter %s is outside %s..%s; 0 is off", config.AssumeDeadAfter, MinAssumeDead, MaxAssumeDead)
+	case config.MemoryPressure != (pressure.Policy{}) && !validMemoryPolicy(config.MemoryPressure):
+		return nil, fmt.Errorf("agent: memoryPressure %+v: want a stall of %s..%s, available memory of %s..%s, and an end after %s..%s; the zero value is off",
+			config.MemoryPressure, MinStall, MaxStall, MinAvailable, MaxAvailable, MinClearMemory, MaxClearMemory)
 	case config.Heartbeat < 0 || config.HeldSync < 0:
 		return nil, fmt.Errorf("agent: heartbeat %s or held sync %s is negative", config.Heartbeat, config.HeldSync)
 	}

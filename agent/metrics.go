@@ -141,7 +141,7 @@ func kindOf(c ledger.Command) string {
 type gauges struct {
 	agent                                *Agent
 	total, free, grants, registered, bad *prometheus.Desc
-	journal, quarantined, full           *prometheus.Desc
+	journal, quarantined, full, memory   *prometheus.Desc
 	contact, stopped                     *prometheus.Desc
 }
 
@@ -158,7 +158,8 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 		bad:        desc("muster_agent_unhealthy_devices", "Devices that take no new work."),
 		journal:    desc("muster_agent_journal_bytes", "Size of the journal's records."),
 
-		full: desc("muster_agent_disk_full", "1 while new work is refused because the journal or the assignment files have no room; see the condition DiskPressure."),
+		memory: desc("muster_agent_memory_pressure", "1 while new work is refused because the host is short of memory; see the condition MemoryPressure."),
+		full:   desc("muster_agent_disk_full", "1 while new work is refused because the journal or the assignment files have no room; see the condition DiskPressure."),
 
 		quarantined: desc("muster_agent_quarantined", "1 while the store is older than what this agent has heard of; see muster reconcile."),
 		contact:     desc("muster_agent_contact_age_seconds", "Time since the last contact with a coordinator that had the store; with the assume-dead policy only."),
@@ -168,7 +169,7 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.quarantined, g.contact, g.stopped} {
+	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped} {
 		c <- d
 	}
 }
@@ -198,7 +199,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	for s := grant.Waiting; s <= grant.Tombstone; s++ {
 		gauge(g.grants, float64(states[s]), s.String())
 	}
-	bad, registered, quarantined, full := 0, 0.0, 0.0, 0.0
+	bad, registered, quarantined, full, memory := 0, 0.0, 0.0, 0.0, 0.0
 	for _, d := range view.GPUs {
 		if !d.Health.Allocatable() {
 			bad++
@@ -213,6 +214,9 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	if view.DiskFull {
 		full = 1
 	}
+	if view.MemoryPressure {
+		memory = 1
+	}
 	contact, _ := g.agent.contact.state()
 	if contact.after > 0 {
 		gauge(g.contact, g.agent.deps.Now().Sub(contact.at).Seconds())
@@ -223,6 +227,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	gauge(g.stopped, float64(stopped))
 	gauge(g.full, full)
+	gauge(g.memory, memory)
 	gauge(g.quarantined, quarantined)
 	gauge(g.bad, float64(bad))
 	gauge(g.registered, registered)

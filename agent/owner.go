@@ -29,7 +29,7 @@ const (
 )
 
 // item is one thing for the owner to do. Exactly one of command, observe,
-// room, arrived, resync, refused, open and query is set.
+// room, arrived, resync, refused, open, memory and query is set.
 type item struct {
 	command ledger.Command
 	observe bool          // the sighting is another one
@@ -38,6 +38,8 @@ type item struct {
 	resync  bool
 	refused *rpc.Reply
 	open    *opening
+	// memory says why the host is short of memory, "" where it is not.
+	memory *string
 	// query runs on the owner's goroutine once its group is in the journal, so
 	// that its result may leave the host; it must be short.
 	query func(*owner)
@@ -87,6 +89,7 @@ type owner struct {
 	session    *rpc.Outbox            // the leader's, nil without one
 	unresolved map[resource.TxID]bool // whose record is wanted
 	full       string                 // why no promise can be kept, see checkRoom; "" while there is room
+	memory     string                 // why the host is short of memory; "" while it is not
 	syncing    chan struct{}          // capacity 1: a HELD waits for its fsync
 	syncFailed chan error             // capacity 1: the syncer ends after one
 	wakeAt     time.Time              // when timer fires, zero when it does not
@@ -243,6 +246,8 @@ func (o *owner) handle(it *item) {
 		o.vacated = true
 		o.explain()
 		o.tellOrphans()
+	case it.memory != nil:
+		o.setMemory(*it.memory)
 	case it.command != nil:
 		o.command(it)
 	}

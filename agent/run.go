@@ -33,6 +33,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	tasks.Go(func() { a.publisher(ctx) })
 	tasks.Go(func() { newHealthMonitor(a).run(ctx) })
 	tasks.Go(func() { a.assumeDead(ctx) })
+	tasks.Go(func() { a.watchMemory(ctx) })
 	tasks.Go(func() {
 		if err := a.server.Serve(a.listener); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("agent: serve %s: %w", a.address, err)

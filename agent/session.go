@@ -123,7 +123,7 @@ func (o *owner) hash() uint64 {
 // quarantine it is sent, for an operator has to see it.
 func (o *owner) occupancy() rpc.Occupancy {
 	v := o.ledger.Snapshot()
-	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, Health: unhealthy(v)}
+	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, MemoryPressure: v.MemoryPressure, Health: unhealthy(v)}
 	if o.ledger.Known() {
 		occupancy.Grants = v.Grants
 	}
@@ -132,7 +132,7 @@ func (o *owner) occupancy() rpc.Occupancy {
 
 func (o *owner) health() rpc.HealthChange {
 	v := o.ledger.Snapshot()
-	return rpc.HealthChange{Health: unhealthy(v), Cordoned: v.Cordoned, DiskFull: v.DiskFull, Quarantine: v.Quarantine.String()}
+	return rpc.HealthChange{Health: unhealthy(v), Cordoned: v.Cordoned, DiskFull: v.DiskFull, MemoryPressure: v.MemoryPressure, Quarantine: v.Quarantine.String()}
 }
 
 func unhealthy(v *ledger.View) []rpc.DeviceHealth {

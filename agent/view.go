@@ -97,7 +97,7 @@ func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Di
 	d := digest.Digest{
 		NodeID: a.config.Node, Cell: cell, Revision: v.Registered, Sequence: sequence, LedgerHash: v.Hash,
 	}
-	if v.Cordoned || v.DiskFull {
+	if v.Cordoned || v.DiskFull || v.MemoryPressure {
 		d.Flags |= digest.Cordoned
 	}
 	if v.Registered == 0 {
@@ -137,6 +137,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 		ready.Reason, ready.Message = "Unregistered", "this incarnation has not registered yet"
 	}
 	list := []rpc.Condition{ready, a.diskPressure(v), quarantined}
+	if memory, ok := a.memoryPressure(); ok {
+		list = append(list, memory)
+	}
 	if orphans, ok := a.orphans(v); ok {
 		list = append(list, orphans)
 	}

@@ -68,6 +68,8 @@ type (
 		Health   map[int]DeviceHealth // by index
 		Cordoned bool
 		DiskFull bool
+		// MemoryPressure: the host is short of memory and takes no new work.
+		MemoryPressure bool
 		// Quarantine as in Hello.
 		Quarantine string
 	}

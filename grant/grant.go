@@ -58,7 +58,9 @@ type Occupancy struct {
 	Grants   []Grant
 	Cordoned bool
 	DiskFull bool
-	Health   map[int]DeviceHealth // by index; devices that are ok are left out
+	// MemoryPressure as in HealthChanged.
+	MemoryPressure bool
+	Health         map[int]DeviceHealth // by index; devices that are ok are left out
 }
 
 // DeviceHealth is a device's health, and why it is not ok.

@@ -31,6 +31,7 @@ const (
 	ReasonStaleEpoch     = "StaleEpoch"         // the request is of an older leader
 	ReasonDecided        = "Decided"            // the transaction has ended here
 	ReasonDiskFull       = "DiskFull"           // no promise without its record
+	ReasonMemoryPressure = "MemoryPressure"     // the host is short of memory
 	ReasonQuarantined    = "Quarantined"        // the store has lost records of what the node holds
 	ReasonNodeSelector   = "NodeSelector"       // labels do not match the node selector
 	ReasonNodeAffinity   = "NodeAffinity"       // labels match no required term of the node affinity

@@ -36,6 +36,7 @@ type Ledger struct {
 	quarantine  Quarantine
 	cordoned    bool
 	diskFull    string // why no promise can be kept; "" while there is room
+	memory      string // why the host is short of memory; "" while it is not
 
 	decision   decision            // the last
 	scratch    account             // of a Decide
@@ -54,6 +55,10 @@ func New(host *fit.Host) *Ledger {
 // SetDiskFull makes new reservations be refused for a reason, or not where it is
 // "". It is of the moment: it is not an event.
 func (l *Ledger) SetDiskFull(why string) { l.diskFull = why }
+
+// SetMemoryPressure makes new reservations be refused because the host is short
+// of memory, or not where why is "". It is of the moment: it is not an event.
+func (l *Ledger) SetMemoryPressure(why string) { l.memory = why }
 
 // Registration returns the store's revision of this incarnation's
 // registration; 0 means that nothing may be answered yet.

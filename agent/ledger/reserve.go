@@ -33,6 +33,9 @@ func (d *decision) reserve(c *grant.Reserve) {
 	if d.l.diskFull != "" {
 		d.refuse(resource.Reason{Code: resource.ReasonDiskFull, Detail: d.l.diskFull})
 	}
+	if d.l.memory != "" {
+		d.refuse(resource.Reason{Code: resource.ReasonMemoryPressure, Detail: d.l.memory})
+	}
 	if n := len(d.l.grants); n >= MaxGrants {
 		d.refuse(resource.Reason{Code: resource.ReasonInsufficient, Detail: fmt.Sprintf("the agent keeps %d grants, at most %d", n, MaxGrants)})
 	}

@@ -20,7 +20,9 @@ type View struct {
 	Quarantine  Quarantine
 	Cordoned    bool
 	DiskFull    bool
-	Hash        uint64 // see Ledger.Hash
+	// MemoryPressure: the host is short of memory.
+	MemoryPressure bool
+	Hash           uint64 // see Ledger.Hash
 	// Host is the hardware that the rest is of.
 	Host *fit.Host
 	// Free is the capacity that may be handed out; read it, never Take from it.
@@ -63,7 +65,7 @@ type GPUFree struct {
 func (l *Ledger) Snapshot() *View {
 	v := &View{
 		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch, Heard: l.heard, Quarantine: l.quarantine,
-		Cordoned: l.cordoned, DiskFull: l.diskFull != "", Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
+		Cordoned: l.cordoned, DiskFull: l.diskFull != "", MemoryPressure: l.memory != "", Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
 	}
 	host, free := l.places.host, l.own.free
 	for i, n := range host.Topology().Nodes {

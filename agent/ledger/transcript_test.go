@@ -118,6 +118,13 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		s.ledger.SetDiskFull(why)
 		return ""
+	case "short-of-memory":
+		why := ""
+		if d.HasArg("yes") {
+			why = "all tasks waited for memory during 12.50 % of the last 10 s"
+		}
+		s.ledger.SetMemoryPressure(why)
+		return ""
 	case "grants":
 		return s.grants()
 	}

@@ -20,6 +20,7 @@ type (
 	Occupancy struct {
 		Grants             []ledger.Grant // in ascending order of Tx
 		Cordoned, DiskFull bool
+		MemoryPressure     bool
 		Health             []DeviceHealth // ascending; devices that are ok are left out
 	}
 	// Enrolled reports that this incarnation has registered.
@@ -32,6 +33,7 @@ type (
 	HealthChange struct {
 		Health             []DeviceHealth
 		Cordoned, DiskFull bool
+		MemoryPressure     bool
 		Quarantine         string // why, "" while there is none
 	}
 )
@@ -65,7 +67,7 @@ func (o Occupancy) fill(m *musterv1.AgentMessage) {
 }
 
 func (o Occupancy) message() *musterv1.Occupancy {
-	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, Health: healthMessage(o.Health)}
+	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, MemoryPressure: o.MemoryPressure, Health: healthMessage(o.Health)}
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch),
@@ -85,7 +87,7 @@ func (e Enrolled) fill(m *musterv1.AgentMessage) {
 
 func (h HealthChange) fill(m *musterv1.AgentMessage) {
 	m.Message = &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
-		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull, Quarantine: limits.Plain(h.Quarantine, limits.MaxReason),
+		Devices: healthMessage(h.Health), Cordoned: h.Cordoned, DiskFull: h.DiskFull, MemoryPressure: h.MemoryPressure, Quarantine: limits.Plain(h.Quarantine, limits.MaxReason),
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -42,6 +43,7 @@ type config struct {
 	Orphans            orphansConfig       `json:"orphans"`
 	Heartbeat          configfile.Duration `json:"heartbeat"`
 	AssumeDeadAfter    configfile.Duration `json:"assumeDeadAfter"`
+	MemoryPressure     memoryConfig        `json:"memoryPressure"`
 	Log                logConfig           `json:"log"`
 }
 
@@ -83,6 +85,33 @@ type gossipConfig struct {
 	Cell             string   `json:"cell"`
 }
 
+// memoryConfig says when the host is short of memory; see pressure.Policy.
+type memoryConfig struct {
+	Enabled          bool                `json:"enabled"`
+	StallPercent     int                 `json:"stallPercent"`
+	AvailablePercent int                 `json:"availablePercent"`
+	ClearAfter       configfile.Duration `json:"clearAfter"`
+}
+
+// check returns the policy, the zero value where it is off.
+func (c memoryConfig) check() (p pressure.Policy, err error) {
+	var errs []error
+	percent := func(field string, value int, least, most pressure.Percent) pressure.Percent {
+		if value < int(least/100) || value > int(most/100) {
+			errs = append(errs, fmt.Errorf("memoryPressure.%s: %d is outside %d..%d percent; memoryPressure.enabled: false turns it off", field, value, least/100, most/100))
+			return 0
+		}
+		return 100 * pressure.Percent(value)
+	}
+	p.Stall = percent("stallPercent", c.StallPercent, agent.MinStall, agent.MaxStall)
+	p.Available = percent("availablePercent", c.AvailablePercent, agent.MinAvailable, agent.MaxAvailable)
+	p.Clear, err = c.ClearAfter.Check("memoryPressure.clearAfter", agent.MinClearMemory, agent.MaxClearMemory)
+	if err = errors.Join(append(errs, err)...); err != nil || !c.Enabled {
+		return pressure.Policy{}, err
+	}
+	return p, nil
+}
+
 type logConfig struct {
 	Level  string `json:"level"`
 	Format string `json:"format"`
@@ -102,7 +131,10 @@ func defaults() config {
 		},
 		Orphans:   orphansConfig{Enabled: true, Ignore: agent.DefaultIgnore},
 		Heartbeat: configfile.DurationOf(10 * time.Second),
-		Log:       logConfig{Level: "info", Format: "text"},
+		MemoryPressure: memoryConfig{
+			Enabled: true, StallPercent: 10, AvailablePercent: 5, ClearAfter: configfile.DurationOf(time.Minute),
+		},
+		Log: logConfig{Level: "info", Format: "text"},
 	}
 }
 
@@ -121,6 +153,7 @@ type settings struct {
 	discovery      time.Duration // for all calls together
 	hangAfter      time.Duration
 	driverRetry    time.Duration
+	memory         pressure.Policy
 	level          slog.Level
 }
 
@@ -205,6 +238,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	s.hangAfter, err = c.Discovery.HangAfter.Check("discovery.hangAfter", 100*time.Millisecond, 10*time.Minute)
 	keep(err)
 	s.driverRetry, err = c.Discovery.Retry.Check("discovery.retry", 100*time.Millisecond, time.Hour)
+	keep(err)
+	s.memory, err = c.MemoryPressure.check()
 	keep(err)
 	for i, name := range c.Orphans.Ignore {
 		if name == "" || strings.ContainsAny(name, "/ ") {

@@ -65,6 +65,10 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"too short a limit":                {"assumeDeadAfter: 59s", "assumeDeadAfter: 59s is outside 1m0s..24h0m0s; 0s turns it off"},
 		"a limit below nothing":            {"assumeDeadAfter: -1m", "assumeDeadAfter: -1m0s is outside"},
 		"a limit that is no duration":      {"assumeDeadAfter: soon", `assumeDeadAfter: "soon": want a number and a unit`},
+		"a stall that is no share":         {"memoryPressure: {stallPercent: 101}", "memoryPressure.stallPercent: 101 is outside 1..100 percent; memoryPressure.enabled: false turns it off"},
+		"no stall":                         {"memoryPressure: {stallPercent: 0}", "memoryPressure.stallPercent: 0 is outside 1..100 percent"},
+		"too much available memory":        {"memoryPressure: {availablePercent: 41}", "memoryPressure.availablePercent: 41 is outside 1..40 percent"},
+		"a shortage without end":           {"memoryPressure: {clearAfter: 2h}", "memoryPressure.clearAfter: 2h0m0s is outside 1s..1h0m0s"},
 		"the label of the limit":           {"labels: {muster.dev/assume-dead-after: 5m}", `"muster.dev/assume-dead-after" is what assumeDeadAfter sets`},
 		"a bad join address":               {"gossip: {enabled: true, join: ['x']}", `gossip.join[0]: "x"`},
 		"a bad serf address":               {"gossip: {serfBind: '8.8.8.8:1'}", `gossip.serfBind: address "8.8.8.8:1"`},
@@ -130,7 +134,7 @@ func TestTheExampleConfigIsTheDefault(t *testing.T) {
 	}
 	want := defaults()
 	if s.Listen != want.Listen || s.Gossip.SerfBind != want.Gossip.SerfBind || s.Heartbeat != want.Heartbeat || !s.Gossip.Enabled ||
-		!s.Orphans.Enabled || !slices.Equal(s.Orphans.Ignore, want.Orphans.Ignore) {
+		!s.Orphans.Enabled || !slices.Equal(s.Orphans.Ignore, want.Orphans.Ignore) || s.MemoryPressure != want.MemoryPressure || s.memory.Stall != 1000 {
 		t.Errorf("read %+v, want %+v", s.config, want)
 	}
 	if s.node != "gpu-17.example" {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/journal"
+	"github.com/musterd/muster/agent/pressure"
+	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/cmd/buildinfo"
 	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/gossip"
@@ -44,7 +46,8 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	hurry := make(chan struct{}, 1)
 	deps := agent.Deps{
 		Discovered: found, Token: s.token, Log: log, Hurry: hurry,
-		Watch: agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover, HangAfter: s.hangAfter, Retry: s.driverRetry, Hurry: hurry}),
+		Memory: func() (pressure.Reading, error) { return usage.ReadMemory(os.DirFS("/")) },
+		Watch:  agent.WatchDevices(where, nvml.WatchOptions{Rediscover: s.rediscover, HangAfter: s.hangAfter, Retry: s.driverRetry, Hurry: hurry}),
 	}
 	if s.TLS.Enabled {
 		if deps.Identity, err = identify(ctx, log, &s); err != nil {
@@ -99,7 +102,7 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir, AssignmentsMode: s.filesMode,
 		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
-		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, NewJournal: newJournal,
+		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, MemoryPressure: s.memory, NewJournal: newJournal,
 		Orphans: agent.OrphansConfig{Enabled: s.Orphans.Enabled, Ignore: s.Orphans.Ignore},
 	}
 	if g := s.Gossip; g.Enabled {

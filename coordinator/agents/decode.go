@@ -31,7 +31,7 @@ func decode(node resource.NodeID, m *musterv1.AgentMessage) (grant.Event, error)
 		return decodeRegistered(node, body.Registered)
 	case *musterv1.AgentMessage_Health:
 		h, err := decodeHealth(body.Health.GetDevices())
-		return grant.HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), Quarantine: body.Health.GetQuarantine()}, err
+		return grant.HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), MemoryPressure: body.Health.GetMemoryPressure(), Quarantine: body.Health.GetQuarantine()}, err
 	}
 	return nil, errUnknown
 }
@@ -100,7 +100,7 @@ func decodeOccupancy(o *musterv1.Occupancy) (grant.Occupancy, error) {
 	if err != nil {
 		return grant.Occupancy{}, err
 	}
-	result := grant.Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), Health: health}
+	result := grant.Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), MemoryPressure: o.GetMemoryPressure(), Health: health}
 	seen := make(map[string]bool, len(o.GetGrants()))
 	for i, g := range o.GetGrants() {
 		if g.GetTx() == "" || seen[g.GetTx()] {

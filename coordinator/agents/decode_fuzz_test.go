@@ -33,14 +33,14 @@ func encoded(e grant.Event) *musterv1.AgentMessage {
 		return &musterv1.AgentMessage{LedgerHash: e.LedgerHash, Message: &musterv1.AgentMessage_Occupancy{Occupancy: occupancyOf(e.Occupancy)}}
 	case grant.HealthChanged:
 		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
-			Devices: healthOf(e.Health), Cordoned: e.Cordoned, DiskFull: e.DiskFull, Quarantine: e.Quarantine,
+			Devices: healthOf(e.Health), Cordoned: e.Cordoned, DiskFull: e.DiskFull, MemoryPressure: e.MemoryPressure, Quarantine: e.Quarantine,
 		}}}
 	}
 	return nil
 }
 
 func occupancyOf(o grant.Occupancy) *musterv1.Occupancy {
-	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, Health: healthOf(o.Health)}
+	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, MemoryPressure: o.MemoryPressure, Health: healthOf(o.Health)}
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch), State: wire.ToState(g.State),

@@ -46,11 +46,11 @@ func (l *Leader) agentEvent(e grant.Event) {
 	case grant.Occupied:
 		l.onOccupied(n, e)
 	case grant.HealthChanged:
-		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.quarantine == Clip(e.Quarantine) {
+		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.memoryPressure == e.MemoryPressure && n.quarantine == Clip(e.Quarantine) {
 			l.idle++
 			return
 		}
-		n.setHealth(e.Health, e.DiskFull)
+		n.setHealth(e.Health, e.DiskFull, e.MemoryPressure)
 		n.isolate(Clip(e.Quarantine))
 		l.noteQuarantine(n)
 		n.applyHealth()
@@ -130,7 +130,7 @@ func (l *Leader) learnSpec(n *node) {
 // the agent reports. Reservations that this leader has planned and the agent
 // has not seen stay.
 func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
-	n.setHealth(o.Health, o.DiskFull)
+	n.setHealth(o.Health, o.DiskFull, o.MemoryPressure)
 	present := map[resource.TxID]bool{}
 	for _, g := range o.Grants {
 		if g.State == grant.Tombstone {

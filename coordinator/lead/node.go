@@ -24,19 +24,20 @@ type node struct {
 	spec    record.NodeSpec
 	specRev resource.Revision
 
-	connected    bool
-	incarnation  resource.Incarnation
-	revision     resource.Revision // of the registration; 0 = not registered
-	host         grant.Host
-	reservations map[resource.TxID]*reservation
-	mirror       mirror
-	health       map[int]grant.DeviceHealth // by index; devices that are ok are left out
-	diskFull     bool
-	usage        resource.Vector // measured on the host; nil = not heard yet
-	fence        *fence          // nil: its incarnation may be counted on
-	ban          *record.Ban     // nil: it is not banned
-	unheard      bool            // its lease is over
-	assumption   assumption      // the leader's
+	connected      bool
+	incarnation    resource.Incarnation
+	revision       resource.Revision // of the registration; 0 = not registered
+	host           grant.Host
+	reservations   map[resource.TxID]*reservation
+	mirror         mirror
+	health         map[int]grant.DeviceHealth // by index; devices that are ok are left out
+	diskFull       bool
+	memoryPressure bool
+	usage          resource.Vector // measured on the host; nil = not heard yet
+	fence          *fence          // nil: its incarnation may be counted on
+	ban            *record.Ban     // nil: it is not banned
+	unheard        bool            // its lease is over
+	assumption     assumption      // the leader's
 	// quarantine is the reason why the agent makes no promises and obeys no
 	// command, "" outside quarantine. grants is the agent's last report of
 	// grants, told counts the reports, and known: that report was complete.
@@ -122,7 +123,7 @@ func (n *node) cordoned() bool { return n.spec.Unschedulable || n.violation() !=
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
-	ready := n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
+	ready := n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && !n.memoryPressure && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
 	n.state.SetReady(&n.view, ready)
 	n.state.SetUnschedulable(&n.view, n.cordoned() || n.ban != nil || !n.unapproved.IsZero())
 	n.state.SetClosed(&n.view, n.closedReason())

@@ -28,9 +28,9 @@ func (n *node) setRegistration(i resource.Incarnation, rev resource.Revision) {
 // clearRegistration notes that the registration counts for nothing.
 func (n *node) clearRegistration() { n.revision = 0 }
 
-// setHealth takes over the health of the devices and of the disk.
-func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull bool) {
-	n.health, n.diskFull = devices, diskFull
+// setHealth takes over the health of the devices, of the disk and of the memory.
+func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull, memoryPressure bool) {
+	n.health, n.diskFull, n.memoryPressure = devices, diskFull, memoryPressure
 }
 
 // setUsage takes over what was measured on the host.

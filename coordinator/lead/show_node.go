@@ -34,7 +34,7 @@ func (n *node) show() shown.Node {
 		ID: n.view.ID, Spec: &n.spec, Revision: n.specRev, Labels: n.view.Labels.Values(), Hardware: n.hardware(),
 		Incarnation: n.incarnation, Registered: n.revision != 0, Unheard: n.unheard, Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved,
 		Stream: &shown.Stream{
-			Connected: n.connected, Quarantine: n.quarantine, DiskFull: n.diskFull, Unread: !n.specified(), Unregistered: n.unregistered,
+			Connected: n.connected, Quarantine: n.quarantine, DiskFull: n.diskFull, MemoryPressure: n.memoryPressure, Unread: !n.specified(), Unregistered: n.unregistered,
 			Host: n.view.Host, Free: n.view.Free, Usage: n.usage,
 		},
 	}

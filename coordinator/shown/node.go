@@ -45,7 +45,9 @@ type Stream struct {
 	Connected  bool
 	Quarantine string // why the agent promises nothing, "" while it does
 	DiskFull   bool
-	Unread     bool // the specification is older than the registration
+	// MemoryPressure: the host is short of memory.
+	MemoryPressure bool
+	Unread         bool // the specification is older than the registration
 	// Unregistered is the capacity of the stream's host beyond the registered one.
 	Unregistered admission.Growth
 	// Suspicion says why the node is the last choice, "" where it is not for

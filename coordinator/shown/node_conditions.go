@@ -54,6 +54,8 @@ func (n *Node) showStream(s *api.NodeStatus) {
 		unregistered(s, &ready)
 	case stream.DiskFull:
 		notReady(s, &ready, "DiskFull", "the agent's journal or its assignment files have no room (its condition DiskPressure tells which); releases still work")
+	case stream.MemoryPressure:
+		notReady(s, &ready, "MemoryPressure", "the host is short of memory (its condition MemoryPressure has the numbers); it takes no new work until this ends, and its work runs on")
 	case stream.Unread:
 		notReady(s, &ready, "RegistrationUnread", "the leader has not read the agent's registration yet")
 	case !stream.Unregistered.IsZero():

@@ -59,6 +59,7 @@ func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
 		{"Quarantined", "False", "Quarantined", func(n *shown.Node) { n.Stream.Quarantine = "the store went back" }},
 		{"Unregistered", "False", "Unregistered", func(n *shown.Node) { n.Registered = false }},
 		{"NotReady", "False", "DiskFull", func(n *shown.Node) { n.Stream.DiskFull = true }},
+		{"NotReady", "False", "MemoryPressure", func(n *shown.Node) { n.Stream.MemoryPressure = true }},
 		{"NotReady", "False", "RegistrationUnread", func(n *shown.Node) { n.Stream.Unread = true }},
 		{"NotReady", "False", "HostDiffers", func(n *shown.Node) { n.Stream.Unregistered = admission.Growth{Reason: "CapacityGrew"} }},
 		{"AwaitingApproval", "False", "AwaitingApproval", func(n *shown.Node) { n.Unapproved = admission.Growth{Reason: "CapacityGrew"} }},

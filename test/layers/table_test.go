@@ -32,6 +32,7 @@ var table = map[string]row{
 	"api/internal/strict": {layer: vocabulary},
 
 	"fit":                         {layer: decision},
+	"agent/pressure":              {layer: decision},
 	"agent/ledger":                {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/quota":           {layer: decision},
 	"coordinator/quota/quotajson": {layer: decision, neighbours: []string{"coordinator/quota"}},

@@ -91,10 +91,11 @@ var agentFields = map[string]Limit{
 	"muster.v1.Reply.members":             listOf(maxMembers, message),
 	"muster.v1.Reply.reasons":             listOf(MaxReasons, message),
 
-	"muster.v1.Occupancy.grants":    listOf(MaxGrants+maxMIG, message),
-	"muster.v1.Occupancy.cordoned":  boolean,
-	"muster.v1.Occupancy.disk_full": boolean,
-	"muster.v1.Occupancy.health":    listOf(devices.MaxDevices, message),
+	"muster.v1.Occupancy.grants":          listOf(MaxGrants+maxMIG, message),
+	"muster.v1.Occupancy.cordoned":        boolean,
+	"muster.v1.Occupancy.disk_full":       boolean,
+	"muster.v1.Occupancy.memory_pressure": boolean,
+	"muster.v1.Occupancy.health":          listOf(devices.MaxDevices, message),
 
 	"muster.v1.Grant.tx":           transaction,
 	"muster.v1.Grant.unit":         unitUID,
@@ -106,10 +107,11 @@ var agentFields = map[string]Limit{
 	"muster.v1.Grant.tenant":       tenantName,
 	"muster.v1.Grant.unit_members": memberCount,
 
-	"muster.v1.HealthChange.devices":    listOf(devices.MaxDevices, message),
-	"muster.v1.HealthChange.cordoned":   boolean,
-	"muster.v1.HealthChange.disk_full":  boolean,
-	"muster.v1.HealthChange.quarantine": prose(MaxReason),
+	"muster.v1.HealthChange.devices":         listOf(devices.MaxDevices, message),
+	"muster.v1.HealthChange.cordoned":        boolean,
+	"muster.v1.HealthChange.disk_full":       boolean,
+	"muster.v1.HealthChange.memory_pressure": boolean,
+	"muster.v1.HealthChange.quarantine":      prose(MaxReason),
 
 	"muster.v1.DeviceHealth.index":  gpuIndex,
 	"muster.v1.DeviceHealth.health": id(32),

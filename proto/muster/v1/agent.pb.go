@@ -1383,13 +1383,14 @@ func (x *Reply) GetReasons() []*Reason {
 
 // Occupancy is everything the ledger holds.
 type Occupancy struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Grants        []*Grant               `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
-	Cordoned      bool                   `protobuf:"varint,2,opt,name=cordoned,proto3" json:"cordoned,omitempty"`
-	DiskFull      bool                   `protobuf:"varint,3,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
-	Health        []*DeviceHealth        `protobuf:"bytes,4,rep,name=health,proto3" json:"health,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Grants         []*Grant               `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	Cordoned       bool                   `protobuf:"varint,2,opt,name=cordoned,proto3" json:"cordoned,omitempty"`
+	DiskFull       bool                   `protobuf:"varint,3,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
+	Health         []*DeviceHealth        `protobuf:"bytes,4,rep,name=health,proto3" json:"health,omitempty"`
+	MemoryPressure bool                   `protobuf:"varint,5,opt,name=memory_pressure,json=memoryPressure,proto3" json:"memory_pressure,omitempty"` // the host is short of memory
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Occupancy) Reset() {
@@ -1448,6 +1449,13 @@ func (x *Occupancy) GetHealth() []*DeviceHealth {
 		return x.Health
 	}
 	return nil
+}
+
+func (x *Occupancy) GetMemoryPressure() bool {
+	if x != nil {
+		return x.MemoryPressure
+	}
+	return false
 }
 
 type Grant struct {
@@ -1562,13 +1570,14 @@ func (x *Grant) GetUnitMembers() int32 {
 }
 
 type HealthChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Devices       []*DeviceHealth        `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
-	Cordoned      bool                   `protobuf:"varint,2,opt,name=cordoned,proto3" json:"cordoned,omitempty"`
-	DiskFull      bool                   `protobuf:"varint,3,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
-	Quarantine    string                 `protobuf:"bytes,4,opt,name=quarantine,proto3" json:"quarantine,omitempty"` // as in AgentHello
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Devices        []*DeviceHealth        `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	Cordoned       bool                   `protobuf:"varint,2,opt,name=cordoned,proto3" json:"cordoned,omitempty"`
+	DiskFull       bool                   `protobuf:"varint,3,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
+	Quarantine     string                 `protobuf:"bytes,4,opt,name=quarantine,proto3" json:"quarantine,omitempty"` // as in AgentHello
+	MemoryPressure bool                   `protobuf:"varint,5,opt,name=memory_pressure,json=memoryPressure,proto3" json:"memory_pressure,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *HealthChange) Reset() {
@@ -1627,6 +1636,13 @@ func (x *HealthChange) GetQuarantine() string {
 		return x.Quarantine
 	}
 	return ""
+}
+
+func (x *HealthChange) GetMemoryPressure() bool {
+	if x != nil {
+		return x.MemoryPressure
+	}
+	return false
 }
 
 type DeviceHealth struct {
@@ -1801,12 +1817,13 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04HELD\x10\x05\x12\f\n" +
 	"\bEVICTING\x10\x06\x12\t\n" +
 	"\x05FREED\x10\a\x12\f\n" +
-	"\bSTOPPING\x10\b\"\x9f\x01\n" +
+	"\bSTOPPING\x10\b\"\xc8\x01\n" +
 	"\tOccupancy\x12(\n" +
 	"\x06grants\x18\x01 \x03(\v2\x10.muster.v1.GrantR\x06grants\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
 	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12/\n" +
-	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\"\x8d\x02\n" +
+	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\x12'\n" +
+	"\x0fmemory_pressure\x18\x05 \x01(\bR\x0ememoryPressure\"\x8d\x02\n" +
 	"\x05Grant\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -1816,14 +1833,15 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x12\n" +
 	"\x04name\x18\a \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\b \x01(\tR\x06tenant\x12!\n" +
-	"\funit_members\x18\t \x01(\x05R\vunitMembers\"\x9a\x01\n" +
+	"\funit_members\x18\t \x01(\x05R\vunitMembers\"\xc3\x01\n" +
 	"\fHealthChange\x121\n" +
 	"\adevices\x18\x01 \x03(\v2\x17.muster.v1.DeviceHealthR\adevices\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
 	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12\x1e\n" +
 	"\n" +
 	"quarantine\x18\x04 \x01(\tR\n" +
-	"quarantine\"T\n" +
+	"quarantine\x12'\n" +
+	"\x0fmemory_pressure\x18\x05 \x01(\bR\x0ememoryPressure\"T\n" +
 	"\fDeviceHealth\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x16\n" +
 	"\x06health\x18\x02 \x01(\tR\x06health\x12\x16\n" +
