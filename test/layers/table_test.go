@@ -104,7 +104,8 @@ var table = map[string]row{
 	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
-	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/doctor", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/doctor":              {layer: edge, neighbours: []string{"sdk"}},
 	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/internal/clicontext": {layer: edge, neighbours: []string{"cmd/configfile"}},
 }
@@ -159,7 +160,7 @@ var exclusive = map[string][]string{
 	"go.etcd.io":                        {"coordinator/store/etcd"},
 	"go.uber.org/zap":                   {"coordinator/store/etcd"},
 	"github.com/shirou/gopsutil":        {"agent/usage"},
-	"github.com/hashicorp":              {"gossip", "gossip/ipc"},
+	"github.com/hashicorp":              {"gossip", "gossip/ipc", "cmd/muster/doctor"}, // there serf's RPC client alone
 	"github.com/spf13/cobra":            {"cmd/manual", "cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
 	"k8s.io/client-go":                  {"cmd/muster/cli"}, // its jsonpath alone, which imports the standard library alone
 	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},

@@ -1,0 +1,113 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// judgeQuotas finds limits of resources that no node hands out: most are
+// misspelt, and such a limit has no effect.
+func (f Facts) judgeQuotas(time.Time) (list []Finding) {
+	handed := map[resource.Name]bool{resource.Pods: true}
+	for _, n := range f.nodes {
+		for name := range n.Spec.Capacity {
+			handed[name] = true
+		}
+		for name := range n.Spec.Allocatable {
+			handed[name] = true
+		}
+	}
+	if len(f.nodes) == 0 {
+		return nil
+	}
+	if handed[resource.CPU] {
+		handed[resource.Cores] = true // a view of the CPUs
+	}
+	judge := func(subject, verb string, name resource.Name, remedy string) {
+		if handed[name] {
+			return
+		}
+		message := fmt.Sprintf("%s %q, which none of %d nodes hands out", verb, name, len(f.nodes))
+		severity := Note
+		if !isFamily(name) {
+			severity = Warning
+			if near := nearest(name, handed); near != "" {
+				message += fmt.Sprintf("; is %q meant?", near)
+			}
+		}
+		list = append(list, Finding{severity, checkQuotas, subject, message, remedy})
+	}
+	for _, q := range f.quotas {
+		names := maps.Clone(q.Spec.Hard)
+		if names == nil {
+			names = map[resource.Name]string{}
+		}
+		maps.Copy(names, q.Spec.Soft)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			judge(fmt.Sprintf("resourcequota %s/%s", q.Metadata.Namespace, q.Metadata.Name), "it limits", name,
+				fmt.Sprintf("muster get resourcequota %s -n %s -o yaml > q.yaml; correct the name; muster apply -f q.yaml", q.Metadata.Name, q.Metadata.Namespace))
+		}
+	}
+	for _, t := range f.trees {
+		var spec api.QuotaTreeSpec
+		if err := json.Unmarshal(t.Spec, &spec); err != nil {
+			continue // the server has checked it
+		}
+		for _, name := range spec.ResourceNames {
+			judge("quotatree "+t.Metadata.Name, "it counts", name, fmt.Sprintf("muster get quotatree %s -o yaml > t.yaml; correct spec.resourceNames; muster quota apply -f t.yaml", t.Metadata.Name))
+		}
+	}
+	return list
+}
+
+// isFamily reports whether a name is one that Muster can hand out on some host:
+// no node may have such a thing yet.
+func isFamily(name resource.Name) bool {
+	switch name {
+	case resource.CPU, resource.Cores, resource.Memory, resource.GPU:
+		return true
+	}
+	_, page, pageErr := name.HugepageSize()
+	_, mig, migErr := name.MIGProfile()
+	return page && pageErr == nil || mig && migErr == nil
+}
+
+// nearest is the name that is at most three letters away, or a third of the
+// name's length; "" where none is.
+func nearest(name resource.Name, among map[resource.Name]bool) resource.Name {
+	best, least := resource.Name(""), min(3, len(name)/3)+1
+	for _, other := range slices.Sorted(maps.Keys(among)) {
+		if d := distance(string(name), string(other)); d < least {
+			best, least = other, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's: the letters to insert, remove or replace. Names are
+// at most 317 bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
