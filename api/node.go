@@ -49,6 +49,11 @@ type NodeStatus struct {
 	// Phase sums the state up: Ready, NotReady, AwaitingApproval, Unregistered,
 	// Fenced, Quarantined, ProtocolViolation or Banned.
 	Phase string `json:"phase,omitempty" example:"Ready"`
+	// AgentVersion is the version of the agent at its last registration.
+	AgentVersion string `json:"agentVersion,omitempty" example:"v0.1.0"`
+	// Registrations are the times of the agent's last registrations, at most 8; the
+	// newest is the last.
+	Registrations []string `json:"registrations,omitempty" format:"time" example:"[2026-03-01T12:00:00Z]"`
 	// Addresses are the host's own name and the agent's address.
 	Addresses []NodeAddress `json:"addresses,omitempty"`
 	// Conditions are aspects of the state, such as Ready and DiskPressure.

@@ -189,6 +189,9 @@ type NodeSpec struct {
 	Topology  TopologySummary `json:"topology,omitzero"`
 	Version   string          `json:"version,omitempty"` // of the agent
 	Created   string          `json:"created,omitempty"` // RFC 3339, of the first registration
+	// Registrations are the times of the last registrations, RFC 3339, at most
+	// MaxRegistrations; the newest is the last.
+	Registrations []string `json:"registrations,omitempty"`
 	// AssumeDeadMillis is that of the identity, as the last registration had it.
 	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
 	// IgnoredLabels are keys that the agent registered and that count for nothing
@@ -201,6 +204,9 @@ type NodeSpec struct {
 	// nil approves whatever it registers.
 	Approved *Capacity `json:"approved,omitempty"`
 }
+
+// MaxRegistrations bounds NodeSpec.Registrations.
+const MaxRegistrations = 8
 
 // Violation is how a node's agent broke the protocol.
 type Violation struct {

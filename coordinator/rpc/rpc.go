@@ -141,6 +141,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who record.
 			return nil, err
 		}
 		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
+		fresh.Registrations = append(slices.Clone(old.Registrations[max(0, len(old.Registrations)+1-record.MaxRegistrations):]), fresh.Registrations...)
 		fresh.OperatorLabels, fresh.Annotations, fresh.Token, fresh.Violation = old.OperatorLabels, old.Annotations, old.Token, old.Violation
 	}
 	if err := s.admit(ctx, node, known, old, &fresh); err != nil {

@@ -3,12 +3,15 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -194,8 +197,21 @@ func TestRegisterKeepsWhatOperatorsSet(t *testing.T) {
 	put(t, s, record.Put(key, record.MustEncode(spec)))
 	register(t, server, resource.Incarnation{JournalID: "j1", BootID: "b2"})
 	after, _ := get[record.NodeSpec](t, s, key)
-	if diff := cmp.Diff(spec, after); diff != "" {
+	if diff := cmp.Diff(spec, after, cmpopts.IgnoreFields(record.NodeSpec{}, "Registrations")); diff != "" {
 		t.Errorf("spec (-before +after):\n%s", diff)
+	}
+}
+
+// TestTheLastRegistrationsAreKeptWithTheirTimes: eight of them, the newest last.
+func TestTheLastRegistrationsAreKeptWithTheirTimes(t *testing.T) {
+	server, s := open(t, mem.Options{})
+	key := record.NodeSpecKey("n1")
+	for n := 1; n <= 2*record.MaxRegistrations; n++ {
+		register(t, server, resource.Incarnation{JournalID: "j1", BootID: fmt.Sprint("b", n)})
+		spec, _ := get[record.NodeSpec](t, s, key)
+		if got := len(spec.Registrations); got != min(n, record.MaxRegistrations) || !slices.IsSorted(spec.Registrations) {
+			t.Fatalf("after %d registrations: %q", n, spec.Registrations)
+		}
 	}
 }
 

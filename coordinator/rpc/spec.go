@@ -19,8 +19,9 @@ func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (re
 	if err != nil {
 		return record.NodeSpec{}, err
 	}
+	now := time.Now().UTC().Format(time.RFC3339)
 	spec := record.NodeSpec{
-		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: time.Now().UTC().Format(time.RFC3339),
+		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: now, Registrations: []string{now},
 		Allocatable: host.Allocatable(), Topology: summaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
 	}
 	spec.Capacity = admission.CapacityOf(h, spec.Allocatable)

@@ -95,6 +95,7 @@ func (n *Node) Show() *api.Node {
 	if n.Spec.Hostname != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.Spec.Hostname})
 	}
+	s.AgentVersion, s.Registrations = n.Spec.Version, slices.Clone(n.Spec.Registrations)
 	if n.Spec.AgentAddr != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Agent", Address: n.Spec.AgentAddr})
 	}

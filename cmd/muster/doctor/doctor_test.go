@@ -89,6 +89,16 @@ func broken(name, phase, reason, message string) api.Node {
 	return n
 }
 
+// registered is a node of this version that registered eight times, in intervals.
+func registered(name, version string, now time.Time, apart time.Duration) api.Node {
+	n := node(name)
+	n.Status.AgentVersion = version
+	for i := range 8 {
+		n.Status.Registrations = append(n.Status.Registrations, now.Add(time.Duration(i-8)*apart).UTC().Format(time.RFC3339))
+	}
+	return n
+}
+
 func nodes(items ...api.Node) api.NodeList { return api.NodeList{Items: items} }
 
 // options look at one endpoint without much patience.
@@ -173,6 +183,13 @@ func TestEachFaultOfAClusterIsFound(t *testing.T) {
 		},
 		"two nodes at one address": {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1"), node("gpu-2"))), []string{"warning: names: gpu-1, gpu-2: 2 nodes have the address 10.0.0.5:8472", "set nodeID"},
+		},
+		"a node that registers again and again": {
+			(&fakeCluster{}).with("/api/v1/nodes", nodes(registered("gpu-1", "v1", now, time.Minute))), []string{"error: names: gpu-1: it has registered 5 times since ", "two agents have this name"},
+		},
+		"a node that was restarted now and then": {(&fakeCluster{}).with("/api/v1/nodes", nodes(registered("gpu-1", "v1", now, time.Hour))), nil},
+		"an agent of another version": {
+			(&fakeCluster{}).with("/api/v1/nodes", nodes(registered("gpu-1", "v0", now, time.Hour))), []string{"warning: versions: gpu-1: its agent is v0, the coordinators are v1"},
 		},
 		"a misspelt resource in a quota": {
 			(&fakeCluster{}).with("/api/v1/resourcequotas", quota("cpu", "pods", "nvidia.com/gpus")),

@@ -177,6 +177,13 @@ func (f Facts) judgeVersions(time.Time) (list []Finding) {
 			Warning, checkVersions, "coordinators", "they are of different versions: " + strings.Join(parts, "; "), "bring the older ones to the newest version, followers first, the leader last",
 		})
 	}
+	for _, n := range f.nodes {
+		if v := n.Status.AgentVersion; v != "" && first != "" && v != first {
+			list = append(list, Finding{
+				Warning, checkVersions, n.Metadata.Name, fmt.Sprintf("its agent is %s, the coordinators are %s", v, first), "on its host: install the release of the coordinators, then: systemctl restart muster-agent",
+			})
+		}
+	}
 	if first != "" && first != f.client {
 		list = append(list, Finding{
 			Warning, checkVersions, "muster", fmt.Sprintf("this program is %s, the coordinators are %s", f.client, first), "install the release of the coordinators here",
@@ -249,9 +256,39 @@ func orUnknown(s string) string {
 	return s
 }
 
+// again and within: so many registrations of a node in so short a time are no
+// restarts of an operator.
+const (
+	again  = 5
+	within = 10 * time.Minute
+)
+
+// judgeRegistrations finds a node that registers again and again: its agent
+// crashes, or two agents have its name.
+func judgeRegistrations(n api.Node, now time.Time) (Finding, bool) {
+	times := n.Status.Registrations
+	if len(times) < again {
+		return Finding{}, false
+	}
+	first, err := time.Parse(time.RFC3339, times[len(times)-again])
+	if err != nil || now.Sub(first) > within {
+		return Finding{}, false
+	}
+	return Finding{
+		Error, checkNames, n.Metadata.Name, fmt.Sprintf("it has registered %d times since %s: its agent crashes, or two agents have this name", again, times[len(times)-again]),
+		"on its host: journalctl -u muster-agent -n 100; muster doctor --config /etc/muster/agent.yaml compares the name",
+	}, true
+}
+
 // judgeNames finds hosts that are known twice: two agents that share an address,
-// or two nodes of one host name.
-func (f Facts) judgeNames(time.Time) (list []Finding) {
+// two nodes of one host name, or
+// a node that registers again and again.
+func (f Facts) judgeNames(now time.Time) (list []Finding) {
+	for _, n := range f.nodes {
+		if finding, ok := judgeRegistrations(n, now); ok {
+			list = append(list, finding)
+		}
+	}
 	for _, kind := range []string{"Agent", "Hostname"} {
 		by := map[string][]string{}
 		for _, n := range f.nodes {
