@@ -51,6 +51,11 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p r
 	})
 }
 
+// PatchAllocation implements rest.Allocations.
+func (c *Coordinator) PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error) {
+	return ask[*api.Allocation](ctx, c, lead.PatchAllocation{Namespace: namespace, Name: name, Patch: p})
+}
+
 // DeleteAllocation implements rest.Allocations. It answers once the release is
 // durable.
 func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {

@@ -46,6 +46,11 @@ func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o a
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: false})
 }
 
+// PatchJob implements rest.Jobs.
+func (c *Coordinator) PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error) {
+	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})
+}
+
 // DeleteJob implements rest.Jobs.
 func (c *Coordinator) DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: true})

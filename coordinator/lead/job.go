@@ -51,6 +51,9 @@ func (j *job) setStored(rev resource.Revision) { j.stored = rev }
 // keep takes over the job as it was written at rev.
 func (j *job) keep(written record.Job, rev resource.Revision) { j.record, j.stored = written, rev }
 
+// setDocument takes over the document that was written with the job.
+func (j *job) setDocument(doc *api.Job) { j.doc = doc }
+
 // remove notes that the object is gone.
 func (j *job) remove() { j.gone = true }
 

@@ -31,6 +31,7 @@ const (
 	writeAdoption           // makes the unit and its lost record again
 	writeWish               // stores the wish with the unit of a live attempt
 	writeEnd                // ends a unit that holds nothing
+	writeMetadata           // changes the labels and annotations in the document
 )
 
 // move takes a step of the table. A step that the table does not have is noted
@@ -189,6 +190,15 @@ func (u *unit) keepWish(stored *record.Cancellation, rev resource.Revision) {
 	if u.wish != noWish {
 		u.wish = endDurable
 	}
+}
+
+// setDocument takes over the document that is to be written with the unit.
+func (u *unit) setDocument(raw []byte) { u.record.Document = raw }
+
+// keepDocument takes over that the store has the document, with the unit at rev.
+func (u *unit) keepDocument(doc *api.Allocation, rev resource.Revision) {
+	u.setAllocation(doc)
+	u.stored = max(u.stored, rev)
 }
 
 // beginWrite notes that a Txn about the unit is under way. Two can only be where

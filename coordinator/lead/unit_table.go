@@ -155,6 +155,8 @@ func (u *unit) check() error {
 		holds(u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting || u.lifecycle == phaseResting, "what is to be adopted to wait")
 	case writeWish:
 		holds(u.wish != noWish, "a wish to write")
+	case writeMetadata:
+		holds(u.stored != 0 && u.job == nil, "a stored allocation")
 	case writeEnd:
 		holds(u.wish != noWish && u.attempt == nil, "a wish, and no attempt")
 	}

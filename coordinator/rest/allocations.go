@@ -94,6 +94,33 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 	})
 }
 
+// metadataPatch reads a merge patch of labels and annotations.
+func (h *handler) metadataPatch(c *call, kind string) (api.MetadataPatch, *api.Status) {
+	if status := c.parameters(); status != nil {
+		return api.MetadataPatch{}, status
+	}
+	if _, status := contentType(c.r, typeMergePatch); status != nil {
+		return api.MetadataPatch{}, status
+	}
+	body, status := h.body(c)
+	if status != nil {
+		return api.MetadataPatch{}, status
+	}
+	return api.DecodeMetadataPatch(kind, c.namespace, c.name, body)
+}
+
+func (h *handler) patchAllocation(c *call) (answer, error) {
+	patch, status := h.metadataPatch(c, api.KindAllocation)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.PatchAllocation(c.ctx(), c.namespace, c.name, patch)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedAllocation(got)), nil
+}
+
 func (h *handler) deleteAllocation(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {
 		return answer{}, status

@@ -47,6 +47,10 @@ func workRoutes() map[string]description {
 		"GET " + in + "allocations":        {text: "Lists the allocations of a namespace, a page at a time, by name.", answer: "AllocationList", code: 200, isList: true, example: allocations + "?fieldSelector=status.phase=Running"},
 		"GET /api/v1/allocations":          {text: "Lists the allocations of all namespaces, a page at a time, by namespace and name.", answer: "AllocationList", code: 200, isList: true, example: "/api/v1/allocations?limit=100"},
 		"GET " + in + "allocations/{name}": {text: "Shows an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.", answer: "Allocation", code: 200, waits: true, example: allocations + "/web"},
+		"PATCH " + in + "allocations/{name}": {
+			text: "Changes the labels and annotations of an allocation by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key.", body: "Allocation", answer: "Allocation", code: 200,
+			refusals: map[int]string{409: "the allocation has another resourceVersion than the patch, is ending, or is a member of a job"}, example: allocations + `/web {"metadata": {"labels": {"team": "vision"}}}`,
+		},
 		"DELETE " + in + "allocations/{name}": {
 			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free.", body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
 			refusals: map[int]string{409: "the allocation is a member of a job; cancel or delete the job"}, example: allocations + `/web {"gracePeriodSeconds": 60}`,
@@ -66,6 +70,10 @@ func workRoutes() map[string]description {
 		"POST " + in + "jobs/{name}/cancel": {
 			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", body: "DeleteOptions", optional: true, answer: "Job", code: 200,
 			example: jobs + `/train/cancel {"reason": "wrong data set"}`,
+		},
+		"PATCH " + in + "jobs/{name}": {
+			text: "Changes the labels and annotations of a job by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key.", body: "Job", answer: "Job", code: 200,
+			refusals: map[int]string{409: "the job has another resourceVersion than the patch"}, example: jobs + `/train {"metadata": {"annotations": {"note": "third run"}}}`,
 		},
 		"DELETE " + in + "jobs/{name}":      {text: "Ends a job, with notice and grace, and removes the object once the devices are free.", body: "DeleteOptions", optional: true, answer: "Job", code: 200, example: jobs + "/train"},
 		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: jobs + "/train/explain"},

@@ -104,6 +104,7 @@ func NewHandler(c Config) http.Handler {
 	h.route("GET "+v1+"/namespaces/{namespace}/allocations", tenant, h.listAllocations)
 	h.route("GET "+v1+"/allocations", admin, h.listAllocations)
 	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.getAllocation)
+	h.route("PATCH "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.patchAllocation)
 	h.route("DELETE "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.deleteAllocation)
 	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/explain", tenant, h.explainAllocation)
 
@@ -113,6 +114,7 @@ func NewHandler(c Config) http.Handler {
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.getJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/status", tenant, h.getJobStatus)
 	h.route("POST "+v1+"/namespaces/{namespace}/jobs/{name}/cancel", tenant, h.cancelJob)
+	h.route("PATCH "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.patchJob)
 	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.deleteJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", tenant, h.explainJob)
 

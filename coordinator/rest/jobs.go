@@ -83,6 +83,18 @@ func (h *handler) listJobs(c *call) (answer, error) {
 	})
 }
 
+func (h *handler) patchJob(c *call) (answer, error) {
+	patch, status := h.metadataPatch(c, api.KindJob)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.PatchJob(c.ctx(), c.namespace, c.name, patch)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(typedJob(got)), nil
+}
+
 func (h *handler) cancelJob(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {
 		return answer{}, status

@@ -54,6 +54,10 @@ type Allocations interface {
 	// ListAllocations returns a page; metadata.continue is the position of its
 	// last object where there are more.
 	ListAllocations(ctx context.Context, namespace string, p Page[api.Allocation]) (*api.AllocationList, error)
+	// PatchAllocation changes labels and annotations. It is refused with 409 where
+	// the allocation has another resourceVersion than the patch names, is ending,
+	// or is a member of a job.
+	PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error)
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
 	ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }
@@ -64,6 +68,8 @@ type Jobs interface {
 	GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error)
 	// ListJobs is as ListAllocations.
 	ListJobs(ctx context.Context, namespace string, p Page[api.Job]) (*api.JobList, error)
+	// PatchJob changes labels and annotations, with the same precondition.
+	PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error)
 	// CancelJob ends a job and keeps its object; DeleteJob ends it and removes
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)

@@ -10,7 +10,7 @@ import (
 
 // Show shows a member as an allocation.
 func (m *Member) Show() *api.Allocation {
-	a := &api.Allocation{APIVersion: "v1", Kind: "Allocation"}
+	a := &api.Allocation{APIVersion: api.APIVersion, Kind: "Allocation"}
 	if m.Job == nil {
 		a.Metadata, a.Spec = m.Document.Metadata, m.Document.Spec
 		a.Metadata.UID = string(m.Record.UID)

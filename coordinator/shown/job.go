@@ -25,7 +25,7 @@ type Job struct {
 
 // Show shows a job.
 func (j *Job) Show() *api.Job {
-	o := &api.Job{APIVersion: "v1", Kind: "Job", Metadata: j.Document.Metadata, Spec: j.Document.Spec}
+	o := &api.Job{APIVersion: api.APIVersion, Kind: "Job", Metadata: j.Document.Metadata, Spec: j.Document.Spec}
 	o.Metadata.Name, o.Metadata.Namespace = j.Record.Name, j.Record.Namespace
 	o.Metadata.UID, o.Metadata.CreationTimestamp = j.Record.UID, j.Record.Created
 	revision, members := j.Revision, 0

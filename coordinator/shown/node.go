@@ -79,7 +79,7 @@ type Fence struct {
 
 // Show shows a node.
 func (n *Node) Show() *api.Node {
-	o := &api.Node{APIVersion: "v1", Kind: "Node"}
+	o := &api.Node{APIVersion: api.APIVersion, Kind: "Node"}
 	o.Metadata = api.ObjectMeta{
 		Name: string(n.ID), UID: "node-" + string(n.ID), Labels: n.Labels, CreationTimestamp: n.Spec.Created,
 		ResourceVersion: strconv.FormatInt(int64(n.Revision), 10), Annotations: n.Spec.Annotations,

@@ -48,6 +48,11 @@ func (c *Cluster) ListAllocations(ctx context.Context, namespace string, p rest.
 	})
 }
 
+// PatchAllocation implements rest.Allocations.
+func (c *Cluster) PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error) {
+	return ask[*api.Allocation](ctx, c, lead.PatchAllocation{Namespace: namespace, Name: name, Patch: p})
+}
+
 // DeleteAllocation implements rest.Allocations. It answers once the release is
 // durable.
 func (c *Cluster) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {

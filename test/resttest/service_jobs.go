@@ -46,6 +46,11 @@ func (c *Cluster) CancelJob(ctx context.Context, namespace, name string, o api.D
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: false})
 }
 
+// PatchJob implements rest.Jobs.
+func (c *Cluster) PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error) {
+	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})
+}
+
 // DeleteJob implements rest.Jobs.
 func (c *Cluster) DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: true})

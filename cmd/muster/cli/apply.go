@@ -93,7 +93,7 @@ func (a *app) apply(ctx context.Context, o object, dry bool) (got object, verb s
 		current, err := a.fetch(ctx, o.kind(), m.Namespace, m.Name, getOptions)
 		switch {
 		case isNotFound(err) && !o.Kind.Created:
-			return o, "", notCreated(o)
+			return o, "", fmt.Errorf("%w: %w", err, errNotCreated)
 		case isNotFound(err) && dry:
 			return o, "created", nil
 		case isNotFound(err):

@@ -93,7 +93,11 @@ func TestTranscripts(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "file":
-				if err := os.WriteFile(filepath.Join(s.folder, d.CmdArgs[0].Key), []byte(d.Input+"\n"), 0o600); err != nil {
+				path := filepath.Join(s.folder, d.CmdArgs[0].Key)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(d.Input+"\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				return "ok\n"

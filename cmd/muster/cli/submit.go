@@ -53,7 +53,7 @@ func (a *app) submitCommand() *cobra.Command {
 			}
 			for _, o := range objects {
 				if !o.Kind.Created {
-					return notCreated(o)
+					return fmt.Errorf("submit %s: %w", o, errNotCreated)
 				}
 			}
 			if dryRun.client() {
@@ -115,10 +115,8 @@ func (a *app) create(ctx context.Context, o object, wait time.Duration) (object,
 	return object{Object: got}, err
 }
 
-// notCreated refuses a document of a kind whose objects come by themselves.
-func notCreated(o object) error {
-	return fmt.Errorf("%s is not created by a document: an agent registers its host; muster apply changes labels, annotations, taints and unschedulable of a node that has registered", o)
-}
+// errNotCreated refuses a document of a kind whose objects come by themselves.
+var errNotCreated = errors.New("a node comes into being when the agent of its host registers; muster apply changes the labels, annotations, taints and unschedulable of one that has")
 
 // warn names the parts of an object that have no effect.
 func (a *app) warn(ctx context.Context, o object) {

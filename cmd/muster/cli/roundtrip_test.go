@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/sdk"
+)
+
+// samples has a document of every kind that clients create, with all that people
+// write in one.
+var samples = map[string]string{
+	api.KindJob: `
+kind: Job
+metadata: {name: x, labels: {team: ml}, annotations: {note: "a: b\nc"}}
+spec:
+  parallelism: 2
+  priority: 7
+  queue: night
+  template: {metadata: {labels: {role: worker}}, spec: {resources: {requests: {cpu: 500m, memory: 1Gi}}, scheduling: {gangScheduling: {minMembers: 2}}}}
+`,
+	api.KindAllocation: `
+kind: Allocation
+metadata: {name: x, labels: {team: ml}}
+spec: {priorityClass: high-priority, resources: {requests: {cpu: "1", memory: 1Gi}}, scheduling: {nodeSelector: {zone: a}}}
+`,
+	api.KindQuotaTree: `
+kind: QuotaTree
+metadata: {name: x, labels: {team: ml}}
+spec:
+  resourceNames: [cpu]
+  nodes: {root: {quota: {cpu: 10}, children: [a, b]}, a: {quota: {cpu: 4}}, b: {quota: {cpu: 6}}}
+`,
+	api.KindQuotaForest:  "kind: QuotaForest\nmetadata: {name: x}\nspec: {trees: [x]}\n",
+	api.KindQuotaBinding: "kind: QuotaBinding\nmetadata: {name: x}\nspec: {groups: {x: a}, admission: queue}\n",
+	api.KindResourceQuota: `
+kind: ResourceQuota
+metadata: {name: x, annotations: {why: "a limit"}}
+spec: {hard: {cpu: "20", memory: 40Gi}, soft: {cpu: "10"}}
+`,
+}
+
+// essenceOf is the part of a printed object that a person writes.
+func essenceOf(t *testing.T, printed string) any {
+	t.Helper()
+	var o struct {
+		APIVersion string `json:"apiVersion"`
+		Metadata   struct {
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec any `json:"spec"`
+	}
+	if err := yaml.Unmarshal([]byte(printed), &o); err != nil {
+		t.Fatalf("%v:\n%s", err, printed)
+	}
+	return o
+}
+
+// FAULTS U3: an object that get had printed could not be submitted again.
+func TestWhatGetPrintsCanBeAppliedAndSubmittedAgain(t *testing.T) {
+	s := newShell(t, newServer(t))
+	must := func(stdin string, args ...string) string {
+		t.Helper()
+		code, stdout, stderr := s.run(t.Context(), stdin, args...)
+		if code != ExitDone {
+			t.Fatalf("muster %s: exit %d, %s", strings.Join(args, " "), code, stderr)
+		}
+		return stdout
+	}
+	must(samples[api.KindQuotaTree], "apply", "-f", "-")
+	for _, k := range sdk.Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			if !k.Created {
+				printed := must("", "get", k.Name, "small", "-o", "yaml")
+				if got := must(printed, "apply", "-f", "-"); !strings.HasSuffix(got, " unchanged\n") {
+					t.Errorf("applied as it is printed: %s", got)
+				}
+				return
+			}
+			sample, has := samples[k.Document]
+			if !has {
+				t.Fatalf("there is no sample of a %s", k.Document)
+			}
+			must(sample, "apply", "-f", "-")
+			for _, output := range []string{"yaml", "json"} {
+				printed := must("", "get", k.Name, "x", "-o", output)
+				if got := must(printed, "apply", "-f", "-"); !strings.HasSuffix(got, " unchanged\n") {
+					t.Errorf("-o %s applied as it is printed: %s", output, got)
+				}
+				for _, verb := range []string{"submit", "apply"} {
+					must("", "delete", k.Name, "x", "--wait")
+					must(printed, verb, "-f", "-")
+					again := must("", "get", k.Name, "x", "-o", output)
+					if diff := cmp.Diff(essenceOf(t, printed), essenceOf(t, again)); diff != "" {
+						t.Errorf("-o %s, deleted, and %s (-before +after):\n%s", output, verb, diff)
+					}
+					if _, _, stderr := s.run(t.Context(), printed, "submit", "-f", "-"); !strings.Contains(stderr, "exists") {
+						t.Errorf("submit of one that exists: %q", stderr)
+					}
+				}
+			}
+		})
+	}
+	list := must("", "get", "jobs,allocations", "-o", "yaml", "-l", "team=ml")
+	if got := must(list, "apply", "-f", "-"); strings.Count(got, "unchanged\n") < 2 || strings.Contains(got, "configured") || strings.Contains(got, "created") {
+		t.Errorf("a list applied as it is printed:\n%s", got)
+	}
+}

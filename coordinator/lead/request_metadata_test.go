@@ -1,0 +1,262 @@
+package lead
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+)
+
+// team is the patch that sets the label team.
+func team(name string) api.MetadataPatch {
+	return api.MetadataPatch{Labels: api.MapPatch{Set: map[string]*string{"team": &name}}}
+}
+
+// patches asks for the label team of an allocation.
+func (x *scene) patches(name, value string) {
+	x.clear()
+	x.ask(PatchAllocation{"default", name, team(value)})
+}
+
+// storedTeam is the label in the store, "" where the unit is not there.
+func (x *scene) storedTeam(u *unit) string {
+	x.t.Helper()
+	key := u.record.Path().Key()
+	kv, found, _, err := x.kv.Get(x.t.Context(), key)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if !found {
+		return ""
+	}
+	rec, err := record.Decode[record.Unit](key, kv.Value)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	doc, status := api.StoredAllocation(rec.Document)
+	if status != nil {
+		x.t.Fatal(status)
+	}
+	return doc.Metadata.Labels["team"]
+}
+
+// answered is the answer to the last request: the label of an object, or the
+// code of a refusal; "" while there is none.
+func (x *scene) answered() string {
+	for _, e := range x.left {
+		if e.Kind != AnswerClient || e.Token != 99 { // that of ask
+			continue
+		}
+		switch o := e.Result.(type) {
+		case *api.Allocation:
+			if o != nil {
+				return o.Metadata.Labels["team"]
+			}
+		case *api.Job:
+			if o != nil {
+				return o.Metadata.Labels["team"]
+			}
+		}
+		return fmt.Sprint(e.Status.Code)
+	}
+	return ""
+}
+
+func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		lead func(*scene) *unit
+		want string // answered, once the store has
+		kept string // in the store at the end
+	}{
+		"it waits": {func(x *scene) *unit {
+			u := x.submit("a", 9, "")
+			x.answers()
+			x.patches("a", "ml")
+			return u
+		}, "ml", "ml"},
+		"it runs": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			return u
+		}, "ml", "ml"},
+		"it is just being placed": {func(x *scene) *unit {
+			u := x.submit("a", 1, "")
+			x.patches("a", "ml")
+			x.says(u, grant.Reserved)
+			return u
+		}, "ml", "ml"},
+		"it is deleted before the store has answered, and waits": {func(x *scene) *unit {
+			u := x.submit("a", 9, "")
+			x.answers()
+			x.patches("a", "ml")
+			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
+			return u
+		}, "ml", ""},
+		"it is deleted before the store has answered, and runs": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
+			return u
+		}, "ml", "ml"},
+		"the Txn of its deletion is first": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
+			x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
+			return u
+		}, "ml", "ml"},
+		"it is evicted before the store has answered": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.give(ClientRequest{1, EvictUnit{EvictOptions{Namespace: "default", Name: "a"}, txn.EvictAsked{GraceSeconds: 1, Reason: "test"}}})
+			x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
+			return u
+		}, "ml", "ml"},
+		"the answer of the store is lost, and the change landed": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.loses(true)
+			return u
+		}, "ml", "ml"},
+		"the answer of the store is lost, and the change did not land": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.loses(false)
+			return u
+		}, "ml", "ml"},
+		"another has written the unit": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.put(u.record.Path().Key(), record.MustEncode(func() record.Unit { r := u.record; r.Document = []byte(`{"metadata":{"name":"a"}}`); return r }()))
+			return u
+		}, "503", ""},
+		"two changes at once": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.give(ClientRequest{1, PatchAllocation{"default", "a", team("first")}})
+			x.patches("a", "ml")
+			return u
+		}, "ml", "ml"},
+		"it is ending": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
+			x.patches("a", "ml")
+			return u
+		}, "409", ""},
+		"another version is meant": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			p := team("ml")
+			p.ResourceVersion = "1"
+			x.clear()
+			x.ask(PatchAllocation{"default", "a", p})
+			return u
+		}, "409", ""},
+		"it is a job's member": {func(x *scene) *unit {
+			u := x.submitJob("j", 2, 1)
+			x.answers()
+			x.patches("j-0", "ml")
+			return u
+		}, "409", "-"},
+		"it does not exist": {func(x *scene) *unit {
+			x.patches("none", "ml")
+			return nil
+		}, "404", "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			u := c.lead(x)
+			if err := x.Check(); err != nil {
+				t.Error(err)
+			}
+			x.answers()
+			if got := x.answered(); got != c.want {
+				t.Errorf("answered %q, want %q", got, c.want)
+			}
+			if c.kept != "-" {
+				if got := x.storedTeam(u); got != c.kept {
+					t.Errorf("the store has the label %q, want %q", got, c.kept)
+				}
+			}
+			if err := x.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAChangeOfLabelsIsAnsweredWhenItIsDurable(t *testing.T) {
+	x := newScene(t)
+	x.running("a", 1, "")
+	x.patches("a", "ml")
+	if got := x.answered(); got != "" {
+		t.Errorf("answered %q before the store has", got)
+	}
+	if got := x.allocation(x.units["default/alloc/a/0"], 0).Metadata.Labels["team"]; got != "" {
+		t.Errorf("the label %q is shown before the store has it", got)
+	}
+	if got, want := x.compares(), "units/default/alloc/a/0 unchanged"; got != want {
+		t.Errorf("the write compares %s, want %s", got, want)
+	}
+	x.answer()
+	if got := x.answered(); got != "ml" {
+		t.Errorf("answered %q", got)
+	}
+}
+
+func TestALabelledAllocationThatWaitsIsPlacedLater(t *testing.T) {
+	x := newScene(t)
+	first := x.running("first", 8, "")
+	second := x.running("second", 8, "")
+	u := x.submit("a", 8, "")
+	x.answers()
+	x.patches("a", "ml")
+	x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "first"}})
+	x.answers()
+	x.says(first, grant.Tombstone)
+	x.answers()
+	x.says(u, grant.Reserved)
+	x.answers()
+	if u.phase() != api.Running || x.storedTeam(u) != "ml" || second.phase() != api.Running {
+		t.Errorf("it is %s with the label %q", u.phase(), x.storedTeam(u))
+	}
+}
+
+func TestLabelsOfAJobChange(t *testing.T) {
+	x := newScene(t)
+	u := x.submitJob("j", 2, 1)
+	x.clear()
+	x.ask(PatchJob{"default", "j", team("ml")}) // its creation is under way
+	x.says(u, grant.Reserved)
+	x.answers()
+	x.pass(0) // until the next alarm
+	x.answers()
+	if got := x.answered(); got != "ml" || u.job.doc.Metadata.Labels["team"] != "ml" {
+		t.Errorf("answered %q", got)
+	}
+	if got := x.allocation(u, 0).Metadata.Labels["team"]; got != "ml" {
+		t.Errorf("its members show the label %q", got)
+	}
+	x.clear()
+	x.ask(PatchJob{"default", "j", team("other")})
+	x.give(ClientRequest{1, EndJob{Namespace: "default", Name: "j", Remove: true}})
+	x.answers()
+	x.pass(0) // until the next alarm
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+	x.pass(0) // until the next alarm
+	x.answers()
+	if got := x.answered(); got != "other" || x.jobs["default/j"] != nil {
+		t.Errorf("answered %q, and the job that was deleted meanwhile is there: %t", got, x.jobs["default/j"] != nil)
+	}
+	x.clear()
+	x.ask(PatchJob{"default", "j", team("ml")})
+	if got := x.answered(); got != "404" {
+		t.Errorf("of a job that is gone: answered %q", got)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}
