@@ -214,8 +214,12 @@ func (a *app) decode(doc []byte) (object, error) {
 		return object{}, status
 	}
 	o := object{Object: decoded, raw: doc}
-	if as[api.QuotaTree](o) != nil {
-		if _, err := quotajson.Tree(doc, quotajson.Natural); err != nil {
+	if tree := as[api.QuotaTree](o); tree != nil {
+		written, err := json.Marshal(tree) // without the status
+		if err != nil {
+			return object{}, err
+		}
+		if _, err := quotajson.Tree(written, quotajson.Natural); err != nil {
 			return object{}, err
 		}
 	}

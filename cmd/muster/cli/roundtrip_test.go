@@ -33,7 +33,7 @@ kind: QuotaTree
 metadata: {name: x, labels: {team: ml}}
 spec:
   resourceNames: [cpu]
-  nodes: {root: {quota: {cpu: 10}, children: [a, b]}, a: {quota: {cpu: 4}}, b: {quota: {cpu: 6}}}
+  nodes: {root: {parent: "nil", quota: {cpu: 10}}, a: {parent: root, quota: {cpu: 4}}, b: {parent: root, quota: {cpu: 6}}}
 `,
 	api.KindQuotaForest:  "kind: QuotaForest\nmetadata: {name: x}\nspec: {trees: [x]}\n",
 	api.KindQuotaBinding: "kind: QuotaBinding\nmetadata: {name: x}\nspec: {groups: {x: a}, admission: queue}\n",
