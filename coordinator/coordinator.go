@@ -29,6 +29,8 @@ type Coordinator struct {
 	retired  chan struct{}        // closed: it campaigns no more
 	resigned chan struct{}        // closed once it leads no more, for good
 	past     atomic.Int64         // how often the store was restored from a backup
+	// questions has an entry for each question that is being answered; see WhatIf.
+	questions chan struct{}
 
 	mu       sync.Mutex
 	targets  map[resource.NodeID]target // of registered nodes
@@ -52,7 +54,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	c := &Coordinator{
 		config: config, store: s, log: config.Logger.With("coordinator", config.ID),
 		metrics: newMetrics(r), targets: map[resource.NodeID]target{}, suspects: map[resource.NodeID]bool{},
-		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}),
+		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}), questions: make(chan struct{}, mostQuestions),
 	}
 	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
 	c.follower.forget, c.follower.registered = c.onStoreRestored, c.heardOfAgent

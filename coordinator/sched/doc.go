@@ -36,6 +36,12 @@
 // order was kept (coordinator/decisions), by rules of its own. Whoever changes a rule
 // here changes the rule there.
 //
-// Pure: no clock, no I/O, no goroutine, no log. The package charges nothing and
-// places nothing itself: Pass calls the leader's Trial for each unit that it tries.
+// # Decisions
+//
+// World.Decide decides what becomes of one unit on a scheduling state: it starts,
+// others give way for it, or it waits. The state may be the leader's or a fork of it.
+// A Room charges nothing and places nothing: Pass calls the leader's Trial for each
+// unit that it tries, which asks Decide and carries the decision out.
+//
+// Pure: no clock, no I/O, no goroutine, no log.
 package sched

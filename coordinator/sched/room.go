@@ -2,6 +2,8 @@ package sched
 
 import (
 	"container/heap"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/place"
@@ -150,6 +152,12 @@ func (r *Room) Classes() []*Class {
 	slices.SortFunc(all, func(a, b *Class) int { return queue.Compare(a.head, b.head) })
 	return all
 }
+
+// Each yields the classes, in no order.
+func (r *Room) Each() iter.Seq[*Class] { return maps.Values(r.classes) }
+
+// Len counts the classes.
+func (r *Room) Len() int { return len(r.classes) }
 
 // First is the first unit of the class.
 func (c *Class) First() queue.Key { return c.head }
