@@ -10,17 +10,23 @@ import (
 
 // ExplainAllocation implements rest.Allocations.
 func (c *Coordinator) ExplainAllocation(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
-	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
+	return c.explain(ctx, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
 }
 
 // ExplainJob implements rest.Jobs. The job's first unit that waits is
 // explained.
 func (c *Coordinator) ExplainJob(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
-	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
+	return c.explain(ctx, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
 }
 
-// explained answers outside the leader's loop.
-func explained(x *lead.Explaining, err error) (*api.Explanation, error) {
+// explain answers a question outside the leader's loop, a few questions at a time.
+func (c *Coordinator) explain(ctx context.Context, r lead.Request) (*api.Explanation, error) {
+	done, err := c.beginQuestion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	x, err := ask[*lead.Explaining](ctx, c, r)
 	if err != nil {
 		return nil, err
 	}

@@ -54,9 +54,8 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 		}
 	}
 	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting) {
-		l.bind(u)
-		x.limits, x.trees = l.quotas.limits.Snapshot(), l.quotas.trees.Snapshot()
-		x.unit = &whatif.Unit{Unit: *u.wanted(), Owner: string(u.record.Tenant), Kind: u.groups.Type, Unpreemptable: u.groups.Unpreemptable}
+		of := l.asked(u)
+		x.unit, x.limits, x.trees = &of, l.quotas.limits.Snapshot(), l.quotas.trees.Snapshot()
 		x.world = sched.World{Forest: w.Forest, Closed: maps.Clone(w.Closed), MaxOps: w.MaxOps}
 	}
 	return x
