@@ -140,7 +140,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 			continue
 		}
 		present[g.Tx] = true
-		n.reservationOf(g.Tx).takeOver(g)
+		n.reservationOf(g.Tx).takeOver(l.membersOf(n, g.Tx, g.Members), g.State)
 		if n.quarantine == "" {
 			l.onPromise(n, g)
 		}
@@ -221,7 +221,7 @@ func (l *Leader) replied(e grant.Replied) {
 	}
 	switch e.State {
 	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
-		if n.confirm(e.Tx, e.Members, e.State == grant.Waiting, &l.out) {
+		if n.confirm(e.Tx, l.membersOf(n, e.Tx, e.Members), e.State == grant.Waiting, &l.out) {
 			l.wakeFor(n)
 		}
 	case grant.No, grant.None:

@@ -50,9 +50,10 @@ func (n *node) removeReservation(tx resource.TxID) {
 // addMember adds a planned member, or one of a record.
 func (h *reservation) addMember(m grant.Member) { h.members = append(h.members, m) }
 
-// takeOver sets the members that an agent reports; rebuild takes their amounts.
-func (h *reservation) takeOver(g grant.Grant) {
-	h.members, h.confirmed, h.recorded, h.waiting = g.Members, true, false, g.State == grant.Waiting
+// takeOver sets the members of a transaction that an agent reports; rebuild takes
+// their amounts.
+func (h *reservation) takeOver(members []grant.Member, s grant.State) {
+	h.members, h.confirmed, h.recorded, h.waiting = members, true, false, s == grant.Waiting
 }
 
 // setPlanned marks the reservation as unknown to the agent, and to the store.
@@ -98,6 +99,7 @@ func (n *node) rebuild(out *outbox) {
 			if h.rank() != rank {
 				continue
 			}
+			h.members = membersOn(n.view.Host, h.members)
 			h.taken = n.take(h.members)
 			switch {
 			case h.taken != nil:

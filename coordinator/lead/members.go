@@ -1,0 +1,67 @@
+package lead
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/fit"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file answers which devices a transaction holds on a node. The record of a
+// decided transaction names them, and no message of an agent changes the record.
+
+// membersOf returns the members of a transaction on a node: those of the record
+// where there is one, else the members that the agent reports. An agent that
+// reports other devices for a record would free the recorded devices for others.
+func (l *Leader) membersOf(n *node, tx resource.TxID, reported []grant.Member) []grant.Member {
+	a := l.attempts[tx]
+	if a == nil || a.machine.Undecided() || a.machine.State() == txn.Aborted {
+		return reported
+	}
+	vote, ok := a.machine.Vote(n.view.ID)
+	if !ok {
+		return reported
+	}
+	return membersOn(n.view.Host, vote.Members)
+}
+
+// membersOn returns members with the numbers that the host gives to their devices,
+// because a host may number its devices anew. A device that the host does not have
+// keeps its number, and nobody can take the device there.
+func membersOn(host *fit.Host, members []grant.Member) []grant.Member {
+	if host == nil {
+		return members
+	}
+	numbered := slices.Clone(members)
+	for i := range numbered {
+		numbered[i].Assignment = assignmentOn(host, members[i].Assignment)
+	}
+	return numbered
+}
+
+func assignmentOn(host *fit.Host, a resource.Assignment) resource.Assignment {
+	list := host.Inventory().Devices
+	a.GPUs, a.MIG = slices.Clone(a.GPUs), slices.Clone(a.MIG)
+	for at := range list {
+		for i := range a.GPUs {
+			if a.GPUs[i].UUID == list[at].UUID {
+				a.GPUs[i].Index = at
+			}
+		}
+		for instance := range list[at].MIG.Instances {
+			for i := range a.MIG {
+				if have := &list[at].MIG.Instances[instance]; a.MIG[i].UUID == have.UUID {
+					a.MIG[i].GPU, a.MIG[i].Instance, a.MIG[i].Profile = at, instance, have.Profile
+				}
+			}
+		}
+	}
+	slices.SortFunc(a.GPUs, func(x, y resource.GPUGrant) int { return cmp.Compare(x.Index, y.Index) })
+	slices.SortFunc(a.MIG, func(x, y resource.MIGGrant) int {
+		return cmp.Or(cmp.Compare(x.GPU, y.GPU), cmp.Compare(x.Instance, y.Instance))
+	})
+	return a
+}
