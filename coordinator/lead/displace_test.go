@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -114,4 +115,44 @@ func TestAClaimTakesItsPlaceWithItsCommit(t *testing.T) {
 		t.Errorf("sharers (-want +got):\n%s", diff)
 	}
 	must(x.quotas.trees.Check())
+}
+
+// TestANominationHoldsNothingOfItsVictims: a preemptor that gives up leaves the
+// devices that are free beside its victims, and its victims run on where they have
+// no notice yet. A claim makes it give up only where that is enough.
+func TestANominationHoldsNothingOfItsVictims(t *testing.T) {
+	for name, c := range map[string]struct {
+		gpus    int
+		more    string
+		noticed bool
+		yields  bool
+	}{
+		"the free devices are enough":             {gpus: 6, yields: true},
+		"a device of the victim is missing":       {gpus: 7},
+		"the victim is leaving":                   {gpus: 8, noticed: true, yields: true},
+		"the victim has to give way to the claim": {gpus: 8, more: `"preemptionPolicy":"PreemptLowerPriority",`, yields: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			x.running("other", 8, `"priority":9,`)
+			x.running("victim", 2, "")
+			p := x.submit("preemptor", 8, preempting)
+			x.answers()
+			if c.noticed {
+				x.says(p, grant.Waiting)
+				x.answers()
+			}
+			claimant := x.submit("claimant", c.gpus, `"priority":6,`+c.more)
+			x.answers()
+			if len(p.attempt.victims) != 1 || claimant.attempt != nil {
+				t.Fatalf("%d victims, want one, and a claimant that waits", len(p.attempt.victims))
+			}
+			d := sched.Decision{Evidence: &sched.Evidence{Short: &sched.Shortage{Victims: []string{p.path}}}}
+			x.do(func() { x.world().Claim(claimant.wanted(), &d) })
+			if yields := d.Yields == p.path; yields != c.yields {
+				t.Errorf("the preemptor gives up: %t (%s), want %t", yields, d.Evidence.NoVictims, c.yields)
+			}
+			must(x.checkOccupants())
+		})
+	}
 }

@@ -14,7 +14,9 @@ import (
 // devices of the unit's record are free for nobody.
 func TestARecordSaysWhatAUnitHolds(t *testing.T) {
 	own := transaction(1)
-	held := func(members []grant.Member) grant.Grant { return grant.Grant{Tx: own, State: grant.Held, Members: members} }
+	held := func(members []grant.Member) grant.Grant {
+		return grant.Grant{Tx: own, State: grant.Held, Members: members}
+	}
 	elsewhere := func(n *node) []grant.Member {
 		members := instances(n, 2)
 		members[0].Assignment.MIG[0].GPU += 60

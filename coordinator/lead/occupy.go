@@ -143,16 +143,24 @@ func (l *Leader) statusOf(u *unit) cluster.Status {
 	return cluster.Starting
 }
 
-// reservedParts are an attempt's members as the view has them.
+// reservedParts are an attempt's members as the view has them. Of the place of a
+// preemptor, its victims hold what its reservation has not taken yet.
 func (l *Leader) reservedParts(a *attempt) []cluster.Part {
 	var parts []cluster.Part
-	for _, node := range a.machine.Nodes() {
-		n := l.nodes[node]
+	for _, id := range a.machine.Nodes() {
+		n := l.nodes[id]
 		if n == nil || n.reservations[a.machine.ID()] == nil {
 			continue
 		}
-		for _, m := range n.reservations[a.machine.ID()].members {
-			parts = append(parts, cluster.Part{Node: node, Assignment: m.Assignment})
+		h := n.reservations[a.machine.ID()]
+		if len(a.victims) > 0 {
+			for _, taken := range h.taken {
+				parts = append(parts, cluster.Part{Node: id, Assignment: taken})
+			}
+			continue
+		}
+		for _, m := range h.members {
+			parts = append(parts, cluster.Part{Node: id, Assignment: m.Assignment})
 		}
 	}
 	return parts

@@ -197,6 +197,7 @@ func (n *node) nominated() []resource.TxID {
 // before any unit is placed.
 func (n *node) fillWaiting() {
 	for _, tx := range n.nominated() {
+		n.occupancy.noteReservation(n.view.ID, tx, false)
 		h := n.reservations[tx]
 		n.giveBack(h.taken)
 		h.taken = n.takePresent(h.members)

@@ -57,27 +57,33 @@ func keyOf(o *cluster.Occupant) queue.Key {
 	return queue.Key{Priority: o.Priority, Epoch: o.Arrived.Epoch, Counter: o.Arrived.Counter, Path: o.Unit}
 }
 
-// wouldFitWithout reports whether a unit would have a place once the named units,
-// and those that they are about to displace, have given way, and more of lower
-// priority where the unit asks for that. Without that question two units could
-// take from each other for ever what helps neither.
+// wouldFitWithout reports whether a unit would have a place once the named units
+// have given way or given up, and more of lower priority where the unit asks for
+// that. Without that question two units could take from each other for ever what
+// helps neither. A named unit that gives up leaves what it has taken. The rest of
+// its place stays with the units that it displaces, except those that leave already.
 func (w *World) wouldFitWithout(u *Unit, named []string) bool {
 	state := w.occupied()
 	var holders []preempt.Holder
 	var given []string
-	add := func(path string) *cluster.Occupant {
-		o := state.Occupant(path)
-		if o != nil && !slices.Contains(given, path) {
-			h := holderOf(o)
-			h.Priority = math.MinInt32
-			holders, given = append(holders, h), append(given, path)
-		}
-		return o
+	give := func(o *cluster.Occupant) {
+		h := holderOf(o)
+		h.Priority = math.MinInt32
+		holders, given = append(holders, h), append(given, o.Unit)
 	}
 	for _, path := range named {
-		if o := add(path); o != nil {
-			for _, victim := range o.Displaces {
-				add(victim)
+		o := state.Occupant(path)
+		if o == nil || slices.Contains(given, path) {
+			continue
+		}
+		give(o)
+		for _, victim := range o.Displaces {
+			switch v := state.Occupant(victim); {
+			case v == nil, slices.Contains(given, victim):
+			case v.IsLeaving():
+				give(v)
+			case u.Right == Lower && isBelow(v, u, given):
+				holders = append(holders, holderOf(v))
 			}
 		}
 	}
