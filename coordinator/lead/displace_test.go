@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -155,4 +156,33 @@ func TestANominationHoldsNothingOfItsVictims(t *testing.T) {
 			must(x.checkOccupants())
 		})
 	}
+}
+
+// TestAUnitGivesWayOnAHostThatNumbersItsDevicesAnew: the devices of a victim are
+// found by their identity, not by the numbers that they had at its commit.
+func TestAUnitGivesWayOnAHostThatNumbersItsDevicesAnew(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 1, "")
+	x.running("c", 8, `"priority":9,`)
+	id := a.attempt.machine.Nodes()[0]
+	h := x.hosts[id]
+	list := slices.Clone(h.Host.Inventory.Devices)
+	slices.Reverse(list)
+	for i := range list {
+		list[i].Index = i
+	}
+	h.Host.Inventory.Devices = list
+	fits, err := fit.NewHost(h.Host.Topology, h.Host.Inventory, fit.Reserved{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Fit = fits
+	x.hear(grant.Disconnected{Node: id})
+	x.hear(h)
+
+	b := x.submit("b", 8, preempting)
+	if x.answers(); b.attempt == nil || len(b.attempt.victims) != 1 {
+		t.Errorf("nobody gives way for b: %s", x.whyNoVictims(b))
+	}
+	must(x.checkOccupants())
 }

@@ -32,7 +32,7 @@ func (l *Leader) membersOf(n *node, tx resource.TxID, reported []grant.Member) [
 // because a host may number its devices anew. A device that the host does not have
 // keeps its number, and nobody can take the device there.
 func membersOn(host *fit.Host, members []grant.Member) []grant.Member {
-	if host == nil {
+	if host == nil || !slices.ContainsFunc(members, func(m grant.Member) bool { return hasMoved(host, &m.Assignment) }) {
 		return members
 	}
 	numbered := slices.Clone(members)
@@ -40,6 +40,20 @@ func membersOn(host *fit.Host, members []grant.Member) []grant.Member {
 		numbered[i].Assignment = assignmentOn(host, members[i].Assignment)
 	}
 	return numbered
+}
+
+// hasMoved reports whether a device of an assignment is not at its number.
+func hasMoved(host *fit.Host, a *resource.Assignment) bool {
+	list := host.Inventory().Devices
+	return slices.ContainsFunc(a.GPUs, func(g resource.GPUGrant) bool {
+		return g.Index < 0 || g.Index >= len(list) || list[g.Index].UUID != g.UUID
+	}) || slices.ContainsFunc(a.MIG, func(g resource.MIGGrant) bool {
+		if g.GPU < 0 || g.GPU >= len(list) || g.Instance < 0 || g.Instance >= len(list[g.GPU].MIG.Instances) {
+			return true
+		}
+		have := &list[g.GPU].MIG.Instances[g.Instance]
+		return have.UUID != g.UUID || have.Profile != g.Profile
+	})
 }
 
 func assignmentOn(host *fit.Host, a resource.Assignment) resource.Assignment {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
-	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -49,17 +48,6 @@ func shareGPU(a, b resource.Assignment) bool {
 	}) || slices.ContainsFunc(a.MIG, func(x resource.MIGGrant) bool {
 		return slices.ContainsFunc(b.MIG, func(y resource.MIGGrant) bool { return x.UUID == y.UUID })
 	})
-}
-
-func (u *unit) holder(priority int32) preempt.Holder {
-	h := preempt.Holder{Unit: u.path, Priority: priority, Started: int64(u.attempt.committed)}
-	for _, node := range u.attempt.machine.Nodes() {
-		v, _ := u.attempt.machine.Vote(node)
-		for _, m := range v.Members {
-			h.Parts = append(h.Parts, preempt.Part{Node: node, Assignment: m.Assignment})
-		}
-	}
-	return h
 }
 
 // hasLeavingUnit reports whether a unit with members on a node is leaving: others

@@ -113,8 +113,7 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 	}
 	switch o.Status {
 	case cluster.Evictable, cluster.Leaving, cluster.Displaced:
-		h := u.holder(0)
-		o.Started, o.Parts = h.Started, h.Parts
+		o.Started, o.Parts = int64(u.attempt.committed), l.recordedParts(u.attempt)
 	default:
 		o.Parts = l.reservedParts(u.attempt)
 	}
@@ -141,6 +140,23 @@ func (l *Leader) statusOf(u *unit) cluster.Status {
 		return cluster.Ending
 	}
 	return cluster.Starting
+}
+
+// recordedParts are the members of a committed attempt, by the numbers of the hosts
+// as they are.
+func (l *Leader) recordedParts(a *attempt) []cluster.Part {
+	var parts []cluster.Part
+	for _, id := range a.machine.Nodes() {
+		vote, _ := a.machine.Vote(id)
+		members := vote.Members
+		if n := l.nodes[id]; n != nil {
+			members = membersOn(n.view.Host, members)
+		}
+		for _, m := range members {
+			parts = append(parts, cluster.Part{Node: id, Assignment: m.Assignment})
+		}
+	}
+	return parts
 }
 
 // reservedParts are an attempt's members as the view has them. Of the place of a
