@@ -18,19 +18,20 @@ const mostGroups = 24
 // which the nodes are grouped.
 var excluding = map[string]string{
 	resource.ReasonNodeSelector: "", resource.ReasonNodeAffinity: "", resource.ReasonTaint: "",
-	resource.ReasonCordoned:     "cordoned",
-	resource.ReasonUnreachable:  "not ready: no stream to a registered agent",
-	resource.ReasonUnregistered: "not ready: the agent has not registered yet",
-	resource.ReasonViolation:    "isolated: the agent broke the protocol",
-	resource.ReasonDiskFull:     "disk pressure: the agent's journal or its assignment files have no room",
-	resource.ReasonQuarantined:  "in quarantine: the store has lost records of what the node holds",
-	resource.ReasonBanned:       "banned by an operator",
-	resource.ReasonFenced:       "fenced: the agent has to register again",
-	resource.ReasonDead:         "confirmed dead",
-	resource.ReasonUnread:       "not ready: the leader has not read the agent's registration yet",
-	resource.ReasonHostDiffers:  "not ready: the host has more than the agent registered",
-	resource.ReasonApproval:     "waits for an operator to approve more hardware",
-	resource.ReasonSilent:       "not ready: the agent has not been heard",
+	resource.ReasonCordoned:       "cordoned",
+	resource.ReasonUnreachable:    "not ready: no stream to a registered agent",
+	resource.ReasonUnregistered:   "not ready: the agent has not registered yet",
+	resource.ReasonViolation:      "isolated: the agent broke the protocol",
+	resource.ReasonDiskFull:       "disk pressure: the agent's journal or its assignment files have no room",
+	resource.ReasonMemoryPressure: "memory pressure: the host is short of memory",
+	resource.ReasonQuarantined:    "in quarantine: the store has lost records of what the node holds",
+	resource.ReasonBanned:         "banned by an operator",
+	resource.ReasonFenced:         "fenced: the agent has to register again",
+	resource.ReasonDead:           "confirmed dead",
+	resource.ReasonUnread:         "not ready: the leader has not read the agent's registration yet",
+	resource.ReasonHostDiffers:    "not ready: the host has more than the agent registered",
+	resource.ReasonApproval:       "waits for an operator to approve more hardware",
+	resource.ReasonSilent:         "not ready: the agent has not been heard",
 }
 
 // group is the nodes that refuse for the same reasons.
