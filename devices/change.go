@@ -17,9 +17,13 @@ type Change struct {
 	// that is something else than before; the first time in any case. Of a device
 	// whose driver does not tell it, nothing is ever told.
 	Running []Running
+	// Use is the use of a card and its instances, wherever a value is another than
+	// before; the first time in any case. The use of a device that is lost, that
+	// hangs, or whose driver is gone is unknown from that event on.
+	Use []Use
 }
 
 // IsZero reports whether nothing is told.
 func (c Change) IsZero() bool {
-	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0
+	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0 && len(c.Use) == 0
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/resource"
 )
 
 // Host is a machine on which things happen to the GPUs while it runs: they log
@@ -33,6 +34,8 @@ type card struct {
 	plugged, lost, hung    bool
 	xids                   []uint64
 	pids                   []int
+	use                    devices.Use // of the card as a whole
+	measured               bool        // use is reported
 	corrected, uncorrected uint64
 	pages, rows, failed    bool // wait for a reset; cannot be repaired
 }
@@ -76,6 +79,14 @@ func (h *Host) ECC(gpu int, corrected, uncorrected uint64) {
 // all.
 func (h *Host) Run(gpu int, pids ...int) {
 	h.change(gpu, func(c *card) { c.pids = pids })
+}
+
+// Use sets the use of the GPU: percent of the time, and bytes of its memory.
+// Before the first call nothing is reported.
+func (h *Host) Use(gpu int, percent int, memory resource.Bytes) {
+	h.change(gpu, func(c *card) {
+		c.use, c.measured = devices.Use{UUID: h.UUID(gpu), Percent: percent, Memory: memory}, true
+	})
 }
 
 // Retire says whether memory pages of the GPU wait for a reset.
@@ -191,6 +202,9 @@ func (c *card) script(out *bytes.Buffer) {
 	}
 	for _, pid := range c.pids {
 		fmt.Fprintf(out, "  process compute %d\n", pid)
+	}
+	if c.measured {
+		fmt.Fprintf(out, "  use %d %d\n", c.use.Percent, c.use.Memory)
 	}
 	if c.lost {
 		fmt.Fprintf(out, "  lost\n")

@@ -38,6 +38,9 @@ func (h *Host) settle() {
 	case slices.Contains(h.told.hung, true):
 	case h.unloaded && !h.told.gone:
 		h.told.gone = true
+		for i := range h.told.cards {
+			h.told.cards[i].measured = false
+		}
 		c.Events = append(c.Events, devices.Event{Kind: devices.EventDriverGone})
 	case !h.unloaded:
 		if h.told.gone {
@@ -66,6 +69,7 @@ func (h *Host) settleHangs() []devices.Event {
 		h.told.hung[i] = hangs
 		kind := devices.EventAnswered
 		if hangs {
+			h.told.cards[i].measured = false
 			kind = devices.EventHung
 		}
 		events = append(events, devices.Event{UUID: h.UUID(i), Kind: kind})
@@ -100,7 +104,7 @@ func (h *Host) settleCard(i int, c *devices.Change) {
 	switch {
 	case !h.present(i):
 		if h.told.known[i] && !before.lost {
-			before.lost = true
+			before.lost, before.measured = true, false
 			tell(devices.Event{Kind: devices.EventLost})
 		}
 		return
@@ -121,6 +125,11 @@ func (h *Host) settleCard(i int, c *devices.Change) {
 		before.pids = now.pids
 		c.Running = append(c.Running, devices.Running{UUID: h.UUID(i), PIDs: slices.Clone(now.pids)})
 	}
+	use := h.useOf(i)
+	if now.measured && (!before.measured || use != before.use) {
+		before.use, before.measured = use, true
+		c.Use = append(c.Use, use)
+	}
 	if now.uncorrected > before.uncorrected {
 		tell(devices.Event{Kind: devices.EventECCUncorrected, Count: now.uncorrected})
 	}
@@ -129,6 +138,16 @@ func (h *Host) settleCard(i int, c *devices.Change) {
 	}
 	before.corrected, before.uncorrected = now.corrected, now.uncorrected
 	h.settleMemory(now, before, len(h.told.mig[i].Instances) > 0, tell)
+}
+
+// useOf is the use of a card as a driver reports it: in MIG mode without the
+// percentage.
+func (h *Host) useOf(i int) devices.Use {
+	use := h.cards[i].use
+	if h.told.mig[i].Enabled {
+		use.Percent = devices.UnknownUse
+	}
+	return use
 }
 
 // settleMemory tells of pages and rows; of rows nothing is told while there are

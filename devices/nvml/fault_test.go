@@ -134,6 +134,8 @@ func TestEachFunctionMayBeAbsent(t *testing.T) {
 		"nvmlDeviceGetUUID":                        {0, true},
 		"nvmlDeviceGetName":                        {2, true},
 		"nvmlDeviceGetMemoryInfo":                  {2, true},
+		"nvmlDeviceGetMemoryInfo_v2":               {2, false},
+		"nvmlDeviceGetUtilizationRates":            {2, false},
 		"nvmlDeviceGetMemoryAffinity":              {2, false},
 		"nvmlDeviceGetMigMode":                     {2, false},
 		"nvmlDeviceGetNvLinkState":                 {2, false},

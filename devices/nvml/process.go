@@ -22,13 +22,23 @@ func (d *discovery) running(c *card) []devices.Running {
 		return []devices.Running{{UUID: c.device.UUID, PIDs: pids}}
 	}
 	var list []devices.Running
+	d.eachInstance(c, func(m devices.MIGInstance, handle nvml.Device) {
+		if pids, ok := d.processes(c, handle); ok {
+			list = append(list, devices.Running{UUID: m.UUID, PIDs: pids})
+		}
+	})
+	return list
+}
+
+// eachInstance calls do with each known instance of a card and its handle.
+func (d *discovery) eachInstance(c *card, do func(devices.MIGInstance, nvml.Device)) {
 	if len(c.device.MIG.Instances) == 0 {
-		return nil // the functions for instances may be absent
+		return // the functions for instances may be absent
 	}
 	d.asking("nvmlDeviceGetMaxMigDeviceCount", c)
 	places, ret := c.handle.GetMaxMigDeviceCount()
 	if !d.ok(c, ret) {
-		return nil
+		return
 	}
 	for i := range min(places, maxMIGPlaces) {
 		d.asking("nvmlDeviceGetMigDeviceHandleByIndex", c)
@@ -38,14 +48,14 @@ func (d *discovery) running(c *card) []devices.Running {
 		}
 		d.asking("nvmlDeviceGetUUID", c)
 		uuid, ret := handle.GetUUID()
-		if !d.ok(c, ret) || !slices.ContainsFunc(c.device.MIG.Instances, func(m devices.MIGInstance) bool { return m.UUID == uuid }) {
+		if !d.ok(c, ret) {
 			continue
 		}
-		if pids, ok := d.processes(c, handle); ok {
-			list = append(list, devices.Running{UUID: uuid, PIDs: pids})
+		known := slices.IndexFunc(c.device.MIG.Instances, func(m devices.MIGInstance) bool { return m.UUID == uuid })
+		if known >= 0 {
+			do(c.device.MIG.Instances[known], handle)
 		}
 	}
-	return list
 }
 
 // processes asks for those of a GPU or an instance, clients of a multi-process

@@ -173,6 +173,10 @@ func (s *session) read(c *card) reading {
 		if r.running = s.seen.running(c); len(s.seen.warnings) > 0 {
 			r.faults["processes"] = strings.Join(s.seen.warnings, "; ")
 		}
+		s.seen.warnings = nil
+		if r.use = s.seen.use(c); len(s.seen.warnings) > 0 {
+			r.faults["use"] = strings.Join(s.seen.warnings, "; ")
+		}
 	}
 	if c.lost != nvml.SUCCESS {
 		r.lost = answer(c.lost).Error()

@@ -55,6 +55,7 @@ type reading struct {
 	rows                    uint64 // remapped so far
 	mig                     *devices.MIG
 	running                 []devices.Running
+	use                     []devices.Use
 	faults                  map[string]string // by question, what it was answered
 }
 
@@ -87,6 +88,7 @@ type history struct {
 	pages, rows, failed    bool
 	faults                 map[string]string
 	running                []devices.Running
+	use                    []devices.Use
 }
 
 func (h *history) broken() bool { return h.pages || h.rows || h.failed }
@@ -131,7 +133,18 @@ func (t *tracker) driverGone(why string) devices.Change {
 		return devices.Change{}
 	}
 	t.gone = true
+	t.forgetUse("")
 	return devices.Change{Events: []devices.Event{{Kind: devices.EventDriverGone, Detail: why}}}
+}
+
+// forgetUse has the use of a card, or of all cards for "", reported again with
+// the next answer: the caller counts it as unknown from now on.
+func (t *tracker) forgetUse(uuid string) {
+	for of, h := range t.cards {
+		if uuid == "" || of == uuid {
+			h.use = nil
+		}
+	}
 }
 
 // knows reports whether a card is in the inventory.
@@ -218,6 +231,9 @@ func (t *tracker) read(r reading) devices.Change {
 	}
 	h.faults = r.faults
 	c.Running = h.runs(r.running)
+	if !slices.Equal(h.use, r.use) {
+		h.use, c.Use = r.use, r.use
+	}
 	return c
 }
 
@@ -248,7 +264,7 @@ func (h *history) lose(uuid, why string) []devices.Event {
 	if h.lost {
 		return nil
 	}
-	h.lost = true
+	h.lost, h.use = true, nil
 	return []devices.Event{{UUID: uuid, Kind: devices.EventLost, Detail: why}}
 }
 

@@ -329,6 +329,9 @@ func (w *watch) tellOf(q *question, kind devices.EventKind, detail string) {
 	if !w.tracker.knows(uuid) {
 		uuid = ""
 	}
+	if kind == devices.EventHung {
+		w.tracker.forgetUse(uuid)
+	}
 	w.tell(devices.Change{Events: []devices.Event{{UUID: uuid, Kind: kind, Detail: detail}}})
 }
 

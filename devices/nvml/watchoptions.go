@@ -14,7 +14,7 @@ type Change = devices.Change
 // default; negative ones are refused.
 type WatchOptions struct {
 	// Poll is the time between two readings of error counters, partitions,
-	// presence and running processes, of some eight calls into the driver for each card, and between two
+	// presence, use and running processes, of some ten calls into the driver for each card, and between two
 	// attempts to reach a driver that has gone; 10 s. XIDs do not wait for it.
 	Poll time.Duration
 	// Rediscover is the time between two discoveries; 5 min. At each the library

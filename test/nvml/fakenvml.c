@@ -47,6 +47,17 @@ typedef struct {
 _Static_assert(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
 
 typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+_Static_assert(sizeof(nvmlMemory_v2_t) == 40, "nvmlMemory_v2_t");
+enum { MEMORY_VERSION_2 = sizeof(nvmlMemory_v2_t) | 2 << 24 };
+
+typedef struct {
+    unsigned int gpu, memory;
+} nvmlUtilization_t;
+
+typedef struct {
     unsigned int multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount,
         sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
     unsigned long long memorySizeMB;
@@ -371,6 +382,47 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
     return unlock(answer(name, length, "%s MIG %s", gpu->name, instance->profile));
 }
 
+static struct use *use_of(struct gpu *gpu, struct instance *instance)
+{
+    return &gpu->use[instance == NULL ? 0 : instance - gpu->instances + 1];
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    enter();
+    nvmlReturn_t ret = find(device, CALL_USE, &gpu, &instance);
+    if (ret != OK)
+        return unlock(ret);
+    struct use *use = use_of(gpu, instance);
+    *rates = (nvmlUtilization_t){use->percent, use->percent};
+    if (gpu->garbage[CALL_USE]) {
+        memset(rates, 0xff, sizeof *rates);
+        return unlock(OK);
+    }
+    return unlock(use->measured && gpu->mig != MIG_ON ? OK : NOT_SUPPORTED); /* as the real driver with MIG */
+}
+
+#ifndef OLD_DRIVER
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    enter();
+    nvmlReturn_t ret = find(device, CALL_MEMORY, &gpu, &instance);
+    if (ret != OK)
+        return unlock(ret);
+    if (memory->version != MEMORY_VERSION_2)
+        return unlock(INVALID_ARGUMENT);
+    unsigned long long total = instance == NULL ? gpu->memory : instance->mebibytes << 20, used = use_of(gpu, instance)->memory;
+    *memory = (nvmlMemory_v2_t){MEMORY_VERSION_2, total, 0, total - used, used};
+    if (gpu->garbage[CALL_MEMORY])
+        memset(memory, 0xff, sizeof *memory);
+    return unlock(OK);
+}
+#endif
+
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     struct gpu *gpu;
@@ -380,7 +432,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
     if (ret != OK)
         return unlock(ret);
     unsigned long long total = instance == NULL ? gpu->memory : instance->mebibytes << 20;
-    *memory = (nvmlMemory_t){total, total, 0};
+    unsigned long long used = use_of(gpu, instance)->memory;
+    *memory = (nvmlMemory_t){total, total - used, used};
     if (gpu->garbage[CALL_MEMORY])
         memset(memory, 0xff, sizeof *memory);
     return unlock(OK);

@@ -38,11 +38,11 @@ enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 /* What a script says. */
 enum call {
     CALL_HANDLE, CALL_PCI, CALL_UUID, CALL_NAME, CALL_MEMORY, CALL_NUMA, CALL_NVLINK, CALL_ANCESTOR, CALL_MIG,
-    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALL_PROCESSES, CALLS
+    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALL_PROCESSES, CALL_USE, CALLS
 };
 static const char *const call_names[CALLS] = {
     "handle", "pci", "uuid", "name", "memory", "numa", "nvlink", "ancestor", "mig", "ecc", "retired", "rows", "events",
-    "processes",
+    "processes", "use",
 };
 /* Calls that are about no GPU. */
 enum driver_call { DRIVER_INIT, DRIVER_SHUTDOWN, DRIVER_COUNT, DRIVER_WAIT, DRIVER_VERSION, DRIVER_CALLS };
@@ -78,6 +78,13 @@ struct process {
     int instance; /* place of the MIG instance, or NO_INSTANCE */
 };
 
+/* The use of a GPU, or of one of its instances. */
+struct use {
+    int measured; /* whether the library knows percent */
+    unsigned int percent;
+    unsigned long long memory;
+};
+
 /* Remapped rows. */
 struct rows {
     int told, pending, failed;
@@ -98,6 +105,7 @@ struct gpu {
     struct xid xids[MAX_XIDS];
     int processes_len;
     struct process processes[MAX_PROCESSES];
+    struct use use[MAX_INSTANCES + 1]; /* of the GPU, then of its instances */
     struct link links[MAX_LINKS];
     struct instance instances[MAX_INSTANCES];
 };
@@ -222,6 +230,19 @@ static int parse_process(struct gpu *g, const char *rest)
     return p->graphics || strcmp(kind, "compute") == 0;
 }
 
+static int parse_use(struct gpu *g, const char *rest)
+{
+    char percent[MAX_TEXT];
+    unsigned long long memory;
+    int instance = NO_INSTANCE;
+    if (sscanf(rest, "%95s %llu %d", percent, &memory, &instance) < 2 || instance < NO_INSTANCE || instance >= MAX_INSTANCES)
+        return 0;
+    struct use *u = &g->use[instance + 1];
+    u->memory = memory;
+    u->measured = strcmp(percent, "-") != 0;
+    return !u->measured || sscanf(percent, "%u", &u->percent) == 1;
+}
+
 static int parse_ecc(struct gpu *g, const char *rest)
 {
     g->ecc = 1;
@@ -290,6 +311,8 @@ static int parse_gpu_line(struct gpu *g, const char *word, const char *rest)
         return parse_xid(g, rest);
     if (strcmp(word, "process") == 0)
         return parse_process(g, rest);
+    if (strcmp(word, "use") == 0)
+        return parse_use(g, rest);
     if (strcmp(word, "ecc") == 0)
         return parse_ecc(g, rest);
     if (strcmp(word, "retired") == 0)
