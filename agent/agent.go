@@ -87,6 +87,7 @@ type Agent struct {
 
 	registered atomic.Bool // this process has registered once
 	watched    atomic.Bool // the watch of the devices has reported
+	uses       atomic.Pointer[uses]
 
 	mu    sync.Mutex
 	rings *gossip.Rings // nil before Run and without Gossip

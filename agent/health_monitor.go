@@ -110,6 +110,7 @@ func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 		// Only when the agent ends is there an error.
 		_ = w.agent.owner.send(ctx, item{observe: true})
 	}
+	w.measure(c)
 	for _, e := range c.Events {
 		w.agent.metrics.events.WithLabelValues(e.Kind.String()).Inc()
 		log.Warn("device_event", "event", e.String())
@@ -119,6 +120,19 @@ func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 			}
 		}
 	}
+}
+
+// measure takes over the use of the devices.
+func (w *healthMonitor) measure(c devices.Change) {
+	if len(c.Events) == 0 && len(c.Use) == 0 && c.Inventory == nil {
+		return
+	}
+	var before uses
+	if p := w.agent.uses.Load(); p != nil {
+		before = *p
+	}
+	next := before.after(c, w.agent.Host().Inventory())
+	w.agent.uses.Store(&next)
 }
 
 // of is the state of a device; one not seen before has the inventory's health.

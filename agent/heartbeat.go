@@ -60,6 +60,9 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 		return h, err
 	}
 	h.Conditions = a.conditions(v)
+	for _, part := range a.measured(v) {
+		h.Devices = append(h.Devices, part.Use)
+	}
 	for _, g := range v.Grants {
 		if phase := phaseOf(g.State); phase != "" && g.Origin != ledger.OriginOrphan && (v.Registered > 0 || !v.Quarantine.IsZero()) {
 			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})

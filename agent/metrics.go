@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/grant"
 )
@@ -143,6 +144,7 @@ type gauges struct {
 	total, free, grants, registered, bad *prometheus.Desc
 	journal, quarantined, full, memory   *prometheus.Desc
 	contact, stopped                     *prometheus.Desc
+	use, memoryUsed                      *prometheus.Desc
 }
 
 func newGauges(a *Agent, labels prometheus.Labels) *gauges {
@@ -163,13 +165,15 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 
 		quarantined: desc("muster_agent_quarantined", "1 while the store is older than what this agent has heard of; see muster reconcile."),
 		contact:     desc("muster_agent_contact_age_seconds", "Time since the last contact with a coordinator that had the store; with the assume-dead policy only."),
+		use:         desc("muster_agent_device_use_ratio", "Part of the driver's last sample period during which the device computed, 0 to 1; absent where the driver does not report it.", "device", "uuid", "model"),
+		memoryUsed:  desc("muster_agent_device_memory_used_bytes", "Memory in use of a device or MIG instance; absent where the driver does not report it.", "device", "uuid", "model"),
 		stopped:     desc("muster_agent_stopped_transactions", "Transactions whose assignments are taken away for lack of contact."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped} {
+	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped, g.use, g.memoryUsed} {
 		c <- d
 	}
 }
@@ -226,6 +230,14 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		_, stopped = g.agent.owner.assignments.closedTo()
 	}
 	gauge(g.stopped, float64(stopped))
+	for _, part := range g.agent.measured(view) {
+		if part.Percent != devices.UnknownUse {
+			gauge(g.use, float64(part.Percent)/100, part.Index, part.UUID, part.Model)
+		}
+		if part.Memory != devices.UnknownUse {
+			gauge(g.memoryUsed, float64(part.Memory), part.Index, part.UUID, part.Model)
+		}
+	}
 	gauge(g.full, full)
 	gauge(g.memory, memory)
 	gauge(g.quarantined, quarantined)

@@ -112,6 +112,13 @@ type DeviceStatus struct {
 	Model string `json:"model" example:"NVIDIA A100-SXM4-80GB"`
 	// Memory is the size of the device's memory.
 	Memory string `json:"memory" format:"quantity" unit:"bytes" example:"80Gi"`
+	// UsePercent is the part of the time during which the device computed, in the
+	// driver's last sample period. It is absent where the driver does not report it,
+	// as for a device in MIG mode.
+	UsePercent *int `json:"usePercent,omitempty" range:"0..100" unit:"percent" example:"37"`
+	// MemoryUsed is the part of the memory in use. It is absent where the driver does
+	// not report it.
+	MemoryUsed string `json:"memoryUsed,omitempty" format:"quantity" unit:"bytes" example:"12Gi"`
 	// NUMANode is the number of the NUMA node that the device is attached to.
 	NUMANode int `json:"numaNode" example:"0"`
 	// Health is the state of the device. Only ok and suspect devices take new work.
@@ -138,6 +145,12 @@ type MIGInstance struct {
 	Profile string `json:"profile" example:"1g.10gb"`
 	// Memory is the size of the instance's memory.
 	Memory string `json:"memory" format:"quantity" unit:"bytes" example:"9728Mi"`
+	// UsePercent is the part of the time during which the instance computed. It is
+	// absent where the driver does not report it, as today's drivers do not.
+	UsePercent *int `json:"usePercent,omitempty" range:"0..100" unit:"percent" example:"37"`
+	// MemoryUsed is the part of the instance's memory in use. It is absent where the
+	// driver does not report it.
+	MemoryUsed string `json:"memoryUsed,omitempty" format:"quantity" unit:"bytes" example:"3Gi"`
 	// Free reports whether nobody holds the instance.
 	Free bool `json:"free" example:"true"`
 }

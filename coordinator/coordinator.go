@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -122,9 +123,9 @@ func (c *Coordinator) NodeRegistered(id resource.NodeID, spec record.NodeSpec, r
 }
 
 // NodeHeard takes a heartbeat that this coordinator has served.
-func (c *Coordinator) NodeHeard(id resource.NodeID, usage resource.Vector) {
+func (c *Coordinator) NodeHeard(id resource.NodeID, m rpc.Measured) {
 	if l := c.term.Load(); l != nil {
-		l.tell(lead.NodeMeasured{Node: id, Usage: usage})
+		l.tell(lead.NodeMeasured{Node: id, Usage: m.Usage, Devices: m.Devices})
 	}
 }
 

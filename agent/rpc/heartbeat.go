@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/agent/usage"
+	"github.com/musterd/muster/devices"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire/limits"
@@ -22,6 +23,7 @@ type Heartbeat struct {
 	Time       time.Time // the node's clock; information only
 	Began      time.Time // a time before it is sent, on any clock; the answer has it
 	Usage      usage.Usage
+	Devices    []devices.Use // at most devices.MaxUses
 	Conditions []Condition
 	Grants     []Phase
 }
@@ -175,6 +177,20 @@ func answerOf(m *schedulerv1.HeartbeatResponse) Answer {
 	return a
 }
 
+// deviceUse is a use on the wire, where an unknown value is absent.
+func deviceUse(use devices.Use) *schedulerv1.DeviceUse {
+	m := &schedulerv1.DeviceUse{Uuid: use.UUID}
+	if use.Percent != devices.UnknownUse {
+		percent := int32(use.Percent)
+		m.Percent = &percent
+	}
+	if use.Memory != devices.UnknownUse {
+		memory := int64(use.Memory)
+		m.MemoryBytes = &memory
+	}
+	return m
+}
+
 func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatRequest {
 	m := &schedulerv1.HeartbeatRequest{
 		NodeId: string(node), Timestamp: h.Time.UnixMilli(),
@@ -183,6 +199,9 @@ func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatR
 			Load_1M: h.Usage.Load1, Load_5M: h.Usage.Load5, DiskBytes: int64(h.Usage.Disk),
 			NetworkRxBytes: int64(h.Usage.NetworkRX), NetworkTxBytes: int64(h.Usage.NetworkTX),
 		},
+	}
+	for _, use := range h.Devices[:min(len(h.Devices), devices.MaxUses)] {
+		m.CurrentUsage.Devices = append(m.CurrentUsage.Devices, deviceUse(use))
 	}
 	for _, g := range h.Grants[:min(len(h.Grants), limits.MaxGrants)] {
 		m.PodStatuses = append(m.PodStatuses, &schedulerv1.PodStatus{AllocationId: string(g.Tx), Phase: g.Phase})

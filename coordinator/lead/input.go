@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -76,6 +77,8 @@ type (
 	NodeMeasured struct {
 		Node  resource.NodeID
 		Usage resource.Vector
+		// Devices are the uses of its devices and MIG instances.
+		Devices []devices.Use
 	}
 	// NodeSuspected is the opinion of gossip about a node.
 	NodeSuspected struct {
@@ -190,7 +193,7 @@ func (l *Leader) react(in Input) {
 		l.takeSpec(l.node(in.Node), in.Spec, in.Revision)
 	case NodeMeasured:
 		if n := l.nodes[in.Node]; n != nil {
-			n.setUsage(in.Usage)
+			n.setUsage(in.Usage, in.Devices)
 		}
 	case NodeSuspected:
 		if n := l.nodes[in.Node]; n != nil {

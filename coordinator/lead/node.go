@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -34,6 +35,7 @@ type node struct {
 	diskFull       bool
 	memoryPressure bool
 	usage          resource.Vector // measured on the host; nil = not heard yet
+	uses           []devices.Use   // of its devices, as the host claims
 	fence          *fence          // nil: its incarnation may be counted on
 	ban            *record.Ban     // nil: it is not banned
 	unheard        bool            // its lease is over

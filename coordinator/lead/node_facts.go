@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -34,7 +35,7 @@ func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull, memoryPre
 }
 
 // setUsage takes over what was measured on the host.
-func (n *node) setUsage(usage resource.Vector) { n.usage = usage }
+func (n *node) setUsage(usage resource.Vector, uses []devices.Use) { n.usage, n.uses = usage, uses }
 
 // setFence takes over the fence of the node's incarnation, nil for none.
 func (n *node) setFence(f *fence) { n.fence = f }

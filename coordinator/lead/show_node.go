@@ -35,7 +35,7 @@ func (n *node) show() shown.Node {
 		Incarnation: n.incarnation, Registered: n.revision != 0, Unheard: n.unheard, Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved,
 		Stream: &shown.Stream{
 			Connected: n.connected, Quarantine: n.quarantine, DiskFull: n.diskFull, MemoryPressure: n.memoryPressure, Unread: !n.specified(), Unregistered: n.unregistered,
-			Host: n.view.Host, Free: n.view.Free, Usage: n.usage,
+			Host: n.view.Host, Free: n.view.Free, Usage: n.usage, Uses: n.uses,
 		},
 	}
 	if n.fence != nil {

@@ -136,8 +136,13 @@ func FuzzHeartbeat(f *testing.F) {
 		if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeIdentityKey("n1"), identity)}}); err != nil {
 			t.Fatal(err)
 		}
-		beats := &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: func(_ resource.NodeID, usage resource.Vector) {
-			for name, amount := range usage {
+		beats := &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: func(_ resource.NodeID, m rpc.Measured) {
+			for _, use := range m.Devices {
+				if _, possible := use.Within(0); !possible {
+					t.Errorf("use %+v", use)
+				}
+			}
+			for name, amount := range m.Usage {
 				if amount < 0 || amount > int64(resource.MaxMemory) {
 					t.Errorf("usage of %s is %d", name, amount)
 				}

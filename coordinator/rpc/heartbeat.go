@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -30,7 +31,7 @@ type Heartbeats struct {
 	}
 	Logger *slog.Logger
 	// Heard, if set, is called with each heartbeat.
-	Heard func(node resource.NodeID, usage resource.Vector)
+	Heard func(node resource.NodeID, m Measured)
 	// Fingerprint, if set, returns the fingerprint of the present authorities
 	// and gossip keys (pki.Fingerprint). It is sent to agents once, and when it
 	// changes.
@@ -105,7 +106,7 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 			return err
 		}
 		if h.Heard != nil {
-			h.Heard(node, h.usage(ctx, &size, node, beat.GetCurrentUsage()))
+			h.Heard(node, Measured{h.usage(ctx, &size, node, beat.GetCurrentUsage()), deviceUses(beat.GetCurrentUsage().GetDevices())})
 		}
 		response := &schedulerv1.HeartbeatResponse{}
 		if lease, err = h.keep(ctx, node, lease); err != nil {
@@ -156,6 +157,31 @@ func received(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, sche
 		}
 	}()
 	return beats
+}
+
+// Measured is what a host claims to have measured: of itself and of its devices.
+type Measured struct {
+	Usage   resource.Vector // cut to the host's capacity; nil where nothing counts
+	Devices []devices.Use   // each with a possible percentage; at most devices.MaxUses
+}
+
+// deviceUses reads a host's claims about its devices. Values that no device can
+// have are unknown. Which devices the host has, and their memory, only the leader
+// can compare.
+func deviceUses(told []*schedulerv1.DeviceUse) []devices.Use {
+	var list []devices.Use
+	for _, m := range told[:min(len(told), devices.MaxUses)] {
+		use := devices.Use{UUID: m.GetUuid(), Percent: devices.UnknownUse, Memory: devices.UnknownUse}
+		if m.Percent != nil {
+			use.Percent = int(m.GetPercent())
+		}
+		if m.MemoryBytes != nil {
+			use.Memory = resource.Bytes(m.GetMemoryBytes())
+		}
+		use, _ = use.Within(0)
+		list = append(list, use)
+	}
+	return list
 }
 
 // capacity is the registered capacity of the node of one stream.

@@ -18,6 +18,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -27,7 +28,7 @@ type beats = grpc.BidiStreamingClient[schedulerv1.HeartbeatRequest, schedulerv1.
 
 // serve starts a coordinator's heartbeats and returns a stream to them. heard,
 // if not nil, is called as the coordinator's is.
-func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, resource.Vector)) beats {
+func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, rpc.Measured)) beats {
 	t.Helper()
 	return serveAs(t, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: heard})
 }
@@ -152,7 +153,7 @@ func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 func TestHeartbeatsAreHeard(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	heard := make(chan resource.Vector, 4)
-	stream := serve(t, s, func(_ resource.NodeID, usage resource.Vector) { heard <- usage })
+	stream := serve(t, s, func(_ resource.NodeID, m rpc.Measured) { heard <- m.Usage })
 	usage := &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1500, MemoryBytes: -1}}
 	beat(t, stream, usage)
 	if usage := <-heard; usage != nil {
@@ -172,6 +173,31 @@ func TestHeartbeatsAreHeard(t *testing.T) {
 	want := resource.Vector{resource.CPU: spec.Capacity[resource.CPU], resource.Memory: spec.Capacity[resource.Memory]}
 	if diff := cmp.Diff(want, <-heard); diff != "" {
 		t.Errorf("usage beyond the host (-capacity +got):\n%s", diff)
+	}
+}
+
+func TestTheUseOfDevicesIsHeardAsFarAsItIsPossible(t *testing.T) {
+	_, s := open(t, mem.Options{})
+	heard := make(chan []devices.Use, 1)
+	stream := serve(t, s, func(_ resource.NodeID, m rpc.Measured) { heard <- m.Devices })
+	percent, memory := func(n int32) *int32 { return &n }, func(n int64) *int64 { return &n }
+	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{Devices: []*schedulerv1.DeviceUse{
+		{Uuid: "GPU-busy", Percent: percent(37), MemoryBytes: memory(12 << 30)},
+		{Uuid: "GPU-idle", Percent: percent(0), MemoryBytes: memory(0)},
+		{Uuid: "GPU-silent"},
+		{Uuid: "GPU-lying", Percent: percent(101), MemoryBytes: memory(1 << 62)},
+		{Uuid: "GPU-below", Percent: percent(-7), MemoryBytes: memory(-7)},
+	}}})
+	const unknown = devices.UnknownUse
+	want := []devices.Use{
+		{UUID: "GPU-busy", Percent: 37, Memory: 12 << 30},
+		{UUID: "GPU-idle"},
+		{UUID: "GPU-silent", Percent: unknown, Memory: unknown},
+		{UUID: "GPU-lying", Percent: unknown, Memory: unknown},
+		{UUID: "GPU-below", Percent: unknown, Memory: unknown},
+	}
+	if diff := cmp.Diff(want, <-heard); diff != "" {
+		t.Errorf("use (-want +got):\n%s", diff)
 	}
 }
 

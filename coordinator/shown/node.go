@@ -59,6 +59,7 @@ type Stream struct {
 	Free   *fit.Free
 	Health map[int]Health  // by index; devices that are ok are left out
 	Usage  resource.Vector // measured on the host; nil: not heard yet
+	Uses   []devices.Use   // of its devices and MIG instances, as the host claims
 }
 
 // Health is a device's health, and why it is not ok.
@@ -163,14 +164,17 @@ func (n *Node) device(at int) api.DeviceStatus {
 		Index: at, UUID: d.UUID, Model: d.Model, Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
 		Health: health.Health.String(), HealthReason: health.Reason, Free: n.Stream.Free.GPU[at],
 	}
+	s.UsePercent, s.MemoryUsed = n.Stream.use(d.UUID, d.Memory)
 	if !d.MIG.Enabled {
 		return s
 	}
 	s.MIG = &api.MIGMode{}
 	for k, g := range d.MIG.Instances {
-		s.MIG.Instances = append(s.MIG.Instances, api.MIGInstance{
+		instance := api.MIGInstance{
 			UUID: g.UUID, Profile: g.Profile, Memory: resource.FormatBytes(g.Memory), Free: n.Stream.Free.MIG[at]&(1<<k) != 0,
-		})
+		}
+		instance.UsePercent, instance.MemoryUsed = n.Stream.use(g.UUID, g.Memory)
+		s.MIG.Instances = append(s.MIG.Instances, instance)
 	}
 	return s
 }

@@ -188,6 +188,11 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.ResourceUsage.disk_bytes":       between(0, 1<<60),
 	"scheduler.v1.ResourceUsage.network_rx_bytes": natural,
 	"scheduler.v1.ResourceUsage.network_tx_bytes": natural,
+	"scheduler.v1.ResourceUsage.devices":          listOf(devices.MaxUses, message),
+
+	"scheduler.v1.DeviceUse.uuid":         gpuUUID,
+	"scheduler.v1.DeviceUse.percent":      between(0, 100),
+	"scheduler.v1.DeviceUse.memory_bytes": memory,
 
 	"scheduler.v1.PodStatus.allocation_id": transaction,
 	"scheduler.v1.PodStatus.phase":         name(maxName),

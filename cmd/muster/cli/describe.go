@@ -270,19 +270,20 @@ func numaTable(o *api.Node) *table {
 }
 
 func deviceTable(o *api.Node) *table {
-	t := newTable("GPU", "UUID", "MODEL", "MEMORY", "NUMA", "HEALTH", "FREE", "REASON")
+	t := newTable("GPU", "UUID", "MODEL", "MEMORY", "MEMORY USED", "USE", "NUMA", "HEALTH", "FREE", "REASON")
 	for _, d := range o.Status.Devices {
 		free := resource.FormatAmount(resource.GPU, int64(d.Free))
 		if d.MIG != nil {
 			free = "MIG"
 		}
-		t.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), strconv.Itoa(d.NUMANode), d.Health, free, d.HealthReason)
+		t.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), memoryUsed(d.MemoryUsed), use(d.UsePercent),
+			strconv.Itoa(d.NUMANode), d.Health, free, d.HealthReason)
 	}
 	return t
 }
 
 func instanceTable(o *api.Node) *table {
-	t := newTable("INSTANCE", "UUID", "PROFILE", "MEMORY", "FREE")
+	t := newTable("INSTANCE", "UUID", "PROFILE", "MEMORY", "MEMORY USED", "USE", "FREE")
 	for _, d := range o.Status.Devices {
 		if d.MIG == nil {
 			continue
@@ -292,10 +293,27 @@ func instanceTable(o *api.Node) *table {
 			if g.Free {
 				free = "1"
 			}
-			t.add(fmt.Sprintf("%d:%d", d.Index, k), g.UUID, g.Profile, humanAmount(resource.Memory, g.Memory), free)
+			t.add(fmt.Sprintf("%d:%d", d.Index, k), g.UUID, g.Profile, humanAmount(resource.Memory, g.Memory), memoryUsed(g.MemoryUsed), use(g.UsePercent), free)
 		}
 	}
 	return t
+}
+
+// unknownUse stands for a use that the driver does not report, which is not 0.
+const unknownUse = "unknown"
+
+func use(percent *int) string {
+	if percent == nil {
+		return unknownUse
+	}
+	return strconv.Itoa(*percent) + "%"
+}
+
+func memoryUsed(text string) string {
+	if text == "" {
+		return unknownUse
+	}
+	return humanAmount(resource.Memory, text)
 }
 
 func names(m map[resource.Name]string) []resource.Name {

@@ -40,11 +40,11 @@ func partitioned() *api.Node {
 			}},
 			Devices: []api.DeviceStatus{
 				{Index: 0, UUID: "GPU-a", Model: "NVIDIA A100 80GB PCIe", Memory: "80Gi", Health: "ok", MIG: &api.MIGMode{Instances: []api.MIGInstance{
-					{UUID: "MIG-a", Profile: "3g.40gb", Memory: "40192Mi"},
+					{UUID: "MIG-a", Profile: "3g.40gb", Memory: "40192Mi", MemoryUsed: "3Gi"},
 					{UUID: "MIG-b", Profile: "1g.10gb", Memory: "9728Mi", Free: true},
 					{UUID: "MIG-c", Profile: "1g.10gb", Memory: "9728Mi"},
 				}}},
-				{Index: 1, UUID: "GPU-b", Model: "NVIDIA A100 80GB PCIe", Memory: "80Gi", Health: "tainted", HealthReason: "XID 79: fell off the bus", Free: 1000},
+				{Index: 1, UUID: "GPU-b", Model: "NVIDIA A100 80GB PCIe", Memory: "80Gi", UsePercent: new(int), MemoryUsed: "12Gi", Health: "tainted", HealthReason: "XID 79: fell off the bus", Free: 1000},
 			},
 		},
 	}

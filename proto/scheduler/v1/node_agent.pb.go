@@ -161,8 +161,11 @@ type ResourceUsage struct {
 	DiskBytes      int64                  `protobuf:"varint,5,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
 	NetworkRxBytes int64                  `protobuf:"varint,6,opt,name=network_rx_bytes,json=networkRxBytes,proto3" json:"network_rx_bytes,omitempty"`
 	NetworkTxBytes int64                  `protobuf:"varint,7,opt,name=network_tx_bytes,json=networkTxBytes,proto3" json:"network_tx_bytes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The devices and MIG instances whose driver measures their use, at most one
+	// entry each.
+	Devices       []*DeviceUse `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResourceUsage) Reset() {
@@ -244,6 +247,75 @@ func (x *ResourceUsage) GetNetworkTxBytes() int64 {
 	return 0
 }
 
+func (x *ResourceUsage) GetDevices() []*DeviceUse {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// DeviceUse is the present use of a device or of a MIG instance. A value that
+// the driver does not report is absent: unknown is not 0.
+type DeviceUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Percent       *int32                 `protobuf:"varint,2,opt,name=percent,proto3,oneof" json:"percent,omitempty"` // of the time, 0 to 100
+	MemoryBytes   *int64                 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceUse) Reset() {
+	*x = DeviceUse{}
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceUse) ProtoMessage() {}
+
+func (x *DeviceUse) ProtoReflect() protoreflect.Message {
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
+func (*DeviceUse) Descriptor() ([]byte, []int) {
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DeviceUse) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *DeviceUse) GetPercent() int32 {
+	if x != nil && x.Percent != nil {
+		return *x.Percent
+	}
+	return 0
+}
+
+func (x *DeviceUse) GetMemoryBytes() int64 {
+	if x != nil && x.MemoryBytes != nil {
+		return *x.MemoryBytes
+	}
+	return 0
+}
+
 type PodStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AllocationId  string                 `protobuf:"bytes,1,opt,name=allocation_id,json=allocationId,proto3" json:"allocation_id,omitempty"`
@@ -254,7 +326,7 @@ type PodStatus struct {
 
 func (x *PodStatus) Reset() {
 	*x = PodStatus{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -266,7 +338,7 @@ func (x *PodStatus) String() string {
 func (*PodStatus) ProtoMessage() {}
 
 func (x *PodStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -279,7 +351,7 @@ func (x *PodStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodStatus.ProtoReflect.Descriptor instead.
 func (*PodStatus) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{3}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PodStatus) GetAllocationId() string {
@@ -308,7 +380,7 @@ type NodeCondition struct {
 
 func (x *NodeCondition) Reset() {
 	*x = NodeCondition{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +392,7 @@ func (x *NodeCondition) String() string {
 func (*NodeCondition) ProtoMessage() {}
 
 func (x *NodeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +405,7 @@ func (x *NodeCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeCondition.ProtoReflect.Descriptor instead.
 func (*NodeCondition) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{4}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NodeCondition) GetType() string {
@@ -376,7 +448,7 @@ type SchedulingDirective struct {
 
 func (x *SchedulingDirective) Reset() {
 	*x = SchedulingDirective{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +460,7 @@ func (x *SchedulingDirective) String() string {
 func (*SchedulingDirective) ProtoMessage() {}
 
 func (x *SchedulingDirective) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +473,7 @@ func (x *SchedulingDirective) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulingDirective.ProtoReflect.Descriptor instead.
 func (*SchedulingDirective) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{5}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SchedulingDirective) GetType() string {
@@ -437,7 +509,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +521,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +534,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{6}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BindRequest) GetAllocationId() string {
@@ -503,7 +575,7 @@ type ResourceRequirements struct {
 
 func (x *ResourceRequirements) Reset() {
 	*x = ResourceRequirements{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +587,7 @@ func (x *ResourceRequirements) String() string {
 func (*ResourceRequirements) ProtoMessage() {}
 
 func (x *ResourceRequirements) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +600,7 @@ func (x *ResourceRequirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRequirements.ProtoReflect.Descriptor instead.
 func (*ResourceRequirements) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{7}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ResourceRequirements) GetRequests() map[string]string {
@@ -556,7 +628,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +640,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +653,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{8}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BindResponse) GetSuccess() bool {
@@ -616,7 +688,7 @@ type EvictRequest struct {
 
 func (x *EvictRequest) Reset() {
 	*x = EvictRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +700,7 @@ func (x *EvictRequest) String() string {
 func (*EvictRequest) ProtoMessage() {}
 
 func (x *EvictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +713,7 @@ func (x *EvictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictRequest.ProtoReflect.Descriptor instead.
 func (*EvictRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{9}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EvictRequest) GetAllocationId() string {
@@ -675,7 +747,7 @@ type EvictResponse struct {
 
 func (x *EvictResponse) Reset() {
 	*x = EvictResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +759,7 @@ func (x *EvictResponse) String() string {
 func (*EvictResponse) ProtoMessage() {}
 
 func (x *EvictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +772,7 @@ func (x *EvictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictResponse.ProtoReflect.Descriptor instead.
 func (*EvictResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{10}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EvictResponse) GetAccepted() bool {
@@ -725,7 +797,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +809,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +822,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{11}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{12}
 }
 
 type ResourceSnapshot struct {
@@ -768,7 +840,7 @@ type ResourceSnapshot struct {
 
 func (x *ResourceSnapshot) Reset() {
 	*x = ResourceSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +852,7 @@ func (x *ResourceSnapshot) String() string {
 func (*ResourceSnapshot) ProtoMessage() {}
 
 func (x *ResourceSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +865,7 @@ func (x *ResourceSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceSnapshot.ProtoReflect.Descriptor instead.
 func (*ResourceSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{12}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResourceSnapshot) GetNodeId() string {
@@ -858,7 +930,7 @@ type NUMASnapshot struct {
 
 func (x *NUMASnapshot) Reset() {
 	*x = NUMASnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +942,7 @@ func (x *NUMASnapshot) String() string {
 func (*NUMASnapshot) ProtoMessage() {}
 
 func (x *NUMASnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +955,7 @@ func (x *NUMASnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMASnapshot.ProtoReflect.Descriptor instead.
 func (*NUMASnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{13}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NUMASnapshot) GetId() int32 {
@@ -936,7 +1008,7 @@ type DeviceSnapshot struct {
 
 func (x *DeviceSnapshot) Reset() {
 	*x = DeviceSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -948,7 +1020,7 @@ func (x *DeviceSnapshot) String() string {
 func (*DeviceSnapshot) ProtoMessage() {}
 
 func (x *DeviceSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -961,7 +1033,7 @@ func (x *DeviceSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSnapshot.ProtoReflect.Descriptor instead.
 func (*DeviceSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{14}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeviceSnapshot) GetIndex() int32 {
@@ -1025,7 +1097,7 @@ type MIGSnapshot struct {
 
 func (x *MIGSnapshot) Reset() {
 	*x = MIGSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1109,7 @@ func (x *MIGSnapshot) String() string {
 func (*MIGSnapshot) ProtoMessage() {}
 
 func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1122,7 @@ func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGSnapshot.ProtoReflect.Descriptor instead.
 func (*MIGSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MIGSnapshot) GetUuid() string {
@@ -1098,7 +1170,7 @@ type AllocationSnapshot struct {
 
 func (x *AllocationSnapshot) Reset() {
 	*x = AllocationSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1182,7 @@ func (x *AllocationSnapshot) String() string {
 func (*AllocationSnapshot) ProtoMessage() {}
 
 func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1195,7 @@ func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSnapshot.ProtoReflect.Descriptor instead.
 func (*AllocationSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AllocationSnapshot) GetTransaction() string {
@@ -1206,7 +1278,7 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\n" +
 	"directives\x18\x01 \x03(\v2!.scheduler.v1.SchedulingDirectiveR\n" +
 	"directives\x124\n" +
-	"\x16lease_duration_seconds\x18\x02 \x01(\x03R\x14leaseDurationSeconds\"\xfe\x01\n" +
+	"\x16lease_duration_seconds\x18\x02 \x01(\x03R\x14leaseDurationSeconds\"\xb1\x02\n" +
 	"\rResourceUsage\x12%\n" +
 	"\x0ecpu_millicores\x18\x01 \x01(\x03R\rcpuMillicores\x12!\n" +
 	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12\x17\n" +
@@ -1215,7 +1287,15 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\n" +
 	"disk_bytes\x18\x05 \x01(\x03R\tdiskBytes\x12(\n" +
 	"\x10network_rx_bytes\x18\x06 \x01(\x03R\x0enetworkRxBytes\x12(\n" +
-	"\x10network_tx_bytes\x18\a \x01(\x03R\x0enetworkTxBytes\"F\n" +
+	"\x10network_tx_bytes\x18\a \x01(\x03R\x0enetworkTxBytes\x121\n" +
+	"\adevices\x18\b \x03(\v2\x17.scheduler.v1.DeviceUseR\adevices\"\x83\x01\n" +
+	"\tDeviceUse\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x1d\n" +
+	"\apercent\x18\x02 \x01(\x05H\x00R\apercent\x88\x01\x01\x12&\n" +
+	"\fmemory_bytes\x18\x03 \x01(\x03H\x01R\vmemoryBytes\x88\x01\x01B\n" +
+	"\n" +
+	"\b_percentB\x0f\n" +
+	"\r_memory_bytes\"F\n" +
 	"\tPodStatus\x12#\n" +
 	"\rallocation_id\x18\x01 \x01(\tR\fallocationId\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\"m\n" +
@@ -1329,65 +1409,67 @@ func file_scheduler_v1_node_agent_proto_rawDescGZIP() []byte {
 	return file_scheduler_v1_node_agent_proto_rawDescData
 }
 
-var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_scheduler_v1_node_agent_proto_goTypes = []any{
 	(*HeartbeatRequest)(nil),     // 0: scheduler.v1.HeartbeatRequest
 	(*HeartbeatResponse)(nil),    // 1: scheduler.v1.HeartbeatResponse
 	(*ResourceUsage)(nil),        // 2: scheduler.v1.ResourceUsage
-	(*PodStatus)(nil),            // 3: scheduler.v1.PodStatus
-	(*NodeCondition)(nil),        // 4: scheduler.v1.NodeCondition
-	(*SchedulingDirective)(nil),  // 5: scheduler.v1.SchedulingDirective
-	(*BindRequest)(nil),          // 6: scheduler.v1.BindRequest
-	(*ResourceRequirements)(nil), // 7: scheduler.v1.ResourceRequirements
-	(*BindResponse)(nil),         // 8: scheduler.v1.BindResponse
-	(*EvictRequest)(nil),         // 9: scheduler.v1.EvictRequest
-	(*EvictResponse)(nil),        // 10: scheduler.v1.EvictResponse
-	(*SnapshotRequest)(nil),      // 11: scheduler.v1.SnapshotRequest
-	(*ResourceSnapshot)(nil),     // 12: scheduler.v1.ResourceSnapshot
-	(*NUMASnapshot)(nil),         // 13: scheduler.v1.NUMASnapshot
-	(*DeviceSnapshot)(nil),       // 14: scheduler.v1.DeviceSnapshot
-	(*MIGSnapshot)(nil),          // 15: scheduler.v1.MIGSnapshot
-	(*AllocationSnapshot)(nil),   // 16: scheduler.v1.AllocationSnapshot
-	nil,                          // 17: scheduler.v1.BindRequest.AnnotationsEntry
-	nil,                          // 18: scheduler.v1.ResourceRequirements.RequestsEntry
-	nil,                          // 19: scheduler.v1.ResourceRequirements.LimitsEntry
-	nil,                          // 20: scheduler.v1.ResourceSnapshot.CapacityEntry
-	nil,                          // 21: scheduler.v1.ResourceSnapshot.AllocatableEntry
-	nil,                          // 22: scheduler.v1.ResourceSnapshot.AvailableEntry
-	nil,                          // 23: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
-	nil,                          // 24: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	(*DeviceUse)(nil),            // 3: scheduler.v1.DeviceUse
+	(*PodStatus)(nil),            // 4: scheduler.v1.PodStatus
+	(*NodeCondition)(nil),        // 5: scheduler.v1.NodeCondition
+	(*SchedulingDirective)(nil),  // 6: scheduler.v1.SchedulingDirective
+	(*BindRequest)(nil),          // 7: scheduler.v1.BindRequest
+	(*ResourceRequirements)(nil), // 8: scheduler.v1.ResourceRequirements
+	(*BindResponse)(nil),         // 9: scheduler.v1.BindResponse
+	(*EvictRequest)(nil),         // 10: scheduler.v1.EvictRequest
+	(*EvictResponse)(nil),        // 11: scheduler.v1.EvictResponse
+	(*SnapshotRequest)(nil),      // 12: scheduler.v1.SnapshotRequest
+	(*ResourceSnapshot)(nil),     // 13: scheduler.v1.ResourceSnapshot
+	(*NUMASnapshot)(nil),         // 14: scheduler.v1.NUMASnapshot
+	(*DeviceSnapshot)(nil),       // 15: scheduler.v1.DeviceSnapshot
+	(*MIGSnapshot)(nil),          // 16: scheduler.v1.MIGSnapshot
+	(*AllocationSnapshot)(nil),   // 17: scheduler.v1.AllocationSnapshot
+	nil,                          // 18: scheduler.v1.BindRequest.AnnotationsEntry
+	nil,                          // 19: scheduler.v1.ResourceRequirements.RequestsEntry
+	nil,                          // 20: scheduler.v1.ResourceRequirements.LimitsEntry
+	nil,                          // 21: scheduler.v1.ResourceSnapshot.CapacityEntry
+	nil,                          // 22: scheduler.v1.ResourceSnapshot.AllocatableEntry
+	nil,                          // 23: scheduler.v1.ResourceSnapshot.AvailableEntry
+	nil,                          // 24: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	nil,                          // 25: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
 }
 var file_scheduler_v1_node_agent_proto_depIdxs = []int32{
 	2,  // 0: scheduler.v1.HeartbeatRequest.current_usage:type_name -> scheduler.v1.ResourceUsage
-	3,  // 1: scheduler.v1.HeartbeatRequest.pod_statuses:type_name -> scheduler.v1.PodStatus
-	4,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
-	5,  // 3: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
-	7,  // 4: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
-	17, // 5: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
-	18, // 6: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
-	19, // 7: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
-	20, // 8: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
-	21, // 9: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
-	22, // 10: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
-	13, // 11: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
-	14, // 12: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
-	16, // 13: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
-	23, // 14: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
-	15, // 15: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
-	24, // 16: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
-	0,  // 17: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
-	6,  // 18: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
-	9,  // 19: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
-	11, // 20: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
-	1,  // 21: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
-	8,  // 22: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
-	10, // 23: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
-	12, // 24: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
-	21, // [21:25] is the sub-list for method output_type
-	17, // [17:21] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	4,  // 1: scheduler.v1.HeartbeatRequest.pod_statuses:type_name -> scheduler.v1.PodStatus
+	5,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
+	6,  // 3: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
+	3,  // 4: scheduler.v1.ResourceUsage.devices:type_name -> scheduler.v1.DeviceUse
+	8,  // 5: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
+	18, // 6: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
+	19, // 7: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
+	20, // 8: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
+	21, // 9: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
+	22, // 10: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
+	23, // 11: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
+	14, // 12: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
+	15, // 13: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
+	17, // 14: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
+	24, // 15: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	16, // 16: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
+	25, // 17: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	0,  // 18: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
+	7,  // 19: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
+	10, // 20: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
+	12, // 21: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
+	1,  // 22: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
+	9,  // 23: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
+	11, // 24: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
+	13, // 25: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
+	22, // [22:26] is the sub-list for method output_type
+	18, // [18:22] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_scheduler_v1_node_agent_proto_init() }
@@ -1395,13 +1477,14 @@ func file_scheduler_v1_node_agent_proto_init() {
 	if File_scheduler_v1_node_agent_proto != nil {
 		return
 	}
+	file_scheduler_v1_node_agent_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scheduler_v1_node_agent_proto_rawDesc), len(file_scheduler_v1_node_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
