@@ -32,6 +32,8 @@ func (s series) unit() string {
 		return "seconds"
 	case strings.HasSuffix(base, "_bytes"):
 		return "bytes"
+	case strings.HasSuffix(base, "_ratio"):
+		return "0 to 1"
 	case strings.HasSuffix(base, "_revision"):
 		return "revision"
 	case s.name == "muster_agent_allocatable", s.name == "muster_agent_free":
