@@ -113,7 +113,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 	}
 	switch f.Stage {
 	case why.Running:
-		f.On, f.Unconfirmed = u.nodes(), u.unconfirmed()
+		f.On, f.Unconfirmed, f.Lost = u.nodes(), u.unconfirmed(), l.lostOf(u)
 	case why.Leaving:
 		l.addLeaving(&f, u)
 	case why.Ended:
@@ -133,6 +133,18 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		l.addWait(&f, u)
 	}
 	return f
+}
+
+// lostOf are the lost devices that a running unit holds, by member.
+func (l *Leader) lostOf(u *unit) []why.Lost {
+	var list []why.Lost
+	s := l.showUnit(u)
+	for i, uuids := range s.Lost {
+		if len(uuids) > 0 {
+			list = append(list, why.Lost{Node: s.Places[i].Node, UUIDs: uuids})
+		}
+	}
+	return list
 }
 
 // stage is where a unit is on its way.

@@ -55,6 +55,8 @@ type Facts struct {
 	// On are the nodes where the unit runs, or that were asked; Unconfirmed those
 	// among them whose agents have not confirmed yet.
 	On, Unconfirmed []resource.NodeID
+	// Lost are the lost devices that a running unit holds, by node.
+	Lost []Lost
 	// Refused is of Resting: the attempts in a row that came to nothing, the last
 	// node that failed one, and how.
 	Refused Refused
@@ -85,6 +87,12 @@ type Facts struct {
 
 	Outlook *api.Outlook
 	Help    []api.Help
+}
+
+// Lost are devices of a node that are gone while a unit holds them.
+type Lost struct {
+	Node  resource.NodeID
+	UUIDs []string
 }
 
 // Refused is how attempts failed in a row.
@@ -123,6 +131,7 @@ func (v Viewer) sees(namespace string) bool {
 const (
 	IsRunning      = "Running"
 	IsPartial      = "PartlyRunning" // it runs with fewer members than it may have
+	IsHoldingLost  = "DeviceLost"    // it runs and holds a device that is gone
 	IsLeaving      = "Terminating"
 	IsEnded        = "Ended"
 	IsStoring      = "Storing"

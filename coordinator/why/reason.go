@@ -46,6 +46,9 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 	code := func(c, text string) (resource.Reason, string) { return resource.Reason{Code: c}, text }
 	switch f.Stage {
 	case Running:
+		if len(f.Lost) > 0 {
+			return code(IsHoldingLost, f.runs()+"; "+f.lost())
+		}
 		return code(IsRunning, f.runs())
 	case Leaving:
 		text := "is leaving"
@@ -101,7 +104,32 @@ func (f *Facts) runs() string {
 	if len(f.Unconfirmed) > 0 {
 		return text + "; " + agentsHave(f.Unconfirmed) + " not confirmed that yet"
 	}
+	if len(f.Lost) > 0 {
+		return text
+	}
 	return text + "; nothing holds it back"
+}
+
+// mostLost bounds the lost devices that an answer names.
+const mostLost = 4
+
+// lost words the lost devices that a running unit holds.
+func (f *Facts) lost() string {
+	var named []string
+	total := 0
+	for _, l := range f.Lost {
+		for _, uuid := range l.UUIDs {
+			if total++; total <= mostLost {
+				named = append(named, uuid+" of node "+string(l.Node))
+			}
+		}
+	}
+	text := strings.Join(named, ", ")
+	if total > mostLost {
+		text += fmt.Sprintf(" and %d more", total-mostLost)
+	}
+	return fmt.Sprintf("%s that it holds %s lost: %s; muster describe node %s gives the cause",
+		count(total, "device"), verb(total, "is", "are"), text, f.Lost[0].Node)
 }
 
 // rests words a backoff.

@@ -64,6 +64,14 @@ func cases() map[string]*why.Facts {
 		"running, and the agent has not confirmed": with(waiting(), func(f *why.Facts) {
 			f.Stage, f.Phase, f.On, f.Unconfirmed, f.Queue = why.Running, api.Running, []resource.NodeID{"n1"}, []resource.NodeID{"n1"}, nil
 		}),
+		"running, and a device is lost": with(waiting(), func(f *why.Facts) {
+			f.Stage, f.Phase, f.On, f.Queue = why.Running, api.Running, []resource.NodeID{"n1"}, nil
+			f.Lost = []why.Lost{{Node: "n1", UUIDs: []string{"GPU-a"}}}
+		}),
+		"running, and more devices are lost than are named": with(waiting(), func(f *why.Facts) {
+			f.Stage, f.Phase, f.On, f.Unconfirmed, f.Queue = why.Running, api.Running, []resource.NodeID{"n1", "n2"}, []resource.NodeID{"n2"}, nil
+			f.Lost = []why.Lost{{Node: "n1", UUIDs: []string{"GPU-a", "GPU-b", "GPU-c"}}, {Node: "n2", UUIDs: []string{"GPU-d", "MIG-e"}}}
+		}),
 		"an elastic job that runs with fewer members": with(waiting(on(2, "n", short(resource.ReasonInsufficient, 1000, 0))...), func(f *why.Facts) {
 			f.Object, f.Phase, f.Waits, f.Running, f.Total = "Job", api.Running, true, 2, 3
 			f.Shortages = []resource.Reason{short(resource.ReasonInsufficient, 1000, 0)}
