@@ -33,6 +33,8 @@ type app struct {
 
 	client         *sdk.Client // once connect has run
 	namespaceGiven bool        // on the command line
+	trusted        string      // the file of authorities that connect found; "" = the system's
+	fromContext    bool        // connect found the address in a context
 }
 
 const defaultNamespace = "default"
@@ -68,7 +70,7 @@ func (a *app) connect() error {
 			return a.noServer()
 		}
 		if addr == "" {
-			addr = c.Addr
+			addr, a.fromContext = c.Addr, true
 		}
 		if token == "" && among(addr, c.Addr) {
 			token = c.Token
@@ -80,6 +82,7 @@ func (a *app) connect() error {
 	if !api.IsLabel(a.namespace) {
 		return usagef("namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
 	}
+	a.trusted = caFile
 	trust, err := sdk.Trust(caFile)
 	if err != nil {
 		return err
@@ -163,11 +166,14 @@ func (a *app) advise(ctx context.Context, err error) string {
 	if a.client != nil {
 		server = a.client.Endpoint()
 	}
+	tls := a.adviseTLS(server, err)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return "interrupted"
 	case a.client == nil:
 		return err.Error()
+	case tls != "":
+		return tls
 	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context)", server, status.Message)
 	case errors.As(err, &status) && status.Code == http.StatusForbidden && strings.Contains(status.Message, "quota"):
