@@ -217,7 +217,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	for _, at := range r.l.state.Nodes() { // any node may hold members of a gang
 		n := r.l.nodes[at.ID]
 		if away := !n.connected || n.quarantine == "" && n.revision == 0; away && (n.fence == nil || !n.fence.dead) {
-			return fmt.Sprintf("node %s is not heard and may hold members of it: bring it back, or say that it is dead with muster fence --confirm-dead", at.ID), false
+			return fmt.Sprintf("node %s is not heard and may hold members of it: bring it back, or say that it is dead with muster fence %s --confirm-dead", at.ID, at.ID), false
 		}
 	}
 	for i := range size {

@@ -110,7 +110,7 @@ var reconciliationScripts = map[string]string{
 		> n1 tells all
 		  reads tx/shared
 		> the store answers
-		  answers 409: shared of node n1 cannot be adopted now: node n2 is not heard and may hold members of it: bring it back, or say that it is dead with muster fence --confirm-dead. Nothing was changed; mend that and ask again, or release
+		  answers 409: shared of node n1 cannot be adopted now: node n2 is not heard and may hold members of it: bring it back, or say that it is dead with muster fence n2 --confirm-dead. Nothing was changed; mend that and ask again, or release
 	`,
 	"one at a time, and what else happens is not held up": `
 		> n1 connects in quarantine: lost 0

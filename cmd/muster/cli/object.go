@@ -73,19 +73,23 @@ func (a *app) at(k kind, namespace string) sdk.Resource {
 // fetch gets one object.
 func (a *app) fetch(ctx context.Context, k kind, namespace, name string, g sdk.GetOptions) (object, error) {
 	o, err := a.at(k, namespace).Get(ctx, name, g)
-	return object{Object: o}, hint(k, err)
+	return object{Object: o}, hint(k, namespace, err)
 }
 
 // remove deletes one object and returns its last state.
 func (a *app) remove(ctx context.Context, k kind, namespace, name string, options api.DeleteOptions) (object, error) {
 	o, err := a.at(k, namespace).Delete(ctx, name, options)
-	return object{Object: o}, hint(k, err)
+	return object{Object: o}, hint(k, namespace, err)
 }
 
 // hint says where to look for a quota that is not there.
-func hint(k kind, err error) error {
+func hint(k kind, namespace string, err error) error {
 	if err != nil && k.isQuota() && isNotFound(err) {
-		return fmt.Errorf("%w; muster quota get %s shows what there is", err, k.plural())
+		where := ""
+		if k.namespaced() {
+			where = inNamespace(namespace)
+		}
+		return fmt.Errorf("%w; muster quota get %s%s shows what there is", err, k.plural(), where)
 	}
 	return err
 }
