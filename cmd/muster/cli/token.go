@@ -22,6 +22,14 @@ func (a *app) tokenCommand() *cobra.Command {
 	return cmd
 }
 
+// The ranges of a bootstrap token, as package enroll has them. They are judged
+// here too, because the document leaves a zero out and would get the default.
+const (
+	maxTokenUses = 100_000
+	minTokenTTL  = time.Second
+	maxTokenTTL  = 720 * time.Hour
+)
+
 func (a *app) tokenCreateCommand() *cobra.Command {
 	var spec api.BootstrapTokenSpec
 	var ttl time.Duration
@@ -38,7 +46,13 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 			if spec.Nodes == "" {
 				return usagef("--node: not set; want a node id, or a pattern such as 'gpu-*'")
 			}
-			if ttl != 0 {
+			if cmd.Flags().Changed("uses") && (spec.Uses < 1 || spec.Uses > maxTokenUses) {
+				return usagef("--uses: %d is outside 1..%d", spec.Uses, maxTokenUses)
+			}
+			if cmd.Flags().Changed("ttl") {
+				if ttl < minTokenTTL || ttl > maxTokenTTL {
+					return usagef("--ttl: %s is outside %s..%s", ttl, minTokenTTL, maxTokenTTL)
+				}
 				spec.TTL = ttl.String()
 			}
 			for _, pair := range labels {
@@ -71,7 +85,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&spec.Nodes, "node", "", "node ids that it lets in: '*' stands for any characters, '?' for one")
 	f.DurationVar(&ttl, "ttl", 0, "how long it is good for (default 1h, at most 720h)")
-	f.IntVar(&spec.Uses, "uses", 0, "how many hosts it lets in (default 1)")
+	f.IntVar(&spec.Uses, "uses", 0, "how many hosts it lets in, 1 to 100000 (default 1)")
 	f.StringArrayVar(&labels, "label", nil, "label KEY=VALUE of the nodes that it lets in, as muster label sets it; may be repeated")
 	f.BoolVar(&spec.Replace, "replace", false, "let a host take the place of a node that exists, whose certificate ends")
 	return cmd
