@@ -32,3 +32,13 @@ func (c *Coordinator) explain(ctx context.Context, r lead.Request) (*api.Explana
 	}
 	return x.Answer(), nil
 }
+
+// TryAllocation implements rest.Allocations.
+func (c *Coordinator) TryAllocation(ctx context.Context, create rest.Create, a *api.Allocation, o rest.ExplainOptions) (*api.Explanation, error) {
+	return c.explain(ctx, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)})
+}
+
+// TryJob implements rest.Jobs.
+func (c *Coordinator) TryJob(ctx context.Context, create rest.Create, j *api.Job, o rest.ExplainOptions) (*api.Explanation, error) {
+	return c.explain(ctx, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)})
+}

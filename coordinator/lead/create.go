@@ -146,32 +146,41 @@ func (l *Leader) undecided(s *submission) *unit {
 // the unit to watch: an earlier one where the request id is known.
 func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Status) {
 	first := s.units[0]
-	ns := first.record.Namespace
 	if made, known, status := l.repetition(s); known {
 		return made, status == nil, status
 	}
+	if status := l.refusal(s); status != nil {
+		return nil, false, status
+	}
+	return first, false, l.assignOrder(s)
+}
+
+// refusal is why a submission is not accepted, nil where it is.
+func (l *Leader) refusal(s *submission) *api.Status {
+	first := s.units[0]
+	ns := first.record.Namespace
 	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
-		return nil, false, api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
+		return api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			name := u.memberName(i)
 			if m := l.members[ns+"/"+name]; m != nil {
 				if s.job == nil && m.unit.job == nil {
-					return nil, false, api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
+					return api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
 				}
-				return nil, false, api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
+				return api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
 			}
 		}
 	}
 	if ops := l.opsOf(s); ops > l.maxOps {
-		return nil, false, api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
+		return api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
 			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
 	}
 	if status := l.hasRoom(s); status != nil {
-		return nil, false, status
+		return status
 	}
-	return first, false, l.assignOrder(s)
+	return nil
 }
 
 // overQuota refuses an allocation that may not wait.

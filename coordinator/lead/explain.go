@@ -24,6 +24,7 @@ type Explaining struct {
 	facts   why.Facts
 	viewer  why.Viewer
 	options why.Options
+	dry     bool // the unit was not submitted
 	// The rest is of a unit without a place.
 	unit   *whatif.Unit // nil where no change is tried
 	demand place.Unit
@@ -72,8 +73,16 @@ func (x *Explaining) Answer() *api.Explanation {
 			w.State, w.Limits, w.Trees = state, x.limits.Fork(), x.trees.Fork()
 			never := w.Never(x.unit)
 			f.Outlook = why.OutlookOf(never, f.Fit >= f.Members && len(f.Quota) == 0)
-			hints, _, _ := w.Help(x.unit)
-			f.Help = why.HelpOf(hints, x.viewer)
+			if f.Outlook.Can != api.CanNow {
+				hints, _, _ := w.Help(x.unit)
+				f.Help = why.HelpOf(hints, x.viewer)
+			}
+			if x.dry {
+				f.DryRun = true
+				for _, m := range w.Try(x.unit).Members {
+					f.Placement = append(f.Placement, api.MemberNode{Member: m.Index, Node: m.Node})
+				}
+			}
 		}
 	}
 	return why.Answer(f, x.viewer, x.options)

@@ -21,6 +21,18 @@ type (
 		Namespace, Name string
 		Asked
 	}
+	// TryAllocation and TryJob ask what would become of a submission; the result
+	// is an *Explaining. Nothing is stored.
+	TryAllocation struct {
+		Submitted
+		Document *api.Allocation
+		Asked
+	}
+	TryJob struct {
+		Submitted
+		Document *api.Job
+		Asked
+	}
 	// Asked says who asks for an explanation, and for how much.
 	Asked struct {
 		Operator  bool // sees the names of all work
@@ -53,6 +65,33 @@ func (r ExplainJob) serve(l *Leader, c *call) {
 		return
 	}
 	c.answer(l.explain(j.firstWaiting(), r.Asked), nil)
+}
+
+func (r TryAllocation) serve(l *Leader, c *call) {
+	s, status := l.submissionOfAllocation(r.Submitted, r.Document)
+	c.answer(l.trySubmission(s, status, r.Asked))
+}
+
+func (r TryJob) serve(l *Leader, c *call) {
+	s, status := l.submissionOfJob(r.Submitted, r.Document)
+	c.answer(l.trySubmission(s, status, r.Asked))
+}
+
+// trySubmission begins the answer what would become of a submission, which is
+// forgotten.
+func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (any, *api.Status) {
+	if status == nil {
+		status = l.refusal(s)
+	}
+	if status != nil {
+		return nil, status
+	}
+	u := s.units[0]
+	u.pretendStored()
+	x := l.explain(u, asked)
+	l.removeConsumer(u) // which the snapshot has, if any
+	x.dry = true
+	return x, nil
 }
 
 // firstWaiting is the first unit that waits, else the first.

@@ -54,6 +54,10 @@ func (u *unit) restore(rev resource.Revision) {
 	u.lifecycle = lifecycleOf(u.phase())
 }
 
+// pretendStored makes a unit that is submitted for a dry run wait as if it were
+// stored.
+func (u *unit) pretendStored() { u.lifecycle = phaseWaiting }
+
 // restoreOrder takes over that the store has the order key.
 func (u *unit) restoreOrder() { u.queued = true }
 

@@ -36,7 +36,7 @@ func created(body any, repeated bool, recordedOnly []string) answer {
 }
 
 func (h *handler) createAllocation(c *call) (answer, error) {
-	if status := c.parameters("wait"); status != nil {
+	if status := c.parameters("wait", "dryRun"); status != nil {
 		return answer{}, status
 	}
 	doc, status := h.document(c)
@@ -51,6 +51,10 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 	create, status := h.submission(c, doc, &a.Metadata, &repeated)
 	if status != nil {
 		return answer{}, status
+	}
+	if c.query.dryRun {
+		got, err := h.Service.TryAllocation(c.ctx(), create, a, c.explainOptions())
+		return found(got, err)
 	}
 	recordedOnly := a.RecordedOnly()
 	got, err := h.Service.CreateAllocation(c.ctx(), create, a)

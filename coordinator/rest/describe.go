@@ -51,7 +51,7 @@ func (d description) parameters() []string {
 	case d.isList:
 		return listParameters
 	case d.waits:
-		return []string{"wait"}
+		return append([]string{"wait"}, d.extra...)
 	}
 	return d.extra
 }

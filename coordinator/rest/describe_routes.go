@@ -40,7 +40,7 @@ func workRoutes() map[string]description {
 	return map[string]description{
 		"POST " + in + "allocations": {
 			text: "Submits an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.",
-			body: "Allocation", answer: "Allocation", code: 201, waits: true,
+			body: "Allocation", answer: "Allocation", code: 201, waits: true, extra: []string{"dryRun"},
 			refusals: map[int]string{409: taken, 403: "the allocation is over quota and its namespace rejects such allocations", 429: noRoom},
 			example:  allocations + "?wait=1s " + `{"metadata": {"name": "trial"}, ` + oneUnit + `}`,
 		},
@@ -60,7 +60,7 @@ func workRoutes() map[string]description {
 
 		"POST " + in + "jobs": {
 			text: "Submits a job. With wait the answer comes once the job's first unit runs or has ended, or the time is over.",
-			body: "Job", answer: "Job", code: 201, waits: true, refusals: map[int]string{409: taken, 429: noRoom},
+			body: "Job", answer: "Job", code: 201, waits: true, extra: []string{"dryRun"}, refusals: map[int]string{409: taken, 429: noRoom},
 			example: jobs + ` {"metadata": {"name": "sweep"}, "spec": {"parallelism": 2, "template": ` + spec + `}}`,
 		},
 		"GET " + in + "jobs":               {text: "Lists the jobs of a namespace, a page at a time, by name.", answer: "JobList", code: 200, isList: true, example: jobs + "?labelSelector=team%3Dvision"},

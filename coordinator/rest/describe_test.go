@@ -277,7 +277,7 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"continue":        {"text", "", "The token of the next page, from `metadata.continue` of the page before."},
 	"watch":           {"boolean", "false", "Not supported: true is answered with 422."},
 	"resourceVersion": {"text", "", "Empty or 0: lists show the newest state alone."},
-	"dryRun":          {"boolean", "false", "Shows the effect and changes nothing."},
+	"dryRun":          {"boolean", "false", "Shows the effect and changes nothing; `All` is true. The answer to a submission is then an Explanation, with the placement if there is one."},
 	"nodes":           {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"force":           {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
 }

@@ -12,7 +12,7 @@ type jobStatus struct {
 }
 
 func (h *handler) createJob(c *call) (answer, error) {
-	if status := c.parameters("wait"); status != nil {
+	if status := c.parameters("wait", "dryRun"); status != nil {
 		return answer{}, status
 	}
 	doc, status := h.document(c)
@@ -27,6 +27,10 @@ func (h *handler) createJob(c *call) (answer, error) {
 	create, status := h.submission(c, doc, &j.Metadata, &repeated)
 	if status != nil {
 		return answer{}, status
+	}
+	if c.query.dryRun {
+		got, err := h.Service.TryJob(c.ctx(), create, j, c.explainOptions())
+		return found(got, err)
 	}
 	recordedOnly := j.RecordedOnly()
 	got, err := h.Service.CreateJob(c.ctx(), create, j)

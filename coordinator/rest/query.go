@@ -97,6 +97,9 @@ func (q *query) set(name, value string) *api.Status {
 		if name == "force" {
 			flag = &q.force
 		}
+		if *flag = name == "dryRun" && value == "All"; *flag { // as Kubernetes writes it
+			return nil
+		}
 		if *flag, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
 		}

@@ -59,6 +59,8 @@ type Allocations interface {
 	// or is a member of a job.
 	PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error)
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
+	// TryAllocation answers what would become of a submission, and stores nothing.
+	TryAllocation(ctx context.Context, c Create, a *api.Allocation, o ExplainOptions) (*api.Explanation, error)
 	ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }
 
@@ -74,6 +76,8 @@ type Jobs interface {
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
 	DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
+	// TryJob answers what would become of a submission, and stores nothing.
+	TryJob(ctx context.Context, c Create, j *api.Job, o ExplainOptions) (*api.Explanation, error)
 	ExplainJob(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }
 

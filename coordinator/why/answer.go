@@ -18,6 +18,7 @@ func Answer(f *Facts, v Viewer, o Options) *api.Explanation {
 	e := &api.Explanation{
 		Kind: "Explanation", Format: api.ExplanationFormat, Object: f.Object, Namespace: f.Namespace, Name: f.Name, Phase: f.Phase,
 		Members: f.Members, Running: f.Running, Queue: f.Queue, Attempts: f.Attempts,
+		DryRun: f.DryRun, Placement: f.Placement,
 	}
 	if !f.LastAttempt.IsZero() {
 		e.LastAttempt = clock(f.LastAttempt)

@@ -85,6 +85,11 @@ type Facts struct {
 	Nodes     []api.NodeExplanation
 	Shortages []resource.Reason
 
+	// DryRun: the unit was not submitted. Placement is the place that it would
+	// have, now or once others have given way.
+	DryRun    bool
+	Placement []api.MemberNode
+
 	Outlook *api.Outlook
 	Help    []api.Help
 }

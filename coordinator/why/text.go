@@ -38,6 +38,13 @@ func reference(e *api.Explanation) string {
 
 func lines(e *api.Explanation) []string {
 	all := []string{head(e), e.Summary}
+	if len(e.Placement) > 0 {
+		nodes := make([]string, len(e.Placement))
+		for i, m := range e.Placement {
+			nodes[i] = string(m.Node)
+		}
+		all = append(all, "It would be placed on "+names(nodes)+".")
+	}
 	if e.Outlook != nil {
 		all = append(all, e.Outlook.Message)
 	}

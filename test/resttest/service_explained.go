@@ -51,3 +51,13 @@ func explained(x *lead.Explaining, err error) (*api.Explanation, error) {
 	}
 	return x.Answer(), nil
 }
+
+// TryAllocation implements rest.Allocations.
+func (c *Cluster) TryAllocation(ctx context.Context, create rest.Create, a *api.Allocation, o rest.ExplainOptions) (*api.Explanation, error) {
+	return explained(ask[*lead.Explaining](ctx, c, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)}))
+}
+
+// TryJob implements rest.Jobs.
+func (c *Cluster) TryJob(ctx context.Context, create rest.Create, j *api.Job, o rest.ExplainOptions) (*api.Explanation, error) {
+	return explained(ask[*lead.Explaining](ctx, c, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)}))
+}
