@@ -6,6 +6,9 @@ import "runtime/debug"
 // Release is the version under development; CHANGELOG.md says what is in it.
 const Release = "0.1.0-dev"
 
+// Template is the answer of every program to --version, as a template of cobra.
+const Template = "{{.Name}} {{.Version}}\n"
+
 // Version is Release and, where the build knows it, the commit.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()

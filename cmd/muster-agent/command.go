@@ -47,7 +47,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Long: `muster-agent discovers the host's NUMA nodes and GPUs, registers with the
 cluster's coordinators and hands out what the leader reserves. Its journal
 remembers every grant over restarts; nothing that runs is touched by one.`,
-		Args: noArguments, SilenceErrors: true, SilenceUsage: true,
+		Version: buildinfo.Version(),
+		Args:    noArguments, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.settings(cmd.Flags())
 			if err != nil {
@@ -56,6 +57,7 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 			return serve(cmd.Context(), s, f.newJournal, stderr)
 		},
 	}
+	root.SetVersionTemplate(buildinfo.Template)
 	f.add(root.Flags())
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -200,7 +200,7 @@ func TestInspectPrintsThisHost(t *testing.T) {
 }
 
 func TestVersionAndCompletion(t *testing.T) {
-	for _, args := range [][]string{{"version"}, {"completion", "bash"}, {"--help"}} {
+	for _, args := range [][]string{{"version"}, {"--version"}, {"completion", "bash"}, {"--help"}} {
 		var out bytes.Buffer
 		if code := Run(t.Context(), args, &out, &out); code != exitDone || !strings.Contains(out.String(), "muster-agent") {
 			t.Errorf("%v: exit %d\n%s", args, code, out.String())

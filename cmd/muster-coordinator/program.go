@@ -77,6 +77,7 @@ func (p program) command() *cobra.Command {
 		Version: buildinfo.Version(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.serve(cmd, file) },
 	}
+	cmd.SetVersionTemplate(buildinfo.Template)
 	cmd.AddCommand(manual.Command(buildinfo.Version()))
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "config file (YAML; see systemd/muster-coordinator.yaml)")

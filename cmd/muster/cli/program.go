@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/cmd/buildinfo"
 )
 
 // The exit codes.
@@ -120,6 +122,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 			"The server's address and token come from --addr and --token, else from the context of --context,\n" +
 			"else from MUSTER_ADDR and MUSTER_TOKEN, else from the current context. muster dev adds the\n" +
 			"context dev; muster config shows, chooses and changes contexts.",
+		Version:       a.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -131,6 +134,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
 	}
+	root.SetVersionTemplate(buildinfo.Template)
 	root.SuggestionsMinimumDistance = 2
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
