@@ -207,6 +207,8 @@ func (m *metrics) take(which lead.Metric, value float64, label string) {
 		m.faults.WithLabelValues(label).Add(value)
 	case lead.MetricLatency:
 		m.latency.Observe(value)
+	case lead.MetricWait:
+		m.waits.Observe(value)
 	case lead.MetricReserve:
 		m.reserve.Observe(value)
 	case lead.MetricCommit:

@@ -1,6 +1,10 @@
 package coordinator
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics are the coordinator's own; registered once per process part.
 type metrics struct {
@@ -9,6 +13,7 @@ type metrics struct {
 	preemptions     prometheus.Counter
 	missedWakes     prometheus.Counter
 	latency         prometheus.Histogram
+	waits           prometheus.Histogram
 	reserve, commit prometheus.Histogram // the stages of an attempt that committed
 	queued, nodes   prometheus.Gauge
 	running         prometheus.Gauge
@@ -32,15 +37,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		preemptions: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_preemptions_total", Help: "Units that were committed in the place of others."}),
 		missedWakes: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_missed_wakes_total", Help: "Waiting units that had room and were overlooked until the backstop tried them. More than 0 is a fault of Muster."}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "muster_allocation_seconds", Help: "From acceptance to COMMITTED, of units that had room at once.",
-			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 16),
-		}),
-		reserve: stage("muster_reserve_seconds", "From the first Reserve sent to the last Yes, of attempts that committed."),
-		commit:  stage("muster_commit_seconds", "From the last Yes to COMMITTED: the wait for a shared Txn, and the store."),
-		queued:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_queue_units", Help: "Units that wait."}),
-		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_live_transactions", Help: "Transactions under way or live."}),
-		nodes:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_nodes_ready", Help: "Nodes that take new work."}),
+		latency:     histogram("muster_allocation_seconds", "From acceptance to COMMITTED, of units that had room at once.", fast),
+		waits:       histogram("muster_queue_wait_seconds", "From acceptance to COMMITTED, of all units; counted in whole seconds of acceptance.", slow),
+		reserve:     histogram("muster_reserve_seconds", "From the first Reserve sent to the last Yes, of attempts that committed.", fast),
+		commit:      histogram("muster_commit_seconds", "From the last Yes to COMMITTED: the wait for a shared Txn, and the store.", fast),
+		queued:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_queue_units", Help: "Units that wait."}),
+		running:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_live_transactions", Help: "Transactions under way or live."}),
+		nodes:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_nodes_ready", Help: "Nodes that take new work."}),
 		unapproved: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "muster_nodes_awaiting_approval", Help: "Nodes that take no new work until an operator approves what they have registered.",
 		}),
@@ -69,12 +72,22 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.missedWakes, m.latency, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached,
+		r.MustRegister(m.commits, m.aborts, m.evictions, m.preemptions, m.missedWakes, m.latency, m.waits, m.reserve, m.commit, m.queued, m.running, m.nodes, m.leads, m.astray, m.terms, m.cached,
 			m.violations, m.faults, m.suspect, m.unapproved, m.mailWaits, m.ignored)
 	}
 	return m
 }
 
-func stage(name, help string) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.00005, 1.5, 24)})
+// The bounds of histograms: few, since each is a series. Prometheus' native
+// histograms have finer ones.
+var (
+	fast = []float64{0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1, 5}
+	slow = []float64{1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600}
+)
+
+func histogram(name, help string, bounds []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: bounds,
+		NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+	})
 }

@@ -108,6 +108,7 @@ const (
 	MetricViolations // label: reason
 	MetricFaults     // label: fault
 	MetricLatency    // seconds
+	MetricWait       // seconds
 	MetricReserve    // seconds
 	MetricCommit     // seconds
 	MetricNodes

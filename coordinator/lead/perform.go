@@ -95,6 +95,9 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 		l.out.measure(MetricLatency, l.now.Sub(create.started).Seconds())
 		l.created(u, revision)
 	}
+	if accepted, err := time.Parse(time.RFC3339, u.record.Created); err == nil {
+		l.out.measure(MetricWait, max(0, l.now.Sub(accepted).Seconds()))
+	}
 	l.out.count(MetricCommits, "")
 	l.out.measure(MetricReserve, a.voted.Sub(a.begun).Seconds())
 	l.out.measure(MetricCommit, l.now.Sub(a.voted).Seconds())

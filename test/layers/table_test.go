@@ -87,6 +87,7 @@ var table = map[string]row{
 	"coordinator/store/storetest": {layer: adapter, neighbours: []string{"coordinator/store"}, testOnly: true},
 	"coordinator/agents":          {layer: adapter, neighbours: []string{"proto/muster/v1", "wire", "wire/limits"}},
 	"coordinator/quota/replay":    {layer: adapter},
+	"coordinator/monitor":         {layer: adapter},
 	"coordinator/rest":            {layer: adapter, neighbours: []string{"netlimit"}},
 	"coordinator/grpcapi":         {layer: adapter, neighbours: []string{"coordinator/rest", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":          {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,7 +27,8 @@ func newMetrics(r prometheus.Registerer, h *history) (*metrics, error) {
 	m := &metrics{
 		txn: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "muster_store_txn_seconds", Help: "Round trips of transactions, whatever their outcome.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 17),
+			Buckets:                     []float64{0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1, 5},
+			NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 		}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_store_errors_total", Help: "Calls that failed, by kind.",

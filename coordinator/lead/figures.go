@@ -1,0 +1,165 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/resource"
+)
+
+// Figures are the cluster in numbers, for monitoring: a copy that shares nothing
+// with the leader but values that never change.
+type Figures struct {
+	Nodes []NodeFigures // by id
+	// Models are the GPUs by model.
+	Models map[string]GPUFigures
+	// Units are counted by namespace and phase; Allocated is the sum of the demands
+	// of units that hold something, by namespace.
+	Units     map[UnitKind]int
+	Allocated map[string]cluster.Amounts
+	// Waiting counts the units that wait, by queue.
+	Waiting map[string]int
+	Quotas  []QuotaFigures
+	Trees   []TreeFigures
+}
+
+// NodeFigures are one node.
+type NodeFigures struct {
+	ID      resource.NodeID
+	Version string // of the agent
+	// Capacity and Allocatable are the registered amounts. Nobody changes them.
+	Capacity, Allocatable resource.Vector
+	// Free are the amounts that no reservation has, and Known whether a stream has
+	// told of them.
+	Free       cluster.Amounts
+	Known      bool
+	GPUs       GPUFigures
+	Conditions NodeConditions
+}
+
+// GPUFigures are the devices of a node or of a model, in devices and in thousandths.
+type GPUFigures struct {
+	Devices, Unhealthy int
+	// Free is the unused part of all devices, unhealthy ones included. Of a device
+	// in MIG mode the part of its instances that is free counts.
+	Free resource.Milli
+}
+
+// NodeConditions are facts that keep a node from new work, or make it the last
+// choice.
+type NodeConditions struct {
+	Ready                                                      bool // it takes new work
+	Cordoned, Banned, Fenced, Isolated, Unapproved             bool
+	Disconnected, Unregistered, Quarantined, DiskFull, Suspect bool
+}
+
+// UnitKind is what units are counted by.
+type UnitKind struct {
+	Namespace string
+	Phase     api.Phase
+}
+
+// QuotaFigures are one resource of one resource quota, in base units.
+type QuotaFigures struct {
+	Namespace, Quota string
+	Resource         resource.Name
+	Hard, Used       int64
+}
+
+// TreeFigures are one resource of one node of a quota tree, in base units.
+type TreeFigures struct {
+	Tree, Node       string
+	Resource         resource.Name
+	Quota, Allocated int64
+}
+
+// Figures counts the cluster. It reads each node, device and unit once, and allocates
+// nothing for a unit.
+func (l *Leader) Figures() *Figures {
+	f := &Figures{
+		Nodes: make([]NodeFigures, 0, len(l.nodes)), Models: map[string]GPUFigures{}, Units: map[UnitKind]int{},
+		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{},
+	}
+	for _, at := range l.state.Nodes() {
+		f.Nodes = append(f.Nodes, l.nodes[at.ID].figures(f.Models))
+	}
+	for _, u := range l.units {
+		f.countUnit(u)
+	}
+	f.countQuotas(l.quotas)
+	return f
+}
+
+// figures counts a node, and adds its devices to their models.
+func (n *node) figures(models map[string]GPUFigures) NodeFigures {
+	f := NodeFigures{
+		ID: n.view.ID, Version: n.spec.Version, Capacity: n.spec.Capacity, Allocatable: n.spec.Allocatable,
+		Conditions: NodeConditions{
+			Ready: n.view.Ready && !n.view.Unschedulable, Cordoned: n.spec.Unschedulable, Banned: n.ban != nil, Fenced: n.fence != nil,
+			Isolated: n.violation() != nil, Unapproved: !n.unapproved.IsZero(), Disconnected: !n.connected, Unregistered: !n.registered(),
+			Quarantined: n.quarantine != "", DiskFull: n.diskFull, Suspect: n.view.Suspect || n.view.Tripped,
+		},
+	}
+	if n.view.Free == nil {
+		return f
+	}
+	f.Known = true
+	f.Free = n.view.FreeAmounts()
+	for i := range n.host.Inventory.Devices {
+		one := GPUFigures{Devices: 1, Free: n.freePart(i)}
+		if n.view.Free.Unhealthy&(1<<i) != 0 {
+			one.Unhealthy = 1
+		}
+		model := n.host.Inventory.Devices[i].Model
+		models[model] = models[model].plus(one)
+		f.GPUs = f.GPUs.plus(one)
+	}
+	return f
+}
+
+// freePart is the unused part of a device.
+func (n *node) freePart(device int) resource.Milli {
+	mig := &n.host.Inventory.Devices[device].MIG
+	if !mig.Enabled || len(mig.Instances) == 0 {
+		return n.view.Free.GPU[device]
+	}
+	free := 0
+	for i := range mig.Instances {
+		free += int(n.view.Free.MIG[device] >> i & 1)
+	}
+	return resource.WholeDevice * resource.Milli(free) / resource.Milli(len(mig.Instances))
+}
+
+func (f GPUFigures) plus(o GPUFigures) GPUFigures {
+	return GPUFigures{f.Devices + o.Devices, f.Unhealthy + o.Unhealthy, f.Free + o.Free}
+}
+
+func (f *Figures) countUnit(u *unit) {
+	phase := u.phase()
+	f.Units[UnitKind{u.record.Namespace, phase}]++
+	switch phase {
+	case api.Pending:
+		f.Waiting[u.record.Queue]++
+	case api.Running, api.Terminating:
+		r := &u.demand.Request
+		members := int64(u.record.Members)
+		f.Allocated[u.record.Namespace] = f.Allocated[u.record.Namespace].Plus(cluster.Amounts{
+			CPU: resource.Millicores(members) * (r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU), Memory: resource.Bytes(members) * r.Memory,
+			GPU: resource.Milli(members) * r.GPUMilli(),
+		})
+	}
+}
+
+func (f *Figures) countQuotas(q *quotas) {
+	for _, r := range q.resources {
+		m := r.object.Metadata
+		used := q.limits.Used(m.Namespace, m.Name)
+		for name, hard := range r.hard {
+			f.Quotas = append(f.Quotas, QuotaFigures{m.Namespace, m.Name, name, hard, used[name]})
+		}
+	}
+	for tree := range q.treeObjects {
+		must(q.trees.EachTotal(tree, func(node string, r resource.Name, quota, allocated int64) {
+			f.Trees = append(f.Trees, TreeFigures{tree, node, r, quota, allocated})
+		}))
+	}
+}
