@@ -14,7 +14,7 @@ NESTED  := test/bench
 endif
 
 # The packages whose tests write pages of docs/reference.
-REFERENCE := ./cmd/reference ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator ./test/docs
+REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
 .PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
 )
 
 // scrapeTimeout bounds how long a scrape waits for the owner.
@@ -145,6 +147,7 @@ type gauges struct {
 	journal, quarantined, full, memory   *prometheus.Desc
 	contact, stopped                     *prometheus.Desc
 	use, memoryUsed                      *prometheus.Desc
+	gpuFree, gpuHealthy                  *prometheus.Desc
 }
 
 func newGauges(a *Agent, labels prometheus.Labels) *gauges {
@@ -153,11 +156,13 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 	}
 	return &gauges{
 		agent:      a,
-		total:      desc("muster_agent_allocatable", "What the host can hand out, in base units.", "resource"),
-		free:       desc("muster_agent_free", "What the host has free, in base units.", "resource"),
+		total:      desc("muster_agent_allocatable", "Amount of a resource that the host can hand out.", "resource", "unit"),
+		free:       desc("muster_agent_free", "Amount of a resource that nobody holds.", "resource", "unit"),
 		grants:     desc("muster_agent_grants", "Transactions by state.", "state"),
 		registered: desc("muster_agent_registered", "1 once this incarnation has registered."),
 		bad:        desc("muster_agent_unhealthy_devices", "Devices that take no new work."),
+		gpuFree:    desc("muster_agent_gpu_free", "Part of a GPU that nobody holds, 1 for all of it; 0 in MIG mode, where muster_agent_free counts instances.", "gpu", "model"),
+		gpuHealthy: desc("muster_agent_gpu_healthy", "1 while a GPU takes new work, else 0.", "gpu", "model"),
 		journal:    desc("muster_agent_journal_bytes", "Size of the journal's records."),
 
 		memory: desc("muster_agent_memory_pressure", "1 while new work is refused because the host is short of memory; see the condition MemoryPressure."),
@@ -173,7 +178,9 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped, g.use, g.memoryUsed} {
+	for _, d := range []*prometheus.Desc{
+		g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped, g.use, g.memoryUsed, g.gpuFree, g.gpuHealthy,
+	} {
 		c <- d
 	}
 }
@@ -193,8 +200,8 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	total, free := view.Host.Allocatable(), view.Host.FreeVector(view.Free)
 	for _, name := range total.Names() {
-		gauge(g.total, float64(total[name]), string(name))
-		gauge(g.free, float64(free[name]), string(name))
+		gauge(g.total, name.Measure(total[name]), string(name), name.Unit())
+		gauge(g.free, name.Measure(free[name]), string(name), name.Unit())
 	}
 	states := map[grant.State]int{}
 	for _, granted := range view.Grants {
@@ -204,10 +211,18 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		gauge(g.grants, float64(states[s]), s.String())
 	}
 	bad, registered, quarantined, full, memory := 0, 0.0, 0.0, 0.0, 0.0
+	models := g.agent.Host().Inventory().Devices
 	for _, d := range view.GPUs {
+		healthy := 1.0
 		if !d.Health.Allocatable() {
-			bad++
+			bad, healthy = bad+1, 0
 		}
+		model := ""
+		if d.Index < len(models) { // the hardware may have changed since the view
+			model = models[d.Index].Model
+		}
+		gauge(g.gpuFree, resource.GPU.Measure(int64(d.Milli)), strconv.Itoa(d.Index), model)
+		gauge(g.gpuHealthy, healthy, strconv.Itoa(d.Index), model)
 	}
 	if view.Registered > 0 {
 		registered = 1

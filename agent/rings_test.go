@@ -130,8 +130,9 @@ func TestMetricsFollowTheLedger(t *testing.T) {
 	mustBe(t, l.reserve("b", 6, time.Minute), musterv1.Reply_NO)
 	text := fetch(t, "http://"+r.agent.MetricsAddress()+"/metrics")
 	for _, want := range []string{
-		`muster_agent_allocatable{node="n1",resource="nvidia.com/gpu"} 8000`,
-		`muster_agent_free{node="n1",resource="nvidia.com/gpu"} 5000`,
+		`muster_agent_allocatable{node="n1",resource="nvidia.com/gpu",unit="device"} 8`,
+		`muster_agent_free{node="n1",resource="nvidia.com/gpu",unit="device"} 5`,
+		`muster_agent_gpu_healthy{gpu="7",model="NVIDIA A100-SXM4-80GB",node="n1"} 1`,
 		`muster_agent_grants{node="n1",state="HELD"} 1`,
 		`muster_agent_registered{node="n1"} 1`,
 		`muster_agent_decisions_total{command="reserve",node="n1",outcome="Insufficient"} 1`,

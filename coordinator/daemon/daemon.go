@@ -96,6 +96,7 @@ type Daemon struct {
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	refusals    *refusals
+	registry    *prometheus.Registry
 }
 
 // New binds every port, opens the store and joins the rings. What has been
@@ -115,6 +116,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	registry := prometheus.NewRegistry()
+	d.registry = registry
 	d.limitConnections(registry)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if d.store, err = openStore(ctx, c, registry); err != nil {
@@ -255,6 +257,9 @@ func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }
 // Alive reports whether the coordinator's loop answers within ctx.
 func (d *Daemon) Alive(ctx context.Context) error { return d.coordinator.Alive(ctx) }
 
+// Registry has everything that /metrics shows.
+func (d *Daemon) Registry() *prometheus.Registry { return d.registry }
+
 // Status says in one line what the coordinator does.
 func (d *Daemon) Status() string { return d.coordinator.Summary() }
 
@@ -312,6 +317,9 @@ func (d *Daemon) handOver() {
 	}
 	d.endWaits()
 }
+
+// Close frees a Daemon that Run was not called for.
+func (d *Daemon) Close() error { return d.closeAll() }
 
 // closeAll frees whatever New has opened.
 func (d *Daemon) closeAll() error {

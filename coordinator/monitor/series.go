@@ -3,9 +3,7 @@ package monitor
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -108,7 +106,7 @@ func (s *series) of(f *lead.Figures, b bounds) []prometheus.Metric {
 		label, a := b.namespaces.label(name), f.Allocated[name]
 		for _, r := range measured {
 			amount := map[resource.Name]int64{resource.CPU: int64(a.CPU), resource.Memory: int64(a.Memory), resource.GPU: int64(a.GPU)}[r]
-			out.add(s.namespaceAllocated, inUnits(r, amount), label, string(r), unitOf(r))
+			out.add(s.namespaceAllocated, r.Measure(amount), label, string(r), r.Unit())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Waiting)) {
@@ -141,15 +139,15 @@ func (s *series) node(out *sums, n *lead.NodeFigures, label string) {
 		}
 	}
 	for _, r := range measured {
-		out.add(s.capacity, inUnits(r, n.Capacity[r]), label, string(r), unitOf(r))
-		out.add(s.allocatable, inUnits(r, n.Allocatable[r]), label, string(r), unitOf(r))
+		out.add(s.capacity, r.Measure(n.Capacity[r]), label, string(r), r.Unit())
+		out.add(s.allocatable, r.Measure(n.Allocatable[r]), label, string(r), r.Unit())
 	}
 	if !n.Known {
 		return
 	}
 	amount := func(r resource.Name, free, allocated int64) {
-		out.add(s.free, inUnits(r, free), label, string(r), unitOf(r))
-		out.add(s.allocated, inUnits(r, max(0, allocated)), label, string(r), unitOf(r))
+		out.add(s.free, r.Measure(free), label, string(r), r.Unit())
+		out.add(s.allocated, r.Measure(max(0, allocated)), label, string(r), r.Unit())
 	}
 	amount(resource.CPU, int64(n.Free.CPU), n.Allocatable[resource.CPU]-int64(n.Free.CPU))
 	amount(resource.Memory, int64(n.Free.Memory), n.Allocatable[resource.Memory]-int64(n.Free.Memory))
@@ -159,7 +157,7 @@ func (s *series) node(out *sums, n *lead.NodeFigures, label string) {
 func (s *series) model(out *sums, g lead.GPUFigures, label string) {
 	out.add(s.gpus, float64(g.Devices), label)
 	out.add(s.gpusUnhealthy, float64(g.Unhealthy), label)
-	free := inUnits(resource.GPU, int64(g.Free))
+	free := resource.GPU.Measure(int64(g.Free))
 	out.add(s.gpusFree, free, label)
 	out.add(s.gpusAllocated, float64(g.Devices)-free, label)
 }
@@ -173,8 +171,8 @@ func (s *series) quotas(out *sums, f *lead.Figures, b bounds) {
 		if b.quotas.label(q.Namespace+"/"+q.Quota) == Other {
 			namespace, quota = Other, Other
 		}
-		out.add(s.quotaLimit, inUnits(q.Resource, q.Hard), namespace, quota, string(q.Resource), unitOf(q.Resource))
-		out.add(s.quotaUsed, inUnits(q.Resource, q.Used), namespace, quota, string(q.Resource), unitOf(q.Resource))
+		out.add(s.quotaLimit, q.Resource.Measure(q.Hard), namespace, quota, string(q.Resource), q.Resource.Unit())
+		out.add(s.quotaUsed, q.Resource.Measure(q.Used), namespace, quota, string(q.Resource), q.Resource.Unit())
 	}
 	slices.SortStableFunc(f.Trees, func(a, b lead.TreeFigures) int { return cmp.Compare(a.Tree, b.Tree) })
 	for _, t := range f.Trees {
@@ -182,35 +180,9 @@ func (s *series) quotas(out *sums, f *lead.Figures, b bounds) {
 		if b.treeNodes.label(t.Tree+"/"+t.Node) == Other {
 			tree, group = Other, Other
 		}
-		out.add(s.treeLimit, inUnits(t.Resource, t.Quota), tree, group, string(t.Resource), unitOf(t.Resource))
-		out.add(s.treeUsed, inUnits(t.Resource, t.Allocated), tree, group, string(t.Resource), unitOf(t.Resource))
+		out.add(s.treeLimit, t.Resource.Measure(t.Quota), tree, group, string(t.Resource), t.Resource.Unit())
+		out.add(s.treeUsed, t.Resource.Measure(t.Allocated), tree, group, string(t.Resource), t.Resource.Unit())
 	}
-}
-
-// unitOf is the unit in which a resource is shown.
-func unitOf(r resource.Name) string {
-	switch {
-	case r == resource.CPU || r == resource.Cores:
-		return "core"
-	case r == resource.Memory || strings.HasPrefix(string(r), "hugepages-"):
-		return "byte"
-	case r == resource.GPU:
-		return "device"
-	case strings.HasPrefix(string(r), "nvidia.com/mig-"):
-		return "instance"
-	}
-	return "one"
-}
-
-// inUnits turns base units into unitOf's; no limit is infinite.
-func inUnits(r resource.Name, amount int64) float64 {
-	if amount == resource.Unlimited {
-		return math.Inf(1)
-	}
-	if r == resource.CPU || r == resource.GPU {
-		return float64(amount) / 1000
-	}
-	return float64(amount)
 }
 
 func asNumber(b bool) float64 {

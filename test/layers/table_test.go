@@ -102,6 +102,7 @@ var table = map[string]row{
 	"cmd/configfile":                 {layer: edge},
 	"cmd/manual":                     {layer: edge},
 	"cmd/reference":                  {layer: edge},
+	"cmd/reference/series":           {layer: edge},
 	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},

@@ -1,0 +1,31 @@
+package series
+
+// Agent lists the series of muster-agent.
+var Agent = []Series{
+	{"muster_agent_alarms_total", "counter", []string{"node"}, "1", "Things that must not happen; the log says which."},
+	{"muster_agent_allocatable", "gauge", []string{"node", "resource", "unit"}, "label unit", "Amount of a resource that the host can hand out."},
+	{"muster_agent_connections", "gauge", []string{"listener", "node", "state"}, "1", "Open connections, by whether their peers have proven who they are."},
+	{"muster_agent_connections_closed_total", "counter", []string{"listener", "node", "reason"}, "1", "Connections closed at a limit, by limit; see docs/limits-network.md."},
+	{"muster_agent_contact_age_seconds", "gauge", []string{"node"}, "seconds", "Time since the last contact with a coordinator that had the store; with the assume-dead policy only."},
+	{"muster_agent_decide_seconds", "histogram", []string{"node"}, "seconds", "Time to decide and apply one command, without the journal."},
+	{"muster_agent_decisions_total", "counter", []string{"command", "node", "outcome"}, "1", "Commands decided, by kind and outcome."},
+	{"muster_agent_device_events_total", "counter", []string{"kind", "node"}, "1", "What devices and their driver told, by kind."},
+	{"muster_agent_device_memory_used_bytes", "gauge", []string{"device", "model", "node", "uuid"}, "bytes", "Memory in use of a device or MIG instance; absent where the driver does not report it."},
+	{"muster_agent_device_use_ratio", "gauge", []string{"device", "model", "node", "uuid"}, "ratio", "Part of the driver's last sample period during which the device computed, 0 to 1; absent where the driver does not report it."},
+	{"muster_agent_disk_full", "gauge", []string{"node"}, "1", "1 while new work is refused because the journal or the assignment files have no room; see the condition DiskPressure."},
+	{"muster_agent_free", "gauge", []string{"node", "resource", "unit"}, "label unit", "Amount of a resource that nobody holds."},
+	{"muster_agent_gpu_free", "gauge", []string{"gpu", "model", "node"}, "devices", "Part of a GPU that nobody holds, 1 for all of it; 0 in MIG mode, where muster_agent_free counts instances."},
+	{"muster_agent_gpu_healthy", "gauge", []string{"gpu", "model", "node"}, "1", "1 while a GPU takes new work, else 0."},
+	{"muster_agent_grants", "gauge", []string{"node", "state"}, "1", "Transactions by state."},
+	{"muster_agent_journal_bytes", "gauge", []string{"node"}, "bytes", "Size of the journal's records."},
+	{"muster_agent_journal_records_total", "counter", []string{"node"}, "1", "Records appended to the journal."},
+	{"muster_agent_journal_syncs_total", "counter", []string{"node"}, "1", "Times the journal was made durable."},
+	{"muster_agent_memory_pressure", "gauge", []string{"node"}, "1", "1 while new work is refused because the host is short of memory; see the condition MemoryPressure."},
+	{"muster_agent_quarantined", "gauge", []string{"node"}, "1", "1 while the store is older than what this agent has heard of; see muster reconcile."},
+	{"muster_agent_registered", "gauge", []string{"node"}, "1", "1 once this incarnation has registered."},
+	{"muster_agent_stopped_transactions", "gauge", []string{"node"}, "1", "Transactions whose assignments are taken away for lack of contact."},
+	{"muster_agent_unhealthy_devices", "gauge", []string{"node"}, "1", "Devices that take no new work."},
+	{"muster_gossip_dropped_total", "counter", []string{"node"}, "1", "Queries and events of the ring that were not served because 64 others waited."},
+	{"muster_gossip_keyring_put_back_total", "counter", []string{"node"}, "1", "Changes of the gossip keyring that did not come from a coordinator and were undone; more than 0 is a fault."},
+	{"muster_gossip_refused_total", "counter", []string{"node", "reason", "ring"}, "1", "Messages, members and streams of the rings that were refused, by ring and reason."},
+}

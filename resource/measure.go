@@ -1,0 +1,30 @@
+package resource
+
+import (
+	"math"
+	"strings"
+)
+
+// Unit is the unit in which monitoring shows a resource: core, byte, device,
+// instance, or one for what is only counted.
+func (n Name) Unit() string {
+	switch {
+	case n == CPU || n == Cores:
+		return "core"
+	case n == Memory || strings.HasPrefix(string(n), hugepagesPrefix):
+		return "byte"
+	case n == GPU:
+		return "device"
+	case strings.HasPrefix(string(n), "nvidia.com/mig-"):
+		return "instance"
+	}
+	return "one"
+}
+
+// Measure turns base units into those of Unit; Unlimited is infinite.
+func (n Name) Measure(amount int64) float64 {
+	if amount == Unlimited {
+		return math.Inf(1)
+	}
+	return float64(amount) / float64(scaleOf(n))
+}
