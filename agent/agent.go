@@ -196,7 +196,7 @@ func (a *Agent) listen() error {
 	if _, ok := a.deps.Metrics.(prometheus.Gatherer); !ok {
 		return fmt.Errorf("agent: metricsListen %s is set and nothing gathers metrics", a.config.MetricsListen)
 	}
-	if a.http, err = rpc.Listen("metricsListen", a.config.MetricsListen); err != nil {
+	if a.http, err = rpc.ListenAs(a.member(), "metricsListen", a.config.MetricsListen); err != nil {
 		return err
 	}
 	a.http, err = a.limitConnections("metrics", a.http, netlimit.Limits{Total: scrapers})

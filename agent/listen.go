@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/netlimit"
+	"github.com/musterd/muster/rpcauth"
 )
 
 // scrapers bounds the connections of the metrics listener, scrapes the requests
@@ -28,6 +30,15 @@ func (a *Agent) limitConnections(name string, l net.Listener, limits netlimit.Li
 		return nil, errors.Join(fmt.Errorf("agent %s: metrics of listener %s: %w", a.config.Node, name, err), l.Close())
 	}
 	return limited, nil
+}
+
+// webListener is the metrics listener. Beyond loopback it speaks TLS with the node's
+// certificate; its address was accepted only with one.
+func (a *Agent) webListener() net.Listener {
+	if i := a.deps.Identity; i != nil && rpcauth.CheckLoopback("", a.http.Addr().String()) != nil {
+		return tls.NewListener(a.http, i.tls.WebConfig())
+	}
+	return a.http
 }
 
 // webServer serves metrics: small requests, and answers within 30 s.

@@ -42,7 +42,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	web := webServer(a.handler(), a.log)
 	if a.http != nil {
 		tasks.Go(func() {
-			if err := web.Serve(a.http); !errors.Is(err, http.ErrServerClosed) {
+			if err := web.Serve(a.webListener()); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("agent: serve metrics on %s: %w", a.http.Addr(), err)
 			}
 		})

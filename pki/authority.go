@@ -162,7 +162,7 @@ func MarshalKey(key crypto.Signer) ([]byte, error) {
 // Issue certifies that public is the key of identity i, for ttl from now, but
 // never beyond the authority's own end. It is good for both ends of a
 // connection. names are further host names and IP addresses, for browsers and
-// tools that look at those alone.
+// tools that look at those alone. A node has NodeServerName beside them.
 func (a *Authority) Issue(public crypto.PublicKey, i Identity, names []string, now time.Time, ttl time.Duration) (*x509.Certificate, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
@@ -189,8 +189,17 @@ func (a *Authority) Issue(public crypto.PublicKey, i Identity, names []string, n
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
+	if i.Role == Node {
+		template.DNSNames = append(template.DNSNames, NodeServerName)
+	}
 	return sign(template, a.Certificate, public, a.Key)
 }
+
+// NodeServerName is a host name in the certificate of each node, for tools such as
+// Prometheus that verify host names: with the cluster's authorities it says that the
+// server is a node of the cluster. It is not the node's id, since whoever may choose
+// a node's id could choose the name of another server.
+const NodeServerName = "node.muster.internal"
 
 // Chain is what a party shows besides its own certificate: the cross
 // certificates, leaf's issuer side first.

@@ -198,7 +198,7 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	keep(checkListen("listen", c.Listen))
 	keep(configfile.CheckAdvertise("advertise", c.Advertise))
 	if c.MetricsListen != "" {
-		keep(configfile.CheckListen("metricsListen", c.MetricsListen))
+		keep(checkListen("metricsListen", c.MetricsListen))
 	}
 	for i, a := range c.Coordinators {
 		keep(checkRemote(fmt.Sprintf("coordinators[%d]", i), a))
