@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/monitor"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
@@ -60,11 +59,6 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	}
 	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
 	c.follower.forget, c.follower.registered = c.onStoreRestored, c.heardOfAgent
-	if r != nil {
-		if err := r.Register(monitor.New(c, time.Now)); err != nil {
-			return nil, fmt.Errorf("register the cluster's metrics: %w", err)
-		}
-	}
 	return c, nil
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/monitor"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
@@ -96,7 +97,8 @@ type Daemon struct {
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	refusals    *refusals
-	registry    *prometheus.Registry
+	registry    *prometheus.Registry // of /metrics
+	cluster     *prometheus.Registry // of /metrics/cluster
 }
 
 // New binds every port, opens the store and joins the rings. What has been
@@ -139,6 +141,8 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err != nil {
 		return d, err
 	}
+	d.cluster = prometheus.NewRegistry()
+	d.cluster.MustRegister(monitor.New(d.coordinator, time.Now))
 	d.serveREST(registry)
 	d.serveGRPC(registry)
 	d.rings, err = gossip.Start(gossip.Config{
@@ -175,6 +179,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
+	mux.Handle("GET /metrics/cluster", rest.AdminOnly(d.callers, promhttp.HandlerFor(d.cluster, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes})))
 	mux.Handle("/", handler)
 	d.rest = rest.NewServer(mux, d.log)
 	requests, end := context.WithCancel(context.Background())
@@ -257,8 +262,9 @@ func (d *Daemon) CapacityAddr() string { return d.rings.Capacity.Addr() }
 // Alive reports whether the coordinator's loop answers within ctx.
 func (d *Daemon) Alive(ctx context.Context) error { return d.coordinator.Alive(ctx) }
 
-// Registry has everything that /metrics shows.
-func (d *Daemon) Registry() *prometheus.Registry { return d.registry }
+// Registries have everything that /metrics and /metrics/cluster show. The latter
+// names tenants' namespaces and is for administrators alone.
+func (d *Daemon) Registries() (own, cluster *prometheus.Registry) { return d.registry, d.cluster }
 
 // Status says in one line what the coordinator does.
 func (d *Daemon) Status() string { return d.coordinator.Summary() }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/musterd/muster/cmd/reference/series"
@@ -32,22 +33,25 @@ func TestTheReferenceListsEverySeries(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	faults, err := series.Compare(series.Coordinator, d.Registry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range faults {
-		t.Error(f)
-	}
-	families, err := d.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
+	own, cluster := d.Registries()
+	for list, registry := range map[*[]series.Series]*prometheus.Registry{&series.Coordinator: own, &series.Cluster: cluster} {
+		faults, err := series.Compare(*list, registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range faults {
+			t.Error(f)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // The examples of docs/metrics.md are well formed, and name series that there are.
 func TestTheExamplesOfMonitoringNameSeriesThatThereAre(t *testing.T) {
 	names := map[string]bool{}
-	for _, s := range slices.Concat(Coordinator, Agent) {
+	for _, s := range slices.Concat(Coordinator, Cluster, Agent) {
 		names[s.Name] = true
 	}
 	folder := filepath.Join("..", "..", "..", "examples", "monitoring")
