@@ -242,6 +242,7 @@ func BenchmarkLargeScrape(b *testing.B) {
 		size = len(scrape(b, monitor.New(&source{leads: true, figures: f}, time.Now)))
 	}
 	b.ReportMetric(float64(size)/(1<<20), "MiB")
+	b.ReportMetric(float64(count(monitor.New(&source{leads: true, figures: f}, time.Now))), "series")
 }
 
 // fatal is a test of either kind.
