@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -140,6 +141,23 @@ func (a Allocations) Explain(ctx context.Context, name string, o ExplainOptions)
 	return call[api.Explanation](ctx, a.client, request{method: http.MethodGet, path: a.at(name, "/explain"), query: o.query()})
 }
 
+// Try says what would become of an allocation that was submitted now: where it
+// would run, or why it would wait. Nothing is stored.
+func (a Allocations) Try(ctx context.Context, allocation *api.Allocation) (*api.Explanation, error) {
+	return try(ctx, a.client, a.path, allocation)
+}
+
+// try submits a document as a dry run.
+func try(ctx context.Context, c *Client, path string, document any) (*api.Explanation, error) {
+	body, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", document, err)
+	}
+	return call[api.Explanation](ctx, c, request{
+		method: http.MethodPost, path: path, query: url.Values{"dryRun": {"All"}}, contentType: "application/json", body: body,
+	})
+}
+
 // Jobs are the jobs of one namespace.
 type Jobs struct{ objects }
 
@@ -182,6 +200,12 @@ func (j Jobs) Delete(ctx context.Context, name string, o api.DeleteOptions) (*ap
 // Explain says why a job, or what is left of it, is not running.
 func (j Jobs) Explain(ctx context.Context, name string, o ExplainOptions) (*api.Explanation, error) {
 	return call[api.Explanation](ctx, j.client, request{method: http.MethodGet, path: j.at(name, "/explain"), query: o.query()})
+}
+
+// Try says what would become of a job that was submitted now, as for an
+// allocation.
+func (j Jobs) Try(ctx context.Context, job *api.Job) (*api.Explanation, error) {
+	return try(ctx, j.client, j.path, job)
 }
 
 // Preempt ends an allocation of a namespace under notice, and returns once that

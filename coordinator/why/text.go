@@ -60,7 +60,7 @@ func lines(e *api.Explanation) []string {
 			all = append(all, "  - "+r.Detail)
 		}
 	}
-	if len(e.Nodes) > 0 {
+	if len(e.Nodes) > 0 && len(e.Placement) == 0 { // nothing is short where there is a placement
 		all = append(all, "Nodes:")
 		for i := range e.Nodes {
 			all = append(all, "  "+nodesLine(&e.Nodes[i]))

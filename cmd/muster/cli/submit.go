@@ -23,7 +23,7 @@ func (a *app) submitCommand() *cobra.Command {
 	var files []string
 	var wait bool
 	var timeout time.Duration
-	var dryRun dryRun
+	dryRun := dryRun{hasServer: true}
 	cmd := &cobra.Command{
 		Use:     "submit -f FILE",
 		Aliases: []string{"create"},
@@ -33,7 +33,7 @@ func (a *app) submitCommand() *cobra.Command {
 			"has a spec.template, else an Allocation. A folder stands for the .yaml, .yml and .json files in\n" +
 			"it. The status and all else that only the server sets is ignored, so that what muster get -o\n" +
 			"yaml prints can be submitted. muster apply also changes objects that exist.",
-		Example: "  muster submit -f examples/cpu.yaml --wait\n  generate | muster submit -f - -o name",
+		Example: "  muster submit -f examples/cpu.yaml --wait\n  muster submit -f examples/gang.yaml --dry-run=server\n  generate | muster submit -f - -o name",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -59,11 +59,14 @@ func (a *app) submitCommand() *cobra.Command {
 			if dryRun.client() {
 				return a.showDryRun(objects, "created")
 			}
+			if dryRun.server() {
+				return a.tryAll(cmd.Context(), objects)
+			}
 			return a.submit(cmd.Context(), objects, wait, timeout)
 		},
 	}
 	a.fileFlags(cmd, &files, "submit")
-	cmd.Flags().Var(&dryRun, "dry-run", "none, or client: check the documents and send nothing")
+	cmd.Flags().Var(&dryRun, "dry-run", "none; client: check the documents and send nothing; server: show where the work would run, or why it would wait")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything runs")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long --wait waits")
 	return cmd
