@@ -62,7 +62,7 @@ func (a *app) tryAll(ctx context.Context, objects []object) error {
 	defer cancel()
 	for _, o := range objects {
 		if o.kind() != jobKind && o.kind() != allocationKind {
-			return usagef("--dry-run=server: %s: only allocations and jobs can be tried; --dry-run=client checks the document, muster quota what-if a consumer of quota", o)
+			return usagef("--dry-run=server: %s: only allocations and jobs can be tried; --dry-run=client checks the document", o)
 		}
 	}
 	for i, o := range objects {
