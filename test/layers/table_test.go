@@ -58,7 +58,7 @@ var table = map[string]row{
 		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "fit",
 	}},
-	"coordinator/why": {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
+	"coordinator/why":        {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
 	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
