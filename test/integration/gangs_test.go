@@ -73,16 +73,16 @@ func (d *devCluster) mustExplainFive(fit int) {
 	d.t.Helper()
 	// Five members ask for 40 devices; each that fits needs one node's eight.
 	said := d.muster("why", "gang-5")
-	for _, want := range []string{"nvidia.com/gpu", fmt.Sprint(8 * (5 - fit)), "node-0", "node-1", "node-2", "node-3"} {
+	for _, want := range []string{fmt.Sprintf("%d GPUs short", 8*(5-fit)), "all members together want 40 GPUs, and the 4 nodes have 32 GPUs", "4 nodes: ", "node-0, node-1"} {
 		if !strings.Contains(said, want) {
 			d.t.Errorf("with room for %d, why gang-5 does not say %q:\n%s", fit, want, said)
 		}
 	}
 	why := musterJSON[api.Explanation](d.user, "why", "gang-5", "-o", "json")
 	at := slices.IndexFunc(why.Shortages, func(r resource.Reason) bool { return r.Resource == resource.GPU })
-	if why.Members != 5 || why.Fit != fit || len(why.Nodes) != 4 || at < 0 {
-		d.t.Fatalf("why gang-5 -o json: %d of %d fit on %d nodes, shortages %+v; want %d of 5 on 4, and short of GPUs",
-			why.Fit, why.Members, len(why.Nodes), why.Shortages, fit)
+	if why.Members != 5 || why.Fit != fit || len(why.Nodes) != 1 || why.Nodes[0].Count != 4 || at < 0 {
+		d.t.Fatalf("why gang-5 -o json: %d of %d fit, nodes %+v, shortages %+v; want %d of 5 on 4 nodes of one reason, and short of GPUs",
+			why.Fit, why.Members, why.Nodes, why.Shortages, fit)
 	}
 	if want := int64(8 * (5 - fit) * 1000); why.Shortages[at].Short() != want {
 		d.t.Errorf("short of %d milli of GPUs, want %d: %+v", why.Shortages[at].Short(), want, why.Shortages[at])

@@ -295,7 +295,7 @@ func TestResourceQuotasBesideTheTree(t *testing.T) {
 	c.applies("resourcequota vision/team configured\n", "-f", c.file(strings.ReplaceAll(string(read(t, team)), "gpu: 2}", "gpu: 3}")))
 	c.runs("vision", "more")
 	_, stderr, code := c.tries("quota", "apply", "-f", stale)
-	if code != 1 || !strings.Contains(stderr, "muster quota get resourcequota team -o yaml") {
+	if code != 1 || !strings.Contains(stderr, "muster get resourcequota team -o yaml -n vision") {
 		t.Errorf("applying an old version: exit %d, %q", code, stderr)
 	}
 	_, stderr, code = c.tries("quota", "delete", "tree", "company")
