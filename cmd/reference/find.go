@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/musterd/muster/cmd/spelling"
 )
 
 // UnknownError says that a path leads to no field, and names the nearest one.
@@ -100,32 +102,11 @@ func leads(path string) bool {
 // nearest is the name with the fewest changes of letters, "" where that is more
 // than a third of them.
 func nearest(word string, names []string) string {
-	best, fewest := "", len(word)/3+1
-	for _, name := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(name)); d <= fewest && (best == "" || d < fewest) {
-			best, fewest = name, d
-		}
+	known := make(map[string]string, len(names)) // by the name in lower case
+	lower := make([]string, len(names))
+	for i, name := range names {
+		lower[i] = strings.ToLower(name)
+		known[lower[i]] = name
 	}
-	return best
-}
-
-// distance is Levenshtein's: the letters to insert, remove or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return known[spelling.Nearest(strings.ToLower(word), lower, len(word)/3+1)]
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/spelling"
 	"github.com/musterd/muster/resource"
 )
 
@@ -79,35 +80,11 @@ func isFamily(name resource.Name) bool {
 }
 
 // nearest is the name that is at most three letters away, or a third of the
-// name's length; "" where none is.
+// name's length; "" where none is. Names are at most 317 bytes.
 func nearest(name resource.Name, among map[resource.Name]bool) resource.Name {
-	best, least := resource.Name(""), min(3, len(name)/3)+1
+	var names []string
 	for _, other := range slices.Sorted(maps.Keys(among)) {
-		if d := distance(string(name), string(other)); d < least {
-			best, least = other, d
-		}
+		names = append(names, string(other))
 	}
-	return best
-}
-
-// distance is Levenshtein's: the letters to insert, remove or replace. Names are
-// at most 317 bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return resource.Name(spelling.Nearest(string(name), names, min(3, len(name)/3)))
 }
