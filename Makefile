@@ -99,8 +99,8 @@ reference: ## write docs/reference and the texts of muster explain from the sour
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house
 
-mutate: ## plant the mistakes of test/mutate/lists and name those that no test notices; ONLY=word for some
-	@$(GO) run ./test/mutate -only "$(ONLY)"
+mutate: ## plant the mistakes of test/mutate/lists and name those that no test notices; ONLY=word for some, JOBS=n at a time
+	@$(GO) run ./test/mutate -only "$(ONLY)" -jobs $(or $(JOBS),1)
 
 lint: ## golangci-lint and gofumpt, pinned in tools/go.mod (the first build is slow)
 	cd tools && $(GO) build -o $(BUILD)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint mvdan.cc/gofumpt

@@ -19,16 +19,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
 	root := flag.String("root", ".", "the module's folder")
 	only := flag.String("only", "", "plant only mutations whose name, file or list contains this")
+	jobs := flag.Int("jobs", 1, "mutations planted at the same time; tests with a time limit of their own need some room")
 	limit := flag.Duration("limit", 5*time.Minute, "time for the tests of one mutation; tests that run longer count as failed")
 	flag.Parse()
-	survivors, err := run(os.Stdout, *root, *only, *limit)
+	survivors, err := run(os.Stdout, *root, *only, *jobs, *limit)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -46,48 +50,83 @@ const (
 	survived outcome = "SURVIVED"
 	hung     outcome = "killed by time" // its tests did not end
 	invalid  outcome = "INVALID"        // the mutated code does not compile
+
+	explained outcome = "equivalent" // it survived, and its list says why no test can notice
 )
 
-// run plants the chosen mutations and counts the survivors that are not
-// explained as equivalent. Mutations that do not compile count as survivors.
-func run(out io.Writer, root, only string, limit time.Duration) (survivors int, err error) {
+// run plants the chosen mutations, jobs at a time, and counts the survivors that
+// are not explained as equivalent. Mutations that do not compile count as
+// survivors. The lines of out are in the order of the lists.
+func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survivors int, err error) {
+	if jobs < 1 {
+		return 0, fmt.Errorf("-jobs is %d, and has to be at least 1", jobs)
+	}
 	all, err := readLists(filepath.Join(root, "test", "mutate", "lists"))
 	if err != nil {
 		return 0, err
 	}
+	all = slices.DeleteFunc(all, func(m mutation) bool {
+		return !strings.Contains(m.name+" "+m.file+" "+m.at, only)
+	})
+	results := make([]chan planted, len(all))
+	for i := range results {
+		results[i] = make(chan planted, 1)
+	}
+	go func() {
+		var group errgroup.Group
+		group.SetLimit(jobs)
+		for i, m := range all {
+			group.Go(func() error {
+				results[i] <- plant(root, m, limit)
+				return nil
+			})
+		}
+	}()
 	counts := map[outcome]int{}
-	explained := 0
-	for _, m := range all {
-		if !strings.Contains(m.name+" "+m.file+" "+m.at, only) {
-			continue
+	for i, m := range all {
+		p := <-results[i]
+		if p.err != nil {
+			return 0, p.err
 		}
-		began := time.Now()
-		result, text, err := plant(root, m, limit)
-		if err != nil {
-			return 0, err
+		p.print(out, m)
+		if p.outcome == survived && m.equivalent != "" {
+			p.outcome = explained
 		}
-		fmt.Fprintf(out, "%-14s %5.1fs  %s: %s\n", result, time.Since(began).Seconds(), m.file, m.name)
-		switch {
-		case result == invalid:
-			fmt.Fprintln(out, text)
-			survivors++
-		case result == survived && m.equivalent != "":
-			fmt.Fprintf(out, "               equivalent: %s\n", m.equivalent)
-			explained++
-			continue
-		case result == survived:
-			survivors++
-		}
-		counts[result]++
+		counts[p.outcome]++
 	}
 	fmt.Fprintf(out, "%d killed, %d killed by time, %d survived, %d equivalent, %d do not compile\n",
-		counts[killed], counts[hung], counts[survived], explained, counts[invalid])
-	return survivors, nil
+		counts[killed], counts[hung], counts[survived], counts[explained], counts[invalid])
+	return counts[survived] + counts[invalid], nil
 }
 
-// plant runs the tests of one mutation. text is what the compiler printed of
+// planted is the result of one mutation. text is what the compiler printed of
 // code that is invalid.
-func plant(root string, m mutation, limit time.Duration) (result outcome, text string, err error) {
+type planted struct {
+	outcome outcome
+	text    string
+	took    time.Duration
+	err     error
+}
+
+func (p planted) print(out io.Writer, m mutation) {
+	fmt.Fprintf(out, "%-14s %5.1fs  %s: %s\n", p.outcome, p.took.Seconds(), m.file, m.name)
+	switch {
+	case p.outcome == invalid:
+		fmt.Fprintln(out, p.text)
+	case p.outcome == survived && m.equivalent != "":
+		fmt.Fprintf(out, "               equivalent: %s\n", m.equivalent)
+	}
+}
+
+// plant runs the tests of one mutation.
+func plant(root string, m mutation, limit time.Duration) planted {
+	began := time.Now()
+	outcome, text, err := test(root, m, limit)
+	return planted{outcome: outcome, text: text, took: time.Since(began), err: err}
+}
+
+// test compiles one mutation with its tests, and runs these.
+func test(root string, m mutation, limit time.Duration) (result outcome, text string, err error) {
 	path, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(m.file)))
 	if err != nil {
 		return "", "", err

@@ -115,7 +115,7 @@ func TestSurvivorsAreNamed(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	survivors, err := run(&out, dir, "", time.Minute)
+	survivors, err := run(&out, dir, "", 2, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
