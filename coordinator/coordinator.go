@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/agents"
+	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
@@ -25,7 +26,7 @@ type Coordinator struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	follower *follower
+	follower *follow.Follower
 	term     atomic.Pointer[term] // nil while another leads
 	retired  chan struct{}        // closed: it campaigns no more
 	resigned chan struct{}        // closed once it leads no more, for good
@@ -57,8 +58,10 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 		metrics: newMetrics(r), targets: map[resource.NodeID]target{}, suspects: map[resource.NodeID]bool{},
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}), questions: make(chan struct{}, mostQuestions),
 	}
-	c.follower = newFollower(config, s, c.log, c.metrics, c.Leading)
-	c.follower.forget, c.follower.registered = c.onStoreRestored, c.heardOfAgent
+	c.follower = follow.New(follow.Options{
+		Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
+		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)) },
+	})
 	return c, nil
 }
 
@@ -136,7 +139,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	wg.Go(func() { c.follower.run(ctx) })
+	wg.Go(func() { c.follower.Run(ctx) })
 	candidacy, retire := context.WithCancel(ctx)
 	defer retire()
 	wg.Go(func() {

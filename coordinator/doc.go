@@ -20,6 +20,6 @@
 //     message that ended a term);
 //   - clients' requests, which wait for the leader's answer: service and service_*,
 //     change, drain, ban, fence, fences, node_delete, reconcile, explain;
-//   - followers, and reads from any coordinator: follow and follow_*, where;
+//   - followers, and reads from any coordinator: the packages follow and objects, where;
 //   - answers to operators and monitoring: queries, metrics.
 package coordinator

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -24,8 +25,8 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 		Jobs: read.prefix(ctx, record.JobsPrefix), Units: read.prefix(ctx, record.UnitsPrefix), Orders: read.prefix(ctx, record.OrderPrefix),
 		Txs: read.prefix(ctx, record.TxPrefix), Requests: read.prefix(ctx, record.RequestsPrefix),
 	}
-	if warm, is := from.(snapshot); is {
-		in.Cached = warm.requests
+	if warm, is := from.(follow.Snapshot); is {
+		in.Cached = warm.Requests
 	}
 	if read.err != nil {
 		return 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/shown"
@@ -25,7 +26,7 @@ func (c *Coordinator) leading() (*term, error) {
 // elsewhere refuses requests that only a leader can answer.
 func (c *Coordinator) elsewhere() *api.Status {
 	status := api.Errorf(503, "coordinator %s does not lead and knows of no leader yet; ask again", c.config.ID)
-	if found, _ := c.follower.candidates(); len(found) > 0 {
+	if found, _ := c.follower.Candidates(); len(found) > 0 {
 		if a := found[0].Address; a.ID != c.config.ID && a.REST != "" {
 			status.Message = fmt.Sprintf("coordinator %s does not lead; ask %s at %s", c.config.ID, a.ID, a.REST)
 		}
@@ -128,8 +129,8 @@ func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T
 			return got, err
 		}
 	}
-	got, err := read(ctx, c.follower, show)
-	if errors.Is(err, errBehind) {
+	got, err := follow.Read(ctx, c.follower, show)
+	if errors.Is(err, follow.ErrBehind) {
 		c.log.Debug("read_not_served", "error", err)
 		return got, c.elsewhere()
 	}
@@ -139,7 +140,7 @@ func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T
 // settled waits until the view has this leader's writes that the store had at
 // the call; false if that takes long, or is in doubt.
 func (l *term) settled(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	ctx, cancel := context.WithTimeout(ctx, follow.CatchUp)
 	defer cancel()
 	return l.commit.barrier.pass(ctx, l.ended)
 }
@@ -159,7 +160,7 @@ func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, 
 	expired := wait <= 0
 	for {
 		l := c.serving()
-		_, cached := c.follower.at()
+		_, cached := c.follower.At()
 		w, err := see(ctx, c, show)
 		if err != nil || w.settled || expired {
 			return w.got, err

@@ -18,7 +18,7 @@ func (c *Coordinator) Summary() string {
 	if c.Leading() {
 		return "leads; " + registered
 	}
-	if found, _ := c.follower.candidates(); len(found) > 0 && found[0].Address.ID != c.config.ID {
+	if found, _ := c.follower.Candidates(); len(found) > 0 && found[0].Address.ID != c.config.ID {
 		return "follows " + found[0].Address.ID + "; " + registered
 	}
 	return "no coordinator leads yet; " + registered

@@ -61,7 +61,7 @@ func (c *Coordinator) learnTarget(id resource.NodeID, spec record.NodeSpec, rev 
 // dial has the term's pool connect to a node, or not: not while the node is
 // isolated or banned. c.mu is held.
 func (c *Coordinator) dial(id resource.NodeID) {
-	if t := c.targets[id]; t.mayDial() && c.follower.banned(id) == nil {
+	if t := c.targets[id]; t.mayDial() && c.follower.Ban(id) == nil {
 		c.pool.SetTarget(id, t.addr)
 	} else {
 		c.pool.RemoveTarget(id)

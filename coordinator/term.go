@@ -117,14 +117,14 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	rand.Read(b.Seed[:])
 	l := newTerm(lead.NewLeader(b), c.store, log, c.metrics)
 	l.holds, l.office, l.epoch, l.ctx = office.Holds, office.Held(), office.Epoch, ctx
-	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.disconnectViolator, c.letBack, c.follower.follows
+	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.disconnectViolator, c.letBack, c.follower.Facts
 	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)
 	if c.config.observe != nil {
 		c.config.observe(l, b)
 	}
 	var from ranger = c.store
-	if warm, ok := c.follower.snapshot(ctx, office.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
+	if warm, ok := c.follower.Snapshot(ctx, office.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
 		from = warm
 	}
 	revision, err := l.load(ctx, from)

@@ -26,7 +26,7 @@ func (c *Coordinator) Leader(ctx context.Context) (rest.Leader, error) {
 		if l := c.serving(); l != nil {
 			return rest.Leader{ID: c.config.ID, Address: c.config.Address.REST, Epoch: int64(l.epoch), Own: true}, nil
 		}
-		found, changed := c.follower.candidates()
+		found, changed := c.follower.Candidates()
 		if len(found) > 0 && found[0].Address.ID != c.config.ID {
 			return leaderOf(found[0]), nil
 		}
@@ -50,7 +50,7 @@ func (c *Coordinator) LeaderGRPC(ctx context.Context) (address string, own bool,
 	if err != nil || l.Own {
 		return "", l.Own, err
 	}
-	if found, _ := c.follower.candidates(); len(found) > 0 && found[0].Address.ID == l.ID {
+	if found, _ := c.follower.Candidates(); len(found) > 0 && found[0].Address.ID == l.ID {
 		return found[0].Address.GRPC, false, nil
 	}
 	return "", false, c.elsewhere()
@@ -62,7 +62,7 @@ func (c *Coordinator) Patience() time.Duration { return c.config.LeaseTTL + 1500
 
 // Reach implements rest.Peer.
 func (c *Coordinator) Reach(ctx context.Context, revision int64) error {
-	return c.follower.reach(ctx, resource.Revision(revision))
+	return c.follower.Reach(ctx, resource.Revision(revision))
 }
 
 // Revision is not older than anything this coordinator has answered as the
@@ -76,7 +76,7 @@ func (c *Coordinator) Revision() int64 {
 
 // Self implements rest.Roster.
 func (c *Coordinator) Self() api.Coordinator {
-	at, _ := c.follower.at()
+	at, _ := c.follower.At()
 	self := api.Coordinator{
 		ID: c.config.ID, Role: api.FollowerRole, Revision: int64(at), REST: c.config.Address.REST, GRPC: c.config.Address.GRPC,
 	}
@@ -90,7 +90,7 @@ func (c *Coordinator) Self() api.Coordinator {
 
 // Candidates implements rest.Roster.
 func (c *Coordinator) Candidates() []api.Coordinator {
-	found, _ := c.follower.candidates()
+	found, _ := c.follower.Candidates()
 	all := make([]api.Coordinator, 0, len(found))
 	for _, f := range found {
 		all = append(all, api.Coordinator{ID: f.Address.ID, Epoch: int64(f.Epoch), REST: f.Address.REST, GRPC: f.Address.GRPC})
@@ -101,7 +101,7 @@ func (c *Coordinator) Candidates() []api.Coordinator {
 // Ready reports whether this coordinator can answer: it leads, or its cache has
 // been loaded.
 func (c *Coordinator) Ready(context.Context) error {
-	if at, _ := c.follower.at(); at == 0 && !c.Leading() {
+	if at, _ := c.follower.At(); at == 0 && !c.Leading() {
 		return c.elsewhere()
 	}
 	return nil

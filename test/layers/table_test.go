@@ -53,7 +53,10 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
-	"coordinator/pace":              {layer: decision},
+	"coordinator/objects": {layer: decision, neighbours: []string{
+		"coordinator/admission", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
+	}},
+	"coordinator/pace": {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "fit",
@@ -94,7 +97,8 @@ var table = map[string]row{
 	"coordinator/rpc":             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
 
 	"agent":              {layer: owner},
-	"coordinator":        {layer: owner},
+	"coordinator":        {layer: owner, neighbours: []string{"coordinator/follow"}},
+	"coordinator/follow": {layer: owner},
 	"coordinator/daemon": {layer: owner, neighbours: []string{"coordinator"}},
 
 	"sdk":                            {layer: edge},

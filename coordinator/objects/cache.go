@@ -1,4 +1,4 @@
-package coordinator
+package objects
 
 import (
 	"strings"
@@ -9,13 +9,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// cache is the objects that a follower shows, and the keys of those that are
+// Cache is the objects that a follower shows, and the keys of those that are
 // out of date. Every object in it is made anew from its own keys when one of
 // them has changed, and never from its earlier value: there is no history that
 // could be followed wrongly.
 //
 // Invariant: nodes and order agree: order ascends over all of nodes.
-type cache struct {
+type Cache struct {
 	floor   resource.Revision // no list is older
 	nodes   map[resource.NodeID]*cachedNode
 	order   []resource.NodeID
@@ -28,15 +28,15 @@ type cache struct {
 	touched map[string]bool // keys that have changed
 }
 
-func newCache(floor resource.Revision) cache {
-	return cache{
+func New(floor resource.Revision) *Cache {
+	return &Cache{
 		floor: floor, nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), touched: map[string]bool{},
 	}
 }
 
-// touch notes that a key has changed.
-func (c *cache) touch(key string) {
+// Touch notes that a key has changed.
+func (c *Cache) Touch(key string) {
 	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
@@ -45,9 +45,9 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// refresh makes the objects that are out of date anew, from all keys as they
+// Refresh makes the objects that are out of date anew, from all keys as they
 // are now.
-func (c *cache) refresh(kvs map[string]record.KV, now time.Time) error {
+func (c *Cache) Refresh(kvs map[string]record.KV, now time.Time) error {
 	if len(c.touched) == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ type stale struct {
 
 // concerns finds out which objects a key is a part of. A quota's key is one by
 // itself.
-func (c *cache) concerns(key string, kvs map[string]record.KV, now time.Time, s stale) error {
+func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s stale) error {
 	switch {
 	case strings.HasPrefix(key, record.UnitsPrefix):
 		path, err := record.ParseUnitKey(key)
@@ -97,7 +97,7 @@ func (c *cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return err
 	case strings.HasPrefix(key, record.JobsPrefix):
 		s.jobs[key] = true
-	case isBanKey(key):
+	case strings.HasPrefix(key, record.BansPrefix):
 		id, err := record.ParseBanKey(key)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (c *cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 }
 
 // concernsTx adds the unit that a record is about, and the one that it was.
-func (c *cache) concernsTx(key string, kvs map[string]record.KV, s stale) error {
+func (c *Cache) concernsTx(key string, kvs map[string]record.KV, s stale) error {
 	tx, err := record.ParseTxKey(key)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package coordinator
+package objects
 
 import (
 	"iter"
@@ -11,9 +11,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// cached is a follower's cache as clients are shown it at a time.
+// At is the cache as clients are shown it at a time.
+func (c *Cache) At(now time.Time) shown.Index { return cached{c, now} }
+
+// cached is a cache at a time.
 type cached struct {
-	c   *cache
+	c   *Cache
 	now time.Time
 }
 

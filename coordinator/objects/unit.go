@@ -1,4 +1,4 @@
-package coordinator
+package objects
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ type cachedMember struct {
 
 // remakeUnit makes a unit from its own key, its place in the order and its
 // transaction's record.
-func (c *cache) remakeUnit(path string, kvs map[string]record.KV) error {
+func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	if u := c.units[path]; u != nil {
 		c.dropUnit(u)
 	}
@@ -86,7 +86,7 @@ func (c *cache) remakeUnit(path string, kvs map[string]record.KV) error {
 }
 
 // readUnit reads a unit's key.
-func (c *cache) readUnit(kv record.KV) (*cachedUnit, error) {
+func (c *Cache) readUnit(kv record.KV) (*cachedUnit, error) {
 	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *cache) readUnit(kv record.KV) (*cachedUnit, error) {
 
 // readSpec reads the document of a unit that is an allocation, or finds that of
 // its job.
-func (c *cache) readSpec(u *cachedUnit) error {
+func (c *Cache) readSpec(u *cachedUnit) error {
 	var spec *api.AllocationSpec
 	if u.record.Kind == record.JobUnit {
 		u.job = c.jobs[u.record.Namespace+"/"+u.record.Name]
@@ -128,7 +128,7 @@ func (c *cache) readSpec(u *cachedUnit) error {
 }
 
 // addUnit takes a unit in that holds nothing and is not in the queue yet.
-func (c *cache) addUnit(u *cachedUnit) {
+func (c *Cache) addUnit(u *cachedUnit) {
 	c.units[u.path] = u
 	for i := range u.record.Members {
 		c.members[u.record.Namespace+"/"+u.MemberName(i)] = cachedMember{u, i}
@@ -140,7 +140,7 @@ func (c *cache) addUnit(u *cachedUnit) {
 }
 
 // hold gives a unit the shares in its record.
-func (c *cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) {
+func (c *Cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) {
 	h := &cachedTx{tx: u.record.TxID, unit: u, committed: committed}
 	u.holding, c.live[h.tx] = h, u
 	var places []shown.Place
@@ -169,7 +169,7 @@ func (c *cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) 
 }
 
 // dropUnit takes a unit out with all that it holds.
-func (c *cache) dropUnit(u *cachedUnit) {
+func (c *Cache) dropUnit(u *cachedUnit) {
 	delete(c.units, u.path)
 	c.queue.Remove(u.key)
 	for i := range u.record.Members {
@@ -192,7 +192,7 @@ func (c *cache) dropUnit(u *cachedUnit) {
 }
 
 // remakeJob makes a job from its key, and has its units made anew.
-func (c *cache) remakeJob(key string, kvs map[string]record.KV, units map[string]bool) error {
+func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string]bool) error {
 	namespace, name, err := record.ParseJobKey(key)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (c *cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 }
 
 // showMember makes the shown value of one member.
-func (c *cache) showMember(u *cachedUnit, index int) shown.Member {
+func (c *Cache) showMember(u *cachedUnit, index int) shown.Member {
 	m := shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}
 	switch {
 	case m.Places != nil:
@@ -245,7 +245,7 @@ func (c *cache) showMember(u *cachedUnit, index int) shown.Member {
 }
 
 // toldOf are the conditions that a node's agent reported last.
-func (c *cache) toldOf(id resource.NodeID) []record.Condition {
+func (c *Cache) toldOf(id resource.NodeID) []record.Condition {
 	if n := c.nodes[id]; n != nil {
 		return n.Told
 	}
@@ -253,7 +253,7 @@ func (c *cache) toldOf(id resource.NodeID) []record.Condition {
 }
 
 // showJob makes the shown value of a job and its units.
-func (c *cache) showJob(j *cachedJob) shown.Job {
+func (c *Cache) showJob(j *cachedJob) shown.Job {
 	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
 	for i, u := range j.units {
 		s.Units[i] = u.Unit

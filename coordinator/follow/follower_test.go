@@ -1,4 +1,4 @@
-package coordinator
+package follow
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ import (
 // following is a follower on a store whose watch can be ended, held back, and
 // that can be put in the place of another.
 type following struct {
-	*follower
+	*Follower
 	log bytes.Buffer
 	end context.CancelFunc
 
@@ -105,18 +105,21 @@ func (f *following) with(change func()) {
 	change()
 }
 
+// options are those of a follower that nobody else needs.
+func options(s store.Store, log *slog.Logger) Options {
+	return Options{
+		Store: s, Log: log, Check: 2500 * time.Millisecond, Leads: func() bool { return false }, Moved: func(resource.Revision) {}, Registered: func(News) {},
+		Forget: func(_ context.Context, back *record.WentBackError) { s.Acknowledge(back) },
+	}
+}
+
 func startFollowing(t *testing.T) *following {
 	t.Helper()
 	f := &following{back: mem.Open(mem.Options{}), errs: make(chan error)}
-	config, err := Config{ID: "f", Cluster: "test"}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(&f.log, nil))
-	f.follower = newFollower(config, followedStore{Store: struct{ store.Store }{}, f: f}, log, newMetrics(nil), func() bool { return false })
+	f.Follower = New(options(followedStore{Store: struct{ store.Store }{}, f: f}, slog.New(slog.NewTextHandler(&f.log, nil))))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { f.run(ctx); close(done) }()
+	go func() { f.Run(ctx); close(done) }()
 	f.end = func() { cancel(); <-done }
 	synctest.Wait()
 	return f
@@ -138,7 +141,7 @@ func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
 
 // names are the allocations that a fresh read shows.
 func (f *following) names(ctx context.Context) (string, error) {
-	return read(ctx, f.follower, func(i shown.Index) (string, *api.Status) {
+	return Read(ctx, f.Follower, func(i shown.Index) (string, *api.Status) {
 		names := ""
 		for _, name := range []string{"a", "b", "c"} {
 			if _, found := i.Member("default/" + name); found {
@@ -175,14 +178,14 @@ func TestAReadThatWouldBeOldIsRefused(t *testing.T) {
 		f.with(func() { f.held = true })
 		putUnit(t, f.back, "a")
 		start := time.Now()
-		if _, err := f.names(t.Context()); !errors.Is(err, errBehind) || time.Since(start) > 2*catchUp {
+		if _, err := f.names(t.Context()); !errors.Is(err, ErrBehind) || time.Since(start) > 2*CatchUp {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		// The watch brings nothing though there is something: all is loaded anew.
 		<-time.NewTimer(3 * f.check).C
 		f.mustShow(t, "a")
 		f.with(func() { f.fail = errors.New("out of reach") })
-		if _, err := f.names(t.Context()); !errors.Is(err, errBehind) {
+		if _, err := f.names(t.Context()); !errors.Is(err, ErrBehind) {
 			t.Errorf("with the store away: %v", err)
 		}
 	})
@@ -210,7 +213,7 @@ func TestACompactedWatchIsLoadedAnew(t *testing.T) {
 func TestAStoreThatWentBackIsNoticedAndLoaded(t *testing.T) {
 	for name, notice := range map[string]func(*testing.T, *following){
 		"by a read": func(t *testing.T, f *following) {
-			if _, err := f.names(t.Context()); !errors.Is(err, errBehind) {
+			if _, err := f.names(t.Context()); !errors.Is(err, ErrBehind) {
 				t.Errorf("the first read: %v", err)
 			}
 			<-time.NewTimer(2 * firstReload).C
@@ -261,9 +264,9 @@ func TestASnapshotIsWhatTheStoreHas(t *testing.T) {
 		defer f.end()
 		putUnit(t, f.back, "b")
 		rev := putUnit(t, f.back, "a")
-		s, ok := f.snapshot(t.Context(), rev)
-		if !ok || s.revision != rev {
-			t.Fatalf("%t at revision %d, want one at %d", ok, s.revision, rev)
+		s, ok := f.Snapshot(t.Context(), rev)
+		if !ok || s.Revision != rev {
+			t.Fatalf("%t at revision %d, want one at %d", ok, s.Revision, rev)
 		}
 		for _, prefix := range []string{record.Root, record.UnitsPrefix, record.TxPrefix, record.UnitsPrefix + "default/alloc/b/0"} {
 			want, _, err := f.back.Range(t.Context(), prefix, store.RangeOptions{})
@@ -273,7 +276,7 @@ func TestASnapshotIsWhatTheStoreHas(t *testing.T) {
 			}
 		}
 		f.with(func() { f.held = true })
-		if _, ok := f.snapshot(t.Context(), rev+1); ok { // model: mutant SUM_BEFORE_ELECTION
+		if _, ok := f.Snapshot(t.Context(), rev+1); ok { // model: mutant SUM_BEFORE_ELECTION
 			t.Error("a snapshot older than was asked for")
 		}
 	})

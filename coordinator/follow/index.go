@@ -1,4 +1,4 @@
-package coordinator
+package follow
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (r *readIndex) ask() {
 			return
 		}
 		r.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), catchUp)
+		ctx, cancel := context.WithTimeout(context.Background(), CatchUp)
 		_, _, now.revision, now.err = r.store.Get(ctx, record.LeaderPrefix)
 		cancel()
 		close(now.done)

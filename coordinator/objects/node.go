@@ -1,4 +1,4 @@
-package coordinator
+package objects
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ type share struct {
 }
 
 // node returns a node, made on first sight.
-func (c *cache) node(id resource.NodeID) *cachedNode {
+func (c *Cache) node(id resource.NodeID) *cachedNode {
 	n := c.nodes[id]
 	if n == nil {
 		n = &cachedNode{held: map[resource.TxID]*share{}}
@@ -55,7 +55,7 @@ func (n *cachedNode) specify() {
 }
 
 // remakeNode makes a node from its keys. Its shares stay: they belong to units.
-func (c *cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
+func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	_, registered := kvs[record.NodeIdentityKey(id)]
 	_, specified := kvs[record.NodeSpecKey(id)]
 	if !registered && !specified { // it was deleted

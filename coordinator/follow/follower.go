@@ -1,4 +1,4 @@
-package coordinator
+package follow
 
 import (
 	"context"
@@ -10,30 +10,25 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
-// follower is a coordinator's cache of the store: every key of the store as of
+// Follower is a coordinator's cache of the store: every key of the store as of
 // one revision, kept up to date by a watch. It answers reads, knows the leader,
-// and is the start of the next term of this coordinator. One goroutine (run)
+// and is the start of the next term of this coordinator. One goroutine (Run)
 // writes it; any may read it.
-type follower struct {
-	store   store.Store
-	log     *slog.Logger
-	metrics *metrics
-	check   time.Duration // how often the store is asked how far it is
-	index   readIndex
-	// forget ends the term that is built on the store's past, and has the store
-	// answer again.
-	forget func(context.Context, *record.WentBackError)
-	// leads reports whether this coordinator leads: then nobody reads here, and
-	// keys are taken without being looked into.
-	leads func() bool
-	// registered takes each registration and each new address of a node that the
-	// watch brings; it must not block.
-	registered func(news)
+type Follower struct {
+	store      store.Store
+	log        *slog.Logger
+	check      time.Duration
+	index      readIndex
+	moved      func(resource.Revision)
+	forget     func(context.Context, *record.WentBackError)
+	leads      func() bool
+	registered func(News)
 
 	mu       sync.Mutex
 	revision resource.Revision // of kvs; 0: nothing loaded yet
@@ -44,18 +39,37 @@ type follower struct {
 	requests map[lead.RequestKey]lead.Remembered
 	// cache is of the same revision, unless unseen: then keys have changed
 	// while nobody looked.
-	cache   cache
+	cache   *objects.Cache
 	unseen  bool
 	broken  error         // the reason why the loaded keys cannot be shown
 	changed chan struct{} // closed and replaced whenever revision changes
 	restart func()        // ends the watch, so that everything is loaded anew
 }
 
-func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads func() bool) *follower {
-	return &follower{
-		store: s, log: log, metrics: m, check: c.LeaseTTL / 2, index: readIndex{store: s}, leads: leads,
-		changed: make(chan struct{}), restart: func() {},
-		forget: func(_ context.Context, back *record.WentBackError) { s.Acknowledge(back) }, registered: func(news) {},
+// Options are the parts that a follower works with.
+type Options struct {
+	Store store.Store
+	Log   *slog.Logger
+	// Check is how often the store is asked how far it is.
+	Check time.Duration
+	// Moved takes the cache's revision whenever it changes; it must not block.
+	Moved func(resource.Revision)
+	// Forget ends the term that is built on the store's past, and has the store
+	// answer again.
+	Forget func(context.Context, *record.WentBackError)
+	// Leads reports whether this coordinator leads: then nobody reads here, and
+	// keys are taken without being looked into.
+	Leads func() bool
+	// Registered takes each registration and each new address of a node that the
+	// watch brings; it must not block.
+	Registered func(News)
+}
+
+// New returns a follower that has not loaded anything yet.
+func New(o Options) *Follower {
+	return &Follower{
+		store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
+		registered: o.Registered, changed: make(chan struct{}), restart: func() {},
 	}
 }
 
@@ -63,16 +77,17 @@ func newFollower(c Config, s store.Store, log *slog.Logger, m *metrics, leads fu
 const (
 	firstReload = 50 * time.Millisecond // after a load that failed, doubling to lastReload
 	lastReload  = 2 * time.Second
-	// catchUp bounds the time that a read waits until the cache has the store's
-	// revision of the call.
-	catchUp = time.Second
 )
 
-// errBehind refuses a read that would be older than it may be.
-var errBehind = errors.New("this coordinator has not caught up with the store")
+// CatchUp bounds the time that a read waits until the cache has the store's
+// revision of the call.
+const CatchUp = time.Second
 
-// run loads and follows until ctx ends.
-func (f *follower) run(ctx context.Context) {
+// ErrBehind refuses a read that would be older than it may be.
+var ErrBehind = errors.New("this coordinator has not caught up with the store")
+
+// Run loads and follows until ctx ends.
+func (f *Follower) Run(ctx context.Context) {
 	wait := firstReload
 	for ctx.Err() == nil {
 		watch, cancel := context.WithCancel(ctx)
@@ -99,7 +114,7 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // drop forgets the loaded keys, so that no read shows them any more.
-func (f *follower) drop() {
+func (f *Follower) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.revision = 0
@@ -107,7 +122,7 @@ func (f *follower) drop() {
 
 // load takes everything at one revision; restart ends the watch that begins
 // with the load.
-func (f *follower) load(ctx context.Context, restart func()) (resource.Revision, error) {
+func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision, error) {
 	kvs, rev, err := f.store.Range(ctx, record.Root, store.RangeOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("load the cache: %w", err)
@@ -129,7 +144,7 @@ func (f *follower) load(ctx context.Context, restart func()) (resource.Revision,
 }
 
 // put takes a key. f.mu is held.
-func (f *follower) put(kv record.KV) {
+func (f *Follower) put(kv record.KV) {
 	if strings.HasPrefix(kv.Key, record.RequestsPrefix) {
 		if key, r, err := lead.ReadRequest(kv); err == nil { // else the next term reads it, and reports the fault
 			f.requests[key] = r
@@ -143,7 +158,7 @@ func (f *follower) put(kv record.KV) {
 }
 
 // remove takes a key out. f.mu is held.
-func (f *follower) remove(key string) {
+func (f *Follower) remove(key string) {
 	if strings.HasPrefix(key, record.RequestsPrefix) {
 		if tenant, id, err := record.ParseRequestKey(key); err == nil {
 			delete(f.requests, lead.RequestKeyOf(tenant, id))
@@ -155,9 +170,9 @@ func (f *follower) remove(key string) {
 
 // move notes that the cache is at a revision, and shows it unless nobody looks.
 // f.mu is held.
-func (f *follower) move(rev resource.Revision) {
+func (f *Follower) move(rev resource.Revision) {
 	f.revision = rev
-	f.metrics.cached.Set(float64(rev))
+	f.moved(rev)
 	if !f.leads() {
 		f.refresh()
 	}
@@ -166,24 +181,24 @@ func (f *follower) move(rev resource.Revision) {
 }
 
 // refresh brings the shown objects up to the revision. f.mu is held.
-func (f *follower) refresh() {
+func (f *Follower) refresh() {
 	if f.unseen {
-		f.unseen, f.broken, f.cache = false, nil, newCache(f.revision)
+		f.unseen, f.broken, f.cache = false, nil, objects.New(f.revision)
 		for key := range f.kvs {
-			f.cache.touch(key)
+			f.cache.Touch(key)
 		}
 	}
 	if f.broken != nil {
 		return
 	}
-	if err := f.cache.refresh(f.kvs, time.Now()); err != nil {
+	if err := f.cache.Refresh(f.kvs, time.Now()); err != nil {
 		f.broken = fmt.Errorf("the store's state at revision %d cannot be shown: %w", f.revision, err)
 		f.log.Error("cache_unreadable", "error", f.broken)
 	}
 }
 
 // follow takes changes until the watch ends; its error is the reason.
-func (f *follower) follow(ctx context.Context, from resource.Revision) error {
+func (f *Follower) follow(ctx context.Context, from resource.Revision) error {
 	batches := f.store.Watch(ctx, record.Root, store.WatchOptions{From: from + 1})
 	check := time.NewTicker(f.check)
 	defer check.Stop()
@@ -210,14 +225,14 @@ func (f *follower) follow(ctx context.Context, from resource.Revision) error {
 }
 
 // apply takes the changes of one revision.
-func (f *follower) apply(b record.Batch) {
+func (f *Follower) apply(b record.Batch) {
 	for _, n := range f.take(b) {
 		f.registered(n)
 	}
 }
 
 // take is apply without telling the news that it returns.
-func (f *follower) take(b record.Batch) (told []news) {
+func (f *Follower) take(b record.Batch) (told []News) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range b.Events {
@@ -230,7 +245,7 @@ func (f *follower) take(b record.Batch) (told []news) {
 			f.put(e.KV)
 		}
 		if !f.unseen {
-			f.cache.touch(e.KV.Key)
+			f.cache.Touch(e.KV.Key)
 		}
 	}
 	f.unseen = f.unseen || f.leads()
@@ -243,9 +258,9 @@ func (f *follower) take(b record.Batch) (told []news) {
 // a watch would wait for its future. One that is ahead has changes that the
 // watch does not bring: a cache that is late twice at the same revision is
 // loaded anew.
-func (f *follower) compare(ctx context.Context, late resource.Revision) (resource.Revision, error) {
-	known, _ := f.at()
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
+func (f *Follower) compare(ctx context.Context, late resource.Revision) (resource.Revision, error) {
+	known, _ := f.At()
+	ctx, cancel := context.WithTimeout(ctx, CatchUp)
 	defer cancel()
 	rev, err := f.index.read(ctx)
 	switch {
@@ -257,4 +272,14 @@ func (f *follower) compare(ctx context.Context, late resource.Revision) (resourc
 		return 0, fmt.Errorf("the watch has stopped at revision %d, the store is at %d", known, rev)
 	}
 	return known, nil
+}
+
+// pause waits; it reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

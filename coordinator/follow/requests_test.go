@@ -1,11 +1,10 @@
-package coordinator
+package follow
 
 import (
 	"fmt"
 	"log/slog"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
@@ -15,7 +14,7 @@ import (
 // store has, for a day.
 func TestARequestIDTakesLittleMemoryOfAFollower(t *testing.T) {
 	const n, most = 2_000, 256
-	f := newFollower(Config{LeaseTTL: time.Second}, nil, slog.New(slog.DiscardHandler), nil, nil)
+	f := New(options(nil, slog.New(slog.DiscardHandler)))
 	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	var before, after runtime.MemStats
 	runtime.GC()
