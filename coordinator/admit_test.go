@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -157,7 +157,7 @@ func TestAStreamThatTellsOfMoreThanIsRegisteredGetsNoWork(t *testing.T) {
 				if a.Status.Phase != api.Pending || ready.Reason != "HostDiffers" || !containsAll(ready.Message, c.want) {
 					t.Errorf("a is %s: %+v", a.Status.Phase, ready)
 				}
-				e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "a", rest.ExplainOptions{Operator: true})
+				e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "a", service.ExplainOptions{Operator: true})
 				if err != nil || len(e.Nodes) != 1 || len(e.Nodes[0].Reasons) == 0 || !containsAll(e.Nodes[0].Reasons[0].Detail, c.want) {
 					t.Errorf("%v, explained by %+v", err, e)
 				}
@@ -206,7 +206,7 @@ func TestGrowthTakesNoWorkUntilItIsApproved(t *testing.T) {
 			t.Errorf("b is %s", b.Status.Phase)
 		}
 		phase(t, c, "a", api.Running)
-		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "b", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "b", service.ExplainOptions{Operator: true})
 		if err != nil || len(e.Nodes) != 1 || len(e.Nodes[0].Reasons) == 0 || !containsAll(e.Nodes[0].Reasons[0].Detail, "muster node approve n1") {
 			t.Errorf("%v, explained by %+v", err, e)
 		}

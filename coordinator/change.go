@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// PatchNode implements rest.Nodes.
+// PatchNode implements service.Nodes.
 func (c *Coordinator) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.PatchNode{Node: resource.NodeID(name), Patch: p})
 }
@@ -18,7 +18,7 @@ func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unsched
 	return c.PatchNode(ctx, name, api.NodePatch{Unschedulable: &unschedulable})
 }
 
-// ApproveNode implements rest.Nodes: the registered capacity is approved.
+// ApproveNode implements service.Nodes: the registered capacity is approved.
 func (c *Coordinator) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.ApproveNode{Node: resource.NodeID(name), Options: o})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Coordinator campaigns for leadership and leads. It implements rest.Service.
+// Coordinator campaigns for leadership and leads. It implements service.Service.
 type Coordinator struct {
 	config  Config
 	store   store.Store

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 	"github.com/musterd/muster/test/rig"
@@ -22,7 +22,7 @@ func request(t *testing.T, k *rig.Coordinator, name string, cores int) (*api.All
 	if status != nil {
 		t.Fatal(status)
 	}
-	return k.CreateAllocation(t.Context(), rest.Create{Namespace: rig.Namespace, Document: document, Repeated: new(bool)}, doc)
+	return k.CreateAllocation(t.Context(), service.Create{Namespace: rig.Namespace, Document: document, Repeated: new(bool)}, doc)
 }
 
 func TestWholeCoresAreChargedAsCoresAndAsCPUs(t *testing.T) {

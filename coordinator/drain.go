@@ -11,7 +11,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// PreemptAllocation implements rest.Evictions.
+// PreemptAllocation implements service.Evictions.
 func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p api.PreemptionRequest) (*api.Preemption, error) {
 	reason := cmp.Or(p.Reason, "evicted by an operator")
 	if p.InitiatedBy != "" {
@@ -27,7 +27,7 @@ func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p
 	}, nil
 }
 
-// DrainNode implements rest.Evictions: it cordons the node, gives notice to
+// DrainNode implements service.Evictions: it cordons the node, gives notice to
 // every unit with a member there, and answers once all that is durable. A
 // gang's members on other nodes leave with it.
 func (c *Coordinator) DrainNode(ctx context.Context, name string, o api.DrainOptions) (*api.Drain, error) {

@@ -5,17 +5,17 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 )
 
-// ExplainAllocation implements rest.Allocations.
-func (c *Coordinator) ExplainAllocation(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
+// ExplainAllocation implements service.Allocations.
+func (c *Coordinator) ExplainAllocation(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
 	return c.explain(ctx, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
 }
 
-// ExplainJob implements rest.Jobs. The job's first unit that waits is
+// ExplainJob implements service.Jobs. The job's first unit that waits is
 // explained.
-func (c *Coordinator) ExplainJob(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
+func (c *Coordinator) ExplainJob(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
 	return c.explain(ctx, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)})
 }
 
@@ -33,12 +33,12 @@ func (c *Coordinator) explain(ctx context.Context, r lead.Request) (*api.Explana
 	return x.Answer(), nil
 }
 
-// TryAllocation implements rest.Allocations.
-func (c *Coordinator) TryAllocation(ctx context.Context, create rest.Create, a *api.Allocation, o rest.ExplainOptions) (*api.Explanation, error) {
+// TryAllocation implements service.Allocations.
+func (c *Coordinator) TryAllocation(ctx context.Context, create service.Create, a *api.Allocation, o service.ExplainOptions) (*api.Explanation, error) {
 	return c.explain(ctx, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)})
 }
 
-// TryJob implements rest.Jobs.
-func (c *Coordinator) TryJob(ctx context.Context, create rest.Create, j *api.Job, o rest.ExplainOptions) (*api.Explanation, error) {
+// TryJob implements service.Jobs.
+func (c *Coordinator) TryJob(ctx context.Context, create service.Create, j *api.Job, o service.ExplainOptions) (*api.Explanation, error) {
 	return c.explain(ctx, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)})
 }

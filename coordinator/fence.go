@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// FenceNode implements rest.Nodes. It returns once the fence is durable; the
+// FenceNode implements service.Nodes. It returns once the fence is durable; the
 // ends that follow from a confirmed death go on by themselves, from one leader
 // to the next.
 func (c *Coordinator) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -29,7 +29,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 		}
 		all[what] = got
 	}
-	allocations, err := k.ListAllocations(t.Context(), "", rest.Page[api.Allocation]{})
+	allocations, err := k.ListAllocations(t.Context(), "", service.Page[api.Allocation]{})
 	note("allocations", allocations, err)
 	for i := range allocations.Items {
 		s := &allocations.Items[i].Status
@@ -45,7 +45,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 			}
 		}
 	}
-	jobs, err := k.ListJobs(t.Context(), "", rest.Page[api.Job]{})
+	jobs, err := k.ListJobs(t.Context(), "", service.Page[api.Job]{})
 	note("jobs", jobs, err)
 	for i := range jobs.Items {
 		s := &jobs.Items[i].Status

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -32,7 +32,7 @@ func TestWhatAGangHasFreedInPartIsNotShownAsHeld(t *testing.T) {
 		}
 		for _, at := range []*rig.Coordinator{k, follower} {
 			c.Eventually("no device is shown twice", func() bool {
-				list, err := at.ListAllocations(t.Context(), rig.Namespace, rest.Page[api.Allocation]{})
+				list, err := at.ListAllocations(t.Context(), rig.Namespace, service.Page[api.Allocation]{})
 				if err != nil || len(list.Items) != 3 {
 					return false
 				}

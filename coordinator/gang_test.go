@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -131,7 +131,7 @@ func TestGrowthWaitsForItsGangUnderTheNextLeaderToo(t *testing.T) {
 		if n := grants(c); n != 0 {
 			t.Fatalf("%d members run before the gang's first two can", n)
 		}
-		e, err := k.ExplainJob(t.Context(), rig.Namespace, "gang", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainJob(t.Context(), rig.Namespace, "gang", service.ExplainOptions{Operator: true})
 		if err != nil || e.Members != 2 || e.Fit != 1 {
 			t.Errorf("%v, %+v", err, e)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -20,7 +20,7 @@ func TestAFollowerNamesTheLeaderForWhatOnlyThatCanDo(t *testing.T) {
 		synctest.Wait()
 		_, _, err := f.Allocate(t.Context(), rig.Submission{Name: "a", GPUs: 1})
 		refused(t, err, 503, "coordinator c2 does not lead; ask c1 at http://c1")
-		_, err = f.ExplainAllocation(t.Context(), rig.Namespace, "a", rest.ExplainOptions{Operator: true})
+		_, err = f.ExplainAllocation(t.Context(), rig.Namespace, "a", service.ExplainOptions{Operator: true})
 		refused(t, err, 503, "ask c1")
 		nodes, err := f.ListNodes(t.Context())
 		if err != nil || len(nodes.Items) != 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// DeleteNode implements rest.Nodes: a node that has left for good is forgotten.
+// DeleteNode implements service.Nodes: a node that has left for good is forgotten.
 // It is refused while its agent sends heartbeats, while there is a grant on the
 // node, while an ended transaction may still run there, and while a quarantine
 // is being ended.

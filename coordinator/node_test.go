@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -28,7 +28,7 @@ func TestACordonedNodeKeepsWhatRunsAndTakesNothingNew(t *testing.T) {
 		if b.Status.Phase != api.Pending {
 			t.Errorf("b is %s", b.Status.Phase)
 		}
-		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "b", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "b", service.ExplainOptions{Operator: true})
 		if err != nil || len(e.Nodes) != 1 || len(e.Nodes[0].Reasons) == 0 || e.Nodes[0].Reasons[0].Code != resource.ReasonCordoned {
 			t.Errorf("%v, %+v", err, e)
 		}
@@ -116,7 +116,7 @@ func TestAnExplanationCountsWhatIsShort(t *testing.T) {
 		k := c.Bring(2)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 4})
 		submit(t, k, rig.Submission{Name: "gang", GPUs: 8, Members: 3, Gang: 3})
-		e, err := k.ExplainJob(t.Context(), rig.Namespace, "gang", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainJob(t.Context(), rig.Namespace, "gang", service.ExplainOptions{Operator: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestAnExplanationCountsWhatIsShort(t *testing.T) {
 		if len(fits) != 1 || fits[0] != 1 || e.Nodes[0].Count != 2 {
 			t.Errorf("nodes %+v", e.Nodes)
 		}
-		if e, err = k.ExplainAllocation(t.Context(), rig.Namespace, "a", rest.ExplainOptions{Operator: true}); err != nil || !strings.HasPrefix(e.Summary, "default/a runs on n") {
+		if e, err = k.ExplainAllocation(t.Context(), rig.Namespace, "a", service.ExplainOptions{Operator: true}); err != nil || !strings.HasPrefix(e.Summary, "default/a runs on n") {
 			t.Errorf("%v, %+v", err, e)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/rig"
@@ -46,7 +46,7 @@ func TestAUnitTakesThePlaceOfLowerPriority(t *testing.T) {
 		if leaving.Status.Message != "gives way to default/alloc/urgent/0" {
 			t.Errorf("new says %q", leaving.Status.Message)
 		}
-		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "urgent", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "urgent", service.ExplainOptions{Operator: true})
 		if err != nil || e.Nomination == nil || len(e.Nomination.Victims) != 1 || e.Nomination.Victims[0].Unit != "default/alloc/new/0" ||
 			!strings.Contains(e.Summary, "it takes the place of default/alloc/new/0, noticed at ") {
 			t.Errorf("%v, %+v", err, e)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/gossip"
@@ -89,9 +89,9 @@ func (c *Coordinator) answerWhy(name string) []byte {
 	if !qualified {
 		namespace, object = "default", namespace
 	}
-	e, err := c.ExplainJob(ctx, namespace, object, rest.ExplainOptions{Operator: true})
+	e, err := c.ExplainJob(ctx, namespace, object, service.ExplainOptions{Operator: true})
 	if err != nil {
-		if e, err = c.ExplainAllocation(ctx, namespace, object, rest.ExplainOptions{Operator: true}); err != nil {
+		if e, err = c.ExplainAllocation(ctx, namespace, object, service.ExplainOptions{Operator: true}); err != nil {
 			return []byte(err.Error())
 		}
 	}

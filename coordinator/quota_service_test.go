@@ -7,13 +7,13 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 	"github.com/musterd/muster/test/rig"
 )
 
 func TestQuotasKeepTheContract(t *testing.T) {
-	resttest.RunQuotas(t, func(t *testing.T) rest.Quotas {
+	resttest.RunQuotas(t, func(t *testing.T) service.Quotas {
 		c := rig.New(t, rig.Options{})
 		c.StartCoordinator("c1")
 		return c.Leader()

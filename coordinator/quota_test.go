@@ -16,7 +16,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -108,7 +108,7 @@ func TestJobsOverTheLimitWaitUntilQuotaIsFree(t *testing.T) {
 			j.Status.Conditions[0].Message != "exceeded quota: gpu limit 8, requested 8, used 4" {
 			t.Errorf("%+v", j.Status)
 		}
-		e, err := k.ExplainJob(t.Context(), rig.Namespace, "j", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainJob(t.Context(), rig.Namespace, "j", service.ExplainOptions{Operator: true})
 		if err != nil || len(e.Quota) != 1 || e.Summary != "default/j wants 2 members at once, each with 4 GPUs, 4 CPUs and 4Gi of memory: exceeded quota: gpu limit 8, requested 8, used 4." {
 			t.Errorf("%v, %+v", err, e)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -46,7 +46,7 @@ func over(t *testing.T, c *rig.Cluster) string {
 // living are the allocations that run, jobs' members included.
 func living(t *testing.T, c *rig.Cluster) string {
 	t.Helper()
-	list, err := c.Leader().ListAllocations(t.Context(), "", rest.Page[api.Allocation]{})
+	list, err := c.Leader().ListAllocations(t.Context(), "", service.Page[api.Allocation]{})
 	if err != nil {
 		t.Fatal(err)
 	}

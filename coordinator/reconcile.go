@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// ReconcileNode implements rest.Nodes.
+// ReconcileNode implements service.Nodes.
 func (c *Coordinator) ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
 	return ask[*api.Reconciliation](ctx, c, lead.ReconcileNode{Node: resource.NodeID(name), Options: o})
 }

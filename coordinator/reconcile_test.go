@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -223,7 +223,7 @@ func TestANameThatIsTakenIsNotTakenAway(t *testing.T) {
 		}
 		c.AwaitReady(3)
 		phase(t, c, "lost", api.Running)
-		list, err := c.Leader().ListAllocations(t.Context(), rig.Namespace, rest.Page[api.Allocation]{})
+		list, err := c.Leader().ListAllocations(t.Context(), rig.Namespace, service.Page[api.Allocation]{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-var _ rest.Service = (*Coordinator)(nil)
+var _ service.Service = (*Coordinator)(nil)
 
 // leading returns the present term, or the 503 that names the leader.
 func (c *Coordinator) leading() (*term, error) {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// CreateAllocation implements rest.Allocations.
-func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, a *api.Allocation) (*api.Allocation, error) {
+// CreateAllocation implements service.Allocations.
+func (c *Coordinator) CreateAllocation(ctx context.Context, create service.Create, a *api.Allocation) (*api.Allocation, error) {
 	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(create), Document: a, Wait: create.Wait})
 	tellRepeated(made, create)
 	return made.Allocation, err
@@ -21,13 +21,13 @@ func (c *Coordinator) CreateAllocation(ctx context.Context, create rest.Create, 
 
 // tellRepeated reports to the API whether an earlier request has made the
 // object.
-func tellRepeated(m lead.Created, create rest.Create) {
+func tellRepeated(m lead.Created, create service.Create) {
 	if m.Repeated && create.Repeated != nil {
 		*create.Repeated = true
 	}
 }
 
-// GetAllocation implements rest.Allocations.
+// GetAllocation implements service.Allocations.
 func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
 	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Allocation], *api.Status) {
 		position := namespace + "/" + name
@@ -39,8 +39,8 @@ func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string,
 	})
 }
 
-// ListAllocations implements rest.Allocations.
-func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p rest.Page[api.Allocation]) (*api.AllocationList, error) {
+// ListAllocations implements service.Allocations.
+func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p service.Page[api.Allocation]) (*api.AllocationList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.AllocationList, *api.Status) {
 		list := &api.AllocationList{Kind: "AllocationList", Metadata: shown.ListMeta(i.Newest())}
 		list.Items, list.Metadata.Continue = p.Of(i.Members(namespace), func(position string) *api.Allocation {
@@ -51,18 +51,18 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p r
 	})
 }
 
-// PatchAllocation implements rest.Allocations.
+// PatchAllocation implements service.Allocations.
 func (c *Coordinator) PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error) {
 	return ask[*api.Allocation](ctx, c, lead.PatchAllocation{Namespace: namespace, Name: name, Patch: p})
 }
 
-// DeleteAllocation implements rest.Allocations. It answers once the release is
+// DeleteAllocation implements service.Allocations. It answers once the release is
 // durable.
 func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error) {
 	return ask[*api.Allocation](ctx, c, lead.DeleteAllocation{Namespace: namespace, Name: name, Options: o})
 }
 
-func submittedAs(c rest.Create) lead.Submitted {
+func submittedAs(c service.Create) lead.Submitted {
 	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID}
 }
 

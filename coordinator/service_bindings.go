@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// PutQuotaBinding implements rest.Quotas. Units that run stay charged as they
+// PutQuotaBinding implements service.Quotas. Units that run stay charged as they
 // are; those that wait follow.
 func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, create bool) (*api.QuotaBinding, error) {
 	if status := b.Validate(); status != nil {
@@ -17,7 +17,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	return ask[*api.QuotaBinding](ctx, c, lead.PutQuotaBinding{Object: b, Create: create})
 }
 
-// GetQuotaBinding implements rest.Quotas.
+// GetQuotaBinding implements service.Quotas.
 func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
 		s, found := i.Binding(namespace)
@@ -28,7 +28,7 @@ func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*a
 	})
 }
 
-// ListQuotaBindings implements rest.Quotas.
+// ListQuotaBindings implements service.Quotas.
 func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
 		items, version := shown.List(i.Floor(), i.Bindings())
@@ -36,7 +36,7 @@ func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingL
 	})
 }
 
-// DeleteQuotaBinding implements rest.Quotas.
+// DeleteQuotaBinding implements service.Quotas.
 func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
 	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace})
 }

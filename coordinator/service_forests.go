@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// PutQuotaForest implements rest.Quotas.
+// PutQuotaForest implements service.Quotas.
 func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, create bool) (*api.QuotaForest, error) {
 	if status := f.Validate(); status != nil {
 		return nil, status
@@ -16,7 +16,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 	return ask[*api.QuotaForest](ctx, c, lead.PutQuotaForest{Object: f, Create: create})
 }
 
-// GetQuotaForest implements rest.Quotas.
+// GetQuotaForest implements service.Quotas.
 func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
 		s, found := i.Forest(name)
@@ -27,7 +27,7 @@ func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.Quo
 	})
 }
 
-// ListQuotaForests implements rest.Quotas.
+// ListQuotaForests implements service.Quotas.
 func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
 		items, version := shown.List(i.Floor(), i.Forests())
@@ -35,7 +35,7 @@ func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestLis
 	})
 }
 
-// DeleteQuotaForest implements rest.Quotas.
+// DeleteQuotaForest implements service.Quotas.
 func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
 	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name})
 }

@@ -6,18 +6,18 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// CreateJob implements rest.Jobs.
-func (c *Coordinator) CreateJob(ctx context.Context, create rest.Create, doc *api.Job) (*api.Job, error) {
+// CreateJob implements service.Jobs.
+func (c *Coordinator) CreateJob(ctx context.Context, create service.Create, doc *api.Job) (*api.Job, error) {
 	made, err := ask[lead.Created](ctx, c, lead.CreateJob{Submitted: submittedAs(create), Document: doc, Wait: create.Wait})
 	tellRepeated(made, create)
 	return made.Job, err
 }
 
-// GetJob implements rest.Jobs. A wait is for the job's first unit.
+// GetJob implements service.Jobs. A wait is for the job's first unit.
 func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
 	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Job], *api.Status) {
 		position := namespace + "/" + name
@@ -29,8 +29,8 @@ func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait t
 	})
 }
 
-// ListJobs implements rest.Jobs.
-func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p rest.Page[api.Job]) (*api.JobList, error) {
+// ListJobs implements service.Jobs.
+func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p service.Page[api.Job]) (*api.JobList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.JobList, *api.Status) {
 		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(i.Newest())}
 		list.Items, list.Metadata.Continue = p.Of(i.Jobs(namespace), func(position string) *api.Job {
@@ -41,17 +41,17 @@ func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p rest.Pag
 	})
 }
 
-// CancelJob implements rest.Jobs.
+// CancelJob implements service.Jobs.
 func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: false})
 }
 
-// PatchJob implements rest.Jobs.
+// PatchJob implements service.Jobs.
 func (c *Coordinator) PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})
 }
 
-// DeleteJob implements rest.Jobs.
+// DeleteJob implements service.Jobs.
 func (c *Coordinator) DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: true})
 }

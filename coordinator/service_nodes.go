@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// ListNodes implements rest.Nodes.
+// ListNodes implements service.Nodes.
 func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.NodeList, *api.Status) {
 		list := &api.NodeList{Kind: "NodeList", Metadata: shown.ListMeta(i.Newest()), Items: []api.Node{}}
@@ -19,7 +19,7 @@ func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
 	})
 }
 
-// GetNode implements rest.Nodes.
+// GetNode implements service.Nodes.
 func (c *Coordinator) GetNode(ctx context.Context, name string) (*api.Node, error) {
 	return see(ctx, c, func(i shown.Index) (*api.Node, *api.Status) {
 		n, found := i.Node(resource.NodeID(name))

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 )
 
-// ReclaimQuota implements rest.Quotas.
+// ReclaimQuota implements service.Quotas.
 func (c *Coordinator) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error) {
 	options := api.ReclaimOptions{GracePeriodSeconds: grace}
 	if status := options.Validate(); status != nil {

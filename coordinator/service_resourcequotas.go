@@ -5,18 +5,18 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-var _ rest.Quotas = (*Coordinator)(nil)
+var _ service.Quotas = (*Coordinator)(nil)
 
-// CreateResourceQuota implements rest.Quotas.
+// CreateResourceQuota implements service.Quotas.
 func (c *Coordinator) CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
 	return c.putResourceQuota(ctx, q, true)
 }
 
-// UpdateResourceQuota implements rest.Quotas. A limit that is lowered below
+// UpdateResourceQuota implements service.Quotas. A limit that is lowered below
 // the usage refuses newcomers and ends nobody.
 func (c *Coordinator) UpdateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
 	return c.putResourceQuota(ctx, q, false)
@@ -29,12 +29,12 @@ func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota
 	return ask[*api.ResourceQuota](ctx, c, lead.PutResourceQuota{Object: q, Create: create})
 }
 
-// DeleteResourceQuota implements rest.Quotas.
+// DeleteResourceQuota implements service.Quotas.
 func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
 	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name})
 }
 
-// GetResourceQuota implements rest.Quotas.
+// GetResourceQuota implements service.Quotas.
 func (c *Coordinator) GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
 	return see(ctx, c, func(i shown.Index) (*api.ResourceQuota, *api.Status) {
 		q, found := i.ResourceQuota(namespace + "/" + name)
@@ -45,7 +45,7 @@ func (c *Coordinator) GetResourceQuota(ctx context.Context, namespace, name stri
 	})
 }
 
-// ListResourceQuotas implements rest.Quotas.
+// ListResourceQuotas implements service.Quotas.
 func (c *Coordinator) ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.ResourceQuotaList, *api.Status) {
 		return shown.ListResourceQuotas(i.Floor(), i.ResourceQuotas(namespace)), nil

@@ -8,13 +8,13 @@ import (
 	"github.com/musterd/muster/coordinator/quota/quotajson"
 )
 
-// ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
+// ExplainQuota implements service.Quotas. Of a job the first unit that waits is
 // explained, else the first.
 func (c *Coordinator) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
 	return ask[*api.QuotaExplanation](ctx, c, lead.ExplainQuota{Namespace: namespace, Name: name})
 }
 
-// TryQuota implements rest.Quotas.
+// TryQuota implements service.Quotas.
 func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
 	spec, _, err := quotajson.Consumer(consumer, quotajson.Natural)
 	if err != nil {

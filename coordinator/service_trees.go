@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/quota"
 )
 
-// PutQuotaTree implements rest.Quotas. An update that leaves a node with less
+// PutQuotaTree implements service.Quotas. An update that leaves a node with less
 // than is charged to it ends nobody.
 func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create bool) (*api.QuotaTree, error) {
 	name := t.Metadata.Name
@@ -29,17 +29,17 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 	return ask[*api.QuotaTree](ctx, c, lead.PutQuotaTree{Object: t, Create: create, Spec: spec})
 }
 
-// GetQuotaTree implements rest.Quotas.
+// GetQuotaTree implements service.Quotas.
 func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
 	return ask[*api.QuotaTree](ctx, c, lead.GetQuotaTree{Name: name})
 }
 
-// ListQuotaTrees implements rest.Quotas.
+// ListQuotaTrees implements service.Quotas.
 func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
 	return ask[*api.QuotaTreeList](ctx, c, lead.ListQuotaTrees{})
 }
 
-// DeleteQuotaTree implements rest.Quotas.
+// DeleteQuotaTree implements service.Quotas.
 func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
 	return ask[*api.QuotaTree](ctx, c, lead.DeleteQuotaTree{Name: name})
 }

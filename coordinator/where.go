@@ -5,26 +5,26 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
 
 var (
-	_ rest.Peer   = (*Coordinator)(nil)
-	_ rest.Roster = (*Coordinator)(nil)
+	_ service.Peer   = (*Coordinator)(nil)
+	_ service.Roster = (*Coordinator)(nil)
 )
 
-// Leader implements rest.Peer: the coordinator that leads, once it does. Of
+// Leader implements service.Peer: the coordinator that leads, once it does. Of
 // another one this coordinator knows that it was elected, not that it serves
 // already or still.
-func (c *Coordinator) Leader(ctx context.Context) (rest.Leader, error) {
+func (c *Coordinator) Leader(ctx context.Context) (service.Leader, error) {
 	for {
 		c.mu.Lock()
 		turned := c.turned
 		c.mu.Unlock()
 		if l := c.serving(); l != nil {
-			return rest.Leader{ID: c.config.ID, Address: c.config.Address.REST, Epoch: int64(l.epoch), Own: true}, nil
+			return service.Leader{ID: c.config.ID, Address: c.config.Address.REST, Epoch: int64(l.epoch), Own: true}, nil
 		}
 		found, changed := c.follower.Candidates()
 		if len(found) > 0 && found[0].Address.ID != c.config.ID {
@@ -34,13 +34,13 @@ func (c *Coordinator) Leader(ctx context.Context) (rest.Leader, error) {
 		case <-turned:
 		case <-changed:
 		case <-ctx.Done():
-			return rest.Leader{}, c.elsewhere()
+			return service.Leader{}, c.elsewhere()
 		}
 	}
 }
 
-func leaderOf(l store.Leader) rest.Leader {
-	return rest.Leader{ID: l.Address.ID, Address: l.Address.REST, Epoch: int64(l.Epoch)}
+func leaderOf(l store.Leader) service.Leader {
+	return service.Leader{ID: l.Address.ID, Address: l.Address.REST, Epoch: int64(l.Epoch)}
 }
 
 // LeaderGRPC is where the coordinator that leads serves gRPC; own if this one
@@ -60,7 +60,7 @@ func (c *Coordinator) LeaderGRPC(ctx context.Context) (address string, own bool,
 // the time that the next one takes to begin.
 func (c *Coordinator) Patience() time.Duration { return c.config.LeaseTTL + 1500*time.Millisecond }
 
-// Reach implements rest.Peer.
+// Reach implements service.Peer.
 func (c *Coordinator) Reach(ctx context.Context, revision int64) error {
 	return c.follower.Reach(ctx, resource.Revision(revision))
 }
@@ -74,7 +74,7 @@ func (c *Coordinator) Revision() int64 {
 	return 0
 }
 
-// Self implements rest.Roster.
+// Self implements service.Roster.
 func (c *Coordinator) Self() api.Coordinator {
 	at, _ := c.follower.At()
 	self := api.Coordinator{
@@ -88,7 +88,7 @@ func (c *Coordinator) Self() api.Coordinator {
 	return self
 }
 
-// Candidates implements rest.Roster.
+// Candidates implements service.Roster.
 func (c *Coordinator) Candidates() []api.Coordinator {
 	found, _ := c.follower.Candidates()
 	all := make([]api.Coordinator, 0, len(found))

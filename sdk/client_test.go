@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
 	"github.com/musterd/muster/test/resttest"
@@ -29,7 +30,7 @@ func serve(t *testing.T, before func(http.ResponseWriter, *http.Request) bool) (
 	t.Helper()
 	cluster := resttest.New(time.Now,
 		resttest.Node{Name: "n1", CPUs: 4, Memory: 8 << 30}, resttest.Node{Name: "n2", CPUs: 4, Memory: 8 << 30})
-	handler := rest.NewHandler(rest.Config{Service: cluster, Authenticator: rest.StaticToken(token), Version: "v1"})
+	handler := rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Version: "v1"})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if before == nil || !before(w, r) {
 			handler.ServeHTTP(w, r)
@@ -141,7 +142,7 @@ func TestCreateSurvivesABrokenConnection(t *testing.T) {
 	var posts atomic.Int32
 	var inner http.Handler
 	cluster := resttest.New(time.Now, resttest.Node{Name: "n1", CPUs: 4})
-	inner = rest.NewHandler(rest.Config{Service: cluster, Authenticator: rest.StaticToken(token)})
+	inner = rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token)})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" && posts.Add(1) == 1 {
 			inner.ServeHTTP(httptest.NewRecorder(), r)
@@ -183,7 +184,7 @@ func TestContextEndsACallAtOnce(t *testing.T) {
 
 func TestConnectionsAreReused(t *testing.T) {
 	var connections atomic.Int32
-	server := httptest.NewUnstartedServer(rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token)}))
+	server := httptest.NewUnstartedServer(rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: service.StaticToken(token)}))
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			connections.Add(1)

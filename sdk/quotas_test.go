@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
 	"github.com/musterd/muster/test/resttest"
@@ -101,7 +101,7 @@ func (r remote) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grac
 }
 
 func TestQuotasOverREST(t *testing.T) {
-	resttest.RunQuotas(t, func(t *testing.T) rest.Quotas {
+	resttest.RunQuotas(t, func(t *testing.T) service.Quotas {
 		_, client := serve(t, nil)
 		return remote{client}
 	})

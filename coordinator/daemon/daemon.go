@@ -30,6 +30,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/gossip"
@@ -87,7 +88,7 @@ type Daemon struct {
 	store       store.Store
 	security    security
 	coordinator *coordinator.Coordinator
-	callers     rest.Authenticator // who may use the public API, over REST and gRPC
+	callers     service.Authenticator // who may use the public API, over REST and gRPC
 	restLis     net.Listener
 	grpcLis     net.Listener
 	rest        *http.Server
@@ -130,7 +131,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err = d.openSecurity(ctx, registry); err != nil {
 		return d, err
 	}
-	d.callers = rest.StaticToken(c.AdminToken.Secret())
+	d.callers = service.StaticToken(c.AdminToken.Secret())
 	d.coordinator, err = coordinator.New(coordinator.Config{
 		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),

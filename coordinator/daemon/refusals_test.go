@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/musterd/muster/coordinator"
-	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store/mem"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
@@ -58,7 +58,7 @@ func TestRefusedMessagesAndActsBeyondABudgetAreCounted(t *testing.T) {
 		}
 		d := &Daemon{
 			config: Config{ID: "c1", Cluster: "c"}, log: quiet, store: s, coordinator: c,
-			security: security{member: token}, callers: rest.StaticToken("operators"),
+			security: security{member: token}, callers: service.StaticToken("operators"),
 		}
 		d.serveGRPC(registry)
 		l := bufconn.Listen(1 << 16)

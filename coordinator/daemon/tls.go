@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/coordinator/enroll"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/pki"
@@ -176,7 +176,7 @@ func (s *security) changed() func() <-chan struct{} {
 }
 
 // documents is who is who for the REST API; nil without TLS.
-func (s *security) documents() rest.Identity {
+func (s *security) documents() service.Identity {
 	if s.enroll == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Documents is the Service as the REST API sees it (rest.Identity).
+// Documents is the Service as the REST API sees it (service.Identity).
 type Documents struct{ Service *Service }
 
 // statusOf words an error of the Service for clients. What is no refusal stays
@@ -44,7 +44,7 @@ func tokenDocument(r record.BootstrapToken) api.BootstrapToken {
 	}
 }
 
-// PutBootstrapToken implements rest.Identity.
+// PutBootstrapToken implements service.Identity.
 func (d Documents) PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error) {
 	token, rec, err := d.Service.CreateToken(ctx, TokenOptions{
 		Nodes: t.Spec.Nodes, TTL: ttl, Uses: t.Spec.Uses, Replace: t.Spec.Replace, Labels: t.Spec.Labels, Creator: creator,
@@ -57,7 +57,7 @@ func (d Documents) PutBootstrapToken(ctx context.Context, t *api.BootstrapToken,
 	return &made, nil
 }
 
-// ListBootstrapTokens implements rest.Identity.
+// ListBootstrapTokens implements service.Identity.
 func (d Documents) ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error) {
 	records, err := d.Service.ListTokens(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d Documents) ListBootstrapTokens(ctx context.Context) (*api.BootstrapToken
 	return list, nil
 }
 
-// DeleteBootstrapToken implements rest.Identity.
+// DeleteBootstrapToken implements service.Identity.
 func (d Documents) DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error) {
 	rec, err := d.Service.RevokeToken(ctx, id)
 	if err != nil {
@@ -91,7 +91,7 @@ func authorityDocument(a AuthorityStatus) api.Authority {
 	}
 }
 
-// ListAuthorities implements rest.Identity.
+// ListAuthorities implements service.Identity.
 func (d Documents) ListAuthorities(ctx context.Context) (*api.AuthorityList, error) {
 	all, err := d.Service.Authorities(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d Documents) ListAuthorities(ctx context.Context) (*api.AuthorityList, err
 	return list, nil
 }
 
-// RotateAuthority implements rest.Identity.
+// RotateAuthority implements service.Identity.
 func (d Documents) RotateAuthority(ctx context.Context) (*api.Authority, error) {
 	id, err := d.Service.Rotate(ctx)
 	if err != nil {
@@ -122,12 +122,12 @@ func (d Documents) RotateAuthority(ctx context.Context) (*api.Authority, error) 
 	return nil, api.Errorf(http.StatusConflict, "authority %s was made and retired again by somebody else", id)
 }
 
-// RetireAuthority implements rest.Identity.
+// RetireAuthority implements service.Identity.
 func (d Documents) RetireAuthority(ctx context.Context, id string, force bool) error {
 	return statusOf(d.Service.Retire(ctx, id, force))
 }
 
-// CertifyOperator implements rest.Identity.
+// CertifyOperator implements service.Identity.
 func (d Documents) CertifyOperator(ctx context.Context, c *api.OperatorCertificate, ttl time.Duration, creator string) (*api.OperatorCertificate, error) {
 	der, err := pki.ParseRequestPEM([]byte(c.Spec.Request))
 	if err != nil {
@@ -166,7 +166,7 @@ func operatorList(all []OperatorStatus) *api.OperatorCertificateList {
 	return list
 }
 
-// ListOperators implements rest.Identity.
+// ListOperators implements service.Identity.
 func (d Documents) ListOperators(ctx context.Context) (*api.OperatorCertificateList, error) {
 	all, err := d.Service.Operators(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func (d Documents) ListOperators(ctx context.Context) (*api.OperatorCertificateL
 	return operatorList(all), nil
 }
 
-// RevokeOperator implements rest.Identity.
+// RevokeOperator implements service.Identity.
 func (d Documents) RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error) {
 	ended, err := d.Service.RevokeOperator(ctx, name, by)
 	if err != nil {
@@ -191,7 +191,7 @@ func banDocument(b Banned) api.NodeBan {
 	}
 }
 
-// BanNode implements rest.Identity.
+// BanNode implements service.Identity.
 func (d Documents) BanNode(ctx context.Context, node, reason, by string) (*api.NodeBan, error) {
 	ban, err := d.Service.Ban(ctx, resource.NodeID(node), reason, by)
 	if err != nil {
@@ -201,7 +201,7 @@ func (d Documents) BanNode(ctx context.Context, node, reason, by string) (*api.N
 	return &made, nil
 }
 
-// UnbanNode implements rest.Identity.
+// UnbanNode implements service.Identity.
 func (d Documents) UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error) {
 	ban, err := d.Service.Unban(ctx, resource.NodeID(node), by)
 	if err != nil {
@@ -211,7 +211,7 @@ func (d Documents) UnbanNode(ctx context.Context, node, by string) (*api.NodeBan
 	return &ended, nil
 }
 
-// ListBans implements rest.Identity.
+// ListBans implements service.Identity.
 func (d Documents) ListBans(ctx context.Context) (*api.NodeBanList, error) {
 	bans, err := d.Service.Bans(ctx)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package grpcapi is the public API over gRPC, as far as it is offered there:
 // quota. It decides who may call what, by REST's own Authenticator, and
 // translates; documents are judged by package api and everything else by the
-// rest.Quotas beneath, so that both ways in answer alike.
+// service.Quotas beneath, so that both ways in answer alike.
 package grpcapi
 
 import (
@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/wire"
@@ -51,7 +51,7 @@ func refusal(s *api.Status) error {
 type principalKey struct{}
 
 // Guard lets in whom REST lets in: the bearers of its tokens.
-func Guard(a rest.Authenticator) rpcauth.Guard {
+func Guard(a service.Authenticator) rpcauth.Guard {
 	return rpcauth.Guard{
 		Service: musterv1.Quotas_ServiceDesc.ServiceName,
 		Check: func(ctx context.Context, secret string) (context.Context, error) {
@@ -69,8 +69,8 @@ func Guard(a rest.Authenticator) rpcauth.Guard {
 }
 
 // caller is who calls; without a Guard nobody is let in.
-func caller(ctx context.Context) (rest.Principal, *api.Status) {
-	p, known := ctx.Value(principalKey{}).(rest.Principal)
+func caller(ctx context.Context) (service.Principal, *api.Status) {
+	p, known := ctx.Value(principalKey{}).(service.Principal)
 	if !known {
 		return p, api.Errorf(http.StatusUnauthorized, "nobody has checked who calls")
 	}

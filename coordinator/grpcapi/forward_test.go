@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/grpcapi"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/test/resttest"
@@ -24,7 +24,7 @@ import (
 
 // elsewhere refuses everything, as the quotas of a follower whose cache is not
 // loaded do.
-type elsewhere struct{ rest.Quotas }
+type elsewhere struct{ service.Quotas }
 
 func notLeading() error {
 	s := api.Errorf(503, "another one leads")
@@ -128,7 +128,7 @@ func (n network) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // coordinator starts one at an address.
-func (n network) coordinator(t *testing.T, address string, p *post, quotas rest.Quotas) {
+func (n network) coordinator(t *testing.T, address string, p *post, quotas service.Quotas) {
 	t.Helper()
 	token, err := rpcauth.NewToken(clusterSecret)
 	if err != nil {
@@ -162,7 +162,7 @@ func (n network) coordinator(t *testing.T, address string, p *post, quotas rest.
 }
 
 func TestQuotasOverGRPCThroughAFollower(t *testing.T) {
-	resttest.RunQuotas(t, func(t *testing.T) rest.Quotas {
+	resttest.RunQuotas(t, func(t *testing.T) service.Quotas {
 		n := network{}
 		n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
 		n.coordinator(t, "f", &post{leader: "l"}, elsewhere{})

@@ -17,7 +17,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/grpcapi"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/test/resttest"
@@ -32,21 +32,21 @@ const (
 // people knows an admin and the tenant ml-team.
 type people struct{}
 
-func (people) Authenticate(_ context.Context, token string) (rest.Principal, error) {
+func (people) Authenticate(_ context.Context, token string) (service.Principal, error) {
 	switch token {
 	case adminSecret:
-		return rest.Principal{Name: "root", Admin: true}, nil
+		return service.Principal{Name: "root", Admin: true}, nil
 	case tenantSecret:
-		return rest.Principal{Name: "someone", Tenant: "ml-team"}, nil
+		return service.Principal{Name: "someone", Tenant: "ml-team"}, nil
 	case "out of order":
-		return rest.Principal{}, api.Errorf(http.StatusServiceUnavailable, "ask again")
+		return service.Principal{}, api.Errorf(http.StatusServiceUnavailable, "ask again")
 	}
-	return rest.Principal{}, context.Canceled
+	return service.Principal{}, context.Canceled
 }
 
 // serve starts a server over quotas, beside which the cluster's own service
 // would stand.
-func serve(t *testing.T, quotas rest.Quotas, guards ...rpcauth.Guard) *bufconn.Listener {
+func serve(t *testing.T, quotas service.Quotas, guards ...rpcauth.Guard) *bufconn.Listener {
 	t.Helper()
 	token, err := rpcauth.NewToken(clusterSecret)
 	if err != nil {
@@ -82,7 +82,7 @@ func dial(t *testing.T, l *bufconn.Listener, secret string) *grpc.ClientConn {
 }
 
 func TestQuotasOverGRPC(t *testing.T) {
-	resttest.RunQuotas(t, func(t *testing.T) rest.Quotas {
+	resttest.RunQuotas(t, func(t *testing.T) service.Quotas {
 		l := serve(t, resttest.New(time.Now), grpcapi.Guard(people{}))
 		return remote{musterv1.NewQuotasClient(dial(t, l, adminSecret))}
 	})
@@ -159,7 +159,7 @@ func TestWithoutAGuardNobodyIsLetIn(t *testing.T) {
 
 // broken fails in ways that a service should not.
 type broken struct {
-	rest.Quotas
+	service.Quotas
 	err error
 }
 

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 )
 
@@ -16,7 +16,7 @@ import (
 // wants its Guard before it.
 type Server struct {
 	musterv1.UnimplementedQuotasServer
-	Quotas rest.Quotas
+	Quotas service.Quotas
 	Logger *slog.Logger
 }
 

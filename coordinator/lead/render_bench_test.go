@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -60,7 +60,7 @@ func BenchmarkPageOfJobs(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var i shown.Index = shownLeader{l: l}
-		p := rest.Page[api.Job]{Limit: 50}
+		p := service.Page[api.Job]{Limit: 50}
 		items, _ := p.Of(i.Jobs(""), func(position string) *api.Job {
 			j, _ := i.Job(position)
 			return j.Show()

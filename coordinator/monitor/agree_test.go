@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/monitor"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/resttest"
 )
@@ -31,7 +31,7 @@ func TestFiguresAgreeWithTheAPI(t *testing.T) {
 			if status != nil {
 				t.Fatal(status)
 			}
-			if _, err := c.CreateAllocation(t.Context(), rest.Create{Namespace: namespace, Document: document, Wait: time.Minute}, doc); err != nil {
+			if _, err := c.CreateAllocation(t.Context(), service.Create{Namespace: namespace, Document: document, Wait: time.Minute}, doc); err != nil {
 				t.Fatal(err)
 			}
 		}

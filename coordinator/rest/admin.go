@@ -6,11 +6,12 @@ import (
 	"net/http"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // AdminOnly serves h to administrators, and others a Status: 401 without a good
 // token, 403 for anybody else.
-func AdminOnly(a Authenticator, h http.Handler) http.Handler {
+func AdminOnly(a service.Authenticator, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, status := authenticate(a, r)
 		if status == nil && !p.Admin {

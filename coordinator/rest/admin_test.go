@@ -9,19 +9,20 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // people knows an administrator and a tenant.
 type people struct{}
 
-func (people) Authenticate(_ context.Context, token string) (rest.Principal, error) {
+func (people) Authenticate(_ context.Context, token string) (service.Principal, error) {
 	switch token {
 	case "boss":
-		return rest.Principal{Name: "boss", Admin: true}, nil
+		return service.Principal{Name: "boss", Admin: true}, nil
 	case "ann":
-		return rest.Principal{Name: "ann", Tenant: "ml"}, nil
+		return service.Principal{Name: "ann", Tenant: "ml"}, nil
 	}
-	return rest.Principal{}, errors.New("unknown")
+	return service.Principal{}, errors.New("unknown")
 }
 
 func TestOnlyAdminsSeeWhatIsForAdmins(t *testing.T) {

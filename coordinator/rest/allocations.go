@@ -5,25 +5,26 @@ import (
 	"net/http"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // submission reads the parts that every create has in common; meta is the
 // decoded document's.
-func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated *bool) (Create, *api.Status) {
+func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated *bool) (service.Create, *api.Status) {
 	if meta.Namespace != "" && meta.Namespace != c.namespace {
-		return Create{}, api.Errorf(http.StatusBadRequest, "metadata.namespace: %q does not match the namespace %q of the URL",
+		return service.Create{}, api.Errorf(http.StatusBadRequest, "metadata.namespace: %q does not match the namespace %q of the URL",
 			meta.Namespace, c.namespace)
 	}
 	meta.Namespace = c.namespace
 	id, status := c.idempotencyKey()
 	if status != nil {
-		return Create{}, status
+		return service.Create{}, status
 	}
 	if status := h.park(c); status != nil {
-		return Create{}, status
+		return service.Create{}, status
 	}
 	c.waiting()
-	return Create{Namespace: c.namespace, Document: doc, RequestID: id, Repeated: repeated, Wait: c.query.wait}, nil
+	return service.Create{Namespace: c.namespace, Document: doc, RequestID: id, Repeated: repeated, Wait: c.query.wait}, nil
 }
 
 // created is 201, or 200 for the repetition of an earlier request.
@@ -84,7 +85,7 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, err := gather(listedAllocations.pageOf(&c.query), func(p Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
+		items, meta, err := gather(listedAllocations.pageOf(&c.query), func(p service.Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
 			got, err := h.Service.ListAllocations(c.ctx(), c.namespace, p)
 			if err != nil {
 				return nil, api.ListMeta{}, err
@@ -153,8 +154,8 @@ func (h *handler) explainAllocation(c *call) (answer, error) {
 }
 
 // explainOptions are the caller's, as the query has them.
-func (c *call) explainOptions() ExplainOptions {
-	return ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
+func (c *call) explainOptions() service.ExplainOptions {
+	return service.ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
 }
 
 // typedAllocation names version and kind, which a service may leave out.

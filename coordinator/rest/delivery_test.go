@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -93,7 +94,7 @@ func TestReadersHoldABoundedNumberOfPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				registry := prometheus.NewRegistry()
-				h := rest.NewHandler(rest.Config{Service: full(), Authenticator: rest.StaticToken(token), Metrics: registry})
+				h := rest.NewHandler(rest.Config{Service: full(), Authenticator: service.StaticToken(token), Metrics: registry})
 				list := make([]*reader, 16)
 				var lists sync.WaitGroup
 				for i := range list {
@@ -149,7 +150,7 @@ func TestReadersOfLargeObjectsHoldBoundedRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := resttest.New(time.Now)
 		registry := prometheus.NewRegistry()
-		h := rest.NewHandler(rest.Config{Service: s, Authenticator: rest.StaticToken(token), Metrics: registry})
+		h := rest.NewHandler(rest.Config{Service: s, Authenticator: service.StaticToken(token), Metrics: registry})
 		annotations := make([]string, 0, 250)
 		for i := range 250 {
 			annotations = append(annotations, fmt.Sprintf(`"n%d":"%s"`, i, strings.Repeat("x", 1000)))
@@ -179,7 +180,7 @@ func TestReadersOfLargeObjectsHoldBoundedRoom(t *testing.T) {
 // A reader that takes a piece of a list now and then has 30 s for all of it.
 func TestASlowReaderHasThirtySeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := rest.NewHandler(rest.Config{Service: full(), Authenticator: rest.StaticToken(token)})
+		h := rest.NewHandler(rest.Config{Service: full(), Authenticator: service.StaticToken(token)})
 		w := newReader(4 * time.Second)
 		began := time.Now()
 		ask(h, w, "GET", "/api/v1/jobs", nil)
@@ -203,7 +204,7 @@ func (n narrow) Accept() (net.Conn, error) {
 // A hundred clients that ask for lists of 1 MiB and read no more than the first line
 // of the answer take a few MiB each second, not a hundred.
 func TestAHundredStalledReadersTakeLittleMemory(t *testing.T) {
-	server := rest.NewServer(rest.NewHandler(rest.Config{Service: full(), Authenticator: rest.StaticToken(token)}), slog.New(slog.DiscardHandler))
+	server := rest.NewServer(rest.NewHandler(rest.Config{Service: full(), Authenticator: service.StaticToken(token)}), slog.New(slog.DiscardHandler))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

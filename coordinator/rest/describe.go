@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // Route describes one route of the API, for its reference.
@@ -62,7 +63,7 @@ func (a access) String() string { return [...]string{"anyone", "tenant", "admin"
 // Routes describes every route, by path and method. A route without a description
 // has none of its texts; a test names it.
 func Routes() []Route {
-	h := NewHandler(Config{Service: struct{ Service }{}, Authenticator: StaticToken(""), Roster: struct{ Roster }{}, Ready: func(context.Context) error { return nil }}).(*handler)
+	h := NewHandler(Config{Service: struct{ service.Service }{}, Authenticator: service.StaticToken(""), Roster: struct{ service.Roster }{}, Ready: func(context.Context) error { return nil }}).(*handler)
 	all := descriptions()
 	var routes []Route
 	for pattern, who := range h.routes {

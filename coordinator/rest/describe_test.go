@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/reference"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/fresh"
 	"github.com/musterd/muster/test/resttest"
 )
@@ -79,11 +80,11 @@ func (a alone) Candidates() []api.Coordinator { return []api.Coordinator{a.Self(
 const tenantToken = "t3nant"
 
 // callers are an admin and a tenant.
-type callers struct{ rest.Authenticator }
+type callers struct{ service.Authenticator }
 
-func (c callers) Authenticate(ctx context.Context, given string) (rest.Principal, error) {
+func (c callers) Authenticate(ctx context.Context, given string) (service.Principal, error) {
 	if given == tenantToken {
-		return rest.Principal{Name: "vision", Tenant: "vision"}, nil
+		return service.Principal{Name: "vision", Tenant: "vision"}, nil
 	}
 	return c.Authenticator.Authenticate(ctx, given)
 }
@@ -94,7 +95,7 @@ func documentedWorld(t *testing.T) http.Handler {
 	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	h := rest.NewHandler(rest.Config{
 		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
-		Authenticator: callers{rest.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test", ID: "coordinator-1",
+		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test", ID: "coordinator-1",
 	})
 	examples := map[string]string{}
 	for _, r := range rest.Routes() {

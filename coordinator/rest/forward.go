@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // Bounds of a request that is passed on.
@@ -78,7 +79,7 @@ type passing struct {
 
 // failure is a try without an answer.
 type failure struct {
-	leader Leader
+	leader service.Leader
 	err    error
 	took   time.Duration
 	silent bool // nothing came back, as through a cut or of a stopped process
@@ -156,7 +157,7 @@ func (p *passing) unknown() *api.Status {
 }
 
 // stillLeads reports whether a coordinator leads, as far as this one knows.
-func (p *passing) stillLeads(leader Leader) bool {
+func (p *passing) stillLeads(leader service.Leader) bool {
 	known, stop := context.WithCancel(p.call.ctx())
 	stop()
 	now, err := p.Peer.Leader(known)
@@ -219,7 +220,7 @@ func (p *passing) left() time.Duration {
 }
 
 // there sends the request to the leader and relays its answer.
-func (p *passing) there(leader Leader) (int, bool) {
+func (p *passing) there(leader service.Leader) (int, bool) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(p.call.ctx(), p.left()+answerMargin)
 	defer cancel()
@@ -266,7 +267,7 @@ func timedOut(err error) bool {
 
 // followed gives a request up, by cancel, when another coordinator leads than
 // the one that it was sent to: that one may hang. The caller ends it.
-func (p *passing) followed(ctx context.Context, cancel func(), asked Leader) (end func()) {
+func (p *passing) followed(ctx context.Context, cancel func(), asked service.Leader) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		look := time.NewTicker(10 * peerPause)
@@ -290,7 +291,7 @@ func (p *passing) followed(ctx context.Context, cancel func(), asked Leader) (en
 
 // send sends the request to a coordinator, under the caller's own name. sent is
 // false if an error came before anything of the request left.
-func (h *handler) send(ctx context.Context, c *call, leader Leader, wait time.Duration) (answer *http.Response, sent bool, err error) {
+func (h *handler) send(ctx context.Context, c *call, leader service.Leader, wait time.Duration) (answer *http.Response, sent bool, err error) {
 	target, err := base(leader.Address)
 	if err != nil {
 		return nil, false, err
@@ -419,14 +420,14 @@ func (h *handler) leaderAnswers(c *call) (int, bool) {
 // silence notes that a leader did not answer: reads that this coordinator can
 // serve as well are not left to that leader for a while.
 type silence struct {
-	leader Leader
+	leader service.Leader
 	until  time.Time
 }
 
 // silenceFor is how long that is.
 const silenceFor = 5 * time.Second
 
-func (s *silence) covers(leader Leader) bool {
+func (s *silence) covers(leader service.Leader) bool {
 	return s != nil && s.leader == leader && time.Now().Before(s.until)
 }
 

@@ -15,18 +15,19 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // office is the leader among the coordinators of a test.
 type office struct {
 	mu      sync.Mutex
-	leader  Leader
+	leader  service.Leader
 	changed chan struct{}
 }
 
 func newOffice() *office { return &office{changed: make(chan struct{})} }
 
-func (o *office) elect(l Leader) {
+func (o *office) elect(l service.Leader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l.Epoch = o.leader.Epoch + 1
@@ -42,7 +43,7 @@ type seat struct {
 	reached chan int64
 }
 
-func (s *seat) Leader(ctx context.Context) (Leader, error) {
+func (s *seat) Leader(ctx context.Context) (service.Leader, error) {
 	for {
 		s.mu.Lock()
 		l, changed := s.leader, s.changed
@@ -54,7 +55,7 @@ func (s *seat) Leader(ctx context.Context) (Leader, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Leader{}, ctx.Err()
+			return service.Leader{}, ctx.Err()
 		}
 	}
 }
@@ -69,14 +70,14 @@ type post struct {
 	*seat
 	server *httptest.Server
 	// create is called while it leads.
-	create func(ctx context.Context, c Create) (*api.Allocation, error)
+	create func(ctx context.Context, c service.Create) (*api.Allocation, error)
 	mu     sync.Mutex
 	seen   []*http.Request
 }
 
 // postService answers by its post; methods that no test uses are missing.
 type postService struct {
-	Service
+	service.Service
 	p *post
 }
 
@@ -86,7 +87,7 @@ func notLeading() *api.Status {
 	return status
 }
 
-func (s postService) CreateAllocation(ctx context.Context, c Create, _ *api.Allocation) (*api.Allocation, error) {
+func (s postService) CreateAllocation(ctx context.Context, c service.Create, _ *api.Allocation) (*api.Allocation, error) {
 	known, stop := context.WithCancel(ctx)
 	stop()
 	if l, err := s.p.Leader(known); err == nil && l.Own {
@@ -96,11 +97,11 @@ func (s postService) CreateAllocation(ctx context.Context, c Create, _ *api.Allo
 }
 
 func (s postService) DeleteAllocation(ctx context.Context, namespace, name string, _ api.DeleteOptions) (*api.Allocation, error) {
-	return s.CreateAllocation(ctx, Create{Namespace: namespace, RequestID: name}, nil)
+	return s.CreateAllocation(ctx, service.Create{Namespace: namespace, RequestID: name}, nil)
 }
 
 func (s postService) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
-	if _, err := s.CreateAllocation(ctx, Create{}, nil); err != nil {
+	if _, err := s.CreateAllocation(ctx, service.Create{}, nil); err != nil {
 		return nil, err
 	}
 	return &api.Node{Metadata: api.ObjectMeta{Name: name, Namespace: s.p.id, Labels: p.Labels.Apply(nil)}}, nil
@@ -128,11 +129,11 @@ const mostSeen = 64
 func newPost(t *testing.T, o *office, id string, patience time.Duration) *post {
 	t.Helper()
 	p := &post{seat: &seat{office: o, id: id, reached: make(chan int64, 8)}}
-	p.create = func(_ context.Context, c Create) (*api.Allocation, error) {
+	p.create = func(_ context.Context, c service.Create) (*api.Allocation, error) {
 		return &api.Allocation{Metadata: api.ObjectMeta{Name: c.RequestID, Namespace: id}, Spec: api.AllocationSpec{Queue: c.Wait.String()}}, nil
 	}
 	h := NewHandler(Config{
-		Service: postService{p: p}, Authenticator: StaticToken("secret"), ID: id, Peer: p.seat, Patience: patience,
+		Service: postService{p: p}, Authenticator: service.StaticToken("secret"), ID: id, Peer: p.seat, Patience: patience,
 		Revision: func() int64 { return 7 },
 	})
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +151,7 @@ func newPost(t *testing.T, o *office, id string, patience time.Duration) *post {
 	return p
 }
 
-func (p *post) elected() Leader { return Leader{ID: p.id, Address: p.server.URL} }
+func (p *post) elected() service.Leader { return service.Leader{ID: p.id, Address: p.server.URL} }
 
 // requests are those that it was sent.
 func (p *post) requests() []*http.Request {
@@ -264,7 +265,7 @@ func TestWithoutALeaderARequestWaitsForOne(t *testing.T) {
 	if code, a, s, _ := follower.ask(t, "DELETE", allocations+"/a", "", "", "secret"); code != 200 || a.Metadata.Namespace != "l" {
 		t.Errorf("%d %+v", code, s)
 	}
-	o.elect(Leader{})
+	o.elect(service.Leader{})
 	code, _, s, header := newPost(t, o, "g", hasty).ask(t, "DELETE", allocations+"/a", "", "", "secret")
 	if code != 503 || s.Reason != api.NotLeader || header.Get("Retry-After") == "" {
 		t.Errorf("%d %+v %v, want a 503 that says when to ask again", code, s, header)
@@ -297,7 +298,7 @@ func TestRequestsNeverGoInCircles(t *testing.T) {
 }
 
 // hang is a coordinator that takes requests and never answers.
-func hang(t *testing.T) (Leader, <-chan struct{}) {
+func hang(t *testing.T) (service.Leader, <-chan struct{}) {
 	t.Helper()
 	taken := make(chan struct{}, 8)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -319,7 +320,7 @@ func hang(t *testing.T) (Leader, <-chan struct{}) {
 		}
 	}()
 	t.Cleanup(func() { _ = listener.Close() })
-	return Leader{ID: "hanging", Address: listener.Addr().String()}, taken
+	return service.Leader{ID: "hanging", Address: listener.Addr().String()}, taken
 }
 
 func TestALeaderThatIsLostWhileItIsAsked(t *testing.T) {
@@ -354,7 +355,7 @@ func TestALeaderThatIsLostWhileItIsAsked(t *testing.T) {
 func TestALeaderThatCannotBeReachedHasDoneNothing(t *testing.T) {
 	o := newOffice()
 	next, follower := newPost(t, o, "n", patience), newPost(t, o, "f", patience)
-	o.elect(Leader{ID: "gone", Address: "127.0.0.1:1"}) // a port that nobody takes in between
+	o.elect(service.Leader{ID: "gone", Address: "127.0.0.1:1"}) // a port that nobody takes in between
 	time.AfterFunc(100*time.Millisecond, func() { o.elect(next.elected()) })
 	if code, a, s, _ := follower.ask(t, "POST", allocations, "", someAllocation, "secret"); code != 201 || a.Metadata.Namespace != "n" {
 		t.Errorf("%d %+v", code, s)
@@ -366,7 +367,7 @@ func TestALeaderThatIsDeposedHandsItsRequestsOn(t *testing.T) {
 	old, next := newPost(t, o, "o", patience), newPost(t, o, "n", patience)
 	lost := api.Errorf(503, "the leadership was lost")
 	lost.Reason = api.LeaderLost
-	old.create = func(context.Context, Create) (*api.Allocation, error) {
+	old.create = func(context.Context, service.Create) (*api.Allocation, error) {
 		o.elect(next.elected())
 		return nil, lost
 	}

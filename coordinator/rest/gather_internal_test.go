@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // A page is made in visits of at most visitObjects, which together are the page
@@ -33,7 +35,7 @@ func TestAPageIsMadeInShortVisits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			visits := 0
-			items, meta, err := gather(Page[api.Job]{Limit: c.limit, Match: c.match}, func(p Page[api.Job]) ([]api.Job, api.ListMeta, error) {
+			items, meta, err := gather(service.Page[api.Job]{Limit: c.limit, Match: c.match}, func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {
 				visits++
 				if p.Limit < 1 || p.Limit > visitObjects {
 					t.Errorf("a visit asks for %d objects, want 1..%d", p.Limit, visitObjects)
@@ -47,7 +49,7 @@ func TestAPageIsMadeInShortVisits(t *testing.T) {
 			if len(items) != c.want || meta.ResourceVersion != "1" || (meta.Continue != "") != c.more {
 				t.Errorf("%d objects at resourceVersion %s, more %q; want %d at that of the first visit, more %v", len(items), meta.ResourceVersion, meta.Continue, c.want, c.more)
 			}
-			if !slices.IsSortedFunc(items, func(a, b api.Job) int { return comparePositions("n/"+a.Metadata.Name, "n/"+b.Metadata.Name) }) {
+			if !slices.IsSortedFunc(items, func(a, b api.Job) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) }) {
 				t.Error("the page is out of order")
 			}
 		})

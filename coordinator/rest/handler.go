@@ -20,12 +20,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // Config configures a handler.
 type Config struct {
-	Service       Service
-	Authenticator Authenticator
+	Service       service.Service
+	Authenticator service.Authenticator
 	// Logger takes one line per refused server error and per panic, and one
 	// per request at level debug. nil discards.
 	Logger *slog.Logger
@@ -38,7 +39,7 @@ type Config struct {
 	Version string
 	// Identity serves certificates, tokens and bans; nil where the cluster runs
 	// without TLS.
-	Identity Identity
+	Identity service.Identity
 	// BodyTimeout bounds how long a request's body may take to arrive; 0 = 10 s.
 	BodyTimeout time.Duration
 
@@ -47,7 +48,7 @@ type Config struct {
 	// Peer finds the leading coordinator, which gets the requests that the
 	// Service refuses with api.NotLeader or api.LeaderLost; nil = such refusals
 	// are the answer.
-	Peer Peer
+	Peer service.Peer
 	// Patience bounds how long a request waits for a leader; 0 = 7 s.
 	Patience time.Duration
 	// PeerTLS is for connections to other coordinators' REST API, where that is
@@ -56,7 +57,7 @@ type Config struct {
 	// DialPeer opens those connections; nil = TCP.
 	DialPeer func(ctx context.Context, network, address string) (net.Conn, error)
 	// Roster, where not nil, is served under /api/v1/coordinators and /readyz.
-	Roster Roster
+	Roster service.Roster
 	// Revision, where not nil, is a revision that is not older than anything
 	// that the Service has answered; it must not block.
 	Revision func() int64
@@ -156,9 +157,9 @@ const (
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
-	namespace string    // "" outside a namespace
-	name      string    // "" for collections
-	caller    Principal // the zero value where anyone may call
+	namespace string            // "" outside a namespace
+	name      string            // "" for collections
+	caller    service.Principal // the zero value where anyone may call
 	query     query
 	taken     bool   // the body has been read
 	sent      []byte // the body, once it is taken

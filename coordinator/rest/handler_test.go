@@ -20,6 +20,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -94,7 +95,7 @@ func TestUnannouncedLargeBodyIsCutOff(t *testing.T) {
 
 func TestBodyThatNeverArrivesIsRefused(t *testing.T) {
 	s := serve(t, rest.NewHandler(rest.Config{
-		Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), BodyTimeout: 20 * time.Millisecond,
+		Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), BodyTimeout: 20 * time.Millisecond,
 	}))
 	connection, err := net.Dial("tcp", s.Listener.Addr().String())
 	if err != nil {
@@ -116,7 +117,7 @@ func TestBodyThatNeverArrivesIsRefused(t *testing.T) {
 func TestWaitEndsWhenTheAllocationRuns(t *testing.T) {
 	s := serve(t, rest.NewHandler(rest.Config{
 		Service:       resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 2, Memory: 4 << 30}),
-		Authenticator: rest.StaticToken(token),
+		Authenticator: service.StaticToken(token),
 	}))
 	const path = "/api/v1/namespaces/a/allocations"
 	if code, body := request(t, s, "POST", path, fmt.Sprintf(small, "first")); code != 201 {
@@ -156,7 +157,7 @@ func (broken) GetAllocation(_ context.Context, _, name string, _ time.Duration) 
 func TestFaultsOfTheServiceAreAnsweredAndLogged(t *testing.T) {
 	var log bytes.Buffer
 	h := rest.NewHandler(rest.Config{
-		Service: broken{resttest.New(time.Now)}, Authenticator: rest.StaticToken(token), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Service: broken{resttest.New(time.Now)}, Authenticator: service.StaticToken(token), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	cases := map[string]struct {
 		code    int
@@ -191,8 +192,8 @@ func TestFaultsOfTheServiceAreAnsweredAndLogged(t *testing.T) {
 // tenants lets the bearer of a token T in as tenant T.
 type tenants struct{}
 
-func (tenants) Authenticate(_ context.Context, token string) (rest.Principal, error) {
-	return rest.Principal{Name: token, Tenant: "ml-team"}, nil
+func (tenants) Authenticate(_ context.Context, token string) (service.Principal, error) {
+	return service.Principal{Name: token, Tenant: "ml-team"}, nil
 }
 
 func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
@@ -241,7 +242,7 @@ func adminRoutes() []string {
 // TestAdminRoutesRefuseTenants: a tenant is refused before anything is read of
 // its request; an admin gets further, which shows that the route is there.
 func TestAdminRoutesRefuseTenants(t *testing.T) {
-	ask := func(a rest.Authenticator, route string) *httptest.ResponseRecorder {
+	ask := func(a service.Authenticator, route string) *httptest.ResponseRecorder {
 		h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: a})
 		method, path, _ := strings.Cut(route, " ")
 		r := httptest.NewRequest(method, "/api/v1"+path, nil)
@@ -255,7 +256,7 @@ func TestAdminRoutesRefuseTenants(t *testing.T) {
 			if got := ask(tenants{}, route); got.Code != 403 || !strings.Contains(got.Body.String(), "only an admin may do this") {
 				t.Errorf("a tenant gets %d %s", got.Code, got.Body)
 			}
-			if got := ask(rest.StaticToken(token), route); got.Code == 403 || strings.Contains(got.Body.String(), "nothing is served") {
+			if got := ask(service.StaticToken(token), route); got.Code == 403 || strings.Contains(got.Body.String(), "nothing is served") {
 				t.Errorf("an admin gets %d %s", got.Code, got.Body)
 			}
 		})
@@ -264,7 +265,7 @@ func TestAdminRoutesRefuseTenants(t *testing.T) {
 
 func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 	for _, given := range []string{"", "x"} {
-		if _, err := rest.StaticToken("").Authenticate(t.Context(), given); err == nil {
+		if _, err := service.StaticToken("").Authenticate(t.Context(), given); err == nil {
 			t.Errorf("token %q was let in", given)
 		}
 	}
@@ -272,7 +273,7 @@ func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 
 func TestNotReadyIs503AndVersionIsTold(t *testing.T) {
 	h := rest.NewHandler(rest.Config{
-		Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), Version: "v1.2.3",
+		Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Version: "v1.2.3",
 		Ready: func(context.Context) error { return errors.New("no leader yet") },
 	})
 	recorder := httptest.NewRecorder()
@@ -289,7 +290,7 @@ func TestNotReadyIs503AndVersionIsTold(t *testing.T) {
 
 func TestRequestsAreCountedByRoute(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), Metrics: registry})
+	h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Metrics: registry})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/namespaces/secret-team/jobs", nil))
 	families, err := registry.Gather()
 	if err != nil {
@@ -311,7 +312,7 @@ type instant struct {
 	answer api.Allocation
 }
 
-func (i *instant) CreateAllocation(_ context.Context, _ rest.Create, a *api.Allocation) (*api.Allocation, error) {
+func (i *instant) CreateAllocation(_ context.Context, _ service.Create, a *api.Allocation) (*api.Allocation, error) {
 	a.Metadata.UID, a.Metadata.ResourceVersion, a.Status = "alloc-1", "1", i.answer.Status
 	return a, nil
 }
@@ -319,13 +320,13 @@ func (i *instant) CreateAllocation(_ context.Context, _ rest.Create, a *api.Allo
 // BenchmarkPost measures the CPU of one POST within the handler: routing,
 // authentication, reading, decoding, validating and encoding.
 func BenchmarkPost(b *testing.B) {
-	service := &instant{Cluster: resttest.New(time.Now)}
-	service.answer.Status = api.AllocationStatus{
+	cluster := &instant{Cluster: resttest.New(time.Now)}
+	cluster.answer.Status = api.AllocationStatus{
 		Phase: api.Running, NodeID: "node-1", NodeName: "node-1", StartTime: "2024-01-15T10:30:05Z",
 		Conditions: []api.Condition{{Type: "Scheduled", Status: "True"}, {Type: "Ready", Status: "True"}},
 		Assignment: &api.AssignmentStatus{CPUs: "0-7", NUMANodes: []int{0}, GPUs: []api.GPUStatus{{UUID: "GPU-1", Milli: 1000}}},
 	}
-	h := rest.NewHandler(rest.Config{Service: service, Authenticator: rest.StaticToken(token), Metrics: prometheus.NewRegistry()})
+	h := rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Metrics: prometheus.NewRegistry()})
 	body := []byte(`{"metadata":{"name":"train","labels":{"app":"x"}},"spec":{"resources":{"requests":{"cpu":"8","memory":"32Gi","nvidia.com/gpu":"4"}},"priority":100}}`)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,42 +1,10 @@
 package rest
 
 import (
-	"context"
 	"net/http"
-	"time"
 
 	"github.com/musterd/muster/api"
 )
-
-// Identity manages the cluster's certificates, tokens and bans. Any coordinator
-// serves it, leader or not. All methods return an *api.Status as error for
-// every refusal.
-type Identity interface {
-	// PutBootstrapToken makes a token; ttl 0 is the default. The answer alone
-	// carries it.
-	PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error)
-	ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error)
-	DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error)
-
-	ListAuthorities(ctx context.Context) (*api.AuthorityList, error)
-	// RotateAuthority makes a new authority, which signs from now on.
-	RotateAuthority(ctx context.Context) (*api.Authority, error)
-	// RetireAuthority ends the trust in one, refused with 409 while nodes have
-	// certificates by it, unless forced.
-	RetireAuthority(ctx context.Context, id string, force bool) error
-
-	// CertifyOperator certifies an operator; ttl 0 is the default.
-	CertifyOperator(ctx context.Context, c *api.OperatorCertificate, ttl time.Duration, creator string) (*api.OperatorCertificate, error)
-	ListOperators(ctx context.Context) (*api.OperatorCertificateList, error)
-	// RevokeOperator ends all certificates of an operator and lists them.
-	RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error)
-
-	// BanNode keeps a node id out until UnbanNode, even with a good
-	// certificate.
-	BanNode(ctx context.Context, node, reason, by string) (*api.NodeBan, error)
-	UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error)
-	ListBans(ctx context.Context) (*api.NodeBanList, error)
-}
 
 // routeIdentity registers the admins' endpoints about identities.
 func (h *handler) routeIdentity(v1 string) {

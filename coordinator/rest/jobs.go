@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // jobStatus is the answer of …/status and …/cancel.
@@ -73,7 +74,7 @@ func (h *handler) listJobs(c *call) (answer, error) {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, err := gather(listedJobs.pageOf(&c.query), func(p Page[api.Job]) ([]api.Job, api.ListMeta, error) {
+		items, meta, err := gather(listedJobs.pageOf(&c.query), func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {
 			got, err := h.Service.ListJobs(c.ctx(), c.namespace, p)
 			if err != nil {
 				return nil, api.ListMeta{}, err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -31,7 +32,7 @@ type slow struct {
 	list    api.JobList
 }
 
-func (s *slow) ListJobs(ctx context.Context, _ string, _ rest.Page[api.Job]) (*api.JobList, error) {
+func (s *slow) ListJobs(ctx context.Context, _ string, _ service.Page[api.Job]) (*api.JobList, error) {
 	select {
 	case <-s.release:
 	case <-ctx.Done():
@@ -79,7 +80,7 @@ func TestFewListsAreMadeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{Cluster: resttest.New(time.Now), release: make(chan struct{})}
 		registry := prometheus.NewRegistry()
-		h := rest.NewHandler(rest.Config{Service: s, Authenticator: rest.StaticToken(token), Metrics: registry})
+		h := rest.NewHandler(rest.Config{Service: s, Authenticator: service.StaticToken(token), Metrics: registry})
 		var lists sync.WaitGroup
 		for range 4 {
 			lists.Go(func() { ask(h, httptest.NewRecorder(), "GET", "/api/v1/jobs", nil) })
@@ -140,7 +141,7 @@ func (d *drip) Read(b []byte) (int, error) {
 func TestSlowBodiesHoldABoundedNumberOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), Metrics: registry})
+		h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Metrics: registry})
 		const path = "/api/v1/namespaces/a/allocations"
 		release := make(chan struct{})
 		var bodies sync.WaitGroup
@@ -292,7 +293,7 @@ func TestClientsThatStallAreCut(t *testing.T) {
 				s := &slow{Cluster: resttest.New(time.Now), release: make(chan struct{})}
 				close(s.release)
 				s.list.Items = []api.Job{{Metadata: api.ObjectMeta{Name: "j", Annotations: map[string]string{"note": strings.Repeat("x", 250<<10)}}}}
-				server := rest.NewServer(rest.NewHandler(rest.Config{Service: s, Authenticator: rest.StaticToken(token)}), slog.New(slog.DiscardHandler))
+				server := rest.NewServer(rest.NewHandler(rest.Config{Service: s, Authenticator: service.StaticToken(token)}), slog.New(slog.DiscardHandler))
 				l := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 				go server.Serve(l)
 				defer server.Close()
@@ -330,7 +331,7 @@ func (w watched) Close() error {
 // many has 1,203 jobs.
 type many struct{ *resttest.Cluster }
 
-func (many) ListJobs(_ context.Context, _ string, p rest.Page[api.Job]) (*api.JobList, error) {
+func (many) ListJobs(_ context.Context, _ string, p service.Page[api.Job]) (*api.JobList, error) {
 	list := new(api.JobList)
 	list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
 		for i := range 1203 {
@@ -348,7 +349,7 @@ func (many) ListJobs(_ context.Context, _ string, p rest.Page[api.Job]) (*api.Jo
 // A list of more jobs than a page is the whole list to a client that follows
 // continue, and each page is 500 jobs at most.
 func TestListsHavePages(t *testing.T) {
-	h := rest.NewHandler(rest.Config{Service: many{resttest.New(time.Now)}, Authenticator: rest.StaticToken(token)})
+	h := rest.NewHandler(rest.Config{Service: many{resttest.New(time.Now)}, Authenticator: service.StaticToken(token)})
 	for parameters, want := range map[string][]int{
 		"":            {500, 500, 203},
 		"?limit=0":    {500, 500, 203},

@@ -2,13 +2,10 @@ package rest
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"iter"
-	"slices"
-	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // Bounds of one page of a list.
@@ -22,21 +19,19 @@ const (
 	// have fewer objects than its limit, or none, and still say that there are
 	// more.
 	maxScan = 4000
-	// visitObjects and visitScan bound the objects that one visit of the
-	// coordinator's state renders and looks at: other requests come between two
-	// visits, so that a list delays none of them for long.
+	// visitObjects bounds the objects that one visit of the coordinator's state
+	// renders, as service.VisitScan those that it looks at.
 	visitObjects = 50
-	visitScan    = 250
 )
 
 // gather makes a page in several visits, each of which returns objects and the
 // position to go on after. An object that was made or removed between two visits
 // shows or not by its position, as between two pages. The resourceVersion is that
 // of the first visit.
-func gather[T any](p Page[T], visit func(Page[T]) ([]T, api.ListMeta, error)) (all []T, meta api.ListMeta, err error) {
+func gather[T any](p service.Page[T], visit func(service.Page[T]) ([]T, api.ListMeta, error)) (all []T, meta api.ListMeta, err error) {
 	limit, step := p.Limit, visitObjects
 	if p.Match != nil {
-		step = visitScan
+		step = service.VisitScan
 	}
 	for scanned := 0; scanned < maxScan; scanned += step {
 		p.Limit = min(visitObjects, limit-len(all))
@@ -56,76 +51,9 @@ func gather[T any](p Page[T], visit func(Page[T]) ([]T, api.ListMeta, error)) (a
 	return all, meta, nil
 }
 
-// Page selects objects of a list. The zero value is all of them.
-type Page[T any] struct {
-	// After is the position, NAMESPACE/NAME, of the last object of the page
-	// before; "" begins the list.
-	After string
-	// Limit is the greatest number of objects; 0 = no limit.
-	Limit int
-	// Match selects objects; nil = all.
-	Match func(*T) bool
-}
-
-// Of cuts the page out of all objects of a kind. keys are their positions in
-// any order, render makes the object of a position. The page is in the order of
-// namespace and name; more is the position to go on after, "" at the end.
-func (p Page[T]) Of(keys iter.Seq[string], render func(key string) *T) (items []T, more string) {
-	scan := 0
-	if p.Limit > 0 {
-		scan = max(visitScan, p.Limit)
-	}
-	first, left := smallest(keys, p.After, scan)
-	items = make([]T, 0, len(first))
-	for i, key := range first {
-		v := render(key)
-		if p.Match != nil && !p.Match(v) {
-			continue
-		}
-		items = append(items, *v)
-		if p.Limit > 0 && len(items) == p.Limit && (left || i < len(first)-1) {
-			return items, key
-		}
-	}
-	if left {
-		return items, first[len(first)-1]
-	}
-	return items, ""
-}
-
-// smallest returns at most most keys beyond after, ascending, and whether there
-// are further ones; 0 = all. It takes O(n) where most is small against n.
-func smallest(keys iter.Seq[string], after string, most int) (found []string, left bool) {
-	for key := range keys {
-		if after != "" && comparePositions(key, after) <= 0 {
-			continue
-		}
-		if left && comparePositions(key, found[most-1]) > 0 {
-			continue // found is sorted up to most whenever left is set
-		}
-		found = append(found, key)
-		if most > 0 && len(found) >= 2*most {
-			slices.SortFunc(found, comparePositions)
-			found, left = found[:most], true
-		}
-	}
-	slices.SortFunc(found, comparePositions)
-	if most > 0 && len(found) > most {
-		found, left = found[:most], true
-	}
-	return found, left
-}
-
-// comparePositions orders by namespace, then by name.
-func comparePositions(a, b string) int {
-	an, am, _ := strings.Cut(a, "/")
-	bn, bm, _ := strings.Cut(b, "/")
-	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(am, bm))
-}
-
 // pageOf are the parameters of a list as a page.
-func (l listed[T]) pageOf(q *query) Page[T] {
-	p := Page[T]{Limit: q.pageLimit()}
+func (l listed[T]) pageOf(q *query) service.Page[T] {
+	p := service.Page[T]{Limit: q.pageLimit()}
 	if q.continues {
 		p.After = q.after
 	}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/resttest"
 )
 
 func TestTheTestClusterKeepsTheContract(t *testing.T) {
-	resttest.RunQuotas(t, func(*testing.T) rest.Quotas { return resttest.New(time.Now) })
+	resttest.RunQuotas(t, func(*testing.T) service.Quotas { return resttest.New(time.Now) })
 }
 
 // racing is a service whose quotas are changed by somebody else each time
@@ -56,8 +57,8 @@ func TestAPatchIsAppliedToWhatOthersLeft(t *testing.T) {
 		"as many others as there are tries": {4, false, 200, "10000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := &racing{Cluster: resttest.New(time.Now), races: c.races}
-			made, err := service.CreateResourceQuota(t.Context(), &api.ResourceQuota{
+			cluster := &racing{Cluster: resttest.New(time.Now), races: c.races}
+			made, err := cluster.CreateResourceQuota(t.Context(), &api.ResourceQuota{
 				Metadata: api.ObjectMeta{Name: "q", Namespace: "a"}, Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{"cpu": "1", "memory": "1"}},
 			})
 			if err != nil {
@@ -71,8 +72,8 @@ func TestAPatchIsAppliedToWhatOthersLeft(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+token)
 			r.Header.Set("Content-Type", "application/merge-patch+json")
 			recorder := httptest.NewRecorder()
-			rest.NewHandler(rest.Config{Service: service, Authenticator: rest.StaticToken(token)}).ServeHTTP(recorder, r)
-			got, err := service.GetResourceQuota(t.Context(), "a", "q")
+			rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token)}).ServeHTTP(recorder, r)
+			got, err := cluster.GetResourceQuota(t.Context(), "a", "q")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,13 +86,13 @@ func TestAPatchIsAppliedToWhatOthersLeft(t *testing.T) {
 }
 
 func TestQuotaIsForAdminsToChange(t *testing.T) {
-	service := resttest.New(time.Now)
+	cluster := resttest.New(time.Now)
 	for _, namespace := range []string{"ml-team", "other"} {
-		if _, err := service.PutQuotaBinding(t.Context(), &api.QuotaBinding{Metadata: api.ObjectMeta{Name: namespace}}, true); err != nil {
+		if _, err := cluster.PutQuotaBinding(t.Context(), &api.QuotaBinding{Metadata: api.ObjectMeta{Name: namespace}}, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h := rest.NewHandler(rest.Config{Service: service, Authenticator: tenants{}})
+	h := rest.NewHandler(rest.Config{Service: cluster, Authenticator: tenants{}})
 	for request, want := range map[string]int{
 		"GET /api/v1/namespaces/ml-team/resourcequotas":          200,
 		"GET /api/v1/namespaces/other/resourcequotas":            403,

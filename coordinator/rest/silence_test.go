@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // cut is a network between coordinators of which nothing comes back.
@@ -67,10 +68,10 @@ func TestNoClientOfAFollowerThatIsCutOffWaitsForLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newOffice()
-				o.elect(Leader{ID: "l", Address: "192.0.2.1:80"})
+				o.elect(service.Leader{ID: "l", Address: "192.0.2.1:80"})
 				p := &post{seat: &seat{office: o, id: "f", reached: make(chan int64, 8)}}
 				h := NewHandler(Config{
-					Service: postService{p: p}, Authenticator: StaticToken("secret"), ID: "f", Peer: p.seat,
+					Service: postService{p: p}, Authenticator: service.StaticToken("secret"), ID: "f", Peer: p.seat,
 					DialPeer: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.network(ctx) },
 				})
 				r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader(c.body))
@@ -100,10 +101,10 @@ func TestNoClientOfAFollowerThatIsCutOffWaitsForLong(t *testing.T) {
 func TestReadsAreNotLeftToASilentLeaderEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice()
-		o.elect(Leader{ID: "l", Address: "192.0.2.1:80"})
+		o.elect(service.Leader{ID: "l", Address: "192.0.2.1:80"})
 		p := &post{seat: &seat{office: o, id: "f", reached: make(chan int64, 8)}}
 		h := NewHandler(Config{
-			Service: postService{p: p}, Authenticator: StaticToken("secret"), ID: "f", Peer: p.seat,
+			Service: postService{p: p}, Authenticator: service.StaticToken("secret"), ID: "f", Peer: p.seat,
 			DialPeer: func(ctx context.Context, _, _ string) (net.Conn, error) { return swallow(ctx) },
 		})
 		for _, want := range []time.Duration{leaderFirst, 0} {
@@ -122,11 +123,11 @@ func TestReadsAreNotLeftToASilentLeaderEachTime(t *testing.T) {
 func TestAnAnswerThatTookLongIsWritten(t *testing.T) {
 	o := newOffice()
 	p := &post{seat: &seat{office: o, id: "l", reached: make(chan int64, 8)}}
-	p.create = func(context.Context, Create) (*api.Allocation, error) {
+	p.create = func(context.Context, service.Create) (*api.Allocation, error) {
 		time.Sleep(50 * time.Millisecond) // ten times the server's limit
 		return &api.Allocation{Metadata: api.ObjectMeta{Name: "a"}}, nil
 	}
-	p.server = httptest.NewUnstartedServer(NewHandler(Config{Service: postService{p: p}, Authenticator: StaticToken("secret"), ID: "l", Peer: p.seat}))
+	p.server = httptest.NewUnstartedServer(NewHandler(Config{Service: postService{p: p}, Authenticator: service.StaticToken("secret"), ID: "l", Peer: p.seat}))
 	p.server.Config.WriteTimeout = 5 * time.Millisecond
 	p.server.Start()
 	t.Cleanup(p.server.Close)

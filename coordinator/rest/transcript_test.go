@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -23,12 +24,12 @@ const token = "s3cret"
 func newHandler(tb testing.TB) http.Handler {
 	tb.Helper()
 	now := func() time.Time { return time.Date(2024, 1, 15, 10, 30, 0, 0, time.UTC) }
-	service := resttest.New(now,
+	cluster := resttest.New(now,
 		resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4, Labels: map[string]string{"zone": "a"}},
 		resttest.Node{Name: "gpu-2", CPUs: 16, Memory: 64 << 30, GPUs: 4, Labels: map[string]string{"zone": "b"}},
 		resttest.Node{Name: "small", CPUs: 2, Memory: 4 << 30},
 	)
-	return rest.NewHandler(rest.Config{Service: service, Authenticator: rest.StaticToken(token), Version: "v0.0.0-test"})
+	return rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-test"})
 }
 
 // TestTranscripts replays requests against one handler per file. Each request

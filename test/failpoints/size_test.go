@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
@@ -76,7 +76,7 @@ func TestAGangThatBecomesLargerThanATxnSaysSo(t *testing.T) {
 			c.StartAgent(resource.NodeID(fmt.Sprint("n", n)))
 		}
 		pass(time.Minute)
-		e, err := k.ExplainJob(t.Context(), rig.Namespace, "g", rest.ExplainOptions{Operator: true})
+		e, err := k.ExplainJob(t.Context(), rig.Namespace, "g", service.ExplainOptions{Operator: true})
 		if err != nil || txns.Load() != 0 || !strings.Contains(e.Summary, "it fits on 30 nodes, but to commit that takes 36 operations, and the store takes 24") {
 			t.Errorf("%d Txns, %v, %+v", txns.Load(), err, e)
 		}

@@ -22,8 +22,8 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/devices/fake"
@@ -204,7 +204,7 @@ func (r *running) run(b *testing.B, i, members int) time.Duration {
 	}
 	b.StartTimer()
 	began := time.Now()
-	j, err := r.CreateJob(b.Context(), rest.Create{Namespace: "default", Document: document, Wait: 20 * time.Second}, doc)
+	j, err := r.CreateJob(b.Context(), service.Create{Namespace: "default", Document: document, Wait: 20 * time.Second}, doc)
 	took := time.Since(began)
 	b.StopTimer()
 	if err != nil || j.Status.Phase != api.Running {
@@ -221,7 +221,7 @@ func (r *running) end(b *testing.B, name string) {
 		b.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		jobs, err := r.ListJobs(b.Context(), "default", rest.Page[api.Job]{})
+		jobs, err := r.ListJobs(b.Context(), "default", service.Page[api.Job]{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/cmd/muster/cli"
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/pki/folder"
@@ -37,14 +38,14 @@ type office struct {
 // callers: "boss" is an admin, "ml" a tenant.
 type callers struct{}
 
-func (callers) Authenticate(_ context.Context, token string) (rest.Principal, error) {
+func (callers) Authenticate(_ context.Context, token string) (service.Principal, error) {
 	switch token {
 	case "boss":
-		return rest.Principal{Name: "boss", Admin: true}, nil
+		return service.Principal{Name: "boss", Admin: true}, nil
 	case "ml":
-		return rest.Principal{Name: "ml", Tenant: "ml"}, nil
+		return service.Principal{Name: "ml", Tenant: "ml"}, nil
 	}
-	return rest.Principal{}, errors.New("unknown")
+	return service.Principal{}, errors.New("unknown")
 }
 
 type ring struct{ keys [][]byte }

@@ -91,8 +91,9 @@ var table = map[string]row{
 	"coordinator/agents":          {layer: adapter, neighbours: []string{"proto/muster/v1", "wire", "wire/limits"}},
 	"coordinator/quota/replay":    {layer: adapter},
 	"coordinator/monitor":         {layer: adapter},
-	"coordinator/rest":            {layer: adapter, neighbours: []string{"netlimit"}},
-	"coordinator/grpcapi":         {layer: adapter, neighbours: []string{"coordinator/rest", "proto/muster/v1", "rpcauth", "wire"}},
+	"coordinator/service":         {layer: adapter},
+	"coordinator/rest":            {layer: adapter, neighbours: []string{"coordinator/service", "netlimit"}},
+	"coordinator/grpcapi":         {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":          {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
 	"coordinator/rpc":             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
 

@@ -1,10 +1,10 @@
-// Package resttest is a rest.Service for tests of the API and its clients: the
+// Package resttest is a service.Service for tests of the API and its clients: the
 // real leader (coordinator/lead) over a store in memory, with agents of real
 // ledgers, all in the process. Writes land at once, agents answer at once, and
 // nothing runs on their hosts. There are no goroutines; timers alone act
 // between two requests.
 //
-// RunQuotas is the contract that every rest.Quotas keeps, whichever way it is
+// RunQuotas is the contract that every service.Quotas keeps, whichever way it is
 // reached.
 package resttest
 
@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -43,7 +43,7 @@ type Cluster struct {
 	timer   *time.Timer
 }
 
-var _ rest.Service = (*Cluster)(nil)
+var _ service.Service = (*Cluster)(nil)
 
 // New builds a cluster; now is its clock. Where that stands still, time goes on
 // only when a request has waited.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -18,7 +18,7 @@ func submit(t *testing.T, c *resttest.Cluster, name, cpus string, wait time.Dura
 	if status != nil {
 		t.Fatal(status)
 	}
-	a, err := c.CreateAllocation(t.Context(), rest.Create{Namespace: "a", Document: document, Wait: wait}, doc)
+	a, err := c.CreateAllocation(t.Context(), service.Create{Namespace: "a", Document: document, Wait: wait}, doc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 )
 
-// RunQuotas holds an implementation of rest.Quotas, or a client that reaches
+// RunQuotas holds an implementation of service.Quotas, or a client that reaches
 // one, to the contract. open returns one that holds nothing yet.
-func RunQuotas(t *testing.T, open func(*testing.T) rest.Quotas) {
-	for name, test := range map[string]func(*testing.T, rest.Quotas){
+func RunQuotas(t *testing.T, open func(*testing.T) service.Quotas) {
+	for name, test := range map[string]func(*testing.T, service.Quotas){
 		"resource quotas are created, changed and deleted":  resourceQuotas,
 		"a change from an old version is refused":           staleChanges,
 		"what is not there is not found":                    missing,
@@ -57,7 +57,7 @@ func limit(namespace, name, cpus string) *api.ResourceQuota {
 	}
 }
 
-func resourceQuotas(t *testing.T, q rest.Quotas) {
+func resourceQuotas(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	made, err := q.CreateResourceQuota(ctx, limit("a", "q", "10"))
 	wantDone(t, "create", err)
@@ -97,7 +97,7 @@ func resourceQuotas(t *testing.T, q rest.Quotas) {
 	wantCode(t, "get after delete", err, http.StatusNotFound)
 }
 
-func staleChanges(t *testing.T, q rest.Quotas) {
+func staleChanges(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	first, err := q.CreateResourceQuota(ctx, limit("a", "q", "10"))
 	wantDone(t, "create", err)
@@ -120,7 +120,7 @@ func staleChanges(t *testing.T, q rest.Quotas) {
 	}
 }
 
-func missing(t *testing.T, q rest.Quotas) {
+func missing(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	for what, call := range map[string]func() error{
 		"get a quota":      func() error { _, err := q.GetResourceQuota(ctx, "a", "q"); return err },
@@ -149,7 +149,7 @@ func lab() *api.QuotaTree {
 		"nlp":{"parent":"all","quota":{"cpu":"4"}},"vision":{"parent":"all","hard":"true","quota":{"cpu":"6"}},"lost":{"parent":"nobody","quota":{}}}}`)
 }
 
-func trees(t *testing.T, q rest.Quotas) {
+func trees(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	made, err := q.PutQuotaTree(ctx, lab(), true)
 	wantDone(t, "create", err)
@@ -188,7 +188,7 @@ func trees(t *testing.T, q rest.Quotas) {
 	wantCode(t, "get after delete", err, http.StatusNotFound)
 }
 
-func wrongTrees(t *testing.T, q rest.Quotas) {
+func wrongTrees(t *testing.T, q service.Quotas) {
 	for what, spec := range map[string]string{
 		"a negative quota": `{"nodes":{"A":{"quota":{"cpu":-1}}}}`,
 		"an unknown field": `{"nodes":{"A":{"quota":{},"weight":1}}}`,
@@ -204,7 +204,7 @@ func forest(name string, trees ...string) *api.QuotaForest {
 }
 
 // plant makes the trees.
-func plant(t *testing.T, q rest.Quotas, names ...string) {
+func plant(t *testing.T, q service.Quotas, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		_, err := q.PutQuotaTree(t.Context(), tree(name, `{"nodes":{"all":{"quota":{"cpu":10}},"g":{"parent":"all","quota":{"cpu":4}}}}`), true)
@@ -212,7 +212,7 @@ func plant(t *testing.T, q rest.Quotas, names ...string) {
 	}
 }
 
-func forests(t *testing.T, q rest.Quotas) {
+func forests(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	plant(t, q, "Org", "Services")
 	made, err := q.PutQuotaForest(ctx, forest("F", "Org", "Services"), true)
@@ -247,7 +247,7 @@ func binding(namespace, forest string, groups map[string]string) *api.QuotaBindi
 	}
 }
 
-func bindings(t *testing.T, q rest.Quotas) {
+func bindings(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	plant(t, q, "Org", "Services")
 	_, err := q.PutQuotaForest(ctx, forest("F", "Org", "Services"), true)
@@ -277,7 +277,7 @@ func bindings(t *testing.T, q rest.Quotas) {
 	wantDone(t, "delete", err)
 }
 
-func dryRuns(t *testing.T, q rest.Quotas) {
+func dryRuns(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	before, err := q.PutQuotaTree(ctx, lab(), true)
 	wantDone(t, "create", err)
@@ -309,7 +309,7 @@ func dryRuns(t *testing.T, q rest.Quotas) {
 	}
 }
 
-func nothingToReclaim(t *testing.T, q rest.Quotas) {
+func nothingToReclaim(t *testing.T, q service.Quotas) {
 	ctx := t.Context()
 	before, err := q.PutQuotaTree(ctx, lab(), true)
 	wantDone(t, "create", err)

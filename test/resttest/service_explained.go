@@ -6,27 +6,27 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 )
 
-// ExplainAllocation implements rest.Allocations.
-func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
+// ExplainAllocation implements service.Allocations.
+func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
 	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
 }
 
-// ExplainJob implements rest.Jobs. The job's first unit that waits is
+// ExplainJob implements service.Jobs. The job's first unit that waits is
 // explained.
-func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string, o rest.ExplainOptions) (*api.Explanation, error) {
+func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
 	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
 }
 
-// ExplainQuota implements rest.Quotas. Of a job the first unit that waits is
+// ExplainQuota implements service.Quotas. Of a job the first unit that waits is
 // explained, else the first.
 func (c *Cluster) ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error) {
 	return ask[*api.QuotaExplanation](ctx, c, lead.ExplainQuota{Namespace: namespace, Name: name})
 }
 
-// TryQuota implements rest.Quotas.
+// TryQuota implements service.Quotas.
 func (c *Cluster) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
 	spec, _, err := quotajson.Consumer(consumer, quotajson.Natural)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryR
 	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec})
 }
 
-// ReclaimQuota implements rest.Quotas.
+// ReclaimQuota implements service.Quotas.
 func (c *Cluster) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error) {
 	options := api.ReclaimOptions{GracePeriodSeconds: grace}
 	if status := options.Validate(); status != nil {
@@ -52,12 +52,12 @@ func explained(x *lead.Explaining, err error) (*api.Explanation, error) {
 	return x.Answer(), nil
 }
 
-// TryAllocation implements rest.Allocations.
-func (c *Cluster) TryAllocation(ctx context.Context, create rest.Create, a *api.Allocation, o rest.ExplainOptions) (*api.Explanation, error) {
+// TryAllocation implements service.Allocations.
+func (c *Cluster) TryAllocation(ctx context.Context, create service.Create, a *api.Allocation, o service.ExplainOptions) (*api.Explanation, error) {
 	return explained(ask[*lead.Explaining](ctx, c, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)}))
 }
 
-// TryJob implements rest.Jobs.
-func (c *Cluster) TryJob(ctx context.Context, create rest.Create, j *api.Job, o rest.ExplainOptions) (*api.Explanation, error) {
+// TryJob implements service.Jobs.
+func (c *Cluster) TryJob(ctx context.Context, create service.Create, j *api.Job, o service.ExplainOptions) (*api.Explanation, error) {
 	return explained(ask[*lead.Explaining](ctx, c, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)}))
 }

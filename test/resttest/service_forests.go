@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// PutQuotaForest implements rest.Quotas.
+// PutQuotaForest implements service.Quotas.
 func (c *Cluster) PutQuotaForest(ctx context.Context, f *api.QuotaForest, create bool) (*api.QuotaForest, error) {
 	if status := f.Validate(); status != nil {
 		return nil, status
@@ -16,7 +16,7 @@ func (c *Cluster) PutQuotaForest(ctx context.Context, f *api.QuotaForest, create
 	return ask[*api.QuotaForest](ctx, c, lead.PutQuotaForest{Object: f, Create: create})
 }
 
-// GetQuotaForest implements rest.Quotas.
+// GetQuotaForest implements service.Quotas.
 func (c *Cluster) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
 		s, found := i.Forest(name)
@@ -27,7 +27,7 @@ func (c *Cluster) GetQuotaForest(ctx context.Context, name string) (*api.QuotaFo
 	})
 }
 
-// ListQuotaForests implements rest.Quotas.
+// ListQuotaForests implements service.Quotas.
 func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
 		items, version := shown.List(i.Floor(), i.Forests())
@@ -35,12 +35,12 @@ func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, e
 	})
 }
 
-// DeleteQuotaForest implements rest.Quotas.
+// DeleteQuotaForest implements service.Quotas.
 func (c *Cluster) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
 	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name})
 }
 
-// PutQuotaBinding implements rest.Quotas. Units that run stay charged as they
+// PutQuotaBinding implements service.Quotas. Units that run stay charged as they
 // are; those that wait follow.
 func (c *Cluster) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, create bool) (*api.QuotaBinding, error) {
 	if status := b.Validate(); status != nil {
@@ -49,7 +49,7 @@ func (c *Cluster) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, crea
 	return ask[*api.QuotaBinding](ctx, c, lead.PutQuotaBinding{Object: b, Create: create})
 }
 
-// GetQuotaBinding implements rest.Quotas.
+// GetQuotaBinding implements service.Quotas.
 func (c *Cluster) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
 		s, found := i.Binding(namespace)
@@ -60,7 +60,7 @@ func (c *Cluster) GetQuotaBinding(ctx context.Context, namespace string) (*api.Q
 	})
 }
 
-// ListQuotaBindings implements rest.Quotas.
+// ListQuotaBindings implements service.Quotas.
 func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
 		items, version := shown.List(i.Floor(), i.Bindings())
@@ -68,7 +68,7 @@ func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList,
 	})
 }
 
-// DeleteQuotaBinding implements rest.Quotas.
+// DeleteQuotaBinding implements service.Quotas.
 func (c *Cluster) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
 	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace})
 }

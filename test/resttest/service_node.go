@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// ListNodes implements rest.Nodes.
+// ListNodes implements service.Nodes.
 func (c *Cluster) ListNodes(ctx context.Context) (*api.NodeList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.NodeList, *api.Status) {
 		list := &api.NodeList{Kind: "NodeList", Metadata: shown.ListMeta(i.Newest()), Items: []api.Node{}}
@@ -20,7 +20,7 @@ func (c *Cluster) ListNodes(ctx context.Context) (*api.NodeList, error) {
 	})
 }
 
-// GetNode implements rest.Nodes.
+// GetNode implements service.Nodes.
 func (c *Cluster) GetNode(ctx context.Context, name string) (*api.Node, error) {
 	return see(ctx, c, func(i shown.Index) (*api.Node, *api.Status) {
 		n, found := i.Node(resource.NodeID(name))
@@ -31,7 +31,7 @@ func (c *Cluster) GetNode(ctx context.Context, name string) (*api.Node, error) {
 	})
 }
 
-// PatchNode implements rest.Nodes.
+// PatchNode implements service.Nodes.
 func (c *Cluster) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.PatchNode{Node: resource.NodeID(name), Patch: p})
 }
@@ -41,18 +41,18 @@ func (c *Cluster) SetUnschedulable(ctx context.Context, name string, unschedulab
 	return c.PatchNode(ctx, name, api.NodePatch{Unschedulable: &unschedulable})
 }
 
-// ApproveNode implements rest.Nodes: the registered capacity is approved.
+// ApproveNode implements service.Nodes: the registered capacity is approved.
 func (c *Cluster) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.ApproveNode{Node: resource.NodeID(name), Options: o})
 }
 
-// FenceNode implements rest.Nodes. It returns once the fence is durable; what
+// FenceNode implements service.Nodes. It returns once the fence is durable; what
 // follows from a confirmed death goes on by itself, from one leader to the next.
 func (c *Cluster) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
 	return ask[*api.Node](ctx, c, lead.FenceNode{Node: resource.NodeID(name), Options: o})
 }
 
-// DeleteNode implements rest.Nodes: a node that has left for good is forgotten.
+// DeleteNode implements service.Nodes: a node that has left for good is forgotten.
 // It is refused while its agent is heard, while anything is granted there, and
 // while an ended transaction may still run there for all that is known, and while
 // a quarantine is being ended.
@@ -60,7 +60,7 @@ func (c *Cluster) DeleteNode(ctx context.Context, name string) (*api.Node, error
 	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name)})
 }
 
-// ReconcileNode implements rest.Nodes.
+// ReconcileNode implements service.Nodes.
 func (c *Cluster) ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
 	return ask[*api.Reconciliation](ctx, c, lead.ReconcileNode{Node: resource.NodeID(name), Options: o})
 }

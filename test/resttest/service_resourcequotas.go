@@ -8,12 +8,12 @@ import (
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// CreateResourceQuota implements rest.Quotas.
+// CreateResourceQuota implements service.Quotas.
 func (c *Cluster) CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
 	return c.putResourceQuota(ctx, q, true)
 }
 
-// UpdateResourceQuota implements rest.Quotas. A limit that is lowered below
+// UpdateResourceQuota implements service.Quotas. A limit that is lowered below
 // the usage refuses newcomers and ends nobody.
 func (c *Cluster) UpdateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
 	return c.putResourceQuota(ctx, q, false)
@@ -26,12 +26,12 @@ func (c *Cluster) putResourceQuota(ctx context.Context, q *api.ResourceQuota, cr
 	return ask[*api.ResourceQuota](ctx, c, lead.PutResourceQuota{Object: q, Create: create})
 }
 
-// DeleteResourceQuota implements rest.Quotas.
+// DeleteResourceQuota implements service.Quotas.
 func (c *Cluster) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
 	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name})
 }
 
-// GetResourceQuota implements rest.Quotas.
+// GetResourceQuota implements service.Quotas.
 func (c *Cluster) GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
 	return see(ctx, c, func(i shown.Index) (*api.ResourceQuota, *api.Status) {
 		q, found := i.ResourceQuota(namespace + "/" + name)
@@ -42,7 +42,7 @@ func (c *Cluster) GetResourceQuota(ctx context.Context, namespace, name string) 
 	})
 }
 
-// ListResourceQuotas implements rest.Quotas.
+// ListResourceQuotas implements service.Quotas.
 func (c *Cluster) ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.ResourceQuotaList, *api.Status) {
 		return shown.ListResourceQuotas(i.Floor(), i.ResourceQuotas(namespace)), nil

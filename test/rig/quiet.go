@@ -14,7 +14,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -153,7 +153,7 @@ func (s *state) report(violations []invariant.Violation) {
 // checkLeader compares what the leader shows with the store.
 func (s *state) checkLeader(c *Cluster) {
 	k := c.Leader()
-	list, err := k.ListAllocations(context.Background(), "", rest.Page[api.Allocation]{})
+	list, err := k.ListAllocations(context.Background(), "", service.Page[api.Allocation]{})
 	if err != nil {
 		s.problem("list allocations: %v", err)
 		return

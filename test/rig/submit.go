@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 )
 
@@ -33,12 +33,12 @@ type Submission struct {
 	Members, Gang int
 }
 
-func (s Submission) create(document any) (rest.Create, []byte) {
+func (s Submission) create(document any) (service.Create, []byte) {
 	b, err := json.Marshal(document)
 	if err != nil {
 		panic(err)
 	}
-	return rest.Create{Namespace: s.namespace(), Document: b, RequestID: s.RequestID, Wait: s.Wait, Repeated: new(bool)}, b
+	return service.Create{Namespace: s.namespace(), Document: b, RequestID: s.RequestID, Wait: s.Wait, Repeated: new(bool)}, b
 }
 
 func (s Submission) namespace() string {

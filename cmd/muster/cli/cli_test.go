@@ -19,6 +19,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/muster/internal/clicontext"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -35,7 +36,7 @@ func newServer(t *testing.T) *httptest.Server {
 		resttest.Node{Name: "small", CPUs: 2, Memory: 4 << 30},
 	)
 	server := httptest.NewServer(rest.NewHandler(rest.Config{
-		Service: cluster, Authenticator: rest.StaticToken(token), Version: "v0.0.0-server",
+		Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-server",
 	}))
 	t.Cleanup(server.Close)
 	return server

@@ -11,13 +11,14 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/resttest"
 )
 
 // crowd has 1,203 jobs, of which one in three runs.
 type crowd struct{ *resttest.Cluster }
 
-func (crowd) ListJobs(_ context.Context, _ string, p rest.Page[api.Job]) (*api.JobList, error) {
+func (crowd) ListJobs(_ context.Context, _ string, p service.Page[api.Job]) (*api.JobList, error) {
 	list := new(api.JobList)
 	list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
 		for i := range 1203 {
@@ -38,7 +39,7 @@ func (crowd) ListJobs(_ context.Context, _ string, p rest.Page[api.Job]) (*api.J
 
 // The pages of the server are the CLI's business: a person sees the whole list.
 func TestGetShowsListsOfMoreThanAPage(t *testing.T) {
-	server := httptest.NewServer(rest.NewHandler(rest.Config{Service: crowd{resttest.New(time.Now)}, Authenticator: rest.StaticToken(token)}))
+	server := httptest.NewServer(rest.NewHandler(rest.Config{Service: crowd{resttest.New(time.Now)}, Authenticator: service.StaticToken(token)}))
 	defer server.Close()
 	s := newShell(t, server)
 	for name, c := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/cmd/muster/internal/clicontext"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/test/resttest"
 )
@@ -20,7 +21,7 @@ import (
 // suit them. Each message names the flag, the variable and the command.
 func TestTLSAdvice(t *testing.T) {
 	handler := rest.NewHandler(rest.Config{
-		Service: resttest.New(time.Now), Authenticator: rest.StaticToken(token), Version: "v0.0.0-server",
+		Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Version: "v0.0.0-server",
 	})
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	t.Cleanup(plain.Close)

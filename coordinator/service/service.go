@@ -1,8 +1,9 @@
-// Package rest is the public REST API: routing, authentication, decoding,
-// waiting and the error format. It decides which callers may use which
-// endpoints and whether a document is well formed; everything else is the
-// Service's.
-package rest
+// Package service is the one door to the coordinator: the contract of each kind,
+// the caller of a request, and the coordinators among which a request finds the
+// leader. REST and gRPC are codecs over it. It knows neither HTTP nor gRPC, and
+// it decides nothing about a kind: that is the business of the implementation
+// behind the contract.
+package service
 
 import (
 	"context"
