@@ -20,8 +20,8 @@ type ObjectMeta struct {
 	ResourceVersion string `json:"resourceVersion,omitempty" example:"1042"`
 	// CreationTimestamp is the time when the object was accepted.
 	CreationTimestamp string `json:"creationTimestamp,omitempty" by:"server" format:"time" example:"2026-03-01T12:00:00Z"`
-	// DeletionTimestamp is the time when the deletion was asked for; it is absent
-	// before that.
+	// DeletionTimestamp is the time when the deletion was asked for or, where nobody
+	// has asked, when notice of an eviction was given; it is absent before that.
 	DeletionTimestamp string `json:"deletionTimestamp,omitempty" by:"server" format:"time" example:"2026-03-01T12:30:00Z"`
 	// DeletionGracePeriodSeconds is the time between the notice of the deletion and
 	// the forced stop.

@@ -145,7 +145,7 @@ func (l *Leader) adopt(d *adoption) {
 	}
 	// Nobody else takes the place of its equals.
 	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: l.now, victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: noticeOf(d.victims), victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
 	var nodes []resource.NodeID
 	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)

@@ -29,7 +29,9 @@ type attempt struct {
 	late   map[resource.NodeID]bool   // nodes that had not voted in good time
 	budget *alarm
 	// victims end for this attempt, in the order of their transactions; claims:
-	// the attempt takes their quota. noticed is the time of their notices.
+	// the attempt takes their quota. noticed is the instant of their notices, or of
+	// the attempt's own notice, to the millisecond and as the records have it; zero
+	// where an older version has written the record.
 	victims []*attempt
 	claims  bool
 	// preemptor is the attempt that this attempt is a victim of.
@@ -120,20 +122,27 @@ func (a *attempt) addVictim(v *attempt) {
 // setPreemptor sets the attempt that this attempt ends for, nil for none.
 func (a *attempt) setPreemptor(p *attempt) { a.preemptor = p }
 
-// setNoticed notes when the victims were given notice.
-func (a *attempt) setNoticed(now time.Time) { a.noticed = now }
+// setNoticed takes over the instant of the notices as a record has it.
+func (a *attempt) setNoticed(instant int64) { a.noticed = instantOf(instant) }
 
-// setNotice takes over the eviction that ends the attempt.
-func (a *attempt) setNotice(e txn.EvictAsked) { a.notice = &e }
+// restoreNotice takes over the eviction that a record has.
+func (a *attempt) restoreNotice(rec record.Tx) {
+	a.notice = &txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}
+	a.setNoticed(rec.EndingMillis)
+}
 
-// receiveNotice sets the eviction that ends the attempt, and the preemptor.
-func (a *attempt) receiveNotice(e txn.EvictAsked, now time.Time) {
-	a.setNotice(e)
+// receiveNotice sets the eviction that ends the attempt, and the preemptor. The
+// instant is set where the record was written, or read.
+func (a *attempt) receiveNotice(e txn.EvictAsked) {
+	a.notice = &e
 	if by := a.machine.By(); by != "" {
 		a.by = by
 	}
-	a.noticed = now
 }
+
+// dropNotice notes that the record is RELEASING on the owner's request: it says
+// nothing more of the eviction that came before.
+func (a *attempt) dropNotice() { a.notice, a.noticed = nil, time.Time{} }
 
 // setLost notes that the attempt ends because a node is confirmed dead.
 func (a *attempt) setLost() { a.lost = true }

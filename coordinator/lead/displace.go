@@ -27,7 +27,7 @@ func (l *Leader) writeEvictions(a *attempt) {
 		// model: mutant EVICT_WITHOUT_INCARNATIONS
 		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 	}
-	notice := l.noticeFor(a)
+	notice, instant := l.noticeFor(a), l.millis()
 	for _, v := range a.victims {
 		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
 			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
@@ -35,7 +35,7 @@ func (l *Leader) writeEvictions(a *attempt) {
 		}
 		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
 			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
-		d.ops = append(d.ops, l.evictingOps(v, notice, tx)...)
+		d.ops = append(d.ops, l.evictingOps(v, notice, instant, tx)...)
 	}
 	for _, v := range a.victims {
 		l.step(v, txn.VictimClaimed{By: tx})
@@ -43,6 +43,9 @@ func (l *Leader) writeEvictions(a *attempt) {
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if err != nil {
 			l.out.warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
+		}
+		if o == txn.Landed {
+			a.setNoticed(instant)
 		}
 		l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
 	}
@@ -62,8 +65,8 @@ func (l *Leader) noticeFor(a *attempt) txn.EvictAsked {
 // the end of their grace and a little more.
 func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
 	notice := l.noticeFor(a)
-	a.setNoticed(l.now)
 	for _, v := range a.victims {
+		v.setNoticed(millisOf(a.noticed))
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
 	l.setBudget(a, time.Duration(notice.GraceSeconds)*time.Second+victimPatience)

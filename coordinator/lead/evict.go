@@ -32,20 +32,23 @@ func (l *Leader) evict(u *unit, notice txn.EvictAsked) {
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
 func (l *Leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
-	notice := txn.EvictAsked(e)
+	notice, instant := txn.EvictAsked(e), l.millis()
 	l.submit(decision{
 		compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
-		ops:      l.evictingOps(a, notice, ""),
+		ops:      l.evictingOps(a, notice, instant, ""),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			if o == txn.Landed {
+				a.setNoticed(instant)
+			}
 			l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev})
 		},
 	})
 }
 
-// evictingOps are the writes of EVICTING.
-func (l *Leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID) []record.Op {
+// evictingOps are the writes of EVICTING, with the notice at an instant.
+func (l *Leader) evictingOps(a *attempt, notice txn.EvictAsked, instant int64, by resource.TxID) []record.Op {
 	rec := l.recordOf(a, grant.RecordEvicting)
-	rec.By, rec.Reason, rec.GraceSeconds, rec.Evicted = by, notice.Reason, notice.GraceSeconds, true
+	rec.By, rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = by, notice.Reason, notice.GraceSeconds, instant, true
 	unit := a.unit.record
 	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
 	return []record.Op{
@@ -58,7 +61,7 @@ func (l *Leader) evictingOps(a *attempt, notice txn.EvictAsked, by resource.TxID
 // have grown a gang are of no use without the first: they leave with it.
 func (l *Leader) underNotice(a *attempt, e txn.AckEvicting) {
 	u := a.unit
-	a.receiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, l.now)
+	a.receiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 	u.receiveNotice(e.Reason, e.Revision)
 	l.out.count(MetricEvictions, "")
 	l.writeWish(u)

@@ -206,8 +206,11 @@ func (l *Leader) addJob(f *why.Facts, u *unit) {
 // addLeaving adds why a unit leaves, and until when its grace runs.
 func (l *Leader) addLeaving(f *why.Facts, u *unit) {
 	f.Ending = u.record.Reason
-	if a := u.attempt; a != nil && a.notice != nil && !a.noticed.IsZero() {
+	switch a := u.attempt; {
+	case a != nil && a.notice != nil && !a.noticed.IsZero():
 		f.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+	case a != nil && u.wish == endDurable && u.asked != 0:
+		f.Until = instantOf(u.asked).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
 	}
 }
 

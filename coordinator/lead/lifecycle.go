@@ -94,12 +94,16 @@ func (l *Leader) undoCreation(u *unit) {
 	l.removeUnit(u)
 }
 
-// end asks for a unit's release, however far it is.
-func (l *Leader) end(u *unit, asked txn.ReleaseAsked) {
+// end asks for a unit's release now.
+func (l *Leader) end(u *unit, asked txn.ReleaseAsked) { l.endSince(u, asked, l.millis()) }
+
+// endSince asks for a unit's release, however far it is, because of a request at
+// an instant, in milliseconds.
+func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 	if u.ending != nil {
 		return
 	}
-	u.askEnd(asked)
+	u.askEnd(asked, instant)
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
@@ -123,7 +127,7 @@ func (l *Leader) writeWish(u *unit) {
 	}
 	u.beginWrite(writeWish)
 	key, unit := u.record.Path().Key(), u.record
-	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, Remove: true}
+	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, AskedMillis: u.asked, Remove: true}
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(key, u.stored)},
 		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},

@@ -64,16 +64,16 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	switch {
 	case rec.State == grant.RecordEvicting:
 		found.By = rec.By // until it is known what became of that
-		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
+		a.restoreNotice(rec)
 	case rec.State == grant.RecordReleasing && rec.Evicted:
-		a.setNotice(txn.EvictAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
+		a.restoreNotice(rec)
 	case rec.State == grant.RecordReleasing:
-		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason})
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, rec.EndingMillis)
 	}
 	machine, effects := txn.Recover(id, found, votes)
 	a.setMachine(machine)
 	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
-		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, e.AskedMillis)
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}
 	u.restoreAttempt(a)
@@ -93,7 +93,7 @@ func (l *Leader) resume() {
 		j := l.jobs[name]
 		if c := j.record.Cancelled; c != nil {
 			for _, u := range j.units {
-				l.end(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason})
+				l.endSince(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason}, c.AskedMillis)
 			}
 			l.finishJob(j)
 		}

@@ -163,6 +163,9 @@ func (l *Leader) aborted(a *attempt) {
 func (l *Leader) releasing(a *attempt, e txn.AckReleasing) {
 	u := a.unit
 	u.release(e.Evicted, e.Revision)
+	if !e.Evicted {
+		a.dropNotice()
+	}
 	l.notify(u)
 }
 
@@ -201,6 +204,9 @@ func (l *Leader) readRecord(a *attempt) {
 				return
 			}
 			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason
+			if rec.State == grant.RecordEvicting {
+				a.setNoticed(rec.EndingMillis)
+			}
 			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
 				in.By = rec.By
 			}

@@ -132,7 +132,7 @@ func (l *Leader) answerEnding(c *call, u *unit, name string) bool {
 	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
 		c.answer(nil, NotFound("allocation", u.record.Namespace, name))
 	default:
-		c.answer(l.terminating(u, l.stamp()), nil)
+		c.answer(l.terminating(u), nil)
 	}
 	return true
 }

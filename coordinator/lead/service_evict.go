@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -66,13 +67,11 @@ func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
 	e = Eviction{
 		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.charge.Request.Clone(), ended: u.attempt != a, Until: l.now,
 	}
-	switch { // a new leader does not know when notice was given
-	case a.notice != nil && !a.noticed.IsZero():
-		e.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+	switch { // a record of an older version has no instant
 	case a.notice != nil:
-		e.Until = e.Until.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+		e.Until = cmp.Or(a.noticed, l.now).Add(time.Duration(a.notice.GraceSeconds) * time.Second)
 	case u.ending != nil:
-		e.Until = e.Until.Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+		e.Until = cmp.Or(instantOf(u.asked), l.now).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
 	}
 	return e, true
 }

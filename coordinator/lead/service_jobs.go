@@ -35,7 +35,7 @@ func (l *Leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 		return
 	}
 	rec := j.record
-	rec.Cancelled = &record.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, Remove: remove}
+	rec.Cancelled = &record.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, AskedMillis: l.millis(), Remove: remove}
 	if !api.Phase(rec.Phase).Ended() {
 		rec.Phase = string(api.Cancelling)
 	}
@@ -53,7 +53,7 @@ func (l *Leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 			}
 			j.keep(rec, rev)
 			for _, u := range j.units {
-				l.end(u, release)
+				l.endSince(u, release, rec.Cancelled.AskedMillis)
 			}
 			done(nil)
 			l.notifyJob(j)

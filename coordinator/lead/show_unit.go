@@ -16,8 +16,20 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 	if u.attempt != nil && !u.waiting() {
 		s.Places = u.placements()
 		s.FindLost(l.saidOf)
+		s.Ending = u.shownEnding()
 	}
 	return s
+}
+
+// shownEnding is the end that the unit's keys have; zero for none.
+func (u *unit) shownEnding() (e shown.Ending) {
+	if a := u.attempt; a.notice != nil {
+		e.Notice = &shown.End{Millis: millisOf(a.noticed), GraceSeconds: a.notice.GraceSeconds, Reason: a.notice.Reason}
+	}
+	if u.wish == endDurable {
+		e.Asked = &shown.End{Millis: u.asked, GraceSeconds: u.ending.GraceSeconds, Reason: u.ending.Reason}
+	}
+	return e
 }
 
 // saidOf are the conditions that a node's agent reported last.
@@ -143,14 +155,12 @@ func (l *Leader) showJob(j *job) shown.Job {
 	return s
 }
 
-// terminating shows an allocation whose release is durable, gone or not, as
-// noted at a time in RFC 3339.
-func (l *Leader) terminating(u *unit, at string) *api.Allocation {
-	a := l.allocation(u, 0)
-	var notice *shown.Notice
-	if u.attempt != nil && u.attempt.notice != nil {
-		notice = &shown.Notice{GraceSeconds: u.attempt.notice.GraceSeconds, Reason: u.attempt.notice.Reason}
+// terminating shows an allocation whose release is durable, gone or not. An
+// allocation that is gone is shown as it was asked to end.
+func (l *Leader) terminating(u *unit) *api.Allocation {
+	m := l.showMember(u, 0)
+	if m.Phase() == api.Terminating {
+		return m.Show()
 	}
-	shown.End(a, at, u.ending.GraceSeconds, notice)
-	return a
+	return m.ShowEnded(shown.End{Millis: u.asked, GraceSeconds: u.ending.GraceSeconds, Reason: u.ending.Reason})
 }

@@ -53,6 +53,9 @@ type unit struct {
 	// wish is how far the request to end the unit is, and ending the request.
 	wish   wish
 	ending *txn.ReleaseAsked
+	// asked is the instant of ending, in milliseconds of the leader's clock; 0 where
+	// an older version has stored the request.
+	asked int64
 	// writing is the Txn about the unit that is under way, beside its attempt's.
 	writing unitWrite
 

@@ -62,7 +62,10 @@ func (u *unit) pretendStored() { u.lifecycle = phaseWaiting }
 func (u *unit) restoreOrder() { u.queued = true }
 
 // restoreWish takes over that the store has the request to end the unit.
-func (u *unit) restoreWish(asked txn.ReleaseAsked) { u.wish, u.ending = endDurable, &asked }
+// The instant is in milliseconds, 0 for an unknown one.
+func (u *unit) restoreWish(asked txn.ReleaseAsked, instant int64) {
+	u.wish, u.ending, u.asked = endDurable, &asked, instant
+}
 
 // restoreAttempt takes over the attempt of a unit that is live or closing.
 func (u *unit) restoreAttempt(a *attempt) { u.attempt = a }
@@ -180,11 +183,14 @@ func (u *unit) remove() {
 	u.move(stepRemoved)
 }
 
-// askEnd notes that the owner asks for the unit's end.
-func (u *unit) askEnd(asked txn.ReleaseAsked) { u.wish, u.ending = endAsked, &asked }
+// askEnd notes that the owner asks for the unit's end. The instant is the one that
+// every Txn about this end writes, in milliseconds.
+func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64) {
+	u.wish, u.ending, u.asked = endAsked, &asked, instant
+}
 
 // dropWish notes that the store did not take the request: the owner asks again.
-func (u *unit) dropWish() { u.wish, u.ending = noWish, nil }
+func (u *unit) dropWish() { u.wish, u.ending, u.asked = noWish, nil, 0 }
 
 // keepWish takes over that the request was stored with the unit at rev.
 func (u *unit) keepWish(stored *record.Cancellation, rev resource.Revision) {

@@ -137,9 +137,9 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	rec.By, rec.Lost = a.by, a.lost
 	switch {
 	case u.ending != nil:
-		rec.Reason, rec.GraceSeconds = u.ending.Reason, u.ending.GraceSeconds
+		rec.Reason, rec.GraceSeconds, rec.EndingMillis = u.ending.Reason, u.ending.GraceSeconds, u.asked
 	case a.notice != nil:
-		rec.Reason, rec.GraceSeconds, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, true
+		rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, millisOf(a.noticed), true
 	}
 	return rec
 }

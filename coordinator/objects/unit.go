@@ -158,7 +158,7 @@ func (c *Cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) 
 		}
 		n.held[h.tx].members = append(n.held[h.tx].members, m)
 	}
-	u.Places = places
+	u.Places, u.Ending = places, shown.EndingOf(&u.record, &rec)
 	for _, charged := range rec.Charges {
 		if charged.Tree == quota.Tree {
 			charge := u.scope

@@ -141,6 +141,9 @@ func (r Tx) check() error {
 	if r.GraceSeconds < 0 {
 		return fmt.Errorf("graceSeconds %d is negative", r.GraceSeconds)
 	}
+	if r.EndingMillis < 0 {
+		return fmt.Errorf("endingMillis %d is negative: want milliseconds since 1970", r.EndingMillis)
+	}
 	for i, c := range r.Charges {
 		if err := nonNegative(fmt.Sprintf("charges[%d].request", i), c.Request); err != nil {
 			return err

@@ -98,6 +98,9 @@ func roundTrip[R record.Type](t *testing.T, name string, r R) {
 func TestGoldenRecords(t *testing.T) {
 	document := json.RawMessage(`{"kind":"Allocation","spec":{"resources":{"requests":{"cpu":"8000m"}}},"x":"a<b"}`)
 	roundTrip(t, "tx-evicting", txRecord())
+	ending := txRecord()
+	ending.EndingMillis = 1_767_323_045_250
+	roundTrip(t, "tx-evicting-instant", ending)
 	roundTrip(t, "tx-mig", migRecord())
 	roundTrip(t, "tx-aborted", record.Tx{State: grant.RecordAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
 	roundTrip(t, "unit-alloc", record.Unit{
@@ -112,6 +115,10 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "job", record.Job{
 		UID: "j-1", Namespace: "ml", Name: "train", Tenant: "t", Phase: "Cancelling", Document: document,
 		Units: []record.UnitPath{trainUnit()}, Cancelled: &record.Cancellation{Reason: "asked", GraceSeconds: 10}, Created: "2026-01-02T03:04:05Z",
+	})
+	roundTrip(t, "unit-wish", record.Unit{
+		UID: "u-4", Kind: record.AllocUnit, Namespace: "ml", Name: "two", Phase: "Terminating", Members: 1,
+		Ending: &record.Cancellation{Reason: "UserRequested", GraceSeconds: 30, AskedMillis: 1_767_323_045_250, Remove: true},
 	})
 	roundTrip(t, "order", record.Order{UnitUID: "u-1"})
 	roundTrip(t, "request", record.Request{Object: trainUnit().Key(), UID: "u-1", DocumentHash: "sha256:00"})
@@ -214,6 +221,7 @@ func TestRecordsKeepTheirRules(t *testing.T) {
 		"a member without node":       {func(r *record.Tx) { r.Members[0].Node = "" }, "members[0]"},
 		"a negative charge":           {func(r *record.Tx) { r.Charges[0].Request[resource.CPU] = -1 }, "charges[0].request: cpu -1"},
 		"a negative grace":            {func(r *record.Tx) { r.GraceSeconds = -1 }, "graceSeconds -1"},
+		"an end before 1970":          {func(r *record.Tx) { r.EndingMillis = -1 }, "endingMillis -1"},
 		"a negative index of members": {func(r *record.Tx) { r.Members[0].Member = -1 }, "index -1"},
 	}
 	for name, c := range cases {

@@ -41,6 +41,11 @@ type Tx struct {
 	Unheard []resource.NodeID `json:"unheard,omitempty"`
 	// GraceSeconds is what was promised between notice and forced stop.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
+	// EndingMillis is the instant at which the end of an EVICTING, RELEASING or
+	// RELEASED record began: the notice where it is Evicted, else the owner's
+	// request. Milliseconds of the leader's clock since 1970; 0 in a record of an
+	// older version.
+	EndingMillis int64 `json:"endingMillis,omitempty"`
 	// Times are RFC 3339 in UTC, for people: nothing is decided by them.
 	Created   string `json:"created,omitempty"`
 	Committed string `json:"committed,omitempty"`
@@ -129,10 +134,12 @@ type Job struct {
 	Message   string          `json:"message,omitempty"`
 }
 
-// Cancellation is a wish to end a job.
+// Cancellation is a wish to end a job, or an allocation.
 type Cancellation struct {
 	Reason       string `json:"reason,omitempty"`
 	GraceSeconds int64  `json:"graceSeconds"`
+	// AskedMillis is the instant of the wish, as Tx.EndingMillis is one.
+	AskedMillis int64 `json:"askedMillis,omitempty"`
 	// Remove: the job's keys go once all its units have ended.
 	Remove bool `json:"remove,omitempty"`
 }

@@ -42,6 +42,9 @@ func (m *Member) Show() *api.Allocation {
 	default:
 		a.Status.Message = m.Record.Reason
 	}
+	if m.Phase() == api.Terminating {
+		m.Ending.show(&a.Metadata, &a.Status.Conditions)
+	}
 	return a
 }
 
@@ -86,25 +89,6 @@ func (m *Member) showWaiting(s *api.AllocationStatus) {
 	s.QueuePosition = m.Position
 	s.Message = m.Wait.Message
 	s.Conditions = []api.Condition{{Type: "Scheduled", Status: "False", Reason: m.Wait.Reason, Message: m.Wait.Message}}
-}
-
-// Notice is an eviction that an allocation is under.
-type Notice struct {
-	GraceSeconds int64
-	Reason       string
-}
-
-// End shows that an allocation's end is durable, whether it is gone or not: it
-// was asked for with a grace in seconds, and noted at a time in RFC 3339. notice
-// is nil where it is not being evicted besides.
-func End(a *api.Allocation, at string, grace int64, notice *Notice) {
-	a.Metadata.DeletionTimestamp, a.Metadata.DeletionGracePeriodSeconds = at, &grace
-	a.Status.Phase = api.Terminating
-	c := api.Condition{Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress"}
-	if notice != nil {
-		c.Message = fmt.Sprintf("it is being evicted, with %d s of grace (%s), and is gone once that is over", notice.GraceSeconds, notice.Reason)
-	}
-	a.Status.Conditions = append(a.Status.Conditions, c)
 }
 
 // Excludes reports whether two assignments of one host cannot be held together.

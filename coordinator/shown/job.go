@@ -41,6 +41,10 @@ func (j *Job) Show() *api.Job {
 		j.Units[i].showIn(s)
 	}
 	s.QueuePosition = j.Position
+	if c := j.Record.Cancelled; c != nil && c.Remove {
+		e := Ending{Asked: &End{Millis: c.AskedMillis, GraceSeconds: c.GraceSeconds, Reason: c.Reason}}
+		e.showDeletion(&o.Metadata)
+	}
 	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
 	j.showPhase(s)
 	j.showLostIn(s)

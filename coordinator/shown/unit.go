@@ -21,6 +21,8 @@ type Unit struct {
 	// Places are where the members are, by index; nil while the unit waits, and
 	// once it holds nothing.
 	Places []Place
+	// Ending is the end of a unit that is Terminating.
+	Ending Ending
 	// Lost are the devices that the members hold and that their agents report as
 	// lost, by the members' index; nil where none is.
 	Lost [][]string
