@@ -172,7 +172,7 @@ func listen(field, address string) (net.Listener, error) {
 
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
-		Service: d.coordinator, Authenticator: d.callers, Logger: d.log, Metrics: registry,
+		Service: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log, Metrics: registry,
 		Version: d.config.Version,
 		ID:      d.config.ID, Peer: d.coordinator, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		Patience: d.coordinator.Patience(), PeerTLS: d.security.peer,
@@ -215,7 +215,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
-	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Logger: d.log})
+	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log})
 	d.refusals.know(d.grpc)
 }
 

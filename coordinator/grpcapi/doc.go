@@ -1,6 +1,5 @@
 // Package grpcapi is the public API over gRPC, as far as it is offered there:
-// quota. It decides who may call what, by REST's own Authenticator, and
-// translates; documents are judged by package api and everything else by the
+// quota. It authenticates callers by REST's own Authenticator and translates; documents are judged by package api and everything else by the
 // service.Quotas beneath, so that both ways in answer alike.
 package grpcapi
 
@@ -68,32 +67,12 @@ func Guard(a service.Authenticator) rpcauth.Guard {
 	}
 }
 
-// caller is who calls; without a Guard nobody is let in.
-func caller(ctx context.Context) (service.Principal, *api.Status) {
+// may returns the refusal of a caller that may not use a verb on a kind; without
+// a Guard nobody may.
+func (s *Server) may(ctx context.Context, verb service.Verb, kind service.Kind, namespace string) *api.Status {
 	p, known := ctx.Value(principalKey{}).(service.Principal)
 	if !known {
-		return p, api.Errorf(http.StatusUnauthorized, "nobody has checked who calls")
+		return api.Errorf(http.StatusUnauthorized, "nobody has checked who calls")
 	}
-	return p, nil
-}
-
-// reader lets in any caller, within its namespaces where one is named.
-func reader(ctx context.Context, namespace string) *api.Status {
-	p, status := caller(ctx)
-	switch {
-	case status != nil:
-		return status
-	case namespace != "" && !p.MayUse(namespace):
-		return api.Errorf(http.StatusForbidden, "%q may not use namespace %q", p.Name, namespace)
-	}
-	return nil
-}
-
-// admin lets in admins alone.
-func admin(ctx context.Context) *api.Status {
-	p, status := caller(ctx)
-	if status == nil && !p.Admin {
-		return api.Errorf(http.StatusForbidden, "only an admin may do this, %q is none", p.Name)
-	}
-	return status
+	return s.Access.Authorize(p, verb, kind, namespace)
 }

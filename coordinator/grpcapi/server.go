@@ -17,6 +17,8 @@ import (
 type Server struct {
 	musterv1.UnimplementedQuotasServer
 	Quotas service.Quotas
+	// Access decides what an authenticated caller may do.
+	Access service.Access
 	Logger *slog.Logger
 }
 
@@ -43,11 +45,11 @@ func judged[T api.QuotaDocument](v *T, decode func([]byte) (*T, *api.Status)) (*
 	return decode(doc)
 }
 
-// change is a call by which an admin sets a document.
-func change[T api.QuotaDocument, M any](ctx context.Context, s *Server, what string, v *T, decode func([]byte) (*T, *api.Status),
+// change is a call that sets a document; allowed says whether the caller may.
+func change[T api.QuotaDocument, M any](s *Server, what string, allowed *api.Status, v *T, decode func([]byte) (*T, *api.Status),
 	set func(*T) (*T, error), message func(*T) *M,
 ) (*M, error) {
-	status := admin(ctx)
+	status := allowed
 	if status == nil {
 		v, status = judged(v, decode)
 	}
@@ -72,7 +74,7 @@ func (s *Server) CreateResourceQuota(ctx context.Context, r *musterv1.ResourceQu
 	if status := ofNamespace(r.GetMetadata().GetNamespace()); status != nil {
 		return nil, refusal(status)
 	}
-	return change(ctx, s, "CreateResourceQuota", fromResourceQuota(r), api.DecodeResourceQuota,
+	return change(s, "CreateResourceQuota", s.may(ctx, service.VerbCreate, service.KindResourceQuotas, r.GetMetadata().GetNamespace()), fromResourceQuota(r), api.DecodeResourceQuota,
 		func(q *api.ResourceQuota) (*api.ResourceQuota, error) {
 			q.Metadata.ResourceVersion = ""
 			return s.Quotas.CreateResourceQuota(ctx, q)
@@ -84,13 +86,13 @@ func (s *Server) UpdateResourceQuota(ctx context.Context, r *musterv1.ResourceQu
 	if status := ofNamespace(r.GetMetadata().GetNamespace()); status != nil {
 		return nil, refusal(status)
 	}
-	return change(ctx, s, "UpdateResourceQuota", fromResourceQuota(r), api.DecodeResourceQuota,
+	return change(s, "UpdateResourceQuota", s.may(ctx, service.VerbUpdate, service.KindResourceQuotas, r.GetMetadata().GetNamespace()), fromResourceQuota(r), api.DecodeResourceQuota,
 		func(q *api.ResourceQuota) (*api.ResourceQuota, error) { return s.Quotas.UpdateResourceQuota(ctx, q) }, toResourceQuota)
 }
 
 // GetResourceQuota implements musterv1.QuotasServer.
 func (s *Server) GetResourceQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.ResourceQuota, error) {
-	return keyed(s, "GetResourceQuota", first(inNamespace(k), reader(ctx, k.GetNamespace())),
+	return keyed(s, "GetResourceQuota", first(inNamespace(k), s.may(ctx, service.VerbGet, service.KindResourceQuotas, k.GetNamespace())),
 		func() (*api.ResourceQuota, error) {
 			return s.Quotas.GetResourceQuota(ctx, k.GetNamespace(), k.GetName())
 		}, toResourceQuota)
@@ -98,11 +100,7 @@ func (s *Server) GetResourceQuota(ctx context.Context, k *musterv1.QuotaKey) (*m
 
 // ListResourceQuotas implements musterv1.QuotasServer.
 func (s *Server) ListResourceQuotas(ctx context.Context, r *musterv1.ListResourceQuotasRequest) (*musterv1.ListResourceQuotasResponse, error) {
-	allowed := reader(ctx, r.GetNamespace())
-	if r.GetNamespace() == "" {
-		allowed = admin(ctx)
-	}
-	return keyed(s, "ListResourceQuotas", allowed,
+	return keyed(s, "ListResourceQuotas", s.may(ctx, service.VerbList, service.KindResourceQuotas, r.GetNamespace()),
 		func() (*api.ResourceQuotaList, error) { return s.Quotas.ListResourceQuotas(ctx, r.GetNamespace()) },
 		func(l *api.ResourceQuotaList) *musterv1.ListResourceQuotasResponse {
 			return &musterv1.ListResourceQuotasResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toResourceQuota)}
@@ -111,7 +109,7 @@ func (s *Server) ListResourceQuotas(ctx context.Context, r *musterv1.ListResourc
 
 // DeleteResourceQuota implements musterv1.QuotasServer.
 func (s *Server) DeleteResourceQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.ResourceQuota, error) {
-	return keyed(s, "DeleteResourceQuota", first(inNamespace(k), admin(ctx)),
+	return keyed(s, "DeleteResourceQuota", first(inNamespace(k), s.may(ctx, service.VerbDelete, service.KindResourceQuotas, k.GetNamespace())),
 		func() (*api.ResourceQuota, error) {
 			return s.Quotas.DeleteResourceQuota(ctx, k.GetNamespace(), k.GetName())
 		}, toResourceQuota)
@@ -119,7 +117,7 @@ func (s *Server) DeleteResourceQuota(ctx context.Context, k *musterv1.QuotaKey) 
 
 // PutQuotaTree implements musterv1.QuotasServer.
 func (s *Server) PutQuotaTree(ctx context.Context, r *musterv1.PutQuotaTreeRequest) (*musterv1.QuotaTree, error) {
-	return change(ctx, s, "PutQuotaTree", fromQuotaTree(r.GetTree()), api.DecodeQuotaTree,
+	return change(s, "PutQuotaTree", s.may(ctx, service.VerbUpdate, service.KindQuotaTrees, ""), fromQuotaTree(r.GetTree()), api.DecodeQuotaTree,
 		func(t *api.QuotaTree) (*api.QuotaTree, error) {
 			return s.Quotas.PutQuotaTree(ctx, t, r.GetCreateOnly())
 		}, toQuotaTree)
@@ -127,13 +125,13 @@ func (s *Server) PutQuotaTree(ctx context.Context, r *musterv1.PutQuotaTreeReque
 
 // GetQuotaTree implements musterv1.QuotasServer.
 func (s *Server) GetQuotaTree(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaTree, error) {
-	return keyed(s, "GetQuotaTree", first(ofTree(k), reader(ctx, "")),
+	return keyed(s, "GetQuotaTree", first(ofTree(k), s.may(ctx, service.VerbGet, service.KindQuotaTrees, "")),
 		func() (*api.QuotaTree, error) { return s.Quotas.GetQuotaTree(ctx, k.GetName()) }, toQuotaTree)
 }
 
 // ListQuotaTrees implements musterv1.QuotasServer.
 func (s *Server) ListQuotaTrees(ctx context.Context, _ *musterv1.ListQuotaTreesRequest) (*musterv1.ListQuotaTreesResponse, error) {
-	return keyed(s, "ListQuotaTrees", reader(ctx, ""),
+	return keyed(s, "ListQuotaTrees", s.may(ctx, service.VerbList, service.KindQuotaTrees, ""),
 		func() (*api.QuotaTreeList, error) { return s.Quotas.ListQuotaTrees(ctx) },
 		func(l *api.QuotaTreeList) *musterv1.ListQuotaTreesResponse {
 			return &musterv1.ListQuotaTreesResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toQuotaTree)}
@@ -142,14 +140,14 @@ func (s *Server) ListQuotaTrees(ctx context.Context, _ *musterv1.ListQuotaTreesR
 
 // DeleteQuotaTree implements musterv1.QuotasServer.
 func (s *Server) DeleteQuotaTree(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaTree, error) {
-	return keyed(s, "DeleteQuotaTree", first(ofTree(k), admin(ctx)),
+	return keyed(s, "DeleteQuotaTree", first(ofTree(k), s.may(ctx, service.VerbDelete, service.KindQuotaTrees, "")),
 		func() (*api.QuotaTree, error) { return s.Quotas.DeleteQuotaTree(ctx, k.GetName()) }, toQuotaTree)
 }
 
 // ReclaimQuota implements musterv1.QuotasServer.
 func (s *Server) ReclaimQuota(ctx context.Context, r *musterv1.ReclaimQuotaRequest) (*musterv1.QuotaReclaim, error) {
 	options := api.ReclaimOptions{GracePeriodSeconds: r.GracePeriodSeconds}
-	return keyed(s, "ReclaimQuota", first(ofTree(&musterv1.QuotaKey{Name: r.GetTree()}), admin(ctx), options.Validate()),
+	return keyed(s, "ReclaimQuota", first(ofTree(&musterv1.QuotaKey{Name: r.GetTree()}), s.may(ctx, service.VerbReclaim, service.KindQuotaTrees, ""), options.Validate()),
 		func() (*api.QuotaReclaim, error) {
 			return s.Quotas.ReclaimQuota(ctx, r.GetTree(), r.GetDryRun(), r.GracePeriodSeconds)
 		}, toReclaim)
@@ -157,7 +155,7 @@ func (s *Server) ReclaimQuota(ctx context.Context, r *musterv1.ReclaimQuotaReque
 
 // PutQuotaForest implements musterv1.QuotasServer.
 func (s *Server) PutQuotaForest(ctx context.Context, r *musterv1.PutQuotaForestRequest) (*musterv1.QuotaForest, error) {
-	return change(ctx, s, "PutQuotaForest", fromQuotaForest(r.GetForest()), api.DecodeQuotaForest,
+	return change(s, "PutQuotaForest", s.may(ctx, service.VerbUpdate, service.KindQuotaForests, ""), fromQuotaForest(r.GetForest()), api.DecodeQuotaForest,
 		func(f *api.QuotaForest) (*api.QuotaForest, error) {
 			return s.Quotas.PutQuotaForest(ctx, f, r.GetCreateOnly())
 		}, toQuotaForest)
@@ -165,13 +163,13 @@ func (s *Server) PutQuotaForest(ctx context.Context, r *musterv1.PutQuotaForestR
 
 // GetQuotaForest implements musterv1.QuotasServer.
 func (s *Server) GetQuotaForest(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaForest, error) {
-	return keyed(s, "GetQuotaForest", first(ofTree(k), reader(ctx, "")),
+	return keyed(s, "GetQuotaForest", first(ofTree(k), s.may(ctx, service.VerbGet, service.KindQuotaForests, "")),
 		func() (*api.QuotaForest, error) { return s.Quotas.GetQuotaForest(ctx, k.GetName()) }, toQuotaForest)
 }
 
 // ListQuotaForests implements musterv1.QuotasServer.
 func (s *Server) ListQuotaForests(ctx context.Context, _ *musterv1.ListQuotaForestsRequest) (*musterv1.ListQuotaForestsResponse, error) {
-	return keyed(s, "ListQuotaForests", reader(ctx, ""),
+	return keyed(s, "ListQuotaForests", s.may(ctx, service.VerbList, service.KindQuotaForests, ""),
 		func() (*api.QuotaForestList, error) { return s.Quotas.ListQuotaForests(ctx) },
 		func(l *api.QuotaForestList) *musterv1.ListQuotaForestsResponse {
 			return &musterv1.ListQuotaForestsResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toQuotaForest)}
@@ -180,13 +178,13 @@ func (s *Server) ListQuotaForests(ctx context.Context, _ *musterv1.ListQuotaFore
 
 // DeleteQuotaForest implements musterv1.QuotasServer.
 func (s *Server) DeleteQuotaForest(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaForest, error) {
-	return keyed(s, "DeleteQuotaForest", first(ofTree(k), admin(ctx)),
+	return keyed(s, "DeleteQuotaForest", first(ofTree(k), s.may(ctx, service.VerbDelete, service.KindQuotaForests, "")),
 		func() (*api.QuotaForest, error) { return s.Quotas.DeleteQuotaForest(ctx, k.GetName()) }, toQuotaForest)
 }
 
 // PutQuotaBinding implements musterv1.QuotasServer.
 func (s *Server) PutQuotaBinding(ctx context.Context, r *musterv1.PutQuotaBindingRequest) (*musterv1.QuotaBinding, error) {
-	return change(ctx, s, "PutQuotaBinding", fromQuotaBinding(r.GetBinding()), api.DecodeQuotaBinding,
+	return change(s, "PutQuotaBinding", s.may(ctx, service.VerbUpdate, service.KindQuotaBindings, r.GetBinding().GetMetadata().GetName()), fromQuotaBinding(r.GetBinding()), api.DecodeQuotaBinding,
 		func(b *api.QuotaBinding) (*api.QuotaBinding, error) {
 			return s.Quotas.PutQuotaBinding(ctx, b, r.GetCreateOnly())
 		}, toQuotaBinding)
@@ -194,13 +192,13 @@ func (s *Server) PutQuotaBinding(ctx context.Context, r *musterv1.PutQuotaBindin
 
 // GetQuotaBinding implements musterv1.QuotasServer.
 func (s *Server) GetQuotaBinding(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaBinding, error) {
-	return keyed(s, "GetQuotaBinding", first(ofNamespace(k.GetName()), reader(ctx, k.GetName())),
+	return keyed(s, "GetQuotaBinding", first(ofNamespace(k.GetName()), s.may(ctx, service.VerbGet, service.KindQuotaBindings, k.GetName())),
 		func() (*api.QuotaBinding, error) { return s.Quotas.GetQuotaBinding(ctx, k.GetName()) }, toQuotaBinding)
 }
 
 // ListQuotaBindings implements musterv1.QuotasServer.
 func (s *Server) ListQuotaBindings(ctx context.Context, _ *musterv1.ListQuotaBindingsRequest) (*musterv1.ListQuotaBindingsResponse, error) {
-	return keyed(s, "ListQuotaBindings", admin(ctx),
+	return keyed(s, "ListQuotaBindings", s.may(ctx, service.VerbList, service.KindQuotaBindings, ""),
 		func() (*api.QuotaBindingList, error) { return s.Quotas.ListQuotaBindings(ctx) },
 		func(l *api.QuotaBindingList) *musterv1.ListQuotaBindingsResponse {
 			return &musterv1.ListQuotaBindingsResponse{ResourceVersion: l.Metadata.ResourceVersion, Items: all(l.Items, toQuotaBinding)}
@@ -209,13 +207,13 @@ func (s *Server) ListQuotaBindings(ctx context.Context, _ *musterv1.ListQuotaBin
 
 // DeleteQuotaBinding implements musterv1.QuotasServer.
 func (s *Server) DeleteQuotaBinding(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaBinding, error) {
-	return keyed(s, "DeleteQuotaBinding", first(ofNamespace(k.GetName()), admin(ctx)),
+	return keyed(s, "DeleteQuotaBinding", first(ofNamespace(k.GetName()), s.may(ctx, service.VerbDelete, service.KindQuotaBindings, k.GetName())),
 		func() (*api.QuotaBinding, error) { return s.Quotas.DeleteQuotaBinding(ctx, k.GetName()) }, toQuotaBinding)
 }
 
 // ExplainQuota implements musterv1.QuotasServer.
 func (s *Server) ExplainQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaExplanation, error) {
-	return keyed(s, "ExplainQuota", first(inNamespace(k), reader(ctx, k.GetNamespace())),
+	return keyed(s, "ExplainQuota", first(inNamespace(k), s.may(ctx, service.VerbExplain, service.KindAllocations, k.GetNamespace())),
 		func() (*api.QuotaExplanation, error) {
 			return s.Quotas.ExplainQuota(ctx, k.GetNamespace(), k.GetName())
 		}, toExplanation)
@@ -223,6 +221,6 @@ func (s *Server) ExplainQuota(ctx context.Context, k *musterv1.QuotaKey) (*muste
 
 // TryQuota implements musterv1.QuotasServer.
 func (s *Server) TryQuota(ctx context.Context, r *musterv1.TryQuotaRequest) (*musterv1.QuotaDryRun, error) {
-	return keyed(s, "TryQuota", reader(ctx, ""),
+	return keyed(s, "TryQuota", s.may(ctx, service.VerbTry, service.KindConsumers, ""),
 		func() (*api.QuotaDryRun, error) { return s.Quotas.TryQuota(ctx, r.GetConsumer()) }, toDryRun)
 }

@@ -5,17 +5,16 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// AdminOnly serves h to administrators, and others a Status: 401 without a good
-// token, 403 for anybody else.
+// AdminOnly serves the cluster's metrics, which h has, to administrators, and
+// others a Status: 401 without a good token, 403 for anybody else.
 func AdminOnly(a service.Authenticator, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, status := authenticate(a, r)
-		if status == nil && !p.Admin {
-			status = api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", r.Method, r.URL.Path, p.Name)
+		if status == nil {
+			status = service.Access{}.Authorize(p, service.VerbGet, service.KindMetrics, "")
 		}
 		if status == nil {
 			h.ServeHTTP(w, r)

@@ -57,9 +57,6 @@ func (d description) parameters() []string {
 	return d.extra
 }
 
-// String names the callers.
-func (a access) String() string { return [...]string{"anyone", "tenant", "admin"}[a] }
-
 // Routes describes every route, by path and method. A route without a description
 // has none of its texts; a test names it.
 func Routes() []Route {
@@ -73,7 +70,7 @@ func Routes() []Route {
 		method, path, _ := strings.Cut(pattern, " ")
 		d := all[pattern]
 		routes = append(routes, Route{
-			Method: method, Path: path, Access: who.String(), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
+			Method: method, Path: path, Access: who.needs(pattern).String(), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
 			Optional: d.optional, Code: d.code, Refusals: d.refusals, Example: d.example,
 		})
 	}

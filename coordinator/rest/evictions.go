@@ -5,11 +5,12 @@ import (
 	"net/http"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 func (h *handler) routeEvictions(v1 string) {
-	h.route("POST "+v1+"/namespaces/{namespace}/preemptions", admin, h.preempt)
-	h.route("POST "+v1+"/nodes/{name}/drain", admin, h.drain)
+	h.route("POST "+v1+"/namespaces/{namespace}/preemptions", to(service.VerbCreate, service.KindPreemptions), h.preempt)
+	h.route("POST "+v1+"/nodes/{name}/drain", to(service.VerbDrain, service.KindNodes), h.drain)
 }
 
 func (h *handler) preempt(c *call) (answer, error) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -27,6 +28,8 @@ import (
 type Config struct {
 	Service       service.Service
 	Authenticator service.Authenticator
+	// Access decides what an authenticated caller may do.
+	Access service.Access
 	// Logger takes one line per refused server error and per panic, and one
 	// per request at level debug. nil discards.
 	Logger *slog.Logger
@@ -101,38 +104,38 @@ func NewHandler(c Config) http.Handler {
 	}
 	h.room = newRoom(h.metrics)
 	const v1 = "/api/v1"
-	h.route("POST "+v1+"/namespaces/{namespace}/allocations", tenant, h.createAllocation)
-	h.route("GET "+v1+"/namespaces/{namespace}/allocations", tenant, h.listAllocations)
-	h.route("GET "+v1+"/allocations", admin, h.listAllocations)
-	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.getAllocation)
-	h.route("PATCH "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.patchAllocation)
-	h.route("DELETE "+v1+"/namespaces/{namespace}/allocations/{name}", tenant, h.deleteAllocation)
-	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/explain", tenant, h.explainAllocation)
+	h.route("POST "+v1+"/namespaces/{namespace}/allocations", to(service.VerbCreate, service.KindAllocations), h.createAllocation)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations", to(service.VerbList, service.KindAllocations), h.listAllocations)
+	h.route("GET "+v1+"/allocations", to(service.VerbList, service.KindAllocations), h.listAllocations)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}", to(service.VerbGet, service.KindAllocations), h.getAllocation)
+	h.route("PATCH "+v1+"/namespaces/{namespace}/allocations/{name}", to(service.VerbPatch, service.KindAllocations), h.patchAllocation)
+	h.route("DELETE "+v1+"/namespaces/{namespace}/allocations/{name}", to(service.VerbDelete, service.KindAllocations), h.deleteAllocation)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/explain", to(service.VerbExplain, service.KindAllocations), h.explainAllocation)
 
-	h.route("POST "+v1+"/namespaces/{namespace}/jobs", tenant, h.createJob)
-	h.route("GET "+v1+"/namespaces/{namespace}/jobs", tenant, h.listJobs)
-	h.route("GET "+v1+"/jobs", admin, h.listJobs)
-	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.getJob)
-	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/status", tenant, h.getJobStatus)
-	h.route("POST "+v1+"/namespaces/{namespace}/jobs/{name}/cancel", tenant, h.cancelJob)
-	h.route("PATCH "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.patchJob)
-	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", tenant, h.deleteJob)
-	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", tenant, h.explainJob)
+	h.route("POST "+v1+"/namespaces/{namespace}/jobs", to(service.VerbCreate, service.KindJobs), h.createJob)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs", to(service.VerbList, service.KindJobs), h.listJobs)
+	h.route("GET "+v1+"/jobs", to(service.VerbList, service.KindJobs), h.listJobs)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbGet, service.KindJobs), h.getJob)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/status", to(service.VerbGet, service.KindJobs), h.getJobStatus)
+	h.route("POST "+v1+"/namespaces/{namespace}/jobs/{name}/cancel", to(service.VerbCancel, service.KindJobs), h.cancelJob)
+	h.route("PATCH "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbPatch, service.KindJobs), h.patchJob)
+	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbDelete, service.KindJobs), h.deleteJob)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", to(service.VerbExplain, service.KindJobs), h.explainJob)
 
-	h.routeLeaderFirst("GET "+v1+"/nodes", tenant, h.listNodes)
-	h.routeLeaderFirst("GET "+v1+"/nodes/{name}", tenant, h.getNode)
-	h.route("PATCH "+v1+"/nodes/{name}", admin, h.patchNode)
-	h.route("DELETE "+v1+"/nodes/{name}", admin, h.deleteNode)
-	h.route("POST "+v1+"/nodes/{name}/approve", admin, h.approveNode)
-	h.route("POST "+v1+"/nodes/{name}/fence", admin, h.fenceNode)
-	h.route("POST "+v1+"/nodes/{name}/reconcile", admin, h.reconcileNode)
+	h.routeLeaderFirst("GET "+v1+"/nodes", to(service.VerbList, service.KindNodes), h.listNodes)
+	h.routeLeaderFirst("GET "+v1+"/nodes/{name}", to(service.VerbGet, service.KindNodes), h.getNode)
+	h.route("PATCH "+v1+"/nodes/{name}", to(service.VerbPatch, service.KindNodes), h.patchNode)
+	h.route("DELETE "+v1+"/nodes/{name}", to(service.VerbDelete, service.KindNodes), h.deleteNode)
+	h.route("POST "+v1+"/nodes/{name}/approve", to(service.VerbApprove, service.KindNodes), h.approveNode)
+	h.route("POST "+v1+"/nodes/{name}/fence", to(service.VerbFence, service.KindNodes), h.fenceNode)
+	h.route("POST "+v1+"/nodes/{name}/reconcile", to(service.VerbReconcile, service.KindNodes), h.reconcileNode)
 
 	h.routeEvictions(v1)
 	h.routeQuotas(v1)
 	h.routeIdentity(v1)
 
 	if c.Roster != nil {
-		h.route("GET "+v1+"/coordinators", tenant, h.listCoordinators)
+		h.route("GET "+v1+"/coordinators", to(service.VerbList, service.KindCoordinators), h.listCoordinators)
 	}
 
 	h.route("GET /healthz", anyone, func(*call) (answer, error) { return ok("ok"), nil })
@@ -144,14 +147,26 @@ func NewHandler(c Config) http.Handler {
 	return h
 }
 
-// access is the set of callers that may use an endpoint.
-type access uint8
+// access is the right that an endpoint asks for. The zero value lets in anyone,
+// without a token.
+type access struct {
+	verb service.Verb
+	kind service.Kind
+}
 
-const (
-	anyone access = iota // no token needed
-	tenant               // any valid token, within its namespaces
-	admin                // an admin's token
-)
+// anyone needs no token.
+var anyone access
+
+// to is the right to use a verb on a kind.
+func to(verb service.Verb, kind service.Kind) access { return access{verb, kind} }
+
+// needs is the role that a route asks for.
+func (a access) needs(pattern string) service.Role {
+	if a == anyone {
+		return service.Anyone
+	}
+	return service.Needs(a.verb, a.kind, strings.Contains(pattern, "{namespace}"))
+}
 
 // call is one request on its way to an endpoint.
 type call struct {
@@ -221,6 +236,9 @@ func (h *handler) routeLeaderFirst(pattern string, who access, serve endpoint) {
 }
 
 func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirst bool) {
+	if who.needs(pattern) == service.Nobody {
+		panic(fmt.Sprintf("rest: %s: the table of rights has no %s of %s", pattern, who.verb, who.kind))
+	}
 	h.routes[pattern] = who
 	observe := h.metrics.observer(pattern)
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -277,11 +295,8 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		}
 		proveConnection(r.Context())
 		c.caller = p
-		if who == admin && !p.Admin {
-			return nil, api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", r.Method, r.URL.Path, p.Name)
-		}
-		if c.namespace != "" && !p.MayUse(c.namespace) {
-			return nil, api.Errorf(http.StatusForbidden, "%q may not use namespace %q", p.Name, c.namespace)
+		if status := h.Access.Authorize(p, who.verb, who.kind, c.namespace); status != nil {
+			return nil, status
 		}
 	}
 	if c.namespace != "" && !api.IsLabel(c.namespace) {

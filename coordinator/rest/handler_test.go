@@ -21,6 +21,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -197,12 +198,18 @@ func (tenants) Authenticate(_ context.Context, token string) (service.Principal,
 }
 
 func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
-	h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: tenants{}})
+	h := rest.NewHandler(rest.Config{
+		Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: tenants{},
+		Access: service.Access{TenantOf: func(namespace string) resource.TenantID {
+			return resource.TenantID(strings.TrimSuffix(namespace, "-dev")) // as namespaces.ml-team-dev.tenant would say
+		}},
+	})
 	cases := map[string]struct {
 		method, path string
 		want         int
 	}{
-		"own namespace":            {"GET", "/api/v1/namespaces/ml-team/allocations", 200},
+		"own namespace": {"GET", "/api/v1/namespaces/ml-team/allocations", 200},
+		"a namespace that is the tenant's by the configuration": {"GET", "/api/v1/namespaces/ml-team-dev/allocations", 200},
 		"another's namespace":      {"GET", "/api/v1/namespaces/other/allocations", 403},
 		"all namespaces":           {"GET", "/api/v1/allocations", 403},
 		"nodes may be seen":        {"GET", "/api/v1/nodes", 200},

@@ -4,40 +4,41 @@ import (
 	"net/http"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // routeIdentity registers the admins' endpoints about identities.
 func (h *handler) routeIdentity(v1 string) {
-	h.route("POST "+v1+"/bootstraptokens", admin, h.identified(h.named(h.createBootstrapToken)))
-	h.route("GET "+v1+"/bootstraptokens", admin, h.identified(func(c *call) (answer, error) {
+	h.route("POST "+v1+"/bootstraptokens", to(service.VerbCreate, service.KindTokens), h.identified(h.named(h.createBootstrapToken)))
+	h.route("GET "+v1+"/bootstraptokens", to(service.VerbList, service.KindTokens), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListBootstrapTokens(c.ctx()))
 	}))
-	h.route("DELETE "+v1+"/bootstraptokens/{name}", admin, h.identified(func(c *call) (answer, error) {
+	h.route("DELETE "+v1+"/bootstraptokens/{name}", to(service.VerbDelete, service.KindTokens), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.DeleteBootstrapToken(c.ctx(), c.name))
 	}))
-	h.route("GET "+v1+"/authorities", admin, h.identified(func(c *call) (answer, error) {
+	h.route("GET "+v1+"/authorities", to(service.VerbList, service.KindAuthorities), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListAuthorities(c.ctx()))
 	}))
-	h.route("POST "+v1+"/authorities", admin, h.identified(func(c *call) (answer, error) {
+	h.route("POST "+v1+"/authorities", to(service.VerbCreate, service.KindAuthorities), h.identified(func(c *call) (answer, error) {
 		a, err := h.Identity.RotateAuthority(c.ctx())
 		if err != nil {
 			return answer{}, err
 		}
 		return answer{code: http.StatusCreated, body: a}, nil
 	}))
-	h.route("DELETE "+v1+"/authorities/{name}", admin, h.identified(h.retireAuthority, "force"))
-	h.route("POST "+v1+"/operatorcertificates", admin, h.identified(h.named(h.certifyOperator)))
-	h.route("GET "+v1+"/operatorcertificates", admin, h.identified(func(c *call) (answer, error) {
+	h.route("DELETE "+v1+"/authorities/{name}", to(service.VerbDelete, service.KindAuthorities), h.identified(h.retireAuthority, "force"))
+	h.route("POST "+v1+"/operatorcertificates", to(service.VerbCreate, service.KindOperators), h.identified(h.named(h.certifyOperator)))
+	h.route("GET "+v1+"/operatorcertificates", to(service.VerbList, service.KindOperators), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListOperators(c.ctx()))
 	}))
-	h.route("DELETE "+v1+"/operatorcertificates/{name}", admin, h.identified(h.named(func(c *call, by string) (answer, error) {
+	h.route("DELETE "+v1+"/operatorcertificates/{name}", to(service.VerbDelete, service.KindOperators), h.identified(h.named(func(c *call, by string) (answer, error) {
 		return found(h.Identity.RevokeOperator(c.ctx(), c.name, by))
 	})))
-	h.route("GET "+v1+"/nodebans", admin, h.identified(func(c *call) (answer, error) {
+	h.route("GET "+v1+"/nodebans", to(service.VerbList, service.KindBans), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListBans(c.ctx()))
 	}))
-	h.route("POST "+v1+"/nodes/{name}/ban", admin, h.identified(h.named(h.banNode)))
-	h.route("DELETE "+v1+"/nodes/{name}/ban", admin, h.identified(h.named(func(c *call, by string) (answer, error) {
+	h.route("POST "+v1+"/nodes/{name}/ban", to(service.VerbCreate, service.KindBans), h.identified(h.named(h.banNode)))
+	h.route("DELETE "+v1+"/nodes/{name}/ban", to(service.VerbDelete, service.KindBans), h.identified(h.named(func(c *call, by string) (answer, error) {
 		return found(h.Identity.UnbanNode(c.ctx(), c.name, by))
 	})))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // routeQuotas registers the endpoints of quota. Any tenant sees trees and
@@ -13,34 +14,34 @@ import (
 func (h *handler) routeQuotas(v1 string) {
 	quotas, trees, forests, bindings := h.resourceQuotas(), h.quotaTrees(), h.quotaForests(), h.quotaBindings()
 	inNamespace := v1 + "/namespaces/{namespace}/resourcequotas"
-	h.route("GET "+inNamespace, tenant, h.listResourceQuotas)
-	h.route("GET "+v1+"/resourcequotas", admin, h.listResourceQuotas)
-	h.route("GET "+inNamespace+"/{name}/status", tenant, h.getResourceQuotaStatus)
-	routeDocuments(h, inNamespace, "/{name}", tenant, quotas)
+	h.route("GET "+inNamespace, to(service.VerbList, service.KindResourceQuotas), h.listResourceQuotas)
+	h.route("GET "+v1+"/resourcequotas", to(service.VerbList, service.KindResourceQuotas), h.listResourceQuotas)
+	h.route("GET "+inNamespace+"/{name}/status", to(service.VerbGet, service.KindResourceQuotas), h.getResourceQuotaStatus)
+	routeDocuments(h, inNamespace, "/{name}", service.KindResourceQuotas, quotas)
 
-	h.route("GET "+v1+"/quotatrees", tenant, h.listQuotaTrees)
-	h.route("GET "+v1+"/quotatrees/{tree}/status", tenant, h.getQuotaTreeStatus)
-	h.route("POST "+v1+"/quotatrees/{tree}/reclaim", admin, h.reclaimQuota)
-	routeDocuments(h, v1+"/quotatrees", "/{tree}", tenant, trees)
+	h.route("GET "+v1+"/quotatrees", to(service.VerbList, service.KindQuotaTrees), h.listQuotaTrees)
+	h.route("GET "+v1+"/quotatrees/{tree}/status", to(service.VerbGet, service.KindQuotaTrees), h.getQuotaTreeStatus)
+	h.route("POST "+v1+"/quotatrees/{tree}/reclaim", to(service.VerbReclaim, service.KindQuotaTrees), h.reclaimQuota)
+	routeDocuments(h, v1+"/quotatrees", "/{tree}", service.KindQuotaTrees, trees)
 
-	h.route("GET "+v1+"/quotaforests", tenant, h.listQuotaForests)
-	routeDocuments(h, v1+"/quotaforests", "/{tree}", tenant, forests)
+	h.route("GET "+v1+"/quotaforests", to(service.VerbList, service.KindQuotaForests), h.listQuotaForests)
+	routeDocuments(h, v1+"/quotaforests", "/{tree}", service.KindQuotaForests, forests)
 
-	h.route("GET "+v1+"/quotabindings", admin, h.listQuotaBindings)
-	routeDocuments(h, v1+"/quotabindings", "/{namespace}", tenant, bindings)
+	h.route("GET "+v1+"/quotabindings", to(service.VerbList, service.KindQuotaBindings), h.listQuotaBindings)
+	routeDocuments(h, v1+"/quotabindings", "/{namespace}", service.KindQuotaBindings, bindings)
 
-	h.route("POST "+v1+"/quota/dryruns", tenant, h.tryQuota)
-	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/quota", tenant, h.explainQuota)
-	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/quota", tenant, h.explainQuota)
+	h.route("POST "+v1+"/quota/dryruns", to(service.VerbTry, service.KindConsumers), h.tryQuota)
+	h.route("GET "+v1+"/namespaces/{namespace}/allocations/{name}/quota", to(service.VerbExplain, service.KindAllocations), h.explainQuota)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/quota", to(service.VerbExplain, service.KindJobs), h.explainQuota)
 }
 
 // routeDocuments registers a kind's endpoints, but for its list.
-func routeDocuments[T api.QuotaDocument](h *handler, collection, one string, reader access, d documented[T]) {
-	h.route("POST "+collection, admin, d.post(h))
-	h.route("GET "+collection+one, reader, d.one)
-	h.route("PUT "+collection+one, admin, d.put(h))
-	h.route("PATCH "+collection+one, admin, d.patch(h))
-	h.route("DELETE "+collection+one, admin, d.delete)
+func routeDocuments[T api.QuotaDocument](h *handler, collection, one string, kind service.Kind, d documented[T]) {
+	h.route("POST "+collection, to(service.VerbCreate, kind), d.post(h))
+	h.route("GET "+collection+one, to(service.VerbGet, kind), d.one)
+	h.route("PUT "+collection+one, to(service.VerbUpdate, kind), d.put(h))
+	h.route("PATCH "+collection+one, to(service.VerbPatch, kind), d.patch(h))
+	h.route("DELETE "+collection+one, to(service.VerbDelete, kind), d.delete)
 }
 
 func (h *handler) resourceQuotas() documented[api.ResourceQuota] {

@@ -17,10 +17,6 @@ type Principal struct {
 	Admin bool
 }
 
-// MayUse reports whether the principal may use a namespace: an admin any, a
-// tenant the one that bears its name.
-func (p Principal) MayUse(namespace string) bool { return p.Admin || namespace == string(p.Tenant) }
-
 // Authenticator turns a bearer token into a principal. It is called for every
 // request, possibly at once from many goroutines, and may block. A nil error
 // means the token is good; an *api.Status is answered as it is, any other
