@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/musterd/muster/resource"
 )
@@ -20,6 +19,23 @@ type Status struct {
 	Message string `json:"message" example:"spec.parallelism: 0 is outside 1..4096"`
 	// Details are the constraints behind a refusal.
 	Details []resource.Reason `json:"details,omitempty"`
+	// Causes are all faults of the document that is refused, the first of which
+	// is Message; absent where there is one fault without a field.
+	Causes []Cause `json:"causes,omitempty"`
+	// RetryAfterSeconds is the time after which the same request may succeed, as
+	// the header Retry-After says.
+	RetryAfterSeconds int `json:"retryAfterSeconds,omitempty" unit:"s" example:"1"`
+	// RequestID is the header X-Request-Id of the request, as the log of the
+	// coordinator has it.
+	RequestID string `json:"requestId,omitempty" example:"5f0c1a7e"`
+}
+
+// Cause is one fault of a document.
+type Cause struct {
+	// Field is the path of the field in the document.
+	Field string `json:"field,omitempty" example:"spec.parallelism"`
+	// Message names the value, the reason and the numbers.
+	Message string `json:"message" example:"0 is outside 1..4096"`
 }
 
 // Reasons of a 503 that say more than its code. NotLeader: nothing was done,
@@ -39,36 +55,10 @@ const TooManyObjects = "TooManyObjects"
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 
-// reasonOf names the documented status codes.
-func reasonOf(code int) string {
-	switch code {
-	case http.StatusBadRequest:
-		return "BadRequest"
-	case http.StatusUnauthorized:
-		return "Unauthorized"
-	case http.StatusForbidden:
-		return "Forbidden"
-	case http.StatusNotFound:
-		return "NotFound"
-	case http.StatusMethodNotAllowed:
-		return "MethodNotAllowed"
-	case http.StatusConflict:
-		return "Conflict"
-	case http.StatusRequestEntityTooLarge:
-		return "RequestEntityTooLarge"
-	case http.StatusUnsupportedMediaType:
-		return "UnsupportedMediaType"
-	case http.StatusUnprocessableEntity:
-		return "Unprocessable"
-	case http.StatusTooManyRequests:
-		return "TooManyRequests"
-	case http.StatusNotImplemented:
-		return "NotImplemented"
-	case http.StatusServiceUnavailable:
-		return "ServiceUnavailable"
-	default:
-		return "InternalError"
-	}
+// Because returns the Status with a more exact reason than that of its code.
+func (s *Status) Because(reason string) *Status {
+	s.Reason = reason
+	return s
 }
 
 // Errorf builds a Status with the reason that belongs to the code.

@@ -8,43 +8,12 @@ import (
 	"errors"
 	"net/http"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/wire"
 )
-
-// codeOf is the one map from REST's codes to gRPC's. A conflict is ABORTED:
-// the caller reads again and repeats its change.
-var codeOf = map[int]codes.Code{
-	http.StatusBadRequest:            codes.InvalidArgument,
-	http.StatusUnauthorized:          codes.Unauthenticated,
-	http.StatusForbidden:             codes.PermissionDenied,
-	http.StatusNotFound:              codes.NotFound,
-	http.StatusConflict:              codes.Aborted,
-	http.StatusRequestEntityTooLarge: codes.ResourceExhausted,
-	http.StatusUnprocessableEntity:   codes.InvalidArgument,
-	http.StatusTooManyRequests:       codes.ResourceExhausted,
-	http.StatusServiceUnavailable:    codes.Unavailable,
-}
-
-// refusal is a Status as gRPC tells it, whole among its details.
-func refusal(s *api.Status) error {
-	code, known := codeOf[s.Code]
-	if !known {
-		code = codes.Internal
-	}
-	plain := status.New(code, s.Message)
-	detailed, err := plain.WithDetails(&musterv1.Refusal{Code: int32(s.Code), Reason: s.Reason, Details: wire.ToReasons(s.Details)})
-	if err != nil {
-		return plain.Err() // the details cannot be encoded: text that is not UTF-8
-	}
-	return detailed.Err()
-}
 
 // principalKey is the context's key of the caller.
 type principalKey struct{}
@@ -58,9 +27,9 @@ func Guard(a service.Authenticator) rpcauth.Guard {
 			var refused *api.Status
 			switch {
 			case errors.As(err, &refused):
-				return nil, refusal(refused)
+				return nil, wire.ToRefusal(refused)
 			case err != nil:
-				return nil, refusal(api.Errorf(http.StatusUnauthorized, "the token is not valid here"))
+				return nil, wire.ToRefusal(api.Errorf(http.StatusUnauthorized, "the token is not valid here"))
 			}
 			return context.WithValue(ctx, principalKey{}, p), nil
 		},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/wire"
 )
 
 // Leaders knows which coordinator leads.
@@ -200,7 +201,7 @@ func (f *Forward) nobody(err error) error {
 		refused = api.Errorf(http.StatusServiceUnavailable, "coordinator %s does not lead, and no leader answers; ask again", f.ID)
 		refused.Reason = api.NotLeader
 	}
-	return refusal(refused)
+	return wire.ToRefusal(refused)
 }
 
 // mayBeDone refuses to repeat a call that the leader at an address has not
@@ -210,11 +211,11 @@ func (f *Forward) mayBeDone(method, address string, err error) error {
 		s := api.Errorf(http.StatusServiceUnavailable, "the leader did not answer %s at %s (%s), and it may have been done: look, then repeat it",
 			method, address, status.Convert(err).Message())
 		s.Reason = api.LeaderUnreachable
-		return refusal(s)
+		return wire.ToRefusal(s)
 	}
 	s := api.Errorf(http.StatusServiceUnavailable, "the leader was lost before it answered %s, which may have been done: look, then repeat it", method)
 	s.Reason = api.LeaderLost
-	return refusal(s)
+	return wire.ToRefusal(s)
 }
 
 // unreachable refuses a call that has done nothing.
@@ -222,7 +223,7 @@ func (f *Forward) unreachable(address string, err error) error {
 	s := api.Errorf(http.StatusServiceUnavailable, "coordinator %s does not lead, and the leader does not answer at %s (%s): ask again, or another coordinator",
 		f.ID, address, status.Convert(err).Message())
 	s.Reason = api.NotLeader
-	return refusal(s)
+	return wire.ToRefusal(s)
 }
 
 // leadsAt reports whether the leader serves at an address, as far as is known.

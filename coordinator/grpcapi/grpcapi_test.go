@@ -21,6 +21,7 @@ import (
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/test/resttest"
+	"github.com/musterd/muster/wire"
 )
 
 const (
@@ -174,7 +175,7 @@ func TestRefusalsByTheirCode(t *testing.T) {
 		l := serve(t, broken{err: refused}, grpcapi.Guard(people{}))
 		_, err := musterv1.NewQuotasClient(dial(t, l, adminSecret)).ListQuotaTrees(t.Context(), &musterv1.ListQuotaTreesRequest{})
 		s := status.Convert(err)
-		if s.Code() != want || s.Message() != refused.Message || len(s.Details()) != 1 || s.Details()[0].(*musterv1.Refusal).GetCode() != int32(code) {
+		if s.Code() != want || s.Message() != refused.Message || wire.FromRefusal(err).Code != code {
 			t.Errorf("%d: got %v %v, want %s", code, err, s.Details(), want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/wire"
 )
 
 // Server implements muster.v1.Quotas over the service that REST serves. It
@@ -30,10 +31,10 @@ func answer[T, M any](s *Server, what string, got *T, err error, message func(*T
 	case err == nil:
 		return message(got), nil
 	case errors.As(err, &refused):
-		return nil, refusal(refused)
+		return nil, wire.ToRefusal(refused)
 	}
 	s.Logger.Error("call_failed", "call", what, "error", err)
-	return nil, refusal(api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", what))
+	return nil, wire.ToRefusal(api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", what))
 }
 
 // judged holds a document that came as a message to what REST asks of one.
@@ -54,7 +55,7 @@ func change[T api.QuotaDocument, M any](s *Server, what string, allowed *api.Sta
 		v, status = judged(v, decode)
 	}
 	if status != nil {
-		return nil, refusal(status)
+		return nil, wire.ToRefusal(status)
 	}
 	got, err := set(v)
 	return answer(s, what, got, err, message)
@@ -63,7 +64,7 @@ func change[T api.QuotaDocument, M any](s *Server, what string, allowed *api.Sta
 // keyed is a call about one object; allowed says whether the caller may.
 func keyed[T, M any](s *Server, what string, allowed *api.Status, call func() (*T, error), message func(*T) *M) (*M, error) {
 	if allowed != nil {
-		return nil, refusal(allowed)
+		return nil, wire.ToRefusal(allowed)
 	}
 	got, err := call()
 	return answer(s, what, got, err, message)
@@ -72,7 +73,7 @@ func keyed[T, M any](s *Server, what string, allowed *api.Status, call func() (*
 // CreateResourceQuota implements musterv1.QuotasServer.
 func (s *Server) CreateResourceQuota(ctx context.Context, r *musterv1.ResourceQuota) (*musterv1.ResourceQuota, error) {
 	if status := ofNamespace(r.GetMetadata().GetNamespace()); status != nil {
-		return nil, refusal(status)
+		return nil, wire.ToRefusal(status)
 	}
 	return change(s, "CreateResourceQuota", s.may(ctx, service.VerbCreate, service.KindResourceQuotas, r.GetMetadata().GetNamespace()), fromResourceQuota(r), api.DecodeResourceQuota,
 		func(q *api.ResourceQuota) (*api.ResourceQuota, error) {
@@ -84,7 +85,7 @@ func (s *Server) CreateResourceQuota(ctx context.Context, r *musterv1.ResourceQu
 // UpdateResourceQuota implements musterv1.QuotasServer.
 func (s *Server) UpdateResourceQuota(ctx context.Context, r *musterv1.ResourceQuota) (*musterv1.ResourceQuota, error) {
 	if status := ofNamespace(r.GetMetadata().GetNamespace()); status != nil {
-		return nil, refusal(status)
+		return nil, wire.ToRefusal(status)
 	}
 	return change(s, "UpdateResourceQuota", s.may(ctx, service.VerbUpdate, service.KindResourceQuotas, r.GetMetadata().GetNamespace()), fromResourceQuota(r), api.DecodeResourceQuota,
 		func(q *api.ResourceQuota) (*api.ResourceQuota, error) { return s.Quotas.UpdateResourceQuota(ctx, q) }, toResourceQuota)

@@ -160,16 +160,16 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	first := s.units[0]
 	ns := first.record.Namespace
 	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
-		return api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns)
+		return api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns).Because(api.AlreadyExists)
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			name := u.memberName(i)
 			if m := l.members[ns+"/"+name]; m != nil {
 				if s.job == nil && m.unit.job == nil {
-					return api.Errorf(409, "allocation %s already exists in namespace %s", name, ns)
+					return api.Errorf(409, "allocation %s already exists in namespace %s", name, ns).Because(api.AlreadyExists)
 				}
-				return api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns)
+				return api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns).Because(api.AlreadyExists)
 			}
 		}
 	}

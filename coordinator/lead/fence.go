@@ -76,7 +76,7 @@ func (l *Leader) readContact(n *node, done func(*api.Status), then func(identity
 	id := n.view.ID
 	l.read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
 		if !found {
-			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id))
+			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id).Because(api.FailedPrecondition))
 			return
 		}
 		l.read(record.NodeLeaseKey(id), func(lease record.KV, heard bool, _ resource.Revision) {
@@ -140,7 +140,7 @@ func (l *Leader) refuseFenceOfLive(id resource.NodeID, lease record.KV, o api.Fe
 	if o.ConfirmDead {
 		follows = "all that runs there would count as ended, and its place be given to others, while it may still run"
 	}
-	return api.Errorf(409, "node %s is alive: %s hears its agent, or did so less than 40 s ago. Fenced now, %s. Wait until its lease has expired, or use force", id, by, follows)
+	return api.Errorf(409, "node %s is alive: %s hears its agent, or did so less than 40 s ago. Fenced now, %s. Wait until its lease has expired, or use force", id, by, follows).Because(api.FailedPrecondition)
 }
 
 // endLease ends the lease of a node that was fenced while its lease was alive,

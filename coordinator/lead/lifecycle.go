@@ -72,7 +72,7 @@ func (l *Leader) created(u *unit, rev resource.Revision) {
 func (l *Leader) rejected(u *unit, o txn.Outcome, err error) {
 	switch {
 	case o == txn.Conflict && err == nil:
-		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", u.path))
+		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", u.path).Because(api.AlreadyExists))
 	case errors.As(err, new(*record.TooManyOpsError)), errors.As(err, new(*record.TooLargeError)):
 		u.fail(api.Errorf(422, "%s: %v", u.path, err))
 	default: // a definite refusal: what is unknown, as in a term that is over, is followed until it is known

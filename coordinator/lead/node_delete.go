@@ -126,18 +126,18 @@ func (l *Leader) refuseDeletion(n *node, found nodeKeys) *api.Status {
 	live := l.attemptsOn(id)
 	switch {
 	case found.lease.Key != "":
-		return api.Errorf(409, "node %s is alive: a coordinator hears its agent, or did so less than 40 s ago. Drain it with `muster drain %s`, stop its agent for good, and ask again when its lease has expired", id, id)
+		return api.Errorf(409, "node %s is alive: a coordinator hears its agent, or did so less than 40 s ago. Drain it with `muster drain %s`, stop its agent for good, and ask again when its lease has expired", id, id).Because(api.FailedPrecondition)
 	case n.connected:
-		return api.Errorf(409, "node %s is alive: the leader is connected to its agent. Drain it with `muster drain %s`, stop its agent for good, and ask again", id, id)
+		return api.Errorf(409, "node %s is alive: the leader is connected to its agent. Drain it with `muster drain %s`, stop its agent for good, and ask again", id, id).Because(api.FailedPrecondition)
 	case l.reconciling: // of this node, or of one that shares units with it
 		return api.Errorf(409, "node %s stays while a quarantine is being ended; ask again", id)
 	case len(live) > 0:
-		return api.Errorf(409, "node %s has members of %d units, %s among them. Start its agent and drain it with `muster drain %s`, %s", id, len(live), l.attempts[live[0]].unit.path, id, lost)
+		return api.Errorf(409, "node %s has members of %d units, %s among them. Start its agent and drain it with `muster drain %s`, %s", id, len(live), l.attempts[live[0]].unit.path, id, lost).Because(api.FailedPrecondition)
 	case found.pointers > 0:
 		return api.Errorf(409, "node %s has members of %d transactions that have not ended; ask again", id, found.pointers)
 	}
 	if waits := l.retired.waitingFor(id); len(waits) > 0 && !found.who.ConfirmedDead {
-		return api.Errorf(409, "node %s has not told yet that it is rid of %d transactions that have ended, %s among them. Start its agent, %s", id, len(waits), waits[0], lost)
+		return api.Errorf(409, "node %s has not told yet that it is rid of %d transactions that have ended, %s among them. Start its agent, %s", id, len(waits), waits[0], lost).Because(api.FailedPrecondition)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func put[T any](l *Leader, before *kept[T], what string, given api.ObjectMeta, c
 	case before == nil:
 		*meta(object) = l.own(given, nil)
 	case create:
-		return w, api.Errorf(409, "%s already exists", what)
+		return w, api.Errorf(409, "%s already exists", what).Because(api.AlreadyExists)
 	default:
 		if status := checkVersion(what, given.ResourceVersion, before.rev); status != nil {
 			return w, status

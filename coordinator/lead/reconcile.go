@@ -100,9 +100,9 @@ func (l *Leader) reconcile(id resource.NodeID, o api.ReconcileOptions, answer fu
 	case n == nil || n.specRev == 0 && n.quarantine == "":
 		answer(nil, api.Errorf(404, "node %s not found", id))
 	case !n.connected:
-		answer(nil, api.Errorf(409, "node %s is not connected: what its agent holds is not known. Start the agent, or fence the node", id))
+		answer(nil, api.Errorf(409, "node %s is not connected: what its agent holds is not known. Start the agent, or fence the node", id).Because(api.FailedPrecondition))
 	case n.quarantine == "":
-		answer(nil, api.Errorf(409, "node %s is not in quarantine: there is nothing to reconcile", id))
+		answer(nil, api.Errorf(409, "node %s is not in quarantine: there is nothing to reconcile", id).Because(api.FailedPrecondition))
 	case l.reconciling:
 		answer(nil, api.Errorf(409, "another node is being reconciled; ask again"))
 	default:

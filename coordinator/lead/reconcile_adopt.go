@@ -205,7 +205,7 @@ func (l *Leader) adoptee(g *lost) (adoptee, *api.Status) {
 		}
 		return l.adoptedAllocation(path.Namespace, name, g, members[0].Assignment)
 	}
-	return adoptee{}, api.Errorf(409, "%s: the names %s and adopted-%s are both taken in namespace %s; delete one, and ask again", g.Tx, path.Name, shortTx(g.Tx), path.Namespace)
+	return adoptee{}, api.Errorf(409, "%s: the names %s and adopted-%s are both taken in namespace %s; delete one, and ask again", g.Tx, path.Name, shortTx(g.Tx), path.Namespace).Because(api.AlreadyExists)
 }
 
 // shortTx tells transactions apart in names: the first eight digits of the

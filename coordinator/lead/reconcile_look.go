@@ -62,7 +62,7 @@ func (r *reconciliation) resync() bool {
 		r.next++
 		return true
 	case n == nil || r.late:
-		return r.refuse(api.Errorf(409, "the agent of node %s does not say what it holds: ask again when it is connected", id))
+		return r.refuse(api.Errorf(409, "the agent of node %s does not say what it holds: ask again when it is connected", id).Because(api.FailedPrecondition))
 	}
 	return false
 }
@@ -71,7 +71,7 @@ func (r *reconciliation) resync() bool {
 // them.
 func (r *reconciliation) lookAtGrants() bool {
 	if unknown := r.unknown(); unknown != "" {
-		return r.refuse(api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown))
+		return r.refuse(api.Errorf(409, "the agent of node %s is registering and does not say what it holds: ask again", unknown).Because(api.FailedPrecondition))
 	}
 	r.collect()
 	return r.enter(readingRecords)

@@ -112,7 +112,7 @@ func (r *reconciliation) tell() bool {
 	n := r.l.nodes[r.id]
 	if n.quarantine != "" {
 		if !n.connected {
-			return r.refuse(api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id))
+			return r.refuse(api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id).Because(api.FailedPrecondition))
 		}
 		r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: r.revision, Adopted: r.adopted, Released: r.released, Grace: r.grace})
 	}
@@ -127,7 +127,7 @@ func (r *reconciliation) awaitRegistration() bool {
 	case n.quarantine == "" && n.revision != 0:
 		return r.end(r.report, nil)
 	case r.late:
-		return r.refuse(api.Errorf(409, "the agent of node %s has not registered since it was told, if it was; ask again: what was adopted is not adopted twice", r.id))
+		return r.refuse(api.Errorf(409, "the agent of node %s has not registered since it was told, if it was; ask again: what was adopted is not adopted twice", r.id).Because(api.FailedPrecondition))
 	}
 	return false
 }

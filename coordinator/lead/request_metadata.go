@@ -37,7 +37,7 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	case u.job != nil:
-		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job's labels and annotations", r.Name, u.record.Name))
+		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job's labels and annotations", r.Name, u.record.Name).Because(api.FailedPrecondition))
 		return
 	}
 	l.answerBy(c, metadataPatience, func() {
@@ -48,7 +48,7 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 		case u.gone:
 			c.answer(nil, NotFound("allocation", r.Namespace, r.Name))
 		case u.ending != nil || u.lifecycle == phaseClosing:
-			c.answer(nil, api.Errorf(409, "allocation %s is ending: its labels and annotations stay as they are", r.Name))
+			c.answer(nil, api.Errorf(409, "allocation %s is ending: its labels and annotations stay as they are", r.Name).Because(api.FailedPrecondition))
 		case !u.isAtRest():
 			return false
 		default:

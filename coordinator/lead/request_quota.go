@@ -82,7 +82,7 @@ func (r PutResourceQuota) judge(l *Leader) (w quotaWrite, status *api.Status) {
 	before, status := l.resourceQuota(namespace, name)
 	switch {
 	case r.Create && before != nil:
-		return w, api.Errorf(409, "%s already exists", resourceQuotaName(namespace, name))
+		return w, api.Errorf(409, "%s already exists", resourceQuotaName(namespace, name)).Because(api.AlreadyExists)
 	case r.Create:
 		object.Metadata = l.own(m, nil)
 	case status != nil:
@@ -186,7 +186,7 @@ func (r DeleteQuotaForest) judge(l *Leader) (quotaWrite, *api.Status) {
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
 		if l.quotas.bindings[namespace].object.Spec.Forest == r.Name {
-			return quotaWrite{}, api.Errorf(409, "quota forest %s is in use: namespace %s is bound to it", r.Name, namespace)
+			return quotaWrite{}, api.Errorf(409, "quota forest %s is in use: namespace %s is bound to it", r.Name, namespace).Because(api.FailedPrecondition)
 		}
 	}
 	was := f.copy()

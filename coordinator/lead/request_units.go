@@ -105,7 +105,7 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	case u.job != nil:
-		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", r.Name, u.record.Name))
+		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", r.Name, u.record.Name).Because(api.FailedPrecondition))
 		return
 	}
 	c.begun = true

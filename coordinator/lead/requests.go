@@ -108,7 +108,7 @@ func (l *Leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 		return nil, false, nil
 	}
 	if earlier.hash != digest(rec.DocumentHash) {
-		return nil, true, api.Errorf(409, "Idempotency-Key %q was used for another document", s.RequestID)
+		return nil, true, api.Errorf(409, "Idempotency-Key %q was used for another document", s.RequestID).Because(api.FailedPrecondition)
 	}
 	first := s.units[0]
 	if s.job != nil {
@@ -118,5 +118,5 @@ func (l *Leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 	} else if u := l.units[first.path]; u != nil && digest(string(u.record.UID)) == earlier.object {
 		return u, true, nil
 	}
-	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.RequestID)
+	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.RequestID).Because(api.FailedPrecondition)
 }

@@ -51,7 +51,7 @@ func (l *Leader) evictee(o EvictOptions) (*unit, *api.Status) {
 	case u.stored == 0: // it may yet come to nothing, and reads do not show it
 		return nil, NotFound("allocation", u.record.Namespace, u.record.Name)
 	case u.attempt == nil || u.attempt.machine.Undecided():
-		return nil, api.Errorf(409, "%s is %s: nothing of it runs that could be evicted", u.path, u.phase())
+		return nil, api.Errorf(409, "%s is %s: nothing of it runs that could be evicted", u.path, u.phase()).Because(api.FailedPrecondition)
 	case o.Node != "" && !slices.Contains(u.attempt.machine.Nodes(), o.Node):
 		return nil, api.Errorf(404, "%s has no member on node %s", u.path, o.Node)
 	}

@@ -16,7 +16,7 @@ func (l *Leader) judgeForest(f *api.QuotaForest) *api.Status {
 		}
 		for _, other := range slices.Sorted(maps.Keys(l.quotas.forests)) {
 			if other != f.Metadata.Name && slices.Contains(l.quotas.forests[other].object.Spec.Trees, tree) {
-				return api.Errorf(409, "spec.trees[%d]: quota tree %s is in forest %s already", i, tree, other)
+				return api.Errorf(409, "spec.trees[%d]: quota tree %s is in forest %s already", i, tree, other).Because(api.FailedPrecondition)
 			}
 		}
 	}
@@ -27,7 +27,7 @@ func (l *Leader) judgeForest(f *api.QuotaForest) *api.Status {
 		}
 		for _, tree := range f.Spec.Trees {
 			if b.Spec.Groups[tree] == "" {
-				return api.Errorf(409, "quota forest %s: namespace %s is bound to it and has no group on tree %s", f.Metadata.Name, namespace, tree)
+				return api.Errorf(409, "quota forest %s: namespace %s is bound to it and has no group on tree %s", f.Metadata.Name, namespace, tree).Because(api.FailedPrecondition)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func resourceQuotaName(namespace, name string) string {
 // notConfigured refuses to change what the coordinators' configuration says.
 func notConfigured(namespace, name string) *api.Status {
 	if name == configQuota {
-		return api.Errorf(409, "%s is set by the coordinators' configuration: change it there, or make another quota beside it", resourceQuotaName(namespace, name))
+		return api.Errorf(409, "%s is set by the coordinators' configuration: change it there, or make another quota beside it", resourceQuotaName(namespace, name)).Because(api.FailedPrecondition)
 	}
 	return nil
 }

@@ -24,17 +24,17 @@ func (l *Leader) reportShape(name string) {
 func (l *Leader) unused(tree string) *api.Status {
 	for _, name := range slices.Sorted(maps.Keys(l.quotas.forests)) {
 		if slices.Contains(l.quotas.forests[name].object.Spec.Trees, tree) {
-			return api.Errorf(409, "quota tree %s is in use: forest %s has it", tree, name)
+			return api.Errorf(409, "quota tree %s is in use: forest %s has it", tree, name).Because(api.FailedPrecondition)
 		}
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
 		if group, bound := l.quotas.bindings[namespace].object.Spec.Groups[tree]; bound {
-			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s", tree, namespace, group)
+			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s", tree, namespace, group).Because(api.FailedPrecondition)
 		}
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(l.rules.Namespaces)) {
 		if group, bound := l.rules.Namespaces[namespace].Groups[tree]; bound {
-			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s by the coordinators' configuration", tree, namespace, group)
+			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s by the coordinators' configuration", tree, namespace, group).Because(api.FailedPrecondition)
 		}
 	}
 	charged, first := 0, ""
@@ -47,7 +47,7 @@ func (l *Leader) unused(tree string) *api.Status {
 		}
 	}
 	if charged > 0 {
-		return api.Errorf(409, "quota tree %s is in use: %d units are charged to it, %s among them", tree, charged, first)
+		return api.Errorf(409, "quota tree %s is in use: %d units are charged to it, %s among them", tree, charged, first).Because(api.FailedPrecondition)
 	}
 	return nil
 }

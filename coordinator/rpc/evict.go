@@ -30,12 +30,6 @@ type Eviction struct {
 // are *api.Status.
 type Evictor func(context.Context, Eviction) (resource.TxID, resource.Revision, error)
 
-// evictionCodes are the refusals of an Evictor as agents know them: 409 is
-// about the allocation's state, so asking again does not help.
-var evictionCodes = map[int]codes.Code{
-	404: codes.NotFound, 409: codes.FailedPrecondition, 422: codes.InvalidArgument, 503: codes.Unavailable,
-}
-
 // Evict passes an eviction to the leader. A coordinator that does not lead
 // refuses with the reason api.NotLeader among the details.
 func (s *Server) Evict(ctx context.Context, r *musterv1.EvictAllocationRequest) (*musterv1.EvictAllocationResponse, error) {
@@ -77,14 +71,5 @@ func evictionStatus(err error) error {
 	if !errors.As(err, &refused) {
 		return status.FromContextError(err).Err()
 	}
-	code, known := evictionCodes[refused.Code]
-	if !known {
-		code = codes.Internal
-	}
-	plain := status.New(code, refused.Message)
-	detailed, err := plain.WithDetails(&musterv1.Refusal{Code: int32(refused.Code), Reason: refused.Reason, Details: wire.ToReasons(refused.Details)})
-	if err != nil {
-		return plain.Err() // the details cannot be encoded: text that is not UTF-8
-	}
-	return detailed.Err()
+	return wire.ToRefusal(refused)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/coordinator/store/mem"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/wire"
 )
 
 func TestEvictPassesOnWhatIsAsked(t *testing.T) {
@@ -86,7 +87,8 @@ func TestEvictTellsTheRefusal(t *testing.T) {
 		code codes.Code
 	}{
 		"not found":   {api.Errorf(404, "no such allocation"), codes.NotFound},
-		"not running": {api.Errorf(409, "it is Pending"), codes.FailedPrecondition},
+		"not running": {api.Errorf(409, "it is Pending").Because(api.FailedPrecondition), codes.FailedPrecondition},
+		"outrun":      {api.Errorf(409, "another change was faster"), codes.Aborted},
 		"not leading": {notLeader, codes.Unavailable},
 		"given up":    {context.Canceled, codes.Canceled},
 	} {
@@ -97,10 +99,9 @@ func TestEvictTellsTheRefusal(t *testing.T) {
 			if status.Code(err) != c.code || !strings.Contains(err.Error(), c.err.Error()) {
 				t.Errorf("error %v, want %s", err, c.code)
 			}
-			for _, d := range status.Convert(err).Details() {
-				if r, ok := d.(*musterv1.Refusal); !ok || errors.Is(c.err, notLeader) && r.GetReason() != api.NotLeader {
-					t.Errorf("details %v", d)
-				}
+			var refused *api.Status
+			if got := wire.FromRefusal(err); errors.As(c.err, &refused) && (got.Code != refused.Code || got.Reason != refused.Reason) {
+				t.Errorf("it is read as %+v, want %+v", got, refused)
 			}
 		})
 	}

@@ -56,8 +56,8 @@ const (
 // does everything.
 //
 // A refusal carries a Refusal among its status's details. Codes:
-// INVALID_ARGUMENT for a document that is wrong, NOT_FOUND, ABORTED for what
-// REST calls a conflict (it exists, has changed, or is in use),
+// INVALID_ARGUMENT for a document that is wrong, NOT_FOUND, ALREADY_EXISTS,
+// FAILED_PRECONDITION where the object is in use, ABORTED where it has changed,
 // PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE.
 type QuotasClient interface {
 	CreateResourceQuota(ctx context.Context, in *ResourceQuota, opts ...grpc.CallOption) (*ResourceQuota, error)
@@ -307,8 +307,8 @@ func (c *quotasClient) TryQuota(ctx context.Context, in *TryQuotaRequest, opts .
 // does everything.
 //
 // A refusal carries a Refusal among its status's details. Codes:
-// INVALID_ARGUMENT for a document that is wrong, NOT_FOUND, ABORTED for what
-// REST calls a conflict (it exists, has changed, or is in use),
+// INVALID_ARGUMENT for a document that is wrong, NOT_FOUND, ALREADY_EXISTS,
+// FAILED_PRECONDITION where the object is in use, ABORTED where it has changed,
 // PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE.
 type QuotasServer interface {
 	CreateResourceQuota(context.Context, *ResourceQuota) (*ResourceQuota, error)
