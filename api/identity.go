@@ -217,7 +217,10 @@ func DecodeBootstrapToken(doc []byte) (*BootstrapToken, time.Duration, *Status) 
 		return nil, 0, status
 	}
 	if t.Metadata.Name != "" {
-		return nil, 0, invalid("metadata.name", "%q: the server names tokens", t.Metadata.Name)
+		return nil, 0, invalid("metadata.name", "%q: the server names tokens, leave it out", clip(t.Metadata.Name))
+	}
+	if status := checkNameOnly(t.Metadata, "spec.labels has the labels of the nodes"); status != nil {
+		return nil, 0, status
 	}
 	if t.Spec.Nodes == "" {
 		return nil, 0, invalid("spec.nodes", "empty: want a pattern of node ids, such as gpu-*")
@@ -230,9 +233,24 @@ func DecodeBootstrapToken(doc []byte) (*BootstrapToken, time.Duration, *Status) 
 	}
 	ttl, err := time.ParseDuration(t.Spec.TTL)
 	if err != nil || ttl <= 0 {
-		return nil, 0, invalid("spec.ttl", `%q: want a time such as "1h" or "30m"`, t.Spec.TTL)
+		return nil, 0, invalid("spec.ttl", `%q: want a time such as "1h" or "30m"`, clip(t.Spec.TTL))
 	}
 	return t, ttl, nil
+}
+
+// checkNameOnly refuses metadata beside the name, for kinds that keep none of it.
+func checkNameOnly(m ObjectMeta, hint string) *Status {
+	switch {
+	case m.Namespace != "":
+		return invalid("metadata.namespace", "%q: objects of this kind have no namespace, leave it out", clip(m.Namespace))
+	case len(m.Labels) > 0:
+		k := sortedKeys(m.Labels)[0]
+		return invalid(key("metadata.labels", k), "%q: objects of this kind have no labels; %s", clip(m.Labels[k]), hint)
+	case len(m.Annotations) > 0:
+		k := sortedKeys(m.Annotations)[0]
+		return invalid(key("metadata.annotations", k), "%q: objects of this kind have no annotations, leave them out", clip(m.Annotations[k]))
+	}
+	return nil
 }
 
 // maxBanReason bounds the reason of a ban, in bytes.
@@ -248,6 +266,12 @@ func DecodeNodeBan(doc []byte) (reason string, status *Status) {
 		status = checkKind(b.APIVersion, b.Kind, KindNodeBan)
 	}
 	if status != nil {
+		return "", status
+	}
+	if n := b.Metadata.Name; n != "" && !IsSubdomain(n) {
+		return "", invalid("metadata.name", "%q is not the name of a node: "+subdomainRule, clip(n), 253)
+	}
+	if status := checkNameOnly(b.Metadata, "leave them out"); status != nil {
 		return "", status
 	}
 	if n := len(b.Spec.Reason); n > maxBanReason {
@@ -268,11 +292,14 @@ func DecodeOperatorCertificate(doc []byte) (*OperatorCertificate, time.Duration,
 	if status == nil {
 		status = checkKind(c.APIVersion, c.Kind, KindOperatorCertificate)
 	}
+	if status == nil {
+		status = checkNameOnly(c.Metadata, "leave them out")
+	}
 	switch {
 	case status != nil:
 		return nil, 0, status
 	case !IsLabel(c.Metadata.Name):
-		return nil, 0, invalid("metadata.name", "%q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", c.Metadata.Name)
+		return nil, 0, invalid("metadata.name", "%q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.Metadata.Name))
 	case c.Spec.Request == "":
 		return nil, 0, invalid("spec.request", "empty: want a certificate request (PKCS #10 in PEM)")
 	case c.Spec.TTL == "":
@@ -280,7 +307,7 @@ func DecodeOperatorCertificate(doc []byte) (*OperatorCertificate, time.Duration,
 	}
 	ttl, err := time.ParseDuration(c.Spec.TTL)
 	if err != nil || ttl <= 0 {
-		return nil, 0, invalid("spec.ttl", `%q: want a time such as "12h" or "30m"`, c.Spec.TTL)
+		return nil, 0, invalid("spec.ttl", `%q: want a time such as "12h" or "30m"`, clip(c.Spec.TTL))
 	}
 	return c, ttl, nil
 }

@@ -24,7 +24,9 @@ var leftOut = map[string][]string{
 	},
 	"Allocation": {"spec.gangScheduling", "spec.scheduling.gangScheduling.minMembers"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},
-	"BootstrapToken": {"metadata.name"},
+	"BootstrapToken":      {"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations"},
+	"OperatorCertificate": {"metadata.namespace", "metadata.labels", "metadata.annotations"},
+	"NodeBan":             {"metadata.namespace", "metadata.labels", "metadata.annotations"},
 }
 
 // decodable are the kinds that the server reads.
@@ -145,8 +147,11 @@ func refusal(k Kind, doc map[string]any) string {
 	if err == nil {
 		return ""
 	}
-	return regexp.MustCompile(`\[\d+\]|\.`+inMap+`\b`).ReplaceAllString(err.Error(), "")
+	return inAny.ReplaceAllString(err.Error(), "")
 }
+
+// inAny are the parts of a path that name an element of a list or the key of a map.
+var inAny = regexp.MustCompile(`\[\d+\]|\.` + inMap + `\b`)
 
 // names reports whether a refusal is about a field.
 func names(refusal, path string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -23,7 +24,7 @@ func statusOf(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrInvalid):
-		code = http.StatusUnprocessableEntity
+		return api.Errorf(http.StatusUnprocessableEntity, "%s", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": ")) // the field first
 	case errors.Is(err, ErrNotFound):
 		code = http.StatusNotFound
 	case errors.Is(err, ErrInUse), errors.Is(err, ErrFixed):

@@ -29,7 +29,7 @@ const (
 func (s *Service) CertifyOperator(ctx context.Context, name string, public crypto.PublicKey, ttl time.Duration, creator string) (*x509.Certificate, error) {
 	ttl = cmp.Or(ttl, DefaultOperatorTTL)
 	if ttl < MinOperatorTTL || ttl > MaxOperatorTTL {
-		return nil, fmt.Errorf("%w: ttl %s is outside %s..%s", ErrInvalid, ttl, MinOperatorTTL, MaxOperatorTTL)
+		return nil, fmt.Errorf("%w: spec.ttl: %s is outside %s..%s", ErrInvalid, ttl, MinOperatorTTL, MaxOperatorTTL)
 	}
 	t := s.trust.Load()
 	leaf, err := t.signer.Issue(public, pki.Identity{Cluster: s.config.Cluster, Role: pki.Operator, ID: name}, nil, time.Now(), ttl)

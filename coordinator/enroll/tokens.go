@@ -40,15 +40,15 @@ func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, r
 	o.TTL, o.Uses = cmp.Or(o.TTL, DefaultTokenTTL), cmp.Or(o.Uses, 1)
 	none := record.BootstrapToken{}
 	if err := pki.CheckPattern(o.Nodes); err != nil {
-		return pki.Token{}, none, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return pki.Token{}, none, fmt.Errorf("%w: spec.nodes: %w", ErrInvalid, err)
 	}
 	switch {
 	case o.TTL < MinTokenTTL || o.TTL > MaxTokenTTL:
-		return pki.Token{}, none, fmt.Errorf("%w: ttl %s is outside %s..%s", ErrInvalid, o.TTL, MinTokenTTL, MaxTokenTTL)
+		return pki.Token{}, none, fmt.Errorf("%w: spec.ttl: %s is outside %s..%s", ErrInvalid, o.TTL, MinTokenTTL, MaxTokenTTL)
 	case o.Uses < 1 || o.Uses > MaxTokenUses:
-		return pki.Token{}, none, fmt.Errorf("%w: uses %d is outside 1..%d", ErrInvalid, o.Uses, MaxTokenUses)
+		return pki.Token{}, none, fmt.Errorf("%w: spec.uses: %d is outside 1..%d", ErrInvalid, o.Uses, MaxTokenUses)
 	case o.Replace && (o.Uses > 1 || !isPlain(o.Nodes)):
-		return pki.Token{}, none, fmt.Errorf("%w: a token that replaces a node is for one node, by its id, once: not for %q, %d times", ErrInvalid, o.Nodes, o.Uses)
+		return pki.Token{}, none, fmt.Errorf("%w: spec.replace: true: a token that replaces a node is for one node, by its id, once: not for %q, %d times", ErrInvalid, o.Nodes, o.Uses)
 	}
 	now := time.Now()
 	token := pki.NewToken(pki.PinOf(s.trust.Load().signer.Certificate))
