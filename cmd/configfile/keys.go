@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
 // CheckKeys refuses a JSON document with a field that the type of into does not
 // have in exactly this spelling. The JSON library of Go matches fields without
-// regard to case, so that "nodeid" would overwrite "nodeID".
-//
-// A document of another shape than the type's passes: the decoder refuses it.
+// regard to case, so that "nodeid" would overwrite "nodeID". A value of another
+// type than the field's is refused with the field's path and the value; types that
+// decode themselves check their values later.
 func CheckKeys(doc []byte, into any) error {
 	return checkKeys(doc, reflect.TypeOf(into), "")
 }
@@ -25,6 +26,9 @@ func checkKeys(doc []byte, t reflect.Type, path string) error {
 	}
 	if reflect.PointerTo(t).Implements(unmarshaler) {
 		return nil
+	}
+	if err := checkType(doc, t, path); err != nil || string(bytes.TrimSpace(doc)) == "null" {
+		return err
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -50,6 +54,49 @@ func checkKeys(doc []byte, t reflect.Type, path string) error {
 		}
 	}
 	return nil
+}
+
+// checkType refuses a value of another type than the field's; null passes.
+func checkType(doc []byte, t reflect.Type, path string) error {
+	value := bytes.TrimSpace(doc)
+	if len(value) == 0 || string(value) == "null" {
+		return nil
+	}
+	isNumber := value[0] == '-' || value[0] >= '0' && value[0] <= '9'
+	want, fits := "", true
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		want, fits = "keys with values below it", value[0] == '{'
+	case reflect.Slice, reflect.Array:
+		want, fits = "a list", value[0] == '['
+	case reflect.Bool:
+		want, fits = "true or false", value[0] == 't' || value[0] == 'f'
+	case reflect.String:
+		want, fits = "text", value[0] == '"'
+		if isNumber || value[0] == 't' || value[0] == 'f' {
+			want = "text, in quotes"
+		}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		want = "a whole number"
+		_, err := strconv.ParseInt(string(value), 10, t.Bits())
+		fits = err == nil
+	}
+	if fits {
+		return nil
+	}
+	if path == "" {
+		path = "the file"
+	}
+	return fmt.Errorf("%s: %s: want %s", path, excerpt(value), want)
+}
+
+// excerpt shows the beginning of a value.
+func excerpt(value []byte) string {
+	const most = 80
+	if len(value) <= most {
+		return string(value)
+	}
+	return strings.ToValidUTF8(string(value[:most]), "") + "…"
 }
 
 // members calls one for each member of an object, in the order of the document,

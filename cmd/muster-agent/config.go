@@ -187,6 +187,9 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	if c.AssignmentsDir != "" && !filepath.IsAbs(c.AssignmentsDir) {
 		refuse("assignmentsDir: %q: want an absolute path", c.AssignmentsDir)
 	}
+	if !filepath.IsAbs(c.Discovery.SysfsRoot) {
+		refuse("discovery.sysfsRoot: %q: want an absolute path", c.Discovery.SysfsRoot)
+	}
 	modes := map[configfile.Scalar]fs.FileMode{"0600": 0o600, "0640": 0o640, "0644": 0o644}
 	if s.filesMode = modes[c.AssignmentsMode]; s.filesMode == 0 {
 		refuse(`assignmentsMode: %q: want "0600" (the agent's user alone), "0640" (and the folder's group) or "0644" (everybody), in quotes`, c.AssignmentsMode)
@@ -205,7 +208,7 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !labelKey.MatchString(k) || len(c.Labels[k]) > 253 {
-			refuse("labels: %q=%q: want a key of A-Z, a-z, 0-9, '.', '_', '/', '-' and a value of at most 253 bytes", k, c.Labels[k])
+			refuse("labels: %.80q=%.80q: want a key of A-Z, a-z, 0-9, '.', '_', '/', '-' and a value of at most 253 bytes", k, c.Labels[k])
 		}
 	}
 	cpus, err := bitset.Parse(c.Reserved.CPUs)
@@ -228,8 +231,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 			refuse("%w; 0s turns it off", err)
 		}
 	}
-	if c.Labels[agent.AssumeDeadLabel] != "" {
-		refuse("labels: %q is what assumeDeadAfter sets; remove it", agent.AssumeDeadLabel)
+	if limit := c.Labels[agent.AssumeDeadLabel]; limit != "" {
+		refuse("labels: %q=%.80q: assumeDeadAfter sets this label; remove it", agent.AssumeDeadLabel, limit)
 	}
 	s.rediscover, err = c.Discovery.Rediscover.Check("discovery.rediscover", 100*time.Millisecond, 24*time.Hour)
 	keep(err)

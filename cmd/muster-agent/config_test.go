@@ -36,10 +36,10 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		want string
 	}{
 		"an unknown field":                 {"node: a", `unknown field "node"`},
-		"nodeID in another case":           {"nodeid: x\nnodeID: y", `unknown field "nodeid", did you mean "nodeID"?`},
+		"nodeID in another case":           {"nodeid: x\nnodeID: z", `unknown field "nodeid", did you mean "nodeID"?`},
 		"an unknown nested field":          {"gossip: {port: 1}", `unknown field "gossip.port"`},
 		"a field twice":                    {"cluster: a\ncluster: b", `key "cluster" already set`},
-		"a list where text belongs":        {"cluster: [a]", "cluster of type string"},
+		"a list where text belongs":        {"cluster: [a]", `cluster: ["a"]: want text`},
 		"no YAML at all":                   {"cluster: [", "yaml"},
 		"a bad cluster":                    {"cluster: Über", `cluster: "Über"`},
 		"a bad node id":                    {"nodeID: a/b", `nodeID: "a/b"`},
@@ -69,7 +69,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"no stall":                         {"memoryPressure: {stallPercent: 0}", "memoryPressure.stallPercent: 0 is outside 1..100 percent"},
 		"too much available memory":        {"memoryPressure: {availablePercent: 41}", "memoryPressure.availablePercent: 41 is outside 1..40 percent"},
 		"a shortage without end":           {"memoryPressure: {clearAfter: 2h}", "memoryPressure.clearAfter: 2h0m0s is outside 1s..1h0m0s"},
-		"the label of the limit":           {"labels: {muster.dev/assume-dead-after: 5m}", `"muster.dev/assume-dead-after" is what assumeDeadAfter sets`},
+		"the label of the limit":           {"labels: {muster.dev/assume-dead-after: 5m}", `labels: "muster.dev/assume-dead-after"="5m": assumeDeadAfter sets this label; remove it`},
 		"a bad join address":               {"gossip: {enabled: true, join: ['x']}", `gossip.join[0]: "x"`},
 		"a bad serf address":               {"gossip: {serfBind: '8.8.8.8:1'}", `gossip.serfBind: address "8.8.8.8:1"`},
 		"a bad cell":                       {"gossip: {cell: 'A B'}", `gossip.cell: "A B"`},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/musterd/muster/test/samplefile"
@@ -30,7 +31,10 @@ func sample() samplefile.File {
 		},
 		Check: func(t *testing.T, yaml string) error {
 			t.Helper()
-			c, err := readOver(write(t, "agent.yaml", yaml+"tokenFile: "+write(t, "token", testToken)+"\n"))
+			if !strings.HasPrefix(yaml, "tokenFile:") {
+				yaml += "tokenFile: " + write(t, "token", testToken) + "\n"
+			}
+			c, err := readOver(write(t, "agent.yaml", yaml))
 			if err == nil {
 				_, err = c.check(host)
 			}
@@ -42,3 +46,24 @@ func sample() samplefile.File {
 func TestEveryKeyHasAText(t *testing.T)          { sample().Texts(t) }
 func TestRangesOfKeysAreKept(t *testing.T)       { sample().Ranges(t) }
 func TestTheReferenceOfKeysIsFresh(t *testing.T) { sample().Page(t) }
+
+// noAddress are values that are no address to bind without TLS.
+var noAddress = []string{"zzz", "127.0.0.1", "127.0.0.1:70000", "127.0.0.1:-1", "0.0.0.0:1", "192.0.2.1:1"}
+
+// noPeer are lists of addresses that cannot be reached without TLS.
+var noPeer = []string{"[zzz]", "['127.0.0.1']", "['127.0.0.1:70000']", "['127.0.0.1:0']", "['192.0.2.1:1']", "['']"}
+
+func TestEveryKeyRefusesBadValues(t *testing.T) {
+	sample().Bad(t, map[string][]string{
+		"dataDir": {"here", `""`}, "assignmentsDir": {"here"}, "bootstrapTokenFile": {"/token"}, "advertise": {"zzz"},
+		"listen": noAddress, "metricsListen": noAddress, "coordinators": noPeer,
+		"labels":        {"{'a b': c}", "{muster.dev/assume-dead-after: 5m}", "{a: " + strings.Repeat("z", 300) + "}"},
+		"reserved.cpus": {"zzz", "3-1", "-1"},
+		"gossip.join":   noPeer, "gossip.joinCapacity": noPeer,
+		"gossip.serfBind": noAddress, "gossip.serfRPC": noAddress, "gossip.capacityBind": noAddress,
+		"gossip.serfRPCTokenFile": {"/nowhere/token"}, "discovery.sysfsRoot": {"here", `""`},
+		"tokenFile": {"/nowhere/token", `""`}, "orphans.ignore": {"[/usr/bin/x]", "['']", "['a b']"},
+	}, map[string]string{
+		"discovery.nvmlLibrary": "the loader knows whether there is such a library",
+	})
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/musterd/muster/test/samplefile"
@@ -26,7 +27,13 @@ func sample() samplefile.File {
 		},
 		Check: func(t *testing.T, yaml string) error {
 			t.Helper()
-			c, err := read(write(t, "coordinator.yaml", yaml+"tokenFile: "+write(t, "token", clusterToken)+"\nadminTokenFile: "+write(t, "admin-token", adminToken)+"\n"))
+			if !strings.HasPrefix(yaml, "tokenFile:") {
+				yaml += "tokenFile: " + write(t, "token", clusterToken) + "\n"
+			}
+			if !strings.HasPrefix(yaml, "adminTokenFile:") {
+				yaml += "adminTokenFile: " + write(t, "admin-token", adminToken) + "\n"
+			}
+			c, err := read(write(t, "coordinator.yaml", yaml))
 			if err == nil {
 				_, _, err = c.check(host)
 			}
@@ -38,3 +45,25 @@ func sample() samplefile.File {
 func TestEveryKeyHasAText(t *testing.T)          { sample().Texts(t) }
 func TestRangesOfKeysAreKept(t *testing.T)       { sample().Ranges(t) }
 func TestTheReferenceOfKeysIsFresh(t *testing.T) { sample().Page(t) }
+
+// noAddress are values that are no address to bind without TLS.
+var noAddress = []string{"zzz", "127.0.0.1", "127.0.0.1:70000", "127.0.0.1:-1", "0.0.0.0:1", "192.0.2.1:1"}
+
+// noPeer are lists of addresses that cannot be reached without TLS.
+var noPeer = []string{"[zzz]", "['127.0.0.1']", "['127.0.0.1:70000']", "['127.0.0.1:0']", "['192.0.2.1:1']", "['']"}
+
+func TestEveryKeyRefusesBadValues(t *testing.T) {
+	sample().Bad(t, map[string][]string{
+		"cluster": {`""`, "a_b", strings.Repeat("z", 64)}, "id": {"-a", "a/b", strings.Repeat("z", 64)}, "dataDir": {"here", `""`},
+		"tls.dir": {"/x"}, "tls.caCertFile": {"/x"}, "tls.caKeyFile": {"/x"}, "tls.names": {"[zzz]"}, "advertise": {"zzz"},
+		"tokenFile": {"/nowhere/token", `""`}, "adminTokenFile": {"/nowhere/token", `""`}, "restListen": noAddress, "grpcListen": noAddress,
+		"etcdEndpoints": noPeer, "etcdTLS.caFile": {"/x"}, "etcdTLS.certFile": {"/x"}, "etcdTLS.keyFile": {"/x"}, "etcdTLS.serverName": {"zzz"},
+		"etcdUsername": {"zzz"}, "etcdPasswordFile": {"/nowhere/password"},
+		"gossip.join": noPeer, "gossip.serfBind": noAddress, "gossip.serfRPC": noAddress, "gossip.capacityBind": noAddress,
+		"gossip.serfRPCTokenFile": {"/nowhere/token"},
+		"namespaces.NAME.quota":   {"{hugepages-3Mi: 3Mi}", "{cpu: lots}", "{cpu: -1}", "{cpu: NaN}", "{cpu: 99999Ei}"},
+		"namespaces.NAME.groups":  {"{'a b': c}", "{a: ''}"},
+	}, map[string]string{
+		"namespaces.NAME.tenant": "any text names a tenant",
+	})
+}
