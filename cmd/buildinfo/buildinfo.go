@@ -1,4 +1,5 @@
-// Package buildinfo tells which build of Muster is running.
+// Package buildinfo names the build of Muster that runs, in the same words in every
+// program.
 package buildinfo
 
 import "runtime/debug"

@@ -62,13 +62,7 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newInspect(), manual.Command(buildinfo.Version()), &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "muster-agent", buildinfo.Version())
-			return err
-		},
-	})
+	root.AddCommand(newInspect(), manual.Command(buildinfo.Version()), buildinfo.Command(func(err error) error { return usageError{err} }))
 	return root
 }
 

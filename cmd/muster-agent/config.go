@@ -129,7 +129,7 @@ func defaults() config {
 		Gossip: gossipConfig{
 			Enabled: true, SerfBind: "127.0.0.1:7946", SerfRPC: "127.0.0.1:7373", CapacityBind: "127.0.0.1:7947", Cell: "0",
 		},
-		Orphans:   orphansConfig{Enabled: true, Ignore: agent.DefaultIgnore},
+		Orphans:   orphansConfig{Enabled: true, Ignore: slices.Clone(agent.DefaultIgnore)},
 		Heartbeat: configfile.DurationOf(10 * time.Second),
 		MemoryPressure: memoryConfig{
 			Enabled: true, StallPercent: 10, AvailablePercent: 5, ClearAfter: configfile.DurationOf(time.Minute),

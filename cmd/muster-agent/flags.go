@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -54,15 +53,28 @@ func (f *flags) settings(set *pflag.FlagSet) (settings, error) {
 	c := defaults()
 	if f.configFile != "" {
 		if err := configfile.Read(f.configFile, &c); err != nil {
-			return settings{}, err
+			return settings{}, usageError{err}
 		}
 	}
-	set.Visit(func(given *pflag.Flag) { f.override(&c, given.Name) })
+	given := map[string]string{}
+	set.Visit(func(flag *pflag.Flag) {
+		f.override(&c, flag.Name)
+		given[keyOf[flag.Name]] = flag.Name
+	})
 	s, err := c.check(os.Hostname)
-	if err != nil && f.configFile != "" {
-		err = fmt.Errorf("config %s: %w", f.configFile, err)
+	if err != nil {
+		return settings{}, usageError{configfile.NameOrigin(err, f.configFile, given)}
 	}
-	return s, err
+	return s, nil
+}
+
+// keyOf are the keys of the configuration that flags override.
+var keyOf = map[string]string{
+	"cluster": "cluster", "node-id": "nodeID", "data-dir": "dataDir", "tls": "tls.enabled", "bootstrap-token-file": "bootstrapTokenFile",
+	"advertise": "advertise", "token-file": "tokenFile", "listen": "listen", "metrics-listen": "metricsListen", "coordinators": "coordinators",
+	"sysfs-root": "discovery.sysfsRoot", "nvml-library": "discovery.nvmlLibrary", "join": "gossip.join", "serf-bind": "gossip.serfBind",
+	"capacity-bind": "gossip.capacityBind", "serf-rpc-addr": "gossip.serfRPC", "serf-rpc-token-file": "gossip.serfRPCTokenFile",
+	"no-gossip": "gossip.enabled", "heartbeat": "heartbeat", "assume-dead-after": "assumeDeadAfter", "log-level": "log.level", "log-format": "log.format",
 }
 
 // override takes the value of one flag that was given.

@@ -152,7 +152,7 @@ func TestACorruptJournalIsRefusedWithTheWayOn(t *testing.T) {
 	}
 }
 
-func TestWrongUsageExitsWithTwoAndABadConfigurationWithOne(t *testing.T) {
+func TestWrongUsageAndABadConfigurationExitWithTwo(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -163,11 +163,11 @@ func TestWrongUsageExitsWithTwoAndABadConfigurationWithOne(t *testing.T) {
 		"an unknown command":   {[]string{"inspekt"}, exitUsage, `["inspekt"]`},
 		"a bad duration":       {[]string{"--heartbeat", "soon"}, exitUsage, `"soon"`},
 		"a bad output format":  {[]string{"inspect", "-o", "xml"}, exitUsage, `--output: "xml"`},
-		"no token":             {[]string{"--data-dir", "/tmp/x"}, exitFailed, "tokenFile: not set"},
-		"a missing config":     {[]string{"--config", "/nowhere.yaml"}, exitFailed, "/nowhere.yaml"},
-		"a bad config":         {[]string{"--config", write(t, "c.yaml", "bogus: 1")}, exitFailed, `unknown field "bogus"`},
-		"a public address":     {arguments(t, t.TempDir(), "--listen", "0.0.0.0:1"), exitFailed, "not on the loopback"},
-		"a flag over the file": {[]string{"--config", write(t, "c.yaml", "listen: 127.0.0.1:1"), "--listen", "nonsense"}, exitFailed, `listen: "nonsense"`},
+		"no token":             {[]string{"--data-dir", "/tmp/x"}, exitUsage, "tokenFile: not set"},
+		"a missing config":     {[]string{"--config", "/nowhere.yaml"}, exitUsage, "/nowhere.yaml"},
+		"a bad config":         {[]string{"--config", write(t, "c.yaml", "bogus: 1")}, exitUsage, `unknown field "bogus"`},
+		"a public address":     {arguments(t, t.TempDir(), "--listen", "0.0.0.0:1"), exitUsage, "not on the loopback"},
+		"a flag over the file": {[]string{"--config", write(t, "c.yaml", "listen: 127.0.0.1:1"), "--listen", "nonsense"}, exitUsage, `--listen: "nonsense"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -11,6 +11,7 @@ import (
 
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/musterd/muster/cmd/buildinfo"
 	"github.com/musterd/muster/cmd/configfile"
@@ -22,7 +23,7 @@ import (
 const (
 	exitDone   = 0
 	exitFailed = 1
-	exitUsage  = 2
+	exitUsage  = 2 // wrong flags or configuration: nothing was started
 )
 
 // gcPercent trades memory for time: a coordinator's live heap is tens of
@@ -44,6 +45,10 @@ type program struct {
 // errFailed marks an error that is not one of usage.
 type errFailed struct{ error }
 
+// errMisconfigured marks an error of the configuration: a file, or a flag that
+// overrides one of its keys.
+type errMisconfigured struct{ error }
+
 // run returns the exit code.
 func (p program) run(ctx context.Context) int {
 	root := p.command()
@@ -52,9 +57,13 @@ func (p program) run(ctx context.Context) int {
 	root.SetErr(p.stderr)
 	err := root.ExecuteContext(ctx)
 	var failed errFailed
+	var misconfigured errMisconfigured
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &misconfigured):
+		fmt.Fprintf(p.stderr, "muster-coordinator: %v\n", misconfigured.error)
+		return exitUsage
 	case errors.As(err, &failed):
 		fmt.Fprintf(p.stderr, "muster-coordinator: %v\n", failed.error)
 		return exitFailed
@@ -78,7 +87,7 @@ func (p program) command() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.serve(cmd, file) },
 	}
 	cmd.SetVersionTemplate(buildinfo.Template)
-	cmd.AddCommand(manual.Command(buildinfo.Version()))
+	cmd.AddCommand(manual.Command(buildinfo.Version()), buildinfo.Command(func(err error) error { return err }))
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "config file (YAML; see systemd/muster-coordinator.yaml)")
 	f.String("cluster", c.Cluster, "cluster's name")
@@ -131,19 +140,33 @@ func configure(cmd *cobra.Command, file string) (config, error) {
 	return c, nil
 }
 
+// keyOf are the keys of the configuration that flags override.
+var keyOf = map[string]string{
+	"cluster": "cluster", "id": "id", "data-dir": "dataDir", "tls": "tls.enabled", "advertise": "advertise", "token-file": "tokenFile",
+	"admin-token-file": "adminTokenFile", "rest-listen": "restListen", "grpc-listen": "grpcListen",
+	"etcd-endpoints": "etcdEndpoints", "etcd-ca-file": "etcdTLS.caFile", "etcd-cert-file": "etcdTLS.certFile", "etcd-key-file": "etcdTLS.keyFile",
+	"etcd-server-name": "etcdTLS.serverName", "etcd-username": "etcdUsername", "etcd-password-file": "etcdPasswordFile",
+	"join": "gossip.join", "serf-bind": "gossip.serfBind", "serf-rpc-addr": "gossip.serfRPC", "serf-rpc-token-file": "gossip.serfRPCTokenFile",
+	"capacity-bind": "gossip.capacityBind", "log-level": "log.level",
+}
+
+// given are the flags of the command line, by their keys of the configuration.
+func given(set *pflag.FlagSet) map[string]string {
+	flags := map[string]string{}
+	set.Visit(func(f *pflag.Flag) { flags[keyOf[f.Name]] = f.Name })
+	return flags
+}
+
 // serve runs the daemon until the context ends.
 func (p program) serve(cmd *cobra.Command, file string) error {
 	ctx := cmd.Context()
 	c, err := configure(cmd, file)
 	if err != nil {
-		return errFailed{err}
+		return errMisconfigured{err}
 	}
 	dc, level, err := c.check(p.hostname)
 	if err != nil {
-		if file != "" {
-			err = fmt.Errorf("config %s: %w", file, err)
-		}
-		return errFailed{err}
+		return errMisconfigured{configfile.NameOrigin(err, file, given(cmd.Flags()))}
 	}
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(p.stderr, options)

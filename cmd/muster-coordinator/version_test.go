@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/musterd/muster/cmd/buildinfo"
+	"github.com/musterd/muster/test/manualtest"
 )
 
 func TestVersionIsWrittenAsByAllPrograms(t *testing.T) {
-	var out, errors bytes.Buffer
-	code := program{args: []string{"--version"}, stdout: &out, stderr: &errors}.run(t.Context())
-	if want := "muster-coordinator " + buildinfo.Version() + "\n"; code != exitDone || out.String() != want || errors.Len() > 0 {
-		t.Errorf("exit %d, %q and %q; want %q", code, out.String(), errors.String(), want)
-	}
+	manualtest.Version(t, "muster-coordinator", func(args ...string) (int, string, string) {
+		var out, problems bytes.Buffer
+		code := program{args: args, stdout: &out, stderr: &problems}.run(t.Context())
+		return code, out.String(), problems.String()
+	})
 }

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/buildinfo"
 )
 
 // versions is what -o json and yaml show.
@@ -22,7 +22,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Show the version of this program and, if one answers, of the server",
 		Args:  arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versions{Client: api.Version{Version: a.Version, GoVersion: runtime.Version(), APIVersion: api.APIVersion}}
+			v := versions{Client: buildinfo.Describe(a.Version)}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 			defer cancel()
 			err := a.connect()
