@@ -64,10 +64,14 @@ type Client struct {
 	http      http.Client
 }
 
+// ErrBadToken refuses a token that no request can carry. The message does not show
+// the token.
+var ErrBadToken = errors.New("the token holds a space or a character outside ASCII: was it copied whole?")
+
 // NewClient checks the configuration; it connects to nothing.
 func NewClient(c Config) (*Client, error) {
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token holds a space or a character outside ASCII: was it copied whole?")
+		return nil, ErrBadToken
 	}
 	client := &Client{token: c.Token}
 	for one := range strings.SplitSeq(c.Endpoint, ",") {

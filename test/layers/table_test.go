@@ -114,7 +114,7 @@ var table = map[string]row{
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/doctor", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/doctor":              {layer: edge, neighbours: []string{"cmd/spelling", "sdk"}},
-	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/internal/clicontext": {layer: edge, neighbours: []string{"cmd/configfile"}},
 }
 
@@ -169,7 +169,7 @@ var exclusive = map[string][]string{
 	"go.uber.org/zap":                   {"coordinator/store/etcd"},
 	"github.com/shirou/gopsutil":        {"agent/usage"},
 	"github.com/hashicorp":              {"gossip", "gossip/ipc", "cmd/muster/doctor"}, // there serf's RPC client alone
-	"github.com/spf13/cobra":            {"cmd/manual", "cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
+	"github.com/spf13/cobra":            {"cmd/buildinfo", "cmd/manual", "cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
 	"k8s.io/client-go":                  {"cmd/muster/cli"}, // its jsonpath alone, which imports the standard library alone
 	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
 	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits", "agent/rpc", "coordinator/agents", "coordinator/rpc", "coordinator/grpcapi"},

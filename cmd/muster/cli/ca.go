@@ -131,6 +131,13 @@ func (a *app) caRetireCommand() *cobra.Command {
 	return cmd
 }
 
+// The range of an operator's certificate, as package enroll has it. The range is
+// judged here too, before a key is made.
+const (
+	minOperatorTTL = time.Minute
+	maxOperatorTTL = 720 * time.Hour
+)
+
 func (a *app) caOperatorCommand() *cobra.Command {
 	dir := ""
 	var ttl time.Duration
@@ -141,6 +148,9 @@ func (a *app) caOperatorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir == "" {
 				return usagef("--dir: not set; want a folder for the key and the certificate")
+			}
+			if cmd.Flags().Changed("ttl") && (ttl < minOperatorTTL || ttl > maxOperatorTTL) {
+				return usagef("--ttl: %s is outside %s..%s", ttl, minOperatorTTL, maxOperatorTTL)
 			}
 			if err := a.connect(); err != nil {
 				return err

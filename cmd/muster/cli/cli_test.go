@@ -224,7 +224,7 @@ func TestWhereTheServerIsFound(t *testing.T) {
 		"a wrong token":                             {args: []string{"--addr", server.URL, "--token", "wrong"}, wantCode: 1, wantStderr: "does not let you in: the token is not valid here"},
 		"nothing is known":                          {wantCode: 1, wantStderr: "muster: no server is known: start one with muster dev, or name it with --addr or MUSTER_ADDR"},
 		"nobody listens":                            {args: []string{"--addr", "127.0.0.1:1", "--token", "x"}, wantCode: 1, wantStderr: "cannot connect to http://127.0.0.1:1: connection refused; is it running? start one with: muster dev"},
-		"a token in plain text over the network":    {args: []string{"--addr", "192.0.2.1:8470", "--token", "x"}, wantCode: 1, wantStderr: "use https://192.0.2.1:8470"},
+		"a token in plain text over the network":    {args: []string{"--addr", "192.0.2.1:8470", "--token", "x"}, wantCode: 2, wantStderr: "--addr: endpoint \"http://192.0.2.1:8470\": a token is sent to this machine or over https only: use https://192.0.2.1:8470"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 
@@ -317,7 +316,7 @@ func (a *app) selected() (c clicontext.Context, found bool, err error) {
 	}
 	c, err = f.Select(a.contextName)
 	if err != nil {
-		err = fmt.Errorf("--context: %w", err)
+		err = usagef("--context: %w", err)
 	}
 	return c, err == nil, err
 }

@@ -80,12 +80,15 @@ func (a *app) connect() error {
 	}
 	a.namespace = cmp.Or(a.namespace, defaultNamespace)
 	if !api.IsLabel(a.namespace) {
-		return usagef("namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
+		if a.namespaceGiven {
+			return usagef("--namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
+		}
+		return usagef("namespace %q of the context is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
 	}
 	a.trusted = caFile
 	trust, err := sdk.Trust(caFile)
 	if err != nil {
-		return err
+		return a.misplaced(err, "--ca-file", a.caFile, "MUSTER_CA_FILE")
 	}
 	client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints(addr), ","), Token: token, HTTPClient: &http.Client{
 		Transport: &http.Transport{
@@ -94,11 +97,26 @@ func (a *app) connect() error {
 			TLSClientConfig: trust,
 		},
 	}})
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, sdk.ErrBadToken):
+		return a.misplaced(err, "--token", a.token, "MUSTER_TOKEN")
+	case err != nil:
+		return a.misplaced(err, "--addr", a.addr, "MUSTER_ADDR")
 	}
 	a.client = client
 	return nil
+}
+
+// misplaced names the origin of a bad value: the flag, which is wrong usage, else the
+// variable of the environment, else the context.
+func (a *app) misplaced(err error, flag, given, variable string) error {
+	switch {
+	case given != "":
+		return usagef("%s: %w", flag, err)
+	case a.contextName == "" && a.Env(variable) != "":
+		return fmt.Errorf("%s: %w", variable, err)
+	}
+	return err
 }
 
 // noServer says how to name a server.
@@ -160,6 +178,13 @@ func (a *app) listNamespace() string {
 
 // advise words an error for a person and adds what to do next.
 func (a *app) advise(ctx context.Context, err error) string {
+	return parameters.Replace(a.adviseServer(ctx, err))
+}
+
+// parameters are parameters of requests, and the flags that set them.
+var parameters = strings.NewReplacer("query parameter labelSelector", "--selector", "query parameter fieldSelector", "--field-selector")
+
+func (a *app) adviseServer(ctx context.Context, err error) string {
 	var status *api.Status
 	var broken *url.Error
 	server := ""

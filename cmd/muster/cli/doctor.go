@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +49,9 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	if f.patience < 100*time.Millisecond || f.patience > time.Minute {
 		return usagef("--patience %s is outside 100ms..1m", f.patience)
 	}
+	if host, port, err := net.SplitHostPort(f.serfRPC); f.serfRPC != "" && (err != nil || host == "" || !isPort(port)) {
+		return usagef("--serf-rpc: %q: want HOST:PORT", f.serfRPC)
+	}
 	options := doctor.Options{Version: a.Version, Patience: f.patience, SerfRPC: f.serfRPC, Progress: a.Stderr}
 	if f.serfTokenFile != "" {
 		token, err := os.ReadFile(f.serfTokenFile)
@@ -88,6 +93,12 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 		return fmt.Errorf("doctor has found %d faults (errors and warnings)", n)
 	}
 	return nil
+}
+
+// isPort reports whether a text is the number of a port that can be reached.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // endpointsToLookAt resolves addresses, token and trust as connect does, and

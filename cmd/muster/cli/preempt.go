@@ -67,6 +67,9 @@ func (a *app) drainCommand() *cobra.Command {
 		Example: "  muster drain gpu-07 --grace 5m --reason \"a new power supply\"",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout <= 0 {
+				return usagef("--timeout %s is not positive", timeout)
+			}
 			names, err := a.named(nodeKind, args)
 			if err != nil {
 				return err

@@ -35,6 +35,8 @@ func (a *app) reconcileCommand() *cobra.Command {
 				return usagef("--adopt, --release: want one of the two")
 			case all == (len(args) > 0):
 				return usagef("want the names of nodes, or --all")
+			case timeout <= 0:
+				return usagef("--timeout %s is not positive", timeout)
 			}
 			o := api.ReconcileOptions{GracePeriodSeconds: grace.value}
 			switch {

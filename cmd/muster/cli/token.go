@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/pki"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -46,6 +47,9 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 			if spec.Nodes == "" {
 				return usagef("--node: not set; want a node id, or a pattern such as 'gpu-*'")
 			}
+			if err := pki.CheckPattern(spec.Nodes); err != nil {
+				return usagef("--node: %w", err)
+			}
 			if cmd.Flags().Changed("uses") && (spec.Uses < 1 || spec.Uses > maxTokenUses) {
 				return usagef("--uses: %d is outside 1..%d", spec.Uses, maxTokenUses)
 			}
@@ -64,6 +68,9 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 					spec.Labels = map[string]string{}
 				}
 				spec.Labels[key] = value
+			}
+			if status := api.CheckNodeLabels("--label", spec.Labels); status != nil {
+				return usageError{status}
 			}
 			if err := a.connect(); err != nil {
 				return err

@@ -117,15 +117,19 @@ func hardware(ctx context.Context, c Config) (func(node string) agent.Discovered
 
 func loadProfile(name string) (fake.Profile, error) {
 	if filepath.Ext(name) != ".json" {
-		return fake.Lookup(name)
+		p, err := fake.Lookup(name)
+		if err != nil {
+			return fake.Profile{}, fmt.Errorf("--profile: %w", err)
+		}
+		return p, nil
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return fake.Profile{}, fmt.Errorf("profile: %w", err)
+		return fake.Profile{}, fmt.Errorf("--profile: %w", err)
 	}
 	p, err := fake.ParseProfile(data)
 	if err != nil {
-		return fake.Profile{}, fmt.Errorf("profile %s: %w", name, err)
+		return fake.Profile{}, fmt.Errorf("--profile %s: %w", name, err)
 	}
 	return p, nil
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/devices/nvml"
-	"github.com/musterd/muster/rpcauth"
 )
 
 // maxNodes bounds a dev cluster: each node is a full member of two gossip
@@ -68,9 +68,6 @@ func Command(o Options) *cobra.Command {
 					return err
 				}
 			}
-			if err := rpcauth.CheckLoopback("--listen", c.Listen); err != nil {
-				return err
-			}
 			if o.Env("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -95,7 +92,7 @@ func check(c *Config) error {
 	case c.Profile == "":
 		return errors.New("--profile: empty; want host, a built-in profile, or FILE.json")
 	}
-	return nil
+	return configfile.CheckListen("--listen", c.Listen)
 }
 
 // run starts the cluster, says what is there, and waits.

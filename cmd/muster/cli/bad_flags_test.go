@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterd/muster/test/manualtest"
+)
+
+// bad are bad values of one flag, with the arguments that its command needs.
+func bad(args string, values ...string) []manualtest.BadValue {
+	var rows []manualtest.BadValue
+	for _, v := range values {
+		rows = append(rows, manualtest.BadValue{Value: v, Args: strings.Fields(args)})
+	}
+	return rows
+}
+
+// refusedThere are bad values that the server refuses, by the name of its field.
+func refusedThere(args, field, value, shown string) []manualtest.BadValue {
+	return []manualtest.BadValue{{Value: value, Shown: shown, Args: strings.Fields(args), Code: ExitFailed, Names: field}}
+}
+
+func TestEveryFlagRefusesBadValues(t *testing.T) {
+	s := newShell(t, newServer(t))
+	kept := `{"metadata":{"name":"kept"},"spec":{"resources":{"requests":{"cpu":1}}}}`
+	if code, _, stderr := s.run(t.Context(), kept, "submit", "-f", "-", "--wait"); code != ExitDone {
+		t.Fatal(stderr)
+	}
+	state := func() string {
+		code, stdout, stderr := s.run(t.Context(), "", "get", "all,nodes,quotatrees,quotaforests,quotabindings,resourcequotas", "-A", "-o", "json")
+		if code != ExitDone {
+			t.Fatal(stderr)
+		}
+		return stdout
+	}
+	contexts := func() string {
+		raw, err := os.ReadFile(s.env["MUSTER_CONTEXT"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	before, contextsBefore := state(), contexts()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	noPEM, noYAML, empty := file("ca.pem", "zzz"), file("odd.yaml", "\t{"), file("empty.yaml", "")
+	odd := file("kind.yaml", "kind: Zzz")
+	long := strings.Repeat("z", 5000)
+	graces := []string{"soon", "-1s", "25h", "1.5s", "1e99", "NaN"}
+	selectors := func(args string) []manualtest.BadValue {
+		var rows []manualtest.BadValue
+		for _, v := range []string{"a==b==c", "a in", "zzz!", "=b"} {
+			rows = append(rows, manualtest.BadValue{Value: v, Args: strings.Fields(args), Code: ExitFailed})
+		}
+		return rows
+	}
+	fields := []manualtest.BadValue{{Value: "zzz", Args: []string{"jobs"}, Code: ExitFailed}, {Value: "=1", Args: []string{"jobs"}, Code: ExitFailed}, {Value: "status.zzz=1", Shown: "status.zzz", Args: []string{"jobs"}, Code: ExitFailed}}
+	files := func() []manualtest.BadValue {
+		rows := []manualtest.BadValue{{Value: "-", Args: []string{"--filename=-"}}}
+		for _, path := range []string{"/nowhere.yaml", noYAML, empty, odd} {
+			rows = append(rows, manualtest.BadValue{Value: path, Code: ExitFailed, Names: path})
+		}
+		return rows
+	}
+	rows := map[string][]manualtest.BadValue{
+		"muster --addr":      bad("", "http://a b", "ftp://127.0.0.1:1"),
+		"muster --ca-file":   bad("", "/nowhere/ca.pem", noPEM),
+		"muster --context":   bad("", "zzz"),
+		"muster --namespace": bad("", "Zzz!", long[:100]),
+		"muster --output":    {{Value: "zzz"}, {Value: ""}, {Value: "jsonpath={", Shown: `jsonpath="{"`}, {Value: "custom-columns=zzz", Shown: `custom-columns="zzz"`}},
+		"muster --token":     {{Value: "a\nb", Shown: "holds a space"}},
+
+		"muster annotate --selector": selectors("node a=b"),
+		"muster label --selector":    selectors("node a=b"),
+		"muster taint --selector":    selectors("node a=b:NoSchedule"),
+		"muster apply --dry-run":     bad("-f x", "zzz", "server"), "muster apply --filename": files(),
+		"muster quota apply --dry-run": bad("-f x", "zzz", "server"), "muster quota apply --filename": files(),
+		"muster submit --dry-run": bad("-f x", "zzz"), "muster submit --filename": files(), "muster submit --timeout": bad("-f x", "0s", "-1s"),
+		"muster ca operator --dir": bad("ann", ""), "muster ca operator --ttl": bad("ann --dir "+dir, "59s", "-1s", "721h0m0s"),
+		"muster cancel --grace": bad("job train", graces...), "muster cancel --reason": refusedThere("job train", "reason", long, "5000"),
+		"muster decisions show --unit": bad("/nowhere", ""),
+		"muster delete --dry-run":      bad("job train", "zzz", "server"), "muster delete --filename": files(),
+		"muster delete --grace":    bad("job train", graces...),
+		"muster delete --selector": selectors("jobs"), "muster delete --timeout": bad("job train", "-1s"),
+		"muster doctor --config":   bad("", "/nowhere.yaml"),
+		"muster doctor --patience": bad("", "99ms", "-1s", "1m1s"),
+		"muster doctor --serf-rpc": bad("", "zzz", "127.0.0.1:99999"), "muster doctor --serf-token-file": bad("", "/nowhere/token"),
+		"muster drain --grace": bad("gpu-1", graces...), "muster drain --reason": refusedThere("gpu-1", "reason", long, "5000"),
+		"muster drain --timeout":       bad("gpu-1", "0s", "-1s"),
+		"muster fence --reason":        refusedThere("gpu-1 --confirm-dead", "reason", long, "5000"),
+		"muster get --field-selector":  fields,
+		"muster get --limit":           bad("jobs", "-1", "many"),
+		"muster get --selector":        selectors("jobs"),
+		"muster get --sort-by":         bad("jobs", "{", ".a["),
+		"muster preempt --grace":       bad("kept", graces...),
+		"muster preempt --reason":      refusedThere("kept", "reason", long, "5000"),
+		"muster quota reclaim --grace": bad("company --yes", graces...),
+		"muster quota what-if --filename": {
+			{Value: "/nowhere.yaml", Code: ExitFailed, Names: "/nowhere.yaml"}, {Value: noYAML, Code: ExitFailed, Names: noYAML},
+			{Value: empty, Code: ExitFailed, Names: empty}, {Value: odd, Code: ExitFailed, Names: odd},
+		},
+		"muster reconcile --grace": bad("gpu-1 --release", graces...), "muster reconcile --timeout": bad("gpu-1 --release", "0s", "-1s"),
+		"muster token create --label": {{Value: "zzz", Args: []string{"--node=gpu-1"}}, {Value: "zzz!=1", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}, {Value: "nvidia.com/gpu=1", Shown: "nvidia.com/gpu", Args: []string{"--node=gpu-1"}}, {Value: "a=zzz!", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}},
+		"muster token create --node":  {{Value: ""}, {Value: "a b"}, {Value: long, Shown: "zzz"}},
+		"muster token create --ttl":   bad("--node gpu-1", "0s", "-1s", "721h0m0s"), "muster token create --uses": bad("--node gpu-1", "0", "-1", "100001"),
+	}
+	run := func(args ...string) (int, string) {
+		if strings.HasPrefix(args[0], "--") { // a flag of muster itself
+			args = append([]string{"get", "nodes"}, args...)
+		}
+		code, _, stderr := s.run(t.Context(), "", args...)
+		return code, stderr
+	}
+	manualtest.Flags(t, New(Program{}), rows, map[string]string{
+		"muster node ban --reason": "api.DecodeNodeBan bounds it, and a server without TLS has no bans",
+	}, run)
+	if after := state(); after != before {
+		t.Errorf("the cluster was\n%s\nand is after the bad flags\n%s", before, after)
+	}
+	if after := contexts(); after != contextsBefore {
+		t.Errorf("the contexts were\n%s\nand are after the bad flags\n%s", contextsBefore, after)
+	}
+}
