@@ -40,6 +40,9 @@ type Config struct {
 	// EvictionGrace is the time between notice and forced stop of units that
 	// give way; default 30 s.
 	EvictionGrace time.Duration
+	// EvictOnDeviceLost: a unit that holds a lost device is evicted, and a job's
+	// unit waits anew. Without it the unit keeps the device.
+	EvictOnDeviceLost bool
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
 	// Decisions takes the account of the leader's decisions; nil for none.
@@ -87,6 +90,7 @@ func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
+		EvictOnDeviceLost: c.EvictOnDeviceLost,
 	}
 }
 

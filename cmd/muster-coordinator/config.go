@@ -42,6 +42,7 @@ type config struct {
 	Limits     limitsConfig               `json:"limits"`
 	Admission  admissionConfig            `json:"admission"`
 	Decisions  decisionsConfig            `json:"decisions"`
+	DeviceLost string                     `json:"deviceLost"`
 	Log        logConfig                  `json:"log"`
 }
 
@@ -84,6 +85,24 @@ const (
 	growthAllow   = "allow"
 	growthApprove = "approve"
 )
+
+// The policies of deviceLost.
+const (
+	deviceLostKeep  = "keep"
+	deviceLostEvict = "evict"
+)
+
+// checkDeviceLost reports whether a unit that holds a lost device is evicted.
+func (c config) checkDeviceLost() (evict bool, err error) {
+	switch c.DeviceLost {
+	case deviceLostKeep:
+	case deviceLostEvict:
+		return true, nil
+	default:
+		err = fmt.Errorf("deviceLost: %q: want %s or %s", c.DeviceLost, deviceLostKeep, deviceLostEvict)
+	}
+	return false, err
+}
 
 // check reports whether growth waits for an operator.
 func (a admissionConfig) check() (approve bool, err error) {
@@ -128,6 +147,7 @@ func defaults() config {
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
+		DeviceLost: deviceLostKeep,
 		Decisions:  decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Log:        logConfig{Level: "info", Format: "text"},
 	}
@@ -183,6 +203,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(c.Limits.check())
 	approve, err := c.Admission.check()
 	keep(err)
+	evictLost, err := c.checkDeviceLost()
+	keep(err)
 	account, err := c.Decisions.check()
 	keep(err)
 	secure, err := c.checkTLS()
@@ -200,7 +222,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
 }
 

@@ -20,6 +20,7 @@ func sample() samplefile.File {
 			"decisions.files":                {Range: "0 to 10000", Unit: "files", Within: []string{"0", "10000"}, Outside: []string{"-1", "10001"}},
 			"decisions.maxSize":              {Range: "1Mi to 1Ti", Unit: "bytes", Within: []string{"1Mi", "1Ti"}, Outside: []string{"1Ki", "2Ti"}},
 			"admission.growth":               {Range: "allow, approve", Within: []string{"allow", "approve"}, Outside: []string{"never"}},
+			"deviceLost":                     {Range: "keep, evict", Within: []string{"keep", "evict"}, Outside: []string{"drop"}},
 			"namespaces.NAME.admission":      {Range: "reject, queue", Within: []string{"reject", "queue"}, Outside: []string{"drop"}},
 			"tls.certTTL":                    {Range: "10s to 9552h", Within: []string{"10s", "9552h"}, Outside: []string{"9s", "9553h"}},
 			"log.level":                      {Range: "debug, info, warn, error", Within: []string{"debug", "error"}, Outside: []string{"loud"}},

@@ -74,11 +74,13 @@ type Config struct {
 	NamespaceAllocations int
 	// ApproveGrowth: nodes that register more than before wait for an operator.
 	ApproveGrowth bool
-	LeaseTTL      time.Duration
-	Decisions     Decisions
-	Profile       gossip.Profile
-	Version       string
-	Logger        *slog.Logger
+	// EvictOnDeviceLost is coordinator.Config's.
+	EvictOnDeviceLost bool
+	LeaseTTL          time.Duration
+	Decisions         Decisions
+	Profile           gossip.Profile
+	Version           string
+	Logger            *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -138,6 +140,8 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
+
+		EvictOnDeviceLost: c.EvictOnDeviceLost,
 	}, d.store, registry)
 	if err != nil {
 		return d, err

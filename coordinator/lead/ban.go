@@ -27,7 +27,9 @@ func (l *Leader) follow(in NodeFacts) {
 	if n == nil {
 		return
 	}
+	said := n.said.conditions
 	n.takeStatus(in.Status)
+	l.logLost(id, said, n.said.conditions)
 	before := n.ban
 	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
 		return

@@ -136,7 +136,7 @@ func (l *Leader) onUnitReleased(a *attempt) {
 			l.endQueued(u)
 			return
 		}
-		l.offer(u)
+		l.requeue(u, *a.notice)
 		l.notify(u)
 	case e.removed || u.job != nil:
 		l.finish(u)

@@ -28,6 +28,7 @@ func (l *Leader) housekeep() {
 		}
 		at.setUnheard()
 		l.assumeDead(at)
+		l.evictHoldersOfLost(at)
 		if n.Ready && !n.Unschedulable {
 			ready++
 		}

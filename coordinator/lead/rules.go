@@ -19,6 +19,8 @@ type Rules struct {
 	EvictionGrace        time.Duration
 	RecordRetention      time.Duration
 	Decisions            DecisionLog
+	// EvictOnDeviceLost: a unit that holds a lost device is evicted.
+	EvictOnDeviceLost bool
 }
 
 // Namespace maps a namespace to its tenant, its limit and its groups.

@@ -145,7 +145,11 @@ func (l *Leader) retry(u *unit) {
 		l.enqueue(u)
 		return
 	}
-	wait := min(firstBackoff<<min(u.refusals-1, 10), lastBackoff)
+	l.rest(u, min(firstBackoff<<min(u.refusals-1, 10), lastBackoff))
+}
+
+// rest has a stored unit wait for a time before it is tried again.
+func (l *Leader) rest(u *unit, wait time.Duration) {
 	u.beginBackoff(l.now.Add(wait))
 	l.room.Hold(u.key)
 	l.after(wait, func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
@@ -40,6 +41,9 @@ type story struct {
 	txs      []resource.TxID // in the order of their first mention
 	alarm    time.Time       // the last WakeAt, if it is to come
 	told     strings.Builder // what happened since it was shown
+
+	evictOnDeviceLost bool // of the leaders that come
+	statuses          resource.Revision
 }
 
 // storyAgent is an agent that carries out one command at a time.
@@ -114,7 +118,8 @@ func (s *story) lead() {
 	s.l = lead.NewLeader(lead.Beginning{
 		Rules: lead.Rules{
 			NamespaceAllocations: 100, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second, EvictionGrace: 30 * time.Second, RecordRetention: 10 * time.Minute,
-			Namespaces: map[string]lead.Namespace{"a": {QueueAllocations: true}, "b": {QueueAllocations: true}},
+			Namespaces:        map[string]lead.Namespace{"a": {QueueAllocations: true}, "b": {QueueAllocations: true}},
+			EvictOnDeviceLost: s.evictOnDeviceLost,
 		},
 		Epoch: s.epoch, Held: record.CreateRevIs("leader", resource.Revision(s.epoch)), MaxOps: 128, Now: s.now, Seed: [32]byte{byte(s.epoch)},
 	})
@@ -181,7 +186,12 @@ func (s *story) connect(node resource.NodeID) {
 }
 
 func (a *storyAgent) occupancy() grant.Occupancy {
-	var o grant.Occupancy
+	o := grant.Occupancy{Health: map[int]grant.DeviceHealth{}}
+	for _, g := range a.ledger.Snapshot().GPUs {
+		if g.Health != devices.OK {
+			o.Health[g.Index] = grant.DeviceHealth{Health: g.Health, Reason: g.Reason}
+		}
+	}
 	for _, g := range a.ledger.Snapshot().Grants {
 		o.Grants = append(o.Grants, grant.Grant{
 			Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: membersOf(g.Members), Name: g.Name, Tenant: g.Tenant, Origin: g.Origin.String(),
@@ -196,6 +206,31 @@ func membersOf(held []ledger.Holding) []grant.Member {
 		members = append(members, grant.Member{Index: h.Index, Assignment: h.Assignment})
 	}
 	return members
+}
+
+// setLost has an agent find a GPU lost, or back, and say so on its stream.
+func (s *story) setLost(node resource.NodeID, gpu int, lost bool) {
+	a := s.agents[node]
+	c := ledger.SetHealth{Device: gpu, Health: devices.OK}
+	if lost {
+		c.Health, c.Reason = devices.Tainted, devices.LostReason
+	}
+	s.decide(a, c)
+	s.apply(lead.AgentEvent{Event: grant.HealthChanged{Node: node, Health: a.occupancy().Health}})
+}
+
+// reportLost has the store take a heartbeat that names GPUs as lost and held.
+func (s *story) reportLost(node resource.NodeID, gpus []string) {
+	host, _ := storyHost(s.t, node)
+	message := ""
+	for _, gpu := range gpus {
+		message += host.Inventory.Devices[s.number(gpu)].UUID + " "
+	}
+	s.statuses++
+	s.apply(lead.NodeFacts{Node: node, Leased: true, Status: record.KV{
+		Key: record.NodeStatusKey(node), ModRev: s.statuses,
+		Value: record.MustEncode(record.NodeStatus{Conditions: []record.Condition{{Type: "DeviceLost", Status: "True", Reason: "HeldDeviceGone", Message: message + "; held, and gone"}}}),
+	}})
 }
 
 // decide has an agent decide a command.

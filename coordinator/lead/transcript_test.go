@@ -44,10 +44,15 @@ import (
 //	n1 is busy                   something else runs on all GPUs there
 //	n1 is idle                   that has ended, and the agent says so
 //	n1 leaves                    the stream ends
+//	n1 loses 2                   GPU 2 is lost, as the stream and the heartbeat say
+//	n1 finds 2                   GPU 2 is back, as the stream alone says
+//	n1 reports 2                 a heartbeat says that GPU 2 is lost and held
+//	rule deviceLost evict        configures the leaders that come
 //	store answers                the oldest write or read
 //	store loses the answer       of the oldest write, which lands
 //	store loses the write        with its answer
 //	all settle                   agents and store answer until nothing is left
+//	a second passes              the leader keeps house
 //	3s pass
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
@@ -91,6 +96,11 @@ func (s *story) do(line string) bool {
 		}
 	case "lead":
 		s.lead()
+	case "rule":
+		s.evictOnDeviceLost = words[2] == "evict"
+	case "a":
+		s.pass(time.Second)
+		s.apply(lead.SecondPassed{})
 	case "connect":
 		s.connect(resource.NodeID(words[1]))
 	case "store":
@@ -122,6 +132,13 @@ func (s *story) doAgent(node resource.NodeID, a *storyAgent, words []string) boo
 	case "leaves":
 		a.connected, a.commands = false, nil
 		s.apply(lead.AgentEvent{Event: grant.Disconnected{Node: node}})
+	case "loses":
+		s.setLost(node, s.number(words[1]), true)
+		s.reportLost(node, words[1:])
+	case "finds":
+		s.setLost(node, s.number(words[1]), false)
+	case "reports":
+		s.reportLost(node, words[1:])
 	case "is":
 		host, _ := storyHost(s.t, node)
 		var gpus []string

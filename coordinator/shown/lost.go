@@ -14,14 +14,24 @@ import (
 // that holds such a device shows it.
 const deviceLost = "DeviceLost"
 
+// LostMessage is the message of the condition DeviceLost, "" where it is not
+// True.
+func LostMessage(told []record.Condition) string {
+	for _, c := range told {
+		if c.Type == deviceLost && c.Status == "True" {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// ReportsLost reports whether the condition DeviceLost is True.
+func ReportsLost(told []record.Condition) bool { return LostMessage(told) != "" }
+
 // LostDevices are the devices of an assignment that its agent reports as lost,
 // by UUID, in the order of the assignment.
 func LostDevices(told []record.Condition, a resource.Assignment) []string {
-	i := slices.IndexFunc(told, func(c record.Condition) bool { return c.Type == deviceLost && c.Status == "True" })
-	if i < 0 {
-		return nil
-	}
-	named := strings.FieldsFunc(told[i].Message, func(r rune) bool { return r == ' ' || r == ';' })
+	named := strings.FieldsFunc(LostMessage(told), func(r rune) bool { return r == ' ' || r == ';' })
 	var lost []string
 	for _, g := range a.GPUs {
 		if slices.Contains(named, g.UUID) {

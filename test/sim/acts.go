@@ -84,6 +84,9 @@ func (s *Sim) act() {
 		if s.fences && s.rng.IntN(24) == 0 && pick(s, outages)(s) {
 			return
 		}
+		if s.evictsLost && s.rng.IntN(64) == 0 && s.actLose() {
+			return
+		}
 		if s.stragglers && s.rng.IntN(24) == 0 && pick(s, oddities)(s) {
 			return
 		}

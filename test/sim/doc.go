@@ -62,6 +62,10 @@
 //     from those that have borrowed it, in most runs not before these have run for
 //     a while (quota.Options.MinRunTime).
 //
+//   - Heartbeats name the devices that are gone while a grant holds them. In a
+//     third of all runs units with such a device are evicted, else they keep the
+//     device (lost_devices).
+//
 //   - In one run of three the store goes back to a backup, once (restore). For
 //     that coordinators are stopped, and nothing of before is on its way any
 //     more; agents and workloads go on. From then on agents audit now and then,

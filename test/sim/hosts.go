@@ -85,6 +85,7 @@ type host struct {
 	bootedAt, jumped time.Duration
 	rate             int64
 
+	reported   reported // what its heartbeats said last
 	running    map[resource.TxID]*workload
 	stragglers []straggler
 	off        bool   // it has no power

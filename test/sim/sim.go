@@ -95,7 +95,7 @@ type Sim struct {
 	liar                          liar
 	logs                          map[string]*decisions.Checker // of each coordinator
 	evictions, fences, stragglers bool                          // as of the parts
-	claims                        bool                          // as of the parts
+	claims, evictsLost            bool                          // as of the parts
 	quota                         quota.Options                 // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
@@ -147,6 +147,7 @@ func newSim(o Options) *Sim {
 	liarAt, lies := s.planLiar(o)
 	_, s.evictions = o.draw(Evictions, 2, 3)
 	s.planClaims(o)
+	s.planLostDevices(o)
 	_, s.fences = o.draw(Fences, 1, 2)
 	_, s.stragglers = o.draw(Stragglers, 1, 3)
 	for i := range nodeCount {

@@ -86,6 +86,7 @@ func (t *term) rules() lead.Rules {
 		Id: t.coordinator.name, Namespaces: map[string]lead.Namespace{}, NamespaceAllocations: 10_000,
 		Quota: t.sim.quota, VoteBudget: voteBudget, ReservationTTL: reservationTTL, EvictionGrace: evictionGrace, Decisions: t,
 	}
+	r.EvictOnDeviceLost = t.sim.evictsLost
 	for _, namespace := range limited {
 		r.Namespaces[namespace] = lead.Namespace{Tenant: resource.TenantID(namespace), QueueAllocations: true}
 	}
@@ -240,6 +241,10 @@ func (t *term) log(e lead.Event) {
 		s.stats["votes not believed"]++
 	case "view_astray":
 		s.stats["views astray"]++
+	case "evicting":
+		t.sim.noteEviction(e.Fields[1].(string), e.Fields[5].(string))
+	case "device_lost":
+		s.stats["lost devices held"]++
 	case "preempting":
 		s.stats["preemptions begun"]++
 		if e.Fields[5] == true {
@@ -298,7 +303,7 @@ func (t *term) follow() {
 		}
 		now := lead.NodeFacts{
 			Node: h.node, Identity: t.sim.store.keys[record.NodeIdentityKey(h.node)].ModRev,
-			Leased: t.sim.store.keys[record.NodeLeaseKey(h.node)].ModRev != 0,
+			Leased: t.sim.store.keys[record.NodeLeaseKey(h.node)].ModRev != 0, Status: h.status(),
 		}
 		if before, known := t.followed[h.node]; !known || !before.Same(now) {
 			t.followed[h.node] = now

@@ -1,0 +1,97 @@
+package lead
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file is about devices that are gone while a unit holds them. An agent
+// reports such devices with its heartbeats, as the condition DeviceLost. The
+// units keep their devices, unless the configuration says deviceLost: evict.
+
+// deviceLostReason begins the reason of an eviction for a lost device, and of no
+// other eviction.
+const deviceLostReason = "DeviceLost: "
+
+// evictHoldersOfLost evicts the units that hold a lost device of a node. It runs
+// every second and decides by the present state alone: a new leader, a unit that
+// commits late and a victim that its preemptor gave back are found by the next
+// run. An eviction that has begun is not begun again, because its unit is no
+// longer evictable.
+func (l *Leader) evictHoldersOfLost(n *node) {
+	if !l.rules.EvictOnDeviceLost || !n.connected || n.view.Host == nil || !shown.ReportsLost(n.said.conditions) {
+		return
+	}
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		u := l.attempts[tx].unit
+		if !u.evictable() || u.attempt.machine.ID() != tx {
+			continue
+		}
+		if lost := n.lostDevicesOf(u); len(lost) > 0 {
+			l.evict(u, txn.EvictAsked{
+				GraceSeconds: DefaultGrace,
+				Reason:       deviceLostReason + strings.Join(lost, ", ") + " of node " + string(n.view.ID) + " is lost",
+			})
+		}
+	}
+}
+
+// lostDevicesOf lists the devices of the node that a unit holds and that are
+// lost. A heartbeat may be older than the return of its device, and another unit
+// may hold the device by now. So a device counts only if the agent's stream does
+// not have it as healthy.
+func (n *node) lostDevicesOf(u *unit) []string {
+	var lost []string
+	for _, p := range u.placements() {
+		if p.Node == n.view.ID {
+			lost = append(lost, shown.LostDevices(n.said.conditions, p.Assignment)...)
+		}
+	}
+	lost = slices.DeleteFunc(lost, n.hasHealthy)
+	slices.Sort(lost)
+	return slices.Compact(lost)
+}
+
+// hasHealthy reports whether the host has the device, or the MIG instance, and
+// takes new work on it, as the agent's stream says.
+func (n *node) hasHealthy(uuid string) bool {
+	for i, d := range n.host.Inventory.Devices {
+		is := d.UUID == uuid
+		for _, m := range d.MIG.Instances {
+			is = is || m.UUID == uuid
+		}
+		if !is {
+			continue
+		}
+		h, sick := n.health[i]
+		return !sick || h.Health.Allocatable()
+	}
+	return false
+}
+
+// requeue takes back a unit that was evicted. A unit that was evicted for a lost
+// device waits for the longest backoff first: a device that comes and goes does
+// not evict it more often.
+func (l *Leader) requeue(u *unit, evicted txn.EvictAsked) {
+	if strings.HasPrefix(evicted.Reason, deviceLostReason) {
+		l.rest(u, lastBackoff)
+		return
+	}
+	l.offer(u)
+}
+
+// logLost logs that a device was lost while a unit holds it, and that no unit
+// holds a lost device any more.
+func (l *Leader) logLost(id resource.NodeID, before, after []record.Condition) {
+	switch was, is := shown.LostMessage(before), shown.LostMessage(after); {
+	case is != "" && is != was:
+		l.out.warn("device_lost", "node", id, "message", is, "evicts", l.rules.EvictOnDeviceLost)
+	case is == "" && was != "":
+		l.out.info("device_loss_over", "node", id, "message_before", was)
+	}
+}
