@@ -37,6 +37,8 @@ type Discovered struct {
 	// Hung names the call into the driver that has not returned, "" where all
 	// have.
 	Hung string
+	// Limits are those of this process's cgroups on the running host.
+	Limits sysfs.Limits
 	// Warnings are faults of the host that were worked around, in the order
 	// found.
 	Warnings []string
@@ -103,6 +105,8 @@ func Discover(ctx context.Context, o DiscoverOptions) (Discovered, error) {
 		if faults = append(faults, more...); ok {
 			topology = sysfs.Restrict(topology, allowed)
 		}
+		d.Limits, more = sysfs.ReadLimits(tree)
+		faults = append(faults, more...)
 	}
 	for _, f := range faults {
 		d.Warnings = append(d.Warnings, f.String())

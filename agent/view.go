@@ -149,6 +149,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	if unknown, ok := a.unknownGPUs(); ok {
 		list = append(list, unknown)
 	}
+	if limited, ok := a.cgroupLimited(v); ok {
+		list = append(list, limited)
+	}
 	if lost, ok := lostDevices(v); ok {
 		list = append(list, lost)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/musterd/muster/agent/inspect"
 	"github.com/musterd/muster/cmd/buildinfo"
 	"github.com/musterd/muster/cmd/manual"
+	"github.com/musterd/muster/fit"
 )
 
 // usageError is a mistake of whoever called the program.
@@ -85,7 +87,7 @@ func newInspect() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := inspect.New(d.Host, d.Topology, d.Inventory, d.Warnings).With(d.Unknown, d.Hung)
+			report := inspect.New(d.Host, d.Topology, d.Inventory, slices.Concat(d.Warnings, d.OverLimits(fit.Reserved{}))).With(d.Unknown, d.Hung)
 			if format == "json" {
 				return report.JSON(cmd.OutOrStdout())
 			}

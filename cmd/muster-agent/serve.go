@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/cmd/buildinfo"
 	"github.com/musterd/muster/devices/nvml"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -42,7 +44,7 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 		}
 		return err
 	}
-	logFound(log, found)
+	logFound(log, found, fit.Reserved{CPUs: s.reservedCPUs, Memory: s.reservedMemory})
 	hurry := make(chan struct{}, 1)
 	deps := agent.Deps{
 		Discovered: found, Token: s.token, Log: log, Hurry: hurry,
@@ -126,7 +128,7 @@ func newLogger(s settings, w io.Writer) *slog.Logger {
 
 // logFound says in one line what the host is, and in one more each what was
 // odd about it.
-func logFound(log *slog.Logger, d agent.Discovered) {
+func logFound(log *slog.Logger, d agent.Discovered, reserved fit.Reserved) {
 	gpus := "none"
 	if n := len(d.Inventory.Devices); n > 0 {
 		models := map[string]bool{}
@@ -153,7 +155,7 @@ func logFound(log *slog.Logger, d agent.Discovered) {
 		attributes = append(attributes, "driver_hangs", d.Hung)
 	}
 	log.Info("host_discovered", attributes...)
-	for _, w := range d.Warnings {
+	for _, w := range slices.Concat(d.Warnings, d.OverLimits(reserved)) {
 		log.Warn("host_is_odd", "warning", w)
 	}
 }

@@ -111,14 +111,18 @@ func (r *reader) cpusetMount() (found cpusetMount, ok bool) {
 			}
 			continue
 		}
-		parse := parseMount
+		parse := mountOf
 		if path.Base(file) == "mountinfo" {
-			parse = parseMountinfo
+			parse = mountinfoOf
 		}
 		for line := range strings.Lines(text) {
 			// The more special flavour wins, whatever the order.
-			if m, ok := parse(line); ok && m.flavour > found.flavour {
-				found = m
+			m, ok := parse(line)
+			if !ok {
+				continue
+			}
+			if c, ok := m.cpusets(); ok && c.flavour > found.flavour {
+				found = c
 			}
 		}
 		if found.flavour != noCpuset {
@@ -128,41 +132,54 @@ func (r *reader) cpusetMount() (found cpusetMount, ok bool) {
 	return cpusetMount{}, false
 }
 
-// parseMount reads a line of /proc/mounts: device, mount point, type, options
-// (proc_mounts(5)); ok is false for mounts without cpusets.
-func parseMount(line string) (m cpusetMount, ok bool) {
+// mount is a line of a table of mounts.
+type mount struct {
+	point   string // without its leading slash
+	root    string // the folder of the file system that is seen there, "/" for all
+	kind    string
+	options string // of the file system
+}
+
+func newMount(point, root, kind, options string) mount {
+	return mount{strings.TrimPrefix(path.Clean("/"+unescape(point)), "/"), unescape(root), kind, options}
+}
+
+// mountOf reads a line of /proc/mounts: device, mount point, type, options
+// (proc_mounts(5)).
+func mountOf(line string) (m mount, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 {
-		return cpusetMount{}, false
+		return mount{}, false
 	}
-	return newCpusetMount(fields[1], "/", fields[2], fields[3])
+	return newMount(fields[1], "/", fields[2], fields[3]), true
 }
 
-// parseMountinfo reads a line of /proc/self/mountinfo: id, parent, device,
-// root, mount point, options, optional fields, "-", type, source, options of
-// the file system (proc_pid_mountinfo(5)).
-func parseMountinfo(line string) (m cpusetMount, ok bool) {
-	mount, super, ok := strings.Cut(line, " - ")
-	left, right := strings.Fields(mount), strings.Fields(super)
+// mountinfoOf reads a line of /proc/self/mountinfo: id, parent, device, root,
+// mount point, options, optional fields, "-", type, source, options of the file
+// system (proc_pid_mountinfo(5)).
+func mountinfoOf(line string) (m mount, ok bool) {
+	before, super, ok := strings.Cut(line, " - ")
+	left, right := strings.Fields(before), strings.Fields(super)
 	if !ok || len(left) < 6 || len(right) < 3 {
-		return cpusetMount{}, false
+		return mount{}, false
 	}
-	return newCpusetMount(left[4], left[3], right[0], right[2])
+	return newMount(left[4], left[3], right[0], right[2]), true
 }
 
-func newCpusetMount(point, root, kind, options string) (m cpusetMount, ok bool) {
-	m.root = unescape(root)
-	m.point = strings.TrimPrefix(path.Clean("/"+unescape(point)), "/")
-	has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
+// cpusets is the hierarchy of cpusets that a mount shows; ok is false for mounts
+// without cpusets.
+func (m mount) cpusets() (c cpusetMount, ok bool) {
+	c = cpusetMount{point: m.point, root: m.root}
+	has := func(option string) bool { return slices.Contains(strings.Split(m.options, ","), option) }
 	switch {
-	case kind == "cgroup2":
-		m.flavour = cpusetV2
-	case kind == "cpuset", kind == "cgroup" && has("cpuset") && has("noprefix"):
-		m.flavour = cpusetLegacy
-	case kind == "cgroup" && has("cpuset"):
-		m.flavour = cpusetV1
+	case m.kind == "cgroup2":
+		c.flavour = cpusetV2
+	case m.kind == "cpuset", m.kind == "cgroup" && has("cpuset") && has("noprefix"):
+		c.flavour = cpusetLegacy
+	case m.kind == "cgroup" && has("cpuset"):
+		c.flavour = cpusetV1
 	}
-	return m, m.flavour != noCpuset && m.point != "" && fs.ValidPath(m.point)
+	return c, c.flavour != noCpuset && c.point != "" && fs.ValidPath(c.point)
 }
 
 // unescape replaces the octal escapes of white space in mount tables.
@@ -210,15 +227,12 @@ func (r *reader) cpusetOfSelf(flavour cpusetFlavour) (group string, ok bool) {
 // parseCgroup finds the line of a hierarchy in /proc/self/cgroup
 // ("id:controllers:path", cgroups(7)): the unified one, or that of cpuset.
 func parseCgroup(text string, unified bool) (group string, err error) {
-	for line := range strings.Lines(text) {
-		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, group, ok := strings.Cut(rest, ":")
-		if !ok || !strings.HasPrefix(group, "/") {
-			continue
-		}
-		if unified && id == "0" && controllers == "" || !unified && slices.Contains(strings.Split(controllers, ","), "cpuset") {
-			return group, nil
-		}
+	controller := "cpuset"
+	if unified {
+		controller = ""
+	}
+	if group, ok := groupOf(text, controller); ok {
+		return group, nil
 	}
 	return "", errors.New("no line of the hierarchy that has cpusets")
 }

@@ -131,10 +131,18 @@ func FuzzProc(f *testing.F) {
 		if s, found, err := parseIsolcpus(text, maxCPU); err == nil && (s.Len() > maxCPU+1 || !found && !s.IsEmpty()) {
 			t.Errorf("command line %q isolates %q, found %t", text, s, found)
 		}
-		for _, parse := range []func(string) (cpusetMount, bool){parseMount, parseMountinfo} {
-			if m, ok := parse(text); ok && (m.point == "" || m.point[0] == '/' || m.flavour == noCpuset) {
-				t.Errorf("mount %q is at %q, flavour %d", text, m.point, m.flavour)
+		for _, parse := range []func(string) (mount, bool){mountOf, mountinfoOf} {
+			m, _ := parse(text)
+			if c, ok := m.cpusets(); ok && (c.point == "" || c.point[0] == '/' || c.flavour == noCpuset) {
+				t.Errorf("mount %q is at %q, flavour %d", text, c.point, c.flavour)
 			}
+		}
+		limited := tree{
+			"proc/self/cgroup": "0::/\n", "proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+			"sys/fs/cgroup/memory.max": text, "sys/fs/cgroup/cpu.max": text,
+		}
+		if l, _ := ReadLimits(limited.fs()); l.Memory < 0 || l.CPU < 0 || (l.Memory > 0) != (l.MemoryFile != "") || (l.CPU > 0) != (l.CPUFile != "") {
+			t.Errorf("limits %q are %+v", text, l)
 		}
 		for _, unified := range []bool{true, false} {
 			if group, err := parseCgroup(text, unified); err == nil && !strings.HasPrefix(group, "/") {

@@ -175,6 +175,10 @@ func TestEachFaultOfAClusterIsFound(t *testing.T) {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "GPUHealthy", Status: "False", Message: "GPU-1 is tainted (XID 79); "}))),
 			[]string{"warning: nodes: gpu-1: devices are not well: GPU-1 is tainted (XID 79)"},
 		},
+		"a node that offers more than its cgroup": {
+			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "CgroupLimited", Status: "True", Message: "8Gi of 126Gi"}))),
+			[]string{"warning: nodes: gpu-1: it offers more than its agent's cgroup may use: 8Gi of 126Gi", "reserved.memory"},
+		},
 		"processes that no grant has": {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "OrphanProcesses", Status: "True", Message: "pid 7"}))), []string{"warning: nodes: gpu-1: processes that no grant has use its devices: pid 7"},
 		},

@@ -239,6 +239,8 @@ func judgeCondition(node, phase string, c api.Condition) (Finding, bool) {
 		return find(Error, "its disk is full ("+c.Reason+"): "+c.Message, nodeRemedies["DiskFull"])
 	case c.Type == "MemoryPressure" && c.Status == "True":
 		return find(Warning, "it is short of memory: "+c.Message, nodeRemedies["MemoryPressure"])
+	case c.Type == "CgroupLimited" && c.Status == "True":
+		return find(Warning, "it offers more than its agent's cgroup may use: "+c.Message, "in the agent's configuration: reserved.memory, reserved.cpus; then: systemctl restart muster-agent")
 	case c.Type == "OrphanProcesses" && c.Status == "True":
 		return find(Warning, "processes that no grant has use its devices: "+c.Message, "on its host: stop them; muster describe node NODE names them")
 	case c.Type == "GPUHealthy" && c.Status == "False":
