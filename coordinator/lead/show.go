@@ -110,14 +110,15 @@ func (i shownLeader) Node(id resource.NodeID) (shown.Node, bool) {
 	if n == nil {
 		return shown.Node{}, false
 	}
-	return i.l.showNode(n), true
+	return i.l.showNode(n, i.l.addresses(n.spec.AgentAddr)), true
 }
 
 // Nodes implements shown.Index.
 func (i shownLeader) Nodes() iter.Seq[shown.Node] {
 	return func(yield func(shown.Node) bool) {
+		book := i.l.addresses("")
 		for _, at := range i.l.state.Nodes() {
-			if !yield(i.l.showNode(i.l.nodes[at.ID])) {
+			if !yield(i.l.showNode(i.l.nodes[at.ID], book)) {
 				return
 			}
 		}

@@ -9,14 +9,15 @@ import (
 
 // nodeObject shows a node.
 func (l *Leader) nodeObject(n *node) *api.Node {
-	s := l.showNode(n)
+	s := l.showNode(n, l.addresses(n.spec.AgentAddr))
 	return s.Show()
 }
 
 // showNode makes the shown value of a node and of those who hold something
 // there.
-func (l *Leader) showNode(n *node) shown.Node {
+func (l *Leader) showNode(n *node, book shown.AddressBook) shown.Node {
 	s := n.show()
+	s.Now, s.Beside = l.now, book.Beside(n.view.ID, &n.spec)
 	s.Told = n.said.conditions
 	for tx, h := range n.reservations {
 		if a := l.attempts[tx]; a != nil {
@@ -26,6 +27,18 @@ func (l *Leader) showNode(n *node) shown.Node {
 		}
 	}
 	return s
+}
+
+// addresses makes the book of all nodes' addresses, of one alone where only is
+// not "".
+func (l *Leader) addresses(only string) shown.AddressBook {
+	return shown.AddressesOf(func(yield func(resource.NodeID, *record.NodeSpec) bool) {
+		for id, n := range l.nodes {
+			if !yield(id, &n.spec) {
+				return
+			}
+		}
+	}, only)
 }
 
 // show makes the shown value of what a node has of its own.

@@ -86,14 +86,15 @@ func (i cached) Node(id resource.NodeID) (shown.Node, bool) {
 	if n == nil {
 		return shown.Node{}, false
 	}
-	return n.show(), true
+	return n.show(i.c.addresses(n.spec.AgentAddr), i.now), true
 }
 
 // Nodes implements shown.Index.
 func (i cached) Nodes() iter.Seq[shown.Node] {
 	return func(yield func(shown.Node) bool) {
+		book := i.c.addresses("")
 		for _, id := range i.c.order {
-			if !yield(i.c.nodes[id].show()) {
+			if !yield(i.c.nodes[id].show(book, i.now)) {
 				return
 			}
 		}

@@ -126,8 +126,9 @@ func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
 
 // show makes the shown value of a node, with the transactions that hold a share
 // there and the capacity that is not granted.
-func (n *cachedNode) show() shown.Node {
+func (n *cachedNode) show(book shown.AddressBook, now time.Time) shown.Node {
 	s := n.Node
+	s.Now, s.Beside = now, book.Beside(n.ID, &n.spec)
 	s.Available = maps.Clone(n.spec.Allocatable)
 	for _, h := range n.held {
 		for _, m := range h.members {
@@ -140,4 +141,16 @@ func (n *cachedNode) show() shown.Node {
 		}
 	}
 	return s
+}
+
+// addresses makes the book of all nodes' addresses, of one alone where only is
+// not "".
+func (c *Cache) addresses(only string) shown.AddressBook {
+	return shown.AddressesOf(func(yield func(resource.NodeID, *record.NodeSpec) bool) {
+		for id, n := range c.nodes {
+			if !yield(id, &n.spec) {
+				return
+			}
+		}
+	}, only)
 }

@@ -11,6 +11,7 @@ package record
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -199,6 +200,9 @@ type NodeSpec struct {
 	// Registrations are the times of the last registrations, RFC 3339, at most
 	// MaxRegistrations; the newest is the last.
 	Registrations []string `json:"registrations,omitempty"`
+	// RegisteredBy are the agents of the last of these registrations, in the same
+	// order. Before this field was kept, there are times alone.
+	RegisteredBy []Registrant `json:"registeredBy,omitempty"`
 	// AssumeDeadMillis is that of the identity, as the last registration had it.
 	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
 	// IgnoredLabels are keys that the agent registered and that count for nothing
@@ -210,6 +214,19 @@ type NodeSpec struct {
 	// Approved is the most that the node may have without waiting for an operator;
 	// nil approves whatever it registers.
 	Approved *Capacity `json:"approved,omitempty"`
+}
+
+// Registrant is an agent that registered: its host, its address, and its data
+// folder by the id of the journal.
+type Registrant struct {
+	Hostname  string `json:"hostname,omitempty"`
+	AgentAddr string `json:"agentAddr,omitempty"`
+	Journal   string `json:"journal,omitempty"`
+}
+
+// String names the agent for people.
+func (r Registrant) String() string {
+	return fmt.Sprintf("host %s at %s (journal %.8s)", r.Hostname, r.AgentAddr, r.Journal)
 }
 
 // MaxRegistrations bounds NodeSpec.Registrations.

@@ -76,6 +76,7 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
 	}
+	fresh.RegisteredBy = []record.Registrant{{Hostname: fresh.Hostname, AgentAddr: fresh.AgentAddr, Journal: incarnation.JournalID}}
 	identity := record.NodeIdentity{Incarnation: incarnation, AssumeDeadMillis: r.GetAssumeDeadAfterMillis()}
 	if err := checkAssumeDead(identity.AssumeDeadMillis); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node %s: %v", node, err)
@@ -142,6 +143,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who record.
 		}
 		fresh.Taints, fresh.Unschedulable, fresh.Created = old.Taints, old.Unschedulable, old.Created
 		fresh.Registrations = append(slices.Clone(old.Registrations[max(0, len(old.Registrations)+1-record.MaxRegistrations):]), fresh.Registrations...)
+		fresh.RegisteredBy = append(slices.Clone(old.RegisteredBy[max(0, len(old.RegisteredBy)+1-record.MaxRegistrations):]), fresh.RegisteredBy...)
 		fresh.OperatorLabels, fresh.Annotations, fresh.Token, fresh.Violation = old.OperatorLabels, old.Annotations, old.Token, old.Violation
 	}
 	if err := s.admit(ctx, node, known, old, &fresh); err != nil {

@@ -197,7 +197,7 @@ func TestRegisterKeepsWhatOperatorsSet(t *testing.T) {
 	put(t, s, record.Put(key, record.MustEncode(spec)))
 	register(t, server, resource.Incarnation{JournalID: "j1", BootID: "b2"})
 	after, _ := get[record.NodeSpec](t, s, key)
-	if diff := cmp.Diff(spec, after, cmpopts.IgnoreFields(record.NodeSpec{}, "Registrations")); diff != "" {
+	if diff := cmp.Diff(spec, after, cmpopts.IgnoreFields(record.NodeSpec{}, "Registrations", "RegisteredBy")); diff != "" {
 		t.Errorf("spec (-before +after):\n%s", diff)
 	}
 }
@@ -209,6 +209,9 @@ func TestTheLastRegistrationsAreKeptWithTheirTimes(t *testing.T) {
 	for n := 1; n <= 2*record.MaxRegistrations; n++ {
 		register(t, server, resource.Incarnation{JournalID: "j1", BootID: fmt.Sprint("b", n)})
 		spec, _ := get[record.NodeSpec](t, s, key)
+		if len(spec.RegisteredBy) != len(spec.Registrations) || spec.RegisteredBy[len(spec.RegisteredBy)-1] != (record.Registrant{Hostname: "host-1", AgentAddr: spec.AgentAddr, Journal: "j1"}) {
+			t.Fatalf("after %d registrations by %+v", n, spec.RegisteredBy)
+		}
 		if got := len(spec.Registrations); got != min(n, record.MaxRegistrations) || !slices.IsSorted(spec.Registrations) {
 			t.Fatalf("after %d registrations: %q", n, spec.Registrations)
 		}

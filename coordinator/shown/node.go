@@ -31,6 +31,10 @@ type Node struct {
 	Unapproved admission.Growth
 	// Told are the conditions that its agent told last.
 	Told []record.Condition
+	// Beside lists the other nodes with the same agent address, and Now is the
+	// present time.
+	Beside []Neighbour
+	Now    time.Time
 	// Allocations are the members that hold something there, in any order.
 	Allocations []string
 

@@ -35,6 +35,7 @@ func (n *Node) showConditions(s *api.NodeStatus) {
 		}
 	}
 	n.showAdmission(s)
+	n.showDuplicates(s)
 	n.showTold(s)
 }
 

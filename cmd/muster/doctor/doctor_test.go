@@ -179,6 +179,14 @@ func TestEachFaultOfAClusterIsFound(t *testing.T) {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "CgroupLimited", Status: "True", Message: "8Gi of 126Gi"}))),
 			[]string{"warning: nodes: gpu-1: it offers more than its agent's cgroup may use: 8Gi of 126Gi", "reserved.memory"},
 		},
+		"two agents with one id": {
+			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "DuplicateAgent", Status: "True", Message: "two agents have this node's id"}))),
+			[]string{"error: names: gpu-1: two agents have this node's id", "muster doctor --config"},
+		},
+		"an address that another node has taken": {
+			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "DuplicateAddress", Status: "True", Reason: "AddressTaken", Message: "gpu-2 registered with it"}))),
+			[]string{"error: names: gpu-1: gpu-2 registered with it", "muster delete node gpu-1"},
+		},
 		"processes that no grant has": {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "OrphanProcesses", Status: "True", Message: "pid 7"}))), []string{"warning: nodes: gpu-1: processes that no grant has use its devices: pid 7"},
 		},

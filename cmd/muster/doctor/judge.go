@@ -241,6 +241,10 @@ func judgeCondition(node, phase string, c api.Condition) (Finding, bool) {
 		return find(Warning, "it is short of memory: "+c.Message, nodeRemedies["MemoryPressure"])
 	case c.Type == "CgroupLimited" && c.Status == "True":
 		return find(Warning, "it offers more than its agent's cgroup may use: "+c.Message, "in the agent's configuration: reserved.memory, reserved.cpus; then: systemctl restart muster-agent")
+	case c.Type == "DuplicateAgent" && c.Status == "True":
+		return Finding{Error, checkNames, node, c.Message, "on both hosts: muster doctor --config /etc/muster/agent.yaml compares the name"}, true
+	case c.Type == "DuplicateAddress" && c.Status == "True" && c.Reason == "AddressTaken":
+		return Finding{Error, checkNames, node, c.Message, "muster delete node " + node + ", where the host was renamed"}, true
 	case c.Type == "OrphanProcesses" && c.Status == "True":
 		return find(Warning, "processes that no grant has use its devices: "+c.Message, "on its host: stop them; muster describe node NODE names them")
 	case c.Type == "GPUHealthy" && c.Status == "False":
