@@ -161,8 +161,8 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 		grants:     desc("muster_agent_grants", "Transactions by state.", "state"),
 		registered: desc("muster_agent_registered", "1 once this incarnation has registered."),
 		bad:        desc("muster_agent_unhealthy_devices", "Devices that take no new work."),
-		gpuFree:    desc("muster_agent_gpu_free", "Part of a GPU that nobody holds, 1 for all of it; 0 in MIG mode, where muster_agent_free counts instances.", "gpu", "model"),
-		gpuHealthy: desc("muster_agent_gpu_healthy", "1 while a GPU takes new work, else 0.", "gpu", "model"),
+		gpuFree:    desc("muster_agent_gpu_free", "Part of a GPU that nobody holds, 1 for all of it; 0 in MIG mode, where muster_agent_free counts instances.", "device", "uuid", "model"),
+		gpuHealthy: desc("muster_agent_gpu_healthy", "1 while a GPU takes new work, else 0.", "device", "uuid", "model"),
 		journal:    desc("muster_agent_journal_bytes", "Size of the journal's records."),
 
 		memory: desc("muster_agent_memory_pressure", "1 while new work is refused because the host is short of memory; see the condition MemoryPressure."),
@@ -221,8 +221,8 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		if d.Index < len(models) { // the hardware may have changed since the view
 			model = models[d.Index].Model
 		}
-		gauge(g.gpuFree, resource.GPU.Measure(int64(d.Milli)), strconv.Itoa(d.Index), model)
-		gauge(g.gpuHealthy, healthy, strconv.Itoa(d.Index), model)
+		gauge(g.gpuFree, resource.GPU.Measure(int64(d.Milli)), strconv.Itoa(d.Index), d.UUID, model)
+		gauge(g.gpuHealthy, healthy, strconv.Itoa(d.Index), d.UUID, model)
 	}
 	if view.Registered > 0 {
 		registered = 1
