@@ -24,7 +24,7 @@ func (c *Coordinator) Leader(ctx context.Context) (service.Leader, error) {
 		turned := c.turned
 		c.mu.Unlock()
 		if l := c.serving(); l != nil {
-			return service.Leader{ID: c.config.ID, Address: c.config.Address.REST, Epoch: int64(l.epoch), Own: true}, nil
+			return service.Leader{ID: c.config.ID, Address: c.config.Address.REST, GRPC: c.config.Address.GRPC, Epoch: int64(l.epoch), Own: true}, nil
 		}
 		found, changed := c.follower.Candidates()
 		if len(found) > 0 && found[0].Address.ID != c.config.ID {
@@ -40,20 +40,7 @@ func (c *Coordinator) Leader(ctx context.Context) (service.Leader, error) {
 }
 
 func leaderOf(l store.Leader) service.Leader {
-	return service.Leader{ID: l.Address.ID, Address: l.Address.REST, Epoch: int64(l.Epoch)}
-}
-
-// LeaderGRPC is where the coordinator that leads serves gRPC; own if this one
-// does. ctx bounds the wait, as in Leader.
-func (c *Coordinator) LeaderGRPC(ctx context.Context) (address string, own bool, err error) {
-	l, err := c.Leader(ctx)
-	if err != nil || l.Own {
-		return "", l.Own, err
-	}
-	if found, _ := c.follower.Candidates(); len(found) > 0 && found[0].Address.ID == l.ID {
-		return found[0].Address.GRPC, false, nil
-	}
-	return "", false, c.elsewhere()
+	return service.Leader{ID: l.Address.ID, Address: l.Address.REST, GRPC: l.Address.GRPC, Epoch: int64(l.Epoch)}
 }
 
 // Patience is how long a request may wait for a leader: a dead one's lease, and

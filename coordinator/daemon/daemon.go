@@ -96,7 +96,8 @@ type Daemon struct {
 	rest        *http.Server
 	endWaits    context.CancelFunc // of the requests that REST still serves
 	grpc        *grpc.Server
-	forward     *grpcapi.Forward
+	forward     *service.Forward // of requests that the leader answers
+	relay       *grpcapi.Relay   // of those that come by gRPC
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	refusals    *refusals
@@ -146,6 +147,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err != nil {
 		return d, err
 	}
+	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log)
 	d.cluster = prometheus.NewRegistry()
 	d.cluster.MustRegister(monitor.New(d.coordinator, time.Now))
 	d.serveREST(registry)
@@ -178,8 +180,8 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
 		Service: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log, Metrics: registry,
 		Version: d.config.Version,
-		ID:      d.config.ID, Peer: d.coordinator, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
-		Patience: d.coordinator.Patience(), PeerTLS: d.security.peer,
+		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
+		PeerTLS:  d.security.peer,
 		Identity: d.security.documents(),
 	})
 	mux := http.NewServeMux()
@@ -200,11 +202,11 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
 	dial = append(dial, limits.DialOptions()...)
-	d.forward = &grpcapi.Forward{ID: d.config.ID, Leaders: d.coordinator, Dial: dial, Patience: d.coordinator.Patience(), Logger: d.log}
+	d.relay = &grpcapi.Relay{Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial}
 	// The caller is judged first, then the message, and only then a call is passed
 	// on.
 	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions(d.refusals.message)...)
-	options = append(options, grpc.ChainUnaryInterceptor(d.forward.Intercept))
+	options = append(options, grpc.ChainUnaryInterceptor(d.relay.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{
@@ -335,8 +337,8 @@ func (d *Daemon) Close() error { return d.closeAll() }
 // closeAll frees whatever New has opened.
 func (d *Daemon) closeAll() error {
 	var errs []error
-	if d.forward != nil {
-		errs = append(errs, d.forward.Close())
+	if d.relay != nil {
+		errs = append(errs, d.relay.Close())
 	}
 	if d.rings != nil {
 		errs = append(errs, d.rings.Close())

@@ -58,12 +58,12 @@ func TestRefusedMessagesAndActsBeyondABudgetAreCounted(t *testing.T) {
 		}
 		d := &Daemon{
 			config: Config{ID: "c1", Cluster: "c"}, log: quiet, store: s, coordinator: c,
-			security: security{member: token}, callers: service.StaticToken("operators"),
+			security: security{member: token}, callers: service.StaticToken("operators"), forward: service.NewForward("c1", c, 0, nil),
 		}
 		d.serveGRPC(registry)
 		l := bufconn.Listen(1 << 16)
 		go d.grpc.Serve(l)
-		defer d.forward.Close()
+		defer d.relay.Close()
 		defer d.grpc.Stop()
 		conn, err := grpc.NewClient("passthrough:///c1", append(token.DialOptions(rpcauth.AnyCoordinator()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...)

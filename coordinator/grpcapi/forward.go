@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,36 +19,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/wire"
 )
 
-// Leaders knows which coordinator leads.
-type Leaders interface {
-	// LeaderGRPC waits until a coordinator leads and tells where it serves; own
-	// if this one does. What is known already comes even if ctx has ended.
-	LeaderGRPC(ctx context.Context) (address string, own bool, err error)
-	// Reach waits until what is read here is not older than a revision.
-	Reach(ctx context.Context, revision int64) error
+// Relay carries to the leader the calls that only the leader can answer:
+// those of muster.v1.Quotas that the service here refuses, and
+// muster.v1.Coordinator/Evict. Calls keep their caller's token. Its Intercept
+// comes after the checks of who calls.
+type Relay struct {
+	// Forward finds the leader.
+	Forward *service.Forward
 	// Revision is not older than anything answered here as the leader; 0 while
 	// another leads.
-	Revision() int64
-}
-
-// Forward passes on to the leader what only the leader can answer: of
-// muster.v1.Quotas all but what every coordinator knows, and
-// muster.v1.Coordinator/Evict. Calls keep their caller's token. Its Intercept
-// comes after the checks of who calls. The zero value of an optional field
-// means its default.
-type Forward struct {
-	ID      string // of this coordinator
-	Leaders Leaders
-	// Dial holds what a connection to another coordinator needs, its transport
-	// credentials among it; no credentials of calls.
+	Revision func() int64
+	// Dial holds the options of a connection to another coordinator, its transport
+	// credentials among them; no credentials of calls.
 	Dial []grpc.DialOption
-	// Patience bounds how long a call waits for a leader; 0 = 7 s.
-	Patience time.Duration
-	Logger   *slog.Logger
 
 	mu          sync.Mutex
 	connections map[string]*grpc.ClientConn
@@ -62,70 +48,77 @@ const (
 	revisionKey = "muster-revision"
 )
 
-// Bounds of what is passed on.
-const (
-	defaultPatience = 7 * time.Second
-	connectWithin   = time.Second
-	// answerWithin bounds a try at a leader, and all tries at one that is silent:
-	// no call that is passed on waits for anything but the store.
-	answerWithin = 2 * time.Second
-	leaderPause  = 25 * time.Millisecond
-	reachWithin  = time.Second
-)
+// connectWithin bounds an attempt to connect to another coordinator.
+const connectWithin = time.Second
+
+// dropAfter is how long calls that are under way on a connection that is given up
+// may go on.
+const dropAfter = 4 * time.Second
 
 // evict is the one call of agents that only the leader decides.
 const evict = musterv1.Coordinator_Evict_FullMethodName
 
-// everywhere are the calls that every coordinator answers.
-var everywhere = map[string]bool{
-	musterv1.Quotas_GetResourceQuota_FullMethodName: true, musterv1.Quotas_ListResourceQuotas_FullMethodName: true,
-	musterv1.Quotas_GetQuotaForest_FullMethodName: true, musterv1.Quotas_ListQuotaForests_FullMethodName: true,
-	musterv1.Quotas_GetQuotaBinding_FullMethodName: true, musterv1.Quotas_ListQuotaBindings_FullMethodName: true,
-}
-
-// repeatable reports whether a call may be sent again after it may have been
-// done.
-func repeatable(method string) bool {
+// repeatOf says whether a call may be sent again after it may have been done.
+func repeatOf(method string) service.Repeat {
 	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	for _, reads := range []string{"Get", "List", "Explain", "Try"} {
 		if strings.HasPrefix(name, reads) {
-			return true
+			return service.Read
 		}
 	}
-	return false
+	return service.Once
 }
 
 // Close closes the connections to other coordinators.
-func (f *Forward) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *Relay) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var errs []error
-	for address, c := range f.connections {
+	for address, c := range r.connections {
 		errs = append(errs, c.Close())
-		delete(f.connections, address)
+		delete(r.connections, address)
 	}
 	return errors.Join(errs...)
 }
 
 // Intercept is the grpc.UnaryServerInterceptor.
-func (f *Forward) Intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod
 	if method != evict && !strings.HasPrefix(method, "/"+musterv1.Quotas_ServiceDesc.ServiceName+"/") {
 		return next(ctx, req)
 	}
-	if rev := f.Leaders.Revision(); rev > 0 || everywhere[method] || hopped(ctx) {
+	refused := api.Errorf(503, "coordinator %s does not lead, and no leader answers; ask again", r.Forward.ID()).Because(api.NotLeader)
+	if method != evict || r.Revision() > 0 || hopped(ctx) { // an eviction spends the budget of its node here, too
 		got, err := next(ctx, req)
-		f.tell(ctx)
-		if refused := elsewhere(err); refused == nil || hopped(ctx) || refused.GetReason() == api.LeaderLost && !repeatable(method) {
+		r.tell(ctx)
+		if refused = elsewhere(err); refused == nil {
 			return got, err
 		}
 	}
-	return f.pass(ctx, req, method, next)
+	var answer any
+	var answered error
+	status := r.Forward.Pass(ctx, service.Passage{
+		Name: method, Repeat: repeatOf(method), Hopped: hopped(ctx),
+		Here: func(time.Duration) *api.Status {
+			got, err := next(ctx, req)
+			r.tell(ctx)
+			answer, answered = got, err
+			return elsewhere(err)
+		},
+		There: func(try context.Context, leader service.Leader, _ time.Duration) (got service.Attempt) {
+			answer, answered, got = r.there(ctx, try, leader, method, req)
+			return got
+		},
+	}, refused)
+	if status != nil {
+		return nil, wire.ToRefusal(status)
+	}
+	return answer, answered
 }
 
 // tell lets the caller know how new the answer is.
-func (f *Forward) tell(ctx context.Context) {
-	if rev := f.Leaders.Revision(); rev > 0 {
+func (r *Relay) tell(ctx context.Context) {
+	if rev := r.Revision(); rev > 0 {
 		_ = grpc.SetHeader(ctx, metadata.Pairs(revisionKey, strconv.FormatInt(rev, 10))) // fails only outside of a call
 	}
 }
@@ -137,139 +130,58 @@ func hopped(ctx context.Context) bool {
 
 // elsewhere is the refusal in an error that asks for another coordinator, nil
 // for any other error.
-func elsewhere(err error) *musterv1.Refusal {
-	for _, d := range status.Convert(err).Details() {
-		if r, ok := d.(*musterv1.Refusal); ok && (r.GetReason() == api.NotLeader || r.GetReason() == api.LeaderLost) {
-			return r
-		}
+func elsewhere(err error) *api.Status {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return service.Elsewhere(wire.FromRefusal(err))
 }
 
-// pass lets the leader answer, once there is one that does.
-func (f *Forward) pass(ctx context.Context, req any, method string, next grpc.UnaryHandler) (any, error) {
-	patience := f.Patience
-	if patience == 0 {
-		patience = defaultPatience
+// there calls the leader, and judges its answer: an error that a service has
+// returned is an answer, one of the network is none.
+func (r *Relay) there(ctx, try context.Context, leader service.Leader, method string, req any) (answer any, answered error, got service.Attempt) {
+	got.At = leader.GRPC
+	answer, sent, err := r.send(ctx, try, leader.GRPC, method, req)
+	refused := elsewhere(err)
+	code := status.Code(err)
+	lost := !wire.IsRefusal(err) && (code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled)
+	switch {
+	case refused != nil:
+		got.Refused = refused
+	case err != nil && lost:
+		got.Err, got.Sent, got.Silent = errors.New(status.Convert(err).Message()), sent, code == codes.DeadlineExceeded
 	}
-	search, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	began := time.Now()
-	for {
-		address, own, err := f.Leaders.LeaderGRPC(search)
-		if err != nil || search.Err() != nil {
-			return nil, f.nobody(err)
-		}
-		var got any
-		var sent bool
-		if own {
-			got, err = next(ctx, req)
-			f.tell(ctx)
-			sent = elsewhere(err).GetReason() == api.LeaderLost
-		} else {
-			got, sent, err = f.send(ctx, address, method, req)
-		}
-		refused := elsewhere(err)
-		silent := !own && ctx.Err() == nil && isSilence(err)
-		lost := silent || refused == nil && !own && status.Code(err) == codes.Unavailable && !told(err)
-		switch {
-		case err == nil || refused == nil && !lost, ctx.Err() != nil:
-			return got, err
-		case lost && sent && !repeatable(method):
-			return nil, f.mayBeDone(method, address, err)
-		case refused.GetReason() == api.LeaderLost && !repeatable(method):
-			return nil, f.mayBeDone(method, "", err)
-		case silent && time.Since(began) >= answerWithin:
-			return nil, f.unreachable(address, err)
-		}
-		f.Logger.Debug("forward_failed", "method", method, "leader", address, "error", err)
-		select {
-		case <-time.After(leaderPause):
-		case <-ctx.Done():
-			return nil, status.FromContextError(ctx.Err()).Err()
-		}
-	}
+	return answer, err, got
 }
 
-// told reports whether an error is what a service said, and no failure to reach
-// it.
-func told(err error) bool { return len(status.Convert(err).Details()) > 0 }
-
-func (f *Forward) nobody(err error) error {
-	var refused *api.Status
-	if !errors.As(err, &refused) {
-		refused = api.Errorf(http.StatusServiceUnavailable, "coordinator %s does not lead, and no leader answers; ask again", f.ID)
-		refused.Reason = api.NotLeader
-	}
-	return wire.ToRefusal(refused)
-}
-
-// mayBeDone refuses to repeat a call that the leader at an address has not
-// answered.
-func (f *Forward) mayBeDone(method, address string, err error) error {
-	if address != "" && f.leadsAt(address) {
-		s := api.Errorf(http.StatusServiceUnavailable, "the leader did not answer %s at %s (%s), and it may have been done: look, then repeat it",
-			method, address, status.Convert(err).Message())
-		s.Reason = api.LeaderUnreachable
-		return wire.ToRefusal(s)
-	}
-	s := api.Errorf(http.StatusServiceUnavailable, "the leader was lost before it answered %s, which may have been done: look, then repeat it", method)
-	s.Reason = api.LeaderLost
-	return wire.ToRefusal(s)
-}
-
-// unreachable refuses a call that has done nothing.
-func (f *Forward) unreachable(address string, err error) error {
-	s := api.Errorf(http.StatusServiceUnavailable, "coordinator %s does not lead, and the leader does not answer at %s (%s): ask again, or another coordinator",
-		f.ID, address, status.Convert(err).Message())
-	s.Reason = api.NotLeader
-	return wire.ToRefusal(s)
-}
-
-// leadsAt reports whether the leader serves at an address, as far as is known.
-func (f *Forward) leadsAt(address string) bool {
-	known, stop := context.WithCancel(context.Background())
-	stop()
-	now, own, err := f.Leaders.LeaderGRPC(known)
-	return err == nil && !own && now == address
-}
-
-// isSilence reports whether an error of a try says that nothing came back.
-func isSilence(err error) bool { return status.Code(err) == codes.DeadlineExceeded && !told(err) }
-
-// send calls another coordinator. sent is false if the call never left.
-func (f *Forward) send(ctx context.Context, address, method string, req any) (reply any, sent bool, err error) {
+// send calls another coordinator. sent is false if the call never left. ctx is
+// the caller's, try bounds this call.
+func (r *Relay) send(ctx, try context.Context, address, method string, req any) (reply any, sent bool, err error) {
 	answer, err := answerOf(method)
 	if err != nil {
 		return nil, false, err
 	}
-	try, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	conn, err := f.connection(try, address)
+	conn, err := r.connection(try, address)
 	switch {
 	case errors.Is(err, errNoAnswer):
-		f.drop(address)
+		r.drop(address)
 		return nil, false, status.Errorf(codes.DeadlineExceeded, "%s: %v", method, err)
 	case err != nil:
 		return nil, false, status.Errorf(codes.Unavailable, "%s: %v", method, err)
 	}
 	incoming, _ := metadata.FromIncomingContext(ctx)
-	outgoing := metadata.Pairs(hopKey, f.ID)
+	outgoing := metadata.Pairs(hopKey, r.Forward.ID())
 	outgoing.Set("authorization", incoming.Get("authorization")...)
 	var header metadata.MD
 	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
 		if try.Err() != nil && ctx.Err() == nil {
-			f.drop(address) // the connection may be as dead as the call
+			r.drop(address) // the connection may be as dead as the call
 		}
 		return nil, true, err
 	}
-	if told := header.Get(revisionKey); len(told) == 1 && !repeatable(method) {
+	if told := header.Get(revisionKey); len(told) == 1 && repeatOf(method) != service.Read {
 		if rev, err := strconv.ParseInt(told[0], 10, 64); err == nil {
-			within, cancel := context.WithTimeout(ctx, reachWithin)
-			defer cancel()
-			if err := f.Leaders.Reach(within, rev); err != nil {
-				f.Logger.Debug("forward_behind", "revision", rev, "error", err)
-			}
+			r.Forward.CatchUp(ctx, rev)
 		}
 	}
 	return answer, true, nil
@@ -295,21 +207,21 @@ func answerOf(method string) (proto.Message, error) {
 
 // connection returns one that is open, so that a call that fails on it has been
 // sent.
-func (f *Forward) connection(ctx context.Context, address string) (*grpc.ClientConn, error) {
-	f.mu.Lock()
-	c := f.connections[address]
+func (r *Relay) connection(ctx context.Context, address string) (*grpc.ClientConn, error) {
+	r.mu.Lock()
+	c := r.connections[address]
 	if c == nil {
 		var err error
-		if c, err = grpc.NewClient("passthrough:///"+address, f.Dial...); err != nil {
-			f.mu.Unlock()
+		if c, err = grpc.NewClient("passthrough:///"+address, r.Dial...); err != nil {
+			r.mu.Unlock()
 			return nil, err
 		}
-		if f.connections == nil {
-			f.connections = map[string]*grpc.ClientConn{}
+		if r.connections == nil {
+			r.connections = map[string]*grpc.ClientConn{}
 		}
-		f.connections[address] = c
+		r.connections[address] = c
 	}
-	f.mu.Unlock()
+	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
 	for {
@@ -335,17 +247,17 @@ var errNoAnswer = errors.New("no coordinator answers")
 
 // drop has the next call to an address open another connection. The present one
 // is closed once the calls that are under way on it have had their time.
-func (f *Forward) drop(address string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := f.connections[address]
+func (r *Relay) drop(address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.connections[address]
 	if c == nil {
 		return
 	}
-	delete(f.connections, address)
+	delete(r.connections, address)
 	var after time.Duration
 	if c.GetState() == connectivity.Ready {
-		after = 2 * answerWithin
+		after = dropAfter
 	}
 	time.AfterFunc(after, func() { _ = c.Close() }) // which fails only if it was closed
 }

@@ -24,13 +24,11 @@ import (
 
 // elsewhere refuses everything, as the quotas of a follower whose cache is not
 // loaded do.
-type elsewhere struct{ service.Quotas }
+type elsewhere struct{}
 
-func notLeading() error {
-	s := api.Errorf(503, "another one leads")
-	s.Reason = api.NotLeader
-	return s
-}
+var _ service.Quotas = elsewhere{}
+
+func notLeading() error { return api.Errorf(503, "another one leads").Because(api.NotLeader) }
 
 func (elsewhere) CreateResourceQuota(context.Context, *api.ResourceQuota) (*api.ResourceQuota, error) {
 	return nil, notLeading()
@@ -44,6 +42,34 @@ func (elsewhere) ListResourceQuotas(context.Context, string) (*api.ResourceQuota
 	return nil, notLeading()
 }
 
+func (elsewhere) UpdateResourceQuota(context.Context, *api.ResourceQuota) (*api.ResourceQuota, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) DeleteResourceQuota(context.Context, string, string) (*api.ResourceQuota, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) PutQuotaTree(context.Context, *api.QuotaTree, bool) (*api.QuotaTree, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) GetQuotaTree(context.Context, string) (*api.QuotaTree, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) ListQuotaTrees(context.Context) (*api.QuotaTreeList, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) DeleteQuotaTree(context.Context, string) (*api.QuotaTree, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) PutQuotaForest(context.Context, *api.QuotaForest, bool) (*api.QuotaForest, error) {
+	return nil, notLeading()
+}
+
 func (elsewhere) GetQuotaForest(context.Context, string) (*api.QuotaForest, error) {
 	return nil, notLeading()
 }
@@ -52,11 +78,35 @@ func (elsewhere) ListQuotaForests(context.Context) (*api.QuotaForestList, error)
 	return nil, notLeading()
 }
 
+func (elsewhere) DeleteQuotaForest(context.Context, string) (*api.QuotaForest, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) PutQuotaBinding(context.Context, *api.QuotaBinding, bool) (*api.QuotaBinding, error) {
+	return nil, notLeading()
+}
+
 func (elsewhere) GetQuotaBinding(context.Context, string) (*api.QuotaBinding, error) {
 	return nil, notLeading()
 }
 
 func (elsewhere) ListQuotaBindings(context.Context) (*api.QuotaBindingList, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) DeleteQuotaBinding(context.Context, string) (*api.QuotaBinding, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) ReclaimQuota(context.Context, string, bool, *int64) (*api.QuotaReclaim, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) ExplainQuota(context.Context, string, string) (*api.QuotaExplanation, error) {
+	return nil, notLeading()
+}
+
+func (elsewhere) TryQuota(context.Context, []byte) (*api.QuotaDryRun, error) {
 	return nil, notLeading()
 }
 
@@ -76,18 +126,18 @@ func (p *post) lead(address string, own bool) {
 	p.leader, p.own = address, own
 }
 
-func (p *post) LeaderGRPC(ctx context.Context) (string, bool, error) {
+func (p *post) Leader(ctx context.Context) (service.Leader, error) {
 	for {
 		p.mu.Lock()
 		leader, own := p.leader, p.own
 		p.mu.Unlock()
 		if own || leader != "" {
-			return leader, own, nil
+			return service.Leader{ID: "l", GRPC: leader, Own: own}, nil
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return "", false, notLeading()
+			return service.Leader{}, notLeading()
 		}
 	}
 }
@@ -138,8 +188,8 @@ func (n network) coordinator(t *testing.T, address string, p *post, quotas servi
 	if p.hasty {
 		patience = 300 * time.Millisecond
 	}
-	forward := &grpcapi.Forward{
-		ID: address, Leaders: p, Patience: patience, Logger: slog.New(slog.DiscardHandler),
+	forward := &grpcapi.Relay{
+		Forward: service.NewForward(address, p, patience, nil), Revision: p.Revision,
 		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
 	}
 	server := grpc.NewServer(append(rpcauth.ServerOptions(token, grpcapi.Guard(people{})), grpc.ChainUnaryInterceptor(forward.Intercept))...)

@@ -95,7 +95,7 @@ func documentedWorld(t *testing.T) http.Handler {
 	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	h := rest.NewHandler(rest.Config{
 		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
-		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test", ID: "coordinator-1",
+		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test",
 	})
 	examples := map[string]string{}
 	for _, r := range rest.Routes() {

@@ -15,7 +15,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,14 +45,9 @@ type Config struct {
 	// BodyTimeout bounds how long a request's body may take to arrive; 0 = 10 s.
 	BodyTimeout time.Duration
 
-	// ID names this coordinator to others.
-	ID string
-	// Peer finds the leading coordinator, which gets the requests that the
-	// Service refuses with api.NotLeader or api.LeaderLost; nil = such refusals
-	// are the answer.
-	Peer service.Peer
-	// Patience bounds how long a request waits for a leader; 0 = 7 s.
-	Patience time.Duration
+	// Forward gives the leading coordinator the requests that the Service refuses
+	// with api.NotLeader or api.LeaderLost; nil = such refusals are the answer.
+	Forward *service.Forward
 	// PeerTLS is for connections to other coordinators' REST API, where that is
 	// by TLS.
 	PeerTLS *tls.Config
@@ -70,13 +64,11 @@ type Config struct {
 // immutable.
 type handler struct {
 	Config
-	mux      *http.ServeMux
-	routes   map[string]access // by pattern, for Routes
-	metrics  *metrics
-	peers    *http.Client
-	forwards chan struct{} // one for each request that is being passed on
-	room     *room
-	silent   atomic.Pointer[silence]
+	mux     *http.ServeMux
+	routes  map[string]access // by pattern, for Routes
+	metrics *metrics
+	peers   *http.Client
+	room    *room
 }
 
 // NewHandler builds the API. It serves /api/v1/… with authentication and
@@ -92,15 +84,11 @@ func NewHandler(c Config) http.Handler {
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = bodyTimeout
 	}
-	if c.Patience == 0 {
-		c.Patience = 7 * time.Second
-	}
 	if c.DialPeer == nil {
 		c.DialPeer = peerDialer().DialContext
 	}
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), routes: map[string]access{}, metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
-		forwards: make(chan struct{}, mostForwards),
 	}
 	h.room = newRoom(h.metrics)
 	const v1 = "/api/v1"
@@ -276,7 +264,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 		}
 	}
 	a, err := serve(c)
-	if status := elsewhere(err); status != nil && h.Peer != nil {
+	if status := service.Elsewhere(err); status != nil && h.Forward != nil {
 		return h.passOn(c, serve, status)
 	}
 	if err != nil {
@@ -329,6 +317,9 @@ func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 	if s.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
+	}
+	if s.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(s.RetryAfterSeconds))
 	}
 	return h.write(w, answer{code: s.Code, body: s})
 }

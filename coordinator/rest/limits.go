@@ -4,12 +4,12 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/netlimit"
 )
 
@@ -41,9 +41,9 @@ const (
 )
 
 // Connections limits the connections of the REST listener. Another coordinator, which is one address,
-// may pass on mostForwards requests by connections of their own.
+// may pass on service.MostForwards requests by connections of their own.
 func Connections() netlimit.Limits {
-	total := netlimit.Budget(4 * mostForwards)
+	total := netlimit.Budget(4 * service.MostForwards)
 	return netlimit.Limits{Total: total, Unproven: total * 3 / 4, PerAddress: total / 2}
 }
 
@@ -89,9 +89,10 @@ func take(ctx context.Context, s *semaphore.Weighted, n int64) bool {
 // throttled is the refusal of a request for which there is no room; the client
 // may ask again.
 func (h *handler) throttled(c *call, at throttle, format string, args ...any) *api.Status {
-	c.w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	h.metrics.refused(at)
-	return api.Errorf(http.StatusTooManyRequests, format, args...)
+	status := api.Errorf(http.StatusTooManyRequests, format, args...)
+	status.RetryAfterSeconds = retryAfter
+	return status
 }
 
 // grow reserves room for more of a request's body.

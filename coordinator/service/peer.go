@@ -11,6 +11,8 @@ type Leader struct {
 	ID string
 	// Address is where its REST API is: "host:port" for plain HTTP, or a URL.
 	Address string
+	// GRPC is where its gRPC API is, "host:port"; "" where unknown.
+	GRPC string
 	// Epoch distinguishes one term from the next.
 	Epoch int64
 	// Own: this coordinator leads, and serves.
