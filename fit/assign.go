@@ -30,7 +30,7 @@ type search struct {
 // everyDevice is the set of all devices of any host.
 const everyDevice = ^uint64(0)
 
-// amount is what a request wants of its nodes, or a node has of that.
+// amount is a request's demand on its nodes, or a node's part of the demand.
 type amount struct {
 	cpu    resource.Millicores
 	cores  int
@@ -38,7 +38,7 @@ type amount struct {
 	pages  resource.Bytes // in huge pages of the size asked for
 }
 
-// amounts is what each domain has.
+// amounts are the free amounts of each domain.
 type amounts [maxDomains]amount
 
 func (a *amount) add(b *amount) {
@@ -60,8 +60,8 @@ func (a *amount) covers(b *amount) bool {
 	return a.cpu >= b.cpu && a.cores >= b.cores && a.memory >= b.memory && a.pages >= b.pages
 }
 
-// Assign chooses the devices, CPUs, memory and huge pages for req out of what
-// is free, as the package comment tells, and reports whether there are any. It fills dst,
+// Assign chooses the devices, CPUs, memory and huge pages for req out of the resources
+// that are free, as the package comment says, and reports whether there are any. It fills dst,
 // whose slices it reuses; on false dst is empty. f is not changed. In the
 // steady state nothing is allocated on the heap.
 func (h *Host) Assign(f *Free, req resource.Request, dst *resource.Assignment) bool {
@@ -147,7 +147,7 @@ func (h *Host) connected(set uint64, required devices.Link) bool {
 	return true
 }
 
-// start gathers what is free, of the devices in only, and reports whether req
+// start gathers the free resources, of the devices in only, and reports whether req
 // is valid and there is enough of each resource by itself.
 func (s *search) start(h *Host, f *Free, req *resource.Request, only uint64) bool {
 	h.own(f)
@@ -220,8 +220,8 @@ func (s *search) gatherGPUs() bool {
 	return bits.OnesCount64(s.usable) >= wanted(&s.req)
 }
 
-// matching returns the devices of the model and memory asked for, whatever is
-// free of them.
+// matching returns the devices of the model and memory asked for, with any
+// part of them free.
 func (h *Host) matching(req *resource.Request) uint64 {
 	if req.GPUModel == "" && req.GPUMemory == 0 {
 		return h.whole

@@ -54,8 +54,8 @@ func (h *Host) instances(req *resource.Request) int {
 	return sum
 }
 
-// AtMost returns a number of members that no host of the kind exceeds, whatever is
-// free on the host and in whatever order the members come. NUMA nodes and links
+// AtMost returns a number of members that no host of the kind exceeds, with any
+// resources free on the host and in any order of the members. NUMA nodes and links
 // may make the true number smaller.
 func (k *Kind) AtMost(req *resource.Request) int {
 	if !k.MayHold(*req) {

@@ -109,7 +109,7 @@ func (p *picker) mark(at int32, amount resource.Millicores) {
 	p.x.groupTaken[g]++
 }
 
-// emit appends what is picked to dst and clears the scratch.
+// emit appends the picked CPUs to dst and clears the scratch.
 func (p *picker) emit(dst *resource.Assignment) {
 	for w, word := range p.x.picked {
 		p.x.picked[w] = 0
@@ -176,7 +176,7 @@ func (p *picker) left(c int32) (int32, bool) {
 }
 
 // pickIntact picks whole intact cores of a group while they are not larger
-// than what is still needed, and returns how many CPUs that were.
+// than the rest of the demand, and returns how many CPUs that were.
 func (p *picker) pickIntact(g, n int32) int32 {
 	need := n
 	cores := p.h.groups[g].cores

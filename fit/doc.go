@@ -1,11 +1,11 @@
-// Package fit decides whether a request fits what is free on one host, and on
+// Package fit decides whether a request fits the free resources of one host, and on
 // exactly which GPUs, MIG instances, CPUs, memory and huge pages. The agent
 // runs it for the verdict and the coordinator for advice: on equal inputs the
 // two cannot disagree. From a summary alone (Host.FreeOf) the advice is never
 // more optimistic than the verdict.
 //
 // It does not decide whether the request may run (coordinator/quota does),
-// which host to prefer (coordinator/place does) or who owns what (the agent's
+// which host to prefer (coordinator/place does) or which grant owns a device (the agent's
 // ledger does). It has no clock, goroutine, log or I/O, and no result depends
 // on map order or on floats.
 //

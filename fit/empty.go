@@ -50,7 +50,7 @@ func (s *search) spanWhenEmpty() int {
 	return 0
 }
 
-// fullAmounts is what each domain of the empty host has.
+// fullAmounts are the amounts of each domain of the empty host.
 func (h *Host) fullAmounts(pageSize resource.Bytes) amounts {
 	var full amounts
 	size := h.pages.size(pageSize)

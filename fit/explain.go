@@ -76,7 +76,7 @@ func (h *Host) explain(f *Free, req *resource.Request, p pin) []resource.Reason 
 	return []resource.Reason{h.explainNUMA(f, req, p)}
 }
 
-// explainAmounts finds what of CPUs, memory and huge pages is short on the
+// explainAmounts finds the shortage of CPUs, memory and huge pages on the
 // host as a whole.
 func (h *Host) explainAmounts(f *Free, req *resource.Request) []resource.Reason {
 	var cpu, memory int64
@@ -101,7 +101,7 @@ func (h *Host) explainAmounts(f *Free, req *resource.Request) []resource.Reason 
 	return reasons
 }
 
-// explainCores tells how many whole cores are free; cpu is what is free in
+// explainCores counts the whole cores that are free; cpu is the free amount in
 // all.
 func (h *Host) explainCores(f *Free, req *resource.Request, cpu resource.Millicores) resource.Reason {
 	r := resource.Reason{
@@ -122,7 +122,7 @@ func (h *Host) explainCores(f *Free, req *resource.Request, cpu resource.Millico
 	return r
 }
 
-// explainPages tells what is free in huge pages of the size asked for.
+// explainPages sums the free huge pages of the size asked for.
 func (h *Host) explainPages(f *Free, req *resource.Request) resource.Reason {
 	r := resource.Reason{
 		Code: resource.ReasonInsufficient, Resource: resource.Hugepages(req.HugepageSize),
@@ -195,12 +195,12 @@ func (h *Host) explainGPUs(f *Free, req *resource.Request, p pin) []resource.Rea
 	return []resource.Reason{r}
 }
 
-// constraint says what a request wants its devices to be.
+// constraint words the properties that a request wants of its devices.
 func constraint(req *resource.Request) string {
 	return fmt.Sprintf("of model %q with at least %s", req.GPUModel, resource.FormatBytes(req.GPUMemory))
 }
 
-// idleIfHealthy returns the devices that have enough free, whatever their
+// idleIfHealthy returns the devices that have enough free, of any
 // health.
 func (s *search) idleIfHealthy() uint64 {
 	least := resource.WholeDevice

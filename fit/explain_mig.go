@@ -52,7 +52,7 @@ func (h *Host) explainIdlePins(s *search, p pin) []resource.Reason {
 type migTotals struct {
 	profile  int // all of the profile
 	matching int // of a device and size that the request accepts
-	free     int // of these, those that are free, whatever the health
+	free     int // of these, those that are free, of any health
 }
 
 func (h *Host) migTotals(f *Free, req *resource.Request, among uint64) migTotals {

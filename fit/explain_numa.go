@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// explainNUMA tells what a request that fits the host as a whole finds on its
+// explainNUMA describes the shortages of a request that fits the host as a whole on its
 // nodes.
 func (h *Host) explainNUMA(f *Free, req *resource.Request, p pin) resource.Reason {
 	var s search
@@ -42,8 +42,8 @@ func (h *Host) explainNUMA(f *Free, req *resource.Request, p pin) resource.Reaso
 	return resource.Reason{Code: resource.ReasonNUMA, Detail: p.join(b.String())}
 }
 
-// onDomain lists what is free on one domain: what every request sees, and of
-// the rest what this one asks for.
+// onDomain lists the free amounts of one domain: those that every request sees, and of
+// the rest those that this request asks for.
 func (s *search) onDomain(domain int) string {
 	have := &s.have[domain]
 	list := []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Free is what is free on a host. It is owned by one goroutine; get it from
+// Free has the free resources of a host. The value is owned by one goroutine; get it from
 // Host.NewFree, for the zero value is of no host. Amounts change through
 // Host.Take and Host.Give alone, while Unhealthy may be set at will.
 //
@@ -33,8 +33,8 @@ type Free struct {
 	// MIG has, by device index, bit i set where instance i is free; 0 for
 	// devices that are not in MIG mode.
 	MIG []uint16
-	// Unhealthy has bit i set where device i takes no new work. What it holds
-	// already may still be taken and given back.
+	// Unhealthy has bit i set where device i takes no new work. The parts that it
+	// has granted already may still be taken and given back.
 	Unhealthy uint64
 
 	domainMilli []resource.Millicores
@@ -48,7 +48,7 @@ type Free struct {
 	scratch scratch
 }
 
-// scratch is what Assign has picked so far.
+// scratch has the picks of Assign so far.
 type scratch struct {
 	picked      []uint64 // set of positions in Topology.CPUs
 	amount      []int16  // by position: the millicores picked
@@ -105,7 +105,7 @@ func (f *Free) Equal(o *Free) bool {
 		slices.Equal(f.Hugepages, o.Hugepages) && slices.Equal(f.GPU, o.GPU) && slices.Equal(f.MIG, o.MIG)
 }
 
-// setCPU sets what is free of one usable CPU and keeps the counts.
+// setCPU sets the free part of one usable CPU and keeps the counts.
 func (h *Host) setCPU(f *Free, position int32, now resource.Millicores) {
 	was := f.CPU[position]
 	f.CPU[position] = now
@@ -166,7 +166,7 @@ func (f *Free) CopyFrom(src *Free) {
 	}
 }
 
-// FreeVector returns the sums of what may still be handed out, by the names of
+// FreeVector returns the sums of the resources that may still be handed out, by the names of
 // Allocatable. Unhealthy devices and their instances do not count.
 func (h *Host) FreeVector(f *Free) resource.Vector {
 	h.own(f)

@@ -14,7 +14,7 @@ import (
 // MaxGPUs is the most devices of one host.
 const MaxGPUs = devices.MaxDevices
 
-// Reserved is what a host keeps for its system: it is not allocatable.
+// Reserved has the resources that a host keeps for its system; they are not allocatable.
 type Reserved struct {
 	// CPUs are kernel CPU numbers; each must exist on the host.
 	CPUs bitset.Set
@@ -109,7 +109,7 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 	return h, nil
 }
 
-// memoryAfter is what is left of the ordinary memory of each node once
+// memoryAfter is the rest of the ordinary memory of each node once
 // reserved is taken: proportionally, rounded down, the last bytes from the
 // first nodes that have them.
 func memoryAfter(ordinary []resource.Bytes, reserved resource.Bytes) ([]resource.Bytes, error) {
@@ -195,15 +195,15 @@ func (h *Host) Topology() *numa.Topology { return h.topology }
 // Inventory returns the devices the host was built from.
 func (h *Host) Inventory() *devices.Inventory { return h.inventory }
 
-// Reserved returns what is kept for the system.
+// Reserved returns the resources that are kept for the system.
 func (h *Host) Reserved() Reserved {
 	return Reserved{CPUs: h.reserved.CPUs.Clone(), Memory: h.reserved.Memory}
 }
 
 // Allocatable returns all that can be handed out on the empty host: usable
-// CPUs and ordinary memory after what is reserved, huge pages by size, every
-// device that is not in MIG mode and MIG instances by profile, whatever the
-// health of devices. Whole cores are a view of the CPUs and not counted beside
+// CPUs and ordinary memory without the reserved part, huge pages by size, every
+// device that is not in MIG mode and MIG instances by profile, of
+// devices of any health. Whole cores are a view of the CPUs and not counted beside
 // them.
 func (h *Host) Allocatable() resource.Vector {
 	v := resource.Vector{}

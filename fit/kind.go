@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Kind is what hosts have in common that hold the same requests while they are
+// Kind has the common properties of hosts that hold the same requests while they are
 // empty and healthy. One goroutine owns a Kind.
 type Kind struct {
 	host       *Host
@@ -22,7 +22,7 @@ func NewKind(h *Host) *Kind {
 	return k
 }
 
-// MayHold is false where no host of the kind has room for req, whatever is free.
+// MayHold is false where no host of the kind has room for req, even when all is free.
 // Where the search for devices or nodes is not exact, MayHold is true.
 func (k *Kind) MayHold(req resource.Request) bool {
 	return len(k.host.inventory.Devices) > maxExact || len(k.host.domains) > maxExactDomains || k.host.Assign(k.empty, req, &k.assignment)

@@ -11,12 +11,12 @@ import (
 // maxDomains bounds the domains of a host, so that a set of them is a word.
 const maxDomains = 64
 
-// unknownDistance is the distance of nodes whose host tells none (10 is local,
+// unknownDistance is the distance of nodes whose host reports none (10 is local,
 // 20 the customary remote, both from ACPI's SLIT).
 const unknownDistance = 20
 
 // domain is a place for CPUs and memory: an ordinary NUMA node, or the CPUs
-// whose node the host does not tell.
+// whose node the host does not report.
 type domain struct {
 	node   int // position in Topology.Nodes, or numa.Unknown
 	cpus   extent
@@ -105,7 +105,7 @@ type placeKey struct {
 // memory.
 func (l *layout) offers(node int) bool { return l.domainOf[node] >= 0 }
 
-// keys lists the usable CPUs in layout order. CPUs on no node, or on one that
+// keys lists the usable CPUs in layout order. CPUs on no node, or on a node that
 // is no domain, go to a domain of their own, which it appends if needed.
 func (l *layout) keys(t *numa.Topology, reserved bitset.Set) []placeKey {
 	threads := make(map[int]int32, len(t.CPUs))
@@ -141,7 +141,7 @@ func (l *layout) keys(t *numa.Topology, reserved bitset.Set) []placeKey {
 	return keys
 }
 
-// knownKind is the kind itself, or UnknownKind for what is no known one.
+// knownKind is the kind itself, or UnknownKind for any other value.
 func knownKind(k numa.CoreKind) numa.CoreKind {
 	if k > numa.LowPower {
 		return numa.UnknownKind

@@ -10,7 +10,7 @@ import (
 // maxExact is the most devices for which every subset is scored.
 const maxExact = 16
 
-// worthOf is what a link counts in a sum: ten for each NVLink, and one (SYS) to
+// worthOf is the value of a link in a sum: ten for each NVLink, and one (SYS) to
 // five (PIX) for the PCIe relation on top. It is a tenth of the pair score of
 // NVIDIA's go-gpuallocator (calculateGPUPairScore of its best-effort policy).
 func worthOf(l devices.Link) bond { return bond(10*l.NVLinks() + int(l.PCIe())) }
@@ -24,7 +24,7 @@ func linkOf(worth bond) devices.Link {
 	return devices.NVLink(int(worth / 10)).Over(path)
 }
 
-// bond is what keeps two devices together: their link's worth, and below it
+// bond is the attraction of two devices: their link's worth, and below it
 // whether they are on one NUMA node. Sums of bonds compare by the links first.
 type bond uint32
 
@@ -144,7 +144,7 @@ func peersOf(links []devices.Link, least devices.Link) uint64 {
 
 // linkable leaves out of a set, again and again, the devices with too few
 // peers in it to be one of size devices that are all connected as required.
-// What is left is not enough where there are no such devices.
+// The rest is not enough where there are no such devices.
 func (h *Host) linkable(among uint64, size int, required devices.Link) uint64 {
 	table := &h.peers[switchPeers]
 	switch {

@@ -44,7 +44,7 @@ func hasHomelessCPU(t *numa.Topology) bool {
 	})
 }
 
-// whyNotOffered tells why the node at a position hands out no memory.
+// whyNotOffered says why the node at a position hands out no memory.
 func (h *Host) whyNotOffered(node int) string {
 	if h.topology.Nodes[node].MemoryOnly {
 		return "it is a memory-only node, never handed out"

@@ -41,7 +41,7 @@ func (s *search) pickPages(order []int8, dst *resource.Assignment) {
 
 // fill takes an amount, which the domains of order have together, from the
 // first that has all of it, else from those with the most free. Whole pages
-// stay whole: the amount and what is free are multiples of their size.
+// stay whole: the amount and the free memory are multiples of their size.
 func (p *parts) fill(free *parts, order []int8, left resource.Bytes) {
 	for _, d := range order {
 		if free[d] >= left {

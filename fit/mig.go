@@ -106,7 +106,7 @@ func (h *Host) FreeMIG(f *Free, profile string) int {
 }
 
 // FreeSlices counts the GPU slices of the free MIG instances of one device,
-// whatever its health.
+// of any health.
 func (h *Host) FreeSlices(f *Free, gpu int) int {
 	h.own(f)
 	return h.partitions.slicesOf(gpu, f.MIG[gpu])
@@ -134,8 +134,8 @@ func (h *Host) matchingMIG(req *resource.Request, profile, device int, instances
 	return instances
 }
 
-// countMIG counts by device the instances that satisfy a request, whatever is
-// free of them.
+// countMIG counts by device the instances that satisfy a request, with any
+// number of them free.
 func (h *Host) countMIG(req *resource.Request, count *[MaxGPUs]uint8) {
 	profile := h.partitions.profile(req.MIGProfile)
 	for i, full := range h.partitions.full {

@@ -6,12 +6,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// partitioned is what a search knows of the MIG instances asked for.
+// partitioned has the knowledge of a search about the MIG instances asked for.
 type partitioned struct {
 	profile   int               // position in partitionTable.profiles, or -1
 	slices    int               // GPU slices of one instance
 	instances [MaxGPUs]uint16   // by device: those that may be chosen
-	devices   [MaxGPUs]cardHarm // by device: what choosing from it harms
+	devices   [MaxGPUs]cardHarm // by device: the harm of a choice from it
 }
 
 // cardHarm is the harm of taking instances of one device.

@@ -54,7 +54,7 @@ func (c *combinations) draw() (uint64, bool) {
 	return set, true
 }
 
-// holds reports whether the domains together have what is wanted.
+// holds reports whether the domains together have the wanted amounts.
 func (a *amounts) holds(domains uint64, want *amount) bool {
 	var sum amount
 	for ; domains != 0; domains &= domains - 1 {
@@ -66,8 +66,8 @@ func (a *amounts) holds(domains uint64, want *amount) bool {
 	return sum.covers(want)
 }
 
-// fewest is a bound: no fewer domains out of a set have what is wanted. exact
-// tells that so many do, as is known where a single thing is wanted.
+// fewest is a bound: no fewer domains out of a set have the wanted amounts. exact
+// reports that so many do, which is certain where one resource is wanted.
 // least is unlimited where all have not.
 func (a *amounts) fewest(among uint64, want *amount) (least int, exact bool) {
 	things := 0
@@ -149,7 +149,7 @@ func (s *search) spanOf(set slot) int {
 	return int(memo.span) - 1
 }
 
-// greedyNodes grows must by the domain with the most free of what is short,
+// greedyNodes grows must by the domain with the most free of the short resource,
 // CPUs before cores, memory and huge pages, until it holds the request or is
 // everything.
 func (s *search) greedyNodes(must uint64) uint64 {
@@ -173,7 +173,7 @@ func (s *search) greedyNodes(must uint64) uint64 {
 	return set
 }
 
-// short is what a domain has of the first thing that sum lacks.
+// short is a domain's amount of the first resource that sum lacks.
 func (s *search) short(sum *amount, domain int) int64 {
 	have := &s.have[domain]
 	switch {

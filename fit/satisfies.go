@@ -26,13 +26,13 @@ type Mismatch struct {
 
 func (m *Mismatch) Error() string { return m.Field + ": " + m.Detail }
 
-// Satisfies reports whether an assignment is exactly what a request asks of this
+// Satisfies reports whether an assignment is exactly the demand of a request on this
 // host: each amount equal to the request's; CPUs, NUMA nodes, devices and
 // instances that the host hands out, each once, in the order that
 // resource.Assignment wants; devices of the model, memory and links asked for;
 // whole cores with all their threads; one NUMA node where the policy wants one.
-// It does not look at what is free, nor whether a restricted policy could have
-// been served by fewer nodes. The error is a *Mismatch. It accepts whatever
+// It looks neither at the free resources, nor whether a restricted policy could have
+// been served by fewer nodes. The error is a *Mismatch. It accepts all that
 // Assign and Pinned produce.
 func (h *Host) Satisfies(req resource.Request, a resource.Assignment) error {
 	for _, check := range [...]func(*resource.Request, *resource.Assignment) *Mismatch{
@@ -168,7 +168,7 @@ func (h *Host) notOf(req *resource.Request, gpu int, memory resource.Bytes) stri
 }
 
 // nodesDiffer finds an assignment of several NUMA nodes where the policy wants one.
-// CPUs whose node the host does not tell count as a node of their own, devices
+// CPUs whose node the host does not report count as a node of their own, devices
 // without a node as none.
 func (h *Host) nodesDiffer(req *resource.Request, a *resource.Assignment) *Mismatch {
 	if req.NUMA != resource.NUMASingleNode {

@@ -8,8 +8,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Summary is what is free on a host as counts, without saying which: all that
-// is known of a host from afar. Nothing in it exceeds what is free.
+// Summary has the free resources of a host as counts, without their ids: all that
+// is known of a host from afar. No count exceeds the free resources.
 //
 // Invariant: Nodes ascends strictly by ID.
 type Summary struct {
@@ -18,22 +18,22 @@ type Summary struct {
 	// GPUs is by device index.
 	GPUs []GPUSummary
 	// Nodes are the ordinary NUMA nodes. Memory-only ones may be listed and are
-	// not looked at; what is not listed counts as taken.
+	// not looked at; a device that is not listed counts as taken.
 	Nodes []NodeSummary
 	// Folded summaries are of hosts with more devices or nodes than the form
 	// that carried them: GPUs may be shorter or longer than the inventory, and
-	// the last of Nodes tells of every later node too.
+	// the last of Nodes stands for every later node too.
 	Folded bool
 }
 
-// GPUSummary is what is free on one device.
+// GPUSummary has the free parts of one device.
 type GPUSummary struct {
 	Milli     resource.Milli
 	MIGSlices int  // GPU slices of its free MIG instances
 	AtLeast   bool // more MIG slices may be free than MIGSlices says
 }
 
-// NodeSummary is what is free on one NUMA node.
+// NodeSummary has the free resources of one NUMA node.
 type NodeSummary struct {
 	ID        int // the kernel's node number
 	CPU       resource.Millicores
@@ -45,7 +45,7 @@ type NodeSummary struct {
 // FreeOf returns a state of the host that answers no request with yes which
 // the state that s was taken from answers with no. Where several states have
 // the same summary it is their common part: of MIG instances of several
-// profiles, and of huge pages of several sizes, only what is free in each of
+// profiles, and of huge pages of several sizes, only the free ones of each of
 // them. Which cores, CPUs and instances are free it cannot know: the ones it
 // shows serve to decide whether a request fits, not to hand them out.
 //
@@ -149,7 +149,7 @@ func (h *Host) spreadCore(f *Free, c int32, milli resource.Millicores) {
 	}
 }
 
-// sure sets the free huge pages of a node to those that are free whatever
+// sure sets the free huge pages of a node to those that are free for any choice of
 // pools the given amount is spread over.
 func (p *pageTable) sure(free []resource.Bytes, node int, amount resource.Bytes) {
 	from := node * len(p.sizes)
@@ -194,7 +194,7 @@ func (p *partitionTable) sureOf(instances []devices.MIGInstance, device int, g *
 // fewest is the least number of free instances of a profile on a device that
 // has between low and high slices free in all; 0 where no state has so many.
 func (p *partitionTable) fewest(profile, device, low, high int) int {
-	// What the other profiles can have free: sums of subsets of their slices.
+	// The slices that the other profiles can have free: sums of subsets of their slices.
 	var reach [maxSlices + 1]bool
 	reach[0] = true
 	for at, of := range p.of {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Take subtracts an assignment from what is free: all of it or, with an error
+// Take subtracts an assignment from the free resources: all of it or, with an error
 // that names the CPU, node, GPU or instance and the numbers, nothing. Health is not
 // looked at, so that work already running on a tainted device can be counted.
 func (h *Host) Take(f *Free, a resource.Assignment) error {
@@ -37,8 +37,8 @@ func (h *Host) Take(f *Free, a resource.Assignment) error {
 	return nil
 }
 
-// Give adds an assignment back to what is free: all of it or, where that would
-// exceed what the host has, with an error that names the CPU, node, GPU or
+// Give adds an assignment back to the free resources: all of it or, where that would
+// exceed the host's resources, with an error that names the CPU, node, GPU or
 // instance and the numbers, nothing.
 func (h *Host) Give(f *Free, a resource.Assignment) error {
 	h.own(f)
@@ -89,7 +89,7 @@ func (h *Host) add(f *Free, a resource.Assignment, sign int64) {
 	}
 }
 
-// wellFormed checks the assignment's own invariant and that it names things of
+// wellFormed checks the assignment's own invariant and that it names resources of
 // this host that are ever handed out.
 func (h *Host) wellFormed(a resource.Assignment) error {
 	for i, g := range a.CPUs {
