@@ -11,7 +11,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// The most that a Topology holds: what Linux is built for at most (NR_CPUS,
+// The most that a Topology holds: the greatest numbers that Linux is built for (NR_CPUS,
 // MAX_NUMNODES), and far more NUMA nodes than any machine has.
 const (
 	MaxCPUs   = 8192 // CPUs, and their numbers are below it
@@ -25,7 +25,7 @@ const (
 	MaxPageSizes = 8
 )
 
-// Unknown marks a socket, core, L3 group or node that the host does not tell.
+// Unknown marks a socket, core, L3 group or node that the host does not report.
 const Unknown = -1
 
 // Topology is one host's processors and memory. It is immutable once built.
@@ -41,7 +41,7 @@ type Topology struct {
 	Nodes []Node
 	CPUs  []CPU
 	// Distances holds ACPI SLIT distances, rows and columns in the order of
-	// Nodes (10 = local); nil where the host does not tell.
+	// Nodes (10 = local); nil where the host does not report.
 	Distances [][]int
 }
 
@@ -66,7 +66,7 @@ type CPU struct {
 	Core   int // core id within the socket or one of its dies, or Unknown
 	L3     int // L3 group id, unique on the host, or Unknown
 	NUMA   int // node ID, or Unknown
-	// Kind tells the cores of a hybrid processor apart.
+	// Kind distinguishes the cores of a hybrid processor.
 	Kind   CoreKind
 	Online bool
 	// Isolated CPUs (isolcpus, or outside the agent's cgroup) are shown but
@@ -80,7 +80,7 @@ type CPU struct {
 type CoreKind uint8
 
 const (
-	// UnknownKind: all cores are alike, or the host does not tell.
+	// UnknownKind: all cores are alike, or the host does not report.
 	UnknownKind CoreKind = iota
 	// Performance cores are the fast ones.
 	Performance
@@ -103,8 +103,8 @@ func (k CoreKind) String() string {
 // Usable reports whether the CPU may be handed out.
 func (c CPU) Usable() bool { return c.Online && !c.Isolated }
 
-// Sockets counts distinct packages among online CPUs. CPUs that do not tell
-// theirs add none, but where no CPU tells they are in one.
+// Sockets counts distinct packages among online CPUs. CPUs that do not report
+// theirs add none, but where no CPU reports its own they are in one.
 func (t *Topology) Sockets() int {
 	seen := map[int]bool{}
 	for _, c := range t.CPUs {
@@ -113,7 +113,7 @@ func (t *Topology) Sockets() int {
 		}
 	}
 	if len(seen) > 1 {
-		delete(seen, Unknown) // CPUs that do not tell add no package
+		delete(seen, Unknown) // CPUs that do not report add no package
 	}
 	return len(seen)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// AllowedCPUs reads the CPUs that the process whom the tree shows as itself may
-// run on: the reader on a running host, who captured it in a captured tree. It
+// AllowedCPUs reads the CPUs that the process that the tree shows as itself may
+// run on: the reader on a running host, the capturing process in a captured tree. It
 // takes the kernel's own conclusion from affinity and cpuset,
-// Cpus_allowed_list of proc/self/status (proc_pid_status(5)), or else what the
+// Cpus_allowed_list of proc/self/status (proc_pid_status(5)), or else the value that the
 // cpuset of the process's cgroup allows. ok is false where the tree does not
-// tell; files that are there and broken give a Warning, and so does memory of
+// report; files that are there and broken give a Warning, and so does memory of
 // the host that the same cpuset denies, since a Topology cannot say that.
 func AllowedCPUs(fsys fs.FS) (cpus bitset.Set, ok bool, warnings []Warning) {
 	r := newReader(fsys)

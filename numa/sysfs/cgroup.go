@@ -116,7 +116,7 @@ func (r *reader) cpusetMount() (found cpusetMount, ok bool) {
 			parse = mountinfoOf
 		}
 		for line := range strings.Lines(text) {
-			// The more special flavour wins, whatever the order.
+			// The more special flavour wins, in any order.
 			m, ok := parse(line)
 			if !ok {
 				continue

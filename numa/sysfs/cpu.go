@@ -33,7 +33,7 @@ func (r *reader) cpus(sets cpuSets) []numa.CPU {
 			Online: sets.online.Has(id), Isolated: sets.isolated.Has(id),
 		}
 		// The kernel removes the topology and caches of a CPU that goes
-		// offline, so what a file of an offline CPU would tell is stale.
+		// offline, so the file of an offline CPU is stale.
 		if c.Online && sets.folders.Has(id) {
 			r.place(&c, cores, &gaps)
 			if dir, ok := r.l3Folder(id, &hint); ok && r.claim(l3, id, dir) == unclaimed {
@@ -105,7 +105,7 @@ func (r *reader) report(gaps topologyGaps) {
 }
 
 // topologyNumber reads a number of a CPU's topology folder. The kernel prints
-// -1 where the platform does not tell, which is no fault. exists is false where
+// -1 where the platform does not report, which is no fault. exists is false where
 // the file is absent, which the caller reports; other faults are warned about.
 func (r *reader) topologyNumber(id int, name string) (n int, exists bool) {
 	path := cpuPath(id, "/topology/"+name)

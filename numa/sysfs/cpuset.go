@@ -174,7 +174,7 @@ func (r *reader) onlineOneByOne(sets cpuSets, which bitset.Set) bitset.Set {
 }
 
 // isolatedCPUs are those that the kernel keeps its scheduler from: by
-// isolcpus=, which kernels before 4.2 tell in their command line alone, or by a
+// isolcpus=, which kernels before 4.2 have in their command line alone, or by a
 // cgroup's isolated partition.
 func (r *reader) isolatedCPUs() bitset.Set {
 	path := cpuDir + "/isolated"

@@ -4,7 +4,7 @@ import "slices"
 
 // distances reads the square of node distances. The columns of a row follow
 // the order of online nodes, not their numbers. A square with a hole cannot be
-// told, so one broken row leaves all distances unknown.
+// reported, so one broken row leaves all distances unknown.
 func (r *reader) distances(layout nodeLayout) [][]int {
 	var columns []int // the columns of nodes that were kept
 	for i, id := range layout.columns {

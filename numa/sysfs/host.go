@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Host is a host's identity. A field is "" where the tree does not tell it.
+// Host is a host's identity. A field is "" where the tree does not report it.
 type Host struct {
 	Hostname string
 	BootID   string // the kernel's random UUID of this boot, in lower case
@@ -58,7 +58,7 @@ func (r *reader) word(path string) string {
 	return text
 }
 
-// checkWord refuses what could not stand in a name or on a terminal.
+// checkWord refuses text that could not stand in a name or on a terminal.
 func checkWord(text string) error {
 	const most = 255 // more than the 64 of struct utsname
 	switch {

@@ -116,7 +116,7 @@ func (r *reader) checkGlobalPages(global map[int]int64, pages map[int]pool) {
 }
 
 // hugepagesOfMeminfo reads the pages of the default size from a meminfo; nil
-// where there are none. Faults of the file itself are warned about by those who
+// where there are none. Faults of the file itself are warned about by the callers that
 // read its memory.
 func (r *reader) hugepagesOfMeminfo(path string) map[int]int64 {
 	text, err := r.text(path)

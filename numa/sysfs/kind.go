@@ -23,9 +23,9 @@ var kindLists = [...]struct {
 	{"sys/devices/cpu_lowpower/cpus", numa.LowPower},
 }
 
-// setKinds tells the kinds of cores apart: by the lists of a hybrid x86
+// setKinds distinguishes the kinds of cores: by the lists of a hybrid x86
 // processor, or by the capacities that arm64 and riscv kernels show, or by the
-// cores' own design. Where all are alike, or nothing tells, they stay unknown.
+// cores' own design. Where all are alike, or no file reports them, they stay unknown.
 func (r *reader) setKinds(cpus []numa.CPU, sets cpuSets) {
 	kinds := r.kindsByList()
 	if kinds == nil {
@@ -131,7 +131,7 @@ func (r *reader) kindsByCapacity(sets cpuSets) map[int]numa.CoreKind {
 // kindsByDesign is for trees without the kernel's own word, as most captures
 // are. Cores whose level 1 data caches differ in size are of different designs;
 // of two designs the one whose slowest core is faster than the fastest of the
-// other performs. More than two, or speeds that overlap, tell nothing.
+// other performs. More than two, or speeds that overlap, report nothing.
 func (r *reader) kindsByDesign(sets cpuSets) map[int]numa.CoreKind {
 	designs := map[string]bitset.Set{}
 	for id := range sets.online.Intersect(sets.folders).All() {

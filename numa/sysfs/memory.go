@@ -6,7 +6,7 @@ import (
 )
 
 // memory reads MemTotal; known is false, and a warning given, where the file
-// does not tell.
+// does not report.
 func (r *reader) memory(path string) (total resource.Bytes, known bool) {
 	text, err := r.text(path)
 	if err == nil {
@@ -19,7 +19,7 @@ func (r *reader) memory(path string) (total resource.Bytes, known bool) {
 	return total, true
 }
 
-// nodesMemory reads the memory of each node; a node whose files do not tell is
+// nodesMemory reads the memory of each node; a node whose files do not report is
 // absent from the result. A tree's only node has all of the host's memory.
 func (r *reader) nodesMemory(nodes []int) map[int]resource.Bytes {
 	memory := make(map[int]resource.Bytes, len(nodes))

@@ -172,7 +172,7 @@ func (r *reader) linkedNode(id int, sets cpuSets) (node int, ok bool) {
 }
 
 // nodes reads memory and hugepages of each node and compares the kernel's
-// summaries with what the nodes themselves tell.
+// summaries with the files of the nodes themselves.
 func (r *reader) nodes(layout nodeLayout, sets cpuSets, homes homes) []numa.Node {
 	hasCPU, hasCPUErr := r.list(nodeDir+"/has_cpu", maxNode)
 	hasMemory, hasMemoryErr := r.list(nodeDir+"/has_memory", maxNode)

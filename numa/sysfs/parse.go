@@ -13,7 +13,7 @@ import (
 // parseList reads numbers and ranges, as the kernel prints them with %*pbl. A
 // list need not ascend, since trees edited by hand do not, but it names no
 // member twice. Unlike bitset.Parse it takes no strides, which the kernel reads
-// and never prints, so that its work is bounded by limit whatever the text.
+// and never prints, so that its work is bounded by limit for any text.
 // beyond reports that members above limit were left out.
 func parseList(text string, limit int) (s bitset.Set, beyond bool, err error) {
 	if text == "" {
@@ -53,7 +53,7 @@ func parseMember(text string) (int, error) {
 	return int(n), nil
 }
 
-// parseMask reads what the kernel prints with %*pb: hexadecimal words of 32
+// parseMask reads the kernel's format %*pb: hexadecimal words of 32
 // bits separated by commas, the most significant first.
 func parseMask(text string, limit int) (s bitset.Set, beyond bool, err error) {
 	words := strings.Split(text, ",")

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// A groupFile is one of the files by which kernels of several ages tell the
+// A groupFile is one of the files by which kernels of several ages report the
 // same group of CPUs.
 type groupFile struct {
 	name   string
@@ -20,7 +20,7 @@ var (
 	l3Files      = []groupFile{{"shared_cpu_list", false}, {"shared_cpu_map", true}}
 )
 
-// partition gathers what each CPU says about the group (core, L3) it belongs
+// partition gathers the claims of each CPU about the group (core, L3) it belongs
 // to. Where all is well the distinct answers are disjoint; two answers that
 // overlap contradict each other, and then neither is believed.
 //
@@ -48,7 +48,7 @@ func newPartition(files []groupFile, present bitset.Set) *partition {
 	}
 }
 
-// A claimed CPU has told its group, an unmentioned one has no file that would,
+// A claimed CPU has reported its group, an unmentioned one has no file that would,
 // and an unclaimed one has only files that were warned about.
 type claimed uint8
 
@@ -119,15 +119,15 @@ func (r *reader) intern(p *partition, text, path string, isMask bool) (int, erro
 	return group, nil
 }
 
-// settle finds the groups that nothing contradicts and numbers them. what ends
-// the warning about the others.
+// settle finds the groups that nothing contradicts and numbers them. The
+// text what ends the warning about the others.
 func (r *reader) settle(p *partition, what string) {
 	p.owner = make([]int, maxCPU+1)
 	for id := range p.owner {
 		p.owner[id] = numa.Unknown
 	}
 	p.disputed = make([]bool, len(p.groups))
-	// A group that nobody claims any more (its reader was not in it) counts
+	// A group that no CPU claims any more (its reader was not in it) counts
 	// for nothing.
 	live := make([]bool, len(p.groups))
 	for _, group := range p.claims {
@@ -166,7 +166,7 @@ func (r *reader) settle(p *partition, what string) {
 	}
 }
 
-// group returns a CPU's undisputed group and its number. A CPU that said
+// group returns a CPU's undisputed group and its number. A CPU that claimed
 // nothing belongs to the group that names it.
 func (p *partition) group(id int) (number int, members bitset.Set, ok bool) {
 	group := p.owner[id]

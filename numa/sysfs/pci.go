@@ -14,7 +14,7 @@ import (
 // device or nothing of both can be read; the node is numa.Unknown (-1) with ok
 // true where the kernel says that it knows none.
 //
-// busID is in any form that devices.NormalizePCIBusID reads; anything else is
+// busID is in any form that devices.NormalizePCIBusID reads; any other text is
 // not found.
 func PCINode(fsys fs.FS, busID string) (node int, ok bool) {
 	name, err := devices.NormalizePCIBusID(busID)
@@ -38,7 +38,7 @@ func PCINode(fsys fs.FS, busID string) (node int, ok bool) {
 	return numa.Unknown, err == nil
 }
 
-// localCPUs reads the CPUs next to a PCI device; empty where nothing tells.
+// localCPUs reads the CPUs next to a PCI device; empty where no file reports them.
 func (r *reader) localCPUs(dir string) bitset.Set {
 	if cpus, err := r.list(dir+"/local_cpulist", maxCPU); err == nil {
 		return cpus
@@ -51,8 +51,8 @@ func (r *reader) localCPUs(dir string) bitset.Set {
 }
 
 // nodeAround finds the only node that has all of some CPUs, of those that are on
-// any node. A device of unknown place is shown beside every CPU, which tells
-// something only where several nodes have CPUs.
+// any node. A device of unknown place is shown beside every CPU, which says
+// more only where several nodes have CPUs.
 func (r *reader) nodeAround(cpus bitset.Set) (node int, ok bool) {
 	layout, ok := r.nodeLayout()
 	if !ok {

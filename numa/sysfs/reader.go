@@ -13,7 +13,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Bounds of what is read from a tree. The kernel's own are lower or equal:
+// Bounds of the files that are read from a tree. The kernel's own are lower or equal:
 // NR_CPUS is at most 8192 and MAX_NUMNODES at most 1024 on every port.
 const (
 	maxFileBytes  = 64 << 10
@@ -65,7 +65,7 @@ func (r *reader) faults() []Warning {
 
 // text returns a file's content without surrounding white space and without
 // the NUL that kernels before 2.6.38 left behind the newline of node lists. It
-// warns about nothing: the error says what is wrong, without the path.
+// gives no warning: the error describes the fault, without the path.
 func (r *reader) text(path string) (string, error) {
 	text, cut, err := r.head(path)
 	if err == nil && cut {

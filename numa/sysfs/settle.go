@@ -11,7 +11,7 @@ import (
 )
 
 // odds is the part of the host's memory by which the nodes together may differ
-// from proc/meminfo: kernels before 3.10 count 1.5 % more on the nodes, for what
+// from proc/meminfo: kernels before 3.10 count 1.5 % more on the nodes, for memory that
 // the kernel itself had reserved.
 const odds = 16
 
@@ -19,10 +19,10 @@ const odds = 16
 // proc/meminfo counts.
 //
 // Nodes with CPUs that have more together than the host are cut down to it in
-// proportion: more than the host has can be used by nobody. A host with more than its only
+// proportion: no process can use more than the host has. A host with more than its only
 // node shows has the rest on that node, for there is no other: this is what the
 // kernel shows where memory was plugged in below it. With several nodes nothing
-// tells which of them has the rest, and it is not offered.
+// reports which of them has the rest, and it is not offered.
 func (r *reader) settleMemory(nodes []numa.Node, complete bool) {
 	var sum, ordinary resource.Bytes // at most numa.MaxNodes times resource.MaxMemory
 	for _, n := range nodes {
@@ -51,7 +51,7 @@ func (r *reader) settleMemory(nodes []numa.Node, complete bool) {
 	}
 }
 
-// hostMemory reads the memory of the host where proc/meminfo tells.
+// hostMemory reads the memory of the host where proc/meminfo reports it.
 func (r *reader) hostMemory() (total resource.Bytes, known bool) {
 	text, err := r.text("proc/meminfo")
 	if err == nil {

@@ -52,7 +52,7 @@ func (r *reader) setSockets(cpus []numa.CPU, sets cpuSets) {
 //
 // Kernels that know no packages show each CPU, or each core, as a package of its
 // own (include/linux/topology.h): where no CPU is drawn with one of another core
-// the files tell nothing.
+// the files report nothing.
 func (r *reader) setSocketsBySiblings(cpus []numa.CPU, sets cpuSets) {
 	packages := newPartition(packageFiles, sets.present)
 	for _, c := range cpus {

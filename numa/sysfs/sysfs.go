@@ -2,10 +2,10 @@
 // kernel's sysfs and procfs, through an fs.FS rooted at the folder that holds
 // sys/ and proc/: the live host or a captured tree (Open).
 //
-// It decides what to believe when files are absent, broken or contradict each
-// other: what the kernel does not tell stays unknown and becomes a Warning, it
+// It decides which files to believe when files are absent, broken or contradict each
+// other: a value that the kernel does not report stays unknown and becomes a Warning, it
 // is never filled in. It does not choose CPUs (fit does), find GPUs
-// (devices/nvml does) or change anything on the host.
+// (devices/nvml does) or change the host.
 //
 // A tree is untrusted input. Files longer than 64 KiB are refused, all files
 // together may hold 64 MiB, CPU numbers above 8191 and node numbers above 1023
@@ -24,8 +24,7 @@ import (
 	"github.com/musterd/muster/numa"
 )
 
-// Warning is one fault of the tree: what is wrong with which file, and what
-// was concluded from that.
+// Warning is one fault of the tree: the file, its fault, and the conclusion.
 type Warning struct {
 	Path    string // relative to the root of the FS, e.g. "sys/devices/system/node/online"
 	Problem string
@@ -46,7 +45,7 @@ func (w Warning) String() string { return w.Path + ": " + w.Problem }
 // and Restrict.
 //
 // It returns an error, and no topology, where no CPU is found, none is online,
-// or the tree exceeds what the package doc allows.
+// or the tree exceeds the bounds of the package doc.
 func Read(fsys fs.FS) (*numa.Topology, []Warning, error) {
 	r := newReader(fsys)
 	t, err := r.topology()
