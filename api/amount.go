@@ -30,7 +30,7 @@ func CheckResource(name resource.Name) error {
 }
 
 // ParseAmount reads a quantity of a resource into its base unit: millicores,
-// cores, bytes, device-milli or instances. What is counted must be whole, and
+// cores, bytes, device-milli or instances. A counted amount must be whole, and
 // huge pages whole pages; the error does not name the resource.
 func ParseAmount(name resource.Name, text string) (int64, error) {
 	if err := CheckResource(name); err != nil {
@@ -73,7 +73,7 @@ func most(name resource.Name) int64 {
 }
 
 // exact reports whether a resource's limit must equal its request, as
-// Kubernetes asks of what cannot be overcommitted.
+// Kubernetes asks of resources that cannot be overcommitted.
 func exact(name resource.Name) bool {
 	return name != resource.CPU && name != resource.Memory && name != resource.GPU
 }

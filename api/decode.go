@@ -27,7 +27,7 @@ var (
 	deleteOptionsDecoder = strict.For[DeleteOptions]()
 )
 
-// decode turns what the strict decoder refuses into a Status: 400, or 422 for
+// decode turns a refusal of the strict decoder into a Status: 400, or 422 for
 // numbers no field can hold.
 func decode[T any](d strict.Decoder[T], doc []byte) (*T, *Status) {
 	if len(doc) > MaxDocument {
@@ -58,7 +58,7 @@ func checkKind(apiVersion, kind, want string) *Status {
 // DecodeAllocation reads and validates a submission. Malformed documents are
 // refused with 400; well-formed ones that no cluster could ever satisfy, or
 // that contradict themselves, with 422. Both name the field and its value.
-// What belongs to the server (status, uid, timestamps) is dropped, so that the
+// Fields that belong to the server (status, uid, timestamps) are dropped, so that the
 // output of a get may be submitted again.
 func DecodeAllocation(doc []byte) (*Allocation, *Status) {
 	a, status := StoredAllocation(doc)
@@ -72,7 +72,7 @@ func DecodeAllocation(doc []byte) (*Allocation, *Status) {
 }
 
 // StoredAllocation reads a submission that was accepted before. An earlier
-// version may have accepted what Validate refuses today.
+// version may have accepted documents that Validate refuses today.
 func StoredAllocation(doc []byte) (*Allocation, *Status) {
 	a, status := decode(allocationDecoder, doc)
 	if status != nil {
@@ -99,7 +99,7 @@ func DecodeJob(doc []byte) (*Job, *Status) {
 	return j, nil
 }
 
-// StoredJob is to jobs what StoredAllocation is to allocations.
+// StoredJob reads a job as StoredAllocation does an allocation.
 func StoredJob(doc []byte) (*Job, *Status) {
 	j, status := decode(jobDecoder, doc)
 	if status != nil {
@@ -115,7 +115,7 @@ func StoredJob(doc []byte) (*Job, *Status) {
 	return j, nil
 }
 
-// dropServerFields clears what only the server may set.
+// dropServerFields clears the fields that only the server may set.
 func (m *ObjectMeta) dropServerFields() {
 	m.UID, m.ResourceVersion, m.CreationTimestamp, m.DeletionTimestamp = "", "", "", ""
 	m.DeletionGracePeriodSeconds = nil

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/api/internal/strict"
 )
 
-// The kinds of documents about who is who.
+// The kinds of documents about identities.
 const (
 	KindBootstrapToken      = "BootstrapToken"
 	KindAuthority           = "Authority"

@@ -39,7 +39,7 @@ var metadataPatchDecoder = strict.For[metadataPatchDocument]()
 
 // DecodeMetadataPatch reads the merge patch of an object of a kind, with a
 // namespace and a name. It is refused with 400 where it is malformed or has an
-// unknown field, with 422 where it changes nothing, or something that cannot be
+// unknown field, with 422 where it changes nothing, or a field that cannot be
 // changed.
 func DecodeMetadataPatch(kind, namespace, name string, doc []byte) (MetadataPatch, *Status) {
 	d, status := decode(metadataPatchDecoder, doc)

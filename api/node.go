@@ -151,7 +151,7 @@ type MIGInstance struct {
 	// MemoryUsed is the part of the instance's memory in use. It is absent where the
 	// driver does not report it.
 	MemoryUsed string `json:"memoryUsed,omitempty" format:"quantity" unit:"bytes" example:"3Gi"`
-	// Free reports whether nobody holds the instance.
+	// Free reports whether no allocation holds the instance.
 	Free bool `json:"free" example:"true"`
 }
 

@@ -56,7 +56,7 @@ func Outcomes() []Outcome {
 // no HTTP answer.
 const statusClientClosedRequest = 499
 
-// internal is the row of whatever has no row.
+// internal is the row of every code without a row.
 var internal = Outcome{"InternalError", http.StatusInternalServerError, "INTERNAL"}
 
 // OutcomeOf is the row of a refusal: that of its reason, else the first one of

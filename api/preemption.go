@@ -120,7 +120,7 @@ func DecodeDrainOptions(doc []byte) (DrainOptions, *Status) {
 	return *o, nil
 }
 
-// checkText bounds what is kept for people.
+// checkText bounds texts that are kept for people.
 func checkText(field, text string) *Status {
 	if len(text) > 1024 {
 		return invalid(field, "%d bytes long, the limit is 1024", len(text))

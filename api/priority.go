@@ -26,7 +26,7 @@ var priorityClasses = [...]PriorityClass{
 // PriorityClasses returns the classes, least first. This version has these
 // fixed ones:
 //
-//	low, default, normal       0, which is also the priority of what names none
+//	low, default, normal       0, which is also the priority of work that names none
 //	batch-high               200
 //	high-priority           1000
 //	system-critical    1,000,000

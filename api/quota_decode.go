@@ -28,7 +28,7 @@ type QuotaDocument interface {
 }
 
 // DecodeResourceQuota reads and validates a resource quota as DecodeAllocation
-// does an allocation. Of what belongs to the server, resourceVersion stays: an
+// does an allocation. Of the fields that belong to the server, resourceVersion stays: an
 // update is made from it.
 func DecodeResourceQuota(doc []byte) (*ResourceQuota, *Status) {
 	q, status := decode(resourceQuotaDecoder, doc)
@@ -46,7 +46,7 @@ func DecodeResourceQuota(doc []byte) (*ResourceQuota, *Status) {
 }
 
 // DecodeQuotaTree reads a quota tree as DecodeResourceQuota does a resource
-// quota. Its spec is kept as it was written: it is known to be an object
+// quota. Its spec is kept as it was written: the decoder wants an object
 // without repeated keys, nothing else.
 func DecodeQuotaTree(doc []byte) (*QuotaTree, *Status) {
 	t, status := decode(quotaTreeDecoder, doc)
@@ -95,7 +95,7 @@ func DecodeQuotaBinding(doc []byte) (*QuotaBinding, *Status) {
 	return b, nil
 }
 
-// settable checks and names version and kind, and drops what only the server
+// settable checks and names version and kind, and drops the fields that only the server
 // may set, but for the resourceVersion.
 func (m *ObjectMeta) settable(apiVersion, kind *string, want string) *Status {
 	if status := checkKind(*apiVersion, *kind, want); status != nil {

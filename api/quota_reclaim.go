@@ -137,7 +137,7 @@ func nodes(list []QuotaOverdraft, is, are string) string {
 	return fmt.Sprintf("nodes %s%s %s", strings.Join(names, ", "), more, are)
 }
 
-// counts says how many of each there are, leaving out what there is none of,
+// counts words the number of each kind, without the kinds that are absent,
 // e.g. "2 jobs and 1 allocation".
 func counts(n int, one string, m int, other string) string {
 	parts := []string{plural(n, one), plural(m, other)}

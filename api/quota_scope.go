@@ -60,7 +60,7 @@ func held(quantities map[resource.Name]string) resource.Vector {
 	return v
 }
 
-// RecordedOnly lists, in document order and by name, what this version keeps
+// RecordedOnly lists, in document order and by name, the fields that this version keeps
 // and echoes but does not act on: limits that do not hold, and priority classes that it does not know.
 func (q *ResourceQuota) RecordedOnly() []string {
 	var fields []string

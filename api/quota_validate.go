@@ -47,8 +47,8 @@ func (q *ResourceQuota) Validate() *Status {
 	return q.Spec.checkScopes()
 }
 
-// limits reads quantities of any resources into base units; what Muster does
-// not hand out is counted.
+// limits reads quantities of any resources into base units;
+// resources that Muster does not hand out are counted.
 func limits(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
 	if status := atMost(path, len(quantities), MaxQuotaResources); status != nil {
 		return nil, status
@@ -209,7 +209,7 @@ func checkTreeMeta(m ObjectMeta) *Status {
 	return checkCluster(m)
 }
 
-// checkCluster validates metadata, beside the name, of what is in no
+// checkCluster validates metadata, beside the name, of objects in no
 // namespace.
 func checkCluster(m ObjectMeta) *Status {
 	if m.Namespace != "" {
@@ -238,8 +238,8 @@ func (f *QuotaForest) Validate() *Status {
 	return nil
 }
 
-// Validate refuses a binding whose name is no namespace or which binds to what
-// cannot be a group.
+// Validate refuses a binding whose name is no namespace or which binds to a name
+// that cannot be a group's.
 func (b *QuotaBinding) Validate() *Status {
 	switch name := b.Metadata.Name; {
 	case name == "":
@@ -279,7 +279,7 @@ func checkGroups(path string, groups map[string]string) *Status {
 	return nil
 }
 
-// CheckGroup refuses what cannot name a node of a tree: nothing, more than
+// CheckGroup refuses text that cannot name a node of a tree: no text, more than
 // MaxGroupName bytes, or characters that cannot be shown.
 func CheckGroup(name string) error {
 	switch {

@@ -8,10 +8,10 @@ import (
 
 // The modes of a reconciliation.
 const (
-	// ReconcileAdopt makes records again of what the node holds and the store has
+	// ReconcileAdopt makes records again of the grants that the node holds and the store has
 	// lost.
 	ReconcileAdopt = "adopt"
-	// ReconcileRelease stops what the node holds and the store has lost.
+	// ReconcileRelease stops the grants that the node holds and the store has lost.
 	ReconcileRelease = "release"
 )
 

@@ -4,7 +4,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// MemberRequest translates a specification into what one member asks of one
+// MemberRequest translates a specification into the request of one member to one
 // host. Whole numbers of nvidia.com/gpu are whole devices; less than one
 // ("500m", "0.5") is a share of one device; more than one but not whole is
 // refused, since a share never spans devices. Huge pages are of one size and

@@ -38,7 +38,7 @@ func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
 //	spec.gangScheduling, spec.scheduling.gangScheduling: groupId and timeout
 func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec", nil) }
 
-// RecordedOnly lists, in document order, what Allocation.RecordedOnly does of
+// RecordedOnly lists, in document order, the fields that Allocation.RecordedOnly lists of
 // the template, and before it:
 //
 //	spec.completions

@@ -84,7 +84,7 @@ func checkTemplate(j *Job) *Status {
 	return nil
 }
 
-// checkSpec validates what an allocation and a job's template have in common.
+// checkSpec validates the common fields of an allocation and a job's template.
 func checkSpec(path string, s *AllocationSpec) *Status {
 	if _, status := memberRequest(path, s); status != nil {
 		return status

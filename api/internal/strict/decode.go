@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one document. The error is nil or says what is wrong where; the
+// Decode reads one document. The error is nil or names the fault and its place; the
 // value is then incomplete and must not be used. JSON null counts as absent.
 func (dec Decoder[T]) Decode(doc []byte) (*T, *Error) {
 	d := &decoder{data: doc}
@@ -58,7 +58,7 @@ type step struct {
 	index int
 }
 
-// value decodes what follows into v. The nesting is bounded by the type, and
+// value decodes the next value into v. The nesting is bounded by the type, and
 // by maxDepth below json.RawMessage.
 func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
 	d.space()

@@ -1,7 +1,7 @@
 // Package strict decodes JSON documents that people write into Go structs, and
 // says exactly where one is wrong.
 //
-// It differs from encoding/json in what it refuses: a field the type does not
+// It differs from encoding/json in its refusals: a field the type does not
 // have, a field given twice, text after the document, invalid UTF-8, a number
 // that does not fit. Every error carries the path of the field
 // (spec.tolerations[0].key). It decides shape only: whether a value makes
@@ -12,14 +12,14 @@ package strict
 
 import "fmt"
 
-// Problem tells malformed documents from well-formed ones whose numbers do
+// Problem distinguishes malformed documents from well-formed ones whose numbers do
 // not fit.
 type Problem uint8
 
 const (
 	// Malformed: not JSON, an unknown or repeated field, a wrong type.
 	Malformed Problem = iota
-	// OutOfRange: a number beyond what its field can hold.
+	// OutOfRange: a number beyond the range of its field.
 	OutOfRange
 )
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Merge applies a merge patch (RFC 7386) to an object: null removes a member,
-// an object is merged, anything else replaces. The patch is held to what
+// an object is merged, any other value replaces. The patch is held to all that
 // Decode asks of a document, but for the names of its fields; the target must
 // be an object. The result's members are in ascending order.
 func Merge(target, patch []byte) ([]byte, *Error) {

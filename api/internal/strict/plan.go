@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// plan is what a Go type accepts, computed once per type.
+// plan describes the documents that a Go type accepts, computed once per type.
 type plan struct {
 	typ    reflect.Type
 	kind   reflect.Kind

@@ -8,7 +8,7 @@ import (
 // maxDepth bounds how deep a value may be nested whose type does not.
 const maxDepth = 32
 
-// raw keeps the next value as it was written, once it is known to be one.
+// raw keeps the next value as it was written, after a check of its syntax.
 func (d *decoder) raw(v reflect.Value) *Error {
 	start := d.pos
 	if err := d.skip(0); err != nil {

@@ -140,7 +140,7 @@ func Join(path, name string, inner bool) string {
 
 func (d *decoder) fail(message string) *Error { return &Error{Path: d.where(), Message: message} }
 
-// syntax reports what was wanted at the current position.
+// syntax reports the expected text at the current position.
 func (d *decoder) syntax(want string) *Error {
 	found := "the end of the document"
 	if d.pos < len(d.data) {
@@ -184,7 +184,7 @@ func (d *decoder) wrongType(want string) *Error {
 	return d.syntax("a value")
 }
 
-// excerpt shortens what a message quotes.
+// excerpt shortens a quotation for a message.
 func excerpt(s string) string {
 	const most = 64
 	if len(s) <= most {
