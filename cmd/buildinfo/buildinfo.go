@@ -4,7 +4,7 @@ package buildinfo
 
 import "runtime/debug"
 
-// Release is the version under development; CHANGELOG.md says what is in it.
+// Release is the version under development; CHANGELOG.md lists its content.
 const Release = "0.1.0-dev"
 
 // Template is the answer of every program to --version, as a template of cobra.

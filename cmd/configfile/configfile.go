@@ -1,6 +1,6 @@
 // Package configfile reads the daemons' configuration files: strict YAML, with
-// errors that name the file, the field and the value. It holds what both
-// daemons' files have in common and decides nothing about what they mean.
+// errors that name the file, the field and the value. It holds the common parts of both
+// daemons' files and decides nothing about their meaning.
 package configfile
 
 import (
@@ -59,11 +59,11 @@ func plain(err error) error {
 	return errors.New(text)
 }
 
-// Duration reads "10s" and the like. What is no duration is kept until Check,
+// Duration reads "10s" and the like. Other text is kept until Check,
 // which knows the field's name.
 type Duration struct {
 	Value time.Duration
-	Bad   string // what was written instead of a duration
+	Bad   string // the text instead of a duration
 }
 
 // DurationOf is a default.
@@ -95,7 +95,7 @@ func (d Duration) Check(field string, low, high time.Duration) (time.Duration, e
 	return d.Value, nil
 }
 
-// Scalar reads text or a number as text: a quantity, say. Anything else is kept
+// Scalar reads text or a number as text: a quantity, say. Any other value is kept
 // as it was written, for the check of its field to refuse.
 type Scalar string
 
@@ -136,13 +136,13 @@ func CheckRemote(field, address string) error {
 	return rpcauth.CheckLoopback(field, address)
 }
 
-// CheckListenAnywhere is CheckListen for what TLS protects: any host.
+// CheckListenAnywhere is CheckListen for addresses that TLS protects: any host.
 func CheckListenAnywhere(field, address string) error {
 	_, err := port(field, address)
 	return err
 }
 
-// CheckRemoteAnywhere is CheckRemote for what TLS protects: any host.
+// CheckRemoteAnywhere is CheckRemote for addresses that TLS protects: any host.
 func CheckRemoteAnywhere(field, address string) error {
 	p, err := port(field, address)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterd/muster/fit"
 )
 
-// usageError is a mistake of whoever called the program.
+// usageError is a mistake of the caller of the program.
 type usageError struct{ error }
 
 // Unwrap returns the mistake.

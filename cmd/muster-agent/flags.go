@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/cmd/configfile"
 )
 
-// flags are the command line; one that is given overrides the config file.
+// flags are the command line; a flag that is given overrides the config file.
 type flags struct {
 	configFile string
 	newJournal bool

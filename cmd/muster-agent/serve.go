@@ -126,8 +126,7 @@ func newLogger(s settings, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// logFound says in one line what the host is, and in one more each what was
-// odd about it.
+// logFound logs the host in one line, and each of its odd parts in a line of its own.
 func logFound(log *slog.Logger, d agent.Discovered, reserved fit.Reserved) {
 	gpus := "none"
 	if n := len(d.Inventory.Devices); n > 0 {
@@ -160,7 +159,7 @@ func logFound(log *slog.Logger, d agent.Discovered, reserved fit.Reserved) {
 	}
 }
 
-// notify tells systemd, where it asked to be told.
+// notify notifies systemd, where systemd asked for that.
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("sd_notify_failed", "state", state, "error", err)

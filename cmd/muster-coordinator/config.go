@@ -125,7 +125,7 @@ type quotaConfig struct {
 	MinRunTime        configfile.Duration `json:"minRunTime"`
 }
 
-// maxMinRunTime bounds quota.minRunTime: what nobody may reclaim for longer is
+// maxMinRunTime bounds quota.minRunTime: quota that cannot be reclaimed for longer is
 // no borrowing.
 const maxMinRunTime = 7 * 24 * time.Hour
 
@@ -153,7 +153,7 @@ func defaults() config {
 	}
 }
 
-// check validates a configuration, reads the token files and returns what the
+// check validates a configuration, reads the token files and returns the settings that the
 // daemon runs with. The error joins one entry per wrong field, each with the
 // field and its value.
 func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Level, error) {
@@ -227,7 +227,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 }
 
 // checkSerfRPC returns the port of the stock serf command line. Its token is
-// gossip.serfRPCTokenFile's, without TLS else the cluster's, and with TLS one that
+// gossip.serfRPCTokenFile's, without TLS else the cluster's, and with TLS a token that
 // serfToken makes: it is empty here.
 func (c config) checkSerfRPC(cluster rpcauth.Token) (gossip.RPC, error) {
 	g := c.Gossip

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// decisionsConfig bounds the account of what this coordinator decides.
+// decisionsConfig bounds the account of this coordinator's decisions.
 type decisionsConfig struct {
 	Files   int               `json:"files"` // 0 = no account
 	MaxSize configfile.Scalar `json:"maxSize"`

@@ -15,7 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator/store/etcd"
 )
 
-// EtcdConfig is what the config file says about an external etcd.
+// EtcdConfig has the keys of the config file about an external etcd.
 type EtcdConfig struct {
 	EtcdEndpoints      []string            `json:"etcdEndpoints"`
 	EtcdTLS            etcdTLSConfig       `json:"etcdTLS"`
@@ -33,7 +33,7 @@ type etcdTLSConfig struct {
 }
 
 // requestShare is the part of the lease that one request may go unanswered
-// unless told otherwise, and mostRequestShare the most: a leader must have the
+// unless the file says otherwise, and mostRequestShare the most: a leader must have the
 // time to ask another member before half its lease has passed.
 const (
 	requestShare     = 5
@@ -143,7 +143,7 @@ func checkEndpoint(field, endpoint, first string) error {
 // mostPassword is far beyond any password.
 const mostPassword = 4096
 
-// readPassword reads a file that nobody else may read. A line feed at its end
+// readPassword reads a file that no other user may read. A line feed at its end
 // is not part of the password.
 func readPassword(path string) (string, error) {
 	f, err := os.Open(path)

@@ -38,7 +38,7 @@ type program struct {
 	stdout, stderr io.Writer
 	hostname       func() (string, error)
 	env            func(string) string
-	// started, if set, is told of the daemon once it serves.
+	// started, if set, gets the daemon once the daemon serves.
 	started func(*daemon.Daemon)
 }
 
@@ -205,7 +205,7 @@ func (p program) serve(cmd *cobra.Command, file string) error {
 	return nil
 }
 
-// notify tells systemd, where it listens.
+// notify notifies systemd, where systemd listens.
 func notify(log *slog.Logger, state string) {
 	if _, err := sdnotify.SdNotify(false, state); err != nil {
 		log.Warn("sd_notify_failed", "state", state, "error", err)
@@ -232,7 +232,7 @@ func reportStatus(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 	}
 }
 
-// watchdog tells systemd twice per interval that the coordinator's loop answers.
+// watchdog notifies systemd twice per interval that the coordinator's loop answers.
 func watchdog(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 	interval, err := sdnotify.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {

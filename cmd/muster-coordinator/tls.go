@@ -35,7 +35,7 @@ const (
 // hostName is a DNS name or an IP address, as certificates hold them.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9:]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?$`)
 
-// checkTLS returns what the daemon is told, nil without TLS. What is set and
+// checkTLS returns the settings of the daemon, nil without TLS. A key that is set and
 // would have no effect is refused.
 func (c config) checkTLS() (*daemon.TLSConfig, error) {
 	t := c.TLS

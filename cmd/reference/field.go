@@ -20,7 +20,7 @@ type Field struct {
 	Unit    string `json:"unit,omitempty"`
 	// Range is LOW..HIGH, both included; either may be empty.
 	Range string `json:"range,omitempty"`
-	// Values are the only ones that the field takes.
+	// Values are all values that the field takes.
 	Values []string `json:"values,omitempty"`
 	// Example is a value in YAML.
 	Example  string `json:"example,omitempty"`

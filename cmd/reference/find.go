@@ -16,7 +16,7 @@ type UnknownError struct {
 	Known []string
 }
 
-// Error says what to write instead.
+// Error names the path to write instead.
 func (e *UnknownError) Error() string {
 	if e.Nearest != "" {
 		return fmt.Sprintf("%q is no field of any kind, did you mean %s?", e.Path, e.Nearest)

@@ -50,7 +50,7 @@ func (a *app) applyCommand() *cobra.Command {
 }
 
 // applyAll applies in order and stops at the first failure, since later
-// documents may need it; what was applied stays. A dry run stops before each
+// documents may need it; the objects before stay applied. A dry run stops before each
 // change.
 func (a *app) applyAll(ctx context.Context, objects []object, dry bool) error {
 	var applied []object
@@ -134,7 +134,7 @@ func isConflict(err error) bool {
 	return errors.As(err, &status) && status.Code == http.StatusConflict
 }
 
-// changeOf returns the merge patch that makes an object what a document says,
+// changeOf returns the merge patch that makes an object equal to a document,
 // nil where it is so already. The patch of a kind that is replaced is not used.
 func changeOf(o, current object) (map[string]any, error) {
 	switch {

@@ -10,7 +10,7 @@ import (
 // barWidth is the number of cells of a bar, its marks not counted.
 const barWidth = 20
 
-// part is a stretch of a bar: how much, drawn as what.
+// part is a stretch of a bar: its length and its character.
 type part struct {
 	amount int64
 	glyph  string

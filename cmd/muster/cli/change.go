@@ -109,7 +109,7 @@ func valueOrNil(value string, is bool) any {
 	return value
 }
 
-// specFields are the fields that the spec of a document has, whatever their
+// specFields are the fields that the spec of a document has, with any
 // values.
 func specFields(doc []byte) map[string]bool {
 	var d struct {

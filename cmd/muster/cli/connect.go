@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
-// app is a program at work: its flags and what was found out from them.
+// app is a program at work: its flags and the values that follow from them.
 type app struct {
 	Program
 	addr, token, namespace, output string
@@ -42,7 +42,7 @@ const defaultNamespace = "default"
 // callTimeout bounds a verb that waits for nothing but the server.
 const callTimeout = 30 * time.Second
 
-// named checks the names of things of one kind, and connects.
+// named checks the names of objects of one kind, and connects.
 func (a *app) named(of kind, args []string) ([]string, error) {
 	_, names, err := parseTargets(append([]string{string(of)}, args...))
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *app) listNamespace() string {
 	return a.namespace
 }
 
-// advise words an error for a person and adds what to do next.
+// advise words an error for a person and adds the next step.
 func (a *app) advise(ctx context.Context, err error) string {
 	return parameters.Replace(a.adviseServer(ctx, err))
 }

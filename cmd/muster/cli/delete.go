@@ -88,7 +88,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	return cmd
 }
 
-// deletion is what is deleted, and how.
+// deletion selects objects to delete, and the way.
 type deletion struct {
 	files          []string
 	selector       string
@@ -100,7 +100,7 @@ type deletion struct {
 	options        api.DeleteOptions
 }
 
-// checkDelete refuses arguments that make no sense before anything is read.
+// checkDelete refuses arguments that make no sense before a file is read.
 func (a *app) checkDelete(args []string, d deletion) error {
 	many := d.all || d.selector != ""
 	switch {
@@ -127,7 +127,7 @@ func (a *app) checkDelete(args []string, d deletion) error {
 	return nil
 }
 
-// targets reads what is to be deleted from files, or from arguments that
+// targets reads the objects to delete from files, or from arguments that
 // checkDelete has passed.
 func (a *app) targets(ctx context.Context, args []string, d deletion) ([]target, error) {
 	if len(d.files) > 0 {
@@ -158,7 +158,7 @@ func (a *app) targets(ctx context.Context, args []string, d deletion) ([]target,
 	return targets, nil
 }
 
-// targetsOf reads what is to be deleted from files.
+// targetsOf reads the objects to delete from files.
 func (a *app) targetsOf(files []string) ([]target, error) {
 	objects, err := a.read(files)
 	var targets []target
@@ -167,7 +167,7 @@ func (a *app) targetsOf(files []string) ([]target, error) {
 		targets = append(targets, target{o.kind(), o.meta().Namespace, o.meta().Name})
 		quotas = quotas || o.kind().isQuota()
 	}
-	if quotas { // what names another stands behind it
+	if quotas { // an object that names another stands behind it
 		slices.Reverse(targets)
 	}
 	return targets, err

@@ -18,7 +18,7 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
-// maxFile bounds what one -f may hold, in bytes.
+// maxFile bounds the content of one -f, in bytes.
 const maxFile = 16 << 20
 
 // read returns the objects of all files in order, each validated and given its
@@ -155,7 +155,7 @@ func split(raw []byte) ([][]byte, error) {
 	return documents, flush()
 }
 
-// unlist replaces lists, as get prints them, by what is in them.
+// unlist replaces lists, as get prints them, by their items.
 func unlist(documents [][]byte) [][]byte {
 	var all [][]byte
 	for _, doc := range documents {

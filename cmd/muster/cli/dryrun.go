@@ -13,7 +13,7 @@ import (
 
 // dryRun is a flag that says how far a change goes: "" or none: the change is
 // made; client: nothing is sent to a server; server, where the verb has it: the
-// server answers what it would do, and stores nothing.
+// server answers with the outcome, and stores nothing.
 type dryRun struct {
 	mode      string
 	hasServer bool // the verb has the mode server
@@ -39,7 +39,7 @@ func (d *dryRun) Set(text string) error {
 // client reports whether nothing is to be changed.
 func (d *dryRun) client() bool { return d.mode == "client" }
 
-// server reports whether the server is asked what it would do.
+// server reports whether the server is asked for the outcome.
 func (d *dryRun) server() bool { return d.mode == "server" }
 
 // showDryRun prints documents as they would be sent, with the word for the
@@ -54,8 +54,8 @@ func (a *app) showDryRun(objects []object, verb string) error {
 	return nil
 }
 
-// tryAll asks the server what would become of each document by itself, and shows
-// the answers. A document that would wait is no failure; one that would be refused
+// tryAll asks the server for the outcome of each document by itself, and shows
+// the answers. A document that would wait is no failure; a document that would be refused
 // is.
 func (a *app) tryAll(ctx context.Context, objects []object) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

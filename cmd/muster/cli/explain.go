@@ -48,7 +48,7 @@ func (a *app) explainCommand() *cobra.Command {
 	return cmd
 }
 
-// explained is what -o json and yaml show.
+// explained is the document of -o json and yaml.
 type explained struct {
 	Kind  string           `json:"kind"`
 	Field *reference.Field `json:"field"`

@@ -49,7 +49,7 @@ func (a *app) checkOutput() error {
 func (a *app) isTable() bool { return a.output == "table" || a.output == "wide" }
 
 // notef writes to standard error, for people; a failure to do so is nothing
-// that could be told anybody.
+// that could be reported.
 func (a *app) notef(format string, args ...any) { _, _ = fmt.Fprintf(a.Stderr, format, args...) }
 
 // printf writes a line of a verb's own result. Run reports a failure, once, at
@@ -57,7 +57,7 @@ func (a *app) notef(format string, args ...any) { _, _ = fmt.Fprintf(a.Stderr, f
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.Stdout, format, args...) }
 
 // unwritten is the error of a standard output that has not taken everything, or
-// nil. A reader that went away is no error to be told, as with other tools.
+// nil. A reader that went away is no error to report, as with other tools.
 func unwritten(stdout io.Writer) (err error, silent bool) {
 	v, ok := stdout.(*visible)
 	if !ok || v.failure == nil {
@@ -66,7 +66,7 @@ func unwritten(stdout io.Writer) (err error, silent bool) {
 	return fmt.Errorf("write standard output: %w", v.failure), errors.Is(v.failure, syscall.EPIPE)
 }
 
-// print shows objects in the format asked for; document is what json and yaml
+// print shows objects in the format asked for; document is the output of json and yaml
 // show.
 func (a *app) print(objects []object, document any) error {
 	switch a.output {

@@ -89,7 +89,7 @@ func (a *app) drainCommand() *cobra.Command {
 // drainPause is between two looks at a node that is drained.
 const drainPause = time.Second
 
-// drain asks again and again until nothing is left, and tells when that changes.
+// drain asks again and again until nothing is left, and reports each change.
 func (a *app) drain(ctx context.Context, name string, o api.DrainOptions) error {
 	told := -1
 	for {

@@ -1,9 +1,9 @@
 // Package cli is the muster command line: the verbs with which tenants submit,
-// watch and end work and operators see and cordon nodes. It decides how things
-// are asked for and shown; what happens is the server's to decide.
+// watch and end work and operators see and cordon nodes. It decides how objects
+// are asked for and shown; the server decides the rest.
 //
 // A run of the program is a value (Program), so that tests start the real one.
-// Errors are one line on standard error: what failed, and what to do next.
+// Errors are one line on standard error: the failure, and the next step.
 package cli
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // The exit codes.
 const (
-	ExitDone    = 0 // what was asked for is done
+	ExitDone    = 0 // the request is done
 	ExitFailed  = 1 // refused, or failed
 	ExitMisused = 2 // wrong usage: nothing was attempted
 )
@@ -46,7 +46,7 @@ func Usage(err error) error { return usageError{err} }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// arguments makes a validator's refusals usage errors that say what is wanted.
+// arguments makes a validator's refusals usage errors that name the wanted arguments.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)

@@ -52,7 +52,7 @@ func (a *app) quotaApplyCommand() *cobra.Command {
 	return cmd
 }
 
-// treeWarnings says what of a tree is not in force, or over its quota.
+// treeWarnings names the parts of a tree that are not in force, or over their quota.
 func treeWarnings(t *api.QuotaTree) []string {
 	warnings := treeFaults(&t.Status)
 	for _, n := range t.Status.Nodes {
@@ -64,7 +64,7 @@ func treeWarnings(t *api.QuotaTree) []string {
 	return warnings
 }
 
-// quotaWarnings says what of a resource quota has no effect, or is exceeded.
+// quotaWarnings names the limits of a resource quota that have no effect, or are exceeded.
 func quotaWarnings(q *api.ResourceQuota) []string {
 	warnings := unused(q.RecordedOnly())
 	for _, c := range q.Status.Conditions {

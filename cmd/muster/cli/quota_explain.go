@@ -144,8 +144,8 @@ func placementLines(q *api.QuotaPlacement, would string, waiting bool) []string 
 	return append(lines, "may be claimed back by work in "+strings.Join(q.ReclaimableBy, ", "))
 }
 
-// limits says in words what is short, each with its numbers, unless all of it
-// was said.
+// limits words the shortages, each with its numbers, unless all of them
+// were shown.
 func (a *app) limits(reasons []resource.Reason, said string) {
 	if !slices.ContainsFunc(reasons, func(r resource.Reason) bool { return !strings.Contains(said, reasonWords(r)) }) {
 		return
@@ -227,7 +227,7 @@ var errNotAdmitted = errors.New("not admitted")
 
 // printQuotaDryRun prints the answer to "what if".
 func (a *app) printQuotaDryRun(q *api.QuotaDryRun) error {
-	admitted := q.Admitted && len(q.Victims) == 0 // nobody is evicted yet
+	admitted := q.Admitted && len(q.Victims) == 0 // no work is evicted yet
 	switch a.output {
 	case "json", "yaml":
 		if err := a.encode(q); err != nil {

@@ -54,7 +54,7 @@ func (a *app) quotaReclaimCommand() *cobra.Command {
 // errNotConfirmed ends reclaim where the operator did not say yes.
 var errNotConfirmed = errors.New("nothing was ended")
 
-// reclaim shows whom it would end, asks where it has to, and ends them.
+// reclaim shows the work that it would end, asks where it has to, and ends the work.
 func (a *app) reclaim(ctx context.Context, tree string, grace *int64, dryRun, yes bool) error {
 	if dryRun || !yes {
 		plan, err := a.callReclaim(ctx, tree, sdk.ReclaimOptions{DryRun: true, GracePeriodSeconds: grace})
@@ -122,7 +122,7 @@ func (a *app) printReclaim(r *api.QuotaReclaim) error {
 	return nil
 }
 
-// reclaimText tells who ends, or would, and why.
+// reclaimText lists the work that ends, or would, with the reasons.
 func reclaimText(r *api.QuotaReclaim) string {
 	text := r.Summary
 	for i := range r.Nodes {

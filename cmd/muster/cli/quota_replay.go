@@ -30,7 +30,7 @@ func (a *app) quotaReplayCommand() *cobra.Command {
 	}
 }
 
-// outcome is what -o json and yaml show.
+// outcome is the document of -o json and yaml.
 type outcome struct {
 	Passed     int        `json:"passed"`
 	Failed     int        `json:"failed"`
@@ -48,7 +48,7 @@ type mismatch struct {
 	Got      string `json:"got"`
 }
 
-// replay plays every file that can be read, whatever the others are like.
+// replay plays every file that can be read, even where others cannot.
 func (a *app) replay(files []string) error {
 	out := bufio.NewWriter(a.Stdout)
 	progress := a.newProgress()
@@ -88,7 +88,7 @@ func (a *app) replay(files []string) error {
 	return errors.Join(failures...)
 }
 
-// recording opens a file, or standard input for "-", and unpacks what gzip
+// recording opens a file, or standard input for "-", and unpacks a file that gzip
 // has packed.
 func (a *app) recording(file string) (name string, source io.ReadCloser, err error) {
 	name = file
@@ -156,7 +156,7 @@ func (p *progress) clear() {
 	}
 }
 
-// progressReader tells the progress how many scenarios were read.
+// progressReader counts the scenarios that were read, for the progress.
 type progressReader struct {
 	io.Reader
 	progress *progress

@@ -53,7 +53,7 @@ func quotaResources(q *api.ResourceQuota) []resource.Name {
 }
 
 // quotaBar draws the use of one resource up to its limit, with the soft limit
-// marked in it, and says what is exceeded.
+// marked in it, and names the exceeded limits.
 func (s style) quotaBar(q *api.ResourceQuota, name resource.Name) (bar, note string) {
 	used := amountOf(name, q.Status.Used)
 	hard, hasSoft := amountOf(name, q.Spec.Hard), q.Spec.Soft[name] != ""

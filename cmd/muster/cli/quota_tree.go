@@ -31,7 +31,7 @@ const legend = heldGlyph + " held  " + sharedGlyph + " held by borrowers  " + le
 const nameWidth = 24
 
 // treePicture draws a tree, one line per node and resource. With consumers it
-// names who is counted on each node.
+// names the consumers that are counted on each node.
 func (s style) treePicture(t *api.QuotaTree, consumers bool) []string {
 	nodes := t.Status.Nodes
 	lines := []string{s.paint(bold, "Tree "+t.Metadata.Name) + ": " + treeSummary(nodes)}
@@ -77,7 +77,7 @@ func treeSummary(nodes []api.QuotaNodeStatus) string {
 	return fmt.Sprintf("%s, %s, %s charged", plural(strconv.Itoa(len(nodes)), "node"), plural(strconv.Itoa(leaves), "group"), plural(strconv.Itoa(units), "unit"))
 }
 
-// trunk is what stands before a node's name, and before its other lines.
+// trunk is the text before a node's name, and before its other lines.
 type trunk struct{ head, more string }
 
 // trunksOf draws the branches of nodes in depth-first order.
@@ -128,7 +128,7 @@ func resourcesOf(nodes []api.QuotaNodeStatus) []resource.Name {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// nodeLine draws what a node has of one resource.
+// nodeLine draws a node's amounts of one resource.
 func (s style) nodeLine(n *api.QuotaNodeStatus, name resource.Name) (bar, amounts, notes string) {
 	quota, allocated := amountOf(name, n.Quota), amountOf(name, n.Allocated)
 	lent, borrowed := amountOf(name, n.Lent), amountOf(name, n.Borrowed)
@@ -136,7 +136,7 @@ func (s style) nodeLine(n *api.QuotaNodeStatus, name resource.Name) (bar, amount
 	if !n.Leaf {
 		own = min(amountOf(name, n.Own), allocated)
 	}
-	inside := allocated - over // what the quota covers
+	inside := allocated - over // the part that the quota covers
 	shared := min(own, inside)
 	free := max(0, quota-allocated-lent)
 	mark := limitMark
@@ -160,7 +160,7 @@ func (s style) nodeLine(n *api.QuotaNodeStatus, name resource.Name) (bar, amount
 	return bar, human(name, allocated) + " of " + human(name, quota), strings.Join(says, ", ")
 }
 
-// amountOf reads an amount of a status; what is absent is 0.
+// amountOf reads an amount of a status; an absent amount is 0.
 func amountOf(name resource.Name, m map[resource.Name]string) int64 {
 	text := m[name]
 	if text == "" {
@@ -181,7 +181,7 @@ func human(name resource.Name, amount int64) string {
 	return humanAmount(name, resource.FormatAmount(name, amount))
 }
 
-// shapeLines say what of a tree is not in force.
+// shapeLines name the parts of a tree that are not in force.
 func (s style) shapeLines(t *api.QuotaTreeStatus) []string {
 	var lines []string
 	for _, fault := range treeFaults(t) {
@@ -190,7 +190,7 @@ func (s style) shapeLines(t *api.QuotaTreeStatus) []string {
 	return lines
 }
 
-// treeFaults words what hangs together wrongly, with what to do about it.
+// treeFaults words the faults of a tree's shape, with the remedies.
 func treeFaults(t *api.QuotaTreeStatus) []string {
 	var faults []string
 	say := func(names []string, format string) {

@@ -103,7 +103,7 @@ func (a *app) reconcile(ctx context.Context, names []string, o api.ReconcileOpti
 	return errors.Join(failures...)
 }
 
-// reconciliation prints what was found, and what becomes of it.
+// reconciliation prints the grants that were found, and their outcome.
 func (a *app) reconciliation(r *api.Reconciliation) {
 	if r.Mode == "" {
 		a.printf("node %q is in quarantine: %s\n", r.Node, r.Quarantine)

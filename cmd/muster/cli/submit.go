@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
-// patience is how long a wait is silent before it says what it waits for, and
+// patience is how long a wait is silent before it names the reason, and
 // slice how long one request then waits at the server.
 const (
 	patience = time.Second
@@ -73,7 +73,7 @@ func (a *app) submitCommand() *cobra.Command {
 }
 
 // submit creates all objects, waits for them where asked to, and shows them.
-// What was created before a failure stays and is shown.
+// Objects that were created before a failure stay and are shown.
 func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout time.Duration) error {
 	started := time.Now()
 	deadline := started.Add(timeout)
@@ -132,7 +132,7 @@ func (a *app) warn(ctx context.Context, o object) {
 	}
 }
 
-// await waits until the object runs or ends. It says on standard error what it
+// await waits until the object runs or ends. It names on standard error the state that it
 // waits for, once its patience since started is over and whenever that changes.
 func (a *app) await(ctx context.Context, o object, started, deadline time.Time) (object, error) {
 	said := ""
@@ -170,7 +170,7 @@ func (a *app) poll(ctx context.Context, o object, wait time.Duration) (object, e
 	return a.fetch(ctx, o.kind(), o.meta().Namespace, o.meta().Name, sdk.GetOptions{Wait: wait})
 }
 
-// waiting words what an object waits for.
+// waiting words the state of an object that waits.
 func waiting(o object) string {
 	phase, message := o.state()
 	line := fmt.Sprintf("waiting for %s: %s", o, phase)

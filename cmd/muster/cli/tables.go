@@ -141,7 +141,7 @@ func phaseOf(phase string, m *api.ObjectMeta) string {
 	return phase
 }
 
-// grant is what an allocation holds, in words: how much, and in brackets
+// grant words the resources of an allocation: the amount, and in brackets
 // exactly which.
 type grant struct{ cpus, numa, memory, gpus string }
 
@@ -165,7 +165,7 @@ func grantOf(s *api.AllocationStatus) grant {
 	return g
 }
 
-// which is an amount and the list of what it is made of.
+// which is an amount and the list of its parts.
 func which(amount, list string) string {
 	if amount == "" {
 		return list
@@ -183,7 +183,7 @@ func plural(amount, noun string) string {
 	return amount + " " + noun + "s"
 }
 
-// memoryOf is ordinary memory, and what there is in huge pages.
+// memoryOf is ordinary memory, and the memory in huge pages.
 func memoryOf(s *api.AllocationStatus) string {
 	var parts []string
 	if m := s.AllocatedResources[resource.Memory]; m != "" {
@@ -292,7 +292,7 @@ func labels(m map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// humanAmount rounds a host's memory to a readable size ("123.4Gi"); what is
+// humanAmount rounds a host's memory to a readable size ("123.4Gi"); an amount that is
 // granted is always shown exactly.
 func humanAmount(n resource.Name, text string) string {
 	if _, huge, _ := n.HugepageSize(); n != resource.Memory && !huge {

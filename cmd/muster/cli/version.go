@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/cmd/buildinfo"
 )
 
-// versions is what -o json and yaml show.
+// versions is the document of -o json and yaml.
 type versions struct {
 	Client api.Version  `json:"client"`
 	Server *api.Version `json:"server,omitempty"`

@@ -9,7 +9,7 @@ import (
 )
 
 // visible is the only way to the program's standard output and error. It shows
-// control characters as \u001b, since what it prints comes from hosts and
+// control characters as \u001b, since the printed text comes from hosts and
 // tenants too, and a terminal obeys such characters: it would hide lines, set its
 // title, or type for the operator. In JSON the escape is the same character; YAML
 // escapes the rest itself (see onlyInJSON).
@@ -67,7 +67,7 @@ next:
 		}
 		text = text[n:]
 	}
-	if v.failure != nil { // what comes behind a gap is of no use
+	if v.failure != nil { // text behind a gap is of no use
 		return 0, v.failure
 	}
 	if _, err := v.to.Write(out); err != nil {

@@ -71,7 +71,7 @@ type Addresses struct {
 	ClusterTokenFile string `json:"clusterTokenFile"`
 	// CAFile holds the authorities that coordinator and agents trust, and
 	// OperatorFile the private key and the certificate of an operator, in PEM:
-	// with both one can ask an agent over gRPC what it tells of itself.
+	// with both an operator can ask an agent over gRPC for its own view.
 	CAFile       string `json:"caFile"`
 	OperatorFile string `json:"operatorFile"`
 	Nodes        []Node `json:"nodes"`
@@ -92,7 +92,7 @@ type Cluster struct {
 	agents []*agent.Agent
 }
 
-// hardware returns what each node has.
+// hardware returns the hardware of each node.
 func hardware(ctx context.Context, c Config) (func(node string) agent.Discovered, error) {
 	if c.Profile == "host" {
 		d, err := agent.Discover(ctx, agent.DiscoverOptions{})
@@ -310,7 +310,7 @@ func (d *Cluster) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Failed delivers what ended a part before Stop.
+// Failed delivers the error that ended a part before Stop.
 func (d *Cluster) Failed() <-chan error { return d.failed }
 
 // Stop ends agents and coordinator and waits for them.
@@ -324,7 +324,7 @@ func (d *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// describe says in plain words what a node has.
+// describe words the hardware of a node.
 func describe(found agent.Discovered) []string {
 	t := found.Topology
 	lines := []string{fmt.Sprintf("%d socket(s), %d NUMA node(s), %d cores, %d CPUs, %s memory",

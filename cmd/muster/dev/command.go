@@ -95,7 +95,7 @@ func check(c *Config) error {
 	return configfile.CheckListen("--listen", c.Listen)
 }
 
-// run starts the cluster, says what is there, and waits.
+// run starts the cluster, announces its addresses, and waits.
 func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, verbose bool) (err error) {
 	level := slog.LevelError
 	if verbose {

@@ -1,5 +1,5 @@
 // Package doctor looks at a cluster or at one host's configuration, and reports
-// what is wrong with it, in sentences with names and numbers, each with the
+// its faults, in sentences with names and numbers, each with the
 // command that mends it. It changes nothing.
 //
 // The looking (Look, LookAtHost) gathers facts and bounds each question; the
@@ -19,19 +19,19 @@ type Severity string
 
 // The severities, from the worst on. A note is no fault.
 const (
-	Error   Severity = "error"   // something does not work, or soon will not
-	Warning Severity = "warning" // something works worse than it should
+	Error   Severity = "error"   // a part does not work, or soon will not
+	Warning Severity = "warning" // a part works worse than it should
 	Note    Severity = "note"    // worth knowing
 )
 
-// Finding is one thing that is wrong.
+// Finding is one fault.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	// Check is the check that found it, e.g. "clock".
 	Check string `json:"check"`
-	// Subject names the thing: a coordinator, a node, a quota, a file.
+	// Subject names the faulty part: a coordinator, a node, a quota, a file.
 	Subject string `json:"subject"`
-	// Message says what is wrong, with numbers.
+	// Message describes the fault, with numbers.
 	Message string `json:"message"`
 	// Remedy is the command, or the act, that mends it.
 	Remedy string `json:"remedy"`
@@ -46,7 +46,7 @@ type Skipped struct {
 // Report is the result of a look. Its JSON form is a contract
 // (docs/troubleshooting.md): lists are never null.
 type Report struct {
-	// Subject is what was looked at.
+	// Subject names the cluster or the host of the report.
 	Subject  string    `json:"subject"`
 	Checks   []string  `json:"checks"` // that were made, in their order
 	Skipped  []Skipped `json:"skipped"`

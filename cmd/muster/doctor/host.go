@@ -175,7 +175,7 @@ func (h *hostLook) ports() {
 		switch {
 		case err == nil:
 			free++
-			_ = l.Close() // nobody has dialled it
+			_ = l.Close() // no client has dialled it
 		case errors.Is(err, syscall.EADDRINUSE):
 			taken[name] = address
 		default:

@@ -39,7 +39,7 @@ const (
 	// maxEndpoints bounds the addresses that are asked, those that a coordinator
 	// names included.
 	maxEndpoints = 32
-	// progressAfter is the time after which a look says what it waits for.
+	// progressAfter is the time after which a look names the answer that it waits for.
 	progressAfter = time.Second
 )
 
@@ -62,7 +62,7 @@ type Options struct {
 
 func (o Options) patience() time.Duration { return cmp.Or(o.Patience, 5*time.Second) }
 
-// Facts are what a look at a cluster found. Judge makes findings of them.
+// Facts are the results of a look at a cluster. Judge makes findings of them.
 type Facts struct {
 	client string // this program's version
 	probes []probe

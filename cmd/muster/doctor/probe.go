@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// A probe is what one coordinator's REST address answers to callers without a
+// A probe has the answers of one coordinator's REST address to callers without a
 // token.
 type probe struct {
 	endpoint string
@@ -105,7 +105,7 @@ func get(ctx context.Context, client *http.Client, address string) (answer *http
 	return answer, body, began, ended, err
 }
 
-// httpClient trusts what the CLI trusts, and waits for Options.Patience.
+// httpClient trusts the authorities of the CLI, and waits for Options.Patience.
 func (o Options) httpClient() *http.Client {
 	return &http.Client{
 		Timeout: o.patience(),

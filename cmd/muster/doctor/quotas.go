@@ -67,8 +67,8 @@ func (f Facts) judgeQuotas(time.Time) (list []Finding) {
 	return list
 }
 
-// isFamily reports whether a name is one that Muster can hand out on some host:
-// no node may have such a thing yet.
+// isFamily reports whether Muster can hand out the named resource on some host:
+// no node may have such a resource yet.
 func isFamily(name resource.Name) bool {
 	switch name {
 	case resource.CPU, resource.Cores, resource.Memory, resource.GPU:

@@ -10,7 +10,7 @@ import (
 
 // Compare returns the differences between a list and a registry: families that only
 // one of them has, and names, labels, types and meanings that differ. Types are
-// those of what the registry shows at this moment; a family that shows nothing yet
+// those of the series that the registry shows at this moment; a family without series
 // has none to compare.
 func Compare(want []Series, r *prometheus.Registry) ([]string, error) {
 	got, err := Described(r)

@@ -15,7 +15,7 @@ var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("
 
 var constLabel = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="`)
 
-// Described lists what a registry describes, by name, without types and units, and
+// Described lists the families that a registry describes, by name, without types and units, and
 // without the series of client_golang's own collectors.
 func Described(r *prometheus.Registry) ([]Series, error) {
 	descs := make(chan *prometheus.Desc)

@@ -109,7 +109,7 @@ func CheckName(name string) error {
 }
 
 // Load reads the file. A missing one is an error that errors.Is finds to be
-// fs.ErrNotExist; a broken one, or one that others may read, is refused.
+// fs.ErrNotExist; a broken file, or a file that others may read, is refused.
 func Load(path string) (File, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -135,7 +135,7 @@ func Load(path string) (File, error) {
 	return f, nil
 }
 
-// Decode reads the content of a file, or of one that holds a single context
+// Decode reads the content of a file, or of a file that holds a single context
 // without a name.
 func Decode(raw []byte) (File, error) {
 	var keys map[string]json.RawMessage

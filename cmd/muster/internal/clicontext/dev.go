@@ -26,7 +26,7 @@ type Lease struct {
 
 // AddDev adds the context of a muster dev with a process id and makes it the
 // current one. It takes the name dev, or dev-2 and so on where a context of that
-// name is a person's own or of a muster dev that runs. One that was left behind
+// name is a person's own or of a muster dev that runs. A context that was left behind
 // by a muster dev that is gone is replaced.
 func AddDev(path string, pid int, c Context) (*Lease, error) {
 	l := &Lease{path: path}
