@@ -1,6 +1,6 @@
 package devices
 
-// Change is what a watch over a host's devices tells at one time. Its parts
+// Change is one report of a watch over a host's devices. Its parts
 // belong together: events name devices of Inventory where that is set.
 type Change struct {
 	// Events are in the order in which they happened or were seen.
@@ -11,11 +11,11 @@ type Change struct {
 	// one stands behind all others. It is immutable.
 	Inventory *Inventory
 	// Warnings are faults of the driver's answers that were worked around, each
-	// told once until it has ended.
+	// reported once until it has ended.
 	Warnings []string
-	// Running says what runs on the devices and instances that it names, wherever
-	// that is something else than before; the first time in any case. Of a device
-	// whose driver does not tell it, nothing is ever told.
+	// Running lists the processes on the devices and instances that it names, wherever
+	// those differ from the ones before; the first time in any case. Of a device
+	// whose driver does not report them, nothing is reported.
 	Running []Running
 	// Use is the use of a card and its instances, wherever a value is another than
 	// before; the first time in any case. The use of a device that is lost, that
@@ -23,7 +23,7 @@ type Change struct {
 	Use []Use
 }
 
-// IsZero reports whether nothing is told.
+// IsZero reports whether the change is empty.
 func (c Change) IsZero() bool {
 	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0 && len(c.Use) == 0
 }

@@ -1,4 +1,4 @@
-// Package devices says what a GPU is: its identity, memory, place in the host,
+// Package devices describes a GPU: its identity, memory, place in the host,
 // links to its neighbours, MIG instances and health. It does not find GPUs
 // (devices/nvml and devices/fake do) and does not choose among them (fit does).
 package devices
@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// UnknownNode is the NUMA node of a device whose host does not tell it.
+// UnknownNode is the NUMA node of a device whose host does not report the node.
 const UnknownNode = -1
 
 // Device is one physical GPU.

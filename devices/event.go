@@ -2,8 +2,8 @@ package devices
 
 import "fmt"
 
-// Event is something that a device told, or that was seen of it, while the
-// agent runs. What follows from it, devices/health decides.
+// Event is a message of a device, or an observation of it, while the
+// agent runs. devices/health decides the consequences.
 type Event struct {
 	// UUID names the device; "" means the driver as a whole.
 	UUID string
@@ -16,7 +16,7 @@ type Event struct {
 	Detail string
 }
 
-// EventKind says what happened.
+// EventKind is the sort of an event.
 type EventKind uint8
 
 // The kinds of events.
@@ -45,7 +45,7 @@ const (
 	EventDriverGone
 	// EventDriverBack: the driver is there again.
 	EventDriverBack
-	// EventRepaired: the device was reset, or what waited for a reset is done;
+	// EventRepaired: the device was reset, or the work that waited for a reset is done;
 	// no memory waits to be replaced, and none could not be.
 	EventRepaired
 )

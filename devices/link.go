@@ -7,7 +7,7 @@ import (
 )
 
 // Link is how two GPUs reach each other: the NVLinks that connect them, and the
-// PCIe relation that takes what goes by no NVLink. Greater is better, so links
+// PCIe relation that takes the traffic that goes by no NVLink. Greater is better, so links
 // compare as numbers: by the NVLinks first, then by the relation.
 type Link uint8
 
@@ -20,7 +20,7 @@ const (
 	LinkPHB               // across one PCIe host bridge
 	LinkPXB               // across several PCIe switches
 	LinkPIX               // across at most one PCIe switch
-	perNVLink             // what each NVLink adds
+	perNVLink             // the value that each NVLink adds
 )
 
 // MaxNVLinks is the greatest number of NVLinks between two GPUs.

@@ -9,7 +9,7 @@ import (
 
 // NormalizePCIBusID returns a PCI address in the kernel's form,
 // "0000:07:00.0": lower case, the domain in four digits unless it needs more.
-// It reads what drivers print: any number of leading zeros in the domain, or
+// It reads the forms that drivers print: any number of leading zeros in the domain, or
 // no domain at all ("07:00.0" is domain 0).
 func NormalizePCIBusID(text string) (string, error) {
 	fields := strings.Split(text, ":")

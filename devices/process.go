@@ -2,8 +2,8 @@ package devices
 
 import "slices"
 
-// Running is what runs on one device, or on one MIG instance of a device in
-// MIG mode, as the driver tells it.
+// Running has the processes on one device, or on one MIG instance of a device in
+// MIG mode, as the driver reports them.
 type Running struct {
 	UUID string // the GPU's, or the instance's
 	// PIDs are of the processes, in the driver's PID namespace, ascending and

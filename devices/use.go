@@ -19,7 +19,7 @@ type Use struct {
 	Memory resource.Bytes
 }
 
-// IsKnown reports whether the driver measures anything of the device.
+// IsKnown reports whether the driver measures the device at all.
 func (u Use) IsKnown() bool { return u.Percent != UnknownUse || u.Memory != UnknownUse }
 
 // Within returns the use with only those values that a device with this much

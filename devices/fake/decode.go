@@ -11,7 +11,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// maxProfileBytes bounds what ParseProfile reads.
+// maxProfileBytes bounds the input of ParseProfile.
 const maxProfileBytes = 1 << 20
 
 // machine is a profile as its JSON says it; see profiles/ for examples.
@@ -36,7 +36,7 @@ type node struct {
 }
 
 // gpu is one card. Path leads from its host bridge through PCIe switches to
-// the one that it hangs on ("rc0/sw0/sw1"); "rc0" hangs on the bridge itself.
+// the bridge that it hangs on ("rc0/sw0/sw1"); "rc0" hangs on the bridge itself.
 type gpu struct {
 	Model    string   `json:"model"`
 	Memory   quantity `json:"memory"`
@@ -69,8 +69,8 @@ type pair struct {
 	Links int `json:"links"`
 }
 
-// quantity is an amount of memory written as a quantity, "256Gi". One that is
-// none is kept as its fault, which validation tells with the field's path.
+// quantity is an amount of memory written as a quantity, "256Gi". A text that is
+// none is kept as its fault, which validation reports with the field's path.
 type quantity struct {
 	bytes resource.Bytes
 	fault string

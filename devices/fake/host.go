@@ -11,15 +11,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Host is a machine on which things happen to the GPUs while it runs: they log
+// Host is a machine whose GPUs change while it runs: they log
 // errors, fall off the bus, return, are plugged in, partitioned anew, and the
-// driver comes and goes. Its Watch tells them at once, without a library; the
-// fake NVML library acts them by NVMLScript, and a watch through it tells the
+// driver comes and goes. Its Watch reports the changes at once, without a library; the
+// fake NVML library acts them by NVMLScript, and a watch through it reports the
 // same. GPUs are numbered as in the profile. Methods may be called from any
 // goroutine; a number that is not in the profile panics.
 type Host struct {
 	node  string
-	woken chan struct{} // capacity 1: there is something to tell
+	woken chan struct{} // capacity 1: there is a change to report
 
 	mu       sync.Mutex
 	profile  Profile // its partitions are the present ones
@@ -29,7 +29,7 @@ type Host struct {
 	pending  []devices.Change
 }
 
-// card is what has become of one GPU.
+// card is the state of one GPU.
 type card struct {
 	plugged, lost, hung    bool
 	xids                   []uint64
@@ -50,14 +50,14 @@ func NewHost(p Profile, nodeName string, absent ...int) *Host {
 	}
 	h.told = newTold(len(h.cards))
 	h.settle()
-	h.pending = nil // what is there at the start is known
+	h.pending = nil // the cards of the start are known
 	return h
 }
 
 // UUID names a GPU.
 func (h *Host) UUID(gpu int) string { return gpuUUID(h.node, gpu) }
 
-// change does something to one card and tells what follows.
+// change changes one card and reports the consequences.
 func (h *Host) change(gpu int, what func(*card)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -164,7 +164,7 @@ func (h *Host) load(there bool) {
 	h.settle()
 }
 
-// Inventory is what Watch has told: the devices of the start by PCI address,
+// Inventory is the sum of Watch's reports: the devices of the start by PCI address,
 // lost ones too, then those that were plugged in later.
 func (h *Host) Inventory() *devices.Inventory {
 	h.mu.Lock()
@@ -229,7 +229,7 @@ func (h *Host) Watch(ctx context.Context, emit func(devices.Change)) error {
 	}
 }
 
-// take returns what is to be told.
+// take returns the changes to report.
 func (h *Host) take() []devices.Change {
 	h.mu.Lock()
 	defer h.mu.Unlock()

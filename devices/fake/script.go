@@ -7,13 +7,13 @@ import (
 
 // NVMLScript returns the machine's GPUs as the host nodeName has them, in the
 // language of the fake NVML library (test/nvml/README.md). Discovery through
-// that library finds what Inventory returns.
+// that library finds the devices that Inventory returns.
 func (p Profile) NVMLScript(nodeName string) []byte {
 	return p.script(nodeName, func(int) bool { return true }, func(*bytes.Buffer, int) {})
 }
 
-// script is NVMLScript with the GPUs that are present alone, and with what say
-// adds about each.
+// script is NVMLScript with the GPUs that are present alone, and with the
+// lines that say adds about each.
 func (p Profile) script(nodeName string, present func(gpu int) bool, say func(out *bytes.Buffer, gpu int)) []byte {
 	var out bytes.Buffer
 	m := p.description

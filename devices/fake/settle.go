@@ -6,7 +6,7 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// told is what a host's watch has said so far.
+// told has the reports of a host's watch so far.
 type told struct {
 	gone  bool
 	hung  []bool
@@ -29,7 +29,7 @@ func newTold(gpus int) told {
 	return t
 }
 
-// settle tells how what is differs from what was told. Nothing is told without
+// settle reports the difference between the state and the reports so far. Nothing is reported without
 // a driver, or while one question goes unanswered.
 func (h *Host) settle() {
 	var c devices.Change
@@ -150,7 +150,7 @@ func (h *Host) useOf(i int) devices.Use {
 	return use
 }
 
-// settleMemory tells of pages and rows; of rows nothing is told while there are
+// settleMemory reports pages and rows; no row is reported while there are
 // MIG instances.
 func (h *Host) settleMemory(now card, before *card, partitioned bool, tell func(devices.Event)) {
 	if partitioned {
@@ -172,7 +172,7 @@ func (h *Host) settleMemory(now card, before *card, partitioned bool, tell func(
 	}
 }
 
-// inventory is the devices that were told, as they were told.
+// inventory has the devices that were reported, as they were reported.
 func (h *Host) inventory() *devices.Inventory {
 	full := h.profile.Inventory(h.node)
 	inv := &devices.Inventory{
@@ -190,7 +190,7 @@ func (h *Host) inventory() *devices.Inventory {
 	return inv
 }
 
-// sameInventory compares what can change of a host's devices.
+// sameInventory compares the properties of a host's devices that can change.
 func sameInventory(a, b *devices.Inventory) bool {
 	return slices.EqualFunc(a.Devices, b.Devices, func(x, y devices.Device) bool {
 		return x.UUID == y.UUID && x.MIG.Enabled == y.MIG.Enabled && slices.Equal(x.MIG.Instances, y.MIG.Instances)

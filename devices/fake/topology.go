@@ -34,8 +34,8 @@ func (p Profile) Topology() *numa.Topology {
 	return t
 }
 
-// cores lists the physical cores node by node, with everything but what
-// belongs to a single thread.
+// cores lists the physical cores node by node, with all values but those that
+// belong to a single thread.
 func (p Profile) cores() []numa.CPU {
 	m := p.description
 	var cores []numa.CPU

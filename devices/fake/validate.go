@@ -32,7 +32,7 @@ func between(field string, value, low, high int) error {
 	return nil
 }
 
-// validate refuses what is no amount, or more than any machine has.
+// validate refuses text that is no amount, or more than any machine has.
 func (q quantity) validate(field string) error {
 	if q.fault != "" {
 		return fmt.Errorf("%s: %s", field, q.fault)
@@ -54,7 +54,7 @@ func plain(field, text string, longest int) error {
 }
 
 // first returns the first error among checks, so that the topmost fault of a
-// profile is the one that is named.
+// profile is the named profile.
 func first(checks ...error) error {
 	for _, err := range checks {
 		if err != nil {

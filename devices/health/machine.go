@@ -55,7 +55,7 @@ func (p Policy) Observe(s State, now time.Time, e devices.Event) State {
 
 // Tick returns the state at the time now if nothing has happened until then. A
 // late one takes the next step alone, and that begins now: a device is never
-// trusted for a time in which nobody watched it.
+// trusted for a time in which no agent watched it.
 func (p Policy) Tick(s State, now time.Time) State {
 	if s.Health == devices.Tainted && !s.timed && !s.blocked() {
 		s.probation(now)
@@ -79,7 +79,7 @@ func (p Policy) Tick(s State, now time.Time) State {
 	return s
 }
 
-// Next is when Tick has something to do, in the future of the last Observe or
+// Next is the time of the next work of Tick, in the future of the last Observe or
 // Tick; ok is false where only an event or a person can change the state.
 func (p Policy) Next(s State) (at time.Time, ok bool) {
 	switch {
@@ -205,7 +205,7 @@ func (p Policy) hung(s *State, now time.Time, why string) {
 }
 
 // corrected compares the growth of the count with the limit. The first count is
-// a mark alone, and one that has fallen began anew.
+// a mark alone, and a counter that has fallen began anew.
 func (p Policy) corrected(s *State, now time.Time, count uint64) {
 	switch {
 	case s.window.IsZero():
@@ -263,7 +263,7 @@ func inWords(detail, kind string) string {
 	return kind
 }
 
-// told joins the observation and the driver's text on it.
+// told joins the observation and the driver's text about it.
 func told(what, detail string) string {
 	if detail = printable(detail); detail == "" {
 		return what

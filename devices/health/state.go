@@ -109,7 +109,7 @@ func (s *State) enter(h devices.Health, now time.Time) {
 	s.Health, s.Since, s.from = h, now, now
 }
 
-// blocked reports whether a tainted device has something to wait for besides
+// blocked reports whether a tainted device has an event to wait for besides
 // time.
 func (s *State) blocked() bool {
 	for c := range due {

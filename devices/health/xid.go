@@ -9,7 +9,7 @@ import (
 type Effect uint8
 
 const (
-	// Application errors are the fault of a program, or of one that ended: the
+	// Application errors are the fault of a program, or of a program that ended: the
 	// device is as good as before. They change nothing, however many there are.
 	Application Effect = iota
 	// Notice is of no consequence for the device's work; it changes nothing.
@@ -53,7 +53,7 @@ type Verdict struct {
 }
 
 // unknown is the verdict of numbers without a row: the vendor adds some with
-// each generation, and most are faults of something.
+// each generation, and most are faults of a part.
 var unknown = Verdict{
 	Effect: Suspicious, Name: "not in the vendor's catalog",
 	Why: "a new number must neither stop a host nor go unseen", Source: "none",

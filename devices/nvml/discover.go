@@ -18,7 +18,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// maxCards bounds what is read of a driver that is out of its mind.
+// maxCards bounds the cards that are read of a broken driver.
 const maxCards = 4 * devices.MaxDevices
 
 // discovery is one pass over the cards.
@@ -101,7 +101,7 @@ func (d *discovery) leaveOut(c *card, format string, args ...any) {
 	d.warnf("%v: left out: %s", c, why)
 }
 
-// ok reports whether a call about the card succeeded, and keeps what it says
+// ok reports whether a call about the card succeeded, and keeps its answer
 // about the presence of the card and of the driver.
 func (d *discovery) ok(c *card, ret nvml.Return) bool {
 	switch {
@@ -113,19 +113,19 @@ func (d *discovery) ok(c *card, ret nvml.Return) bool {
 	return ret == nvml.SUCCESS
 }
 
-// isLost tells the answers of a card that is gone, or that needs a reset
+// isLost recognizes the answers of a card that is gone, or that needs a reset
 // before it can be used again.
 func isLost(ret nvml.Return) bool {
 	return ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED || ret == nvml.ERROR_GPU_NOT_FOUND
 }
 
-// isGone tells the answers without a driver, or with another than the library's.
+// isGone recognizes the answers without a driver, or with another than the library's.
 func isGone(ret nvml.Return) bool {
 	return ret == nvml.ERROR_UNINITIALIZED || ret == nvml.ERROR_DRIVER_NOT_LOADED || ret == nvml.ERROR_LIB_RM_VERSION_MISMATCH
 }
 
-// run returns what was seen and the cards behind it, in the same order. An
-// error means that nothing can be said of any card.
+// run returns the sightings and the cards behind them, in the same order. An
+// error means that no card is known.
 func (d *discovery) run() (sighting, []*card, error) {
 	d.doubtful, d.leftOut = map[string]bool{}, map[string]string{}
 	inv := &devices.Inventory{Driver: d.driverVersion()}
@@ -157,7 +157,7 @@ func (d *discovery) run() (sighting, []*card, error) {
 	return sighting{inv, d.warnings, d.doubtful, d.leftOut}, cards, nil
 }
 
-// driverVersion is "" where the driver does not tell it.
+// driverVersion is "" where the driver does not report it.
 func (d *discovery) driverVersion() string {
 	const call = "nvmlSystemGetDriverVersion"
 	if d.lacks(call) {
@@ -260,7 +260,7 @@ func (d *discovery) connect(cards []*card) ([]*card, [][]devices.Link) {
 		if !slices.ContainsFunc(cards, func(c *card) bool { return !isThere(c) }) {
 			return cards, links
 		}
-		d.warnings = d.warnings[:warned] // what follows from the loss
+		d.warnings = d.warnings[:warned] // the consequences of the loss
 		for _, c := range cards {
 			if !isThere(c) {
 				d.leaveOut(c, "while its links were read: %s: %v", c.lostBy, answer(c.lost))
@@ -285,7 +285,7 @@ func (d *discovery) read(position int) (*card, bool) {
 	var doubtful bool
 	c.device.MIG, doubtful = d.partitions(c)
 	if c.lost != nvml.SUCCESS {
-		d.warnings = d.warnings[:warned] // what follows from the loss
+		d.warnings = d.warnings[:warned] // the consequences of the loss
 		d.leaveOut(c, "while it was read: %s: %v", c.lostBy, answer(c.lost))
 		return nil, false
 	}
@@ -365,7 +365,7 @@ func (d *discovery) describe(c *card) bool {
 	return true
 }
 
-// model is the product's name, "" where the driver does not tell it.
+// model is the product's name, "" where the driver does not report it.
 func (d *discovery) model(c *card) string {
 	const call = "nvmlDeviceGetName"
 	if d.lacks(call) {
@@ -434,7 +434,7 @@ func (d *discovery) dropDuplicates(cards []*card) []*card {
 	})
 }
 
-// busID is the address from what the driver fills in: drivers before R384
+// busID is the address from the driver's fields: drivers before R384
 // leave the text empty. A GPU is function 0 of its device.
 func busID(info nvml.PciInfo) (string, error) {
 	text := make([]byte, 0, len(info.BusId))
@@ -455,7 +455,7 @@ func busID(info nvml.PciInfo) (string, error) {
 const affinityNodes = 16 * 8
 
 // node is the NUMA node next to the card. NVML's "memory affinity" is that
-// node; its "NUMA node id" is another thing, the node of the card's own memory
+// node; its "NUMA node id" has another meaning, the node of the card's own memory
 // where the host's memory and the card's are one space (Grace Hopper).
 func (d *discovery) node(c *card) int {
 	if d.has("nvmlDeviceGetMemoryAffinity") {

@@ -1,6 +1,6 @@
 // Package nvml finds a host's NVIDIA GPUs through the driver's management
-// library, what they are, how they are partitioned and how each pair is
-// connected, and watches what happens to them. It reports what the driver says
+// library, their kinds, how they are partitioned and how each pair is
+// connected, and watches their changes. It reports the driver's answers
 // and warns where the driver contradicts itself; it decides nothing about
 // health or placement.
 //
@@ -22,7 +22,7 @@ import (
 	"fmt"
 )
 
-// ErrNoDriver is what Open and Discover return, wrapped, on a host without
+// ErrNoDriver is the error of Open and Discover, wrapped, on a host without
 // NVIDIA's library or with its kernel driver not loaded. Such a host is one
 // without GPUs, not a broken one.
 var ErrNoDriver = errors.New("no NVIDIA driver")
@@ -31,7 +31,7 @@ var ErrNoDriver = errors.New("no NVIDIA driver")
 // there, or not at the path that was given.
 var ErrNoLibrary = fmt.Errorf("%w: the library is absent", ErrNoDriver)
 
-// ErrHung is what a Source answers, wrapped, while a call that an ended Watch
+// ErrHung is the error of a Source, wrapped, while a call that an ended Watch
 // left behind has not returned from the driver.
 var ErrHung = errors.New("a call into the driver has not returned")
 
@@ -43,7 +43,7 @@ type options struct {
 }
 
 // WithNUMANode has Discover ask lookup for a device's NUMA node where the
-// driver does not tell one. The address comes as the kernel prints it,
+// driver does not report one. The address comes as the kernel prints it,
 // "0000:07:00.0". Discover calls lookup while it holds the Source's lock.
 func WithNUMANode(lookup func(busID string) (node int, ok bool)) Option {
 	return func(o *options) { o.numaNode = lookup }

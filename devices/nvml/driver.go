@@ -44,7 +44,7 @@ const (
 	endShare   = 10
 )
 
-// Discover asks for all GPUs, and for what runs on them, and takes at most limit
+// Discover asks for all GPUs, and for the processes on them, and takes at most limit
 // for all calls together. The cards that answered are in Found; the others are
 // listed as unknown. Where the driver itself hangs, Found holds no card, and
 // Hung names the call. Errors: ctx has ended; ErrNoDriver; the library cannot be
@@ -99,7 +99,7 @@ func (d *Driver) leave(ctx context.Context, v *visit, r visitResult, timer *time
 // visit is one discovery with the library opened for it.
 type visit struct {
 	asked   atomic.Pointer[question]
-	results chan visitResult // capacity 1: nobody may wait for it any more
+	results chan visitResult // capacity 1: the receiver may have gone
 	ended   chan struct{}    // closed once the library is closed
 }
 

@@ -17,7 +17,7 @@ func (d *discovery) links(cards []*card) [][]devices.Link {
 	rows := make([][]devices.Link, len(cards))
 	for i := range rows {
 		rows[i] = make([]devices.Link, len(cards))
-		for j := range i { // until the driver tells more
+		for j := range i { // until the driver reports more
 			rows[i][j], rows[j][i] = devices.LinkSYS, devices.LinkSYS
 		}
 	}
@@ -48,7 +48,7 @@ func (d *discovery) links(cards []*card) [][]devices.Link {
 	return rows
 }
 
-// frozenCards are copies that nobody changes, for jobs that may be left behind.
+// frozenCards are copies that stay as they are, for jobs that may be left behind.
 func frozenCards(cards []*card) []card {
 	list := make([]card, len(cards))
 	for i, c := range cards {
@@ -93,7 +93,7 @@ type wiring struct {
 }
 
 // between is the number of NVLinks that join cards i and j: those wired
-// directly, or what both have to the switches, since the switches of a host
+// directly, or the links that both have to the switches, since the switches of a host
 // join every card with every other.
 func (d *discovery) between(cards []*card, wires []wiring, i, j int) int {
 	there, back := wires[i].direct[j], wires[j].direct[i]
@@ -165,7 +165,7 @@ func (d *discovery) wires(own card, self, n int, positions map[string]int, askin
 	return w
 }
 
-// leadsToSwitch is false where the driver cannot tell (before R450).
+// leadsToSwitch is false where the driver cannot know (before R450).
 func (d *discovery) leadsToSwitch(c *card, link int) bool {
 	if !d.has("nvmlDeviceGetNvLinkRemoteDeviceType") {
 		return false
@@ -193,8 +193,8 @@ func (d *discovery) peer(c *card, link int, positions map[string]int) (int, bool
 	return position, ok
 }
 
-// pcie is how two cards reach each other without NVLink. What the driver does
-// not tell is taken as the farthest relation, so that nothing is promised.
+// pcie is the path between two cards without NVLink. A relation that the driver does
+// not report is taken as the farthest, so that nothing is promised.
 func (d *discovery) pcie(a, b *card) devices.Link {
 	if !d.has("nvmlDeviceGetTopologyCommonAncestor") {
 		return devices.LinkSYS
@@ -225,7 +225,7 @@ func (d *discovery) pcie(a, b *card) devices.Link {
 	}
 }
 
-// present asks whether a card is there: a card that is there tells its memory,
+// present asks whether a card is there: a card that is there reports its memory,
 // or that it has none of its own. It reports whether the call succeeded.
 func (d *discovery) present(c *card) bool {
 	const call = "nvmlDeviceGetMemoryInfo"

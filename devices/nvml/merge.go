@@ -50,9 +50,9 @@ func merge(known *devices.Inventory, s sighting) (*devices.Inventory, []string) 
 	return merged, append(warnings, more...)
 }
 
-// refresh is a known device with what may have changed: where it hangs after a
+// refresh is a known device with the properties that may have changed: its place after a
 // rescan of the bus, its memory after a change of ECC mode, its partitions.
-// What the driver did not tell this time stays.
+// A property that the driver did not report this time stays.
 func refresh(known, seen devices.Device, doubtfulMIG bool) devices.Device {
 	d := known
 	d.PCIBusID, d.Memory = seen.PCIBusID, seen.Memory

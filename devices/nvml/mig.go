@@ -58,7 +58,7 @@ func (d *discovery) partitions(c *card) (state devices.MIG, doubtful bool) {
 	return state, doubtful
 }
 
-// isUnsupported tells the answers of a card or a kernel driver that lacks what
+// isUnsupported recognizes the answers of a card or a kernel driver that lacks the function that
 // was asked for.
 func isUnsupported(ret nvml.Return) bool {
 	return ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_FUNCTION_NOT_FOUND

@@ -60,7 +60,7 @@ func each[T any](p *patience, n int, asking asker, job func(i int, asking asker)
 type lane[T any] struct {
 	asked   atomic.Pointer[question]
 	results chan laneResult[T] // room for all, so that a late one is dropped unread
-	over    atomic.Bool        // nobody reads results any more
+	over    atomic.Bool        // no receiver reads results any more
 	ended   atomic.Bool
 }
 
@@ -84,7 +84,7 @@ func startLane[T any](p *patience, first, n int, job func(i int, asking asker) T
 }
 
 // follow takes the lane's results and returns the index of the next job that
-// nobody does.
+// no caller does.
 func (l *lane[T]) follow(p *patience, i, n int, done func(i int, result T), late func(i int, q *question)) int {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// running is what runs on a card, or on each of its instances where it is in
-// MIG mode. What the driver does not tell is left out. The card's partitions
+// running has the processes on a card, or on each of its instances where it is in
+// MIG mode. Processes that the driver does not report are left out. The card's partitions
 // must have been read.
 func (d *discovery) running(c *card) []devices.Running {
 	if !c.device.MIG.Enabled {
@@ -59,7 +59,7 @@ func (d *discovery) eachInstance(c *card, do func(devices.MIGInstance, nvml.Devi
 }
 
 // processes asks for those of a GPU or an instance, clients of a multi-process
-// service among them. A device that has no graphics does not tell that nothing
+// service among them. A device that has no graphics does not report that nothing
 // is drawn on it.
 func (d *discovery) processes(c *card, handle nvml.Device) (pids []int, ok bool) {
 	for _, kind := range []string{"nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"} {

@@ -22,7 +22,7 @@ type session struct {
 	started bool
 	seen    *discovery // the last one, for its look-ups
 	cards   []*card
-	set     nvml.EventSet // nil: events are not heard
+	set     nvml.EventSet // nil: no events arrive
 }
 
 // connect starts the library and looks at all cards. An error means that the
@@ -43,8 +43,8 @@ func (s *session) connect(known map[string]string) (sighting, error) {
 	return seen, nil
 }
 
-// disconnect shuts the library down, so that the driver can be unloaded. What
-// it answers does not matter: without a driver it has nothing to shut down.
+// disconnect shuts the library down, so that the driver can be unloaded. The
+// answer does not matter: without a driver it has nothing to shut down.
 func (s *session) disconnect() {
 	s.deafen()
 	s.cards = nil
@@ -65,7 +65,7 @@ func (s *session) deafen() {
 }
 
 // listen has the driver record XIDs and double-bit errors of all cards from now
-// on, and returns what kept it from that. Drivers older than event sets, and
+// on, and returns the error that kept it from that. Drivers older than event sets, and
 // cards without events, are passed over in silence.
 func (s *session) listen() []string {
 	s.deafen()
@@ -114,7 +114,7 @@ func (s *session) register(c *card) nvml.Return {
 	return ret
 }
 
-// notice is what one wait for an event brought.
+// notice is the result of one wait for an event.
 type notice struct {
 	event *devices.Event // nil: none came
 	card  *card          // of a double-bit error, whose counter is to be read
@@ -187,7 +187,7 @@ func (s *session) read(c *card) reading {
 	return r
 }
 
-// readErrors asks for error counters and what waits for a reset.
+// readErrors asks for error counters and the repairs that wait for a reset.
 func (s *session) readErrors(c *card, r *reading) {
 	can := func(call string) bool {
 		if s.seen.lacks(call) {

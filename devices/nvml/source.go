@@ -24,7 +24,7 @@ const Built = true
 
 const defaultLibrary = "libnvidia-ml.so.1"
 
-// What becomes of a Source's watch.
+// The states of a Source's watch.
 const (
 	unwatched  int32 = iota
 	watched          // a Watch runs
@@ -47,7 +47,7 @@ type Source struct {
 	told    []string // the warnings of the last discovery
 }
 
-// Open loads the library at libraryPath, "" for the one that the dynamic
+// Open loads the library at libraryPath, "" for the library that the dynamic
 // linker finds, and asks it once whether the driver answers. It waits for the
 // driver, seconds on a host without persistence mode.
 //
@@ -93,7 +93,7 @@ func open(libraryPath string, o options, asking asker) (*Source, error) {
 	return s, nil
 }
 
-// loadError tells a library that is not there from one that cannot be used.
+// loadError distinguishes a library that is absent from a library that cannot be used.
 // A bare name is searched for by the linker, whose only answer is no.
 func loadError(path string, err error) error {
 	if strings.Contains(path, "/") {
@@ -138,7 +138,7 @@ func (s *Source) start() error {
 	}
 }
 
-// stop ends what start began. A library that cannot be shut down stays up.
+// stop reverses start. A library that cannot be shut down stays up.
 func (s *Source) stop() error {
 	if !s.has("nvmlShutdown") {
 		return nil
@@ -151,8 +151,8 @@ func (s *Source) stop() error {
 
 // Discover asks the driver for all GPUs and returns those that can be used,
 // in an Inventory that passes Validate, and one warning for each fault: a card
-// that is lost, without a UUID or with another card's UUID is left out; what
-// the driver does not tell about a card is unknown. It waits for the driver.
+// that is lost, without a UUID or with another card's UUID is left out; a value that
+// the driver does not report about a card is unknown. It waits for the driver.
 //
 // At most devices.MaxDevices cards are used. ErrHung: a call of an ended
 // Watch has not returned. ErrNoDriver means that the driver has gone since Open; a later Discover
@@ -202,7 +202,7 @@ func (s *Source) look(p *patience, asking asker) (found Found, err error) {
 	return found, nil
 }
 
-// runningOn is what runs on the cards.
+// runningOn has the processes on the cards.
 func (d *discovery) runningOn(cards []*card) []devices.Running {
 	type result struct {
 		from    *discovery
@@ -224,8 +224,8 @@ func (d *discovery) runningOn(cards []*card) []devices.Running {
 	return all
 }
 
-// Running says what ran on the devices and instances at the last Discover.
-// Those whose driver does not tell it are left out. It never blocks.
+// Running returns the processes on the devices and instances at the last Discover.
+// Devices whose driver does not report them are left out. It never blocks.
 func (s *Source) Running() []devices.Running {
 	if last := s.running.Load(); last != nil {
 		return slices.Clone(*last)
@@ -258,7 +258,7 @@ func (s *Source) beginWatch() (told []string, err error) {
 
 func (s *Source) endWatch() { s.watching.Store(unwatched) }
 
-// Close lets go of the library. It may be called more than once. It is refused
+// Close releases the library. It may be called more than once. It is refused
 // while a Watch runs, and with ErrHung while a call of an ended one has not
 // returned.
 func (s *Source) Close() error {

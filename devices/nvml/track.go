@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// sighting is what one discovery saw.
+// sighting is the result of one discovery.
 type sighting struct {
 	inventory *devices.Inventory
 	warnings  []string
@@ -25,7 +25,7 @@ func (s sighting) devices() []devices.Device {
 	return s.inventory.Devices
 }
 
-// flag is a yes or no that a driver may not tell.
+// flag is a yes or no that a driver may leave unknown.
 type flag uint8
 
 const (
@@ -42,7 +42,7 @@ func flagOf(answer bool) flag {
 	return no
 }
 
-// reading is what one card said at one poll. What it did not tell is the zero
+// reading has the answers of one card at one poll. A value that it did not report is the zero
 // value.
 type reading struct {
 	uuid string
@@ -56,7 +56,7 @@ type reading struct {
 	mig                     *devices.MIG
 	running                 []devices.Running
 	use                     []devices.Use
-	faults                  map[string]string // by question, what it was answered
+	faults                  map[string]string // by question, its answer
 }
 
 // counter is a number of errors that begins anew when the driver takes up the
@@ -81,7 +81,7 @@ func (c *counter) rise(n uint64) bool {
 	return rose
 }
 
-// history is what was told of one card.
+// history has the reports about one card.
 type history struct {
 	lost                   bool
 	corrected, uncorrected counter
@@ -93,7 +93,7 @@ type history struct {
 
 func (h *history) broken() bool { return h.pages || h.rows || h.failed }
 
-// tracker turns what is seen of the devices into what is told of them: each
+// tracker turns observations of the devices into reports about them: each
 // change once. It asks nothing itself.
 type tracker struct {
 	inventory *devices.Inventory
@@ -102,7 +102,7 @@ type tracker struct {
 	warnings  []string // of the last sighting
 }
 
-// newTracker starts from what the caller knows.
+// newTracker starts from the caller's inventory.
 func newTracker(known *devices.Inventory, o outset) *tracker {
 	t := &tracker{inventory: known, cards: map[string]*history{}, warnings: o.warnings, gone: o.gone}
 	for _, d := range known.Devices {
@@ -111,7 +111,7 @@ func newTracker(known *devices.Inventory, o outset) *tracker {
 	return t
 }
 
-// outset is what was reported before a watch begins.
+// outset has the reports before a watch begins.
 type outset struct {
 	warnings []string // of the discovery
 	absent   []string // devices, as lost
@@ -205,7 +205,7 @@ func (t *tracker) replace(inv *devices.Inventory) *devices.Inventory {
 	return inv
 }
 
-// read takes what one card said. A reading of a card that is not in the
+// read takes the answers of one card. A reading of a card that is not in the
 // inventory, or without a driver, is not one of ours.
 func (t *tracker) read(r reading) devices.Change {
 	if r.gone != "" {
@@ -237,7 +237,7 @@ func (t *tracker) read(r reading) devices.Change {
 	return c
 }
 
-// runs takes what runs on a card's parts and returns what is new of it. Parts
+// runs takes the processes on a card's parts and returns the changes. Parts
 // that are not named are forgotten: they are gone, or could not be asked.
 func (h *history) runs(now []devices.Running) []devices.Running {
 	var news []devices.Running
@@ -276,7 +276,7 @@ func (h *history) returned(uuid string) []devices.Event {
 	return []devices.Event{{UUID: uuid, Kind: devices.EventReturned}}
 }
 
-// count tells that error counters have risen.
+// count reports that error counters have risen.
 func (h *history) count(r reading) []devices.Event {
 	var events []devices.Event
 	if r.uncorrected != nil && h.uncorrected.rise(*r.uncorrected) {
@@ -288,8 +288,8 @@ func (h *history) count(r reading) []devices.Event {
 	return events
 }
 
-// memory tells what waits for a reset, what can no more be repaired, and that
-// all of it is done. What the driver does not tell stays as it was: it tells
+// memory reports the repairs that wait for a reset, those that have become impossible, and that
+// all of them are done. A value that the driver does not report stays as it was: it reports
 // nothing of rows while a card has MIG instances.
 func (h *history) memory(r reading) []devices.Event {
 	var events []devices.Event

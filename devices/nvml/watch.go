@@ -22,8 +22,8 @@ const (
 )
 
 // Watch looks after the devices until ctx ends, then returns nil. known is the
-// inventory that the caller has, nil for none; whatever is another from then on
-// is handed to emit, from the calling goroutine. Each thing is told once:
+// inventory that the caller has, nil for none; each change from then on
+// is handed to emit, from the calling goroutine. Each change is reported once:
 //
 //   - XIDs as the driver reports them. Those with UUID "" could not be ascribed.
 //   - Risen counters of ECC errors, pages or rows that wait for a reset, rows
@@ -35,7 +35,7 @@ const (
 //   - New cards and MIG instances, as an inventory. Events and errors of a MIG
 //     instance are those of its card.
 //   - A driver that is unloaded, replaced or fails to start; then nothing until
-//     it is back, and then what has changed meanwhile.
+//     it is back, and then the changes of the meantime.
 //   - A question that the driver does not answer within HangAfter, and its
 //     answer. Until then no other call is made into the library.
 //
@@ -87,8 +87,8 @@ type watch struct {
 	emit    func(devices.Change)
 	worker  *worker
 	session *session  // the jobs'
-	hung    *question // told as hung; nil while the driver answers
-	faults  []string  // what kept events from being heard, told last
+	hung    *question // reported as hung; nil while the driver answers
+	faults  []string  // the last reported reason why events cannot arrive
 }
 
 func (w *watch) tell(c devices.Change) {
@@ -115,7 +115,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// connect starts the library and tells what a discovery finds.
+// connect starts the library and reports the result of a discovery.
 func (w *watch) connect(ctx context.Context) (connected, ok bool) {
 	var seen sighting
 	var err error
@@ -135,7 +135,7 @@ func (w *watch) connect(ctx context.Context) (connected, ok bool) {
 // attend polls and hears events until a rediscovery is due or the driver goes,
 // and shuts the library down. Times count from the end of a poll, so that a
 // slow driver leaves time for events, and those recorded during a poll are
-// heard before the end.
+// received before the end.
 func (w *watch) attend(ctx context.Context) (ok bool) {
 	there, ok := w.poll(ctx)
 	start := time.Now()
@@ -176,14 +176,14 @@ func (w *watch) flooded(ctx context.Context) (ok bool) {
 	return w.ask(ctx, w.session.deafen)
 }
 
-// hearing is what came of listening for events.
+// hearing is the outcome of a wait for events.
 type hearing uint8
 
 const (
 	silence hearing = iota
 	event           // there may be more
-	deaf            // events cannot be heard any more
-	gone            // nor can anything else
+	deaf            // events cannot arrive any more
+	gone            // nor can any other answer
 )
 
 // poll reads every card and listens for events if it did not.
@@ -207,7 +207,7 @@ func (w *watch) poll(ctx context.Context) (there, ok bool) {
 	return true, true
 }
 
-// read tells what one card says.
+// read reports the answers of one card.
 func (w *watch) read(ctx context.Context, c *card) (there, ok bool) {
 	var r reading
 	if ok := w.ask(ctx, func() { r = w.session.read(c) }); !ok {
@@ -227,7 +227,7 @@ func (w *watch) hurried() bool {
 	}
 }
 
-// hear waits for an event, or rests where none can be heard.
+// hear waits for an event, or rests where none can arrive.
 func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok bool) {
 	if w.session.set == nil {
 		return silence, rest(ctx, min(limit, waitSlice))
@@ -258,8 +258,8 @@ func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok
 	return event, true
 }
 
-// doubleBit tells a double-bit error by the card's counter, at once instead of
-// at the next poll. Where the card does not tell its counter, the event stands
+// doubleBit reports a double-bit error by the card's counter, at once instead of
+// at the next poll. Where the card does not report its counter, the event stands
 // for itself.
 func (w *watch) doubleBit(ctx context.Context, n notice) (there, ok bool) {
 	var r reading
@@ -313,7 +313,7 @@ func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
 	}
 }
 
-// answered tells that the question that hung was answered.
+// answered reports that the question that hung was answered.
 func (w *watch) answered() {
 	if w.hung == nil {
 		return
@@ -322,7 +322,7 @@ func (w *watch) answered() {
 	w.hung = nil
 }
 
-// tellOf tells an event about a question. Of a card that the caller does not
+// tellOf reports an event about a question. Of a card that the caller does not
 // know yet, it is about the driver.
 func (w *watch) tellOf(q *question, kind devices.EventKind, detail string) {
 	uuid := q.uuid

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// Change is what a Watch tells at one time.
+// Change is one report of a Watch.
 type Change = devices.Change
 
 // WatchOptions say how closely a Watch looks. A field that is 0 has its
