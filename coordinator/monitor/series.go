@@ -54,7 +54,7 @@ func (s *series) all() []*prometheus.Desc {
 	}
 }
 
-// sums adds up what shares a series, by description and labels.
+// sums adds up the values that share a series, by description and labels.
 type sums struct {
 	order  []key
 	values map[key]float64

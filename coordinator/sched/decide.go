@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Decision is what becomes of a unit that is tried. The World is afterwards as the
+// Decision is the outcome for a unit that is tried. The World is afterwards as the
 // decision says: see Decide.
 type Decision struct {
 	Action Action
@@ -28,7 +28,7 @@ type Decision struct {
 	Until time.Time
 }
 
-// Decide decides what becomes of a unit now: it is admitted or not; placed, or
+// Decide decides the outcome for a unit now: it is admitted or not; placed, or
 // nominated for a place that others have to leave, or it waits. On Start the
 // members' assignments are taken from the State and the unit is charged to its
 // trees; on Preempt without claims it is charged; else nothing has changed.

@@ -10,7 +10,7 @@
 //
 // # Wake-up
 //
-// A class that failed sleeps until something happens that may help it. The
+// A class that failed sleeps until an event that may help it. The
 // events, and the classes that each wakes:
 //
 //	E1 Grew       a node has more to give, or takes work again: classes without a
@@ -33,12 +33,12 @@
 // class in turn; a unit that is placed only then is a missed wake-up.
 //
 // An Observer follows the room: the decision log verifies from the events that the
-// order was kept (coordinator/decisions), by rules of its own. Whoever changes a rule
+// order was kept (coordinator/decisions), by rules of its own. A change of a rule
 // here changes the rule there.
 //
 // # Decisions
 //
-// World.Decide decides what becomes of one unit on a scheduling state: it starts,
+// World.Decide decides the outcome for one unit on a scheduling state: it starts,
 // others give way for it, or it waits. The state may be the leader's or a fork of it.
 // A Room charges nothing and places nothing: Pass calls the leader's Trial for each
 // unit that it tries, which asks Decide and carries the decision out.

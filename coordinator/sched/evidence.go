@@ -10,7 +10,7 @@ type Code uint8
 
 // The codes.
 const (
-	NoPlace   Code = iota + 1 // no node, or no set of nodes, has room; nobody may give way
+	NoPlace   Code = iota + 1 // no node, or no set of nodes, has room; no unit may give way
 	NoVictims                 // the same, and no set of units that may give way makes room
 	Leaving                   // it has room once units have left that are leaving
 	OverLimit                 // a limit of its namespace is reached
@@ -20,7 +20,7 @@ const (
 )
 
 // Evidence is the result of a trial that failed. It is put into words only when
-// somebody asks.
+// a caller asks.
 type Evidence struct {
 	Code Code
 	// Short is the quota that is short, of OverLimit, OverTree and Claim.
@@ -29,7 +29,7 @@ type Evidence struct {
 	Trees []string
 	// Wide is why the place that there is cannot be committed, "" for no reason.
 	Wide string
-	// NoVictims is why nobody gives way, "" where that was not asked.
+	// NoVictims is the reason why no unit gives way, "" where that was not asked.
 	NoVictims string
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // preempts nominates a unit that was admitted and has no place: some of lower
-// priority give way. False: nobody does, now, and the evidence says why.
+// priority give way. False: no unit does, now, and the evidence says why.
 func (w *World) preempts(u *Unit, d *Decision) bool {
 	if u.Right != Lower {
 		return false
@@ -52,15 +52,15 @@ func (w *World) Claim(u *Unit, d *Decision) bool {
 	return w.nominate(u, named, d)
 }
 
-// keyOf is the place of an occupant in the order, before it had what it has.
+// keyOf is the place of an occupant in the order, before it had its devices.
 func keyOf(o *cluster.Occupant) queue.Key {
 	return queue.Key{Priority: o.Priority, Epoch: o.Arrived.Epoch, Counter: o.Arrived.Counter, Path: o.Unit}
 }
 
 // wouldFitWithout reports whether a unit would have a place once the named units
 // have given way or given up, and more of lower priority where the unit asks for
-// that. Without that question two units could take from each other for ever what
-// helps neither. A named unit that gives up leaves what it has taken. The rest of
+// that. Without that question two units could take from each other for ever devices that
+// help neither. A named unit that gives up leaves the devices that it has taken. The rest of
 // its place stays with the units that it displaces, except those that leave already.
 func (w *World) wouldFitWithout(u *Unit, named []string) bool {
 	state := w.occupied()
@@ -98,7 +98,7 @@ func (w *World) wouldFitWithout(u *Unit, named []string) bool {
 	return ok
 }
 
-// noVictims notes why nobody gives way.
+// noVictims notes why no unit gives way.
 func (d *Decision) noVictims(why string) bool {
 	d.Evidence.NoVictims = why
 	return false
@@ -106,7 +106,7 @@ func (d *Decision) noVictims(why string) bool {
 
 // nominate looks for a place with the given victims gone, and with more of
 // lower priority where the unit asks for that. While others are leaving whose room
-// suffices, nobody else is evicted.
+// suffices, no other unit is evicted.
 func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 	if leaving := w.Leaving(); len(leaving) > 0 && len(given) == 0 {
 		if _, ok := preempt.With(w.State, u.Demand, leaving); ok {
@@ -169,9 +169,9 @@ func holderOf(o *cluster.Occupant) preempt.Holder {
 	return preempt.Holder{Unit: o.Unit, Priority: o.Priority, Started: o.Started, Parts: o.Parts}
 }
 
-// Leaving are the units that hold something, are on their way out, and make
-// room for nobody in particular. What an agent out of reach holds is freed by
-// nobody.
+// Leaving are the units that hold devices, are on their way out, and make
+// room for no unit in particular. The devices of an agent out of reach are freed by
+// no unit.
 func (w *World) Leaving() []preempt.Holder {
 	var all []preempt.Holder
 	for o := range w.occupied().WithStatus(cluster.Leaving) {

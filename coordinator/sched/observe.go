@@ -41,7 +41,7 @@ const (
 // Event is all that the rules of wake-up look at, beside the classes.
 type Event struct {
 	Kind      Kind
-	Nodes     []Facts  // of Grew, and of Evictable where the unit holds something
+	Nodes     []Facts  // of Grew, and of Evictable where the unit holds devices
 	Priority  int32    // of the unit, of Evictable
 	Namespace string   // of Freed
 	Trees     []string // of Freed, Charged and Moved
@@ -59,7 +59,7 @@ type HeldBelow struct {
 	cluster.Amounts
 }
 
-// AnyPriority is above each priority: quota names its victims whatever theirs.
+// AnyPriority is above each priority: quota names its victims of any priority.
 const AnyPriority = 1 << 40
 
 // Observe lets o follow the room from now on.
@@ -81,7 +81,7 @@ var concerns = [...][]Code{
 }
 
 // happen wakes the sleeping classes that an event helps. The observer learns of the
-// event with the nodes as they are before anything else happens.
+// event with the nodes as they are before any other event.
 func (r *Room) happen(e Event, nodes []*cluster.Node, held Held, helps func(*Class) bool) {
 	concerned := r.observer != nil && slices.ContainsFunc(concerns[e.Kind], func(c Code) bool { return r.asleep[c] > 0 })
 	if concerned && len(nodes) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 )
 
-// Trial is what a pass asks the leader.
+// Trial is the question of a pass to the leader.
 type Trial interface {
 	// Try admits and places a unit, or begins a preemption for it. It returns nil
 	// where the unit needs no other trial now: then it has left the room or its

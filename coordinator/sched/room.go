@@ -41,7 +41,7 @@ func NewRoom() *Room { return &Room{class: map[string]*Class{}, classes: map[Tra
 func (r *Room) Order() *queue.Queue { return &r.order }
 
 // Hold puts a unit into the order that cannot be tried now: it rests, or is being
-// written. What it waits for offers it.
+// written. The event that it waits for offers it.
 func (r *Room) Hold(k queue.Key) {
 	r.leave(k)
 	r.order.Push(k)
@@ -140,7 +140,7 @@ func (r *Room) ClassOf(path string) *Class { return r.class[path] }
 // Trials counts the units that passes have tried.
 func (r *Room) Trials() uint64 { return r.trials }
 
-// Busy reports whether a pass has something to do.
+// Busy reports whether a pass has work.
 func (r *Room) Busy() bool { return len(r.woken) > 0 }
 
 // Classes lists the classes in the order of their first units.

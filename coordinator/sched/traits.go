@@ -5,7 +5,7 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 )
 
-// Right is whom a unit may have evicted.
+// Right says which units a unit may have evicted.
 type Right uint8
 
 // The rights.
@@ -15,7 +15,7 @@ const (
 	Lower                 // these, and units of lower priority
 )
 
-// Traits are what the units of a class have in common. Units with equal traits
+// Traits are the common properties of the units of a class. Units with equal traits
 // are admitted, placed and refused together. Comparable.
 type Traits struct {
 	Demand    string // equal for demands that fit or fail together

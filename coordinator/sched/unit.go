@@ -22,7 +22,7 @@ type Unit struct {
 	Charges []record.Charge
 }
 
-// Action is what becomes of a unit.
+// Action is the outcome for a unit.
 type Action uint8
 
 // The actions.

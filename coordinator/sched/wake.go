@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Held sums what units of a priority below one hold on a node, whether they may
+// Held sums the resources that units of a lower priority hold on a node, whether they may
 // give way now or not.
 type Held func(n *cluster.Node, below int64) cluster.Amounts
 
@@ -19,7 +19,7 @@ func (r *Room) Grew(n *cluster.Node, held Held) {
 }
 
 // Evictable wakes those for whom a unit of a priority may give way now that
-// could not before; nodes are where it holds something (E3).
+// could not before; nodes are those where it holds devices (E3).
 func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
 	r.happen(Event{Kind: KindEvictable, Priority: priority}, nodes, held, func(c *Class) bool {
 		switch c.last.Code {
@@ -38,7 +38,7 @@ func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
 func (r *Room) AwaitsOthers() bool { return r.awaiting > 0 }
 
 // Unleft wakes those that counted on the room of units that were leaving: one of
-// these has left, cannot, or leaves for somebody else now (E4).
+// these has left, cannot, or leaves for another unit now (E4).
 func (r *Room) Unleft() {
 	r.happen(Event{Kind: KindUnleft}, nil, nil, func(c *Class) bool { return c.last.Code == Leaving || c.last.Code == Claim })
 }
@@ -56,7 +56,7 @@ func (r *Room) Charged(trees []string) {
 }
 
 // Moved wakes those over the quota of any of these trees, to which a unit is
-// charged from now on, and has moved other units there: a tree that named nobody
+// charged from now on, and has moved other units there: a tree that named no unit
 // may name those others (E2).
 func (r *Room) Moved(trees []string) {
 	r.happen(Event{Kind: KindMoved, Trees: trees}, nil, nil, func(c *Class) bool { return c.overQuotaOf("", trees) })

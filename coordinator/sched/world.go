@@ -20,7 +20,7 @@ type World struct {
 	// Forest is the one forest of the trees: a unit is charged to all trees that it
 	// names, or to none.
 	Forest string
-	// Closed are trees whose deletion is under way: nobody is charged to them.
+	// Closed are trees whose deletion is under way: no unit is charged to them.
 	Closed map[string]bool
 	// MaxOps is the most operations that the store takes in one transaction.
 	MaxOps int
@@ -35,7 +35,7 @@ func (w *World) occupied() *cluster.State {
 }
 
 // Admit charges a unit to its trees, if they and the limits have room for it, and
-// nobody has to give way; it returns the shortage otherwise, and the time from which
+// no unit has to give way; it returns the shortage otherwise, and the time from which
 // on the trees may answer otherwise though nothing else has happened, zero for
 // never. The consumer of the unit is registered, if the unit names trees. Undo takes
 // the charge back as long as nothing else was tried.
