@@ -8,8 +8,8 @@ import (
 // Greedy is Find for a gang, however few candidates there are. One member is
 // searched as a gang too.
 func Greedy(state *cluster.State, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
-	s := newSearch(state, &u, priority, holders)
-	chosen, ok := s.gang()
+	s := indexFor(state, &u, holders).search(&u, priority)
+	chosen, ok := s.gang(s.ranks())
 	if !ok {
 		return nil, false
 	}
@@ -18,7 +18,7 @@ func Greedy(state *cluster.State, u place.Unit, priority int32, holders []Holder
 
 // Exhausted is Find when its steps are used up before it begins.
 func Exhausted(state *cluster.State, u place.Unit, priority int32, holders []Holder) ([]string, bool) {
-	s := newSearch(state, &u, priority, holders)
+	s := indexFor(state, &u, holders).search(&u, priority)
 	s.steps = maxSteps + 1
 	if s.base() >= u.Members {
 		return nil, true
@@ -27,7 +27,7 @@ func Exhausted(state *cluster.State, u place.Unit, priority int32, holders []Hol
 		chosen, ok := s.single()
 		return s.names(chosen), ok
 	}
-	chosen, ok := s.gang()
+	chosen, ok := s.gang(s.ranks())
 	if !ok {
 		return nil, false
 	}

@@ -5,19 +5,13 @@ import (
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/fit"
-	"github.com/musterd/muster/resource"
 )
-
-// candidate is a holder that may be evicted.
-type candidate struct {
-	*Holder
-	fields []int // where its parts are, ascending
-}
 
 // field is one node that the unit may go to, with those who would free
 // something there.
 //
-// Invariant: here ascends by rank; suffix[i] is the sum of here[i:].
+// Invariant: here ascends by rank; suffix[i] is the sum of here[i:]. Both are parts of
+// those of the Index.
 type field struct {
 	node   *cluster.Node
 	here   []occupant
@@ -26,24 +20,27 @@ type field struct {
 	base   int             // members that fit without any eviction
 }
 
-// occupant is what a candidate has on one node.
-type occupant struct {
-	rank  int
-	gives []resource.Assignment
-	sum   cluster.Amounts
+// exclude takes the holders above a rank out of the field.
+func (f *field) exclude(first int) {
+	above := 0
+	for above < len(f.here) && f.here[above].rank < first {
+		above++
+	}
+	f.here, f.suffix = f.here[above:], f.suffix[above:]
 }
 
-// sumOf is what an assignment gives back to a node.
-func sumOf(n *cluster.Node, list []resource.Assignment) cluster.Amounts {
+// sumOf is what parts give back to their node.
+func sumOf(n *cluster.Node, parts []Part) cluster.Amounts {
 	var sum cluster.Amounts
-	for i := range list {
-		for _, g := range list[i].CPUs {
+	for i := range parts {
+		a := &parts[i].Assignment
+		for _, g := range a.CPUs {
 			sum.CPU += g.Milli
 		}
-		for _, g := range list[i].Memory {
+		for _, g := range a.Memory {
 			sum.Memory += g.Bytes
 		}
-		for _, g := range list[i].GPUs {
+		for _, g := range a.GPUs {
 			if g.Index < 64 && n.Free.Unhealthy&(1<<g.Index) == 0 {
 				sum.GPU += g.Milli
 			}
@@ -77,8 +74,8 @@ func (s *search) room(f *field, evicted []int, limit int) int {
 		if _, gone := slices.BinarySearch(evicted, f.here[i].rank); !gone {
 			continue
 		}
-		for _, a := range f.here[i].gives {
-			_ = h.Give(free, a) // refused as a whole: nothing is freed
+		for k := range f.here[i].gives {
+			_ = h.Give(free, f.here[i].gives[k].Assignment) // refused as a whole: nothing is freed
 		}
 	}
 	n := 0

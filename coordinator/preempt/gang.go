@@ -81,13 +81,15 @@ func (e *everySet) enough(mask uint16) bool {
 }
 
 // gang gathers a set for many members: again and again what costs least for
-// each member that it makes room for.
-func (s *search) gang() ([]int, bool) {
-	first, ok := s.ceiling()
+// each member that it makes room for. ranks are all that may be evicted.
+func (s *search) gang(ranks []int) ([]int, bool) {
+	first, ok := s.ceiling(ranks)
 	if !ok {
 		return nil, false
 	}
-	s.exclude(first)
+	for i := range s.fields {
+		s.fields[i].exclude(first)
+	}
 	var evicted []int
 	have := make([]int, len(s.fields))
 	sum := 0
@@ -160,7 +162,7 @@ func forget(offers []offer, changed []int) {
 func (s *search) touched(set []int) []int {
 	var fields []int
 	for _, rank := range set {
-		fields = append(fields, s.holders[rank].fields...)
+		fields = append(fields, s.fieldsOf(rank)...)
 	}
 	slices.Sort(fields)
 	return slices.Compact(fields)
@@ -168,16 +170,16 @@ func (s *search) touched(set []int) []int {
 
 // ceiling returns the first rank of the lowest priority that suffices: with it
 // and everything below it gone there is room. False if not even with all gone.
-func (s *search) ceiling() (int, bool) {
-	var levels []int // the first rank of each priority
-	for rank := range s.holders {
-		if rank == 0 || s.holders[rank].Priority != s.holders[rank-1].Priority {
-			levels = append(levels, rank)
+func (s *search) ceiling(ranks []int) (int, bool) {
+	var levels []int // the position in ranks of the first of each priority
+	for i, rank := range ranks {
+		if i == 0 || s.holders[rank].Priority != s.holders[ranks[i-1]].Priority {
+			levels = append(levels, i)
 		}
 	}
 	slices.Reverse(levels)
 	at, _ := slices.BinarySearchFunc(levels, true, func(first int, _ bool) int {
-		if s.total(s.downFrom(first)) >= s.unit.Members {
+		if s.total(ranks[first:]) >= s.unit.Members {
 			return 0
 		}
 		return -1
@@ -185,25 +187,7 @@ func (s *search) ceiling() (int, bool) {
 	if at == len(levels) {
 		return 0, false
 	}
-	return levels[at], true
-}
-
-// downFrom are all ranks from one on.
-func (s *search) downFrom(first int) []int {
-	ranks := make([]int, 0, len(s.holders)-first)
-	for rank := first; rank < len(s.holders); rank++ {
-		ranks = append(ranks, rank)
-	}
-	return ranks
-}
-
-// exclude takes everybody above a rank out of the fields.
-func (s *search) exclude(first int) {
-	for i := range s.fields {
-		f := &s.fields[i]
-		f.here = slices.DeleteFunc(f.here, func(o occupant) bool { return o.rank < first })
-		f.addUp()
-	}
+	return ranks[levels[at]], true
 }
 
 // reduce makes a set minimal. The best part of a small one is looked for.
@@ -231,7 +215,7 @@ func (s *search) spareMembers(set []int) []int {
 		before := len(set)
 		for i := 0; i < len(set); {
 			rest := slices.Delete(slices.Clone(set), i, i+1)
-			fields := s.holders[set[i]].fields
+			fields := s.fieldsOf(set[i])
 			left := sum
 			now := make([]int, len(fields))
 			for k, j := range fields {

@@ -7,7 +7,10 @@ import "cmp"
 
 // byValue orders candidates: what is worth most first.
 func byValue(a, b candidate) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Started, b.Started), cmp.Compare(a.Unit, b.Unit))
+	if c := cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Started, b.Started)); c != 0 {
+		return c // names are seldom compared: cmp.Or would always do that
+	}
+	return cmp.Compare(a.Unit, b.Unit)
 }
 
 // compare orders sets: negative where a is better. See the package comment.

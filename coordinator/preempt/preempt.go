@@ -28,8 +28,6 @@
 package preempt
 
 import (
-	"slices"
-
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 )
@@ -60,20 +58,12 @@ type Plan struct {
 // that are Ready: what an agent out of reach holds is freed by nobody. The State is
 // afterwards as it was.
 func Find(state *cluster.State, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
-	s := newSearch(state, &u, priority, holders)
-	chosen, ok := s.choose()
-	if !ok {
-		return Plan{}, false
-	}
-	victims := make([]Holder, len(chosen))
-	plan := Plan{}
-	for i, rank := range chosen {
-		victims[i] = *s.holders[rank].Holder
-		plan.Victims = append(plan.Victims, victims[i].Unit)
-	}
-	slices.Sort(plan.Victims)
-	plan.Members, ok = With(state, u, victims)
-	return plan, ok
+	return indexFor(state, &u, holders).Find(u, priority)
+}
+
+// indexFor is an index for one unit.
+func indexFor(state *cluster.State, u *place.Unit, holders []Holder) *Index {
+	return newIndex(state, holders, func(n *cluster.Node) bool { return serves(n, u) })
 }
 
 // With returns where the unit goes with exactly these holders gone; false if

@@ -46,6 +46,36 @@ func agrees(t *rapid.T, w world) {
 	w.unchanged(t, before)
 }
 
+// TestAnIndexAnswersAsFind asks one index about several units in turn. Each has the
+// answer that it has from an index of its own.
+func TestAnIndexAnswersAsFind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, 6, 4)
+		state := cluster.NewState(w.nodes...)
+		x := preempt.NewIndex(state, w.holders)
+		for range 3 {
+			u := w.unit
+			if rapid.Bool().Draw(t, "another unit") {
+				u.Members, u.Request.GPUs = rapid.IntRange(1, 4).Draw(t, "members"), rapid.IntRange(1, 3).Draw(t, "GPUs")
+				u.Constraints = nil
+			}
+			if rapid.Bool().Draw(t, "a cordon changes") {
+				n := rapid.SampledFrom(w.nodes).Draw(t, "node")
+				state.SetUnschedulable(n, !n.Unschedulable)
+			}
+			at := int32(rapid.IntRange(-1, priority+1).Draw(t, "priority"))
+			want, wantOK := preempt.Find(state, u, at, w.holders)
+			got, ok := x.Find(u, at)
+			if ok != wantOK || !slices.Equal(got.Victims, want.Victims) {
+				t.Fatalf("%+v of priority %d: the index finds %t %v, want %t %v", u, at, ok, got.Victims, wantOK, want.Victims)
+			}
+			if !slices.EqualFunc(got.Members, want.Members, func(a, b place.Choice) bool { return a.Node == b.Node && a.Assignment.Equal(b.Assignment) }) {
+				t.Fatalf("the members go to %+v, want %+v", got.Members, want.Members)
+			}
+		}
+	})
+}
+
 func TestGreedyIsMinimalAndSparesHigherPriorities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 8, 5)

@@ -20,90 +20,78 @@ const (
 
 // search is one Find.
 //
-// Invariant: holders ascend by byValue; fields ascend by node ID.
+// Invariant: fields ascend by node ID, and have no holder of a rank below first, whose
+// priority is not lower.
 type search struct {
-	unit    *place.Unit
-	want    cluster.Amounts
-	holders []candidate
-	fields  []field
+	*Index
+	unit   *place.Unit
+	want   cluster.Amounts
+	first  int
+	fields []field
+	at     []int // position in fields of each node of the Index, -1 for none
 
 	steps      int
 	scratch    map[*fit.Host]*fit.Free
 	assignment resource.Assignment
 }
 
-func newSearch(state *cluster.State, u *place.Unit, priority int32, holders []Holder) *search {
-	s := &search{unit: u, want: cluster.Least(&u.Request), scratch: map[*fit.Host]*fit.Free{}}
-	nodes := state.Nodes()
-	at := make(map[resource.NodeID]int, len(nodes)) // in fields, -1 for a node that is ready and not for this unit
-	for _, n := range nodes {
-		if !n.Ready || n.Host == nil || n.Free == nil {
+// search begins a search for a unit.
+func (x *Index) search(u *place.Unit, priority int32) *search {
+	s := &search{
+		Index: x, unit: u, want: cluster.Least(&u.Request), first: x.firstBelow(priority),
+		fields: make([]field, 0, len(x.nodes)), at: make([]int, len(x.nodes)), scratch: map[*fit.Host]*fit.Free{},
+	}
+	for i, n := range x.nodes {
+		s.at[i] = -1
+		if !serves(n, u) {
 			continue
 		}
-		at[n.ID] = -1
-		if n.Unschedulable || !u.Constraints.Allows(n.Labels) {
-			continue
-		}
-		at[n.ID] = len(s.fields)
-		s.fields = append(s.fields, field{node: n, free: n.FreeAmounts()})
-	}
-	for i := range holders {
-		if h := &holders[i]; h.Priority < priority && !h.Pinned { // model: mutant EVICT_PEER
-			if c, ok := candidateOf(h, at); ok {
-				s.holders = append(s.holders, c)
-			}
-		}
-	}
-	slices.SortFunc(s.holders, byValue)
-	for rank := range s.holders {
-		s.occupy(rank, at)
-	}
-	for i := range s.fields {
-		s.fields[i].addUp()
-		s.fields[i].base = s.room(&s.fields[i], nil, u.Members)
+		s.at[i] = len(s.fields)
+		f := field{node: n, here: x.here[i], suffix: x.suffix[i], free: n.FreeAmounts()}
+		f.exclude(s.first)
+		f.base = s.room(&f, nil, u.Members)
+		s.fields = append(s.fields, f)
 	}
 	return s
 }
 
-// candidateOf finds where a holder would free something; false if nowhere, or
-// if not all of it is in reach.
-func candidateOf(h *Holder, at map[resource.NodeID]int) (candidate, bool) {
-	c := candidate{Holder: h}
-	for _, p := range h.Parts {
-		i, ready := at[p.Node]
-		if !ready {
-			return candidate{}, false
-		}
-		if i >= 0 {
-			c.fields = append(c.fields, i)
-		}
-	}
-	slices.Sort(c.fields)
-	c.fields = slices.Compact(c.fields)
-	return c, len(c.fields) > 0
+// serves reports whether a unit may go to a node that is ready.
+func serves(n *cluster.Node, u *place.Unit) bool {
+	return !n.Unschedulable && u.Constraints.Allows(n.Labels)
 }
 
-// occupy enters a candidate's parts into the fields.
-func (s *search) occupy(rank int, at map[resource.NodeID]int) {
-	for _, i := range s.holders[rank].fields {
-		f := &s.fields[i]
-		o := occupant{rank: rank}
-		for _, p := range s.holders[rank].Parts {
-			if at[p.Node] == i {
-				o.gives = append(o.gives, p.Assignment)
-			}
+// firstBelow is the first rank of lower priority.
+func (x *Index) firstBelow(priority int32) int {
+	rank, _ := slices.BinarySearchFunc(x.holders, priority, func(c candidate, priority int32) int {
+		if c.Priority < priority { // model: mutant EVICT_PEER
+			return 0
 		}
-		o.sum = sumOf(f.node, o.gives)
-		f.here = append(f.here, o)
-	}
+		return -1
+	})
+	return rank
 }
 
-// addUp computes suffix.
-func (f *field) addUp() {
-	f.suffix = make([]cluster.Amounts, len(f.here)+1)
-	for i := len(f.here) - 1; i >= 0; i-- {
-		f.suffix[i] = f.suffix[i+1].Plus(f.here[i].sum)
+// ranks are those of the holders of lower priority that would free something where
+// the unit may go, ascending.
+func (s *search) ranks() []int {
+	ranks := make([]int, 0, len(s.holders)-s.first)
+	for rank := s.first; rank < len(s.holders); rank++ {
+		if slices.ContainsFunc(s.holders[rank].nodes, func(i int) bool { return s.at[i] >= 0 }) {
+			ranks = append(ranks, rank)
+		}
 	}
+	return ranks
+}
+
+// fieldsOf are the fields where a holder would free something, ascending.
+func (s *search) fieldsOf(rank int) []int {
+	fields := make([]int, 0, len(s.holders[rank].nodes))
+	for _, i := range s.holders[rank].nodes {
+		if s.at[i] >= 0 {
+			fields = append(fields, s.at[i])
+		}
+	}
+	return fields
 }
 
 // choose returns the victims' ranks in ascending order.
@@ -113,14 +101,12 @@ func (s *search) choose() ([]int, bool) {
 		return nil, true
 	case s.unit.Members == 1:
 		return s.single()
-	case len(s.holders) <= maxExact:
-		all := make([]int, len(s.holders))
-		for i := range all {
-			all[i] = i
-		}
-		return s.exact(all)
 	}
-	chosen, ok := s.gang()
+	ranks := s.ranks()
+	if len(ranks) <= maxExact {
+		return s.exact(ranks)
+	}
+	chosen, ok := s.gang(ranks)
 	if !ok {
 		return nil, false
 	}
