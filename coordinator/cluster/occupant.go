@@ -86,7 +86,8 @@ func (o *Occupant) mayGiveWay() bool { return o.Status == Evictable && !o.Pinned
 //
 // Invariant: at has the position in list of each occupant; byNode and byStatus have
 // each of list, under each of its nodes and under its status; evictable counts by
-// priority those that may give way.
+// priority those that may give way. A fork makes at, and byNode and byStatus, when it
+// first needs them: until then unnamed, and ungrouped, are true.
 type occupants struct {
 	list      []*Occupant // in no order: a snapshot copies it
 	at        map[string]int
@@ -94,11 +95,36 @@ type occupants struct {
 	byStatus  [statuses]map[string]*Occupant
 	evictable priorities
 	news      map[string]bool
+
+	unnamed, ungrouped bool
+}
+
+// name makes at, where a fork has not made it yet.
+func (c *occupants) name() {
+	if !c.unnamed {
+		return
+	}
+	c.unnamed, c.at = false, make(map[string]int, len(c.list))
+	for i, o := range c.list {
+		c.at[o.Unit] = i
+	}
+}
+
+// group makes byNode and byStatus, where a fork has not made them yet.
+func (c *occupants) group() {
+	if !c.ungrouped {
+		return
+	}
+	c.ungrouped = false
+	for _, o := range c.list {
+		c.enter(o)
+	}
 }
 
 // SetOccupant takes a unit in, or replaces the unit as it was. The caller does not
 // change the occupant afterwards.
 func (s *State) SetOccupant(o *Occupant) {
+	s.occupants.group()
 	before := s.Occupant(o.Unit)
 	s.occupants.drop(before)
 	s.occupants.add(o)
@@ -110,6 +136,7 @@ func (s *State) SetOccupant(o *Occupant) {
 // RemoveOccupant takes a unit out, if it is there.
 func (s *State) RemoveOccupant(unit string) {
 	if before := s.Occupant(unit); before != nil {
+		s.occupants.group()
 		s.occupants.drop(before)
 		if before.Status.isLeaving() {
 			s.occupants.note(unit)
@@ -119,6 +146,7 @@ func (s *State) RemoveOccupant(unit string) {
 
 // Occupant returns a unit's occupant, nil where there is none.
 func (s *State) Occupant(unit string) *Occupant {
+	s.occupants.name()
 	if at, known := s.occupants.at[unit]; known {
 		return s.occupants.list[at]
 	}
@@ -130,12 +158,22 @@ func (s *State) Occupants() iter.Seq[*Occupant] { return slices.Values(s.occupan
 
 // OccupantsOf yields the occupants of a node, in no order.
 func (s *State) OccupantsOf(node resource.NodeID) iter.Seq[*Occupant] {
+	s.occupants.group()
 	return maps.Values(s.occupants.byNode[node])
 }
 
 // WithStatus yields the occupants with a status, in no order.
 func (s *State) WithStatus(status Status) iter.Seq[*Occupant] {
-	return maps.Values(s.occupants.byStatus[status])
+	if !s.occupants.ungrouped {
+		return maps.Values(s.occupants.byStatus[status])
+	}
+	return func(yield func(*Occupant) bool) { // cheaper than groups for the few questions of a fork
+		for _, o := range s.occupants.list {
+			if o.Status == status && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 // HasEvictableBelow reports whether a unit of lower priority may give way.
@@ -159,14 +197,19 @@ func (s *State) TakeOccupantNews() []string {
 func (c *occupants) add(o *Occupant) {
 	put(&c.at, o.Unit, len(c.list))
 	c.list = append(c.list, o)
+	c.enter(o)
+	if o.mayGiveWay() {
+		c.evictable.change(o.Priority, 1)
+	}
+}
+
+// enter enters a unit under its status and its nodes.
+func (c *occupants) enter(o *Occupant) {
 	put(&c.byStatus[o.Status], o.Unit, o)
 	for _, id := range o.Nodes {
 		here := c.byNode[id]
 		put(&here, o.Unit, o)
 		put(&c.byNode, id, here)
-	}
-	if o.mayGiveWay() {
-		c.evictable.change(o.Priority, 1)
 	}
 }
 

@@ -16,11 +16,12 @@ import (
 type Snapshot struct {
 	nodes     []Node // ascending by ID, each with shared amounts
 	occupants []*Occupant
+	evictable priorities
 }
 
 // Snapshot returns the content of the State, which has no open checkpoint.
 func (s *State) Snapshot() *Snapshot {
-	p := &Snapshot{nodes: make([]Node, len(s.nodes)), occupants: slices.Clone(s.occupants.list)}
+	p := &Snapshot{nodes: make([]Node, len(s.nodes)), occupants: slices.Clone(s.occupants.list), evictable: slices.Clone(s.occupants.evictable)}
 	for i, n := range s.nodes {
 		s.needsNoCheckpoint("take a snapshot of", n)
 		n.shared = n.Free != nil
@@ -51,9 +52,7 @@ func (p *Snapshot) Fork() *State {
 		s.index.enterLabels(n)
 		s.markStale(n)
 	}
-	for _, o := range p.occupants {
-		s.occupants.add(o)
-	}
+	s.occupants = occupants{list: slices.Clone(p.occupants), evictable: slices.Clone(p.evictable), unnamed: true, ungrouped: true}
 	return s
 }
 
