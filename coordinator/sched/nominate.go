@@ -114,7 +114,7 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
-	plan, ok := preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given))
+	plan, ok := w.find(u, given)
 	if !ok {
 		return d.noVictims("no set of units that may give way would make room")
 	}
@@ -132,6 +132,25 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 	}
 	d.Action, d.Plan, d.Victims, d.Claims = Preempt, plan.Members, victims, len(given) > 0
 	return true
+}
+
+// find chooses who gives way for a unit.
+func (w *World) find(u *Unit, given []string) (preempt.Plan, bool) {
+	if w.Evictable != nil && len(given) == 0 && u.Right == Lower {
+		return w.Evictable.Find(u.Demand, u.Key.Priority)
+	}
+	return preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given))
+}
+
+// AllEvictable is an index for Evictable.
+func (w *World) AllEvictable() *preempt.Index {
+	var all []preempt.Holder
+	for o := range w.occupied().WithStatus(cluster.Evictable) {
+		if !o.Pinned {
+			all = append(all, holderOf(o))
+		}
+	}
+	return preempt.NewIndex(w.State, all)
 }
 
 // Holders are the units that may give way for one: those that quota names,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 )
@@ -22,6 +23,10 @@ type World struct {
 	Forest string
 	// Closed are trees whose deletion is under way: no unit is charged to them.
 	Closed map[string]bool
+	// Evictable, where it is set, has the holders of State that may be evicted now. It
+	// serves an owner whose occupants, and the readiness and health of whose nodes, stay
+	// as they are; without it each decision makes an index of its own.
+	Evictable *preempt.Index
 	// MaxOps is the most operations that the store takes in one transaction.
 	MaxOps int
 }

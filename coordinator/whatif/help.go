@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/sched"
@@ -28,6 +29,8 @@ type helper struct {
 // evicted: see the package comment. Each was tried out. trials counts the changes
 // that were tried out; cut: the bound on them was met.
 func (w *World) Help(u *Unit) (hints []Hint, trials int, cut bool) {
+	w.Evictable = w.AllEvictable()
+	defer func() { w.Evictable = nil }()
 	h := helper{World: w, unit: u}
 	h.conditions()
 	h.rights()
@@ -132,14 +135,13 @@ func (h *helper) rights() {
 	if u.Right != sched.Lower && h.preempts(MayPreempt, u.withPriority(u.Key.Priority)) {
 		return
 	}
-	var levels []int32 // the least that is above each lower unit
+	above := map[int32]bool{} // the least that is above each unit that is not lower
 	for o := range h.State.Occupants() {
 		if o.Priority >= u.Key.Priority && !o.Pinned && o.Priority < maxPriority {
-			levels = append(levels, o.Priority+1)
+			above[o.Priority+1] = true
 		}
 	}
-	slices.Sort(levels)
-	levels = slices.Compact(levels)
+	levels := slices.Sorted(maps.Keys(above))
 	least := halve(len(levels), func(i int) bool { return h.preempts("", u.withPriority(levels[i])) })
 	if least < len(levels) {
 		h.preempts(HigherPriority, u.withPriority(levels[least]))
