@@ -31,7 +31,7 @@ type Coordinator struct {
 	retired  chan struct{}        // closed: it campaigns no more
 	resigned chan struct{}        // closed once it leads no more, for good
 	past     atomic.Int64         // how often the store was restored from a backup
-	// questions has an entry for each question that is being answered; see WhatIf.
+	// questions has an entry for each question that is being answered; see beginQuestion.
 	questions chan struct{}
 
 	mu       sync.Mutex

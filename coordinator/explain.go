@@ -8,6 +8,20 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
+// mostQuestions bounds the questions that are answered at one time: each has a copy
+// of the scheduling state, and takes a processor.
+const mostQuestions = 2
+
+// beginQuestion waits until another question may be answered; done ends it.
+func (c *Coordinator) beginQuestion(ctx context.Context) (done func(), err error) {
+	select {
+	case c.questions <- struct{}{}:
+		return func() { <-c.questions }, nil
+	case <-ctx.Done():
+		return nil, failure(ctx.Err())
+	}
+}
+
 // ExplainAllocation implements service.Allocations.
 func (c *Coordinator) ExplainAllocation(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
 	return c.explain(ctx, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)})

@@ -1,15 +1,12 @@
 package lead
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
@@ -26,13 +23,10 @@ type Explaining struct {
 	options why.Options
 	dry     bool // the unit was not submitted
 	// The rest is of a unit without a place.
-	unit   *whatif.Unit // nil where no change is tried
-	demand place.Unit
-	closed map[resource.NodeID]resource.Reason // of nodes that take no new work
-	nodes  *cluster.Snapshot
-	limits *quota.LimitsSnapshot
-	trees  *quota.Snapshot
-	world  sched.World // without state, limits and trees
+	snapshot *whatif.Snapshot
+	demand   place.Unit
+	closed   map[resource.NodeID]resource.Reason // of nodes that take no new work
+	unit     *whatif.Unit                        // nil where no change is tried
 }
 
 // explain begins the answer why a unit, or the job that it belongs to, does not
@@ -42,8 +36,10 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	if !u.waiting() {
 		return x
 	}
-	w := l.world()
-	x.demand, x.nodes = u.demand, l.occupied().Snapshot()
+	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting) {
+		x.unit = l.asked(u)
+	}
+	x.demand, x.snapshot = u.demand, l.snapshot()
 	x.closed = map[resource.NodeID]resource.Reason{}
 	for id, n := range l.nodes {
 		if n.offers() {
@@ -54,23 +50,16 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 			x.facts.Missing++
 		}
 	}
-	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting) {
-		of := l.asked(u)
-		x.unit, x.limits, x.trees = &of, l.quotas.limits.Snapshot(), l.quotas.trees.Snapshot()
-		x.world = sched.World{Forest: w.Forest, Closed: maps.Clone(w.Closed), MaxOps: w.MaxOps}
-	}
 	return x
 }
 
 // Answer makes the answer.
 func (x *Explaining) Answer() *api.Explanation {
 	f := &x.facts
-	if x.nodes != nil {
-		state := x.nodes.Fork()
-		x.addNodes(state)
+	if x.snapshot != nil {
+		w := x.snapshot.World()
+		x.addNodes(w.State)
 		if x.unit != nil {
-			w := &whatif.World{World: x.world}
-			w.State, w.Limits, w.Trees = state, x.limits.Fork(), x.trees.Fork()
 			never := w.Never(x.unit)
 			f.Outlook = why.OutlookOf(never, f.Fit >= f.Members && len(f.Quota) == 0)
 			if f.Outlook.Can != api.CanNow {

@@ -6,15 +6,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
-// TestWhatIf asks about a unit that waits for eight GPUs, and then does what a hint
+// TestWhatHelps asks about a unit that waits for eight GPUs, and then does what a hint
 // says: the leader does what the answer promised.
-func TestWhatIf(t *testing.T) {
+func TestWhatHelps(t *testing.T) {
 	for name, c := range map[string]struct {
 		code whatif.HintCode
 		// do returns the unit that has an attempt then.
@@ -39,17 +39,19 @@ func TestWhatIf(t *testing.T) {
 			x.running("c", 6, "")
 			b := x.submit("b", 8, "")
 			x.answers()
-			a, ahead := x.question(b).Answer()
-			if a.Outcome.Action != sched.Wait || a.Outcome.Evidence.Code != sched.NoPlace || len(a.Never) > 0 || ahead != 0 {
-				t.Fatalf("the outcome is %+v, never for %+v, behind %d", a.Outcome, a.Never, ahead)
+			asked := x.explain(b, Asked{Operator: true})
+			hints, _, _ := asked.snapshot.World().Help(asked.unit)
+			answer := asked.Answer()
+			if answer.Outlook.Can != api.CanLater || answer.Reason.Code != "Insufficient" && answer.Reason.Code != "Fragmented" {
+				t.Fatalf("it can run %s, and waits for %+v", answer.Outlook.Can, answer.Reason)
 			}
-			i := slices.IndexFunc(a.Hints, func(h whatif.Hint) bool { return h.Code == c.code })
-			if i < 0 {
-				t.Fatalf("the hints are %+v", a.Hints)
+			i := slices.IndexFunc(hints, func(h whatif.Hint) bool { return h.Code == c.code })
+			if i < 0 || len(answer.Help) != len(hints) || answer.Help[i].Code != string(c.code) {
+				t.Fatalf("the hints are %+v, the answer has %+v", hints, answer.Help)
 			}
-			u := c.do(x, b, a.Hints[i])
+			u := c.do(x, b, hints[i])
 			if x.answers(); u.attempt == nil {
-				t.Errorf("after %+v it still waits", a.Hints[i])
+				t.Errorf("after %+v it still waits", hints[i])
 			}
 		})
 	}
@@ -60,14 +62,12 @@ func TestAQuestionAboutAUnitThatCanNeverRun(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 9, "")
 	x.answers()
-	a, _ := x.question(u).Answer()
-	want := whatif.Bound{Code: whatif.NodeTooSmall, Nodes: 2, Resource: resource.GPU, Want: 9000, Have: 8000}
-	if len(a.Never) != 1 || fmt.Sprint(a.Never[0]) != fmt.Sprint(want) {
-		t.Errorf("never for %+v, want %+v", a.Never, want)
+	if o := x.explain(u, Asked{Operator: true}).Answer().Outlook; o.Can != api.CanNever {
+		t.Errorf("the outlook is %+v", o)
 	}
 	running := x.running("b", 1, "")
-	if a, _ := x.question(running).Answer(); a != nil {
-		t.Errorf("a unit that runs would %+v", a)
+	if a := x.explain(running, Asked{Operator: true}).Answer(); a.Outlook != nil || len(a.Help) > 0 {
+		t.Errorf("a unit that runs has the outlook %+v and the help %+v", a.Outlook, a.Help)
 	}
 }
 
@@ -80,11 +80,10 @@ func TestQuestionsAreAnsweredBesideTheLeader(t *testing.T) {
 	x.answers()
 	var readers sync.WaitGroup
 	for i := range 8 {
-		x.ask(AskWhatIf{Namespace: "default", Name: "waits"})
-		q := x.question(waits)
+		asked := x.explain(waits, Asked{Operator: true})
 		readers.Go(func() {
-			if a, _ := q.Answer(); a.Outcome.Action != sched.Wait {
-				t.Errorf("it would %s", a.Outcome.Action)
+			if a := asked.Answer(); a.Outlook.Can != api.CanNever {
+				t.Errorf("the outlook is %+v", a.Outlook)
 			}
 		})
 		name := fmt.Sprintf("u%d", i)

@@ -16,21 +16,6 @@ type Unit struct {
 	Unpreemptable bool
 }
 
-// Answer is all that there is to say of a unit.
-type Answer struct {
-	Outcome Outcome
-	// Never are the bounds that keep the unit from running for ever, the one to
-	// show first; none where it may run one day.
-	Never []Bound
-	// Hints are what would help, in the order of the package comment; none for a
-	// unit that need not wait.
-	Hints []Hint
-	// Trials counts the changes that were tried out for the hints. Cut: there were
-	// more to try than the bound allows.
-	Trials int
-	Cut    bool
-}
-
 // Outcome is what a pass would do with the unit.
 type Outcome struct {
 	Action sched.Action
