@@ -239,9 +239,11 @@ type QuotaDryRun struct {
 	Admitted bool `json:"admitted" example:"true"`
 	// Placements are the places at which the consumer would be counted.
 	Placements []QuotaPlacement `json:"placements,omitempty"`
-	// Victims are the units that would be evicted.
+	// Victims are the units that would be evicted. To all but operators, work of
+	// other tenants is one entry: its number, its GPUs and its priorities.
 	Victims []string `json:"victims,omitempty" example:"[default/sweep]"`
-	// Moved are the units that would move to other nodes of the tree.
+	// Moved are the units that would move to other nodes of the tree, other tenants'
+	// as with the victims.
 	Moved []string `json:"moved,omitempty" example:"[default/train]"`
 	// Reasons are the quotas that are short.
 	Reasons []resource.Reason `json:"reasons,omitempty"`

@@ -75,6 +75,35 @@ func TestAUnitTakesThePlaceOfLowerPriority(t *testing.T) {
 	})
 }
 
+// TestAVictimDoesNotLearnTheNameOfAnotherTenantsWork: the text is stored, and everybody
+// who may read the victim reads the text.
+func TestAVictimDoesNotLearnTheNameOfAnotherTenantsWork(t *testing.T) {
+	for name, test := range map[string]struct{ namespace, want string }{
+		"of the same tenant": {rig.Namespace, "gives way to default/alloc/secret/0"},
+		"of another tenant":  {"rival", "gives way to 1 unit of another tenant with 8 GPUs at priority 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+				k := c.Bring(1)
+				allocate(t, k, rig.Submission{Name: "old", GPUs: 8, Priority: 1})
+				secret := pushing("secret", 8, 9)
+				secret.Namespace = test.namespace
+				allocate(t, k, secret)
+				for _, p := range []api.Phase{api.Terminating, api.Preempted} {
+					if got := phase(t, c, "old", p).Status.Message; got != test.want {
+						t.Errorf("%s: the victim says %q, want %q", p, got, test.want)
+					}
+				}
+				for tx, r := range c.Records() {
+					if strings.Contains(r.Reason, "rival/") {
+						t.Errorf("the record of %s has the reason %q", tx, r.Reason)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestNobodyIsEvictedForAUnitThatDoesNotAsk(t *testing.T) {
 	for name, s := range map[string]rig.Submission{
 		"no policy":          {Name: "urgent", GPUs: 8, Priority: 9},

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -136,7 +137,7 @@ func TestNamespacesBorrowAndClaimBack(t *testing.T) {
 		}
 		c.Eventually("the guest is told to leave", func() bool {
 			guest, err := k.GetAllocation(t.Context(), "a", "guest", 0)
-			return err == nil && guest.Status.Phase == api.Terminating && guest.Status.Message == "its quota is claimed back by b/alloc/late/0"
+			return err == nil && guest.Status.Phase == api.Terminating && guest.Status.Message == "its quota is claimed back by 1 unit of another tenant with 2 GPUs at priority 0"
 		})
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "other", GPUs: 1}) // the remaining free quota is not given away
 		running(t, c, "b", "late")
@@ -381,9 +382,10 @@ func TestATrialNamesVictimsAndEndsNobody(t *testing.T) {
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "home", GPUs: 8})
 		allocate(t, k, rig.Submission{Namespace: "a", Name: "guest", GPUs: 8})
 		before := standing(t, c, "Lab")
+		reader := service.Principal{Name: "ada", Admin: true}
 		trial := func(group string, gpus int) *api.QuotaDryRun {
 			got, err := k.TryQuota(t.Context(), []byte(fmt.Sprintf(
-				`{"kind":"Consumer","spec":{"id":"me","trees":[{"treeName":"Lab","groupID":%q,"request":{"nvidia.com/gpu":%d}}]}}`, group, gpus)))
+				`{"kind":"Consumer","spec":{"id":"me","trees":[{"treeName":"Lab","groupID":%q,"request":{"nvidia.com/gpu":%d}}]}}`, group, gpus)), reader)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,6 +395,13 @@ func TestATrialNamesVictimsAndEndsNobody(t *testing.T) {
 		if got.Admitted || !cmp.Equal(got.Victims, []string{"a/alloc/guest/0"}) || got.Placements[0].Node != "b" ||
 			got.Summary != "me would have to wait: its quota is in use by others: 1 unit must give way first: a/alloc/guest/0" {
 			t.Errorf("%+v", got)
+		}
+		for tenant, want := range map[resource.TenantID]string{"a": "a/alloc/guest/0", "b": "1 unit of another tenant with 8 GPUs at priority 0"} {
+			reader = service.Principal{Name: "bob", Tenant: tenant}
+			got := trial("b", 2)
+			if !cmp.Equal(got.Victims, []string{want}) || got.Summary != "me would have to wait: its quota is in use by others: 1 unit must give way first: "+want {
+				t.Errorf("to tenant %s: %+v", tenant, got)
+			}
 		}
 		if got := trial("a", 2); got.Admitted || got.Summary != "me would be refused: exceeded quota: gpu limit 16, requested 2, used 16 (node all of quota tree Lab)" {
 			t.Errorf("%+v", got)

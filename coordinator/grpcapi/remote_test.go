@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -232,7 +233,7 @@ func (r remote) ExplainQuota(ctx context.Context, namespace, name string) (*api.
 	})
 }
 
-func (r remote) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
+func (r remote) TryQuota(ctx context.Context, consumer []byte, _ service.Principal) (*api.QuotaDryRun, error) {
 	m, err := r.client.TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: consumer})
 	return got(m, err, func(m *musterv1.QuotaDryRun) *api.QuotaDryRun {
 		reasons, err := wire.FromReasons(m.GetReasons())

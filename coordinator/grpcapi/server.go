@@ -222,6 +222,7 @@ func (s *Server) ExplainQuota(ctx context.Context, k *musterv1.QuotaKey) (*muste
 
 // TryQuota implements musterv1.QuotasServer.
 func (s *Server) TryQuota(ctx context.Context, r *musterv1.TryQuotaRequest) (*musterv1.QuotaDryRun, error) {
+	who, _ := ctx.Value(principalKey{}).(service.Principal) // a caller whom nobody has checked is refused first
 	return keyed(s, "TryQuota", s.may(ctx, service.VerbTry, service.KindConsumers, ""),
-		func() (*api.QuotaDryRun, error) { return s.Quotas.TryQuota(ctx, r.GetConsumer()) }, toDryRun)
+		func() (*api.QuotaDryRun, error) { return s.Quotas.TryQuota(ctx, r.GetConsumer(), who) }, toDryRun)
 }

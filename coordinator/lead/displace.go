@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
 )
 
@@ -27,7 +28,7 @@ func (l *Leader) writeEvictions(a *attempt) {
 		// model: mutant EVICT_WITHOUT_INCARNATIONS
 		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 	}
-	notice, instant := l.noticeFor(a), l.millis()
+	instant := l.millis()
 	for _, v := range a.victims {
 		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
 			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
@@ -35,7 +36,7 @@ func (l *Leader) writeEvictions(a *attempt) {
 		}
 		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
 			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
-		d.ops = append(d.ops, l.evictingOps(v, notice, instant, tx)...)
+		d.ops = append(d.ops, l.evictingOps(v, l.noticeFor(a, v), instant, tx)...)
 	}
 	for _, v := range a.victims {
 		l.step(v, txn.VictimClaimed{By: tx})
@@ -52,24 +53,31 @@ func (l *Leader) writeEvictions(a *attempt) {
 	l.submit(d)
 }
 
-// noticeFor is what victims are told.
-func (l *Leader) noticeFor(a *attempt) txn.EvictAsked {
-	why := "gives way to "
+// noticeFor is the notice to a victim. Its text is stored, and reaches everybody who
+// reads the victim: to another tenant the preemptor is its GPUs and its priority.
+func (l *Leader) noticeFor(a, victim *attempt) txn.EvictAsked {
+	text := "gives way to "
 	if a.claims {
-		why = "its quota is claimed back by "
+		text = "its quota is claimed back by "
 	}
-	return txn.EvictAsked{GraceSeconds: int64((l.rules.EvictionGrace + time.Second - 1) / time.Second), Reason: why + a.unit.path}
+	text += l.viewer(victim.unit, Asked{}).Work([]why.Work{workOf(a.unit)})
+	return txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: text}
+}
+
+// graceSeconds is the grace of victims, in whole seconds.
+func (l *Leader) graceSeconds() int64 {
+	return int64((l.rules.EvictionGrace + time.Second - 1) / time.Second)
 }
 
 // victimsNoticed tells the victims that they are EVICTING, and gives them until
 // the end of their grace and a little more.
 func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
-	notice := l.noticeFor(a)
 	for _, v := range a.victims {
+		notice := l.noticeFor(a, v)
 		v.setNoticed(millisOf(a.noticed))
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
-	l.setBudget(a, time.Duration(notice.GraceSeconds)*time.Second+victimPatience)
+	l.setBudget(a, time.Duration(l.graceSeconds())*time.Second+victimPatience)
 	l.notify(a.unit)
 }
 

@@ -93,8 +93,12 @@ func (x *Explaining) addNodes(state *cluster.State) {
 // viewer is the one who asks about a unit: operators see all, everybody else the
 // work of the unit's tenant.
 func (l *Leader) viewer(u *unit, asked Asked) why.Viewer {
-	own := l.rules.namespace(u.record.Namespace).Tenant
-	return why.Viewer{Operator: asked.Operator, Owns: func(namespace string) bool { return l.rules.namespace(namespace).Tenant == own }}
+	return l.reader(asked.Operator, l.rules.namespace(u.record.Namespace).Tenant)
+}
+
+// reader is a caller of a tenant, or an operator.
+func (l *Leader) reader(operator bool, tenant resource.TenantID) why.Viewer {
+	return why.Viewer{Operator: operator, Owns: func(namespace string) bool { return l.rules.namespace(namespace).Tenant == tenant }}
 }
 
 // factsOf gathers the facts about a unit, but for the nodes.
@@ -212,7 +216,7 @@ func (l *Leader) addVictims(f *why.Facts, a *attempt) {
 		f.Victims = append(f.Victims, w)
 	}
 	if !a.noticed.IsZero() {
-		f.Until = a.noticed.Add(time.Duration(l.noticeFor(a).GraceSeconds)*time.Second + victimPatience)
+		f.Until = a.noticed.Add(time.Duration(l.graceSeconds())*time.Second + victimPatience)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/resource"
 )
 
 // This file serves questions whose answers need decisions. They change nothing.
@@ -42,8 +43,13 @@ type (
 	// api.QuotaExplanation.
 	ExplainQuota struct{ Namespace, Name string }
 	// TryQuota asks what would become of a consumer; the result is an
-	// api.QuotaDryRun.
-	TryQuota struct{ Consumer quota.ConsumerSpec }
+	// api.QuotaDryRun. Operators see the names of all work, everybody else those of
+	// the work of Tenant.
+	TryQuota struct {
+		Consumer quota.ConsumerSpec
+		Operator bool
+		Tenant   resource.TenantID
+	}
 	// GetQuotaTree and listQuotaTrees show trees with what is charged to them.
 	GetQuotaTree   struct{ Name string }
 	ListQuotaTrees struct{}
@@ -113,7 +119,7 @@ func (r ExplainQuota) serve(l *Leader, c *call) {
 }
 
 func (r TryQuota) serve(l *Leader, c *call) {
-	trial, status := l.tryQuota(r.Consumer)
+	trial, status := l.tryQuota(r.Consumer, l.reader(r.Operator, r.Tenant))
 	c.answer(trial, status)
 }
 

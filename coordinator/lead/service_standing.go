@@ -2,12 +2,12 @@ package lead
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
 )
 
@@ -83,7 +83,7 @@ func summarizePlacements(seats []api.QuotaPlacement) string {
 const trialPrefix = "?"
 
 // tryQuota charges a consumer to its trees and takes that back.
-func (l *Leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Status) {
+func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.QuotaDryRun, *api.Status) {
 	trial := &api.QuotaDryRun{Kind: "QuotaDryRun"}
 	trees, name := l.quotas.trees, spec.ID
 	if len(spec.Demands) == 0 {
@@ -103,25 +103,35 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec) (*api.QuotaDryRun, *api.Statu
 	must(err)
 	trial.Admitted = r.OK && len(r.Preempted) == 0 // until somebody can be evicted for it
 	if r.OK {
-		l.showDryRun(trial, spec.ID, r)
+		l.showDryRun(trial, spec.ID, r, reader)
 	} else {
 		trial.Reasons = []resource.Reason{l.refusalReason(r.Refusal)}
 	}
 	must(trees.UndoAllocateForest(everyTree, spec.ID))
 	must(trees.RemoveConsumer(spec.ID))
-	trial.Summary = summarizeDryRun(name, trial)
+	trial.Summary = summarizeDryRun(name, trial, needsVictims(r.Preempted))
 	return trial, nil
 }
 
 // showDryRun tells where a consumer that was admitted would be, and what that
 // would do to others.
-func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result) {
-	trial.Victims = slices.Clone(r.Preempted)
+func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result, reader why.Viewer) {
+	var victims []why.Work
+	for _, v := range l.unitsOf(r.Preempted) {
+		victims = append(victims, workOf(v))
+	}
+	trial.Victims = reader.Names(victims)
+	var others []why.Work
 	for _, m := range l.quotas.trees.Moves() {
-		if m.Consumer != id && m.From != "" && m.To != "" {
+		switch u := l.units[m.Consumer]; {
+		case m.Consumer == id || m.From == "" || m.To == "":
+		case u != nil && !reader.Sees(u.record.Namespace):
+			others = append(others, workOf(u))
+		default:
 			trial.Moved = append(trial.Moved, fmt.Sprintf("%s on %s: %s to %s", m.Consumer, m.Tree, m.From, m.To))
 		}
 	}
+	trial.Moved = append(trial.Moved, reader.Names(others)...)
 	view, err := l.quotas.trees.Consumer(id)
 	must(err)
 	for _, seat := range view.Placements {
@@ -129,10 +139,10 @@ func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result) {
 	}
 }
 
-func summarizeDryRun(name string, trial *api.QuotaDryRun) string {
+func summarizeDryRun(name string, trial *api.QuotaDryRun, needs string) string {
 	switch {
 	case len(trial.Victims) > 0:
-		return fmt.Sprintf("%s would have to wait: %s", name, needsVictims(trial.Victims)+": "+shown.Names(trial.Victims))
+		return fmt.Sprintf("%s would have to wait: %s", name, needs+": "+shown.Names(trial.Victims))
 	case !trial.Admitted:
 		return fmt.Sprintf("%s would be refused: %s", name, trial.Reasons[0].Detail)
 	}

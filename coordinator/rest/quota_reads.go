@@ -143,7 +143,7 @@ func (h *handler) tryQuota(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.TryQuota(c.ctx(), consumer)
+	got, err := h.Service.TryQuota(c.ctx(), consumer, c.caller)
 	if err != nil {
 		return answer{}, err
 	}

@@ -47,6 +47,7 @@ type Quotas interface {
 	// ExplainQuota returns the placements of an allocation or job on its trees.
 	ExplainQuota(ctx context.Context, namespace, name string) (*api.QuotaExplanation, error)
 	// TryQuota returns the answer of admission to a consumer document
-	// (spec/quota-manager.txt, kind Consumer) now, without effect.
-	TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error)
+	// (spec/quota-manager.txt, kind Consumer) now, without effect. It names the work
+	// that reader may see, and counts the rest.
+	TryQuota(ctx context.Context, consumer []byte, reader Principal) (*api.QuotaDryRun, error)
 }

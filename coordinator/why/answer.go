@@ -76,7 +76,7 @@ func (f *Facts) addNomination(e *api.Explanation, v Viewer) {
 	sorted := slices.SortedFunc(slices.Values(f.Victims), func(a, b Work) int { return cmp.Compare(a.Unit, b.Unit) })
 	for _, w := range sorted {
 		victim := api.Victim{Priority: w.Priority, Members: w.Members, GPUs: gpus(w.GPUs), Freed: w.Freed}
-		if v.sees(w.Namespace) {
+		if v.Sees(w.Namespace) {
 			victim.Unit = w.Unit
 		}
 		n.Victims = append(n.Victims, victim)

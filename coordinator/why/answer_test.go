@@ -86,7 +86,7 @@ func TestATenantSeesNoNamesOfOthers(t *testing.T) {
 	if e := why.Answer(f, why.Viewer{Operator: true}, why.Options{}); !strings.Contains(e.Summary, "rival/job/secret/0") || e.Nomination.Victims[1].Unit != "rival/job/secret/0" {
 		t.Errorf("an operator is shown %+v", e)
 	}
-	if e := why.Answer(f, tenant, why.Options{}); !strings.Contains(e.Summary, "ml/job/own/0 and 1 other unit of other tenants with 8 GPUs at priority 0") || e.Nomination.Victims[1].GPUs != "8" {
+	if e := why.Answer(f, tenant, why.Options{}); !strings.Contains(e.Summary, "ml/job/own/0 and 1 other unit of another tenant with 8 GPUs at priority 0") || e.Nomination.Victims[1].GPUs != "8" {
 		t.Errorf("a tenant is shown %+v", e)
 	}
 }

@@ -128,7 +128,8 @@ type Viewer struct {
 	Owns func(namespace string) bool
 }
 
-func (v Viewer) sees(namespace string) bool {
+// Sees reports whether the viewer sees the names of the work in a namespace.
+func (v Viewer) Sees(namespace string) bool {
 	return v.Operator || v.Owns != nil && v.Owns(namespace)
 }
 

@@ -27,7 +27,7 @@ func then(h *whatif.Hint, v Viewer) string {
 		return ""
 	}
 	if h.Then == sched.Preempt && len(h.Victims) > 0 {
-		return ": it would take the place of " + v.work(worksOf(h.Victims))
+		return ": it would take the place of " + v.Work(worksOf(h.Victims))
 	}
 	return ": it would start now"
 }
@@ -74,7 +74,7 @@ func change(h *whatif.Hint, v Viewer) string {
 	case whatif.RaiseQuota:
 		return fmt.Sprintf("with %s in place of %s as %s", amount(h.Resource, h.To), resource.FormatAmount(h.Resource, h.From), limitOf(&h.Quota))
 	case whatif.WaitFor:
-		return "once " + v.work(worksOf(h.Ends)) + " " + verb(len(h.Ends), "has", "have") + " ended (no end is enforced, so no time is known)"
+		return "once " + v.Work(worksOf(h.Ends)) + " " + verb(len(h.Ends), "has", "have") + " ended (no end is enforced, so no time is known)"
 	}
 	return string(h.Code)
 }

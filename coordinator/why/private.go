@@ -38,7 +38,7 @@ func isBetweenNames(r rune) bool {
 func (v Viewer) hideName(word string) string {
 	trimmed := strings.TrimRight(word, ".-")
 	parts := strings.Split(trimmed, "/")
-	if len(parts) != 4 || parts[1] != "alloc" && parts[1] != "job" || v.sees(parts[0]) {
+	if len(parts) != 4 || parts[1] != "alloc" && parts[1] != "job" || v.Sees(parts[0]) {
 		return word
 	}
 	if _, err := strconv.Atoi(parts[3]); err != nil {

@@ -150,7 +150,7 @@ func (f *Facts) awaits(v Viewer) string {
 			leaving++
 		}
 	}
-	who := v.work(f.Victims)
+	who := v.Work(f.Victims)
 	means := "it takes the place of "
 	if f.Claims {
 		means = "it claims its own quota back from "
@@ -187,7 +187,7 @@ func (f *Facts) ofQuota(v Viewer) (resource.Reason, string) {
 
 // inUse words quota that others borrow.
 func (f *Facts) inUse(v Viewer) string {
-	return "quota of its own is lent to " + v.work(f.Borrowers)
+	return "quota of its own is lent to " + v.Work(f.Borrowers)
 }
 
 // ofNodes words the nodes' reasons.

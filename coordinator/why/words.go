@@ -94,19 +94,10 @@ func names[T ~string](all []T) string {
 	return text
 }
 
-// work mentions units: by name those that the viewer may see, the others by their
+// Work mentions units: by name those that the viewer may see, the others by their
 // number, GPUs and priorities.
-func (v Viewer) work(all []Work) string {
-	var own []string
-	var others []Work
-	for _, w := range all {
-		if v.sees(w.Namespace) {
-			own = append(own, w.Unit)
-		} else {
-			others = append(others, w)
-		}
-	}
-	slices.Sort(own)
+func (v Viewer) Work(all []Work) string {
+	own, others := v.split(all)
 	var parts []string
 	if len(own) > 0 {
 		parts = append(parts, names(own))
@@ -115,6 +106,29 @@ func (v Viewer) work(all []Work) string {
 		parts = append(parts, unnamed(others, len(own) > 0))
 	}
 	return strings.Join(parts, " and ")
+}
+
+// Names lists the names that the viewer may see, ascending, and after them one entry
+// for all other work: its number, its GPUs and its priorities.
+func (v Viewer) Names(all []Work) []string {
+	own, others := v.split(all)
+	if len(others) > 0 {
+		own = append(own, unnamed(others, len(own) > 0))
+	}
+	return own
+}
+
+// split separates the names that the viewer may see, ascending, from other work.
+func (v Viewer) split(all []Work) (own []string, others []Work) {
+	for _, w := range all {
+		if v.Sees(w.Namespace) {
+			own = append(own, w.Unit)
+		} else {
+			others = append(others, w)
+		}
+	}
+	slices.Sort(own)
+	return own, others
 }
 
 // unnamed says how much work there is.
@@ -133,7 +147,7 @@ func unnamed(all []Work, more bool) string {
 	if more {
 		thing = "other unit"
 	}
-	return fmt.Sprintf("%s of other tenants with %s at %s", count(len(all), thing), amount(resource.GPU, gpus), priority)
+	return fmt.Sprintf("%s of %s with %s at %s", count(len(all), thing), verb(len(all), "another tenant", "other tenants"), amount(resource.GPU, gpus), priority)
 }
 
 // clock prints a time.

@@ -294,13 +294,13 @@ func dryRuns(t *testing.T, q service.Quotas) {
 		"more than there is":    {"nlp", "11", false, ""},
 		"a hard node lends not": {"vision", "8", false, ""},
 	} {
-		answer, err := q.TryQuota(ctx, consumer(c.group, c.cpus))
+		answer, err := q.TryQuota(ctx, consumer(c.group, c.cpus), service.Principal{Admin: true})
 		wantDone(t, name, err)
 		if answer.Admitted != c.admitted || answer.Summary == "" || c.admitted && (len(answer.Placements) != 1 || answer.Placements[0].Node != c.node) || !c.admitted && len(answer.Reasons) == 0 {
 			t.Errorf("%s: %+v", name, answer)
 		}
 	}
-	_, err = q.TryQuota(ctx, []byte(`{"kind":"Consumer","spec":{"id":"c","trees":[{"groupID":"nlp"}]}}`))
+	_, err = q.TryQuota(ctx, []byte(`{"kind":"Consumer","spec":{"id":"c","trees":[{"groupID":"nlp"}]}}`), service.Principal{Admin: true})
 	wantCode(t, "a consumer without a tree", err, http.StatusBadRequest, http.StatusUnprocessableEntity)
 	after, err := q.GetQuotaTree(ctx, "Lab")
 	wantDone(t, "get", err)

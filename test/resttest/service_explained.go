@@ -27,12 +27,12 @@ func (c *Cluster) ExplainQuota(ctx context.Context, namespace, name string) (*ap
 }
 
 // TryQuota implements service.Quotas.
-func (c *Cluster) TryQuota(ctx context.Context, consumer []byte) (*api.QuotaDryRun, error) {
+func (c *Cluster) TryQuota(ctx context.Context, consumer []byte, reader service.Principal) (*api.QuotaDryRun, error) {
 	spec, _, err := quotajson.Consumer(consumer, quotajson.Natural)
 	if err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec})
+	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec, Operator: reader.Admin, Tenant: reader.Tenant})
 }
 
 // ReclaimQuota implements service.Quotas.
