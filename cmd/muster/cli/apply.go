@@ -14,8 +14,6 @@ import (
 )
 
 func (a *app) applyCommand() *cobra.Command {
-	var files []string
-	var dryRun dryRun
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create objects, or change them to what files say",
@@ -27,26 +25,39 @@ func (a *app) applyCommand() *cobra.Command {
 			"A document that differs and has a resourceVersion is refused where the object has changed since.",
 		Example: "  muster apply -f examples/quota-tree.json -f team/\n  muster get job train -o yaml | sed s/v1/v2/ | muster apply -f -",
 		Args:    arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case len(files) == 0:
-				return usagef("name a file with -f, or -f - for standard input")
-			case a.allNamespaces:
-				return usagef("-A: objects are applied to one namespace")
-			}
-			if err := a.connect(); err != nil {
+	}
+	a.applies(cmd, "objects are applied to one namespace", func(object) error { return nil })
+	return cmd
+}
+
+// applies lets a command apply files, unless may refuses an object of them. oneNamespace
+// says why all namespaces are no place for that.
+func (a *app) applies(cmd *cobra.Command, oneNamespace string, may func(object) error) {
+	var files []string
+	var dryRun dryRun
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case len(files) == 0:
+			return usagef("name a file with -f, or -f - for standard input")
+		case a.allNamespaces:
+			return usagef("-A: %s", oneNamespace)
+		}
+		if err := a.connect(); err != nil {
+			return err
+		}
+		objects, err := a.read(files)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if err := may(o); err != nil {
 				return err
 			}
-			objects, err := a.read(files)
-			if err != nil {
-				return err
-			}
-			return a.applyAll(cmd.Context(), objects, dryRun.client())
-		},
+		}
+		return a.applyAll(cmd.Context(), objects, dryRun.client())
 	}
 	a.fileFlags(cmd, &files, "apply")
 	cmd.Flags().Var(&dryRun, "dry-run", "none, or client: say what would change, and change nothing")
-	return cmd
 }
 
 // applyAll applies in order and stops at the first failure, since later

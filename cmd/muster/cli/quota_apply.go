@@ -14,8 +14,6 @@ import (
 )
 
 func (a *app) quotaApplyCommand() *cobra.Command {
-	var files []string
-	var dryRun dryRun
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create or replace quota trees, forests, bindings and resource quotas",
@@ -25,30 +23,13 @@ func (a *app) quotaApplyCommand() *cobra.Command {
 			"object has changed since. Limits that are lowered below what is used end nothing.",
 		Example: "  muster quota apply -f examples/quota-tree.json -f examples/quota-binding.yaml",
 		Args:    arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case len(files) == 0:
-				return usagef("name a file with -f, or -f - for standard input")
-			case a.allNamespaces:
-				return usagef("-A: a resource quota is applied to one namespace")
-			}
-			if err := a.connect(); err != nil {
-				return err
-			}
-			objects, err := a.read(files)
-			if err != nil {
-				return err
-			}
-			for _, o := range objects {
-				if !o.kind().isQuota() {
-					return fmt.Errorf("%s is no quota: use muster apply", o)
-				}
-			}
-			return a.applyAll(cmd.Context(), objects, dryRun.client())
-		},
 	}
-	a.fileFlags(cmd, &files, "apply")
-	cmd.Flags().Var(&dryRun, "dry-run", "none, or client: say what would change, and change nothing")
+	a.applies(cmd, "a resource quota is applied to one namespace", func(o object) error {
+		if !o.kind().isQuota() {
+			return fmt.Errorf("%s is no quota: use muster apply", o)
+		}
+		return nil
+	})
 	return cmd
 }
 
